@@ -1,0 +1,70 @@
+# pg_timing: what it builds with is cargo; this file is for people and CI.
+
+PREFIX ?= /usr/local
+CARGO ?= cargo
+
+# What the tests need beyond Rust and a C compiler: AArch64 is built and run under qemu.
+DEB_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
+RUST_COMPONENTS = clippy rustfmt
+
+ARM = aarch64-unknown-linux-gnu
+ARM_ENV = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+
+.PHONY: all check check-world bench install uninstall deps lint test test-arm other-systems schema
+
+all:
+	$(CARGO) build --release
+
+# Everything CI runs.
+check: deps lint test test-arm other-systems
+
+# What takes longer: every property test with ten times the cases.
+check-world: check
+	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench
+
+# What is missing is installed for root; anybody else gets the line to type.
+deps:
+	@missing=; for p in $(DEB_PACKAGES); do \
+		dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+		if [ "$$(id -u)" = 0 ]; then \
+			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
+		else echo "missing packages, as root: apt-get install$$missing" >&2; exit 1; fi; fi
+	@rustup target add $(RUST_TARGETS)
+	@rustup component add $(RUST_COMPONENTS)
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps -p timing-clock
+
+test:
+	$(CARGO) test --workspace --exclude bench
+
+# The crate's tests and the command's, then the command itself on that counter.
+test-arm:
+	$(ARM_ENV) $(CARGO) test --target $(ARM) -p timing-clock
+	$(ARM_ENV) $(CARGO) test --target $(ARM) -p pg_timing --lib
+	$(ARM_ENV) $(CARGO) test --target $(ARM) -p pg_timing --test aarch64
+
+other-systems:
+	for t in $(filter-out $(ARM),$(RUST_TARGETS)); do \
+		$(CARGO) check --target $$t -p timing-clock -p pg_timing || exit 1; done
+
+# The figures: read cost, rate and now(), beside the raw limit and the peers.
+bench:
+	$(CARGO) run --release -p bench
+
+# The JSON Schema is generated from the code.
+schema:
+	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --test e2e schema
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 target/release/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_timing
+	ln -sf pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing

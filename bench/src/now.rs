@@ -1,0 +1,104 @@
+//! The crate's `now()` against the standard library and other fast-clock crates: what a read costs,
+//! and how far each is off after ten seconds.
+
+use crate::median;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use timing_clock::{Clock, FastClock, Reference, ticks_between};
+
+const ROUNDS: usize = 41;
+const READS: u32 = 200_000;
+const DRIFT: Duration = Duration::from_secs(10);
+
+fn cost<T>(mut now: impl FnMut() -> T) -> f64 {
+    let start = Instant::now();
+    for _ in 0..READS {
+        black_box(now());
+    }
+    start.elapsed().as_nanos() as f64 / f64::from(READS)
+}
+
+/// A span by the reference, bracketed: narrowest of many looks at both ends.
+fn look<T>(now: impl Fn() -> T) -> (u64, T) {
+    let reference = Reference::default();
+    let mut best: Option<(i64, u64, T)> = None;
+    for _ in 0..500 {
+        let (before, seen, after) = (reference.read(), now(), reference.read());
+        let width = ticks_between(before, after);
+        if best.as_ref().is_none_or(|(narrow, ..)| width < *narrow) {
+            best = Some((width, before + width as u64 / 2, seen));
+        }
+    }
+    let (_, at, seen) = best.expect("500 looks");
+    (at, seen)
+}
+
+pub fn run() {
+    let made = Instant::now();
+    let clock = FastClock::new().expect("a trusted counter");
+    let ours_made = made.elapsed();
+    let made = Instant::now();
+    let quanta = quanta::Clock::new();
+    let quanta_made = made.elapsed();
+    let anchor = fastant::Anchor::new();
+    _ = (minstant::Instant::now(), fastant::Instant::now(), anchor);
+
+    let mut costs: [Vec<f64>; 5] = Default::default();
+    for _ in 0..ROUNDS {
+        costs[0].push(cost(Instant::now));
+        costs[1].push(cost(|| clock.now()));
+        costs[2].push(cost(|| quanta.now()));
+        costs[3].push(cost(minstant::Instant::now));
+        costs[4].push(cost(fastant::Instant::now));
+    }
+
+    let mut refreshed = clock.clone();
+    let starts = (
+        look(Instant::now),
+        look(|| clock.now()),
+        look(|| quanta.now()),
+        look(minstant::Instant::now),
+        look(fastant::Instant::now),
+    );
+    std::thread::sleep(DRIFT);
+    let ends = (
+        look(Instant::now),
+        look(|| clock.now()),
+        look(|| quanta.now()),
+        look(minstant::Instant::now),
+        look(fastant::Instant::now),
+    );
+    _ = refreshed.refresh();
+    let ppm = |(from, to): (u64, u64), nanos: f64| {
+        let span = ticks_between(from, to) as f64;
+        (nanos - span) / span * 1e6
+    };
+    let drift = [
+        ppm((starts.0.0, ends.0.0), (ends.0.1 - starts.0.1).as_nanos() as f64),
+        ppm((starts.1.0, ends.1.0), clock.nanos(starts.1.1, ends.1.1) as f64),
+        ppm((starts.2.0, ends.2.0), (ends.2.1 - starts.2.1).as_nanos() as f64),
+        ppm((starts.3.0, ends.3.0), (ends.3.1 - starts.3.1).as_nanos() as f64),
+        ppm((starts.4.0, ends.4.0), (ends.4.1 - starts.4.1).as_nanos() as f64),
+    ];
+    let after_refresh = ppm((starts.1.0, ends.1.0), refreshed.nanos(starts.1.1, ends.1.1) as f64);
+
+    println!(
+        "now(): cost of a read in a loop (median of {ROUNDS} interleaved rounds), drift over {} s against {}",
+        DRIFT.as_secs(),
+        timing_clock::REFERENCE_NAME
+    );
+    println!("{:<28} {:>10} {:>14} {:>12}", "", "a read", "drift", "made in");
+    let made = |d: Duration| format!("{:.1} ms", d.as_secs_f64() * 1e3);
+    let rows = [
+        ("std::time::Instant", "-".into()),
+        ("timing_clock::FastClock", made(ours_made)),
+        ("quanta::Clock", made(quanta_made)),
+        ("minstant::Instant", "before main".into()),
+        ("fastant::Instant", "before main".into()),
+    ];
+    for (nth, (name, made)) in rows.iter().enumerate() {
+        println!("{name:<28} {:>7.2} ns {:>10.4} ppm {made:>12}", median(&costs[nth]), drift[nth]);
+    }
+    println!("{:<28} {:>10} {:>10.4} ppm", "  after refresh()", "", after_refresh);
+    println!();
+}

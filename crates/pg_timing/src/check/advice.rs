@@ -1,0 +1,38 @@
+//! What more than one finding advises.
+
+use crate::report::{Fact, Fix, Report};
+
+const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// Clock sources that serve programs without a system call, best first.
+const FAST: &[&str] = &["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
+
+/// What to do about a clock that is slow, coarse or goes back: another clock source, if there is one.
+pub fn other_clocksource(report: &Report) -> Fix {
+    let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
+        (Fact::Known(current), Fact::Known(available)) => (current, available),
+        _ => return unknown_host(),
+    };
+    if FAST.contains(&current.as_str()) {
+        return Fix::new(format!(
+            "the clock source {current} is itself a fast one: look at what else is reported here"
+        ));
+    }
+    let Some(name) = FAST.iter().find(|name| available.iter().any(|a| a == *name)) else {
+        return Fix::new(format!(
+            "this kernel offers no faster clock source (available: {}); after a restart it judges the TSC anew",
+            available.join(" ")
+        ));
+    };
+    let write = |name: &str| format!("echo {name} > {DIR}/current_clocksource");
+    Fix::new(format!("switch the kernel to the clock source {name}, as root"))
+        .command(write(name))
+        .undo(write(current))
+        .lasting(format!("the boot parameter clocksource={name}"))
+        .risk("if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly")
+}
+
+fn unknown_host() -> Fix {
+    Fix::new("see which clock source that host's kernel uses and which it offers; tsc is the one to have, and pg_timing run there says more")
+        .command(format!("cat {DIR}/[ac]*_clocksource"))
+}

@@ -1,0 +1,62 @@
+//! `clock-slow`: does a read of PostgreSQL's clock cost too much?
+
+use super::added_per_node_ns;
+use super::advice::other_clocksource;
+use crate::report::{Finding, Fix, Report, Severity};
+
+/// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
+const GOOD_NS: f64 = 100.0;
+/// From here on a node's time is mostly its two reads: an executor node passes a row on in 20 to
+/// 100 ns, and at 790 ns a read EXPLAIN ANALYZE of a count(*) was measured at 96 times the query.
+const BAD_NS: f64 = 500.0;
+/// What a good host takes in that documentation: an i7-860 with tsc.
+const GOOD_HOST_NS: f64 = 36.0;
+
+const ID: &str = "clock-slow";
+
+pub fn check(report: &Report) -> Finding {
+    let Some(clock) = report.system() else {
+        return Finding::unknown(ID, "PostgreSQL's clock was not measured");
+    };
+    let Some(cost) = clock.cost_ns() else {
+        return Finding::unknown(ID, "what a read of PostgreSQL's clock costs is unknown");
+    };
+    // The cost counts as high only if it still is at the low end of its spread.
+    let severity = match cost - clock.read_spread_ns.unwrap_or(0.0) {
+        low if low > BAD_NS => Severity::Critical,
+        low if low > GOOD_NS => Severity::Warning,
+        _ => {
+            return Finding::ok(ID, format!("a read of PostgreSQL's clock takes {cost:.1} ns"))
+                .evidence(evidence(report, cost));
+        }
+    };
+    let times = (cost / GOOD_HOST_NS).round();
+    let summary =
+        format!("PostgreSQL's clock is slow: {} a read, about {times:.0} times what a good host takes", time(cost));
+    let finding = Finding::new(ID, severity, summary).evidence(evidence(report, cost));
+    clock.where_readings_lie().into_iter().fold(finding, Finding::evidence)
+        .evidence(format!("a good host takes {GOOD_HOST_NS:.0} ns (PostgreSQL's documentation, an i7-860 with tsc)"))
+        .why(format!(
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node: up to {} more each time. What it prints is then \
+             mostly the clock, and nodes with many rows look dearer than they are (track_io_timing and auto_explain pay it too)",
+            time(added_per_node_ns(cost))
+        ))
+        .fix(other_clocksource(report))
+        .fix(
+            Fix::new("until then, run EXPLAIN without timing: row counts and buffers stay exact")
+                .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
+        )
+}
+
+fn evidence(report: &Report, cost: f64) -> String {
+    let clock = report.system();
+    match clock.and_then(|clock| clock.read_ns.zip(clock.read_spread_ns)) {
+        Some((read, spread)) => format!("system: {read:.1} ns a read +- {spread:.1} ns"),
+        None => format!("system: {cost:.2} ns a loop, as pg_test_timing measures it"),
+    }
+}
+
+/// ns below a microsecond, then us.
+fn time(ns: f64) -> String {
+    crate::render::human::duration(ns)
+}

@@ -1,0 +1,56 @@
+//! The worst of the findings, and what it means for EXPLAIN ANALYZE.
+
+use super::added_per_node_ns;
+use crate::render::human::{duration, seconds};
+use crate::report::{Finding, Origin, Report, Severity, Verdict};
+
+pub fn verdict(report: &Report) -> Verdict {
+    let worst = report.findings.iter().max_by_key(|f| f.severity).map_or(Severity::Unknown, |f| f.severity);
+    // Facts of a captured tree can raise an alarm, but without a look at the clock nothing is fine.
+    let severity = match worst {
+        Severity::Ok if report.system().and_then(|clock| clock.cost_ns()).is_none() => Severity::Unknown,
+        worst => worst,
+    };
+    // The first of the gravest is the one that the order of the checks puts first.
+    let gravest = report.findings.iter().find(|f| f.severity == worst);
+    Verdict { severity, summary: summary(report, severity, gravest) }
+}
+
+fn summary(report: &Report, severity: Severity, gravest: Option<&Finding>) -> String {
+    let head = match severity {
+        Severity::Ok if report.origin == Origin::PgTestTiming => {
+            "As far as this output tells, EXPLAIN ANALYZE can be trusted on that host.".into()
+        }
+        Severity::Ok => "EXPLAIN ANALYZE can be trusted on this host.".into(),
+        Severity::Unknown => {
+            "Whether EXPLAIN ANALYZE can be trusted here could not be told: PostgreSQL's clock was not measured.".into()
+        }
+        Severity::Warning | Severity::Critical => capital(gravest.map_or("", |f| &f.summary)) + ".",
+    };
+    match consequence(report) {
+        Some(tail) => format!("{head} {tail}"),
+        None => head,
+    }
+}
+
+/// What a query pays at most on this host.
+fn consequence(report: &Report) -> Option<String> {
+    let added = added_per_node_ns(report.system()?.cost_ns()?);
+    let fast = report
+        .tsc
+        .used_by_default
+        .filter(|by_default| *by_default)
+        .and_then(|_| report.clock("rdtsc")?.cost_ns())
+        .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(added_per_node_ns(read))))
+        .unwrap_or_default();
+    Some(format!(
+        "Its timing adds up to {} per row and plan node{fast}: a million rows through three nodes take up to {} longer.",
+        duration(added),
+        seconds(added * 3e6)
+    ))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,169 @@
+//! The command line, as typed and as the program needs it.
+
+use super::NOT_DONE;
+use crate::host::LogSource;
+use clap::builder::TypedValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use timing_clock::Nanos;
+
+/// Measures what reading the clock costs PostgreSQL, and whether to trust it
+#[derive(Debug, Parser)]
+#[command(
+    name = "pg_timing",
+    version,
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "Exit status of check and read: 0 ok, 1 warning, 2 critical, 3 could not tell; of test: 0 done, 3 not done."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub check: CheckArguments,
+    /// Print help
+    #[arg(short = '?', long, action = ArgAction::Help, global = true)]
+    help: (),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure this host's clocks and judge them (the default)
+    Check(CheckArguments),
+    /// Print what pg_test_timing prints
+    Test(TestArguments),
+    /// Interpret the output of any version's pg_test_timing
+    Read(ReadArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// Measuring time in all, in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "4", value_parser = seconds, allow_negative_numbers = true)]
+    pub duration: Nanos,
+    /// Read a captured tree instead of this machine; nothing is measured then
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Take the kernel log from FILE, or from stdin (-)
+    #[arg(long, value_name = "FILE|-", value_parser = log_source())]
+    pub kernel_log: Option<LogSource>,
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub struct TestArguments {
+    /// Time to measure each clock, in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = whole_seconds, allow_negative_numbers = true)]
+    pub duration: u32,
+    /// Share of the observed durations to list, in percent
+    #[arg(short, long, value_name = "PERCENT", default_value = "99.99", value_parser = percent, allow_negative_numbers = true)]
+    pub cutoff: f64,
+    #[arg(long, value_enum, default_value = "19")]
+    pub format: TestFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct ReadArguments {
+    /// The output, or - for stdin
+    #[arg(value_name = "FILE|-")]
+    pub file: PathBuf,
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TestFormat {
+    /// as PostgreSQL 19: nanoseconds, every clock
+    #[value(name = "19")]
+    Nineteen,
+    /// as PostgreSQL 9.2 to 18: microseconds, the system clock
+    Classic,
+    Json,
+}
+
+/// Parses the command line. An error has been printed, and its exit status is returned: 0 after
+/// `--help` and `--version`.
+pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
+    Arguments::try_parse_from(arguments).map_err(|error| {
+        if !error.use_stderr() {
+            return super::print(&error.render().to_string()).map_or(NOT_DONE, |()| 0);
+        }
+        // clap's first paragraph says what is wrong; the rest repeats the help.
+        let text = error.render().to_string();
+        let message = text.split("\n\n").next().unwrap_or_default().replace("\n  ", " ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
+        _ = writeln!(std::io::stderr(), "pg_timing: error: {}\nhint: try \"pg_timing --help\"", message.trim_end());
+        NOT_DONE
+    })
+}
+
+fn log_source() -> impl TypedValueParser<Value = LogSource> {
+    clap::builder::PathBufValueParser::new().map(|path| match path.as_os_str() == "-" {
+        true => LogSource::Stdin,
+        false => LogSource::File(path),
+    })
+}
+
+/// A day: beyond, a typing error is likelier than a wish.
+const MOST_SECONDS: f64 = 86_400.0;
+/// Less leaves no time to read each clock a few times.
+const LEAST_SECONDS: f64 = 0.1;
+
+fn seconds(text: &str) -> Result<Nanos, String> {
+    match text.trim().parse::<f64>() {
+        Ok(s) if (LEAST_SECONDS..=MOST_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
+        Ok(s) if s.is_nan() => Err("not a number".into()),
+        Ok(_) => Err(format!("must be between {LEAST_SECONDS} and {MOST_SECONDS} seconds")),
+        Err(_) => Err("not a number".into()),
+    }
+}
+
+/// PostgreSQL's own range.
+fn whole_seconds(text: &str) -> Result<u32, String> {
+    match text.trim().parse::<u32>() {
+        Ok(s @ 1..) => Ok(s),
+        _ => Err(format!("must be a whole number in range 1..{}", u32::MAX)),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(p) if (0.0..=100.0).contains(&p) => Ok(p),
+        _ => Err("must be a number in range 0..100".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(seconds("4"), Ok(Nanos::from_secs(4.0)));
+        for bad in ["0", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+        for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
+            assert!(whole_seconds(bad).is_err(), "{bad}");
+        }
+        for bad in ["-0.1", "100.1", "nan", "x", ""] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}

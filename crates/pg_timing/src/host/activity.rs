@@ -1,0 +1,41 @@
+//! What else the machine did while the clocks were read.
+
+use super::Host;
+use crate::report::{Activity, Fact};
+
+/// Counters at the start of a measurement.
+pub struct ActivityBefore {
+    involuntary: u64,
+    steal_ticks: Option<u64>,
+}
+
+impl ActivityBefore {
+    pub fn now(host: &Host) -> ActivityBefore {
+        ActivityBefore { involuntary: involuntary_context_switches(), steal_ticks: steal(host) }
+    }
+}
+
+pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
+    let steal_ms = steal(host).zip(before.steal_ticks).map(|(now, then)| {
+        // /proc counts in hundredths of a second (USER_HZ), whatever the kernel's tick is.
+        now.saturating_sub(then) as f64 * 10.0
+    });
+    Fact::Known(Activity {
+        involuntary_context_switches: involuntary_context_switches().saturating_sub(before.involuntary),
+        steal_ms,
+    })
+}
+
+fn involuntary_context_switches() -> u64 {
+    // SAFETY: an all-zero rusage is valid, and getrusage fills it in.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is writable. On failure it stays 0.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    u64::try_from(usage.ru_nivcsw).unwrap_or(0)
+}
+
+/// The eighth figure of /proc/stat's first line.
+fn steal(host: &Host) -> Option<u64> {
+    let stat = host.read("/proc/stat");
+    stat.known()?.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()
+}

@@ -1,0 +1,30 @@
+//! The hardware that the kernel's clock stands on, as sysfs names it.
+
+use super::Host;
+use crate::report::{Clocksource, Fact};
+use timing_clock::KernelVerdict;
+
+const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+
+impl Host {
+    pub fn clocksource(&self) -> Clocksource {
+        Clocksource {
+            current: self.read_line(&format!("{DIR}/current_clocksource")),
+            available: self
+                .read_line(&format!("{DIR}/available_clocksource"))
+                .map(|names| names.split_whitespace().map(Into::into).collect()),
+        }
+    }
+}
+
+impl Clocksource {
+    /// What the kernel makes of the counter, if it says.
+    pub fn verdict(&self) -> Option<KernelVerdict> {
+        match (&self.current, &self.available) {
+            (Fact::Known(current), Fact::Known(available)) => {
+                Some(KernelVerdict { current: current.clone(), available: available.clone() })
+            }
+            _ => None,
+        }
+    }
+}

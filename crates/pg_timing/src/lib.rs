@@ -1,0 +1,12 @@
+//! Measures every clock of a host and says what they mean for PostgreSQL's EXPLAIN ANALYZE.
+//!
+//! A library only so that tests and benchmarks reach it; its interface is the command's.
+
+pub mod check;
+pub mod command;
+pub mod host;
+pub mod measure;
+pub mod pg_test_timing;
+pub mod render;
+pub mod report;
+pub mod survey;

@@ -1,0 +1,108 @@
+//! How far two CPUs' readings of one clock are apart.
+//!
+//! Two threads, each on its CPU, pass a token to and fro and read the clock on each pass. A message
+//! is never received before it was sent: what `b` reads on receipt is at least `b`'s offset above
+//! what `a` read before sending, which bounds the offset from above, and the way back bounds it
+//! from below. The narrowest of many passes is kept.
+
+use super::{Budget, Pinned};
+use std::sync::atomic::{AtomicU64, Ordering};
+use timing_clock::{Clock, Nanos, ticks_between};
+
+/// What `b`'s reading is above `a`'s at the same instant, in ticks: from `low` to `high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub low: i64,
+    pub high: i64,
+    pub passes: u64,
+}
+
+/// Passes wanted: the narrowest of so many varies by a few ticks from run to run.
+const PASSES: u64 = 4000;
+
+/// One reading to pass on. Two cache lines apart, so that the two threads' lines do not mix.
+#[repr(align(128))]
+struct Slot {
+    /// the number of the pass, 0 before the first, `OVER` when the sender has left
+    turn: AtomicU64,
+    reading: AtomicU64,
+}
+
+const OVER: u64 = u64::MAX;
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot { turn: AtomicU64::new(0), reading: AtomicU64::new(0) }
+    }
+
+    fn send(&self, turn: u64, reading: u64) {
+        self.reading.store(reading, Ordering::Relaxed);
+        self.turn.store(turn, Ordering::Release);
+    }
+
+    /// Waits for that pass. `None` if the other side has left or time is up.
+    fn receive(&self, turn: u64, budget: &Budget) -> Option<u64> {
+        // The budget is a system call: asked about every 20 us of waiting.
+        for spin in 1u32.. {
+            match self.turn.load(Ordering::Acquire) {
+                OVER => return None,
+                seen if seen == turn => return Some(self.reading.load(Ordering::Relaxed)),
+                _ if spin.is_multiple_of(1024) && !budget.go_on() => return None,
+                _ => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+}
+
+/// Bounds the offset between CPUs `a` and `b`, within `limit`. The error says why there is none.
+pub fn skew_between<C: Clock + Sync>(
+    clock: &C,
+    a: usize,
+    b: usize,
+    budget: &Budget,
+    limit: Nanos,
+) -> Result<Bounds, String> {
+    let budget = budget.part(limit);
+    let (there, back) = (Slot::new(), Slot::new());
+    let (high, low) = std::thread::scope(|threads| {
+        let far = threads.spawn(|| {
+            let high = Pinned::to(b).map(|_pin| receive_and_answer(clock, &there, &back, &budget));
+            back.turn.store(OVER, Ordering::Release);
+            high.map_err(|e| format!("CPU {b}: {e}"))
+        });
+        let low = Pinned::to(a).map(|_pin| send_and_wait(clock, &there, &back, &budget));
+        there.turn.store(OVER, Ordering::Release);
+        let low = low.map_err(|e| format!("CPU {a}: {e}"));
+        (far.join().unwrap_or_else(|_| Err("its thread failed".into())), low)
+    });
+    let (high, passes) = high?.ok_or_else(|| format!("CPU {b} did not answer in time"))?;
+    let (low, _) = low?.ok_or_else(|| format!("CPU {a} had no answer in time"))?;
+    Ok(Bounds { low, high, passes })
+}
+
+/// `a`'s side. The largest of (sent by b - received by a) bounds the offset from below.
+fn send_and_wait<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Option<(i64, u64)> {
+    let mut low = None;
+    for turn in 1..=PASSES {
+        there.send(turn, clock.read_ordered());
+        let Some(sent) = back.receive(turn, budget) else { break };
+        let received = clock.read_ordered();
+        let bound = ticks_between(received, sent);
+        low = Some((low.map_or(bound, |(best, _): (i64, u64)| best.max(bound)), turn));
+    }
+    low
+}
+
+/// `b`'s side. The smallest of (received by b - sent by a) bounds the offset from above.
+fn receive_and_answer<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Option<(i64, u64)> {
+    let mut high = None;
+    for turn in 1..=PASSES {
+        let Some(sent) = there.receive(turn, budget) else { break };
+        let received = clock.read_ordered();
+        let bound = ticks_between(sent, received);
+        high = Some((high.map_or(bound, |(best, _): (i64, u64)| best.min(bound)), turn));
+        back.send(turn, clock.read_ordered());
+    }
+    high
+}

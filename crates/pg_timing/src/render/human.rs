@@ -1,0 +1,97 @@
+//! Figures as people read them.
+
+/// A span: three digits or fewer before the unit.
+pub fn duration(ns: f64) -> String {
+    let magnitude = ns.abs();
+    match magnitude {
+        m if m < 99.95 => trim(ns, 1, "ns"),
+        m if m < 999.5 => trim(ns, 0, "ns"),
+        m if m < 99_950.0 => trim(ns / 1e3, 1, "us"),
+        m if m < 999_500.0 => trim(ns / 1e3, 0, "us"),
+        m if m < 99_950_000.0 => trim(ns / 1e6, 1, "ms"),
+        m if m < 999_500_000.0 => trim(ns / 1e6, 0, "ms"),
+        _ => seconds(ns),
+    }
+}
+
+/// A span in seconds, with two digits where it is short.
+pub fn seconds(ns: f64) -> String {
+    match ns / 1e9 {
+        s if s < 0.995 => format!("{s:.2} s"),
+        s if s < 99.5 => format!("{s:.1} s"),
+        s => format!("{s:.0} s"),
+    }
+}
+
+fn trim(value: f64, decimals: usize, unit: &str) -> String {
+    let text = format!("{value:.decimals$}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    format!("{text} {unit}")
+}
+
+/// How many: in thousands, millions and so on where the digits would not be read anyway.
+pub fn count(n: u64) -> String {
+    match n {
+        0..=9_999 => n.to_string(),
+        10_000..=999_499 => format!("{:.0} k", n as f64 / 1e3),
+        999_500..=999_499_999 => format!("{:.0} M", n as f64 / 1e6),
+        _ => format!("{:.1} G", n as f64 / 1e9),
+    }
+}
+
+/// Kilohertz with a space between thousands, and as many decimals as the number has.
+pub fn khz(khz: f64) -> String {
+    let text = format!("{khz}");
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut grouped = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    match fraction {
+        Some(fraction) => format!("{grouped}.{fraction} kHz"),
+        None => format!("{grouped} kHz"),
+    }
+}
+
+/// How long a machine is up.
+pub fn uptime(seconds: f64) -> String {
+    let plural = |n: f64, unit: &str| format!("{n:.0} {unit}{}", if n.round() == 1.0 { "" } else { "s" });
+    match seconds {
+        s if s < 7200.0 => plural((s / 60.0).floor(), "minute"),
+        s if s < 172_800.0 => plural((s / 3600.0).floor(), "hour"),
+        s => plural((s / 86_400.0).floor(), "day"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        for (ns, text) in [
+            (8.96, "9 ns"),
+            (20.14, "20.1 ns"),
+            (395.4, "395 ns"),
+            (999.6, "1 us"),
+            (7353.94, "7.4 us"),
+            (4e6, "4 ms"),
+            (34_612_000.0, "34.6 ms"),
+            (2.5e9, "2.5 s"),
+            (-34_612_000.0, "-34.6 ms"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+        assert_eq!((seconds(1.2e8), seconds(4.4e10)), ("0.12 s".into(), "44.0 s".into()));
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!([count(0), count(12_345), count(94_000_000), count(2_100_000_000)], ["0", "12 k", "94 M", "2.1 G"]);
+        assert_eq!([khz(2_299_998.03), khz(62_500.0)], ["2 299 998.03 kHz", "62 500 kHz"]);
+        assert_eq!([uptime(61.0), uptime(86_400.0 * 3.2)], ["1 minute", "3 days"]);
+    }
+}

@@ -1,0 +1,14 @@
+//! JSON, and the schema of it: both come from the report's types.
+
+use crate::report::Report;
+
+pub fn json(report: &Report) -> String {
+    // Figures are finite: JSON has no infinities, and serde_json writes them as null.
+    serde_json::to_string_pretty(report).expect("a report has no map with keys that are not strings") + "\n"
+}
+
+/// The JSON Schema of the report; committed as docs/check.schema.json.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Report);
+    serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"
+}

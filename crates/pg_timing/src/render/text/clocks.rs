@@ -1,0 +1,111 @@
+//! The table of clocks.
+
+use super::{BOLD, DIM};
+use crate::render::human::{count, duration};
+use crate::report::{ClockReport, Origin, Report, SYSTEM, Through};
+use std::fmt::Write;
+
+/// The clocks that a PostgreSQL server times plan nodes with get a row each.
+const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
+
+pub fn table(report: &Report) -> String {
+    if report.origin == Origin::PgTestTiming {
+        return report.clocks.iter().map(loop_row).collect();
+    }
+    let mut out = String::new();
+    let (main, other): (Vec<_>, Vec<_>) =
+        report.clocks.iter().partition(|clock| MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0);
+    if main.iter().any(|clock| clock.unavailable.is_none()) {
+        let head = format!(
+            "{:<12} {:<18} {:<8} {:<8} {:<8} {:<20} {}",
+            "clock", "one read", "step", "99.9%", "worst", "went back", "through"
+        );
+        _ = writeln!(out, "{BOLD}{}{BOLD:#}", head.trim_end());
+    }
+    for clock in &main {
+        let line = match &clock.unavailable {
+            Some(why) => format!("{:<12} not read: {why}", clock.name),
+            None => row(clock),
+        };
+        _ = writeln!(out, "{}", line.trim_end());
+    }
+    also(&mut out, &other);
+    out
+}
+
+/// What a pg_test_timing tells of a clock.
+fn loop_row(clock: &ClockReport) -> String {
+    let looped = clock.loop_ns.map_or("no loop time".into(), |ns| format!("{ns:.2} ns a loop"));
+    let mut parts = vec![match clock.reads {
+        0 => String::new(),
+        reads => format!("{} readings", count(reads)),
+    }];
+    parts.extend(clock.percentiles.map(|p| {
+        format!(
+            "half within {}, 99.9% within {}, worst {}",
+            duration(p.p50_ns),
+            duration(p.p99_9_ns),
+            duration(p.max_ns)
+        )
+    }));
+    parts.extend(clock.where_readings_lie());
+    if clock.backward_steps > 0 {
+        parts.push(format!("went back by {}", duration(clock.largest_backward_ns)));
+    }
+    parts.retain(|part| !part.is_empty());
+    format!("{:<12} {looped:<18} {}", clock.name, parts.join("; ")).trim_end().to_string() + "\n"
+}
+
+fn row(clock: &ClockReport) -> String {
+    let or_dash = |ns: Option<f64>| ns.map_or("-".into(), duration);
+    let read = match (clock.read_ns, clock.read_spread_ns) {
+        (Some(read), Some(spread)) if read < 999.5 => {
+            // A spread below the last digit shown is shown as that digit: no figure is without error.
+            format!("{read:.1} +- {:.1} ns", spread.max(0.1))
+        }
+        (Some(read), ..) => duration(read),
+        _ => "-".into(),
+    };
+    let back = match (clock.backward_steps, clock.reads) {
+        (0, 0) => "-".to_string(),
+        (0, reads) => format!("never in {}", count(reads)),
+        (steps, _) => format!("{} x, by {}", count(steps), duration(clock.largest_backward_ns)),
+    };
+    let percentiles = clock.percentiles;
+    format!(
+        "{:<12} {read:<18} {:<8} {:<8} {:<8} {back:<20} {}",
+        clock.name,
+        or_dash(clock.granularity_ns),
+        or_dash(percentiles.map(|p| p.p99_9_ns)),
+        or_dash(percentiles.map(|p| p.max_ns)),
+        clock.through.map_or("", through),
+    )
+}
+
+fn through(through: Through) -> &'static str {
+    match through {
+        Through::Instruction => "an instruction",
+        Through::Vdso => "vDSO",
+        Through::Syscall => "system call",
+        Through::Interposed => "more than a system call",
+    }
+}
+
+/// The clocks that PostgreSQL does not read, in a line.
+fn also(out: &mut String, clocks: &[&ClockReport]) {
+    let each: Vec<String> = clocks
+        .iter()
+        .filter_map(|clock| {
+            let step = clock
+                .granularity_ns
+                .filter(|step| *step >= 1000.0)
+                .map(|step| format!(" in steps of {}", duration(step)));
+            Some(format!("{} {}{}", clock.name, duration(clock.read_ns?), step.unwrap_or_default()))
+        })
+        .collect();
+    if !each.is_empty() {
+        let mut line = String::new();
+        super::wrapped(&mut line, "also         ", &each.join(", "));
+        _ = write!(out, "{DIM}{line}{DIM:#}");
+    }
+}

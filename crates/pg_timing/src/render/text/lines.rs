@@ -1,0 +1,146 @@
+//! The headline, the TSC line, the CPUs line, the verdict.
+
+use super::{BOLD, style, wrapped};
+use crate::render::human::{duration, khz};
+use crate::report::{Cpus, Fact, Origin, Report, Severity};
+
+pub fn headline(report: &Report) -> String {
+    let host = &report.host;
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(host.kernel.known().cloned());
+    match (host.cpu_model.known(), host.virtualization.known().map(String::as_str)) {
+        (Some(model), Some("none") | None) => parts.push(model.clone()),
+        (Some(model), Some(guest)) => parts.push(format!("{model} ({guest} guest)")),
+        (None, Some("none") | None) => {}
+        (None, Some(guest)) => parts.push(format!("{guest} guest")),
+    }
+    if let Some(cpus) = report.cpus.online.known().or(report.cpus.allowed.known()) {
+        parts.push(format!("{} CPU{}", cpus.len(), if cpus.len() == 1 { "" } else { "s" }));
+    }
+    parts.push(clocksource(report));
+    parts.retain(|part| !part.is_empty());
+    let name = host.name.known().map_or("this host", String::as_str);
+    let name = match (report.origin, report.excerpt) {
+        (Origin::PgTestTiming, true) => "pg_test_timing output, not the whole of it",
+        (Origin::PgTestTiming, false) => "pg_test_timing output",
+        _ => name,
+    };
+    let tail = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    format!("{BOLD}{name}{BOLD:#}{tail}\n")
+}
+
+fn clocksource(report: &Report) -> String {
+    let Fact::Known(current) = &report.clocksource.current else { return String::new() };
+    let others: Vec<&str> = report
+        .clocksource
+        .available
+        .known()
+        .map(|names| names.iter().map(String::as_str).filter(|name| name != current).collect())
+        .unwrap_or_default();
+    match others.is_empty() {
+        true => format!("clock source {current}"),
+        false => format!("clock source {current} (also: {})", others.join(" ")),
+    }
+}
+
+/// The counter and the CPUs.
+pub fn facts(report: &Report) -> String {
+    let mut out = String::new();
+    tsc(&mut out, report);
+    cpus(&mut out, report);
+    out
+}
+
+fn tsc(out: &mut String, report: &Report) {
+    let tsc = &report.tsc;
+    let label = if tsc.counter == "cntvct" { "CNTVCT     " } else { "TSC        " };
+    let rate = match (&tsc.frequency_khz, tsc.uncertainty_ppm) {
+        (Fact::Known(rate), Some(ppm)) => format!("{} +- {ppm} ppm{}", khz(*rate), reference(tsc.independent)),
+        (Fact::Known(rate), None) => format!("{} in use", khz(*rate)),
+        (Fact::Unavailable { .. }, _) if tsc.distrust.is_empty() => return,
+        (Fact::Unavailable { .. }, _) => "rate not measured".into(),
+    };
+    let mut parts = vec![rate];
+    if !tsc.distrust.is_empty() {
+        parts.push(format!("not to be used: {}", tsc.distrust.join("; ")));
+    }
+    if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
+        let known = "(it is known to be up to 1000 off)";
+        parts.push(match (calibrated - rate) / rate * 1e6 {
+            0.0 => "PostgreSQL's own calibration, which is known to be up to 1000 ppm off".into(),
+            off => format!("PostgreSQL's own calibration came out {off:+.0} ppm beside it {known}"),
+        });
+    }
+    if report.origin != Origin::PgTestTiming {
+        parts.extend(tsc.used_by_default.map(|by_default| match by_default {
+            true => "PostgreSQL 19 uses it by default".to_string(),
+            false => "PostgreSQL 19 does not use it by default".to_string(),
+        }));
+    }
+    wrapped(out, label, &parts.join("; "));
+    claims(out, report);
+}
+
+fn reference(independent: Option<bool>) -> &'static str {
+    match independent {
+        Some(false) => " of the kernel's clock, which itself runs on this counter",
+        Some(true) => " of the kernel's clock, which runs on other hardware",
+        None => " of the kernel's clock",
+    }
+}
+
+fn claims(out: &mut String, report: &Report) {
+    let each: Vec<String> = report
+        .tsc
+        .claims
+        .iter()
+        .filter_map(|claim| claim.disagreement_ppm.map(|ppm| format!("{} {ppm:+.1} ppm", claim.source)))
+        .collect();
+    if !each.is_empty() {
+        wrapped(out, "           ", &format!("beside it: {}", each.join(", ")));
+    }
+}
+
+fn cpus(out: &mut String, report: &Report) {
+    let Cpus { skew, skew_unavailable, .. } = &report.cpus;
+    let widest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).reduce(f64::max);
+    let differ = report.findings.iter().any(|f| f.id == "cpu-skew" && f.severity >= Severity::Warning);
+    let line = match (widest, skew_unavailable, report.origin) {
+        (_, _, Origin::PgTestTiming) | (None, _, Origin::Captured) => return,
+        (Some(_), ..) if differ => "they differ: see cpu-skew below".into(),
+        (Some(widest), why, _) => {
+            let mut cpus: Vec<String> = vec![skew[0].a.to_string()];
+            let mut others: Vec<usize> = skew.iter().map(|s| s.b).collect();
+            others.dedup();
+            cpus.extend(others.iter().map(ToString::to_string));
+            let who = if cpus.len() <= 4 {
+                cpus.join(", ")
+            } else {
+                format!("{} to {}, {} in all", cpus[0], cpus[cpus.len() - 1], cpus.len())
+            };
+            let rest = why.as_ref().map(|why| format!(" (the others are unknown: {why})")).unwrap_or_default();
+            format!("{who}: counter and system clock agree within {}{rest}", duration(widest))
+        }
+        (None, ..) if report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1) => return,
+        (None, Some(why), _) => format!("whether their clocks agree is unknown: {why}"),
+        (None, None, _) => return,
+    };
+    wrapped(out, "CPUs       ", &line);
+}
+
+pub fn verdict(report: &Report) -> String {
+    let severity = report.verdict.severity;
+    let word = severity.word();
+    let mut block = String::new();
+    wrapped(&mut block, &format!("{word}  "), &report.verdict.summary);
+    let colour = style(severity);
+    let rest = block.strip_prefix(word).unwrap_or(&block);
+    format!("{colour}{word}{colour:#}{rest}")
+}
+
+pub fn interrupted(report: &Report) -> String {
+    match report.interrupted {
+        true => format!("Stopped after {:.1} s: the figures are what was measured by then.\n", report.measured_seconds),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,119 @@
+//! The figures of one clock.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The name of the clock that PostgreSQL reads on every platform.
+pub const SYSTEM: &str = "system";
+
+/// How a reading comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Through {
+    /// an instruction of the CPU
+    Instruction,
+    /// the vDSO: kernel code that runs in the program
+    Vdso,
+    /// a system call
+    Syscall,
+    /// dearer than a system call: something stands between the program and the kernel's clock
+    Interposed,
+}
+
+/// One clock, measured or not.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ClockReport {
+    pub name: String,
+    /// why there are no figures
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub through: Option<Through>,
+    /// what one read costs: the median over buffers of (last - first) / (n - 1)
+    pub read_ns: Option<f64>,
+    /// half the interquartile range of those
+    pub read_spread_ns: Option<f64>,
+    /// pg_test_timing's figure: a loop that reads and counts, elapsed time over reads
+    pub loop_ns: Option<f64>,
+    /// the smallest step that the value makes
+    pub granularity_ns: Option<f64>,
+    /// the value never moved, though it was watched for so long
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stood_still_ns: Option<f64>,
+    /// readings that were compared with the one before
+    pub reads: u64,
+    /// readings below the one before, on one CPU
+    pub backward_steps: u64,
+    /// the largest of those steps
+    pub largest_backward_ns: f64,
+    pub percentiles: Option<Percentiles>,
+    pub gaps: Option<Gaps>,
+    /// differences between readings next to each other, in PostgreSQL's log2 rows
+    pub histogram: Vec<Bin>,
+}
+
+/// Of the differences between readings next to each other, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Percentiles {
+    pub min_ns: f64,
+    pub p50_ns: f64,
+    pub p90_ns: f64,
+    pub p99_ns: f64,
+    pub p99_9_ns: f64,
+    pub p99_99_ns: f64,
+    pub p99_999_ns: f64,
+    pub max_ns: f64,
+}
+
+/// Differences so far above the rest that something else ran: no part of a read's cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Gaps {
+    /// a difference above this is a gap: 16 times the median, and at least 1 us
+    pub threshold_ns: f64,
+    pub count: u64,
+    pub total_ns: f64,
+    pub largest_ns: f64,
+    /// `total_ns` as a share of the time this clock was read
+    pub share: f64,
+}
+
+/// One row of the histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Bin {
+    /// the largest whole number of ns that belongs here: 0, 1, 3, 7, 15 ...
+    pub le_ns: u64,
+    pub count: u64,
+}
+
+impl ClockReport {
+    /// A clock that cannot be read here.
+    pub fn unavailable(name: &str, why: impl Into<String>) -> ClockReport {
+        ClockReport { name: name.into(), unavailable: Some(why.into()), ..ClockReport::default() }
+    }
+
+    /// What a read costs: its own cost, or where only pg_test_timing's figure is known, that.
+    pub fn cost_ns(&self) -> Option<f64> {
+        self.read_ns.or(self.loop_ns)
+    }
+
+    /// Of a table without single durations: below what no reading lies, and where most lie.
+    pub fn where_readings_lie(&self) -> Option<String> {
+        use crate::render::human::duration;
+        if self.percentiles.is_some() || self.reads == 0 {
+            return None;
+        }
+        let from = |nth: usize| nth.checked_sub(1).map_or(0.0, |before| self.histogram[before].le_ns as f64 + 1.0);
+        let first = self.histogram.iter().position(|row| row.count > 0)?;
+        let (fullest, row) = self.histogram.iter().enumerate().max_by_key(|(_, row)| row.count)?;
+        let share = row.count as f64 / self.reads as f64 * 100.0;
+        let below = duration(row.le_ns as f64 + 1.0);
+        let most = match fullest {
+            0 => format!("{share:.1}% took less than {below}"),
+            _ => format!("{share:.1}% took {} to {below}", duration(from(fullest))),
+        };
+        Some(match first {
+            0 => most,
+            _ => format!("{most}, none less than {}", duration(from(first))),
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! The committed schema is that of the code, and real reports keep to it.
+
+use super::{fixture, json, pg_timing, ran};
+
+const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/check.schema.json");
+
+/// `UPDATE_SCHEMA=1 cargo test schema` writes it anew.
+#[test]
+fn the_committed_schema_has_not_drifted() {
+    let schema = pg_timing::render::json::schema();
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(COMMITTED, &schema).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(COMMITTED).unwrap(), schema, "UPDATE_SCHEMA=1 cargo test schema");
+}
+
+#[test]
+fn reports_keep_to_it() {
+    let schema = json(&std::fs::read_to_string(COMMITTED).unwrap());
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let captured = empty.path().to_str().unwrap().to_string();
+    let old = fixture("pg_test_timing/docker-hpet.txt").to_str().unwrap().to_string();
+    for arguments in [vec!["-d", "0.3"], vec!["--root", &captured], vec!["read", &old]] {
+        let (_, stdout, stderr) = ran(pg_timing().args(&arguments).args(["--format", "json"]));
+        let report = json(&stdout);
+        let errors: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{arguments:?}: {errors:?} {stderr}");
+    }
+}

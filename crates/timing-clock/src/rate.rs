@@ -1,0 +1,241 @@
+//! The rate of a counter, and how sure that is.
+//!
+//! One look at a counter and a reference clock at the same instant is a *bracket*: counter,
+//! reference, counter, in that order, so the counter's value at the reference's instant lies
+//! between the two. Of many the narrowest is kept, for a wide one was interrupted. Two brackets
+//! give the rate. Its uncertainty is the sum of their half-widths and of one step of each clock
+//! (a reading can be late by up to a step), over the ticks between them.
+
+use crate::{Clock, Granularity, Hertz, Nanos, Ppm, granularity, ticks_between};
+
+/// A rate with the error it can have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// ticks of the counter per second of the reference
+    pub rate: Hertz,
+    /// the true rate is within this of `rate`, as far as the reference is true
+    pub uncertainty: Ppm,
+    /// the time that the measurement took
+    pub over: Nanos,
+}
+
+/// Why no rate could be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateError {
+    /// The reference clock did not move on.
+    ReferenceStalled,
+    /// The counter did not move on while the reference did.
+    CounterStalled,
+    /// The counter went back.
+    WentBack,
+}
+
+impl core::fmt::Display for RateError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            RateError::ReferenceStalled => "the reference clock did not move",
+            RateError::CounterStalled => "the counter did not move",
+            RateError::WentBack => "the counter went back",
+        })
+    }
+}
+
+impl std::error::Error for RateError {}
+
+/// A counter's value at an instant of the reference clock.
+#[derive(Clone, Copy, Debug)]
+struct Bracket {
+    before: u64,
+    reference: u64,
+    width: u64,
+}
+
+/// After so many tries one is undisturbed nearly always; they take some 10 us.
+const TRIES: u32 = 200;
+
+impl Bracket {
+    fn narrowest<C: Clock, R: Clock>(counter: &C, reference: &R) -> Option<Bracket> {
+        let mut best: Option<Bracket> = None;
+        for _ in 0..TRIES {
+            let before = counter.read_ordered();
+            let reference = reference.read();
+            let after = counter.read_ordered();
+            if let Ok(width) = u64::try_from(ticks_between(before, after))
+                && best.is_none_or(|best| width < best.width)
+            {
+                best = Some(Bracket { before, reference, width });
+            }
+        }
+        best
+    }
+
+    fn half_width(&self) -> f64 {
+        self.width as f64 / 2.0
+    }
+}
+
+/// A measurement of a counter's rate that gets better the longer it runs.
+#[derive(Clone, Debug)]
+pub struct RateMeter<C, R> {
+    counter: C,
+    reference: R,
+    first: Bracket,
+    counter_step: f64,
+    reference_step: f64,
+}
+
+/// Steps looked at before a measurement starts: enough to tell a comb, and over in 0.1 ms.
+const STEPS: usize = 1024;
+/// Blocks of 256 reads after which a step that has not shown is taken to be what the reads say.
+const STEP_BLOCKS: u32 = 40_000;
+
+impl<C: Clock, R: Clock> RateMeter<C, R> {
+    /// Takes the first bracket. `reference` ticks in nanoseconds.
+    pub fn start(counter: C, reference: R) -> Result<Self, RateError> {
+        let counter_step = step(&counter).ok_or(RateError::CounterStalled)?;
+        let reference_step = step(&reference).ok_or(RateError::ReferenceStalled)?;
+        let first = Bracket::narrowest(&counter, &reference).ok_or(RateError::WentBack)?;
+        Ok(RateMeter { counter, reference, first, counter_step, reference_step })
+    }
+
+    /// The rate from the start to now.
+    pub fn rate(&self) -> Result<Rate, RateError> {
+        let now = Bracket::narrowest(&self.counter, &self.reference).ok_or(RateError::WentBack)?;
+        let nanos = ticks_between(self.first.reference, now.reference);
+        if nanos <= 0 {
+            return Err(RateError::ReferenceStalled);
+        }
+        let ticks = ticks_between(self.first.before, now.before) as f64 + now.half_width() - self.first.half_width();
+        if ticks == 0.0 {
+            return Err(RateError::CounterStalled);
+        } else if ticks < 0.0 {
+            return Err(RateError::WentBack);
+        }
+        let rate = Hertz(ticks / nanos as f64 * 1e9);
+        let error =
+            self.first.half_width() + now.half_width() + self.counter_step + rate.ticks(Nanos(self.reference_step));
+        Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), over: Nanos(nanos as f64) })
+    }
+
+    /// Starts over from now, keeping what is known of the clocks' steps.
+    pub fn restart(&mut self) -> Result<(), RateError> {
+        self.first = Bracket::narrowest(&self.counter, &self.reference).ok_or(RateError::WentBack)?;
+        Ok(())
+    }
+
+    /// The counter that is measured.
+    pub fn counter(&self) -> &C {
+        &self.counter
+    }
+
+    /// Waits, reading the reference, until `span` has passed since the start.
+    fn wait(&self, span: Nanos) -> Result<(), RateError> {
+        // A clock that has not moved in so many reads (25 ms at the cheapest) stands still.
+        const PATIENCE: u32 = 10_000_000;
+        let mut still = 0;
+        let mut last = self.reference.read();
+        while (ticks_between(self.first.reference, last) as f64) < span.0 {
+            let now = self.reference.read();
+            still = if now == last { still + 1 } else { 0 };
+            if still == PATIENCE {
+                return Err(RateError::ReferenceStalled);
+            }
+            last = now;
+        }
+        Ok(())
+    }
+}
+
+fn step<C: Clock>(clock: &C) -> Option<f64> {
+    let mut blocks = 0;
+    let go_on = || {
+        blocks += 1;
+        blocks < STEP_BLOCKS
+    };
+    match granularity(clock, STEPS, go_on) {
+        Granularity::Step(ticks) => Some(ticks),
+        Granularity::NeverMoved => None,
+    }
+}
+
+/// Measures the rate of `counter` against `reference` (which ticks in nanoseconds) until its
+/// uncertainty is at most `enough` or `limit` has passed, and reports the uncertainty reached.
+pub fn measure_rate<C: Clock, R: Clock>(
+    counter: C,
+    reference: R,
+    enough: Ppm,
+    limit: Nanos,
+) -> Result<Rate, RateError> {
+    let meter = RateMeter::start(counter, reference)?;
+    let mut span = Nanos(limit.0.min(500_000.0));
+    loop {
+        meter.wait(span)?;
+        let rate = meter.rate()?;
+        if rate.uncertainty <= enough || span >= limit {
+            return Ok(rate);
+        }
+        span = Nanos((span.0 * 2.0).min(limit.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::{Character, SimClock, World};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_uncertainty_holds_the_truth(
+            seed in any::<u64>(),
+            hz in 1e6..5e9f64,
+            origin in any::<u64>(),
+            step in 1u64..64,
+            reference_step in 1u64..100,
+            jitter_ns in 1u64..200,
+            ms in 1.0..20.0f64,
+        ) {
+            let world = World::new(seed);
+            let counter = SimClock::new(&world, Character { hz, origin, step, cost_ns: 9.0, jitter_ns, ..Character::default() });
+            let reference = SimClock::new(&world, Character { step: reference_step, ..Character::default() });
+            let got = measure_rate(&counter, &reference, Ppm(0.0), Nanos::from_millis(ms)).unwrap();
+            let off = got.rate.ppm_from(Hertz(hz));
+            prop_assert!(off.0.abs() <= got.uncertainty.0, "{off:?} beyond {:?}", got.uncertainty);
+        }
+    }
+
+    #[test]
+    fn it_goes_on_until_it_is_sure_enough() {
+        let world = World::new(3);
+        let counter = SimClock::new(&world, Character { hz: 2.6e9, ..Character::default() });
+        let reference = SimClock::new(&world, Character::default());
+        let rate = measure_rate(&counter, &reference, Ppm(10.0), Nanos::from_secs(1.0)).unwrap();
+        assert!(rate.uncertainty <= Ppm(10.0) && rate.over < Nanos::from_millis(40.0), "{rate:?}");
+    }
+
+    #[test]
+    fn an_interruption_inside_a_bracket_is_not_kept() {
+        let world = World::new(3);
+        let counter = SimClock::new(
+            &world,
+            Character { stalls: (4000..4100).map(|n| (n, 1e6)).collect(), ..Character::default() },
+        );
+        let rate =
+            measure_rate(&counter, &SimClock::new(&world, Character::default()), Ppm(0.0), Nanos::from_millis(200.0))
+                .unwrap();
+        assert!(rate.uncertainty <= Ppm(1.0), "{rate:?}");
+    }
+
+    #[test]
+    fn clocks_that_stand_still_or_go_back_are_told() {
+        let world = World::new(3);
+        let still = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
+        let clean = SimClock::new(&world, Character::default());
+        let limit = Nanos::from_millis(1.0);
+        assert_eq!(measure_rate(&still, &clean, Ppm(1.0), limit), Err(RateError::CounterStalled));
+        assert_eq!(measure_rate(&clean, &still, Ppm(1.0), limit), Err(RateError::ReferenceStalled));
+        let back = SimClock::new(&world, Character { back: vec![(1500, 1 << 40)], ..Character::default() });
+        let result = measure_rate(&back, &clean, Ppm(1.0), limit);
+        assert_eq!(result, Err(RateError::WentBack));
+    }
+}
