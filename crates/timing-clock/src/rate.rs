@@ -221,7 +221,7 @@ mod tests {
             Character { stalls: (4000..4100).map(|n| (n, 1e6)).collect(), ..Character::default() },
         );
         let rate =
-            measure_rate(&counter, &SimClock::new(&world, Character::default()), Ppm(0.0), Nanos::from_millis(200.0))
+            measure_rate(&counter, SimClock::new(&world, Character::default()), Ppm(0.0), Nanos::from_millis(200.0))
                 .unwrap();
         assert!(rate.uncertainty <= Ppm(1.0), "{rate:?}");
     }

@@ -7,7 +7,9 @@ use timing_clock::{Clock, Hertz, Scale, ticks_between};
 
 /// PostgreSQL 19's titles.
 pub const SYSTEM: &str = "System clock source: clock_gettime (CLOCK_MONOTONIC)";
+#[cfg(target_arch = "x86_64")]
 pub const RDTSCP: &str = "Clock source: RDTSCP";
+#[cfg(target_arch = "x86_64")]
 pub const RDTSC: &str = "Fast clock source: RDTSC";
 
 /// What one clock showed.

@@ -40,9 +40,11 @@ pub fn judge(
             claims = cpu_claims(&features);
         }
     }
-    let from_log = log.0.known().map(|text| text.lines().filter_map(kernel_log_claim).collect::<Vec<_>>());
-    claims.extend(from_log.unwrap_or_default());
-    claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
+    // The log's tsc lines and the delay loop speak of the TSC, and of no other counter.
+    if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
+        claims.extend(log.0.known().map(String::as_str).unwrap_or_default().lines().filter_map(kernel_log_claim));
+        claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
+    }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
     tsc.claims = claims.iter().map(|claim| beside(claim, measured)).collect();
     tsc

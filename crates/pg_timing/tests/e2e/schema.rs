@@ -20,7 +20,7 @@ fn reports_keep_to_it() {
     let validator = jsonschema::validator_for(&schema).unwrap();
     let empty = tempfile::tempdir().unwrap();
     let captured = empty.path().to_str().unwrap().to_string();
-    let old = fixture("pg_test_timing/docker-hpet.txt").to_str().unwrap().to_string();
+    let old = fixture("pg_test_timing/docker-mac-hpet.txt").to_str().unwrap().to_string();
     for arguments in [vec!["-d", "0.3"], vec!["--root", &captured], vec!["read", &old]] {
         let (_, stdout, stderr) = ran(pg_timing().args(&arguments).args(["--format", "json"]));
         let report = json(&stdout);
