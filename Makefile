@@ -20,7 +20,7 @@ all:
 # Everything CI runs.
 check: deps lint test test-arm other-systems
 
-# What takes longer: every property test with ten times the cases.
+# What takes longer: every property test with 80 times the cases.
 check-world: check
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench
 
@@ -63,7 +63,7 @@ schema:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 target/release/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_timing
+	install -m 755 $${CARGO_TARGET_DIR:-target}/release/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_timing
 	ln -sf pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing
 
 uninstall:

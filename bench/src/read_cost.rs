@@ -56,7 +56,7 @@ pub fn run() {
 
 fn round<C: Clock>(clock: &C, rate: Hertz, counter_rate: Hertz, ours: &mut Ours) {
     let counter = Counter::new().expect("the counter may be read");
-    let outside = Outside { clock: &counter, rate: counter_rate, cost: timing_cost(&counter) };
+    let outside = Outside { clock: &counter, cost: timing_cost(&counter) };
     let mut record = Record::default();
     let mut left = BLOCKS;
     record.slice(clock, &outside, || {
@@ -64,7 +64,7 @@ fn round<C: Clock>(clock: &C, rate: Hertz, counter_rate: Hertz, ours: &mut Ours)
         left > 0
     });
     let looked = pg_timing::measure::Looked { granularity: timing_clock::Granularity::Step(1.0), over: Nanos(0.0) };
-    let clock = summarise("", &record, Some(looked), rate);
+    let clock = summarise("", &record, Some(looked), rate, Some(counter_rate));
     ours.read.extend(clock.read_ns);
     ours.looped.extend(clock.loop_ns);
 }

@@ -5,6 +5,7 @@
 pub mod check;
 pub mod command;
 pub mod host;
+pub mod human;
 pub mod measure;
 pub mod pg_test_timing;
 pub mod render;

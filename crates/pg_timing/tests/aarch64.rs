@@ -6,7 +6,7 @@ use pg_timing::host::{Host, LogSource};
 use pg_timing::measure::Budget;
 use pg_timing::{render, survey};
 use std::sync::atomic::AtomicBool;
-use timing_clock::{Counter, Hertz, Nanos, Ppm, Reference, cpu_claims, measure_rate};
+use timing_clock::{Counter, Hertz, Nanos, Ppm, Reference, firmware_claim, measure_rate};
 
 #[test]
 fn the_counter_is_read_and_its_rate_measured() {
@@ -26,7 +26,7 @@ fn the_counter_is_read_and_its_rate_measured() {
 /// steps are of a microsecond, so a bracket can be 0 wide; the stated error must cover that.
 #[test]
 fn the_stated_error_is_true() {
-    let truth = cpu_claims(&timing_clock::Features::of_this_cpu())[0].rate;
+    let truth = firmware_claim().unwrap().rate;
     let counter = Counter::new().unwrap();
     let covered = (0..100)
         .filter(|_| {

@@ -28,6 +28,8 @@ pub enum ClaimSource {
     KernelRefined,
     /// /proc/cpuinfo's bogomips: twice the rate in MHz, where the kernel's delay loop is the counter
     Bogomips,
+    /// FreeBSD's `machdep.tsc_freq`: its own calibration, or what the administrator set
+    Sysctl,
     /// CNTFRQ_EL0: what the firmware wrote there
     Cntfrq,
 }
@@ -41,6 +43,7 @@ impl core::fmt::Display for ClaimSource {
             ClaimSource::KernelDetected => "kernel log, at boot",
             ClaimSource::KernelRefined => "kernel log, refined",
             ClaimSource::Bogomips => "/proc/cpuinfo, bogomips",
+            ClaimSource::Sysctl => "sysctl machdep.tsc_freq",
             ClaimSource::Cntfrq => "CNTFRQ_EL0",
         })
     }
@@ -54,11 +57,15 @@ pub fn cpu_claims(features: &Features) -> Vec<Claim> {
         claim(ClaimSource::HypervisorLeaf, features.hypervisor_hz, 500.0),
         claim(ClaimSource::Cpuid15, features.leaf_15_hz, 0.5),
         claim(ClaimSource::Cpuid16, features.leaf_16_hz, 500_000.0),
-        claim(ClaimSource::Cntfrq, cntfrq(), 0.5),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The claim that this machine's firmware makes, on AArch64. 0 is none.
+pub fn firmware_claim() -> Option<Claim> {
+    cntfrq().map(|hz| Claim { source: ClaimSource::Cntfrq, rate: Hertz(hz), rounding: Hertz(0.5) })
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -74,19 +81,32 @@ fn cntfrq() -> Option<f64> {
     None
 }
 
-/// The claim in a line of the kernel's log, if there is one.
-pub fn kernel_log_claim(line: &str) -> Option<Claim> {
-    let claim = |source, mhz: &str| {
-        let mhz: f64 = mhz.trim().parse().ok()?;
-        // printed in MHz with three decimals
-        (mhz > 0.0).then_some(Claim { source, rate: Hertz(mhz * 1e6), rounding: Hertz(500.0) })
-    };
-    let up_to_mhz = |text: &'_ str| text.split_once(" MHz").map(|(mhz, _)| mhz.to_string());
-    if let Some((_, rest)) = line.split_once("Refined TSC clocksource calibration: ") {
-        return claim(ClaimSource::KernelRefined, &up_to_mhz(rest)?);
+/// The claims in the kernel's log. Where the CPU's own rate is not the counter's, the kernel prints
+/// both (`MHz processor`, then `MHz TSC`): only the second is a claim then.
+pub fn kernel_log_claims(log: &str) -> Vec<Claim> {
+    let mut processor = None;
+    let mut tsc = None;
+    let mut refined = None;
+    for line in log.lines() {
+        let after = |words: &str| line.split_once(words).and_then(|(_, rest)| rest.split_once(" MHz"));
+        if let Some((mhz, _)) = after("Refined TSC clocksource calibration: ") {
+            refined = megahertz(mhz).or(refined);
+        } else if let Some((mhz, what)) = after("tsc: Detected ") {
+            let slot = if what.trim_start().starts_with("TSC") { &mut tsc } else { &mut processor };
+            *slot = megahertz(mhz).or(*slot);
+        }
     }
-    let (_, rest) = line.split_once("tsc: Detected ")?;
-    claim(ClaimSource::KernelDetected, &up_to_mhz(rest)?)
+    // printed in MHz with three decimals
+    let claim = |source, rate: Option<Hertz>| rate.map(|rate| Claim { source, rate, rounding: Hertz(500.0) });
+    let claims = [claim(ClaimSource::KernelDetected, tsc.or(processor)), claim(ClaimSource::KernelRefined, refined)];
+    claims.into_iter().flatten().collect()
+}
+
+/// `2299.998`: digits and a dot, as the kernel prints it; a rate that no counter has is junk.
+fn megahertz(text: &str) -> Option<Hertz> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let mhz: f64 = text.parse().ok().filter(|_| plain)?;
+    (1.0..=100_000.0).contains(&mhz).then_some(Hertz(mhz * 1e6))
 }
 
 /// The claim in /proc/cpuinfo: twice the counter's rate in MHz, cut off after two decimals.
@@ -94,7 +114,7 @@ pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
     let bogomips: f64 = line.split_once(':')?.1.trim().parse().ok()?;
     // The digits were cut, not rounded: the middle of what they can mean is 0.005 above.
-    (bogomips > 0.0).then_some(Claim {
+    (1.0..=200_000.0).contains(&bogomips).then_some(Claim {
         source: ClaimSource::Bogomips,
         rate: Hertz((bogomips + 0.005) * 1e6 / 2.0),
         rounding: Hertz(2_500.0),
@@ -107,12 +127,25 @@ mod tests {
 
     #[test]
     fn kernel_log_lines() {
-        let claim = kernel_log_claim("[    0.000053] tsc: Detected 2299.998 MHz processor").unwrap();
-        assert_eq!((claim.source, claim.rate), (ClaimSource::KernelDetected, Hertz(2_299_998_000.0)));
-        let claim = kernel_log_claim("tsc: Refined TSC clocksource calibration: 2596.098 MHz").unwrap();
-        assert_eq!((claim.source, claim.rate), (ClaimSource::KernelRefined, Hertz(2_596_098_000.0)));
-        for junk in ["tsc: Detected", "tsc: Detected x MHz", "tsc: Detected -3 MHz", "", "smpboot: CPU0"] {
-            assert_eq!(kernel_log_claim(junk), None, "{junk}");
+        let one = |line: &str| {
+            let claims = kernel_log_claims(line);
+            claims.first().map(|claim| (claims.len(), claim.source, claim.rate))
+        };
+        let detected = one("[    0.000053] tsc: Detected 2299.998 MHz processor");
+        assert_eq!(detected, Some((1, ClaimSource::KernelDetected, Hertz(2_299_998_000.0))));
+        let refined = one("tsc: Refined TSC clocksource calibration: 2596.098 MHz");
+        assert_eq!(refined, Some((1, ClaimSource::KernelRefined, Hertz(2_596_098_000.0))));
+        let both = one("tsc: Detected 2500.000 MHz processor\ntsc: Detected 2400.000 MHz TSC\n");
+        assert_eq!(both, Some((1, ClaimSource::KernelDetected, Hertz(2_400_000_000.0))));
+        for junk in [
+            "tsc: Detected",
+            "tsc: Detected x MHz",
+            "tsc: Detected -3 MHz",
+            "tsc: Detected 1e-300 MHz",
+            "tsc: Detected inf MHz",
+            "",
+        ] {
+            assert_eq!(one(junk), None, "{junk}");
         }
     }
 

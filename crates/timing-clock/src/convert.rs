@@ -83,8 +83,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
-
         #[test]
         fn within_one_ns_of_exact_arithmetic_over_the_whole_range(
             ticks in any::<u64>(), small in 0u32..64, per in 1u64.., nanos in 1u64..

@@ -1,8 +1,7 @@
 //! The clock a program holds: the cheap counter, in nanoseconds.
 
 use crate::{
-    Clock, Distrust, Features, KernelVerdict, Nanos, Ppm, Rate, RateMeter, Scale, counter, distrust, measure_rate,
-    ticks_between,
+    Clock, Distrust, Features, KernelVerdict, Nanos, Ppm, Rate, RateMeter, Scale, counter, distrust, ticks_between,
 };
 use crate::{Counter, Reference};
 
@@ -37,11 +36,13 @@ pub enum Refreshed {
 
 /// What [`FastClock::new`] goes for: beyond 1 ppm, quartz itself is no better.
 const ENOUGH: Ppm = Ppm(1.0);
+/// Two crystals of one host wander apart by so much as they warm up: no change of the rate.
+const WANDER: Ppm = Ppm(5.0);
 /// How long [`FastClock::new`] measures at most. Reaches 1 to 3 ppm of stated uncertainty.
 const LIMIT: Nanos = Nanos::from_millis(20.0);
 
 impl FastClock {
-    /// Measures the counter's rate, for at most 20 ms, and refuses a counter that is not to be
+    /// Measures the counter's rate, for some 20 ms, and refuses a counter that is not to be
     /// trusted: the first of the [reasons](Distrust) is the error.
     pub fn new() -> Result<FastClock, Distrust> {
         let permission = counter::permitted();
@@ -56,7 +57,7 @@ impl FastClock {
         let counter = Counter::new().map_err(Distrust::Refused)?;
         let unknown = |why: &dyn core::fmt::Display| Distrust::RateUnknown(why.to_string());
         let meter = RateMeter::start(counter, Reference::default()).map_err(|e| unknown(&e))?;
-        let rate = measure_rate(counter, Reference::default(), ENOUGH, LIMIT).map_err(|e| unknown(&e))?;
+        let rate = meter.measure(ENOUGH, LIMIT).map_err(|e| unknown(&e))?;
         let scale = Scale::from_rate(rate.rate).ok_or_else(|| unknown(&"out of range"))?;
         Ok(FastClock { counter, scale, rate, meter })
     }
@@ -91,14 +92,14 @@ impl FastClock {
         let unknown = |why: &dyn core::fmt::Display| Distrust::RateUnknown(why.to_string());
         let whole = self.meter.rate().map_err(|e| unknown(&e))?;
         let off = whole.rate.ppm_from(self.rate.rate);
-        if off.0.abs() <= self.rate.uncertainty.0 + whole.uncertainty.0 {
+        if off.0.abs() <= (self.rate.uncertainty.0 + whole.uncertainty.0).max(WANDER.0) {
             if whole.uncertainty < self.rate.uncertainty {
                 self.adopt(whole)?;
             }
             return Ok(Refreshed::Sharper);
         }
         self.meter.restart().map_err(|e| unknown(&e))?;
-        let anew = measure_rate(self.counter, Reference::default(), ENOUGH, LIMIT).map_err(|e| unknown(&e))?;
+        let anew = self.meter.measure(ENOUGH, LIMIT).map_err(|e| unknown(&e))?;
         self.adopt(anew)?;
         Ok(Refreshed::Changed(off))
     }

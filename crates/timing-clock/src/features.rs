@@ -1,8 +1,21 @@
 //! What CPUID says of the time stamp counter.
 
+/// The CPU's architecture, which decides what its counter promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Architecture {
+    /// x86_64: the TSC, which has to claim bit by bit what it can
+    #[cfg_attr(not(target_arch = "aarch64"), default)]
+    X86_64,
+    /// AArch64: the generic timer's counter, of constant rate by its architecture
+    #[cfg_attr(target_arch = "aarch64", default)]
+    Aarch64,
+}
+
 /// The CPU's own word on its counter. All false and `None` on CPUs without CPUID.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Features {
+    /// Which counter it is about; by default that of this program's architecture
+    pub architecture: Architecture,
     /// RDTSCP exists (leaf 0x80000001, EDX 27)
     pub rdtscp: bool,
     /// The counter runs at one rate in every power state (leaf 0x80000007, EDX 8)
@@ -22,6 +35,11 @@ pub struct Features {
 }
 
 impl Features {
+    /// The counter keeps one rate in every power state.
+    pub fn constant_rate(&self) -> bool {
+        self.invariant || self.architecture == Architecture::Aarch64
+    }
+
     /// Asks this CPU.
     #[cfg(target_arch = "x86_64")]
     pub fn of_this_cpu() -> Features {
@@ -40,6 +58,7 @@ impl Features {
         let hypervisor = cpuid.get_feature_info().is_some_and(|f| f.has_hypervisor());
         let info = if hypervisor { cpuid.get_hypervisor_info() } else { None };
         Features {
+            architecture: Architecture::X86_64,
             rdtscp: cpuid.get_extended_processor_and_feature_identifiers().is_some_and(|f| f.has_rdtscp()),
             invariant: cpuid.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
             tsc_adjust: cpuid.get_extended_feature_info().is_some_and(|f| f.has_tsc_adjust_msr()),

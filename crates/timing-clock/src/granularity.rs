@@ -57,9 +57,12 @@ fn step_of(differences: &mut [u64]) -> Option<f64> {
     differences.sort_unstable();
     // Long differences are interruptions and thin out: only the lower half has whole teeth.
     let median = *differences.get(differences.len() / 2)?;
-    let rare = differences.len() / 1000;
-    let mut teeth: Vec<Tooth> = Vec::new();
     let low = &differences[..differences.partition_point(|&d| d <= median.saturating_mul(4))];
+    let rare = differences.len() / 1000;
+    // Where no value comes twice (a slow and jittery clock) the smallest distance between any two
+    // still is no less than the step.
+    let rare = if low.chunk_by(|a, b| a == b).any(|run| run.len() > rare) { rare } else { 0 };
+    let mut teeth: Vec<Tooth> = Vec::new();
     for run in low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare) {
         let value = run[0];
         match teeth.last_mut() {
@@ -148,6 +151,12 @@ mod tests {
             .collect();
         let step = step_of(&mut seen).unwrap();
         assert!((step - 69.84).abs() < 0.5, "{step}");
+    }
+
+    #[test]
+    fn differences_that_never_come_twice() {
+        let mut spread: Vec<u64> = (0..2000u64).map(|i| 3_000_000 + i * i * 7).collect();
+        assert!(step_of(&mut spread).is_some_and(|step| step >= 1.0));
     }
 
     #[test]

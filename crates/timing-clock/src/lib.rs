@@ -59,12 +59,12 @@ mod system;
 mod trust;
 mod units;
 
-pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, kernel_log_claim};
+pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim, kernel_log_claims};
 pub use clock::{Clock, ticks_between};
 pub use convert::Scale;
 pub use counter::{Counter, Refused};
 pub use fast::{FastClock, Moment, Refreshed};
-pub use features::Features;
+pub use features::{Architecture, Features};
 pub use granularity::{Granularity, granularity};
 pub use postgres19::{Postgres19, postgres19};
 pub use rate::{Rate, RateError, RateMeter, measure_rate};

@@ -4,7 +4,7 @@
 //! CPU has TSC_ADJUST, and else only if the kernel's clock source is exactly `tsc`. Its rate comes
 //! from CPUID where that can be believed, else from a calibration of at most 50 ms.
 
-use crate::{Claim, ClaimSource, Features, KernelVerdict, cpu_claims};
+use crate::{Architecture, Claim, ClaimSource, Features, KernelVerdict, cpu_claims};
 
 /// PostgreSQL 19's decision, and how it comes to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Postgres19 {
 /// Follows PostgreSQL 19's rules. `kernel` is `None` without sysfs, which it takes for "not tsc".
 pub fn postgres19(features: &Features, kernel: Option<&KernelVerdict>) -> Postgres19 {
     let mut source = String::from("x86");
-    if !cfg!(target_arch = "x86_64") {
+    if features.architecture != Architecture::X86_64 {
         return Postgres19 { usable: false, auto: false, frequency: None, source: "not x86".into() };
     }
     for (fact, word) in [(features.rdtscp, ", no rdtscp"), (features.invariant, ", not invariant")] {

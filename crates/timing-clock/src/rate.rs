@@ -6,7 +6,7 @@
 //! give the rate. Its uncertainty is the sum of their half-widths and of one step of each clock
 //! (a reading can be late by up to a step), over the ticks between them.
 
-use crate::{Clock, Granularity, Hertz, Nanos, Ppm, granularity, ticks_between};
+use crate::{Clock, Hertz, Nanos, Ppm, granularity, ticks_between};
 
 /// A rate with the error it can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,14 +86,22 @@ pub struct RateMeter<C, R> {
 
 /// Steps looked at before a measurement starts: enough to tell a comb, and over in 0.1 ms.
 const STEPS: usize = 1024;
-/// Blocks of 256 reads after which a step that has not shown is taken to be what the reads say.
+/// A reference whose steps take longer than this to show is coarse, and shows by then that it is.
+const STEP_TIME: Nanos = Nanos::from_millis(50.0);
+/// Blocks of 256 reads after which a reference that has not moved stands still.
 const STEP_BLOCKS: u32 = 40_000;
 
 impl<C: Clock, R: Clock> RateMeter<C, R> {
-    /// Takes the first bracket. `reference` ticks in nanoseconds.
+    /// Finds the steps of both clocks (0.2 ms; up to 0.1 s where one is coarse) and takes the first
+    /// bracket. `reference` ticks in nanoseconds.
     pub fn start(counter: C, reference: R) -> Result<Self, RateError> {
-        let counter_step = step(&counter).ok_or(RateError::CounterStalled)?;
-        let reference_step = step(&reference).ok_or(RateError::ReferenceStalled)?;
+        let reference_step = step(&reference, &reference).ok_or(RateError::ReferenceStalled)?;
+        let counter_step = step(&counter, &reference).ok_or(RateError::CounterStalled)?;
+        RateMeter::start_with(counter, counter_step, reference, reference_step)
+    }
+
+    /// Takes the first bracket of clocks whose steps, in their ticks, are known.
+    pub fn start_with(counter: C, counter_step: f64, reference: R, reference_step: f64) -> Result<Self, RateError> {
         let first = Bracket::narrowest(&counter, &reference).ok_or(RateError::WentBack)?;
         Ok(RateMeter { counter, reference, first, counter_step, reference_step })
     }
@@ -123,9 +131,18 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         Ok(())
     }
 
-    /// The counter that is measured.
-    pub fn counter(&self) -> &C {
-        &self.counter
+    /// Goes on until the uncertainty is at most `enough` or `limit` has passed since the start, and
+    /// reports the uncertainty reached.
+    pub fn measure(&self, enough: Ppm, limit: Nanos) -> Result<Rate, RateError> {
+        let mut span = Nanos(limit.0.min(500_000.0));
+        loop {
+            self.wait(span)?;
+            let rate = self.rate()?;
+            if rate.uncertainty <= enough || span >= limit {
+                return Ok(rate);
+            }
+            span = Nanos((span.0 * 2.0).min(limit.0));
+        }
     }
 
     /// Waits, reading the reference, until `span` has passed since the start.
@@ -146,16 +163,14 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
     }
 }
 
-fn step<C: Clock>(clock: &C) -> Option<f64> {
+fn step<C: Clock, R: Clock>(clock: &C, reference: &R) -> Option<f64> {
+    let start = reference.read();
     let mut blocks = 0;
     let go_on = || {
         blocks += 1;
-        blocks < STEP_BLOCKS
+        blocks < STEP_BLOCKS && (ticks_between(start, reference.read()) as f64) < STEP_TIME.0
     };
-    match granularity(clock, STEPS, go_on) {
-        Granularity::Step(ticks) => Some(ticks),
-        Granularity::NeverMoved => None,
-    }
+    granularity(clock, STEPS, go_on).step()
 }
 
 /// Measures the rate of `counter` against `reference` (which ticks in nanoseconds) until its
@@ -166,16 +181,7 @@ pub fn measure_rate<C: Clock, R: Clock>(
     enough: Ppm,
     limit: Nanos,
 ) -> Result<Rate, RateError> {
-    let meter = RateMeter::start(counter, reference)?;
-    let mut span = Nanos(limit.0.min(500_000.0));
-    loop {
-        meter.wait(span)?;
-        let rate = meter.rate()?;
-        if rate.uncertainty <= enough || span >= limit {
-            return Ok(rate);
-        }
-        span = Nanos((span.0 * 2.0).min(limit.0));
-    }
+    RateMeter::start(counter, reference)?.measure(enough, limit)
 }
 
 #[cfg(test)]

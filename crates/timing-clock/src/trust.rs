@@ -11,11 +11,24 @@ pub struct KernelVerdict {
     pub available: Vec<String>,
 }
 
+/// The clock sources that are the counter itself: on Linux, and FreeBSD's timecounters.
+const COUNTERS: &[&str] = &["tsc", "tsc-early", "arch_sys_counter", "TSC", "TSC-low", "ARM MPCore Timecounter"];
+
 /// Clock sources whose time is made out of the counter, so that the kernel itself trusts it.
 ///
 /// Also the list behind "independent": a clock that stands on the counter cannot check it.
-pub const ON_THE_COUNTER: &[&str] =
-    &["tsc", "tsc-early", "kvm-clock", "xen", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+pub const ON_THE_COUNTER: &[&str] = &[
+    "tsc",
+    "tsc-early",
+    "kvm-clock",
+    "xen",
+    "hyperv_clocksource_tsc_page",
+    "arch_sys_counter",
+    "TSC",
+    "TSC-low",
+    "kvmclock",
+    "Hyper-V-TSC",
+];
 
 impl KernelVerdict {
     /// What this kernel says. `None` without sysfs.
@@ -38,12 +51,12 @@ impl KernelVerdict {
         ON_THE_COUNTER.contains(&self.current.as_str())
     }
 
-    /// Whether the kernel would itself use the counter: it does, or offers to.
+    /// Whether the kernel would itself use the bare counter: it does, or offers to.
     ///
-    /// A counter marked unstable loses its place in `available_clocksource`.
+    /// A counter marked unstable loses its place in `available_clocksource`. That the kernel keeps
+    /// time by kvm-clock or the Hyper-V page is no acceptance: those correct a bad counter.
     pub fn accepts_counter(&self) -> bool {
-        let own = if cfg!(target_arch = "aarch64") { "arch_sys_counter" } else { "tsc" };
-        self.stands_on_counter() || self.available.iter().any(|name| name == own)
+        std::iter::once(&self.current).chain(&self.available).any(|name| COUNTERS.contains(&name.as_str()))
     }
 }
 
@@ -91,8 +104,7 @@ pub fn distrust(
     if let Err(refused) = permission {
         reasons.push(Distrust::Refused(refused));
     }
-    // AArch64's architecture promises what x86 has to claim bit by bit.
-    if cfg!(target_arch = "x86_64") && !features.invariant {
+    if !features.constant_rate() {
         reasons.push(Distrust::NotInvariant);
     }
     if let Some(kernel) = kernel.filter(|kernel| !kernel.accepts_counter()) {
@@ -102,4 +114,44 @@ pub fn distrust(
         reasons.push(Distrust::RateUnknown(why.clone()));
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Architecture, Hertz, Nanos, Ppm};
+
+    fn reasons(current: &str, available: &str, features: Features) -> Vec<Distrust> {
+        let rate = Ok(Rate { rate: Hertz(2e9), uncertainty: Ppm(1.0), over: Nanos(1e9) });
+        distrust(&features, Ok(()), Some(&KernelVerdict::parse(current, available)), &rate)
+    }
+
+    fn good() -> Features {
+        Features { architecture: Architecture::X86_64, rdtscp: true, invariant: true, ..Features::default() }
+    }
+
+    #[test]
+    fn a_counter_that_is_used_or_offered_is_trusted() {
+        for (current, available) in [("tsc", "tsc hpet"), ("kvm-clock", "kvm-clock tsc"), ("hpet", "tsc hpet")] {
+            assert_eq!(reasons(current, available, good()), [], "{current} of {available}");
+        }
+    }
+
+    #[test]
+    fn one_that_the_kernel_gave_up_is_not_even_behind_kvm_clock() {
+        for (current, available) in [("hpet", "hpet acpi_pm"), ("kvm-clock", "kvm-clock hpet"), ("xen", "xen")] {
+            assert_eq!(reasons(current, available, good()), [Distrust::Demoted { current: current.into() }]);
+        }
+    }
+
+    #[test]
+    fn the_other_reasons() {
+        let bare = Features { invariant: false, ..good() };
+        assert_eq!(reasons("tsc", "tsc", bare), [Distrust::NotInvariant]);
+        let arm = Features { architecture: Architecture::Aarch64, ..Features::default() };
+        assert_eq!(reasons("arch_sys_counter", "arch_sys_counter", arm), []);
+        let unknown = Err("x".to_string());
+        assert_eq!(distrust(&good(), Ok(()), None, &unknown), [Distrust::RateUnknown("x".into())]);
+        assert_eq!(distrust(&good(), Err(Refused::Denied), None, &unknown), [Distrust::Refused(Refused::Denied)]);
+    }
 }

@@ -8,28 +8,28 @@ const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 const FAST: &[&str] = &["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
 
 /// What to do about a clock that is slow, coarse or goes back: another clock source, if there is one.
-pub fn other_clocksource(report: &Report) -> Fix {
+pub fn other_clocksource(report: &Report) -> Option<Fix> {
     let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
         (Fact::Known(current), Fact::Known(available)) => (current, available),
-        _ => return unknown_host(),
+        _ => return Some(unknown_host()),
     };
+    // It is a fast one already: what is wrong lies elsewhere, and this is no advice.
     if FAST.contains(&current.as_str()) {
-        return Fix::new(format!(
-            "the clock source {current} is itself a fast one: look at what else is reported here"
-        ));
+        return None;
     }
     let Some(name) = FAST.iter().find(|name| available.iter().any(|a| a == *name)) else {
-        return Fix::new(format!(
+        return Some(Fix::new(format!(
             "this kernel offers no faster clock source (available: {}); after a restart it judges the TSC anew",
             available.join(" ")
-        ));
+        )));
     };
     let write = |name: &str| format!("echo {name} > {DIR}/current_clocksource");
-    Fix::new(format!("switch the kernel to the clock source {name}, as root"))
+    let fix = Fix::new(format!("switch the kernel to the clock source {name}, as root"))
         .command(write(name))
         .undo(write(current))
         .lasting(format!("the boot parameter clocksource={name}"))
-        .risk("if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly")
+        .risk("if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly");
+    Some(fix)
 }
 
 fn unknown_host() -> Fix {

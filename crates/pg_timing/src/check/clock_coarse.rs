@@ -1,7 +1,7 @@
 //! `clock-coarse`: are the clock's steps too big to time a plan node?
 
 use super::advice::other_clocksource;
-use crate::render::human::duration;
+use crate::human::duration;
 use crate::report::{Finding, Report, Severity};
 
 /// EXPLAIN prints microseconds: a coarser clock spoils digits that are shown.
@@ -35,5 +35,5 @@ pub fn check(report: &Report) -> Finding {
             "a node's time is the sum of many short spans, and each is rounded to a whole step: \
              short spans count as nothing or as a whole step, by chance",
         )
-        .fix(other_clocksource(report))
+        .fixes(other_clocksource(report))
 }

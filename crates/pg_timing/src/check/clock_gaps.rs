@@ -1,6 +1,6 @@
 //! `clock-gaps`: was the measuring held up, and by whom?
 
-use crate::render::human::{count, duration};
+use crate::human::{count, duration};
 use crate::report::{Finding, Fix, Report, Severity};
 
 /// Interruptions of an idle machine take well under a percent of the time. One that loses this
@@ -13,6 +13,9 @@ pub fn check(report: &Report) -> Finding {
     let Some((clock, gaps)) = report.system().and_then(|clock| clock.gaps.map(|gaps| (clock, gaps))) else {
         return Finding::unknown(ID, "interruptions were not measured");
     };
+    if clock.backward_steps > 0 {
+        return Finding::unknown(ID, "the clock went back, so that a long difference may be its way forward again");
+    }
     let Some(activity) = report.activity.known() else {
         return Finding::unknown(ID, "what interrupted the measuring is unknown");
     };

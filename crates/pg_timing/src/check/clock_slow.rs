@@ -41,7 +41,7 @@ pub fn check(report: &Report) -> Finding {
              mostly the clock, and nodes with many rows look dearer than they are (track_io_timing and auto_explain pay it too)",
             time(added_per_node_ns(cost))
         ))
-        .fix(other_clocksource(report))
+        .fixes(other_clocksource(report))
         .fix(
             Fix::new("until then, run EXPLAIN without timing: row counts and buffers stay exact")
                 .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
@@ -58,5 +58,5 @@ fn evidence(report: &Report, cost: f64) -> String {
 
 /// ns below a microsecond, then us.
 fn time(ns: f64) -> String {
-    crate::render::human::duration(ns)
+    crate::human::duration(ns)
 }

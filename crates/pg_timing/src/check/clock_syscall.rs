@@ -26,7 +26,7 @@ pub fn check(report: &Report) -> Finding {
             .evidence(costs())
             .why("the kernel serves its clock to programs without a system call only on some clock sources (tsc, kvm-clock, \
                   the Hyper-V page, arch_sys_counter); on others each read costs 5 to 20 times as much")
-            .fix(other_clocksource(report)),
+            .fixes(other_clocksource(report)),
         Through::Interposed => Finding::new(
             ID,
             Severity::Warning,

@@ -29,5 +29,5 @@ pub fn check(report: &Report) -> Finding {
         .evidence(format!("current_clocksource: {current}"))
         .evidence(format!("{current}: {what}"))
         .why("every process on this host pays it at every look at the time, PostgreSQL's EXPLAIN ANALYZE most of all")
-        .fix(other_clocksource(report))
+        .fixes(other_clocksource(report))
 }

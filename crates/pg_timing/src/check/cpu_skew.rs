@@ -1,6 +1,6 @@
 //! `cpu-skew`: do the CPUs' counters differ?
 
-use crate::render::human::duration;
+use crate::human::duration;
 use crate::report::{Fact, Finding, Fix, Report, Severity, Skew};
 
 /// A process that moves between CPUs meets the skew as a step. From a microsecond on EXPLAIN prints it.
@@ -17,6 +17,14 @@ pub fn check(report: &Report) -> Finding {
         let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "it was not measured".into());
         return Finding::unknown(ID, format!("whether the CPUs' clocks agree is unknown: {why}"));
     };
+    if let Some(moving) = skews.iter().find(|s| s.moving) {
+        let summary =
+            format!("clock {} does not keep one offset between CPUs {} and {}", moving.clock, moving.a, moving.b);
+        return Finding::new(ID, Severity::Critical, summary)
+            .evidence(format!("it was between {} and {} within some milliseconds", duration(moving.low_ns), duration(moving.high_ns)))
+            .why("the CPUs' counters run at different rates, or the clock went back: a time taken on one means nothing on the other")
+            .fix(Fix::new("restart the machine: firmware sets the counters at power-on"));
+    }
     // Only an interval that leaves 0 out is proof; how far it is away is the least the skew can be.
     let Some(worst) = skews.iter().max_by(|a, b| proven(a).total_cmp(&proven(b))).filter(|s| proven(s) > 0.0) else {
         return Finding::ok(ID, format!("the CPUs' clocks agree within {}", duration(widest)));

@@ -8,6 +8,7 @@ mod clock_slow;
 mod clock_syscall;
 mod clocksource_slow;
 mod cpu_skew;
+mod drift;
 mod tsc_absent;
 mod tsc_demoted;
 mod tsc_denied;
@@ -28,6 +29,7 @@ const CHECKS: &[fn(&Report) -> Finding] = &[
     tsc_absent::check,
     tsc_rate_mismatch::check,
     cpu_skew::check,
+    drift::check,
     clock_gaps::check,
 ];
 

@@ -1,6 +1,6 @@
 //! `tsc-rate-mismatch`: would a server convert the counter's ticks at a wrong rate?
 
-use crate::report::{Finding, Fix, Report, Severity, TscReport};
+use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
 
 /// A tenth of a percent: below it no reader of a plan sees the difference, and quartz (100 ppm), a
 /// quick calibration at boot (500 ppm) and PostgreSQL 19's own (up to 920 ppm off, measured) all
@@ -26,7 +26,11 @@ pub fn check(report: &Report) -> Finding {
     let Some(&measured) = tsc.frequency_khz.known() else {
         return Finding::unknown(ID, "the counter's rate was not measured");
     };
-    let claims = claims(tsc, measured);
+    // Of a pg_test_timing output the rate in use is the claim, and its calibration what was measured.
+    let (measured, claims) = match tsc.calibrated_khz {
+        Some(calibrated) => (calibrated, vec![in_use(measured, calibrated)]),
+        None => (measured, claims(tsc, measured)),
+    };
     let Some(worst) = claims.iter().max_by(|a, b| a.off_ppm.abs().total_cmp(&b.off_ppm.abs())) else {
         return Finding::ok(ID, "nobody else says what the counter's rate is");
     };
@@ -43,9 +47,9 @@ pub fn check(report: &Report) -> Finding {
         return evidence(Finding::ok(ID, summary));
     }
     let summary = format!(
-        "{} says {:.0} kHz, but the counter runs at {measured:.0} kHz: {:.2}% off",
-        worst.who,
+        "the TSC's rate is {:.0} kHz by {}, but {measured:.0} kHz by measurement: {:.2}% off",
         worst.khz,
+        worst.who,
         worst.off_ppm.abs() / 1e4
     );
     let finding = evidence(Finding::new(ID, severity, summary));
@@ -64,26 +68,24 @@ pub fn check(report: &Report) -> Finding {
 }
 
 fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
-    let off = |khz: f64| (khz - measured) / measured * 1e6;
-    let mut claims: Vec<Claimed> = tsc
-        .claims
-        .iter()
-        .map(|claim| Claimed {
-            who: claim.source.clone(),
-            khz: claim.frequency_khz,
-            off_ppm: off(claim.frequency_khz),
-            noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
-            in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
-        })
-        .collect();
-    claims.extend(tsc.calibrated_khz.map(|khz| Claimed {
-        who: "pg_test_timing's calibration".into(),
+    let claim = |claim: &ClaimReport| Claimed {
+        who: claim.source.clone(),
+        khz: claim.frequency_khz,
+        off_ppm: (claim.frequency_khz - measured) / measured * 1e6,
+        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
+        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
+    };
+    tsc.claims.iter().map(claim).collect()
+}
+
+fn in_use(khz: f64, calibrated: f64) -> Claimed {
+    Claimed {
+        who: "PostgreSQL 19's frequency in use".into(),
         khz,
-        off_ppm: off(khz),
+        off_ppm: (khz - calibrated) / calibrated * 1e6,
         noise_ppm: 10.0 * VISIBLE_PPM,
         in_use: true,
-    }));
-    claims
+    }
 }
 
 fn severity(claim: &Claimed) -> Severity {

@@ -1,7 +1,7 @@
 //! The worst of the findings, and what it means for EXPLAIN ANALYZE.
 
 use super::added_per_node_ns;
-use crate::render::human::{duration, seconds};
+use crate::human::{duration, seconds};
 use crate::report::{Finding, Origin, Report, Severity, Verdict};
 
 pub fn verdict(report: &Report) -> Verdict {
@@ -23,7 +23,11 @@ fn summary(report: &Report, severity: Severity, gravest: Option<&Finding>) -> St
         }
         Severity::Ok => "EXPLAIN ANALYZE can be trusted on this host.".into(),
         Severity::Unknown => {
-            "Whether EXPLAIN ANALYZE can be trusted here could not be told: PostgreSQL's clock was not measured.".into()
+            let why = match report.system().is_some() {
+                true => "what a read of PostgreSQL's clock costs is unknown",
+                false => "PostgreSQL's clock was not measured",
+            };
+            format!("Whether EXPLAIN ANALYZE can be trusted here could not be told: {why}.")
         }
         Severity::Warning | Severity::Critical => capital(gravest.map_or("", |f| &f.summary)) + ".",
     };

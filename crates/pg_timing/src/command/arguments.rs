@@ -96,7 +96,13 @@ pub enum TestFormat {
 pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
     Arguments::try_parse_from(arguments).map_err(|error| {
         if !error.use_stderr() {
-            return super::print(&error.render().to_string()).map_or(NOT_DONE, |()| 0);
+            return match super::print(&error.render().to_string()) {
+                Ok(()) => 0,
+                Err(error) => {
+                    super::complain(&error);
+                    NOT_DONE
+                }
+            };
         }
         // clap's first paragraph says what is wrong; the rest repeats the help.
         let text = error.render().to_string();

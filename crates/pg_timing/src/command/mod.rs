@@ -71,5 +71,5 @@ fn print(text: &str) -> anyhow::Result<()> {
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
-        .map_err(|e| anyhow::anyhow!("could not write to stdout: {}", crate::host::reason(&e)))
+        .map_err(|e| anyhow::anyhow!("could not write to stdout: {}", crate::human::reason(&e)))
 }

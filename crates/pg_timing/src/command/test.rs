@@ -3,6 +3,7 @@
 use super::arguments::{TestArguments, TestFormat};
 use super::{NOT_DONE, interrupt};
 use crate::pg_test_timing::{Ended, Format, Options, run as test};
+use std::io::Write;
 
 pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag()?;
@@ -18,7 +19,7 @@ pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
     match test(&options, &stop, &mut super::print)? {
         Ended::Done => Ok(0),
         Ended::Warning(text) | Ended::Warp(text) => {
-            eprint!("{text}");
+            _ = write!(std::io::stderr(), "{text}");
             Ok(NOT_DONE)
         }
         Ended::Interrupted => Ok(NOT_DONE),

@@ -8,6 +8,9 @@ const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 
 impl Host {
     pub fn clocksource(&self) -> Clocksource {
+        if let Some(sysctls) = self.sysctls() {
+            return sysctls.clocksource();
+        }
         Clocksource {
             current: self.read_line(&format!("{DIR}/current_clocksource")),
             available: self

@@ -1,6 +1,7 @@
 //! The kernel's log.
 
-use super::{Host, reason};
+use super::Host;
+use crate::human::reason;
 use crate::report::Fact;
 use std::io::Read;
 use std::path::PathBuf;

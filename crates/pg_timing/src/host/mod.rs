@@ -2,14 +2,21 @@
 //! reads like a live machine. A fact that cannot be had is `Unavailable`, with the reason.
 
 mod activity;
+mod boot;
+mod capture;
 mod clocksource;
 mod cpu;
 mod kernel_log;
 mod names;
+mod ntp;
+mod platform;
+mod sysctl;
 
 pub use activity::{ActivityBefore, activity_since};
+pub use capture::capture;
 pub use kernel_log::{KernelLog, LogSource};
 
+use crate::human::reason;
 use crate::report::Fact;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,7 +24,8 @@ use std::path::{Path, PathBuf};
 /// The machine, or a captured tree of one.
 #[derive(Clone, Debug)]
 pub struct Host {
-    root: PathBuf,
+    /// `None`: this machine
+    captured: Option<PathBuf>,
 }
 
 /// No file that is read here is larger: what is, is not what its name says.
@@ -26,29 +34,36 @@ const MOST: u64 = 4 << 20;
 impl Host {
     /// This machine.
     pub fn live() -> Host {
-        Host { root: "/".into() }
+        Host { captured: None }
     }
 
     /// The tree captured under `root`.
     pub fn captured(root: PathBuf) -> Host {
-        Host { root }
+        Host { captured: Some(root) }
     }
 
     /// Whether this is the machine that the program runs on.
     pub fn is_live(&self) -> bool {
-        self.root == Path::new("/")
+        self.captured.is_none()
     }
 
     /// The contents of a file, named by its absolute path on the machine. Bytes that are no text
     /// become U+FFFD: junk in a file must not end the run.
     pub fn read(&self, path: &str) -> Fact<String> {
-        let file = self.root.join(path.trim_start_matches('/'));
-        let mut bytes = Vec::new();
-        let read = std::fs::File::open(&file).and_then(|f| f.take(MOST).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => Fact::Known(String::from_utf8_lossy(&bytes).into_owned()),
+        match self.bytes(path) {
+            Ok(bytes) => Fact::Known(printable(&String::from_utf8_lossy(&bytes))),
             Err(e) => Fact::unavailable(format!("{path}: {}", reason(&e))),
         }
+    }
+
+    fn bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
+        let file = match &self.captured {
+            None => PathBuf::from(path),
+            Some(root) => inside(root, path)?,
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::open(&file)?.take(MOST).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// The contents without the white space around them; an empty file is as good as none.
@@ -58,13 +73,51 @@ impl Host {
             fact => fact.map(|text| text.trim().to_string()),
         }
     }
+
+    /// What a capture kept beside the tree, under `pg_timing/`: what no file of the machine holds.
+    pub fn captured_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Fact<T> {
+        let path = format!("/{KEPT}/{name}.json");
+        self.read(&path).and_then(|text| serde_json::from_str(&text).map_err(|e| format!("{path}: {e}")).into())
+    }
 }
 
-/// An error of the system in its words, without Rust's ` (os error 2)`.
-pub fn reason(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_string(),
-        None => text,
+/// The directory in a captured tree for what no file of the machine holds.
+pub const KEPT: &str = "pg_timing";
+
+/// The file in the tree: a regular one, and not one outside that a link leads to.
+fn inside(root: &Path, path: &str) -> std::io::Result<PathBuf> {
+    let file = root.join(path.trim_start_matches('/')).canonicalize()?;
+    let refused = |why| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+    if !file.starts_with(root.canonicalize()?) {
+        return refused("it lies outside the captured tree");
+    }
+    match file.is_file() {
+        true => Ok(file),
+        false => refused("not a regular file"),
+    }
+}
+
+/// Without control characters but tabs and ends of lines: what a file holds goes to terminals.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_read_and_nothing_outside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("secret"));
+        std::fs::create_dir_all(root.join("proc")).unwrap();
+        std::fs::write(&outside, "x").unwrap();
+        std::os::unix::fs::symlink(&outside, root.join("proc/link")).unwrap();
+        std::fs::write(root.join("proc/name"), "a\x1b[31mb\n").unwrap();
+        let host = Host::captured(root);
+        assert_eq!(host.read_line("/proc/name"), Fact::Known("a[31mb".into()));
+        for path in ["/proc/link", "/proc/../../secret", "/proc", "/proc/none"] {
+            assert!(host.read(path).known().is_none(), "{path}");
+        }
     }
 }

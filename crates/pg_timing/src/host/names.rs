@@ -1,77 +1,93 @@
-//! The host's name, kernel, CPU and hypervisor.
+//! The host's name, kernel and CPU.
 
 use super::Host;
 use crate::report::{Fact, HostFacts};
 
 impl Host {
     pub fn facts(&self) -> HostFacts {
-        let cpuinfo = self.read("/proc/cpuinfo");
         HostFacts {
-            name: self.read_line("/proc/sys/kernel/hostname"),
-            kernel: self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")),
+            name: self.name(),
+            kernel: self.kernel(),
             architecture: self.architecture(),
-            cpu_model: match cpuinfo {
-                Fact::Known(text) => field(&text, "model name")
-                    .map(|model| Fact::Known(model.to_string()))
-                    .unwrap_or_else(|| Fact::unavailable("/proc/cpuinfo does not name it")),
-                Fact::Unavailable { unavailable } => Fact::unavailable(unavailable),
-            },
+            cpu_model: self.cpu_model(),
             virtualization: self.virtualization(),
+            platform: self.platform(),
+            container: self.container(),
+            cpu_flags: self.cpu_flags(),
+            boot_parameters: self.boot_parameters(),
+            numa_nodes: self.numa_nodes(),
+            suspends: self.parsed("/sys/power/suspend_stats/success"),
+            ntp: self.ntp(),
             uptime_seconds: self.uptime(),
         }
     }
 
-    fn architecture(&self) -> Fact<String> {
+    fn name(&self) -> Fact<String> {
+        match self.sysctls() {
+            Some(_) => Fact::unavailable("a captured tree does not name its host"),
+            None => self.read_line("/proc/sys/kernel/hostname"),
+        }
+    }
+
+    fn kernel(&self) -> Fact<String> {
+        if let Some(sysctls) = self.sysctls() {
+            return sysctls.text("kern.osrelease").map(|release| format!("FreeBSD {release}"));
+        }
+        self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))
+    }
+
+    fn cpu_model(&self) -> Fact<String> {
+        if let Some(sysctls) = self.sysctls() {
+            return sysctls.text("hw.model");
+        }
+        self.cpuinfo().and_then(|text| match field(&text, "model name").or_else(|| field(&text, "Model")) {
+            Some(model) => Fact::Known(model.to_string()),
+            None => Fact::unavailable("/proc/cpuinfo does not name it"),
+        })
+    }
+
+    /// Of a captured tree, told by how its CPUs are described.
+    pub(super) fn architecture(&self) -> Fact<String> {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }
-        // A captured tree tells it by how its CPUs are described.
-        match self.read("/proc/cpuinfo") {
-            Fact::Known(text) if field(&text, "vendor_id").is_some() => Fact::Known("x86_64".into()),
-            Fact::Known(text) if field(&text, "CPU implementer").is_some() => Fact::Known("aarch64".into()),
-            Fact::Known(_) => Fact::unavailable("/proc/cpuinfo does not tell"),
-            Fact::Unavailable { unavailable } => Fact::unavailable(unavailable),
+        if let Some(sysctls) = self.sysctls() {
+            return sysctls.text("hw.machine_arch").map(|arch| if arch == "amd64" { "x86_64".into() } else { arch });
         }
+        self.cpuinfo().and_then(|text| match (field(&text, "vendor_id"), field(&text, "CPU implementer")) {
+            (Some(_), _) => Fact::Known("x86_64".into()),
+            (None, Some(_)) => Fact::Known("aarch64".into()),
+            (None, None) => Fact::unavailable("/proc/cpuinfo does not tell"),
+        })
+    }
+
+    /// The description of the CPUs.
+    pub fn cpuinfo(&self) -> Fact<String> {
+        self.read("/proc/cpuinfo")
     }
 
     fn uptime(&self) -> Fact<f64> {
         let path = "/proc/uptime";
-        match self.read_line(path) {
-            Fact::Known(text) => match text.split_whitespace().next().and_then(|s| s.parse().ok()) {
-                Some(seconds) => Fact::Known(seconds),
-                None => Fact::unavailable(format!("{path}: not a number")),
-            },
-            Fact::Unavailable { unavailable } => Fact::unavailable(unavailable),
-        }
+        self.read_line(path).and_then(|text| match text.split_whitespace().next().and_then(|s| s.parse().ok()) {
+            Some(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Fact::Known(seconds),
+            _ => Fact::unavailable(format!("{path}: not a number")),
+        })
     }
 
-    fn virtualization(&self) -> Fact<String> {
-        let features = self.features();
-        let Fact::Known(features) = features else {
-            return Fact::unavailable("the CPU's features are unknown");
-        };
-        let dmi = self.read_line("/sys/class/dmi/id/sys_vendor");
-        let maker = features.hypervisor_signature.as_deref().map(hypervisor_name);
-        match (features.hypervisor, maker, dmi.known()) {
-            (true, Some(name), _) => Fact::Known(name.to_string()),
-            (true, None, Some(vendor)) => Fact::Known(format!("a hypervisor ({vendor})")),
-            (true, None, None) => Fact::Known("a hypervisor".into()),
-            (false, ..) if cfg!(target_arch = "x86_64") => Fact::Known("none".into()),
-            (false, ..) => Fact::unavailable("this CPU does not tell"),
-        }
+    /// A file that holds one number.
+    fn parsed(&self, path: &str) -> Fact<u64> {
+        self.read_line(path).and_then(|text| match text.parse() {
+            Ok(number) => Fact::Known(number),
+            Err(_) => Fact::unavailable(format!("{path}: not a number")),
+        })
     }
-}
 
-/// The hypervisor behind a signature of CPUID leaf 0x40000000; the signature itself if it is unknown.
-fn hypervisor_name(signature: &str) -> &str {
-    match signature {
-        "KVMKVMKVM" => "KVM",
-        "XenVMMXenVMM" => "Xen",
-        "Microsoft Hv" => "Hyper-V",
-        "VMwareVMware" => "VMware",
-        "TCGTCGTCGTCG" => "QEMU TCG",
-        "VBoxVBoxVBox" => "VirtualBox",
-        other => other,
+    fn numa_nodes(&self) -> Fact<usize> {
+        let path = "/sys/devices/system/node/online";
+        self.read_line(path).and_then(|list| match super::cpu::cpu_list(&list) {
+            Some(nodes) => Fact::Known(nodes.len()),
+            None => Fact::unavailable(format!("{path}: not a list of nodes")),
+        })
     }
 }
 

@@ -10,23 +10,37 @@ use timing_clock::{Granularity, Hertz};
 /// readings would be wrong by that much.
 const OWN_TIME: f64 = 0.02;
 
-/// The figures of one clock whose ticks go by at `rate`.
-pub fn summarise(name: &str, record: &Record, looked: Option<Looked>, rate: Hertz) -> ClockReport {
+/// From fewer buffers no spread is given: it would say more of chance than of the clock.
+const FEW: usize = 8;
+
+/// The figures of one clock whose ticks go by at `rate`. `outside` is the rate of the clock that its
+/// buffers were timed with from outside, if it is known.
+pub fn summarise(
+    name: &str,
+    record: &Record,
+    looked: Option<Looked>,
+    rate: Hertz,
+    outside: Option<Hertz>,
+) -> ClockReport {
     let ns = |ticks: u64| rate.nanos(ticks as f64).0;
     let step = looked.and_then(|looked| looked.granularity.step()).map(|ticks| rate.nanos(ticks).0);
     let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
     let times_itself =
         matches!((step, own), (Some(step), Some([_, read, _])) if step <= OWN_TIME * read * super::BUFFER as f64);
-    let read = if times_itself { own } else { record.outside_ns.quartiles() };
+    let read = match times_itself {
+        true => own,
+        false => outside.and_then(|rate| Some(record.outside.quartiles()?.map(|ticks| rate.nanos(ticks).0))),
+    };
+    let enough = record.buffers.kept() >= FEW;
     let percentiles = percentiles(&record.differences, ns);
     ClockReport {
         name: name.into(),
         read_ns: read.map(|[_, median, _]| round(median)),
-        read_spread_ns: read.map(|[low, _, high]| round((high - low) / 2.0)),
+        read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
         // The mean over the run is right for a coarse clock too, once it has made many steps.
         loop_ns: step
-            .filter(|step| ns(record.loop_ticks) > 50.0 * step)
-            .map(|_| round(ns(record.loop_ticks) / record.loop_reads as f64)),
+            .filter(|step| ns(record.classic.ticks) > 50.0 * step)
+            .map(|_| round(ns(record.classic.ticks) / record.classic.reads as f64)),
         granularity_ns: step.map(round),
         stood_still_ns: looked
             .filter(|looked| looked.granularity == Granularity::NeverMoved && record.differences.max() == Some(0))
@@ -34,10 +48,21 @@ pub fn summarise(name: &str, record: &Record, looked: Option<Looked>, rate: Hert
         reads: record.reads(),
         backward_steps: record.backward_steps,
         largest_backward_ns: round(ns(record.largest_backward)),
-        gaps: percentiles.filter(|_| times_itself).map(|p| gaps(&record.differences, p.p50_ns, ns)),
+        gaps: percentiles
+            .filter(|_| times_itself && record.backward_steps == 0)
+            .map(|p| gaps(&record.differences, p.p50_ns, ns)),
         percentiles,
         histogram: bins(&record.differences, rate),
         ..ClockReport::default()
+    }
+}
+
+/// What is left of a clock whose rate is unknown: how often it was read, and how often it went back.
+pub fn without_rate(name: &str, record: &Record) -> ClockReport {
+    ClockReport {
+        reads: record.reads(),
+        backward_steps: record.backward_steps,
+        ..ClockReport::unavailable(name, "its rate is unknown")
     }
 }
 
@@ -114,7 +139,7 @@ mod tests {
         let world = World::new(11);
         let clock = SimClock::new(&world, character.clone());
         let counter = SimClock::new(&world, Character { cost_ns: 9.0, jitter_ns: 2, ..Character::default() });
-        let outside = Outside { clock: &counter, rate: NANOSECONDS, cost: 9.5 };
+        let outside = Outside { clock: &counter, cost: 9.5 };
         let mut record = Record::default();
         let mut left = BLOCKS;
         record.slice(&clock, &outside, || {
@@ -128,7 +153,7 @@ mod tests {
             left -= 1;
             left > 0
         });
-        summarise(SYSTEM, &record, Some(Looked { granularity: seen, over: Nanos(1e6) }), rate)
+        summarise(SYSTEM, &record, Some(Looked { granularity: seen, over: Nanos(1e6) }), rate, Some(NANOSECONDS))
     }
 
     fn alarms(clock: ClockReport) -> Vec<(&'static str, Severity)> {
@@ -145,7 +170,7 @@ mod tests {
         assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3, "{clock:?}");
         assert!((clock.loop_ns.unwrap() - 25.0).abs() < 0.3, "{clock:?}");
         assert_eq!((clock.granularity_ns, clock.backward_steps), (Some(1.0), 0));
-        assert_eq!(clock.reads, BLOCKS * BUFFER as u64 - (BLOCKS - BLOCKS / 8), "each reading but a buffer's first");
+        assert_eq!(clock.reads, (BLOCKS - BLOCKS / 8) * (BUFFER as u64 - 1), "each reading but a buffer's first");
         assert_eq!(clock.histogram.iter().map(|row| row.count).sum::<u64>(), clock.reads);
         assert_eq!(alarms(clock), []);
     }
@@ -186,11 +211,12 @@ mod tests {
 
     #[test]
     fn stalls_are_gaps_and_no_part_of_the_cost() {
-        let stalls = (1..=10).map(|n| (n * 3_000, 5e6)).collect();
+        // In the middle of each of the first seven buffers: the eighth block is the classic loop's.
+        let stalls = (0..7).map(|n| (n * BUFFER as u64 + 500, 5e6)).collect();
         let clock = measured(Character { stalls, ..Character::default() });
         let gaps = clock.gaps.unwrap();
-        assert_eq!(gaps.count, 10);
-        assert!((gaps.total_ns - 50e6).abs() < 1e3 && (gaps.largest_ns - 5e6).abs() < 100.0, "{gaps:?}");
+        assert_eq!(gaps.count, 7);
+        assert!((gaps.total_ns - 35e6).abs() < 1e3 && (gaps.largest_ns - 5e6).abs() < 100.0, "{gaps:?}");
         assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3);
     }
 
@@ -233,6 +259,6 @@ mod tests {
         record.differences.add(0);
         record.differences.add(10_000_000);
         let looked = Looked { granularity: Granularity::NeverMoved, over: Nanos(1e6) };
-        assert_eq!(summarise("x", &record, Some(looked), NANOSECONDS).stood_still_ns, None);
+        assert_eq!(summarise("x", &record, Some(looked), NANOSECONDS, None).stood_still_ns, None);
     }
 }

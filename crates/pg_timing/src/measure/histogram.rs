@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Differences below this many ticks are counted in an array: 3 to 8 us, far above any clean read.
+/// Differences below this many ticks are counted in an array: 16 us of a nanosecond clock, some 5 us
+/// of a counter, above any clean read of a fast clock.
 const DIRECT: usize = 1 << 14;
 /// Distinct long differences that are kept exactly (some 5 MB). A run of hours can see more; further
 /// ones are then counted under their first three digits.

@@ -3,7 +3,9 @@
 
 mod affinity;
 mod budget;
+mod classic;
 mod clocks;
+mod drift;
 mod figures;
 mod histogram;
 mod meter;
@@ -13,8 +15,10 @@ mod thinned;
 
 pub use affinity::{Pinned, allowed};
 pub use budget::Budget;
+pub use classic::{Backward, ClassicLoop};
 pub use clocks::{Clocks, clocks};
-pub use figures::{log2_row, summarise};
+pub use drift::{DriftMeter, Look, Step, Trend, trend};
+pub use figures::{log2_row, summarise, without_rate};
 pub use histogram::Histogram;
 pub use meter::{ClockMeter, Looked, Meter, look_at_steps, rate_of};
 pub use record::{BUFFER, Outside, Record, timing_cost};

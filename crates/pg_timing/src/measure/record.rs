@@ -1,7 +1,7 @@
 //! What reading one clock again and again shows.
 
-use super::{Histogram, Thinned};
-use timing_clock::{Clock, Hertz, Nanos, ticks_between};
+use super::{Backward, ClassicLoop, Histogram, Thinned};
+use timing_clock::{Clock, Nanos, ticks_between};
 
 /// Reads in one buffer. At 9 ns a read one of 8 kB takes 9 us: it fits the first-level cache, and
 /// most buffers pass without an interruption.
@@ -12,7 +12,6 @@ const LOOP_EVERY: u64 = 8;
 /// A second clock to time a buffer from outside: a coarse clock cannot time its own reads.
 pub struct Outside<'a> {
     pub clock: &'a dyn Clock,
-    pub rate: Hertz,
     /// what one such timing takes by itself, in ticks of that clock
     pub cost: f64,
 }
@@ -22,15 +21,14 @@ pub struct Outside<'a> {
 pub struct Record {
     /// ticks per read, a value per buffer
     pub buffers: Thinned,
-    /// the same timed from outside, in ns
-    pub outside_ns: Thinned,
-    /// differences between readings next to each other, none of them negative
+    /// the same timed from outside, in ticks of the outside clock
+    pub outside: Thinned,
+    /// differences between readings next to each other in a buffer, none of them negative
     pub differences: Histogram,
     pub backward_steps: u64,
     pub largest_backward: u64,
-    /// of the classic loop
-    pub loop_ticks: u64,
-    pub loop_reads: u64,
+    /// the classic loop, for comparison with pg_test_timing
+    pub classic: ClassicLoop,
     blocks: u64,
 }
 
@@ -43,7 +41,8 @@ impl Record {
         loop {
             self.blocks += 1;
             if self.blocks.is_multiple_of(LOOP_EVERY) {
-                let (first, end) = self.classic(clock, BUFFER as u64);
+                let (first, end, back) = self.classic.run(clock, BUFFER as u64);
+                self.backward(back);
                 self.link(last, first);
                 last = Some(end);
             } else {
@@ -54,7 +53,7 @@ impl Record {
                 self.count(&buffer);
                 last = Some(buffer[BUFFER - 1]);
                 let ticks = ticks_between(before, after) as f64 - outside.cost;
-                self.outside_ns.push(outside.rate.nanos(ticks.max(0.0)).0 / BUFFER as f64);
+                self.outside.push(ticks.max(0.0) / BUFFER as f64);
             }
             if !go_on() {
                 return;
@@ -62,32 +61,12 @@ impl Record {
         }
     }
 
-    /// One block of pg_test_timing's loop: read, compare, count. Returns its first and last reading.
-    pub fn classic<C: Clock>(&mut self, clock: &C, reads: u64) -> (u64, u64) {
-        let first = clock.read();
-        let mut last = first;
-        for _ in 0..reads {
-            let now = clock.read();
-            match u64::try_from(ticks_between(last, now)) {
-                // After the slow path the loop starts from a fresh reading, so that its own
-                // work is not taken for an interruption.
-                Ok(ticks) => last = if self.differences.add(ticks) { now } else { clock.read() },
-                Err(_) => {
-                    self.backward(ticks_between(now, last) as u64);
-                    last = now;
-                }
-            }
-        }
-        self.loop_reads += reads;
-        self.loop_ticks += u64::try_from(ticks_between(first, last)).unwrap_or(0);
-        (first, last)
-    }
-
     fn count(&mut self, buffer: &[u64; BUFFER]) {
         for pair in buffer.windows(2) {
-            match u64::try_from(ticks_between(pair[0], pair[1])) {
+            let ticks = ticks_between(pair[0], pair[1]);
+            match u64::try_from(ticks) {
                 Ok(ticks) => _ = self.differences.add(ticks),
-                Err(_) => self.backward(ticks_between(pair[1], pair[0]) as u64),
+                Err(_) => self.backward(Backward { steps: 1, largest: ticks.unsigned_abs() }),
             }
         }
         self.buffers.push(ticks_between(buffer[0], buffer[BUFFER - 1]) as f64 / (BUFFER - 1) as f64);
@@ -95,17 +74,14 @@ impl Record {
 
     /// Between two blocks time passes that is not a read's: only a step back means anything.
     fn link(&mut self, last: Option<u64>, first: u64) {
-        if let Some(last) = last
-            && ticks_between(last, first) < 0
-        {
-            self.backward(ticks_between(first, last) as u64);
+        if let Some(ticks @ ..0) = last.map(|last| ticks_between(last, first)) {
+            self.backward(Backward { steps: 1, largest: ticks.unsigned_abs() });
         }
     }
 
-    #[cold]
-    fn backward(&mut self, ticks: u64) {
-        self.backward_steps += 1;
-        self.largest_backward = self.largest_backward.max(ticks);
+    fn backward(&mut self, back: Backward) {
+        self.backward_steps += back.steps;
+        self.largest_backward = self.largest_backward.max(back.largest);
     }
 
     /// Readings that were compared with the one before them.

@@ -36,6 +36,11 @@ impl Thinned {
         self.pushed += 1;
     }
 
+    /// How many values are kept.
+    pub fn kept(&self) -> usize {
+        self.values.len()
+    }
+
     /// The 25th, 50th and 75th percentile. `None` if nothing was pushed.
     pub fn quartiles(&self) -> Option<[f64; 3]> {
         let mut sorted = self.values.clone();

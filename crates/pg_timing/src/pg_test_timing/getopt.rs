@@ -3,6 +3,7 @@
 
 use super::{Format, Options};
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 
 /// What the arguments ask for.
@@ -32,7 +33,7 @@ pub fn request(name: &str, arguments: Vec<OsString>) -> Request {
     let arguments: Vec<CString> = arguments.into_iter().filter_map(|a| CString::new(a.into_vec()).ok()).collect();
     parse(name, &arguments).map_or_else(
         |message| {
-            eprint!("{message}");
+            _ = write!(std::io::stderr(), "{message}");
             Request::Refused
         },
         Request::Test,
@@ -92,14 +93,20 @@ fn duration(name: &str, text: &str, try_help: &str) -> Result<u32, String> {
     }
 }
 
-/// As strtod reads it. PostgreSQL lets "nan" through and then lists everything; we do not.
+/// By strtod, as PostgreSQL reads it. It lets "nan" through and then lists everything; we do not.
 fn cutoff(name: &str, text: &str, try_help: &str) -> Result<f64, String> {
-    match text.trim_start().parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        Ok(percent) if percent.is_infinite() && !text.contains("inf") => {
-            Err(format!("{name}: invalid argument for option --cutoff\n{try_help}"))
-        }
-        Ok(_) => Err(format!("{name}: --cutoff must be in range 0..100\n")),
-        Err(_) => Err(format!("{name}: invalid argument for option --cutoff\n{try_help}")),
+    let invalid = || format!("{name}: invalid argument for option --cutoff\n{try_help}");
+    let text = CString::new(text).map_err(|_| invalid())?;
+    let mut end: *mut c_char = std::ptr::null_mut();
+    // SAFETY: `text` ends with a NUL, and strtod sets `end` to a place in it.
+    let percent = unsafe { libc::strtod(text.as_ptr(), &mut end) };
+    // SAFETY: `end` points into `text` or to its NUL.
+    let whole = unsafe { *end == 0 } && !text.is_empty();
+    // Digits that come out infinite are out of a double's range: an error of strtod's, not of the range.
+    let overflowed = percent.is_infinite() && !text.to_string_lossy().to_ascii_lowercase().contains("inf");
+    match percent {
+        _ if !whole || overflowed => Err(invalid()),
+        percent if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err(format!("{name}: --cutoff must be in range 0..100\n")),
     }
 }

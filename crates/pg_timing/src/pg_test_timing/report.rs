@@ -40,7 +40,8 @@ fn clock(table: &ClockTable) -> ClockReport {
     };
     ClockReport {
         name,
-        loop_ns: table.loop_ns,
+        // A loop that takes no time was not timed.
+        loop_ns: table.loop_ns.filter(|ns| *ns > 0.0),
         reads: table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add),
         histogram: table.bins.iter().map(|bin| Bin { le_ns: bin.below_ns as u64 - 1, count: bin.count }).collect(),
         percentiles: percentiles(table),
@@ -78,12 +79,64 @@ fn tsc(lines: &TscLines) -> TscReport {
         _ => "the output does not tell",
     };
     TscReport {
-        frequency_khz: lines.in_use_khz.map_or_else(|| Fact::unavailable(why), |khz| Fact::Known(khz as f64)),
+        frequency_khz: lines
+            .in_use_khz
+            .filter(|khz| *khz > 0)
+            .map_or_else(|| Fact::unavailable(why), |khz| Fact::Known(khz as f64)),
         source: lines.source.clone().or_else(|| lines.in_use_khz.map(|_| "PostgreSQL 19".into())),
         usable: lines.not_usable.then_some(false),
         used_by_default: lines.used_by_default,
-        calibrated_khz: lines.calibrated_khz.map(|khz| khz as f64),
+        calibrated_khz: lines.calibrated_khz.filter(|khz| *khz > 0).map(|khz| khz as f64),
         distrust: lines.not_usable.then(|| why.to_string()).into_iter().collect(),
         ..TscReport::unavailable(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pg_test_timing::parse;
+    use crate::report::Severity;
+
+    fn read(text: &str) -> Report {
+        report(&parse(text).unwrap()[0])
+    }
+
+    const SYSTEM_CLOCK: &str = "Testing timing overhead for 1 second.\n\n\
+        System clock source: clock_gettime (CLOCK_MONOTONIC)\nAverage loop time including overhead: 20.00 ns\n\
+        Histogram of timing durations:\n              <= ns   % of total  running %      count\n\
+        \x20                31     100.0000   100.0000      40000\n\n";
+
+    #[test]
+    fn a_step_back_belongs_to_the_clock_that_was_being_read() {
+        let back = "Clock source: RDTSCP\nDetected clock going backwards in time.\nTime warp: -5 ns\n";
+        let report = read(&format!("{SYSTEM_CLOCK}{back}"));
+        let steps: Vec<_> = report.clocks.iter().map(|c| (c.name.as_str(), c.backward_steps)).collect();
+        assert_eq!(steps, [("system", 0), ("rdtscp", 1)]);
+        assert_eq!(report.verdict.severity, Severity::Critical);
+        assert!(report.verdict.summary.contains("clock rdtscp"), "{}", report.verdict.summary);
+    }
+
+    #[test]
+    fn a_wrong_frequency_in_use_is_the_wrong_one() {
+        let lines = "TSC frequency in use: 7 kHz\nTSC frequency from calibration: 2500000 kHz\n";
+        let report = read(&format!("{SYSTEM_CLOCK}{lines}"));
+        let finding = report.findings.iter().find(|f| f.id == "tsc-rate-mismatch").unwrap();
+        assert_eq!(finding.severity, Severity::Critical);
+        assert!(
+            finding.summary.contains("7 kHz by PostgreSQL 19's frequency in use")
+                && finding.summary.contains("2500000 kHz by measurement"),
+            "{finding:?}"
+        );
+    }
+
+    #[test]
+    fn figures_that_are_none() {
+        let none = read(&SYSTEM_CLOCK.replace("20.00 ns", "0.00 ns"));
+        assert_eq!(none.verdict.severity, Severity::Unknown);
+        assert!(none.verdict.summary.contains("costs is unknown"), "{}", none.verdict.summary);
+        let zero =
+            read(&format!("{SYSTEM_CLOCK}TSC frequency in use: 0 kHz\nTSC frequency from calibration: 2500000 kHz\n"));
+        assert!(zero.tsc.frequency_khz.known().is_none());
     }
 }

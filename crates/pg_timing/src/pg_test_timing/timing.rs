@@ -1,7 +1,7 @@
 //! One clock, timed by the classic loop.
 
 use super::Format;
-use crate::measure::{BUFFER, Budget, Histogram, Record};
+use crate::measure::{BUFFER, Budget, ClassicLoop, Histogram};
 use std::collections::BTreeMap;
 use timing_clock::{Clock, Hertz, Scale, ticks_between};
 
@@ -38,21 +38,21 @@ impl Warp {
 
 /// Reads `clock`, whose ticks go by at `rate`, until the budget is spent or it goes back.
 pub fn time<C: Clock>(title: &'static str, clock: &C, rate: Hertz, budget: &Budget) -> Result<Timing, Warp> {
-    let mut record = Record::default();
+    let mut classic = ClassicLoop::default();
     let mut last: Option<u64> = None;
-    while budget.go_on() || record.loop_reads == 0 {
-        let (first, end) = record.classic(clock, BUFFER as u64);
-        let between = last.map_or(0, |last| ticks_between(last, first));
-        let back = record.largest_backward.max((-between).max(0) as u64);
-        if back > 0 {
-            return Err(Warp(rate.nanos(back as f64).0));
+    while budget.go_on() || last.is_none() {
+        let (first, end, back) = classic.run(clock, BUFFER as u64);
+        let between = last.map_or(0, |last| ticks_between(last, first)).min(0);
+        let largest = back.largest.max(between.unsigned_abs());
+        if largest > 0 {
+            return Err(Warp(rate.nanos(largest as f64).0));
         }
         last = Some(end);
     }
     Ok(Timing {
         title,
-        loop_ns: rate.nanos(record.loop_ticks as f64).0 / record.loop_reads as f64,
-        observed: whole_nanos(&record.differences, rate),
+        loop_ns: rate.nanos(classic.ticks as f64).0 / classic.reads as f64,
+        observed: whole_nanos(&classic.differences, rate),
     })
 }
 

@@ -61,11 +61,12 @@ impl TscSummary {
 #[cfg(target_arch = "x86_64")]
 pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, Warp>>, TscSummary) {
     use super::timing::{RDTSC, RDTSCP, time};
+    use crate::host::Host;
     use crate::measure::Budget;
     use timing_clock::counter::{Rdtsc, Rdtscp};
-    use timing_clock::{Features, KernelVerdict, RateMeter, Reference, postgres19};
+    use timing_clock::{Features, RateMeter, Reference, postgres19};
     let features = Features::of_this_cpu();
-    let postgres = postgres19(&features, KernelVerdict::of_this_host().as_ref());
+    let postgres = postgres19(&features, Host::live().clocksource().verdict().as_ref());
     let mut summary = TscSummary {
         source: postgres.source,
         used_by_default: postgres.auto,

@@ -1,13 +1,13 @@
 //! The figures of one clock.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The name of the clock that PostgreSQL reads on every platform.
 pub const SYSTEM: &str = "system";
 
 /// How a reading comes about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Through {
     /// an instruction of the CPU
@@ -21,7 +21,8 @@ pub enum Through {
 }
 
 /// One clock, measured or not.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ClockReport {
     pub name: String,
     /// why there are no figures
@@ -53,7 +54,7 @@ pub struct ClockReport {
 }
 
 /// Of the differences between readings next to each other, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     pub min_ns: f64,
     pub p50_ns: f64,
@@ -66,7 +67,7 @@ pub struct Percentiles {
 }
 
 /// Differences so far above the rest that something else ran: no part of a read's cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gaps {
     /// a difference above this is a gap: 16 times the median, and at least 1 us
     pub threshold_ns: f64,
@@ -78,7 +79,7 @@ pub struct Gaps {
 }
 
 /// One row of the histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bin {
     /// the largest whole number of ns that belongs here: 0, 1, 3, 7, 15 ...
     pub le_ns: u64,
@@ -98,7 +99,7 @@ impl ClockReport {
 
     /// Of a table without single durations: below what no reading lies, and where most lie.
     pub fn where_readings_lie(&self) -> Option<String> {
-        use crate::render::human::duration;
+        use crate::human::duration;
         if self.percentiles.is_some() || self.reads == 0 {
             return None;
         }

@@ -39,7 +39,7 @@ impl Severity {
 /// What one check found. Decided in one place (`check/`), worded once, rendered everywhere.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// stable: see docs/findings.md
+    /// stable: see docs/reading.md
     pub id: &'static str,
     pub severity: Severity,
     /// one sentence
@@ -105,6 +105,14 @@ impl Finding {
 
     pub fn fix(mut self, fix: Fix) -> Finding {
         self.fix.push(fix);
+        self
+    }
+}
+
+impl Finding {
+    /// Adds what there is to do, if anything.
+    pub fn fixes(mut self, fixes: impl IntoIterator<Item = Fix>) -> Finding {
+        self.fix.extend(fixes);
         self
     }
 }

@@ -2,11 +2,12 @@
 
 use super::Fact;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// Names and versions, for the first line and for whoever reads the report elsewhere.
+/// Names, versions and settings that bear on clocks.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HostFacts {
+    /// never in a captured tree
     pub name: Fact<String>,
     /// system and release, such as `Linux 6.18.44`
     pub kernel: Fact<String>,
@@ -14,18 +15,46 @@ pub struct HostFacts {
     pub cpu_model: Fact<String>,
     /// what it is a guest of, such as `KVM`; `none` on bare metal
     pub virtualization: Fact<String>,
+    /// who runs that hypervisor, such as `AWS Nitro`, where it tells
+    pub platform: Fact<String>,
+    /// what kind of container this is, such as `docker`; `none`
+    pub container: Fact<String>,
+    /// of the CPU's flags, those that speak of its counter
+    pub cpu_flags: Fact<Vec<String>>,
+    /// of the kernel's boot parameters, those that speak of clocks
+    pub boot_parameters: Fact<Vec<String>>,
+    pub numa_nodes: Fact<usize>,
+    /// times the machine was suspended since boot
+    pub suspends: Fact<u64>,
+    pub ntp: Fact<Ntp>,
     pub uptime_seconds: Fact<f64>,
+}
+
+/// What the kernel is told about its clock's rate by NTP or its like.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ntp {
+    /// somebody keeps the clock
+    pub synchronized: bool,
+    /// the correction in force, in ppm
+    pub frequency_ppm: f64,
 }
 
 impl HostFacts {
     pub fn unavailable(why: &str) -> HostFacts {
-        let no = || Fact::unavailable(why);
+        let text = || Fact::unavailable(why);
         HostFacts {
-            name: no(),
-            kernel: no(),
-            architecture: no(),
-            cpu_model: no(),
-            virtualization: no(),
+            name: text(),
+            kernel: text(),
+            architecture: text(),
+            cpu_model: text(),
+            virtualization: text(),
+            platform: text(),
+            container: text(),
+            cpu_flags: Fact::unavailable(why),
+            boot_parameters: Fact::unavailable(why),
+            numa_nodes: Fact::unavailable(why),
+            suspends: Fact::unavailable(why),
+            ntp: Fact::unavailable(why),
             uptime_seconds: Fact::unavailable(why),
         }
     }
@@ -52,7 +81,7 @@ pub struct Cpus {
 }
 
 /// What CPU `b`'s reading is above CPU `a`'s at the same instant: somewhere from `low_ns` to `high_ns`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Skew {
     /// the clock that was read
     pub clock: String,
@@ -60,12 +89,14 @@ pub struct Skew {
     pub b: usize,
     pub low_ns: f64,
     pub high_ns: f64,
+    /// the offset changed while it was measured: the clocks run apart, or one went back
+    pub moving: bool,
     /// messages that passed between the two
     pub passes: u64,
 }
 
 /// What else went on while the clocks were read: it tells interruptions apart.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Activity {
     /// times that the kernel gave this CPU to somebody else
     pub involuntary_context_switches: u64,

@@ -4,14 +4,18 @@
 //! The serde names here are the JSON contract: `docs/check.schema.json` is generated from them.
 
 mod clock;
+mod drift;
 mod finding;
 mod host;
+mod measured;
 mod tsc;
 
 pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
+pub use drift::{Drift, DriftStep};
 pub use finding::{Finding, Fix, Severity, Verdict};
-pub use host::{Activity, Clocksource, Cpus, HostFacts, Skew};
-pub use tsc::{ClaimReport, TscReport};
+pub use host::{Activity, Clocksource, Cpus, HostFacts, Ntp, Skew};
+pub use measured::Measured;
+pub use tsc::{COUNTER, ClaimReport, TscReport};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,6 +37,13 @@ impl<T> Fact<T> {
         match self {
             Fact::Known(value) => Some(value),
             Fact::Unavailable { .. } => None,
+        }
+    }
+
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
+        match self {
+            Fact::Known(value) => f(value),
+            Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
         }
     }
 
@@ -85,6 +96,8 @@ pub struct Report {
     pub cpus: Cpus,
     pub clocksource: Clocksource,
     pub activity: Fact<Activity>,
+    /// how the clocks ran against each other
+    pub drift: Vec<Drift>,
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
 }
@@ -110,6 +123,7 @@ impl Report {
             },
             clocksource: Clocksource { current: Fact::unavailable(why), available: Fact::unavailable(why) },
             activity: Fact::unavailable(why),
+            drift: Vec::new(),
             findings: Vec::new(),
             verdict: Verdict { severity: Severity::Unknown, summary: why.into() },
         }

@@ -4,6 +4,9 @@ use super::Fact;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The name of this architecture's counter.
+pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
+
 /// The counter: the TSC on x86, CNTVCT on AArch64.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TscReport {
@@ -55,7 +58,7 @@ pub struct ClaimReport {
 impl TscReport {
     pub fn unavailable(why: &str) -> TscReport {
         TscReport {
-            counter: if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" },
+            counter: COUNTER,
             frequency_khz: Fact::unavailable(why),
             uncertainty_ppm: None,
             source: None,

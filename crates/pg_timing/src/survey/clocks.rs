@@ -1,75 +1,108 @@
 //! Reads every clock of the host in turns.
 
 use super::Progress;
-use crate::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, rate_of, summarise, timing_cost};
+use super::drift::DriftMeters;
+use crate::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, look_at_steps};
+use crate::measure::{rate_of, summarise, timing_cost, without_rate};
 use crate::report::{ClockReport, SYSTEM, Through};
-use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Ppm, Reference, Refused, SystemSyscall, measure_rate};
+use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
 
-/// Turns per clock: what drifts (another process, the CPU's frequency) meets every clock alike.
-const ROUNDS: u32 = 20;
+/// At least so many turns per clock, and none longer than this: what drifts (another process, the
+/// CPU's frequency) then meets every clock alike.
+const ROUNDS: f64 = 20.0;
+const LONGEST_TURN: Nanos = Nanos::from_millis(50.0);
 /// A clock of 10 ms steps needs so long to show a few; a fine one is done in 1 ms.
 const LOOK: Nanos = Nanos::from_millis(50.0);
 
+/// Everything that was read.
+pub struct Reading {
+    pub clocks: Clocks,
+    pub drift: DriftMeters,
+    /// the counter's rate over the whole time
+    pub rate: Result<Rate, String>,
+    /// buffers were timed from outside by the counter, and not by system calls
+    outside_is_counter: bool,
+}
+
 /// Reads every clock that there is until the budget is spent, each turn on the next of `cpus`.
-pub fn read_all(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget, progress: Progress) -> Clocks {
+pub fn read_all(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget, progress: Progress) -> Reading {
     let mut all = clocks(permission);
     let mut meters: Vec<&mut Box<dyn ClockMeter>> = all.iter_mut().flatten().collect();
+    let look = Nanos(LOOK.0.min((budget.left().0 / 20.0).max(12e6)));
+    meters.iter_mut().for_each(|meter| meter.look_at_steps(budget, look));
 
-    let outside_clock: Box<dyn Clock> = match Counter::new() {
-        Ok(counter) => Box::new(counter),
-        Err(_) => Box::new(SystemSyscall::default()),
+    // The rate needs no time of its own: it is taken from now to the end of the reading.
+    let counter_step =
+        meters.iter().find(|meter| meter.is_counter()).and_then(|meter| meter.record().1?.granularity.step());
+    let rate_meter = start_rate(counter_step, budget, look);
+    let outside_clock: Box<dyn Clock> = match (&rate_meter, Counter::new()) {
+        (Ok(_), Ok(counter)) => Box::new(counter),
+        _ => Box::new(SystemSyscall::default()),
     };
-    let outside = Outside { clock: &*outside_clock, rate: quick_rate(), cost: timing_cost(&*outside_clock) };
+    let outside = Outside { clock: &*outside_clock, cost: timing_cost(&*outside_clock) };
+    let mut drift = DriftMeters::new(permission, counter_step.unwrap_or(0.0));
 
-    let limit = budget.left();
-    let look = Nanos(LOOK.0.min((limit.0 / 20.0).max(12e6)));
-    for meter in &mut meters {
-        meter.look_at_steps(budget, look);
-    }
     let weights: f64 = meters.iter().map(|meter| meter.weight()).sum();
-    let unit = Nanos(budget.left().0 / f64::from(ROUNDS) / weights);
-    for round in 0..ROUNDS {
+    let heaviest = meters.iter().map(|meter| meter.weight()).fold(1.0, f64::max);
+    let limit = budget.left();
+    let rounds = (limit.0 / (LONGEST_TURN.0 / heaviest * weights)).max(ROUNDS).ceil();
+    let unit = Nanos(limit.0 / rounds / weights);
+    let mut round = 0;
+    // The first turns are taken whatever the budget says, so that no clock is without figures.
+    while round == 0 || (f64::from(round) < rounds && budget.go_on()) {
         // Refused or offline: the clocks are read wherever the kernel puts us.
         let _pin = cpus.get(round as usize % cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
         for meter in &mut meters {
-            if round > 0 && !budget.go_on() {
-                continue;
+            if round == 0 || budget.go_on() {
+                meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight())));
             }
-            // The first turn is taken whatever the budget says, so that no clock is without figures.
-            meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight())));
         }
-        progress(f64::from(round + 1) / f64::from(ROUNDS));
+        drift.look();
+        round += 1;
+        progress(f64::from(round) / rounds);
     }
-    all
+    let outside_is_counter = rate_meter.is_ok();
+    let rate = rate_meter.and_then(|meter| meter.rate().map_err(|e| e.to_string()));
+    Reading { clocks: all, drift, rate, outside_is_counter }
 }
 
-/// The counter's rate, well enough to time a buffer by; the true one is known only at the end.
-fn quick_rate() -> Hertz {
-    let rate = Counter::new()
-        .ok()
-        .and_then(|counter| measure_rate(counter, Reference::default(), Ppm(100.0), Nanos::from_millis(5.0)).ok());
-    rate.map_or(NANOSECONDS, |rate| rate.rate)
+/// Starts measuring the counter's rate. The reference's step takes no longer to see than another clock's.
+fn start_rate(
+    counter_step: Option<f64>,
+    budget: &Budget,
+    look: Nanos,
+) -> Result<RateMeter<Counter, Reference>, String> {
+    let counter = Counter::new().map_err(|e| e.to_string())?;
+    let counter_step = counter_step.ok_or("the counter did not move")?;
+    let reference = look_at_steps(&Reference::default(), budget, look).granularity.step();
+    let reference_step = reference.ok_or_else(|| format!("{} did not move", timing_clock::REFERENCE_NAME))?;
+    RateMeter::start_with(counter, counter_step, Reference::default(), reference_step).map_err(|e| e.to_string())
 }
 
-/// The figures, with ticks turned into nanoseconds by the counter's rate.
-pub fn summaries(clocks: &Clocks, counter: Option<Hertz>) -> Vec<ClockReport> {
-    let mut reports: Vec<ClockReport> = clocks
-        .iter()
-        .map(|clock| match clock {
-            Ok(meter) => summary(&**meter, counter),
-            Err((name, why)) => ClockReport::unavailable(name, why),
-        })
-        .collect();
-    tell_through(&mut reports);
-    reports
+impl Reading {
+    /// The figures, with ticks turned into nanoseconds by the counter's rate.
+    pub fn summaries(&self) -> Vec<ClockReport> {
+        let counter = self.rate.as_ref().ok().map(|rate| rate.rate);
+        let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
+        let mut reports: Vec<ClockReport> = self
+            .clocks
+            .iter()
+            .map(|clock| match clock {
+                Ok(meter) => summary(&**meter, counter, outside),
+                Err((name, why)) => ClockReport::unavailable(name, why),
+            })
+            .collect();
+        tell_through(&mut reports);
+        reports
+    }
 }
 
-fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>) -> ClockReport {
-    let Some(rate) = rate_of(meter, counter) else {
-        return ClockReport::unavailable(meter.name(), "its rate could not be measured");
-    };
+fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz>) -> ClockReport {
     let (record, looked) = meter.record();
-    let mut report = summarise(meter.name(), record, looked, rate);
+    let Some(rate) = rate_of(meter, counter) else {
+        return without_rate(meter.name(), record);
+    };
+    let mut report = summarise(meter.name(), record, looked, rate, outside);
     report.through = meter.is_counter().then_some(Through::Instruction);
     report
 }
@@ -84,6 +117,11 @@ const BEYOND_A_CALL: f64 = 1.5;
 fn tell_through(clocks: &mut [ClockReport]) {
     let cost = |clocks: &[ClockReport], name| clocks.iter().find(|c| c.name == name).and_then(|c| c.read_ns);
     let Some(call) = cost(clocks, "system_syscall") else { return };
+    // Where reading the counter itself is trapped, the vDSO is as dear as a call: cost tells nothing.
+    let counter = cost(clocks, crate::report::COUNTER);
+    if counter.is_some_and(|counter| counter > call * LIKE_A_CALL / 2.0) {
+        return;
+    }
     for clock in clocks.iter_mut().filter(|clock| clock.through.is_none()) {
         clock.through = clock.read_ns.map(|read| match read / call {
             _ if clock.name == "system_syscall" => Through::Syscall,

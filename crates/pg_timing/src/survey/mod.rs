@@ -1,14 +1,15 @@
 //! Looks at a host and measures its clocks: [`Host`] and `measure` in, a [`Report`] out.
 
 mod clocks;
+mod drift;
 mod order;
 mod tsc;
 
 use crate::check;
 use crate::host::{ActivityBefore, Host, KernelLog, activity_since};
 use crate::measure::Budget;
-use crate::report::{Cpus, Origin, Report};
-use timing_clock::{Counter, Nanos, RateMeter, Reference, counter};
+use crate::report::{Cpus, Fact, Measured, Origin, Report};
+use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
 
 /// Told how far the measuring is, from 0 to 1.
 pub type Progress<'a> = &'a mut dyn FnMut(f64);
@@ -22,18 +23,14 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     let mut report = facts(host, Origin::Measured);
     let permission = counter::permitted();
     let before = ActivityBefore::now(host);
-    // The rate needs no time of its own: it is the time between the start and the end of the rest.
-    let meter = Counter::new()
-        .map_err(|e| e.to_string())
-        .and_then(|counter| RateMeter::start(counter, Reference::default()).map_err(|e| e.to_string()));
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
-    let reading = budget.part(Nanos(limit.0 * READING));
-    let read = clocks::read_all(permission, &cpus, &reading, progress);
-    let rate = meter.and_then(|meter| meter.rate().map_err(|e| e.to_string()));
-    report.clocks = clocks::summaries(&read, rate.as_ref().ok().map(|rate| rate.rate));
+    let reading = clocks::read_all(permission, &cpus, &budget.part(Nanos(limit.0 * READING)), progress);
+    let rate = &reading.rate;
+    report.clocks = reading.summaries();
+    report.drift = reading.drift.drifts(rate.as_ref().ok().map(|rate| rate.rate));
     report.activity = activity_since(host, &before);
-    report.tsc = tsc::judge(host, &report, permission, &rate, log);
-    report.cpus = order::between_cpus(report.cpus, permission, &rate, budget);
+    report.tsc = tsc::judge(host, &report, permission, rate, log);
+    report.cpus = order::between_cpus(report.cpus, permission, rate, budget);
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
     report.interrupted = budget.interrupted();
     progress(1.0);
@@ -41,13 +38,30 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     report
 }
 
-/// Reads the facts of a captured tree. Nothing is measured: this machine's clocks are not that one's.
+/// Reads the facts of a captured tree, and what was measured when it was captured. Nothing is
+/// measured: this machine's clocks are not that one's.
 pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let mut report = facts(host, Origin::Captured);
-    let rate = Err("not measured: the facts are those of a captured tree".to_string());
-    report.tsc = tsc::judge(host, &report, Ok(()), &rate, log);
-    report.tsc.permitted = None;
-    report.tsc.usable = None;
+    let measured: Fact<Measured> = host.captured_json("measured");
+    let figures = measured.known().cloned().unwrap_or_default();
+    let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(|(khz, ppm)| Rate {
+        rate: Hertz(khz * 1e3),
+        uncertainty: Ppm(ppm),
+        over: Nanos::from_secs(figures.seconds),
+    });
+    let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
+    report.tsc = tsc::judge(host, &report, permission, &rate.ok_or("not measured".into()), log);
+    report.tsc.permitted = figures.permitted;
+    if rate.is_none() {
+        report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
+    }
+    report.measured_seconds = figures.seconds;
+    report.clocks = figures.clocks;
+    report.activity = figures.activity.map_or_else(|| Fact::unavailable("not measured"), Fact::Known);
+    report.drift = figures.drift;
+    if !figures.skew.is_empty() {
+        report.cpus = Cpus { skew: figures.skew, skew_unavailable: None, ..report.cpus };
+    }
     check::judge(&mut report);
     report
 }

@@ -1,7 +1,7 @@
 //! Whether the CPUs' clocks agree.
 
 use crate::measure::{Budget, look_at_steps, skew_between};
-use crate::report::{Cpus, SYSTEM, Skew};
+use crate::report::{COUNTER, Cpus, SYSTEM, Skew};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, Refused, System};
 
 /// A pair of CPUs that answer is done in 2 ms; one that is busy gets so long.
@@ -19,12 +19,11 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     let mut refused = None;
     for &other in others {
         if !budget.go_on() {
-            refused = Some("time was up".to_string());
+            refused = Some(if budget.interrupted() { "it was interrupted" } else { "time was up" }.to_string());
             break;
         }
         if let (Ok(counter), Ok(rate)) = (Counter::new(), rate) {
-            let name = crate::report::TscReport::unavailable("").counter;
-            note(pair(name, &counter, rate.rate, first, other, budget), &mut skew, &mut refused);
+            note(pair(COUNTER, &counter, rate.rate, first, other, budget), &mut skew, &mut refused);
         }
         if permission.is_ok() {
             note(pair(SYSTEM, &System::default(), NANOSECONDS, first, other, budget), &mut skew, &mut refused);
@@ -53,17 +52,16 @@ fn pair<C: Clock + Sync>(
 ) -> Result<Skew, String> {
     // A reading can be late by a step: without knowing the step there is no bound.
     let step = look_at_steps(clock, budget, PER_PAIR).granularity.step().ok_or("the clock did not move")?;
-    let bounds = skew_between(clock, a, b, budget, PER_PAIR)?;
-    if bounds.low as f64 - step > bounds.high as f64 + step {
-        return Err(format!("the readings of clock {name} contradict each other: it went back meanwhile"));
-    }
+    let bounds =
+        skew_between(clock, step.ceil() as i64, (a, b), budget, PER_PAIR).map_err(|why| format!("{name}: {why}"))?;
     let round = |ns: f64| (ns * 10.0).round() / 10.0;
     Ok(Skew {
         clock: name.into(),
         a,
         b,
-        low_ns: round(rate.nanos(bounds.low as f64 - step).0),
-        high_ns: round(rate.nanos(bounds.high as f64 + step).0),
+        low_ns: round(rate.nanos(bounds.low as f64).0),
+        high_ns: round(rate.nanos(bounds.high as f64).0),
+        moving: bounds.moving,
         passes: bounds.passes,
     })
 }

@@ -3,7 +3,8 @@
 use crate::host::{Host, KernelLog};
 use crate::report::{ClaimReport, Fact, Report, TscReport};
 use timing_clock::{
-    Claim, REFERENCE_NAME, Rate, Refused, bogomips_claim, cpu_claims, distrust, kernel_log_claim, postgres19,
+    Claim, ClaimSource, Distrust, Hertz, REFERENCE_NAME, Rate, Refused, bogomips_claim, cpu_claims, distrust,
+    firmware_claim, kernel_log_claims, postgres19,
 };
 
 pub fn judge(
@@ -15,10 +16,15 @@ pub fn judge(
 ) -> TscReport {
     let kernel = report.clocksource.verdict();
     let mut tsc = TscReport { permitted: Some(permission.is_ok()), ..TscReport::unavailable("") };
+    if let Some("aarch64") = report.host.architecture.known().map(String::as_str) {
+        tsc.counter = "cntvct";
+    }
     match rate {
         Ok(rate) => {
-            tsc.frequency_khz = Fact::Known(to_uncertainty(rate.rate.khz(), rate.uncertainty.0));
-            tsc.uncertainty_ppm = Some(two_digits(rate.uncertainty.0));
+            let shown = to_uncertainty(rate.rate.khz(), rate.uncertainty.0);
+            let rounded = (shown - rate.rate.khz()).abs() / shown * 1e6;
+            tsc.frequency_khz = Fact::Known(shown);
+            tsc.uncertainty_ppm = Some(two_digits(rate.uncertainty.0 + rounded));
             tsc.source = Some("measured".into());
             tsc.reference = Some(REFERENCE_NAME.into());
         }
@@ -30,19 +36,24 @@ pub fn judge(
     if let Fact::Known(features) = host.features() {
         let reasons = distrust(&features, permission, kernel.as_ref(), rate);
         tsc.usable = Some(reasons.is_empty());
-        tsc.distrust = reasons.iter().map(ToString::to_string).collect();
-        tsc.invariant = Some(features.invariant || cfg!(target_arch = "aarch64"));
+        // Of a captured tree an unmeasured rate says nothing: it is only not known.
+        let known = reasons.iter().filter(|reason| host.is_live() || !matches!(reason, Distrust::RateUnknown(_)));
+        tsc.distrust = known.map(ToString::to_string).collect();
+        tsc.invariant = Some(features.constant_rate());
         let postgres = postgres19(&features, kernel.as_ref());
         tsc.used_by_default = Some(postgres.auto && permission.is_ok());
         tsc.postgres19_source = Some(postgres.source);
         tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
-        if host.is_live() {
-            claims = cpu_claims(&features);
-        }
+        claims = cpu_claims(&features);
     }
+    if host.is_live() {
+        claims.extend(firmware_claim());
+    }
+    let sysctl = host.sysctls().and_then(|sysctls| sysctls.tsc_hz());
+    claims.extend(sysctl.map(|hz| Claim { source: ClaimSource::Sysctl, rate: Hertz(hz), rounding: Hertz(0.5) }));
     // The log's tsc lines and the delay loop speak of the TSC, and of no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
-        claims.extend(log.0.known().map(String::as_str).unwrap_or_default().lines().filter_map(kernel_log_claim));
+        claims.extend(kernel_log_claims(log.0.known().map(String::as_str).unwrap_or_default()));
         claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
     }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
@@ -50,7 +61,7 @@ pub fn judge(
     tsc
 }
 
-fn beside(claim: &Claim, measured: Option<timing_clock::Hertz>) -> ClaimReport {
+fn beside(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
     ClaimReport {
         source: claim.source.to_string(),
         frequency_khz: claim.rate.khz(),

@@ -231,7 +231,13 @@ impl Open {
         let went_back = self.output.went_back;
         // a run that ended early lacks nothing
         self.output.cut_off |= !went_back && self.lacks_something();
-        self.output.clocks.retain(|clock| !is_bare(clock));
+        // The heading of the clock that went back has nothing under it, and names that clock.
+        let last = self.output.clocks.len().saturating_sub(1);
+        let mut nth = 0;
+        self.output.clocks.retain(|clock| {
+            nth += 1;
+            !is_bare(clock) || (went_back && nth > last)
+        });
         (went_back || !self.output.clocks.is_empty()).then_some(self.output)
     }
 

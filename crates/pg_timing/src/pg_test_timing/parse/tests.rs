@@ -79,7 +79,7 @@ fn a_warp() {
     let (system, _) = PG19.split_once("Fast clock").unwrap();
     let warp = "Fast clock source: RDTSC\nDetected clock going backwards in time.\nTime warp: -14 ns\n";
     let output = one(&format!("{system}{warp}"));
-    assert_eq!((output.clocks.len(), output.warp_ns, output.cut_off), (2, Some(-14), false));
+    assert_eq!((output.clocks.len(), output.warp_ns, output.cut_off), (3, Some(-14), false));
     // a run, then one that went back, then one that went on, the last two without their first line
     let (_, hpet) = DOCKER_HPET.split_once('\n').unwrap();
     let outputs = parse(&format!("{PG15}{warp}{hpet}", warp = &warp[25..])).unwrap();

@@ -1,11 +1,11 @@
 //! The table of clocks.
 
 use super::{BOLD, DIM};
-use crate::render::human::{count, duration};
+use crate::human::{count, duration};
 use crate::report::{ClockReport, Origin, Report, SYSTEM, Through};
 use std::fmt::Write;
 
-/// The clocks that a PostgreSQL server times plan nodes with get a row each.
+/// PostgreSQL's own clock and the ways to read the counter get a row each.
 const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
 pub fn table(report: &Report) -> String {
@@ -24,6 +24,9 @@ pub fn table(report: &Report) -> String {
     }
     for clock in &main {
         let line = match &clock.unavailable {
+            Some(why) if clock.reads > 0 => {
+                format!("{:<12} no times: {why} ({} readings)", clock.name, count(clock.reads))
+            }
             Some(why) => format!("{:<12} not read: {why}", clock.name),
             None => row(clock),
         };

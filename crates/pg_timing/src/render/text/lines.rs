@@ -1,8 +1,8 @@
 //! The headline, the TSC line, the CPUs line, the verdict.
 
 use super::{BOLD, style, wrapped};
-use crate::render::human::{duration, khz};
-use crate::report::{Cpus, Fact, Origin, Report, Severity};
+use crate::human::{duration, khz};
+use crate::report::{Cpus, Fact, Origin, Report, SYSTEM, Severity, Skew};
 
 pub fn headline(report: &Report) -> String {
     let host = &report.host;
@@ -57,7 +57,7 @@ fn tsc(out: &mut String, report: &Report) {
     let rate = match (&tsc.frequency_khz, tsc.uncertainty_ppm) {
         (Fact::Known(rate), Some(ppm)) => format!("{} +- {ppm} ppm{}", khz(*rate), reference(tsc.independent)),
         (Fact::Known(rate), None) => format!("{} in use", khz(*rate)),
-        (Fact::Unavailable { .. }, _) if tsc.distrust.is_empty() => return,
+        (Fact::Unavailable { .. }, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return,
         (Fact::Unavailable { .. }, _) => "rate not measured".into(),
     };
     let mut parts = vec![rate];
@@ -109,23 +109,34 @@ fn cpus(out: &mut String, report: &Report) {
         (_, _, Origin::PgTestTiming) | (None, _, Origin::Captured) => return,
         (Some(_), ..) if differ => "they differ: see cpu-skew below".into(),
         (Some(widest), why, _) => {
-            let mut cpus: Vec<String> = vec![skew[0].a.to_string()];
-            let mut others: Vec<usize> = skew.iter().map(|s| s.b).collect();
-            others.dedup();
-            cpus.extend(others.iter().map(ToString::to_string));
-            let who = if cpus.len() <= 4 {
-                cpus.join(", ")
-            } else {
-                format!("{} to {}, {} in all", cpus[0], cpus[cpus.len() - 1], cpus.len())
-            };
-            let rest = why.as_ref().map(|why| format!(" (the others are unknown: {why})")).unwrap_or_default();
-            format!("{who}: counter and system clock agree within {}{rest}", duration(widest))
+            let rest = why.as_ref().map(|why| format!(" (not all could be compared: {why})")).unwrap_or_default();
+            format!("{}: {} within {}{rest}", who(skew), what(skew), duration(widest))
         }
         (None, ..) if report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1) => return,
         (None, Some(why), _) => format!("whether their clocks agree is unknown: {why}"),
         (None, None, _) => return,
     };
     wrapped(out, "CPUs       ", &line);
+}
+
+/// The CPUs that were compared.
+fn who(skew: &[Skew]) -> String {
+    let mut cpus: Vec<usize> = skew.iter().flat_map(|s| [s.a, s.b]).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus.as_slice() {
+        [first, .., last] if cpus.len() > 4 => format!("{first} to {last}, {} in all", cpus.len()),
+        few => few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The clocks in which they were compared.
+fn what(skew: &[Skew]) -> &'static str {
+    match (skew.iter().any(|s| s.clock == SYSTEM), skew.iter().any(|s| s.clock != SYSTEM)) {
+        (true, true) => "counter and system clock agree",
+        (true, false) => "their system clocks agree",
+        _ => "their counters agree",
+    }
 }
 
 pub fn verdict(report: &Report) -> String {

@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Figures and errors as people read them.
 
 /// A span: three digits or fewer before the unit.
 pub fn duration(ns: f64) -> String {
@@ -63,6 +63,15 @@ pub fn uptime(seconds: f64) -> String {
         s if s < 7200.0 => plural((s / 60.0).floor(), "minute"),
         s if s < 172_800.0 => plural((s / 3600.0).floor(), "hour"),
         s => plural((s / 86_400.0).floor(), "day"),
+    }
+}
+
+/// An error of the system in its words, without Rust's ` (os error 2)`.
+pub fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    match text.split_once(" (os error") {
+        Some((reason, _)) => reason.to_string(),
+        None => text,
     }
 }
 

@@ -5,17 +5,15 @@
 //! what `a` read before sending, which bounds the offset from above, and the way back bounds it
 //! from below. The narrowest of many passes is kept.
 
+mod bounds;
+
+pub use bounds::Bounds;
+
 use super::{Budget, Pinned};
+use crate::human::reason;
+use bounds::{Side, join};
 use std::sync::atomic::{AtomicU64, Ordering};
 use timing_clock::{Clock, Nanos, ticks_between};
-
-/// What `b`'s reading is above `a`'s at the same instant, in ticks: from `low` to `high`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    pub low: i64,
-    pub high: i64,
-    pub passes: u64,
-}
 
 /// Passes wanted: the narrowest of so many varies by a few ticks from run to run.
 const PASSES: u64 = 4000;
@@ -55,54 +53,49 @@ impl Slot {
     }
 }
 
-/// Bounds the offset between CPUs `a` and `b`, within `limit`. The error says why there is none.
+/// Bounds the offset between CPUs `a` and `b`, within `limit`. `step` is the clock's, in ticks. The
+/// error says why there is none.
 pub fn skew_between<C: Clock + Sync>(
     clock: &C,
-    a: usize,
-    b: usize,
+    step: i64,
+    (a, b): (usize, usize),
     budget: &Budget,
     limit: Nanos,
 ) -> Result<Bounds, String> {
     let budget = budget.part(limit);
     let (there, back) = (Slot::new(), Slot::new());
-    let (high, low) = std::thread::scope(|threads| {
+    let (at_most, at_least) = std::thread::scope(|threads| {
         let far = threads.spawn(|| {
-            let high = Pinned::to(b).map(|_pin| receive_and_answer(clock, &there, &back, &budget));
+            let side = Pinned::to(b).map(|_pin| receive_and_answer(clock, &there, &back, &budget));
             back.turn.store(OVER, Ordering::Release);
-            high.map_err(|e| format!("CPU {b}: {e}"))
+            side.map_err(|e| format!("CPU {b}: {}", reason(&e)))
         });
-        let low = Pinned::to(a).map(|_pin| send_and_wait(clock, &there, &back, &budget));
+        let side = Pinned::to(a).map(|_pin| send_and_wait(clock, &there, &back, &budget));
         there.turn.store(OVER, Ordering::Release);
-        let low = low.map_err(|e| format!("CPU {a}: {e}"));
-        (far.join().unwrap_or_else(|_| Err("its thread failed".into())), low)
+        let side = side.map_err(|e| format!("CPU {a}: {}", reason(&e)));
+        (far.join().unwrap_or_else(|_| Err("its thread failed".into())), side)
     });
-    let (high, passes) = high?.ok_or_else(|| format!("CPU {b} did not answer in time"))?;
-    let (low, _) = low?.ok_or_else(|| format!("CPU {a} had no answer in time"))?;
-    Ok(Bounds { low, high, passes })
+    join(&at_least?, &at_most?, step).ok_or_else(|| format!("CPUs {a} and {b} did not answer each other in time"))
 }
 
-/// `a`'s side. The largest of (sent by b - received by a) bounds the offset from below.
-fn send_and_wait<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Option<(i64, u64)> {
-    let mut low = None;
+/// `a`'s side: what b sent less what a then reads is at most the offset.
+fn send_and_wait<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Side {
+    let mut side = Side::new(PASSES);
     for turn in 1..=PASSES {
         there.send(turn, clock.read_ordered());
         let Some(sent) = back.receive(turn, budget) else { break };
-        let received = clock.read_ordered();
-        let bound = ticks_between(received, sent);
-        low = Some((low.map_or(bound, |(best, _): (i64, u64)| best.max(bound)), turn));
+        side.note(turn - 1, ticks_between(clock.read_ordered(), sent));
     }
-    low
+    side
 }
 
-/// `b`'s side. The smallest of (received by b - sent by a) bounds the offset from above.
-fn receive_and_answer<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Option<(i64, u64)> {
-    let mut high = None;
+/// `b`'s side: what b reads less what a had sent is at least the offset.
+fn receive_and_answer<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Side {
+    let mut side = Side::new(PASSES);
     for turn in 1..=PASSES {
         let Some(sent) = there.receive(turn, budget) else { break };
-        let received = clock.read_ordered();
-        let bound = ticks_between(sent, received);
-        high = Some((high.map_or(bound, |(best, _): (i64, u64)| best.min(bound)), turn));
+        side.note(turn - 1, ticks_between(sent, clock.read_ordered()));
         back.send(turn, clock.read_ordered());
     }
-    high
+    side
 }

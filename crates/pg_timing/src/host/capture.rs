@@ -1,0 +1,134 @@
+//! `check --capture`: writes a tree that `--root` reads, with nothing in it that names the host.
+
+use super::cpu::CapturedCpuid;
+use super::platform::AZURE_TAG;
+use super::{Host, KEPT};
+use crate::report::{Fact, Measured, Report};
+use anyhow::{Context, bail};
+use std::path::Path;
+
+/// Files that hold nothing but facts about clocks, CPUs and the kind of machine.
+const AS_THEY_ARE: &[&str] = &[
+    "/proc/sys/kernel/osrelease",
+    "/proc/uptime",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    "/sys/devices/system/cpu/online",
+    "/sys/devices/system/node/online",
+    "/sys/power/suspend_stats/success",
+    "/sys/hypervisor/type",
+    "/sys/class/dmi/id/sys_vendor",
+    "/sys/class/dmi/id/product_name",
+    "/sys/class/dmi/id/bios_version",
+    "/run/systemd/container",
+];
+
+/// Fields of /proc/cpuinfo that are kept, of the first CPU. Others (ARM's `Serial`) name the machine.
+const CPUINFO: &[&str] = &[
+    "processor",
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "flags",
+    "bogomips",
+    "BogoMIPS",
+    "Features",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+];
+
+/// Writes the facts of this machine, the lines of its kernel log that speak of clocks, and what was
+/// measured, into `dir`, which must not exist yet or be empty.
+pub fn capture(host: &Host, log: &[String], report: &Report, dir: &Path) -> anyhow::Result<()> {
+    let taken = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
+    if taken || dir.is_file() {
+        bail!("\"{}\" is there already, and not an empty directory", dir.display());
+    }
+    for (path, text) in files(host, log, report)? {
+        let file = dir.join(path.trim_start_matches('/'));
+        let parent = file.parent().unwrap_or(dir);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&file, text))
+            .map_err(|e| anyhow::anyhow!("could not write \"{}\": {}", file.display(), crate::human::reason(&e)))?;
+    }
+    Ok(())
+}
+
+fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Vec<(String, String)>> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let add = |files: &mut Vec<(String, String)>, path: &str, text: String| files.push((path.into(), text));
+    for path in AS_THEY_ARE {
+        if let Fact::Known(text) = host.read(path) {
+            add(&mut files, path, text);
+        }
+    }
+    if let Fact::Known(text) = host.cpuinfo() {
+        add(&mut files, "/proc/cpuinfo", first_cpu(&text));
+    }
+    if let Fact::Known(parameters) = host.boot_parameters() {
+        add(&mut files, "/proc/cmdline", parameters.join(" ") + "\n");
+    }
+    // Of what could hold a number of the machine's own, only the part that is the same everywhere.
+    if host.read_line("/sys/class/dmi/id/chassis_asset_tag") == Fact::Known(AZURE_TAG.into()) {
+        add(&mut files, "/sys/class/dmi/id/chassis_asset_tag", AZURE_TAG.to_string() + "\n");
+    }
+    if host.is_gvisor() {
+        add(&mut files, "/proc/version", super::platform::GVISOR_VERSION.to_string() + "\n");
+    }
+    if report.host.platform == Fact::Known("Firecracker".into()) {
+        add(&mut files, "/sys/firmware/acpi/tables/DSDT", "FIRECK\n".into());
+    }
+    match report.host.container.known().map(String::as_str) {
+        Some("docker") => add(&mut files, "/.dockerenv", String::new()),
+        Some("podman") => add(&mut files, "/run/.containerenv", String::new()),
+        Some("kubernetes") => add(&mut files, "/proc/1/cgroup", "0::/kubepods\n".into()),
+        Some("lxc") => add(&mut files, "/proc/1/cgroup", "0::/lxc\n".into()),
+        Some("none") => add(&mut files, "/proc/1/cgroup", "0::/\n".into()),
+        _ => {}
+    }
+    if !log.is_empty() {
+        add(&mut files, "/var/log/dmesg", log.join("\n") + "\n");
+    }
+    let keep =
+        |files: &mut Vec<(String, String)>, name: &str, json: serde_json::Result<String>| -> anyhow::Result<()> {
+            add(files, &format!("/{KEPT}/{name}.json"), json.context("JSON")? + "\n");
+            Ok(())
+        };
+    if let Fact::Known(features) = host.features() {
+        let cpuid = CapturedCpuid {
+            hypervisor_signature: features.hypervisor_signature,
+            leaf_15_hz: features.leaf_15_hz,
+            leaf_16_hz: features.leaf_16_hz,
+            hypervisor_hz: features.hypervisor_hz,
+        };
+        keep(&mut files, "cpuid", serde_json::to_string_pretty(&cpuid))?;
+    }
+    if let Fact::Known(ntp) = &report.host.ntp {
+        keep(&mut files, "ntp", serde_json::to_string_pretty(ntp))?;
+    }
+    keep(&mut files, "measured", serde_json::to_string_pretty(&Measured::of(report)))?;
+    Ok(files)
+}
+
+/// The block of the first CPU, with the fields that are kept.
+fn first_cpu(cpuinfo: &str) -> String {
+    let block = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
+    let kept = block.filter(|line| line.split_once(':').is_some_and(|(key, _)| CPUINFO.contains(&key.trim())));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_cpu;
+
+    #[test]
+    fn one_cpu_and_no_serial_number() {
+        let text = "processor\t: 0\nmodel name\t: X\nSerial\t\t: 0000000012345678\n\nprocessor\t: 1\n";
+        assert_eq!(first_cpu(text), "processor\t: 0\nmodel name\t: X\n");
+    }
+}

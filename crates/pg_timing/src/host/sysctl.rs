@@ -1,0 +1,132 @@
+//! FreeBSD's answers: there are no /proc and /sys, but sysctl.
+
+use super::Host;
+use crate::report::{Clocksource, Fact};
+
+/// Everything that is asked.
+#[cfg(target_os = "freebsd")]
+const NAMES: &[&str] = &[
+    "kern.osrelease",
+    "kern.vm_guest",
+    "hw.model",
+    "hw.machine_arch",
+    "kern.timecounter.hardware",
+    "kern.timecounter.choice",
+    "kern.timecounter.smp_tsc",
+    "kern.timecounter.invariant_tsc",
+    "machdep.tsc_freq",
+];
+
+/// Names and values, as `sysctl NAME ...` prints them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sysctls(Vec<(String, String)>);
+
+impl Sysctls {
+    /// From `name: value` lines.
+    pub fn parse(text: &str) -> Sysctls {
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Sysctls(pairs.map(|(name, value)| (name.trim().into(), value.trim().into())).collect())
+    }
+
+    /// This machine's.
+    #[cfg(target_os = "freebsd")]
+    pub fn live() -> Option<Sysctls> {
+        let ask = |name: &&str| ask(name).map(|value| (name.to_string(), value));
+        Some(Sysctls(NAMES.iter().filter_map(ask).collect()))
+    }
+
+    /// This system has none that speak of clocks.
+    #[cfg(not(target_os = "freebsd"))]
+    pub fn live() -> Option<Sysctls> {
+        None
+    }
+
+    pub fn text(&self, name: &str) -> Fact<String> {
+        match self.0.iter().find(|(known, value)| known == name && !value.is_empty()) {
+            Some((_, value)) => Fact::Known(value.clone()),
+            None => Fact::unavailable(format!("sysctl {name}: not there")),
+        }
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        self.text(name).known()?.parse().ok().filter(|n| *n > 0.0)
+    }
+
+    /// The counter's rate in hertz.
+    pub fn tsc_hz(&self) -> Option<f64> {
+        self.number("machdep.tsc_freq")
+    }
+
+    /// The counter keeps one rate.
+    pub fn invariant_tsc(&self) -> bool {
+        self.number("kern.timecounter.invariant_tsc").is_some()
+    }
+
+    /// The timecounters; a negative quality is one that the kernel refuses to choose.
+    pub fn clocksource(&self) -> Clocksource {
+        Clocksource {
+            current: self.text("kern.timecounter.hardware"),
+            available: self.text("kern.timecounter.choice").map(|choice| usable(&choice)),
+        }
+    }
+}
+
+/// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`: the names, best first, without the refused.
+fn usable(choice: &str) -> Vec<String> {
+    let mut named: Vec<(i64, &str)> = choice
+        .split_whitespace()
+        .filter_map(|item| {
+            let (name, quality) = item.strip_suffix(')')?.split_once('(')?;
+            Some((quality.parse().ok()?, name))
+        })
+        .filter(|(quality, _)| *quality >= 0)
+        .collect();
+    named.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
+    named.into_iter().map(|(_, name)| name.to_string()).collect()
+}
+
+impl Host {
+    /// FreeBSD's settings, where this is FreeBSD or a tree captured there.
+    pub fn sysctls(&self) -> Option<Sysctls> {
+        match self.is_live() {
+            true => Sysctls::live(),
+            false => self.read("/sysctl").known().map(|text| Sysctls::parse(text)),
+        }
+    }
+}
+
+/// One value: a string, or an integer of 4 or 8 bytes.
+#[cfg(target_os = "freebsd")]
+fn ask(name: &str) -> Option<String> {
+    let name = std::ffi::CString::new(name).ok()?;
+    let mut value = [0u8; 1024];
+    let mut length = value.len();
+    // SAFETY: `value` is writable for `length` bytes, which the call updates.
+    let rc = unsafe { libc::sysctlbyname(name.as_ptr(), value.as_mut_ptr().cast(), &mut length, std::ptr::null(), 0) };
+    let bytes = value.get(..length).filter(|_| rc == 0)?;
+    let is_text =
+        bytes.last() == Some(&0) && bytes[..bytes.len() - 1].iter().all(|b| b.is_ascii_graphic() || *b == b' ');
+    Some(match bytes.len() {
+        4 if !is_text => i32::from_ne_bytes(bytes.try_into().ok()?).to_string(),
+        8 if !is_text => u64::from_ne_bytes(bytes.try_into().ok()?).to_string(),
+        _ => String::from_utf8_lossy(bytes).trim_end_matches('\0').trim().to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timecounters_best_first_without_the_refused() {
+        let sysctls = Sysctls::parse(
+            "kern.timecounter.choice: ACPI-fast(900) HPET(950) TSC-low(-100) i8254(0) dummy(-1000000)\n\
+             kern.timecounter.hardware: HPET\nmachdep.tsc_freq: 2400000000\n",
+        );
+        let clocksource = sysctls.clocksource();
+        assert_eq!(clocksource.available.known().unwrap(), &["HPET", "ACPI-fast", "i8254"]);
+        assert_eq!(clocksource.current.known().unwrap(), "HPET");
+        assert_eq!(sysctls.tsc_hz(), Some(2.4e9));
+        assert!(!sysctls.invariant_tsc());
+    }
+}
