@@ -3,26 +3,36 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-# What the tests need beyond Rust and a C compiler: AArch64 is built and run under qemu.
-DEB_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
+# What the tests need beyond Rust and a C compiler: AArch64 is built and run under qemu, and real
+# kernels boot in virtual machines with the static binary inside.
+DEB_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
+	qemu-system-x86 busybox-static musl-tools python3
+RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
+	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt
 
 ARM = aarch64-unknown-linux-gnu
 ARM_ENV = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 
-.PHONY: all check check-world bench install uninstall deps lint test test-arm other-systems schema
+.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm other-systems schema
 
 all:
 	$(CARGO) build --release
 
 # Everything CI runs.
-check: deps lint test test-arm other-systems
+check: deps lint test test-arm other-systems test-vm
 
 # What takes longer: every property test with 80 times the cases.
 check-world: check
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench
+
+# Garbled logs, outputs and lists, for a quarter of an hour.
+FUZZ_SECONDS ?= 900
+fuzz:
+	$(CARGO) test --release -p pg_timing --lib --no-run
+	end=$$(( $$(date +%s) + $(FUZZ_SECONDS) )); while [ $$(date +%s) -lt $$end ]; do \
+		PROPTEST_CASES=20000 $(CARGO) test -q --release -p pg_timing --lib -- survived || exit 1; done
 
 # What is missing is installed for root; anybody else gets the line to type.
 deps:
@@ -49,8 +59,13 @@ test-arm:
 	$(ARM_ENV) $(CARGO) test --target $(ARM) -p pg_timing --lib -- --skip parse::
 	$(ARM_ENV) $(CARGO) test --target $(ARM) -p pg_timing --test aarch64
 
+# Real kernels: hpet, acpi_pm, a good TSC, one that is given up, and switching.
+test-vm:
+	tests/vm/run
+
+# Those that cannot be run here at least compile.
 other-systems:
-	for t in $(filter-out $(ARM),$(RUST_TARGETS)); do \
+	for t in $(filter-out %-linux-gnu %-linux-musl,$(RUST_TARGETS)); do \
 		$(CARGO) check --target $$t -p timing-clock -p pg_timing || exit 1; done
 
 # The figures: read cost, rate and now(), beside the raw limit and the peers.

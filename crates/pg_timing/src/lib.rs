@@ -6,6 +6,7 @@ pub mod check;
 pub mod command;
 pub mod host;
 pub mod human;
+pub mod kernel_log;
 pub mod measure;
 pub mod pg_test_timing;
 pub mod render;

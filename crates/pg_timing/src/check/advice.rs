@@ -17,9 +17,17 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     if FAST.contains(&current.as_str()) {
         return None;
     }
+    let asked = format!("clocksource={current}");
+    if report.host.boot_parameters.known().is_some_and(|words| words.contains(&asked)) {
+        return Some(
+            Fix::new(format!("the boot parameter {asked} asks for this: take it out and restart, and the kernel chooses the best it finds"))
+                .undo(format!("put {asked} back"))
+                .risk("somebody may have had a reason; the restart stops what runs here"),
+        );
+    }
     let Some(name) = FAST.iter().find(|name| available.iter().any(|a| a == *name)) else {
         return Some(Fix::new(format!(
-            "this kernel offers no faster clock source (available: {}); after a restart it judges the TSC anew",
+            "this kernel offers no faster clock source (available: {})",
             available.join(" ")
         )));
     };

@@ -12,6 +12,9 @@ const BAD_NS: f64 = 500.0;
 /// What a good host takes in that documentation: an i7-860 with tsc.
 const GOOD_HOST_NS: f64 = 36.0;
 
+/// Warning and critical.
+pub const LIMITS_NS: (f64, f64) = (GOOD_NS, BAD_NS);
+
 const ID: &str = "clock-slow";
 
 pub fn check(report: &Report) -> Finding {
@@ -37,13 +40,17 @@ pub fn check(report: &Report) -> Finding {
     clock.where_readings_lie().into_iter().fold(finding, Finding::evidence)
         .evidence(format!("a good host takes {GOOD_HOST_NS:.0} ns (PostgreSQL's documentation, an i7-860 with tsc)"))
         .why(format!(
-            "EXPLAIN ANALYZE reads the clock twice per row and plan node: up to {} more each time. What it prints is then \
-             mostly the clock, and nodes with many rows look dearer than they are (track_io_timing and auto_explain pay it too)",
-            time(added_per_node_ns(cost))
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node: up to {} more each time. {}, and nodes with many \
+             rows look dearer than they are (track_io_timing and auto_explain pay it too)",
+            time(added_per_node_ns(cost)),
+            match severity {
+                Severity::Critical => "What it prints is then mostly the clock",
+                _ => "What it prints of a plan with many rows is then in good part the clock",
+            }
         ))
         .fixes(other_clocksource(report))
         .fix(
-            Fix::new("until then, run EXPLAIN without timing: row counts and buffers stay exact")
+            Fix::new("meanwhile, run EXPLAIN without timing: row counts and buffers stay exact")
                 .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
         )
 }

@@ -43,7 +43,7 @@ fn consequence(report: &Report) -> Option<String> {
     let fast = report
         .tsc
         .used_by_default
-        .filter(|by_default| *by_default)
+        .filter(|by_default| *by_default && report.tsc.usable != Some(false))
         .and_then(|_| report.clock("rdtsc")?.cost_ns())
         .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(added_per_node_ns(read))))
         .unwrap_or_default();

@@ -41,17 +41,34 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Measuring time in all, in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "4", value_parser = seconds, allow_negative_numbers = true)]
-    pub duration: Nanos,
+    /// Measuring time in all, in seconds [default: 4, or 300 with --long]
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    pub duration: Option<Nanos>,
+    /// Watch for minutes how the clocks run against each other
+    #[arg(long)]
+    pub long: bool,
     /// Read a captured tree instead of this machine; nothing is measured then
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Take the kernel log from FILE, or from stdin (-)
     #[arg(long, value_name = "FILE|-", value_parser = log_source())]
     pub kernel_log: Option<LogSource>,
+    /// Write the facts and figures of this machine into DIR, for --root elsewhere; host names, serial
+    /// numbers and addresses are left out
+    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    pub capture: Option<PathBuf>,
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// One line and performance data, as monitoring plugins print
+    #[arg(long, conflicts_with = "format")]
+    pub nagios: bool,
+}
+
+impl CheckArguments {
+    /// The measuring time in all: minutes show a drift that seconds do not.
+    pub fn limit(&self) -> Nanos {
+        self.duration.unwrap_or(Nanos::from_secs(if self.long { 300.0 } else { 4.0 }))
+    }
 }
 
 #[derive(Debug, Args)]

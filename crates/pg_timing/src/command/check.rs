@@ -2,42 +2,60 @@
 
 use super::arguments::{CheckArguments, Format};
 use super::{Hint, interrupt, print, progress};
-use crate::host::{Host, LogSource};
+use crate::host::{Host, KernelLog, LogSource, capture};
 use crate::measure::Budget;
-use crate::render;
 use crate::report::Report;
-use crate::survey;
+use crate::{kernel_log, render, survey};
 use anyhow::anyhow;
+use std::path::Path;
 
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
-    let report = report(&arguments)?;
-    print(&match arguments.format {
-        Format::Text => render::text::text(&report),
-        Format::Json => render::json::json(&report),
-    })?;
-    Ok(report.verdict.severity.exit_status())
-}
-
-fn report(arguments: &CheckArguments) -> anyhow::Result<Report> {
-    let host = match &arguments.root {
-        Some(root) if !root.is_dir() => {
-            return Err(anyhow!("--root \"{}\" is not a directory", root.display())
-                .context(Hint("it takes a captured tree: a directory with proc/ and sys/ in it")));
-        }
-        Some(root) => Host::captured(root.clone()),
-        None => Host::live(),
-    };
+    let host = host(&arguments)?;
     let log = arguments
         .kernel_log
         .as_ref()
         .unwrap_or(&LogSource::Own)
         .read(&host)
         .map_err(|e| e.context(Hint("it takes a file of what dmesg prints, or - for stdin")))?;
-    if !host.is_live() {
-        return Ok(survey::captured(&host, &log));
+    if let Some(dir) = &arguments.capture {
+        // Said before the measuring, and not after it.
+        capture::possible(dir).map_err(|e| e.context(CAPTURE_HINT))?;
     }
+    let report = match host.is_live() {
+        true => measured(&arguments, &host, &log)?,
+        false => survey::captured(&host, &log),
+    };
+    if let Some(dir) = &arguments.capture {
+        captured(&host, &log, &report, dir)?;
+    }
+    print(&match (arguments.nagios, arguments.format) {
+        (true, _) => render::nagios::line(&report),
+        (false, Format::Text) => render::text::text(&report),
+        (false, Format::Json) => render::json::json(&report),
+    })?;
+    Ok(report.verdict.severity.exit_status())
+}
+
+const CAPTURE_HINT: Hint = Hint("name a directory that does not exist yet, or an empty one");
+
+fn host(arguments: &CheckArguments) -> anyhow::Result<Host> {
+    match &arguments.root {
+        Some(root) if !root.is_dir() => Err(anyhow!("--root \"{}\" is not a directory", root.display())
+            .context(Hint("it takes a captured tree: a directory with proc/ and sys/ in it"))),
+        Some(root) => Ok(Host::captured(root.clone())),
+        None => Ok(Host::live()),
+    }
+}
+
+fn measured(arguments: &CheckArguments, host: &Host, log: &KernelLog) -> anyhow::Result<Report> {
     let stop = interrupt::flag()?;
     let bar = progress::bar("measuring");
-    let budget = Budget::new(arguments.duration, &stop);
-    Ok(survey::live(&host, &log, arguments.duration, &budget, &mut |done| progress::show(bar.as_ref(), done)))
+    let limit = arguments.limit();
+    let budget = Budget::new(limit, &stop);
+    Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
+}
+
+fn captured(host: &Host, log: &KernelLog, report: &Report, dir: &Path) -> anyhow::Result<()> {
+    let lines = log.0.known().map(|text| kernel_log::about_clocks(text)).unwrap_or_default();
+    capture::write(host, &lines, report, dir).map_err(|e| e.context(CAPTURE_HINT))
 }

@@ -16,7 +16,8 @@ impl ActivityBefore {
 }
 
 pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
-    let steal_ms = steal(host).zip(before.steal_ticks).map(|(now, then)| {
+    // A count that never moved since boot may just not be kept: that is unknown, and not 0.
+    let steal_ms = steal(host).filter(|now| *now > 0).zip(before.steal_ticks).map(|(now, then)| {
         // /proc counts in hundredths of a second (USER_HZ), whatever the kernel's tick is.
         now.saturating_sub(then) as f64 * 10.0
     });

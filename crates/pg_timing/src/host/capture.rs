@@ -42,19 +42,37 @@ const CPUINFO: &[&str] = &[
     "CPU revision",
 ];
 
-/// Writes the facts of this machine, the lines of its kernel log that speak of clocks, and what was
-/// measured, into `dir`, which must not exist yet or be empty.
-pub fn capture(host: &Host, log: &[String], report: &Report, dir: &Path) -> anyhow::Result<()> {
+/// Whether a tree can be written to `dir`: it must not exist yet, or be empty.
+pub fn possible(dir: &Path) -> anyhow::Result<()> {
     let taken = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
     if taken || dir.is_file() {
         bail!("\"{}\" is there already, and not an empty directory", dir.display());
     }
-    for (path, text) in files(host, log, report)? {
+    Ok(())
+}
+
+/// Writes the facts of this machine, the lines of its kernel log that speak of clocks, and what was
+/// measured. The tree appears as a whole: it is written beside `dir` and then given that name.
+pub fn write(host: &Host, log: &[String], report: &Report, dir: &Path) -> anyhow::Result<()> {
+    possible(dir)?;
+    let name = dir.file_name().with_context(|| format!("\"{}\" names no directory", dir.display()))?;
+    let mut partial = name.to_os_string();
+    partial.push(format!(".partial-{}", std::process::id()));
+    let partial = dir.with_file_name(partial);
+    let written = write_files(&files(host, log, report)?, &partial)
+        .and_then(|()| std::fs::rename(&partial, dir))
+        .map_err(|e| anyhow::anyhow!("could not write \"{}\": {}", dir.display(), crate::human::reason(&e)));
+    if written.is_err() {
+        _ = std::fs::remove_dir_all(&partial);
+    }
+    written
+}
+
+fn write_files(files: &[(String, String)], dir: &Path) -> std::io::Result<()> {
+    for (path, text) in files {
         let file = dir.join(path.trim_start_matches('/'));
-        let parent = file.parent().unwrap_or(dir);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&file, text))
-            .map_err(|e| anyhow::anyhow!("could not write \"{}\": {}", file.display(), crate::human::reason(&e)))?;
+        std::fs::create_dir_all(file.parent().unwrap_or(dir))?;
+        std::fs::write(&file, text)?;
     }
     Ok(())
 }

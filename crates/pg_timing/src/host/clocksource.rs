@@ -16,6 +16,7 @@ impl Host {
             available: self
                 .read_line(&format!("{DIR}/available_clocksource"))
                 .map(|names| names.split_whitespace().map(Into::into).collect()),
+            before: None,
         }
     }
 }

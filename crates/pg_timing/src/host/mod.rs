@@ -3,7 +3,7 @@
 
 mod activity;
 mod boot;
-mod capture;
+pub mod capture;
 mod clocksource;
 mod cpu;
 mod kernel_log;
@@ -13,7 +13,6 @@ mod platform;
 mod sysctl;
 
 pub use activity::{ActivityBefore, activity_since};
-pub use capture::capture;
 pub use kernel_log::{KernelLog, LogSource};
 
 use crate::human::reason;

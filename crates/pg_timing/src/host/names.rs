@@ -25,7 +25,11 @@ impl Host {
     fn name(&self) -> Fact<String> {
         match self.sysctls() {
             Some(_) => Fact::unavailable("a captured tree does not name its host"),
-            None => self.read_line("/proc/sys/kernel/hostname"),
+            // What Linux says where nobody has set it.
+            None => self.read_line("/proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
+                "(none)" => Fact::unavailable("it has no name"),
+                _ => Fact::Known(name),
+            }),
         }
     }
 

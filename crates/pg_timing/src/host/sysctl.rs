@@ -67,6 +67,7 @@ impl Sysctls {
         Clocksource {
             current: self.text("kern.timecounter.hardware"),
             available: self.text("kern.timecounter.choice").map(|choice| usable(&choice)),
+            before: None,
         }
     }
 }

@@ -1,4 +1,5 @@
 //! Shows a [`Report`](crate::report::Report). Pure functions: nothing here measures or decides.
 
 pub mod json;
+pub mod nagios;
 pub mod text;

@@ -65,6 +65,9 @@ impl HostFacts {
 pub struct Clocksource {
     pub current: Fact<String>,
     pub available: Fact<Vec<String>>,
+    /// the source before, if it changed while the clocks were measured
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
 }
 
 /// The CPUs, and how far their counters are apart.

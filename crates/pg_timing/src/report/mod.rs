@@ -7,6 +7,7 @@ mod clock;
 mod drift;
 mod finding;
 mod host;
+mod kernel;
 mod measured;
 mod tsc;
 
@@ -14,6 +15,7 @@ pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
 pub use drift::{Drift, DriftStep};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, Cpus, HostFacts, Ntp, Skew};
+pub use kernel::{Demoted, KernelReport, Switch};
 pub use measured::Measured;
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 
@@ -95,6 +97,7 @@ pub struct Report {
     pub tsc: TscReport,
     pub cpus: Cpus,
     pub clocksource: Clocksource,
+    pub kernel: Fact<KernelReport>,
     pub activity: Fact<Activity>,
     /// how the clocks ran against each other
     pub drift: Vec<Drift>,
@@ -121,7 +124,12 @@ impl Report {
                 skew: Vec::new(),
                 skew_unavailable: Some(why.into()),
             },
-            clocksource: Clocksource { current: Fact::unavailable(why), available: Fact::unavailable(why) },
+            clocksource: Clocksource {
+                current: Fact::unavailable(why),
+                available: Fact::unavailable(why),
+                before: None,
+            },
+            kernel: Fact::unavailable(why),
             activity: Fact::unavailable(why),
             drift: Vec::new(),
             findings: Vec::new(),

@@ -2,13 +2,14 @@
 
 mod clocks;
 mod drift;
+mod kernel;
 mod order;
 mod tsc;
 
 use crate::check;
-use crate::host::{ActivityBefore, Host, KernelLog, activity_since};
+use crate::host::{ActivityBefore, Host, KernelLog, LogSource, activity_since};
 use crate::measure::Budget;
-use crate::report::{Cpus, Fact, Measured, Origin, Report};
+use crate::report::{Clocksource, Cpus, Fact, Measured, Origin, Report};
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
 
 /// Told how far the measuring is, from 0 to 1.
@@ -20,12 +21,13 @@ const READING: f64 = 0.85;
 
 /// Measures this machine for as long as `budget` allows.
 pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progress: Progress) -> Report {
-    let mut report = facts(host, Origin::Measured);
+    let mut report = facts(host, log, Origin::Measured);
     let permission = counter::permitted();
     let before = ActivityBefore::now(host);
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
     let reading = clocks::read_all(permission, &cpus, &budget.part(Nanos(limit.0 * READING)), progress);
-    let rate = &reading.rate;
+    let changed = look_again(host, &mut report);
+    let rate = &if changed { Err("the clock source changed meanwhile".into()) } else { reading.rate.clone() };
     report.clocks = reading.summaries();
     report.drift = reading.drift.drifts(rate.as_ref().ok().map(|rate| rate.rate));
     report.activity = activity_since(host, &before);
@@ -38,10 +40,27 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     report
 }
 
+/// Whether the kernel took another clock source while its clocks were read: then the figures are of
+/// two clocks, and the rate of none.
+fn look_again(host: &Host, report: &mut Report) -> bool {
+    let now = host.clocksource();
+    let before = report.clocksource.current.known().cloned();
+    let changed = before.is_some() && now.current.known() != before.as_ref();
+    if changed {
+        report.clocksource = Clocksource { before, ..now };
+        if let Fact::Known(log) =
+            LogSource::Own.read(host).map_or_else(|e| Fact::unavailable(e.to_string()), |log| log.0)
+        {
+            report.kernel = Fact::Known(kernel::report(&log));
+        }
+    }
+    changed
+}
+
 /// Reads the facts of a captured tree, and what was measured when it was captured. Nothing is
 /// measured: this machine's clocks are not that one's.
 pub fn captured(host: &Host, log: &KernelLog) -> Report {
-    let mut report = facts(host, Origin::Captured);
+    let mut report = facts(host, log, Origin::Captured);
     let measured: Fact<Measured> = host.captured_json("measured");
     let figures = measured.known().cloned().unwrap_or_default();
     let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(|(khz, ppm)| Rate {
@@ -66,11 +85,12 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     report
 }
 
-fn facts(host: &Host, origin: Origin) -> Report {
+fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     let empty = Report::empty(origin, "it was not measured");
     Report {
         host: host.facts(),
         clocksource: host.clocksource(),
+        kernel: log.0.clone().map(|text| kernel::report(&text)),
         cpus: Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..empty.cpus },
         ..empty
     }

@@ -66,7 +66,8 @@ fn row(clock: &ClockReport) -> String {
             // A spread below the last digit shown is shown as that digit: no figure is without error.
             format!("{read:.1} +- {:.1} ns", spread.max(0.1))
         }
-        (Some(read), ..) => duration(read),
+        (Some(read), Some(spread)) => format!("{:.1} +- {:.1} us", read / 1e3, (spread / 1e3).max(0.1)),
+        (Some(read), None) => duration(read),
         _ => "-".into(),
     };
     let back = match (clock.backward_steps, clock.reads) {

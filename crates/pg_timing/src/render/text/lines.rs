@@ -1,7 +1,7 @@
 //! The headline, the TSC line, the CPUs line, the verdict.
 
 use super::{BOLD, style, wrapped};
-use crate::human::{duration, khz};
+use crate::human::{duration, khz, uptime};
 use crate::report::{Cpus, Fact, Origin, Report, SYSTEM, Severity, Skew};
 
 pub fn headline(report: &Report) -> String {
@@ -10,9 +10,9 @@ pub fn headline(report: &Report) -> String {
     parts.extend(host.kernel.known().cloned());
     match (host.cpu_model.known(), host.virtualization.known().map(String::as_str)) {
         (Some(model), Some("none") | None) => parts.push(model.clone()),
-        (Some(model), Some(guest)) => parts.push(format!("{model} ({guest} guest)")),
+        (Some(model), Some(guest)) => parts.push(format!("{model} ({})", guest_of(guest, host.platform.known()))),
         (None, Some("none") | None) => {}
-        (None, Some(guest)) => parts.push(format!("{guest} guest")),
+        (None, Some(guest)) => parts.push(guest_of(guest, host.platform.known())),
     }
     if let Some(cpus) = report.cpus.online.known().or(report.cpus.allowed.known()) {
         parts.push(format!("{} CPU{}", cpus.len(), if cpus.len() == 1 { "" } else { "s" }));
@@ -27,6 +27,14 @@ pub fn headline(report: &Report) -> String {
     };
     let tail = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     format!("{BOLD}{name}{BOLD:#}{tail}\n")
+}
+
+fn guest_of(hypervisor: &str, platform: Option<&String>) -> String {
+    match platform {
+        Some(platform) => format!("{platform}, {hypervisor} guest"),
+        None if hypervisor.contains(' ') => format!("guest of {hypervisor}"),
+        None => format!("{hypervisor} guest"),
+    }
 }
 
 fn clocksource(report: &Report) -> String {
@@ -48,7 +56,35 @@ pub fn facts(report: &Report) -> String {
     let mut out = String::new();
     tsc(&mut out, report);
     cpus(&mut out, report);
+    kernel(&mut out, report);
     out
+}
+
+/// More of the story than this does not fit on the screen; JSON has all of it.
+const STORY: usize = 6;
+
+/// What the kernel's log says; in short if that is nothing bad.
+fn kernel(out: &mut String, report: &Report) {
+    let since = report.host.uptime_seconds.known().map(|s| format!(", {} ago", uptime(*s))).unwrap_or_default();
+    let kernel = match &report.kernel {
+        Fact::Known(kernel) => kernel,
+        Fact::Unavailable { unavailable } if report.origin == Origin::Measured => {
+            return wrapped(out, "kernel     ", &format!("its log is not to be had: {unavailable}"));
+        }
+        Fact::Unavailable { .. } => return,
+    };
+    let quiet = kernel.demotion.is_none() && !kernel.firmware_bug && kernel.refused.is_none();
+    match (quiet, kernel.since_boot) {
+        (true, true) => wrapped(out, "kernel     ", &format!("nothing against this clock since boot{since}")),
+        (true, false) => {
+            wrapped(out, "kernel     ", "nothing against this clock in its log, which does not reach back to the boot")
+        }
+        (false, _) => {
+            let skipped = kernel.story.len().saturating_sub(STORY);
+            let label = |nth: usize| if nth == 0 { "kernel     " } else { "           " };
+            kernel.story.iter().skip(skipped).enumerate().for_each(|(nth, line)| wrapped(out, label(nth), line));
+        }
+    }
 }
 
 fn tsc(out: &mut String, report: &Report) {
@@ -110,7 +146,14 @@ fn cpus(out: &mut String, report: &Report) {
         (Some(_), ..) if differ => "they differ: see cpu-skew below".into(),
         (Some(widest), why, _) => {
             let rest = why.as_ref().map(|why| format!(" (not all could be compared: {why})")).unwrap_or_default();
-            format!("{}: {} within {}{rest}", who(skew), what(skew), duration(widest))
+            match widest {
+                w if w > BROAD_NS => format!(
+                    "{}: whether their clocks agree cannot be told better than to {}{rest}",
+                    who(skew),
+                    duration(w)
+                ),
+                w => format!("{}: {} within {}{rest}", who(skew), what(skew), duration(w)),
+            }
         }
         (None, ..) if report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1) => return,
         (None, Some(why), _) => format!("whether their clocks agree is unknown: {why}"),
@@ -118,6 +161,9 @@ fn cpus(out: &mut String, report: &Report) {
     };
     wrapped(out, "CPUs       ", &line);
 }
+
+/// A message between CPUs takes a tenth of a microsecond; a bound this wide tells of CPUs that were busy.
+const BROAD_NS: f64 = 10_000.0;
 
 /// The CPUs that were compared.
 fn who(skew: &[Skew]) -> String {
