@@ -1,13 +1,14 @@
 //! What more than one finding advises.
 
-use crate::report::{Fact, Fix, Report};
+use crate::report::{Fact, Fix, Report, Severity};
 
 const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 
 /// Clock sources that serve programs without a system call, best first.
-const FAST: &[&str] = &["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
+const FAST: &[&str] = &["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "TSC", "TSC-low"];
 
-/// What to do about a clock that is slow, coarse or goes back: another clock source, if there is one.
+/// What to do about a clock that is slow, coarse or goes back: another clock source, if there is
+/// one. Nothing where another finding has the cure.
 pub fn other_clocksource(report: &Report) -> Option<Fix> {
     let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
         (Fact::Known(current), Fact::Known(available)) => (current, available),
@@ -17,30 +18,58 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     if FAST.contains(&current.as_str()) {
         return None;
     }
-    let asked = format!("clocksource={current}");
-    if report.host.boot_parameters.known().is_some_and(|words| words.contains(&asked)) {
+    if let Some(asked) = asked_at_boot(report, current) {
         return Some(
             Fix::new(format!("the boot parameter {asked} asks for this: take it out and restart, and the kernel chooses the best it finds"))
                 .undo(format!("put {asked} back"))
                 .risk("somebody may have had a reason; the restart stops what runs here"),
         );
     }
-    let Some(name) = FAST.iter().find(|name| available.iter().any(|a| a == *name)) else {
-        return Some(Fix::new(format!(
-            "this kernel offers no faster clock source (available: {})",
-            available.join(" ")
-        )));
-    };
+    if let Some(name) = FAST.iter().find(|name| available.iter().any(|a| a == *name)) {
+        return Some(switch(report, current, name));
+    }
+    let demoted = report.findings.iter().any(|f| f.id == "tsc-demoted" && f.severity >= Severity::Warning);
+    (!demoted)
+        .then(|| Fix::new(format!("this kernel offers no faster clock source (available: {})", available.join(" "))))
+}
+
+fn asked_at_boot(report: &Report, current: &str) -> Option<String> {
+    let asked = format!("clocksource={current}");
+    report.host.boot_parameters.known().filter(|words| words.contains(&asked)).map(|_| asked)
+}
+
+fn switch(report: &Report, from: &str, to: &str) -> Fix {
+    if report.host.kernel.known().is_some_and(|kernel| kernel.starts_with("FreeBSD")) {
+        let write = |name: &str| format!("sysctl kern.timecounter.hardware={name}");
+        return Fix::new(format!("switch the kernel to the timecounter {to}, as root"))
+            .command(write(to))
+            .undo(write(from))
+            .lasting(format!("kern.timecounter.hardware={to} in /etc/sysctl.conf"));
+    }
+    let xen = report.host.virtualization.known().is_some_and(|guest| guest == "Xen");
     let write = |name: &str| format!("echo {name} > {DIR}/current_clocksource");
-    let fix = Fix::new(format!("switch the kernel to the clock source {name}, as root"))
-        .command(write(name))
-        .undo(write(current))
-        .lasting(format!("the boot parameter clocksource={name}"))
-        .risk("if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly");
-    Some(fix)
+    let advised = if xen { " (what AWS recommends for its Xen instances)" } else { "" };
+    Fix::new(format!("switch the kernel to the clock source {to}{advised}, as root"))
+        .command(write(to))
+        .undo(write(from))
+        .lasting(format!("the boot parameter clocksource={to}"))
+        .risk(match xen {
+            true => "Xen does not promise that its rate survives a move to another host: check again after one",
+            false => "if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly",
+        })
 }
 
 fn unknown_host() -> Fix {
     Fix::new("see which clock source that host's kernel uses and which it offers; tsc is the one to have, and pg_timing run there says more")
         .command(format!("cat {DIR}/[ac]*_clocksource"))
+}
+
+/// What to restart.
+pub fn restart(report: &Report) -> &'static str {
+    let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
+    match report.host.kernel.known() {
+        Some(kernel) if kernel.contains("linuxkit") => "restart Docker Desktop, which restarts its virtual machine",
+        _ if guest => "restart this virtual machine",
+        _ => "restart this machine",
+    }
 }

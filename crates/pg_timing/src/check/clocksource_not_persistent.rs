@@ -9,13 +9,21 @@ pub fn check(report: &Report) -> Finding {
     else {
         return Finding::unknown(ID, "the clock source is unknown");
     };
-    let Fact::Known(parameters) = &report.host.boot_parameters else {
+    let freebsd = report.host.kernel.known().is_some_and(|kernel| kernel.starts_with("FreeBSD"));
+    let Some(parameters) = report.host.boot_parameters.known().cloned().or(freebsd.then(Vec::new)) else {
         return Finding::unknown(ID, "the kernel's boot parameters are unknown");
     };
     let asked: Option<&str> = parameters.iter().filter_map(|word| word.strip_prefix("clocksource=")).next_back();
     // The kernel lists them best first and takes the first unless it is told otherwise.
     let own = available.first().unwrap_or(current);
     let at_boot = asked.filter(|name| available.iter().any(|a| a == name)).unwrap_or(own);
+    let demotion = report.kernel.known().and_then(|kernel| kernel.demotion.as_ref());
+    if at_boot == current && demotion.is_some_and(|demotion| !demotion.at_boot) {
+        return Finding::ok(
+            ID,
+            format!("{current} is here because the TSC was given up; a restart tries the TSC again"),
+        );
+    }
     if at_boot == current {
         return Finding::ok(ID, format!("a restart will bring {current} again"));
     }
@@ -24,18 +32,20 @@ pub fn check(report: &Report) -> Finding {
         Severity::Warning,
         format!("the clock source {current} was set by hand and will be {at_boot} again after a restart"),
     )
-    .evidence(format!("available_clocksource, best first: {}", available.join(" ")))
+    .evidence(format!("offered, best first: {}", available.join(" ")))
     .evidence(match asked {
         Some(name) => format!("boot parameter: clocksource={name}"),
+        None if freebsd => "the kernel chooses the one of the highest quality".into(),
         None => "no boot parameter names a clock source".into(),
     })
     .why("what EXPLAIN ANALYZE costs on this host will change at the next restart")
-    .fix(
-        Fix::new(
+    .fix(match freebsd {
+        true => Fix::new("to keep it, add a line to /etc/sysctl.conf").command(format!("kern.timecounter.hardware={current}")),
+        false => Fix::new(
             "to keep it, add the boot parameter (on Debian: GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub)",
         )
         .command(format!("clocksource={current}"))
-        .undo("take it out again")
         .risk("if the kernel cannot take it at boot, it takes its own choice and says so in its log"),
-    )
+    }
+    .undo("take it out again"))
 }

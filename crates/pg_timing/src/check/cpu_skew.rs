@@ -1,7 +1,7 @@
-//! `cpu-skew`: do the CPUs' counters differ?
+//! `cpu-skew`: do the CPUs' clocks differ?
 
 use crate::human::duration;
-use crate::report::{Fact, Finding, Fix, Report, Severity, Skew};
+use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew};
 
 /// A process that moves between CPUs meets the skew as a step. From a microsecond on EXPLAIN prints it.
 const VISIBLE_NS: f64 = 1_000.0;
@@ -17,40 +17,68 @@ pub fn check(report: &Report) -> Finding {
         let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "it was not measured".into());
         return Finding::unknown(ID, format!("whether the CPUs' clocks agree is unknown: {why}"));
     };
-    if let Some(moving) = skews.iter().find(|s| s.moving) {
-        let summary =
-            format!("clock {} does not keep one offset between CPUs {} and {}", moving.clock, moving.a, moving.b);
-        return Finding::new(ID, Severity::Critical, summary)
-            .evidence(format!("it was between {} and {} within some milliseconds", duration(moving.low_ns), duration(moving.high_ns)))
-            .why("the CPUs' counters run at different rates, or the clock went back: a time taken on one means nothing on the other")
-            .fix(Fix::new("restart the machine: firmware sets the counters at power-on"));
-    }
-    // Only an interval that leaves 0 out is proof; how far it is away is the least the skew can be.
-    let Some(worst) = skews.iter().max_by(|a, b| proven(a).total_cmp(&proven(b))).filter(|s| proven(s) > 0.0) else {
+    // The clock of PostgreSQL comes first; of each clock, what is proven.
+    let mut bad: Vec<&Skew> = skews.iter().filter(|s| s.moving || proven(s) > 0.0).collect();
+    bad.sort_by(|a, b| {
+        (b.clock == SYSTEM, proven(b)).partial_cmp(&(a.clock == SYSTEM, proven(a))).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let Some(worst) = bad.first() else {
         return Finding::ok(ID, format!("the CPUs' clocks agree within {}", duration(widest)));
     };
-    let severity = if proven(worst) >= VISIBLE_NS { Severity::Critical } else { Severity::Warning };
-    let summary = format!(
-        "clock {} differs between CPUs {} and {} by at least {}",
-        worst.clock,
-        worst.a,
-        worst.b,
-        duration(proven(worst))
-    );
-    skews
-        .iter()
-        .filter(|s| proven(s) > 0.0)
-        .fold(Finding::new(ID, severity, summary), |finding, s| {
-            finding.evidence(format!(
-                "{}: CPU {} is {:.0} to {:.0} ns ahead of CPU {}",
-                s.clock, s.b, s.low_ns, s.high_ns, s.a
-            ))
-        })
+    let summary = match worst.moving {
+        true => format!("{} does not keep one offset between CPUs {} and {}", whose(worst), worst.a, worst.b),
+        false => format!(
+            "{} differs between CPUs {} and {} by at least {:.0} ns",
+            whose(worst),
+            worst.a,
+            worst.b,
+            proven(worst).floor()
+        ),
+    };
+    let finding =
+        bad.iter().fold(Finding::new(ID, severity(report, worst), summary), |finding, s| finding.evidence(line(s)));
+    if finding.severity == Severity::Ok {
+        return finding.evidence(
+            "nobody uses the counter here: the kernel keeps time by another clock, and PostgreSQL 19 does not take it",
+        );
+    }
+    finding
         .why("a process that is moved from one CPU to another sees time jump by that much, forward or back")
-        .fix(Fix::new("restart the machine: firmware sets the counters at power-on"))
+        .fix(Fix::new("switch the machine off and on again: firmware sets the counters at power-on, and a plain restart may leave them"))
 }
 
-/// How far the interval stays away from 0.
+/// How far the interval stays away from 0: the least that the skew can be.
 fn proven(skew: &Skew) -> f64 {
     skew.low_ns.max(-skew.high_ns).max(0.0)
+}
+
+fn severity(report: &Report, worst: &Skew) -> Severity {
+    let unused = worst.clock != SYSTEM
+        && report.tsc.accepted_by_kernel == Some(false)
+        && report.tsc.independent == Some(true)
+        && report.tsc.used_by_default == Some(false);
+    match worst {
+        _ if unused => Severity::Ok,
+        skew if skew.moving || proven(skew) >= VISIBLE_NS => Severity::Critical,
+        _ => Severity::Warning,
+    }
+}
+
+fn whose(skew: &Skew) -> String {
+    match skew.clock.as_str() {
+        SYSTEM => "PostgreSQL's clock".into(),
+        counter => format!("the counter ({counter})"),
+    }
+}
+
+/// `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`
+fn line(skew: &Skew) -> String {
+    let Skew { clock, a, b, low_ns, high_ns, .. } = skew;
+    match (skew.moving, *high_ns < 0.0) {
+        (true, _) => {
+            format!("{clock}: CPU {b} was between {low_ns:.0} and {high_ns:.0} ns from CPU {a} within milliseconds")
+        }
+        (_, false) => format!("{clock}: CPU {b} is {low_ns:.0} to {high_ns:.0} ns ahead of CPU {a}"),
+        (_, true) => format!("{clock}: CPU {b} is {:.0} to {:.0} ns behind CPU {a}", -high_ns, -low_ns),
+    }
 }

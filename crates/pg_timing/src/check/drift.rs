@@ -64,8 +64,8 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep]) -> Option<Finding> {
             .why("a server that times with the counter (PostgreSQL 19's tsc) measures wrong spans: its rate is measured once, at start")
             .fix(
                 Fix::new("after a migration or a suspend, restart the server; if it comes again, time with the system clock")
-                    .command("ALTER SYSTEM SET timing_clock_source = 'system'")
-                    .undo("ALTER SYSTEM RESET timing_clock_source"),
+                    .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
+                    .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()"),
             ),
     )
 }

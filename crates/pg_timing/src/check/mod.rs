@@ -26,24 +26,24 @@ use crate::report::{Finding, Report};
 /// What a read of PostgreSQL's clock may cost before `clock-slow` warns, and before it is critical.
 pub const READ_COST_LIMITS_NS: (f64, f64) = clock_slow::LIMITS_NS;
 
-/// Every check there is, gravest subject first: the order in which findings are shown.
+/// Every check there is, a cause before what it brings about: the order in which findings are shown.
 const CHECKS: &[fn(&Report) -> Finding] = &[
+    tsc_demoted::check,
     clock_backward::check,
     clock_slow::check,
     clock_coarse::check,
-    tsc_demoted::check,
     clocksource_slow::check,
     clock_syscall::check,
     clocksource_changed::check,
     clocksource_refused::check,
     clocksource_not_persistent::check,
     tsc_denied::check,
-    tsc_auto_demoted::check,
     tsc_absent::check,
     tsc_rate_mismatch::check,
     tsc_firmware::check,
     cpu_skew::check,
     tsc_unchecked::check,
+    tsc_auto_demoted::check,
     drift::check,
     clock_gaps::check,
 ];

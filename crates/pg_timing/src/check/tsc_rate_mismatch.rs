@@ -58,8 +58,8 @@ pub fn check(report: &Report) -> Finding {
             .why("PostgreSQL 19 takes over this claim: every time that it measures with the TSC is wrong by as much")
             .fix(
                 Fix::new("let PostgreSQL 19 time with the system clock")
-                    .command("ALTER SYSTEM SET timing_clock_source = 'system'")
-                    .undo("ALTER SYSTEM RESET timing_clock_source"),
+                    .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
+                    .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()"),
             ),
         false => {
             finding.why("whoever believes this claim (a kernel without a reference, a profiler) measures wrong times")

@@ -29,12 +29,28 @@ fn summary(report: &Report, severity: Severity, gravest: Option<&Finding>) -> St
             };
             format!("Whether EXPLAIN ANALYZE can be trusted here could not be told: {why}.")
         }
-        Severity::Warning | Severity::Critical => capital(gravest.map_or("", |f| &f.summary)) + ".",
+        Severity::Warning | Severity::Critical => {
+            let what = capital(gravest.map_or("", |f| &f.summary)) + ".";
+            match cause(report, gravest) {
+                Some(cause) => format!("{what} {}.", capital(&cause.summary)),
+                None => what,
+            }
+        }
     };
     match consequence(report) {
-        Some(tail) => format!("{head} {tail}"),
+        // Behind the sentence about EXPLAIN ANALYZE "its" is clear; behind another it is not.
+        Some(tail) if severity == Severity::Ok => format!("{head} Its {tail}"),
+        Some(tail) => format!("{head} EXPLAIN ANALYZE's {tail}"),
         None => head,
     }
+}
+
+/// Why the clock is slow, coarse or goes back, if another finding says it.
+fn cause<'a>(report: &'a Report, gravest: Option<&Finding>) -> Option<&'a Finding> {
+    let effects = ["clock-slow", "clock-coarse", "clock-backward"];
+    gravest.filter(|f| effects.contains(&f.id))?;
+    let causes = ["tsc-demoted", "clocksource-slow"];
+    report.findings.iter().find(|f| causes.contains(&f.id) && f.severity >= Severity::Warning)
 }
 
 /// What a query pays at most on this host.
@@ -48,7 +64,7 @@ fn consequence(report: &Report) -> Option<String> {
         .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(added_per_node_ns(read))))
         .unwrap_or_default();
     Some(format!(
-        "Its timing adds up to {} per row and plan node{fast}: a million rows through three nodes take up to {} longer.",
+        "timing adds up to {} per row and plan node{fast}: a million rows through three nodes take up to {} longer.",
         duration(added),
         seconds(added * 3e6)
     ))

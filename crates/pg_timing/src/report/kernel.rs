@@ -15,6 +15,8 @@ pub struct KernelReport {
     pub switches: Vec<Switch>,
     /// the firmware had changed a CPU's counter
     pub firmware_bug: bool,
+    /// the kernel warned that the TSC's claimed rate is not the measured one
+    pub rate_warning: bool,
     /// a clock source that was asked for and refused
     pub refused: Option<String>,
 }

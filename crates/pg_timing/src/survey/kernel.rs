@@ -17,6 +17,7 @@ pub fn report(text: &str) -> KernelReport {
         demotion: log.demotion().map(|demotion| demoted(&demotion)),
         switches: switches(&log),
         firmware_bug: log.firmware_bug().is_some(),
+        rate_warning: log.rate_warning(),
         refused: log.override_refused().map(|refused| refused.clocksource.clone()),
     }
 }

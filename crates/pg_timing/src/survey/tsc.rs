@@ -7,6 +7,9 @@ use timing_clock::{
     firmware_claim, kernel_log_claims, postgres19,
 };
 
+/// Further off, bogomips are those of another loop.
+const DELAY_LOOP_PPM: f64 = 50_000.0;
+
 pub fn judge(
     host: &Host,
     report: &Report,
@@ -57,6 +60,14 @@ pub fn judge(
         claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
     }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
+    // What the kernel measured at boot it has given up for what it measured better.
+    let refined = claims.iter().any(|claim| claim.source == ClaimSource::KernelRefined);
+    claims.retain(|claim| match claim.source {
+        ClaimSource::KernelDetected => !refined,
+        // Where the kernel's delay loop is something else, its figure is no claim on the counter.
+        ClaimSource::Bogomips => measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM),
+        _ => true,
+    });
     tsc.claims = claims.iter().map(|claim| beside(claim, measured)).collect();
     tsc
 }

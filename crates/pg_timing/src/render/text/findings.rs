@@ -4,14 +4,33 @@ use super::{BOLD, DIM, style, wrapped};
 use crate::report::{Finding, Fix, Origin, Report, Severity};
 use std::fmt::Write;
 
+/// What follows from a TSC that was given up: said in a line below it, and in full in JSON.
+const CONSEQUENCES: &[&str] = &["clocksource-slow", "clock-syscall", "clocksource-changed"];
+
 /// The findings that are not fine, a block each. Advice that more than one gives is shown once.
-pub fn bad(report: &Report) -> impl Iterator<Item = String> + '_ {
+pub fn bad(report: &Report) -> Vec<String> {
+    let bad: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
+    let demoted = bad.iter().any(|f| f.id == "tsc-demoted");
+    let (follows, shown): (Vec<&Finding>, Vec<&Finding>) =
+        bad.iter().partition(|f| demoted && CONSEQUENCES.contains(&f.id));
     let mut given: Vec<&Fix> = Vec::new();
-    report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(move |finding| {
-        let fixes: Vec<&Fix> = finding.fix.iter().filter(|fix| !given.contains(fix)).collect();
-        given.extend(&fixes);
-        one(finding, &fixes)
-    })
+    shown
+        .iter()
+        .map(|finding| {
+            let fixes: Vec<&Fix> = finding.fix.iter().filter(|fix| !given.contains(fix)).collect();
+            given.extend(&fixes);
+            let mut block = one(finding, &fixes);
+            if finding.id == "tsc-demoted" && !follows.is_empty() {
+                let ids: Vec<&str> = follows.iter().map(|f| f.id).collect();
+                wrapped(
+                    &mut block,
+                    "  also   ",
+                    &format!("{} follow from it (in full: --format json)", ids.join(", ")),
+                );
+            }
+            block
+        })
+        .collect()
 }
 
 /// Those that could not be told, in a line.

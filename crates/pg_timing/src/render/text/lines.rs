@@ -73,7 +73,7 @@ fn kernel(out: &mut String, report: &Report) {
         }
         Fact::Unavailable { .. } => return,
     };
-    let quiet = kernel.demotion.is_none() && !kernel.firmware_bug && kernel.refused.is_none();
+    let quiet = kernel.demotion.is_none() && !kernel.firmware_bug && !kernel.rate_warning && kernel.refused.is_none();
     match (quiet, kernel.since_boot) {
         (true, true) => wrapped(out, "kernel     ", &format!("nothing against this clock since boot{since}")),
         (true, false) => {
@@ -107,7 +107,7 @@ fn tsc(out: &mut String, report: &Report) {
             off => format!("PostgreSQL's own calibration came out {off:+.0} ppm beside it {known}"),
         });
     }
-    if report.origin != Origin::PgTestTiming {
+    if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
         parts.extend(tsc.used_by_default.map(|by_default| match by_default {
             true => "PostgreSQL 19 uses it by default".to_string(),
             false => "PostgreSQL 19 does not use it by default".to_string(),
@@ -139,6 +139,11 @@ fn claims(out: &mut String, report: &Report) {
 
 fn cpus(out: &mut String, report: &Report) {
     let Cpus { skew, skew_unavailable, .. } = &report.cpus;
+    // A counter that differs and that nobody uses is no trouble: PostgreSQL's clock is what is told.
+    let proven = |s: &Skew| s.moving || s.low_ns > 0.0 || s.high_ns < 0.0;
+    let unused = skew.iter().any(proven);
+    let told: Vec<Skew> = skew.iter().filter(|s| !unused || s.clock == SYSTEM).cloned().collect();
+    let (skew, aside) = (&told, if unused { "; their counters differ, and nobody uses them" } else { "" });
     let widest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).reduce(f64::max);
     let differ = report.findings.iter().any(|f| f.id == "cpu-skew" && f.severity >= Severity::Warning);
     let line = match (widest, skew_unavailable, report.origin) {
@@ -152,7 +157,7 @@ fn cpus(out: &mut String, report: &Report) {
                     who(skew),
                     duration(w)
                 ),
-                w => format!("{}: {} within {}{rest}", who(skew), what(skew), duration(w)),
+                w => format!("{}: {} within {}{aside}{rest}", who(skew), what(skew), duration(w)),
             }
         }
         (None, ..) if report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1) => return,
@@ -171,7 +176,7 @@ fn who(skew: &[Skew]) -> String {
     cpus.sort_unstable();
     cpus.dedup();
     match cpus.as_slice() {
-        [first, .., last] if cpus.len() > 4 => format!("{first} to {last}, {} in all", cpus.len()),
+        [first, .., last] if cpus.len() > 4 => format!("{} of them, {first} to {last}", cpus.len()),
         few => few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
 }
