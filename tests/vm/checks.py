@@ -8,7 +8,7 @@ from statistics import median
 # What pg_timing can do. A check behind a False is not made.
 REASON_FROM_LOG = True  # tsc-demoted quotes the kernel's log
 CHANGE_NOTICED = True  # clocksource-changed, when the kernel switches in the midst of a run
-CLOCKSOURCE_USE = False  # the command `clocksource`
+CLOCKSOURCE_USE = True  # the command `clocksource`
 
 # Ours may be so far from the independent figure. On hpet and acpi_pm it was 1 to 14% above it, in a dozen runs.
 TOLERANCE = 0.25

@@ -3,6 +3,7 @@
 //! A library only so that tests and benchmarks reach it; its interface is the command's.
 
 pub mod check;
+pub mod clocksource;
 pub mod command;
 pub mod host;
 pub mod human;

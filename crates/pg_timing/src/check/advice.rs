@@ -1,11 +1,7 @@
 //! What more than one finding advises.
 
+use crate::clocksource::{Grade, System, best_first, known};
 use crate::report::{Fact, Fix, Report, Severity};
-
-const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
-
-/// Clock sources that serve programs without a system call, best first.
-const FAST: &[&str] = &["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "TSC", "TSC-low"];
 
 /// What to do about a clock that is slow, coarse or goes back: another clock source, if there is
 /// one. Nothing where another finding has the cure.
@@ -15,7 +11,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
         _ => return Some(unknown_host()),
     };
     // It is a fast one already: what is wrong lies elsewhere, and this is no advice.
-    if FAST.contains(&current.as_str()) {
+    if known(current).is_some_and(|known| known.grade == Grade::Fast) {
         return None;
     }
     if let Some(asked) = asked_at_boot(report, current) {
@@ -25,7 +21,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
                 .risk("somebody may have had a reason; the restart stops what runs here"),
         );
     }
-    if let Some(name) = FAST.iter().find(|name| available.iter().any(|a| a == *name)) {
+    if let Some(name) = best_first().map(|known| known.name).find(|name| available.iter().any(|a| a == name)) {
         return Some(switch(report, current, name));
     }
     let demoted = report.findings.iter().any(|f| f.id == "tsc-demoted" && f.severity >= Severity::Warning);
@@ -39,29 +35,22 @@ fn asked_at_boot(report: &Report, current: &str) -> Option<String> {
 }
 
 fn switch(report: &Report, from: &str, to: &str) -> Fix {
-    if report.host.kernel.known().is_some_and(|kernel| kernel.starts_with("FreeBSD")) {
-        let write = |name: &str| format!("sysctl kern.timecounter.hardware={name}");
-        return Fix::new(format!("switch the kernel to the timecounter {to}, as root"))
-            .command(write(to))
-            .undo(write(from))
-            .lasting(format!("kern.timecounter.hardware={to} in /etc/sysctl.conf"));
-    }
+    let system = System::of_facts(&report.host);
     let xen = report.host.virtualization.known().is_some_and(|guest| guest == "Xen");
-    let write = |name: &str| format!("echo {name} > {DIR}/current_clocksource");
     let advised = if xen { " (what AWS recommends for its Xen instances)" } else { "" };
-    Fix::new(format!("switch the kernel to the clock source {to}{advised}, as root"))
-        .command(write(to))
-        .undo(write(from))
-        .lasting(format!("the boot parameter clocksource={to}"))
-        .risk(match xen {
-            true => "Xen does not promise that its rate survives a move to another host: check again after one",
-            false => "if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly",
-        })
+    let what = format!(
+        "switch the kernel to the {} {to}{advised}, as root; pg_timing clocksource use {to} tries it for 10 seconds",
+        system.word()
+    );
+    Fix::new(what).command(system.set(to)).undo(system.set(from)).lasting(system.lasting(to)).risk(match xen {
+        true => "Xen does not promise that its rate survives a move to another host: check again after one",
+        false => "if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly",
+    })
 }
 
 fn unknown_host() -> Fix {
     Fix::new("see which clock source that host's kernel uses and which it offers; tsc is the one to have, and pg_timing run there says more")
-        .command(format!("cat {DIR}/[ac]*_clocksource"))
+        .command(System::Linux.look())
 }
 
 /// What to restart.

@@ -17,7 +17,7 @@ use timing_clock::Nanos;
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check and read: 0 ok, 1 warning, 2 critical, 3 could not tell; of test: 0 done, 3 not done."
+    after_help = "Exit status of check and read: 0 ok, 1 warning, 2 critical, 3 could not tell; of test and clocksource: 0 done, 3 not done."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -37,6 +37,8 @@ pub enum Command {
     Test(TestArguments),
     /// Interpret the output of any version's pg_test_timing
     Read(ReadArguments),
+    /// List the kernel's clock sources, or switch to another one
+    Clocksource(ClocksourceArguments),
 }
 
 #[derive(Debug, Args)]
@@ -92,6 +94,40 @@ pub struct ReadArguments {
     pub format: Format,
 }
 
+#[derive(Debug, Args)]
+#[command(disable_help_subcommand = true)]
+pub struct ClocksourceArguments {
+    #[command(subcommand)]
+    pub command: Option<ClocksourceCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ClocksourceCommand {
+    /// Show what there is, what it costs, and what the kernel thinks of it (the default)
+    List {
+        /// Read a captured tree instead of this machine
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+    },
+    /// Switch to another one, measure it beside the old one, and put the old one back
+    Use(UseArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct UseArguments {
+    /// One of those that the list shows as offered
+    pub name: String,
+    /// How long to use it before the old one is put back
+    #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = trial_seconds, allow_negative_numbers = true)]
+    pub seconds: Nanos,
+    /// Do not put the old one back
+    #[arg(long, conflicts_with = "seconds")]
+    pub keep: bool,
+    /// Even one that can make a large host stall
+    #[arg(long)]
+    pub force: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
@@ -142,11 +178,22 @@ const MOST_SECONDS: f64 = 86_400.0;
 /// Less leaves no time to read each clock a few times.
 const LEAST_SECONDS: f64 = 0.1;
 
+/// Less is over before the other clock source is measured.
+const LEAST_TRIAL_SECONDS: f64 = 1.0;
+
 fn seconds(text: &str) -> Result<Nanos, String> {
+    seconds_from(LEAST_SECONDS, text)
+}
+
+fn trial_seconds(text: &str) -> Result<Nanos, String> {
+    seconds_from(LEAST_TRIAL_SECONDS, text)
+}
+
+fn seconds_from(least: f64, text: &str) -> Result<Nanos, String> {
     match text.trim().parse::<f64>() {
-        Ok(s) if (LEAST_SECONDS..=MOST_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
+        Ok(s) if (least..=MOST_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
         Ok(s) if s.is_nan() => Err("not a number".into()),
-        Ok(_) => Err(format!("must be between {LEAST_SECONDS} and {MOST_SECONDS} seconds")),
+        Ok(_) => Err(format!("must be between {least} and {MOST_SECONDS} seconds")),
         Err(_) => Err("not a number".into()),
     }
 }
@@ -181,7 +228,9 @@ mod tests {
         assert_eq!(seconds("4"), Ok(Nanos::from_secs(4.0)));
         for bad in ["0", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
             assert!(seconds(bad).is_err(), "{bad}");
+            assert!(trial_seconds(bad).is_err(), "{bad}");
         }
+        assert!(trial_seconds("0.9").is_err() && trial_seconds("86400").is_ok());
         for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
             assert!(whole_seconds(bad).is_err(), "{bad}");
         }

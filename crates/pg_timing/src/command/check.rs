@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use std::path::Path;
 
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
-    let host = host(&arguments)?;
+    let host = host(arguments.root.as_deref())?;
     let log = arguments
         .kernel_log
         .as_ref()
@@ -38,11 +38,12 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
 
 const CAPTURE_HINT: Hint = Hint("name a directory that does not exist yet, or an empty one");
 
-fn host(arguments: &CheckArguments) -> anyhow::Result<Host> {
-    match &arguments.root {
+/// This machine, or the tree captured under `root`.
+pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
+    match root {
         Some(root) if !root.is_dir() => Err(anyhow!("--root \"{}\" is not a directory", root.display())
             .context(Hint("it takes a captured tree: a directory with proc/ and sys/ in it"))),
-        Some(root) => Ok(Host::captured(root.clone())),
+        Some(root) => Ok(Host::captured(root.into())),
         None => Ok(Host::live()),
     }
 }

@@ -1,6 +1,6 @@
 //! Ctrl-C as a flag.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,4 +14,26 @@ pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// A flag for a command that has something to put back: whatever a terminal or `kill` sends sets it,
+/// and none of it ends the program, the second time neither. Ctrl-Z is among them, for a program
+/// that is held puts nothing back.
+pub fn until_put_back() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP] {
+        // nohup means that the end of the terminal is none of our business.
+        if signal != SIGHUP || !is_ignored(signal) {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+    }
+    Ok(stop)
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all-zero is a valid action to be overwritten.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action the call only writes the present one to `now`.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &mut now) };
+    asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }

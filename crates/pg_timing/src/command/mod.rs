@@ -2,12 +2,14 @@
 
 mod arguments;
 mod check;
+mod clocksource;
 mod interrupt;
 mod pg_test_timing;
 mod progress;
 mod read;
 mod test;
 
+use crate::clocksource::NotDone;
 use arguments::{Arguments, Command};
 use std::ffi::OsString;
 use std::io::Write;
@@ -27,6 +29,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(Arguments { command: Some(Command::Check(check)), .. }) => check::run(check),
         Ok(Arguments { command: Some(Command::Test(test)), .. }) => test::run(test),
         Ok(Arguments { command: Some(Command::Read(read)), .. }) => read::run(read),
+        Ok(Arguments { command: Some(Command::Clocksource(arguments)), .. }) => clocksource::run(arguments),
         Err(status) => return ExitCode::from(status),
     };
     ExitCode::from(result.unwrap_or_else(|error| {
@@ -51,7 +54,7 @@ impl std::fmt::Display for Hint {
 
 /// Prints `pg_timing: error: ...`, and the hint if the error carries one.
 fn complain(error: &anyhow::Error) {
-    let hint = error.downcast_ref::<Hint>();
+    let hint = error.downcast_ref::<Hint>().map(|Hint(text)| *text);
     let message: Vec<String> = match hint {
         // The hint is the outermost context, the error itself lies below.
         Some(_) => error.chain().skip(1).map(ToString::to_string).collect(),
@@ -59,7 +62,8 @@ fn complain(error: &anyhow::Error) {
     };
     let mut stderr = std::io::stderr();
     _ = writeln!(stderr, "pg_timing: error: {}", message.join(": "));
-    if let Some(hint) = hint {
+    let of_its_own = error.downcast_ref::<NotDone>().map(|not_done| not_done.hint.as_str());
+    if let Some(hint) = hint.or(of_its_own) {
         _ = writeln!(stderr, "hint: {hint}");
     }
 }

@@ -4,7 +4,10 @@ use super::Host;
 use crate::report::{Clocksource, Fact};
 use timing_clock::KernelVerdict;
 
-const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+/// Where Linux shows its clock sources.
+pub const CLOCKSOURCE_DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+/// The file that names the one in use; a name written there switches to it.
+pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 impl Host {
     pub fn clocksource(&self) -> Clocksource {
@@ -12,9 +15,9 @@ impl Host {
             return sysctls.clocksource();
         }
         Clocksource {
-            current: self.read_line(&format!("{DIR}/current_clocksource")),
+            current: self.read_line(CURRENT_CLOCKSOURCE),
             available: self
-                .read_line(&format!("{DIR}/available_clocksource"))
+                .read_line(&format!("{CLOCKSOURCE_DIR}/available_clocksource"))
                 .map(|names| names.split_whitespace().map(Into::into).collect()),
             before: None,
         }

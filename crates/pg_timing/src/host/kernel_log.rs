@@ -76,6 +76,7 @@ fn kmsg() -> Fact<String> {
     Fact::unavailable("the kernel log is read on Linux only")
 }
 
+#[cfg(any(target_os = "linux", target_os = "android", test))]
 /// `6,342,10301420,-;message` followed by lines of ` KEY=value`: as `dmesg` prints it, `[   10.301420] message`.
 fn push_record(text: &mut String, record: &str) {
     let Some((prefix, rest)) = record.split_once(';') else { return };

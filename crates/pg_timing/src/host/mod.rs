@@ -13,7 +13,9 @@ mod platform;
 mod sysctl;
 
 pub use activity::{ActivityBefore, activity_since};
+pub use clocksource::{CLOCKSOURCE_DIR, CURRENT_CLOCKSOURCE};
 pub use kernel_log::{KernelLog, LogSource};
+pub use sysctl::set_timecounter;
 
 use crate::human::reason;
 use crate::report::Fact;
@@ -56,13 +58,17 @@ impl Host {
     }
 
     fn bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        let file = match &self.captured {
-            None => PathBuf::from(path),
-            Some(root) => inside(root, path)?,
-        };
         let mut bytes = Vec::new();
-        std::fs::File::open(&file)?.take(MOST).read_to_end(&mut bytes)?;
+        std::fs::File::open(self.file(path)?)?.take(MOST).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Where a file of the machine, named by its absolute path there, lies here.
+    pub fn file(&self, path: &str) -> std::io::Result<PathBuf> {
+        match &self.captured {
+            None => Ok(PathBuf::from(path)),
+            Some(root) => inside(root, path),
+        }
     }
 
     /// The contents without the white space around them; an empty file is as good as none.

@@ -51,7 +51,7 @@ impl Host {
     }
 
     /// Of a captured tree, told by how its CPUs are described.
-    pub(super) fn architecture(&self) -> Fact<String> {
+    pub fn architecture(&self) -> Fact<String> {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }

@@ -70,20 +70,31 @@ impl Sysctls {
             before: None,
         }
     }
+
+    /// The timecounters that the kernel has and refuses, but for the one that stands still by design.
+    pub fn refused(&self) -> Vec<String> {
+        let choice = self.text("kern.timecounter.choice").known().cloned().unwrap_or_default();
+        let refused = choices(&choice).into_iter().filter(|(quality, name)| *quality < 0 && name != "dummy");
+        refused.map(|(_, name)| name).collect()
+    }
 }
 
-/// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`: the names, best first, without the refused.
-fn usable(choice: &str) -> Vec<String> {
-    let mut named: Vec<(i64, &str)> = choice
-        .split_whitespace()
+/// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`: qualities and names, best first. A name may
+/// have spaces in it.
+fn choices(choice: &str) -> Vec<(i64, String)> {
+    let mut named: Vec<(i64, String)> = choice
+        .split(')')
         .filter_map(|item| {
-            let (name, quality) = item.strip_suffix(')')?.split_once('(')?;
-            Some((quality.parse().ok()?, name))
+            let (name, quality) = item.rsplit_once('(')?;
+            Some((quality.trim().parse().ok()?, name.trim().to_string()))
         })
-        .filter(|(quality, _)| *quality >= 0)
         .collect();
     named.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
-    named.into_iter().map(|(_, name)| name.to_string()).collect()
+    named
+}
+
+fn usable(choice: &str) -> Vec<String> {
+    choices(choice).into_iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| name).collect()
 }
 
 impl Host {
@@ -114,6 +125,23 @@ fn ask(name: &str) -> Option<String> {
     })
 }
 
+/// Switches FreeBSD to another timecounter.
+#[cfg(target_os = "freebsd")]
+pub fn set_timecounter(name: &str) -> std::io::Result<()> {
+    let value = std::ffi::CString::new(name).map_err(|_| std::io::Error::from(std::io::ErrorKind::InvalidInput))?;
+    let (setting, nothing) = (c"kern.timecounter.hardware".as_ptr(), std::ptr::null_mut());
+    let length = value.as_bytes().len();
+    // SAFETY: the old value is not asked for, and the new one is readable for its length.
+    let rc = unsafe { libc::sysctlbyname(setting, nothing, std::ptr::null_mut(), value.as_ptr().cast(), length) };
+    if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Switches FreeBSD to another timecounter; this is another system.
+#[cfg(not(target_os = "freebsd"))]
+pub fn set_timecounter(_name: &str) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +155,15 @@ mod tests {
         let clocksource = sysctls.clocksource();
         assert_eq!(clocksource.available.known().unwrap(), &["HPET", "ACPI-fast", "i8254"]);
         assert_eq!(clocksource.current.known().unwrap(), "HPET");
+        assert_eq!(sysctls.refused(), ["TSC-low"]);
         assert_eq!(sysctls.tsc_hz(), Some(2.4e9));
         assert!(!sysctls.invariant_tsc());
+    }
+
+    #[test]
+    fn a_timecounter_of_three_words() {
+        let sysctls = Sysctls::parse("kern.timecounter.choice: ARM MPCore Timecounter(1000) dummy(-1000000)\n");
+        assert_eq!(sysctls.clocksource().available.known().unwrap(), &["ARM MPCore Timecounter"]);
+        assert_eq!(sysctls.refused(), [""; 0]);
     }
 }

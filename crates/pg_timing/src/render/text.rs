@@ -1,6 +1,7 @@
 //! The screen: what a DBA sees after five seconds.
 
 mod clocks;
+pub mod clocksource;
 mod findings;
 mod lines;
 

@@ -4,7 +4,7 @@ use super::Progress;
 use super::drift::DriftMeters;
 use crate::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, look_at_steps};
 use crate::measure::{rate_of, summarise, timing_cost, without_rate};
-use crate::report::{ClockReport, SYSTEM, Through};
+use crate::report::{COUNTER, ClockReport, SYSTEM, Through};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
 
 /// At least so many turns per clock, and none longer than this: what drifts (another process, the
@@ -24,9 +24,29 @@ pub struct Reading {
     outside_is_counter: bool,
 }
 
-/// Reads every clock that there is until the budget is spent, each turn on the next of `cpus`.
+/// Reads every clock that there is.
 pub fn read_all(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget, progress: Progress) -> Reading {
-    let mut all = clocks(permission);
+    read(clocks(permission), permission, cpus, budget, progress)
+}
+
+/// Reads PostgreSQL's clock, and what tells how it is read: a bare system call and the bare counter.
+pub fn read_system(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget) -> Reading {
+    let mut few = clocks(permission);
+    few.retain(|clock| {
+        let name = clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name());
+        [SYSTEM, COUNTER, "system_syscall"].contains(&name)
+    });
+    read(few, permission, cpus, budget, &mut |_| ())
+}
+
+/// Reads clocks until the budget is spent, each turn on the next of `cpus`.
+fn read(
+    mut all: Clocks,
+    permission: Result<(), Refused>,
+    cpus: &[usize],
+    budget: &Budget,
+    progress: Progress,
+) -> Reading {
     let mut meters: Vec<&mut Box<dyn ClockMeter>> = all.iter_mut().flatten().collect();
     let look = Nanos(LOOK.0.min((budget.left().0 / 20.0).max(12e6)));
     meters.iter_mut().for_each(|meter| meter.look_at_steps(budget, look));
@@ -118,7 +138,7 @@ fn tell_through(clocks: &mut [ClockReport]) {
     let cost = |clocks: &[ClockReport], name| clocks.iter().find(|c| c.name == name).and_then(|c| c.read_ns);
     let Some(call) = cost(clocks, "system_syscall") else { return };
     // Where reading the counter itself is trapped, the vDSO is as dear as a call: cost tells nothing.
-    let counter = cost(clocks, crate::report::COUNTER);
+    let counter = cost(clocks, COUNTER);
     if counter.is_some_and(|counter| counter > call * LIKE_A_CALL / 2.0) {
         return;
     }

@@ -2,7 +2,9 @@
 
 use crate::measure::{DriftMeter, Trend, trend};
 use crate::report::{Drift, DriftStep};
-use timing_clock::{Counter, Hertz, Nanos, Posix, REFERENCE_NAME, Reference, Refused, System};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use timing_clock::Posix;
+use timing_clock::{Counter, Hertz, Nanos, REFERENCE_NAME, Reference, Refused, System};
 
 /// One tick of a nanosecond clock beside one of another.
 const FINE: Nanos = Nanos(2.0);

@@ -8,8 +8,9 @@ mod tsc;
 
 use crate::check;
 use crate::host::{ActivityBefore, Host, KernelLog, LogSource, activity_since};
-use crate::measure::Budget;
-use crate::report::{Clocksource, Cpus, Fact, Measured, Origin, Report};
+use crate::measure::{self, Budget};
+use crate::report::{ClockReport, Clocksource, Cpus, Fact, Measured, Origin, Report, SYSTEM};
+use std::sync::atomic::AtomicBool;
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
 
 /// Told how far the measuring is, from 0 to 1.
@@ -55,6 +56,14 @@ fn look_again(host: &Host, report: &mut Report) -> bool {
         }
     }
     changed
+}
+
+/// Measures PostgreSQL's clock alone, as it is at this moment.
+pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
+    let cpus = measure::allowed().unwrap_or_default();
+    let reading = clocks::read_system(counter::permitted(), &cpus, &Budget::new(limit, stop));
+    let system = reading.summaries().into_iter().find(|clock| clock.name == SYSTEM);
+    system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
 }
 
 /// Reads the facts of a captured tree, and what was measured when it was captured. Nothing is

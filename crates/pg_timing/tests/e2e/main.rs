@@ -3,6 +3,7 @@
 mod bad_input;
 mod captured;
 mod check;
+mod clocksource;
 mod drop_in;
 mod faults;
 mod interrupt;

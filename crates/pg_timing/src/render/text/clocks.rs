@@ -61,15 +61,7 @@ fn loop_row(clock: &ClockReport) -> String {
 
 fn row(clock: &ClockReport) -> String {
     let or_dash = |ns: Option<f64>| ns.map_or("-".into(), duration);
-    let read = match (clock.read_ns, clock.read_spread_ns) {
-        (Some(read), Some(spread)) if read < 999.5 => {
-            // A spread below the last digit shown is shown as that digit: no figure is without error.
-            format!("{read:.1} +- {:.1} ns", spread.max(0.1))
-        }
-        (Some(read), Some(spread)) => format!("{:.1} +- {:.1} us", read / 1e3, (spread / 1e3).max(0.1)),
-        (Some(read), None) => duration(read),
-        _ => "-".into(),
-    };
+    let read = one_read(clock);
     let back = match (clock.backward_steps, clock.reads) {
         (0, 0) => "-".to_string(),
         (0, reads) => format!("never in {}", count(reads)),
@@ -86,7 +78,20 @@ fn row(clock: &ClockReport) -> String {
     )
 }
 
-fn through(through: Through) -> &'static str {
+/// What a read costs, with its spread.
+pub(super) fn one_read(clock: &ClockReport) -> String {
+    match (clock.read_ns, clock.read_spread_ns) {
+        (Some(read), Some(spread)) if read < 999.5 => {
+            // A spread below the last digit shown is shown as that digit: no figure is without error.
+            format!("{read:.1} +- {:.1} ns", spread.max(0.1))
+        }
+        (Some(read), Some(spread)) => format!("{:.1} +- {:.1} us", read / 1e3, (spread / 1e3).max(0.1)),
+        (Some(read), None) => duration(read),
+        _ => "-".into(),
+    }
+}
+
+pub(super) fn through(through: Through) -> &'static str {
     match through {
         Through::Instruction => "an instruction",
         Through::Vdso => "vDSO",
