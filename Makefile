@@ -76,7 +76,9 @@ bench:
 schema:
 	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --test e2e schema
 
-install: all
+# Builds only what is missing: root may have no cargo.
+install:
+	test -x $${CARGO_TARGET_DIR:-target}/release/pg_timing || $(CARGO) build --release
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $${CARGO_TARGET_DIR:-target}/release/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_timing
 	ln -sf pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing

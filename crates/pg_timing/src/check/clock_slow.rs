@@ -57,7 +57,7 @@ pub fn check(report: &Report) -> Finding {
 fn evidence(report: &Report, cost: f64) -> String {
     let clock = report.system();
     match clock.and_then(|clock| clock.read_ns.zip(clock.read_spread_ns)) {
-        Some((read, spread)) => format!("system: {read:.1} ns a read +- {spread:.1} ns"),
+        Some((read, spread)) => format!("system: {read:.1} ns a read +- {:.1} ns", spread.max(0.1)),
         None => format!("system: {cost:.2} ns a loop, as pg_test_timing measures it"),
     }
 }

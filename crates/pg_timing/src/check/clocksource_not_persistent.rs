@@ -30,7 +30,7 @@ pub fn check(report: &Report) -> Finding {
     Finding::new(
         ID,
         Severity::Warning,
-        format!("the clock source {current} was set by hand and will be {at_boot} again after a restart"),
+        format!("the clock source {current} was set after boot: unless a start-up script sets it, it will be {at_boot} again after a restart"),
     )
     .evidence(format!("offered, best first: {}", available.join(" ")))
     .evidence(match asked {

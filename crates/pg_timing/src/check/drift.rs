@@ -9,17 +9,26 @@ const NEAR_THE_LIMIT_PPM: f64 = 400.0;
 /// what the looks may be off, does not keep one rate.
 const QUARTZ_PPM: f64 = 5.0;
 
+/// What NTP does moves by more than this; below, it is the looks that differ.
+const NOTICEABLE_PPM: f64 = 0.1;
+
 const ID: &str = "drift";
 
 pub fn check(report: &Report) -> Finding {
     let of = |name: &str| report.drift.iter().find(|drift| drift.clock == name);
-    let Some(system) = of(SYSTEM) else {
-        return Finding::unknown(ID, "how the clocks run against each other was not measured");
-    };
     let counter = of(report.tsc.counter);
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
     if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, suspended)) {
         return finding;
+    }
+    let Some(system) = of(SYSTEM) else {
+        return Finding::unknown(ID, "how the clocks run against each other was not measured");
+    };
+    if let Some(step) = system.steps.first() {
+        let summary = format!("PostgreSQL's clock jumped by {} against {}", duration(step.by_ns), system.reference);
+        return Finding::new(ID, Severity::Critical, summary)
+            .evidence(format!("{:.1} s into the run", step.at_seconds))
+            .why("a span that the jump falls into comes out wrong by as much");
     }
     if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
         let summary = format!("NTP slews this host's clock by {:+.0} ppm, near the most that it can", system.rate_ppm);
@@ -44,7 +53,11 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep]) -> Option<Finding> {
     let during_suspend = |step: &DriftStep| suspended.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
     let own: Vec<&DriftStep> = counter.steps.iter().filter(|step| !during_suspend(step)).collect();
     let finding = if let Some(step) = own.first() {
-        let summary = format!("the counter jumped by {} against {}", duration(step.by_ns), counter.reference);
+        let summary = format!(
+            "the counter jumped by {} against {}: a virtual machine that was paused or restored, or a broken counter",
+            duration(step.by_ns),
+            counter.reference
+        );
         own.iter().fold(Finding::new(ID, Severity::Critical, summary), |finding, step| {
             finding.evidence(format!(
                 "{:.1} s into the run: {} +- {}",
@@ -71,7 +84,7 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep]) -> Option<Finding> {
 }
 
 fn slewed(system: &Drift) -> bool {
-    system.rate_ppm.abs() > system.uncertainty_ppm
+    system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM
 }
 
 fn rate(drift: &Drift) -> String {

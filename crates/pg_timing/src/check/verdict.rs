@@ -21,6 +21,13 @@ fn summary(report: &Report, severity: Severity, gravest: Option<&Finding>) -> St
         Severity::Ok if report.origin == Origin::PgTestTiming => {
             "As far as this output tells, EXPLAIN ANALYZE can be trusted on that host.".into()
         }
+        Severity::Ok if report.interrupted => {
+            format!(
+                "As far as was measured in {:.1} s, EXPLAIN ANALYZE can be trusted on this host.",
+                report.measured_seconds
+            )
+        }
+        Severity::Ok if report.origin == Origin::Captured => "EXPLAIN ANALYZE can be trusted on that host.".into(),
         Severity::Ok => "EXPLAIN ANALYZE can be trusted on this host.".into(),
         Severity::Unknown => {
             let why = match report.system().is_some() {

@@ -16,7 +16,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         .as_ref()
         .unwrap_or(&LogSource::Own)
         .read(&host)
-        .map_err(|e| e.context(Hint("it takes a file of what dmesg prints, or - for stdin")))?;
+        .map_err(|e| e.context(Hint("it takes what dmesg prints: sudo dmesg | pg_timing check --kernel-log -")))?;
     if let Some(dir) = &arguments.capture {
         // Said before the measuring, and not after it.
         capture::possible(dir).map_err(|e| e.context(CAPTURE_HINT))?;
@@ -57,6 +57,6 @@ fn measured(arguments: &CheckArguments, host: &Host, log: &KernelLog) -> anyhow:
 }
 
 fn captured(host: &Host, log: &KernelLog, report: &Report, dir: &Path) -> anyhow::Result<()> {
-    let lines = log.0.known().map(|text| kernel_log::about_clocks(text)).unwrap_or_default();
+    let lines = log.text.known().map(|text| kernel_log::about_clocks(text)).unwrap_or_default();
     capture::write(host, &lines, report, dir).map_err(|e| e.context(CAPTURE_HINT))
 }

@@ -27,7 +27,10 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
             _ = write!(std::io::stderr(), "{text}");
             FAILED
         }
-        Ok(Ended::Interrupted) => FAILED,
+        Ok(Ended::Interrupted) => {
+            _ = writeln!(std::io::stderr(), "{name}: {}", super::test::INTERRUPTED);
+            FAILED
+        }
         Err(error) => {
             _ = writeln!(std::io::stderr(), "{name}: {error}");
             FAILED

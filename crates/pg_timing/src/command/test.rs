@@ -5,6 +5,9 @@ use super::{NOT_DONE, interrupt};
 use crate::pg_test_timing::{Ended, Format, Options, run as test};
 use std::io::Write;
 
+/// Said on stderr: what is on stdout looks like the output of a whole run.
+pub(super) const INTERRUPTED: &str = "interrupted: what is printed is what was measured by then";
+
 pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag()?;
     let options = Options {
@@ -22,6 +25,9 @@ pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
             _ = write!(std::io::stderr(), "{text}");
             Ok(NOT_DONE)
         }
-        Ended::Interrupted => Ok(NOT_DONE),
+        Ended::Interrupted => {
+            _ = writeln!(std::io::stderr(), "{INTERRUPTED}");
+            Ok(NOT_DONE)
+        }
     }
 }

@@ -48,6 +48,11 @@ pub fn possible(dir: &Path) -> anyhow::Result<()> {
     if taken || dir.is_file() {
         bail!("\"{}\" is there already, and not an empty directory", dir.display());
     }
+    let named = dir.file_name().is_some();
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !named || !parent.is_dir() {
+        bail!("\"{}\" is no directory that can be made", dir.display());
+    }
     Ok(())
 }
 

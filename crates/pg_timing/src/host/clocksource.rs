@@ -15,13 +15,21 @@ impl Host {
             return sysctls.clocksource();
         }
         Clocksource {
-            current: self.read_line(CURRENT_CLOCKSOURCE),
+            current: self.read_line(CURRENT_CLOCKSOURCE).and_then(|name| match is_name(&name) {
+                true => Fact::Known(name),
+                false => Fact::unavailable(format!("{CURRENT_CLOCKSOURCE}: not the name of a clock source")),
+            }),
             available: self
                 .read_line(&format!("{CLOCKSOURCE_DIR}/available_clocksource"))
-                .map(|names| names.split_whitespace().map(Into::into).collect()),
+                .map(|names| names.split_whitespace().filter(|name| is_name(name)).map(Into::into).collect()),
             before: None,
         }
     }
+}
+
+/// Whether it can be one: names are printed inside lines that people paste into a shell.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
 }
 
 impl Clocksource {

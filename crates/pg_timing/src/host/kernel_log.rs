@@ -17,7 +17,17 @@ pub enum LogSource {
 
 /// The text of the log, with a line per message.
 #[derive(Clone, Debug)]
-pub struct KernelLog(pub Fact<String>);
+pub struct KernelLog {
+    pub text: Fact<String>,
+    /// the user named it: it may be another machine's
+    pub named: bool,
+}
+
+impl KernelLog {
+    fn own(text: Fact<String>) -> KernelLog {
+        KernelLog { text, named: false }
+    }
+}
 
 /// A log is never larger: the kernel's ring holds 16 MB at most in practice.
 const MOST: u64 = 64 << 20;
@@ -28,8 +38,8 @@ impl LogSource {
     pub fn read(&self, host: &Host) -> anyhow::Result<KernelLog> {
         let mut bytes = Vec::new();
         match self {
-            LogSource::Own if host.is_live() => return Ok(KernelLog(kmsg())),
-            LogSource::Own => return Ok(KernelLog(host.read("/var/log/dmesg"))),
+            LogSource::Own if host.is_live() => return Ok(KernelLog::own(kmsg())),
+            LogSource::Own => return Ok(KernelLog::own(host.read("/var/log/dmesg"))),
             LogSource::File(path) => std::fs::File::open(path)
                 .and_then(|file| file.take(MOST).read_to_end(&mut bytes))
                 .map_err(|e| anyhow::anyhow!("could not read kernel log \"{}\": {}", path.display(), reason(&e)))?,
@@ -41,7 +51,16 @@ impl LogSource {
         if bytes.contains(&0) {
             anyhow::bail!("the kernel log is not text (it has NUL bytes)");
         }
-        Ok(KernelLog(Fact::Known(String::from_utf8_lossy(&bytes).into_owned())))
+        // An ordinary user's dmesg prints nothing here but an error of its own, to stderr.
+        if bytes.trim_ascii().is_empty() {
+            anyhow::bail!("the kernel log is empty");
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = match crate::kernel_log::parse(&text).entries.is_empty() {
+            true => Fact::unavailable("nothing in what was given as the kernel log speaks of clocks"),
+            false => Fact::Known(text),
+        };
+        Ok(KernelLog { text, named: true })
     }
 }
 

@@ -5,6 +5,8 @@
 pub struct Pinned {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     before: libc::cpu_set_t,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    cpu: usize,
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -49,7 +51,24 @@ mod linux {
             // SAFETY: as above.
             unsafe { libc::CPU_SET(cpu, &mut only) };
             set(&only)?;
-            Ok(Pinned { before })
+            Ok(Pinned { before, cpu })
+        }
+    }
+
+    impl Pinned {
+        /// `result`, if the thread still is where it was put: a CPU that goes offline loses its
+        /// threads to others, and what they then read is not its clock.
+        pub fn held<T>(&self, result: T) -> io::Result<T> {
+            let mut cpu: libc::c_uint = 0;
+            // By a system call: the vDSO may not be touched where the counter is denied.
+            // SAFETY: `cpu` is writable, and the kernel ignores the other two.
+            let rc = unsafe {
+                libc::syscall(libc::SYS_getcpu, &mut cpu, std::ptr::null_mut::<u8>(), std::ptr::null_mut::<u8>())
+            };
+            match rc == 0 && cpu as usize == self.cpu {
+                true => Ok(result),
+                false => Err(io::Error::other("it went offline meanwhile")),
+            }
         }
     }
 
@@ -78,6 +97,11 @@ mod elsewhere {
         /// Not possible on this system.
         pub fn to(_cpu: usize) -> io::Result<Pinned> {
             Err(io::Error::new(io::ErrorKind::Unsupported, "CPUs cannot be chosen on this system"))
+        }
+
+        /// Never asked on this system.
+        pub fn held<T>(&self, result: T) -> io::Result<T> {
+            Ok(result)
         }
     }
 }

@@ -22,7 +22,8 @@ pub struct DriftMeter<C, R> {
     scale: f64,
     /// one step of each clock: no look is better
     steps: f64,
-    first: Option<(u64, u64)>,
+    /// clock, reference, half the width
+    first: Option<(u64, u64, f64)>,
     pub looks: Vec<Look>,
 }
 
@@ -47,10 +48,10 @@ impl<C: Clock, R: Clock> DriftMeter<C, R> {
             }
         }
         let Some((width, before, clock)) = best else { return };
-        let (clock0, before0) = *self.first.get_or_insert((clock, before));
-        let at = ticks_between(before0, before) as f64;
         let half = width as f64 / 2.0;
-        // The first look's own middle cancels within the error that both carry.
+        let (clock0, before0, half0) = *self.first.get_or_insert((clock, before, half));
+        // from middle to middle
+        let at = ticks_between(before0, before) as f64 + half - half0;
         let offset = ticks_between(clock0, clock) as f64 * self.scale - at;
         self.looks.push(Look { at, offset, error: half + self.steps });
     }
@@ -68,6 +69,33 @@ impl<C, R> DriftMeter<C, R> {
         };
         self.looks.iter().map(at).collect()
     }
+}
+
+/// How many ticks went by per ns in the longest stretch without a break, and by how much that may be
+/// off. `None` where nothing broke: the whole run is the better measure then.
+///
+/// In a suspend or a pause of the virtual machine one of the two clocks stands still: a rate taken
+/// across it is neither's.
+pub fn unbroken(looks: &[Look]) -> Option<(f64, Ppm)> {
+    let ratio = |a: &Look, b: &Look| 1.0 + (b.offset - a.offset) / (b.at - a.at);
+    let mut ratios: Vec<f64> =
+        looks.windows(2).map(|pair| ratio(&pair[0], &pair[1])).filter(|r| r.is_finite()).collect();
+    ratios.sort_by(f64::total_cmp);
+    let usual = *ratios.get(ratios.len() / 2)?;
+    let broken = |pair: &[Look]| {
+        let error = (pair[0].error + pair[1].error) / (pair[1].at - pair[0].at);
+        (ratio(&pair[0], &pair[1]) - usual).abs() > usual * (MOST_SLEW + error)
+    };
+    let breaks: Vec<usize> =
+        looks.windows(2).enumerate().filter(|(_, pair)| broken(pair)).map(|(nth, _)| nth).collect();
+    let last = looks.len() - 1;
+    breaks.first()?;
+    let starts = std::iter::once(0).chain(breaks.iter().map(|nth| nth + 1));
+    let ends = breaks.iter().copied().chain([last]);
+    let (from, to) =
+        starts.zip(ends).max_by_key(|(from, to)| to.saturating_sub(*from)).filter(|(from, to)| to > from)?;
+    let (a, b) = (&looks[from], &looks[to]);
+    Some((ratio(a, b), Ppm((a.error + b.error) / (b.at - a.at) * 1e6)))
 }
 
 /// A sudden change of the offset, which no change of rate explains.
@@ -188,6 +216,27 @@ mod tests {
             .collect();
         let got = trend(&looks).unwrap();
         assert!((got.bend.0 - 50.0).abs() < 1.0 && got.steps.is_empty(), "{got:?}");
+    }
+
+    /// 60 s of sleep in which the reference stood still: the rate is that of the waking time, and by it
+    /// there is one step and no more.
+    #[test]
+    fn a_suspend_spoils_no_rate() {
+        let hz = 2.3;
+        let looks: Vec<Look> = (0..500)
+            .map(|n| {
+                let at = n as f64 * 6e8;
+                let slept = if n > 200 { 60e9 } else { 0.0 };
+                Look { at, offset: (at + slept) * hz - at, error: 40.0 }
+            })
+            .collect();
+        let (ratio, uncertainty) = unbroken(&looks).unwrap();
+        assert!((ratio / hz - 1.0).abs() * 1e6 <= uncertainty.0 + 1e-6, "{ratio}");
+        let by_it: Vec<Look> = looks.iter().map(|l| Look { offset: (l.offset + l.at) / ratio - l.at, ..*l }).collect();
+        let got = trend(&by_it).unwrap();
+        assert_eq!(got.steps.len(), 1, "{got:?}");
+        assert!((got.steps[0].by - 60e9).abs() < 1e7, "{got:?}");
+        assert_eq!(unbroken(&looks[..200]), None, "nothing broke before");
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub fn run(
         lines = Some(tsc);
     }
     if !printed {
-        out(&print::json(options, &timings, lines.as_ref()))?;
+        out(&print::json(options, &timings, lines.as_ref(), ended == Some(Ended::Interrupted)))?;
     }
     Ok(ended.unwrap_or(Ended::Done))
 }

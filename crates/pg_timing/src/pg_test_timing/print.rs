@@ -72,7 +72,7 @@ fn rows(timing: &Timing, unit: impl Fn(u64) -> u64) -> Vec<u64> {
 }
 
 /// All of it, for programs.
-pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>) -> String {
+pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>, interrupted: bool) -> String {
     debug_assert_eq!(options.format, Format::Json);
     let clocks: Vec<_> = timings
         .iter()
@@ -90,6 +90,7 @@ pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>) -> 
     let value = json!({
         "schema_version": 1,
         "duration_s": options.duration_s,
+        "interrupted": interrupted,
         "clocks": clocks,
         "tsc": tsc,
     });

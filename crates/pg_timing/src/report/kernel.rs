@@ -11,13 +11,15 @@ pub struct KernelReport {
     /// the log reaches back to the boot: what is not in it was not said
     pub since_boot: bool,
     pub demotion: Option<Demoted>,
+    /// a clock source, the TSC or another, was marked unstable or failed a check
+    pub unstable: bool,
     /// the clock sources taken since boot
     pub switches: Vec<Switch>,
     /// the firmware had changed a CPU's counter
     pub firmware_bug: bool,
     /// the kernel warned that the TSC's claimed rate is not the measured one
     pub rate_warning: bool,
-    /// a clock source that was asked for and refused
+    /// a clock source that was asked for and refused, for good
     pub refused: Option<String>,
 }
 
@@ -26,6 +28,8 @@ pub struct KernelReport {
 pub struct Demoted {
     /// such as `at 7823 s`, or the log's own stamp
     pub when: Option<String>,
+    /// since boot
+    pub seconds: Option<f64>,
     /// as the machine came up: the same will be found at the next boot
     pub at_boot: bool,
     pub cpu: Option<u32>,

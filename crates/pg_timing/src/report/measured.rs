@@ -13,6 +13,7 @@ pub struct Measured {
     pub uncertainty_ppm: Option<f64>,
     pub permitted: Option<bool>,
     pub skew: Vec<Skew>,
+    pub skew_unavailable: Option<String>,
     pub activity: Option<Activity>,
     pub drift: Vec<Drift>,
 }
@@ -27,8 +28,37 @@ impl Measured {
             uncertainty_ppm: report.tsc.uncertainty_ppm,
             permitted: report.tsc.permitted,
             skew: report.cpus.skew.clone(),
+            skew_unavailable: report.cpus.skew_unavailable.clone(),
             activity: report.activity.known().copied(),
             drift: report.drift.clone(),
         }
+    }
+}
+
+impl Measured {
+    /// Refuses figures that no run can have measured: a file can hold anything.
+    pub fn plausible(self) -> Result<Measured, String> {
+        // A century in ns; no figure here is larger.
+        const MOST: f64 = 3.2e18;
+        let spans = self.clocks.iter().flat_map(|clock| {
+            let gaps = clock.gaps.map_or([0.0; 4], |g| [g.threshold_ns, g.total_ns, g.largest_ns, g.share]);
+            let percentiles = clock.percentiles.map_or([0.0; 2], |p| [p.min_ns, p.max_ns]);
+            let own = [clock.read_ns, clock.read_spread_ns, clock.loop_ns, clock.granularity_ns, clock.stood_still_ns];
+            own.into_iter().flatten().chain([clock.largest_backward_ns]).chain(gaps).chain(percentiles)
+        });
+        if !spans.chain([self.seconds]).all(|ns| (0.0..=MOST).contains(&ns)) {
+            return Err("a clock has a figure that is no time".into());
+        }
+        let rate = self.frequency_khz.is_none_or(|khz| (1.0..=1e9).contains(&khz));
+        if !rate || !self.uncertainty_ppm.is_none_or(|ppm| (0.0..=1e6).contains(&ppm)) {
+            return Err("the counter's rate is none".into());
+        }
+        if !self.skew.iter().all(|s| s.low_ns <= s.high_ns && s.low_ns.abs() <= MOST && s.high_ns.abs() <= MOST) {
+            return Err("a skew is no interval".into());
+        }
+        if !self.drift.iter().all(|d| d.rate_ppm.abs() <= 1e9 && (0.0..=1e9).contains(&d.uncertainty_ppm)) {
+            return Err("a drift is none".into());
+        }
+        Ok(self)
     }
 }

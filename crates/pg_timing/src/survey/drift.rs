@@ -1,10 +1,10 @@
 //! Looks at the clocks beside each other once a round.
 
-use crate::measure::{DriftMeter, Trend, trend};
+use crate::measure::{DriftMeter, Trend, trend, unbroken};
 use crate::report::{Drift, DriftStep};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use timing_clock::Posix;
-use timing_clock::{Counter, Hertz, Nanos, REFERENCE_NAME, Reference, Refused, System};
+use timing_clock::{Counter, Hertz, Nanos, Ppm, REFERENCE_NAME, Rate, Reference, Refused, System};
 
 /// One tick of a nanosecond clock beside one of another.
 const FINE: Nanos = Nanos(2.0);
@@ -45,6 +45,16 @@ impl DriftMeters {
         if let Some(meter) = &mut self.boottime {
             meter.look();
         }
+    }
+
+    /// The counter's rate in the longest stretch without a break, if there was one: a suspend, or a
+    /// pause of the virtual machine.
+    pub fn unbroken_rate(&self) -> Option<Rate> {
+        let looks = &self.counter.as_ref()?.looks;
+        let (per_ns, uncertainty) = unbroken(looks)?;
+        let rate = Hertz(per_ns * 1e9);
+        let steps = Ppm(self.counter_step / per_ns / looks.last()?.at * 1e6);
+        Some(Rate { rate, uncertainty: Ppm(uncertainty.0 + steps.0), over: Nanos(looks.last()?.at) })
     }
 
     /// What they show. `counter` is the counter's rate as the whole run gave it: by that its own mean

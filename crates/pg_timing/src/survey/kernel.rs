@@ -1,7 +1,7 @@
 //! Boils the kernel's log down to what checks and the screen need.
 
 use crate::human::duration;
-use crate::kernel_log::{Demotion, DemotionKind, KernelClockLog, parse, story};
+use crate::kernel_log::{Demotion, DemotionKind, Event, KernelClockLog, parse, story};
 use crate::report::{Demoted, KernelReport, Switch};
 
 /// What a kernel finds in its first seconds it finds at each boot.
@@ -15,11 +15,18 @@ pub fn report(text: &str) -> KernelReport {
         story: story(log.this_boot()),
         since_boot: !log.truncated,
         demotion: log.demotion().map(|demotion| demoted(&demotion)),
+        unstable: log.this_boot().iter().any(|entry| speaks_against(&entry.event)),
         switches: switches(&log),
         firmware_bug: log.firmware_bug().is_some(),
         rate_warning: log.rate_warning(),
-        refused: log.override_refused().map(|refused| refused.clocksource.clone()),
+        refused: log.override_refused().filter(|refused| !refused.deferred).map(|refused| refused.clocksource.clone()),
     }
+}
+
+/// Whether a clock source, whichever, was found bad.
+fn speaks_against(event: &Event) -> bool {
+    use Event::*;
+    matches!(event, Skew(_) | CpuSkew(_) | ReadBack(_) | Warp(_) | Unstable { .. } | UnstableAfterBoot)
 }
 
 fn switches(log: &KernelClockLog) -> Vec<Switch> {
@@ -37,7 +44,9 @@ fn demoted(demotion: &Demotion) -> Demoted {
         watchdog: demotion.watchdog.clone(),
         skew_ns: demotion.skew_ns.filter(|_| figures_are_sure(demotion)),
         interval_ns: demotion.interval_ns.filter(|_| figures_are_sure(demotion)),
-        at_boot: demotion.seconds.is_some_and(|seconds| seconds < AT_BOOT_S),
+        seconds: demotion.seconds,
+        // CPUs are compared as they are started; the watchdog's verdicts can come at any time.
+        at_boot: demotion.seconds.map_or(matches!(demotion.kind, DemotionKind::Warp { .. }), |s| s < AT_BOOT_S),
         reason: demotion.reason.clone(),
         because: because(demotion),
         doubt: doubt(demotion),

@@ -16,17 +16,15 @@ use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
 /// Told how far the measuring is, from 0 to 1.
 pub type Progress<'a> = &'a mut dyn FnMut(f64);
 
-/// The share of the time that goes to reading clocks; the rest is for their steps, the CPUs'
-/// order, and slack, so that the whole stays within the limit.
-const READING: f64 = 0.85;
-
 /// Measures this machine for as long as `budget` allows.
 pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progress: Progress) -> Report {
     let mut report = facts(host, log, Origin::Measured);
     let permission = counter::permitted();
     let before = ActivityBefore::now(host);
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
-    let reading = clocks::read_all(permission, &cpus, &budget.part(Nanos(limit.0 * READING)), progress);
+    // What is not set aside for the CPUs' order goes to reading clocks.
+    let reading = Nanos(limit.0 - order::wanted(cpus.len(), limit).0);
+    let reading = clocks::read_all(permission, &cpus, &budget.part(reading), progress);
     let changed = look_again(host, &mut report);
     let rate = &if changed { Err("the clock source changed meanwhile".into()) } else { reading.rate.clone() };
     report.clocks = reading.summaries();
@@ -50,7 +48,7 @@ fn look_again(host: &Host, report: &mut Report) -> bool {
     if changed {
         report.clocksource = Clocksource { before, ..now };
         if let Fact::Known(log) =
-            LogSource::Own.read(host).map_or_else(|e| Fact::unavailable(e.to_string()), |log| log.0)
+            LogSource::Own.read(host).map_or_else(|e| Fact::unavailable(e.to_string()), |log| log.text)
         {
             report.kernel = Fact::Known(kernel::report(&log));
         }
@@ -71,6 +69,11 @@ pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
 pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let mut report = facts(host, log, Origin::Captured);
     let measured: Fact<Measured> = host.captured_json("measured");
+    let measured = measured.and_then(|figures| figures.plausible().map_err(|e| format!("measured.json: {e}")).into());
+    let why = match &measured {
+        Fact::Unavailable { unavailable } if !unavailable.contains("No such file") => unavailable.clone(),
+        _ => "not measured".into(),
+    };
     let figures = measured.known().cloned().unwrap_or_default();
     let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(|(khz, ppm)| Rate {
         rate: Hertz(khz * 1e3),
@@ -78,17 +81,17 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
         over: Nanos::from_secs(figures.seconds),
     });
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
-    report.tsc = tsc::judge(host, &report, permission, &rate.ok_or("not measured".into()), log);
+    report.tsc = tsc::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
     report.tsc.permitted = figures.permitted;
     if rate.is_none() {
         report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
     }
     report.measured_seconds = figures.seconds;
     report.clocks = figures.clocks;
-    report.activity = figures.activity.map_or_else(|| Fact::unavailable("not measured"), Fact::Known);
+    report.activity = figures.activity.map_or_else(|| Fact::unavailable(&why), Fact::Known);
     report.drift = figures.drift;
     if !figures.skew.is_empty() {
-        report.cpus = Cpus { skew: figures.skew, skew_unavailable: None, ..report.cpus };
+        report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
     }
     check::judge(&mut report);
     report
@@ -99,7 +102,7 @@ fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     Report {
         host: host.facts(),
         clocksource: host.clocksource(),
-        kernel: log.0.clone().map(|text| kernel::report(&text)),
+        kernel: log.text.clone().map(|text| kernel::report(&text)),
         cpus: Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..empty.cpus },
         ..empty
     }

@@ -56,7 +56,10 @@ pub fn judge(
     claims.extend(sysctl.map(|hz| Claim { source: ClaimSource::Sysctl, rate: Hertz(hz), rounding: Hertz(0.5) }));
     // The log's tsc lines and the delay loop speak of the TSC, and of no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
-        claims.extend(kernel_log_claims(log.0.known().map(String::as_str).unwrap_or_default()));
+        // A log that was named beside a live machine may be another's: its rates are no claim on this one.
+        if !(log.named && host.is_live()) {
+            claims.extend(kernel_log_claims(log.text.known().map(String::as_str).unwrap_or_default()));
+        }
         claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
     }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);

@@ -66,11 +66,11 @@ pub fn skew_between<C: Clock + Sync>(
     let (there, back) = (Slot::new(), Slot::new());
     let (at_most, at_least) = std::thread::scope(|threads| {
         let far = threads.spawn(|| {
-            let side = Pinned::to(b).map(|_pin| receive_and_answer(clock, &there, &back, &budget));
+            let side = Pinned::to(b).and_then(|pin| pin.held(receive_and_answer(clock, &there, &back, &budget)));
             back.turn.store(OVER, Ordering::Release);
             side.map_err(|e| format!("CPU {b}: {}", reason(&e)))
         });
-        let side = Pinned::to(a).map(|_pin| send_and_wait(clock, &there, &back, &budget));
+        let side = Pinned::to(a).and_then(|pin| pin.held(send_and_wait(clock, &there, &back, &budget)));
         there.turn.store(OVER, Ordering::Release);
         let side = side.map_err(|e| format!("CPU {a}: {}", reason(&e)));
         (far.join().unwrap_or_else(|_| Err("its thread failed".into())), side)
@@ -98,4 +98,45 @@ fn receive_and_answer<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &B
         back.send(turn, clock.read_ordered());
     }
     side
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::measure::allowed;
+    use std::sync::atomic::AtomicBool;
+    use timing_clock::System;
+
+    /// The system's clock, ahead by so much on one CPU.
+    struct AheadOn {
+        cpu: usize,
+        by: i64,
+    }
+
+    impl Clock for AheadOn {
+        fn read(&self) -> u64 {
+            // SAFETY: it only tells the CPU.
+            let here = unsafe { libc::sched_getcpu() };
+            let ahead = if here == self.cpu as i32 { self.by } else { 0 };
+            System::default().read().wrapping_add_signed(ahead)
+        }
+    }
+
+    /// Through the very threads and messages that a check uses.
+    #[test]
+    fn offsets_between_real_cpus_are_bounded() {
+        let cpus = allowed().unwrap();
+        let &[a, b, ..] = cpus.as_slice() else {
+            eprintln!("NOT TESTED: one CPU only");
+            return;
+        };
+        let stop = AtomicBool::new(false);
+        for by in [-1_000_000_000i64, 0, 1_000_000_000] {
+            let budget = Budget::new(Nanos::from_secs(20.0), &stop);
+            let clock = AheadOn { cpu: b, by };
+            let bounds = skew_between(&clock, 1, (a, b), &budget, Nanos::from_secs(10.0)).unwrap();
+            assert!(bounds.low <= by && by <= bounds.high, "{by}: {bounds:?}");
+            assert!(bounds.high - bounds.low < 500_000_000, "{by}: {bounds:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::clocks::{one_read, through};
 use super::{BOLD, wrapped};
 use crate::check::added_per_node_ns;
-use crate::clocksource::{Grade, List, Row, State, System, Vdso, known};
+use crate::clocksource::{Grade, List, Row, State, System, Vdso, best_first, known};
 use crate::human::{count, duration, seconds};
 use crate::report::{ClockReport, Through};
 use timing_clock::Nanos;
@@ -20,7 +20,13 @@ pub fn list(list: &List) -> String {
         }
     }
     wrapped(&mut out, "vDSO: ", "programs read it by themselves, without a system call");
-    if let (true, Some(other)) = (list.live, list.other()) {
+    let offered =
+        |name: &str| list.rows.iter().any(|row| row.name == name && matches!(row.state, State::InUse | State::Offered));
+    let best = best_first().find(|known| offered(known.name)).map(|known| known.name);
+    let best = best.is_some_and(|best| list.rows.iter().any(|row| row.name == best && row.state == State::InUse));
+    if list.live && best {
+        out.push_str("\nThe one in use is the best of these: nothing to change.\n");
+    } else if let (true, Some(other)) = (list.live, list.other()) {
         out.push_str("\nTo try another one for 10 seconds, as root:\n");
         out.push_str(&format!("    {BOLD}pg_timing clocksource use {}{BOLD:#}\n", other.name));
     }

@@ -48,9 +48,10 @@ fn one(finding: &Finding, fixes: &[&Fix]) -> String {
     let mut out = String::new();
     let colour = style(finding.severity);
     let mut head = String::new();
-    wrapped(&mut head, &format!("{}  ", finding.id), &finding.summary);
-    let rest = head.strip_prefix(finding.id).unwrap_or(&head);
-    _ = write!(out, "{colour}{}{colour:#}{rest}", finding.id);
+    let label = format!("{}  {}", finding.id, finding.severity.word());
+    wrapped(&mut head, &format!("{label}  "), &finding.summary);
+    let rest = head.strip_prefix(&label).unwrap_or(&head);
+    _ = write!(out, "{colour}{label}{colour:#}{rest}");
     for line in &finding.evidence {
         wrapped(&mut out, "  seen   ", line);
     }

@@ -2,7 +2,7 @@
 
 use super::{BOLD, style, wrapped};
 use crate::human::{duration, khz, uptime};
-use crate::report::{Cpus, Fact, Origin, Report, SYSTEM, Severity, Skew};
+use crate::report::{Cpus, Fact, KernelReport, Origin, Report, SYSTEM, Severity, Skew};
 
 pub fn headline(report: &Report) -> String {
     let host = &report.host;
@@ -19,7 +19,8 @@ pub fn headline(report: &Report) -> String {
     }
     parts.push(clocksource(report));
     parts.retain(|part| !part.is_empty());
-    let name = host.name.known().map_or("this host", String::as_str);
+    let unnamed = if report.origin == Origin::Captured { "captured host" } else { "this host" };
+    let name = host.name.known().map_or(unnamed, String::as_str);
     let name = match (report.origin, report.excerpt) {
         (Origin::PgTestTiming, true) => "pg_test_timing output, not the whole of it",
         (Origin::PgTestTiming, false) => "pg_test_timing output",
@@ -69,13 +70,39 @@ fn kernel(out: &mut String, report: &Report) {
     let kernel = match &report.kernel {
         Fact::Known(kernel) => kernel,
         Fact::Unavailable { unavailable } if report.origin == Origin::Measured => {
-            return wrapped(out, "kernel     ", &format!("its log is not to be had: {unavailable}"));
+            let told = format!(
+                "its log could not be read ({unavailable}); sudo dmesg | pg_timing check --kernel-log - brings it"
+            );
+            return wrapped(out, "kernel     ", &told);
         }
         Fact::Unavailable { .. } => return,
     };
-    let quiet = kernel.demotion.is_none() && !kernel.firmware_bug && !kernel.rate_warning && kernel.refused.is_none();
+    let quiet = kernel.demotion.is_none()
+        && !kernel.unstable
+        && !kernel.firmware_bug
+        && !kernel.rate_warning
+        && kernel.refused.is_none();
     match (quiet, kernel.since_boot) {
-        (true, true) => wrapped(out, "kernel     ", &format!("nothing against this clock since boot{since}")),
+        (true, _) if other_clock(report, kernel) => {
+            wrapped(
+                out,
+                "kernel     ",
+                "its log ends on another clock source than this kernel runs on: an old log, or another host's",
+            );
+        }
+        (true, true) => {
+            let by_hand = kernel.switches.iter().rev().find(|switch| switch.seconds.is_some_and(|s| s > 60.0));
+            let switched = by_hand.map(|switch| {
+                let ago =
+                    report.host.uptime_seconds.known().zip(switch.seconds).map(|(up, at)| uptime((up - at).max(0.0)));
+                format!(
+                    "; clock source switched by hand{}",
+                    ago.map(|ago| format!(", last {ago} ago")).unwrap_or_default()
+                )
+            });
+            let told = format!("nothing against this clock since boot{since}{}", switched.unwrap_or_default());
+            wrapped(out, "kernel     ", &told);
+        }
         (true, false) => {
             wrapped(out, "kernel     ", "nothing against this clock in its log, which does not reach back to the boot")
         }
@@ -101,7 +128,7 @@ fn tsc(out: &mut String, report: &Report) {
         parts.push(format!("not to be used: {}", tsc.distrust.join("; ")));
     }
     if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
-        let known = "(it is known to be up to 1000 off)";
+        let known = "(it is known to be up to 1000 ppm off)";
         parts.push(match (calibrated - rate) / rate * 1e6 {
             0.0 => "PostgreSQL's own calibration, which is known to be up to 1000 ppm off".into(),
             off => format!("PostgreSQL's own calibration came out {off:+.0} ppm beside it {known}"),
@@ -130,11 +157,21 @@ fn claims(out: &mut String, report: &Report) {
         .tsc
         .claims
         .iter()
-        .filter_map(|claim| claim.disagreement_ppm.map(|ppm| format!("{} {ppm:+.1} ppm", claim.source)))
+        .filter_map(|claim| {
+            claim.disagreement_ppm.map(|ppm| {
+                // Without the minus sign of a zero.
+                let ppm = if ppm.abs() < 0.05 { 0.0 } else { ppm };
+                format!("{} {ppm:+.1} ppm", claim.source)
+            })
+        })
         .collect();
     if !each.is_empty() {
-        wrapped(out, "           ", &format!("beside it: {}", each.join(", ")));
+        wrapped(out, "           ", &format!("others say: {}", each.join("; ")));
     }
+}
+
+fn other_clock(report: &Report, kernel: &KernelReport) -> bool {
+    kernel.switches.last().zip(report.clocksource.current.known()).is_some_and(|(last, now)| last.to != *now)
 }
 
 fn cpus(out: &mut String, report: &Report) {
@@ -152,7 +189,7 @@ fn cpus(out: &mut String, report: &Report) {
         (Some(widest), why, _) => {
             let rest = why.as_ref().map(|why| format!(" (not all could be compared: {why})")).unwrap_or_default();
             match widest {
-                w if w > BROAD_NS => format!(
+                w if w > crate::check::BROAD_SKEW_NS => format!(
                     "{}: whether their clocks agree cannot be told better than to {}{rest}",
                     who(skew),
                     duration(w)
@@ -166,9 +203,6 @@ fn cpus(out: &mut String, report: &Report) {
     };
     wrapped(out, "CPUs       ", &line);
 }
-
-/// A message between CPUs takes a tenth of a microsecond; a bound this wide tells of CPUs that were busy.
-const BROAD_NS: f64 = 10_000.0;
 
 /// The CPUs that were compared.
 fn who(skew: &[Skew]) -> String {
