@@ -4,7 +4,7 @@
 use crate::median;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use timing_clock::{Clock, FastClock, Reference, ticks_between};
+use timing_clock::{Bracket, FastClock, Reference};
 
 const ROUNDS: usize = 41;
 const READS: u32 = 200_000;
@@ -18,19 +18,9 @@ fn cost<T>(mut now: impl FnMut() -> T) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(READS)
 }
 
-/// A span by the reference, bracketed: narrowest of many looks at both ends.
-fn look<T>(now: impl Fn() -> T) -> (u64, T) {
-    let reference = Reference::default();
-    let mut best: Option<(i64, u64, T)> = None;
-    for _ in 0..500 {
-        let (before, seen, after) = (reference.read(), now(), reference.read());
-        let width = ticks_between(before, after);
-        if best.as_ref().is_none_or(|(narrow, ..)| width < *narrow) {
-            best = Some((width, before + width as u64 / 2, seen));
-        }
-    }
-    let (_, at, seen) = best.expect("500 looks");
-    (at, seen)
+/// What `now` says, between two looks at the reference.
+fn look<T>(now: impl Fn() -> T) -> Bracket<T> {
+    Bracket::narrowest(&Reference::default(), now).expect("the reference never goes back")
 }
 
 pub fn run() {
@@ -69,18 +59,17 @@ pub fn run() {
         look(fastant::Instant::now),
     );
     _ = refreshed.refresh();
-    let ppm = |(from, to): (u64, u64), nanos: f64| {
-        let span = ticks_between(from, to) as f64;
-        (nanos - span) / span * 1e6
-    };
-    let drift = [
-        ppm((starts.0.0, ends.0.0), (ends.0.1 - starts.0.1).as_nanos() as f64),
-        ppm((starts.1.0, ends.1.0), clock.nanos(starts.1.1, ends.1.1) as f64),
-        ppm((starts.2.0, ends.2.0), (ends.2.1 - starts.2.1).as_nanos() as f64),
-        ppm((starts.3.0, ends.3.0), (ends.3.1 - starts.3.1).as_nanos() as f64),
-        ppm((starts.4.0, ends.4.0), (ends.4.1 - starts.4.1).as_nanos() as f64),
+    // how long it took by each, in ns
+    let spans = [
+        (starts.0.ticks_to(&ends.0), (ends.0.inside - starts.0.inside).as_nanos() as f64),
+        (starts.1.ticks_to(&ends.1), clock.nanos(starts.1.inside, ends.1.inside) as f64),
+        (starts.2.ticks_to(&ends.2), (ends.2.inside - starts.2.inside).as_nanos() as f64),
+        (starts.3.ticks_to(&ends.3), (ends.3.inside - starts.3.inside).as_nanos() as f64),
+        (starts.4.ticks_to(&ends.4), (ends.4.inside - starts.4.inside).as_nanos() as f64),
     ];
-    let after_refresh = ppm((starts.1.0, ends.1.0), refreshed.nanos(starts.1.1, ends.1.1) as f64);
+    let ppm = |(reference, nanos): (f64, f64)| (nanos - reference) / reference * 1e6;
+    let drift = spans.map(ppm);
+    let after_refresh = ppm((spans[1].0, refreshed.nanos(starts.1.inside, ends.1.inside) as f64));
 
     println!(
         "now(): cost of a read in a loop (median of {ROUNDS} interleaved rounds), drift over {} s against {}",

@@ -28,6 +28,7 @@
 //! * [`Clock`] and its kinds: the CPU's counter ([`counter`]), the system's clocks ([`Posix`],
 //!   [`System`]), the same past the vDSO ([`Syscall`]). A read is a few instructions, inlined.
 //! * [`measure_rate`] and [`RateMeter`]: a counter's rate with its uncertainty, by bracketed reads.
+//! * [`Bracket`]: two clocks at one instant, as nearly as one CPU can tell.
 //! * [`Claim`]: what CPUID, the hypervisor, the kernel's log and procfs say the rate is.
 //! * [`distrust`]: the reasons not to use the counter; [`postgres19()`]: what that server decides.
 //! * [`Scale`]: ticks to nanoseconds without overflow and without bias.
@@ -45,6 +46,7 @@
 
 #![deny(missing_docs)]
 
+mod bracket;
 mod claim;
 mod clock;
 mod convert;
@@ -59,6 +61,7 @@ mod system;
 mod trust;
 mod units;
 
+pub use bracket::Bracket;
 pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim, kernel_log_claims};
 pub use clock::{Clock, ticks_between};
 pub use convert::Scale;

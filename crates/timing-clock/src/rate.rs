@@ -6,7 +6,7 @@
 //! give the rate. Its uncertainty is the sum of their half-widths and of one step of each clock
 //! (a reading can be late by up to a step), over the ticks between them.
 
-use crate::{Clock, Hertz, Nanos, Ppm, granularity, ticks_between};
+use crate::{Bracket, Clock, Hertz, Nanos, Ppm, granularity, ticks_between};
 
 /// A rate with the error it can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,44 +42,12 @@ impl core::fmt::Display for RateError {
 
 impl std::error::Error for RateError {}
 
-/// A counter's value at an instant of the reference clock.
-#[derive(Clone, Copy, Debug)]
-struct Bracket {
-    before: u64,
-    reference: u64,
-    width: u64,
-}
-
-/// After so many tries one is undisturbed nearly always; they take some 10 us.
-const TRIES: u32 = 200;
-
-impl Bracket {
-    fn narrowest<C: Clock, R: Clock>(counter: &C, reference: &R) -> Option<Bracket> {
-        let mut best: Option<Bracket> = None;
-        for _ in 0..TRIES {
-            let before = counter.read_ordered();
-            let reference = reference.read();
-            let after = counter.read_ordered();
-            if let Ok(width) = u64::try_from(ticks_between(before, after))
-                && best.is_none_or(|best| width < best.width)
-            {
-                best = Some(Bracket { before, reference, width });
-            }
-        }
-        best
-    }
-
-    fn half_width(&self) -> f64 {
-        self.width as f64 / 2.0
-    }
-}
-
 /// A measurement of a counter's rate that gets better the longer it runs.
 #[derive(Clone, Debug)]
 pub struct RateMeter<C, R> {
     counter: C,
     reference: R,
-    first: Bracket,
+    first: Bracket<u64>,
     counter_step: f64,
     reference_step: f64,
 }
@@ -102,18 +70,18 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
 
     /// Takes the first bracket of clocks whose steps, in their ticks, are known.
     pub fn start_with(counter: C, counter_step: f64, reference: R, reference_step: f64) -> Result<Self, RateError> {
-        let first = Bracket::narrowest(&counter, &reference).ok_or(RateError::WentBack)?;
+        let first = Bracket::narrowest(&counter, || reference.read()).ok_or(RateError::WentBack)?;
         Ok(RateMeter { counter, reference, first, counter_step, reference_step })
     }
 
     /// The rate from the start to now.
     pub fn rate(&self) -> Result<Rate, RateError> {
-        let now = Bracket::narrowest(&self.counter, &self.reference).ok_or(RateError::WentBack)?;
-        let nanos = ticks_between(self.first.reference, now.reference);
+        let now = self.bracket()?;
+        let nanos = ticks_between(self.first.inside, now.inside);
         if nanos <= 0 {
             return Err(RateError::ReferenceStalled);
         }
-        let ticks = ticks_between(self.first.before, now.before) as f64 + now.half_width() - self.first.half_width();
+        let ticks = self.first.ticks_to(&now);
         if ticks == 0.0 {
             return Err(RateError::CounterStalled);
         } else if ticks < 0.0 {
@@ -125,9 +93,13 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), over: Nanos(nanos as f64) })
     }
 
+    fn bracket(&self) -> Result<Bracket<u64>, RateError> {
+        Bracket::narrowest(&self.counter, || self.reference.read()).ok_or(RateError::WentBack)
+    }
+
     /// Starts over from now, keeping what is known of the clocks' steps.
     pub fn restart(&mut self) -> Result<(), RateError> {
-        self.first = Bracket::narrowest(&self.counter, &self.reference).ok_or(RateError::WentBack)?;
+        self.first = self.bracket()?;
         Ok(())
     }
 
@@ -151,7 +123,7 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         const PATIENCE: u32 = 10_000_000;
         let mut still = 0;
         let mut last = self.reference.read();
-        while (ticks_between(self.first.reference, last) as f64) < span.0 {
+        while (ticks_between(self.first.inside, last) as f64) < span.0 {
             let now = self.reference.read();
             still = if now == last { still + 1 } else { 0 };
             if still == PATIENCE {

@@ -1,6 +1,6 @@
 //! How clocks run against each other over the time of a run: slewed, stepped, or apart.
 
-use timing_clock::{Clock, Nanos, Ppm, ticks_between};
+use timing_clock::{Bracket, Clock, Hertz, Nanos, Ppm, Rate, ticks_between};
 
 /// One clock beside the reference at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,85 +17,85 @@ pub struct Look {
 #[derive(Clone, Debug)]
 pub struct DriftMeter<C, R> {
     clock: C,
+    /// in ticks: a reading can be late by so much
+    clock_step: f64,
     reference: R,
-    /// ns per tick of the clock
-    scale: f64,
-    /// one step of each clock: no look is better
-    steps: f64,
-    /// clock, reference, half the width
-    first: Option<(u64, u64, f64)>,
-    pub looks: Vec<Look>,
+    reference_step: Nanos,
+    /// the reference, between two reads of the clock
+    brackets: Vec<Bracket<u64>>,
 }
 
-/// After so many tries one is undisturbed nearly always.
-const TRIES: u32 = 100;
-
 impl<C: Clock, R: Clock> DriftMeter<C, R> {
-    /// `steps`: one step of each clock, in ns. `reference` ticks in nanoseconds.
-    pub fn new(clock: C, reference: R, ns_per_tick: f64, steps: Nanos) -> Self {
-        DriftMeter { clock, reference, scale: ns_per_tick, steps: steps.0, first: None, looks: Vec::new() }
+    /// `reference` ticks in nanoseconds.
+    pub fn new(clock: C, clock_step: f64, reference: R, reference_step: Nanos) -> Self {
+        DriftMeter { clock, clock_step, reference, reference_step, brackets: Vec::new() }
     }
 
-    /// Takes a look: the reference, the clock and the reference again, the narrowest of many.
+    /// Takes a look.
     pub fn look(&mut self) {
-        let mut best: Option<(i64, u64, u64)> = None;
-        for _ in 0..TRIES {
-            let before = self.reference.read();
-            let clock = self.clock.read_ordered();
-            let width = ticks_between(before, self.reference.read());
-            if width >= 0 && best.is_none_or(|(narrow, ..)| width < narrow) {
-                best = Some((width, before, clock));
-            }
-        }
-        let Some((width, before, clock)) = best else { return };
-        let half = width as f64 / 2.0;
-        let (clock0, before0, half0) = *self.first.get_or_insert((clock, before, half));
-        // from middle to middle
-        let at = ticks_between(before0, before) as f64 + half - half0;
-        let offset = ticks_between(clock0, clock) as f64 * self.scale - at;
-        self.looks.push(Look { at, offset, error: half + self.steps });
+        self.brackets.extend(Bracket::narrowest(&self.clock, || self.reference.read()));
     }
 }
 
 impl<C, R> DriftMeter<C, R> {
-    /// The looks as they would have come out at another length of the clock's tick: a counter's rate
-    /// is known well only when the run is over. `step` of the clock, in ns, adds to the error.
-    pub fn looks_at(&self, ns_per_tick: f64, step: f64) -> Vec<Look> {
-        let factor = ns_per_tick / self.scale;
-        let at = |look: &Look| Look {
-            offset: (look.offset + look.at) * factor - look.at,
-            error: look.error + step,
-            ..*look
+    /// The looks, with the clock at so many ns per tick: a counter's rate is known well only when the
+    /// run is over.
+    pub fn looks(&self, ns_per_tick: f64) -> Vec<Look> {
+        let Some(first) = self.brackets.first() else { return Vec::new() };
+        let look = |bracket: &Bracket<u64>| {
+            let at = ticks_between(first.inside, bracket.inside) as f64;
+            Look {
+                at,
+                offset: first.ticks_to(bracket) * ns_per_tick - at,
+                error: (bracket.half_width() + self.clock_step) * ns_per_tick + self.reference_step.0,
+            }
         };
-        self.looks.iter().map(at).collect()
+        self.brackets.iter().map(look).collect()
+    }
+
+    /// The clock's ns per tick from one look to the next, as it is most of the time.
+    fn usual_tick(&self) -> Option<f64> {
+        let tick = |pair: &[Bracket<u64>]| {
+            let ns = ticks_between(pair[0].inside, pair[1].inside) as f64;
+            Some(ns / pair[0].ticks_to(&pair[1])).filter(|tick| tick.is_normal() && *tick > 0.0)
+        };
+        let mut ticks: Vec<f64> = self.brackets.windows(2).filter_map(tick).collect();
+        ticks.sort_by(f64::total_cmp);
+        ticks.get(ticks.len() / 2).copied()
+    }
+
+    /// The clock's rate in the longest stretch without a break. `None` where nothing broke: the whole
+    /// run is the better measure then.
+    ///
+    /// In a suspend or a pause of the virtual machine one of the two clocks stands still: a rate taken
+    /// across it is neither's.
+    pub fn unbroken_rate(&self) -> Option<Rate> {
+        let tick = self.usual_tick()?;
+        let (from, to) = longest_stretch(&self.looks(tick))?;
+        let span = to.at - from.at;
+        let ratio = 1.0 + (to.offset - from.offset) / span;
+        Some(Rate {
+            rate: Hertz(ratio / tick * 1e9),
+            uncertainty: Ppm((from.error + to.error) / span * 1e6),
+            over: Nanos(span),
+        })
     }
 }
 
-/// How many ticks went by per ns in the longest stretch without a break, and by how much that may be
-/// off. `None` where nothing broke: the whole run is the better measure then.
-///
-/// In a suspend or a pause of the virtual machine one of the two clocks stands still: a rate taken
-/// across it is neither's.
-pub fn unbroken(looks: &[Look]) -> Option<(f64, Ppm)> {
-    let ratio = |a: &Look, b: &Look| 1.0 + (b.offset - a.offset) / (b.at - a.at);
-    let mut ratios: Vec<f64> =
-        looks.windows(2).map(|pair| ratio(&pair[0], &pair[1])).filter(|r| r.is_finite()).collect();
-    ratios.sort_by(f64::total_cmp);
-    let usual = *ratios.get(ratios.len() / 2)?;
+/// The ends of the longest stretch without a break, if there is a break. The looks are at the clock's
+/// usual rate.
+fn longest_stretch(looks: &[Look]) -> Option<(Look, Look)> {
     let broken = |pair: &[Look]| {
-        let error = (pair[0].error + pair[1].error) / (pair[1].at - pair[0].at);
-        (ratio(&pair[0], &pair[1]) - usual).abs() > usual * (MOST_SLEW + error)
+        let moved = (pair[1].offset - pair[0].offset).abs();
+        moved > MOST_SLEW * (pair[1].at - pair[0].at) + pair[0].error + pair[1].error
     };
     let breaks: Vec<usize> =
         looks.windows(2).enumerate().filter(|(_, pair)| broken(pair)).map(|(nth, _)| nth).collect();
-    let last = looks.len() - 1;
     breaks.first()?;
     let starts = std::iter::once(0).chain(breaks.iter().map(|nth| nth + 1));
-    let ends = breaks.iter().copied().chain([last]);
-    let (from, to) =
-        starts.zip(ends).max_by_key(|(from, to)| to.saturating_sub(*from)).filter(|(from, to)| to > from)?;
-    let (a, b) = (&looks[from], &looks[to]);
-    Some((ratio(a, b), Ppm((a.error + b.error) / (b.at - a.at) * 1e6)))
+    let ends = breaks.iter().copied().chain([looks.len() - 1]);
+    let (from, to) = starts.zip(ends).max_by_key(|(from, to)| to.saturating_sub(*from))?;
+    (looks[to].at > looks[from].at).then(|| (looks[from], looks[to]))
 }
 
 /// A sudden change of the offset, which no change of rate explains.
@@ -172,13 +172,13 @@ mod tests {
         let world = World::new(9);
         let clock = SimClock::new(&world, Character { hz, ..Character::default() });
         let reference = SimClock::new(&world, Character::default());
-        let mut meter = DriftMeter::new(&clock, &reference, 1.0, Nanos(2.0));
+        let mut meter = DriftMeter::new(&clock, 1.0, &reference, Nanos(1.0));
         for (nth, ns) in at.iter().enumerate() {
             meter.look();
             world.pass_ns(*ns);
             disturb(&world, nth);
         }
-        trend(&meter.looks).unwrap()
+        trend(&meter.looks(1.0)).unwrap()
     }
 
     proptest! {
@@ -218,25 +218,49 @@ mod tests {
         assert!((got.bend.0 - 50.0).abs() < 1.0 && got.steps.is_empty(), "{got:?}");
     }
 
-    /// 60 s of sleep in which the reference stood still: the rate is that of the waking time, and by it
-    /// there is one step and no more.
+    /// A meter whose reference stands still for `pause_ns` after the look number `after`.
+    fn paused(hz: f64, step: u64, looks: usize, after: usize, pause_ns: f64) -> (Option<Rate>, Vec<Look>) {
+        let world = World::new(4);
+        let clock = SimClock::new(&world, Character { hz, ..Character::default() });
+        let reference = SimClock::new(&world, Character { step, ..Character::default() });
+        let mut meter = DriftMeter::new(clock, 1.0, reference, Nanos(step as f64));
+        let mut asleep = 0;
+        for nth in 0..looks {
+            meter.look();
+            if let Some(bracket) = meter.brackets.last_mut() {
+                bracket.inside -= asleep;
+            }
+            world.pass_ns(if nth == after { pause_ns } else { 1e8 });
+            asleep += if nth == after { pause_ns as u64 } else { 0 };
+        }
+        let rate = meter.unbroken_rate();
+        let ns_per_tick = rate.map_or(1e9 / hz, |rate| rate.rate.nanos(1.0).0);
+        (rate, meter.looks(ns_per_tick))
+    }
+
     #[test]
-    fn a_suspend_spoils_no_rate() {
-        let hz = 2.3;
-        let looks: Vec<Look> = (0..500)
-            .map(|n| {
-                let at = n as f64 * 6e8;
-                let slept = if n > 200 { 60e9 } else { 0.0 };
-                Look { at, offset: (at + slept) * hz - at, error: 40.0 }
-            })
-            .collect();
-        let (ratio, uncertainty) = unbroken(&looks).unwrap();
-        assert!((ratio / hz - 1.0).abs() * 1e6 <= uncertainty.0 + 1e-6, "{ratio}");
-        let by_it: Vec<Look> = looks.iter().map(|l| Look { offset: (l.offset + l.at) / ratio - l.at, ..*l }).collect();
-        let got = trend(&by_it).unwrap();
+    fn a_pause_spoils_no_rate() {
+        let hz = 2.3e9;
+        let (rate, looks) = paused(hz, 1, 50, 20, 60e9);
+        let rate = rate.unwrap();
+        assert!(rate.rate.ppm_from(Hertz(hz)).0.abs() <= rate.uncertainty.0, "{rate:?}");
+        // Looks 21 to 49, and not the whole run.
+        assert!((rate.over.secs() - 2.8).abs() < 0.01 && rate.uncertainty.0 < 1.0, "{rate:?}");
+        let got = trend(&looks).unwrap();
         assert_eq!(got.steps.len(), 1, "{got:?}");
         assert!((got.steps[0].by - 60e9).abs() < 1e7, "{got:?}");
-        assert_eq!(unbroken(&looks[..200]), None, "nothing broke before");
+    }
+
+    /// Kernels that count time by their tick: what a look can be off is the tick, and no step.
+    #[test]
+    fn a_coarse_reference_raises_nothing() {
+        for step in [1, 279, 4_000_000, 10_000_000] {
+            let (rate, looks) = paused(2.3e9, step, 40, usize::MAX, 0.0);
+            assert_eq!(rate, None, "nothing broke: step {step}");
+            let got = trend(&looks).unwrap();
+            assert!(got.steps.is_empty() && got.bend.0 == 0.0, "step {step}: {got:?}");
+            assert!(got.rate.0.abs() <= got.uncertainty.0, "step {step}: {got:?}");
+        }
     }
 
     #[test]

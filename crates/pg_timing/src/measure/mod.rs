@@ -17,7 +17,7 @@ pub use affinity::{Pinned, allowed};
 pub use budget::Budget;
 pub use classic::{Backward, ClassicLoop};
 pub use clocks::{Clocks, clocks};
-pub use drift::{DriftMeter, Look, Step, Trend, trend, unbroken};
+pub use drift::{DriftMeter, Look, Step, Trend, trend};
 pub use figures::{log2_row, summarise, without_rate};
 pub use histogram::Histogram;
 pub use meter::{ClockMeter, Looked, Meter, look_at_steps, rate_of};

@@ -1,7 +1,7 @@
 //! Reads every clock of the host in turns.
 
 use super::Progress;
-use super::drift::DriftMeters;
+use super::drift::{DriftMeters, Steps};
 use crate::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, look_at_steps};
 use crate::measure::{rate_of, summarise, timing_cost, without_rate};
 use crate::report::{COUNTER, ClockReport, SYSTEM, Through};
@@ -52,15 +52,23 @@ fn read(
     meters.iter_mut().for_each(|meter| meter.look_at_steps(budget, look));
 
     // The rate needs no time of its own: it is taken from now to the end of the reading.
-    let counter_step =
-        meters.iter().find(|meter| meter.is_counter()).and_then(|meter| meter.record().1?.granularity.step());
-    let rate_meter = start_rate(counter_step, budget, look);
+    let step = |wanted: &dyn Fn(&dyn ClockMeter) -> bool| {
+        meters.iter().find(|meter| wanted(&****meter)).and_then(|meter| meter.record().1?.granularity.step())
+    };
+    let steps = Steps {
+        counter: step(&|meter| meter.is_counter()),
+        // Where the counter is denied the reference is too: it is the vDSO's.
+        reference: permission.ok().and_then(|()| look_at_steps(&Reference::default(), budget, look).granularity.step()),
+        system: step(&|meter| meter.name() == SYSTEM),
+        boottime: step(&|meter| meter.name() == "boottime"),
+    };
+    let rate_meter = start_rate(&steps);
     let outside_clock: Box<dyn Clock> = match (&rate_meter, Counter::new()) {
         (Ok(_), Ok(counter)) => Box::new(counter),
         _ => Box::new(SystemSyscall::default()),
     };
     let outside = Outside { clock: &*outside_clock, cost: timing_cost(&*outside_clock) };
-    let mut drift = DriftMeters::new(permission, counter_step.unwrap_or(0.0));
+    let mut drift = DriftMeters::new(&steps);
 
     let weights: f64 = meters.iter().map(|meter| meter.weight()).sum();
     let heaviest = meters.iter().map(|meter| meter.weight()).fold(1.0, f64::max);
@@ -87,16 +95,11 @@ fn read(
     Reading { clocks: all, drift, rate, outside_is_counter }
 }
 
-/// Starts measuring the counter's rate. The reference's step takes no longer to see than another clock's.
-fn start_rate(
-    counter_step: Option<f64>,
-    budget: &Budget,
-    look: Nanos,
-) -> Result<RateMeter<Counter, Reference>, String> {
+/// Starts measuring the counter's rate.
+fn start_rate(steps: &Steps) -> Result<RateMeter<Counter, Reference>, String> {
     let counter = Counter::new().map_err(|e| e.to_string())?;
-    let counter_step = counter_step.ok_or("the counter did not move")?;
-    let reference = look_at_steps(&Reference::default(), budget, look).granularity.step();
-    let reference_step = reference.ok_or_else(|| format!("{} did not move", timing_clock::REFERENCE_NAME))?;
+    let counter_step = steps.counter.ok_or("the counter did not move")?;
+    let reference_step = steps.reference.ok_or_else(|| format!("{} did not move", timing_clock::REFERENCE_NAME))?;
     RateMeter::start_with(counter, counter_step, Reference::default(), reference_step).map_err(|e| e.to_string())
 }
 

@@ -1,39 +1,41 @@
 //! Looks at the clocks beside each other once a round.
 
-use crate::measure::{DriftMeter, Trend, trend, unbroken};
-use crate::report::{Drift, DriftStep};
+use crate::measure::{DriftMeter, Trend, trend};
+use crate::report::{Drift, DriftStep, SYSTEM};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use timing_clock::Posix;
-use timing_clock::{Counter, Hertz, Nanos, Ppm, REFERENCE_NAME, Rate, Reference, Refused, System};
-
-/// One tick of a nanosecond clock beside one of another.
-const FINE: Nanos = Nanos(2.0);
+use timing_clock::{Clock, Counter, Hertz, Nanos, REFERENCE_NAME, Rate, Reference, System};
 
 /// The counter and PostgreSQL's clock against the reference, and the clock that goes on in a suspend.
+/// A clock whose step is not known is not looked at: nobody could say how far the looks are off.
 pub struct DriftMeters {
-    /// its ticks taken for nanoseconds until the rate is known
     counter: Option<DriftMeter<Counter, Reference>>,
-    counter_step: f64,
     system: Option<DriftMeter<System, Reference>>,
     #[cfg(any(target_os = "linux", target_os = "android"))]
     boottime: Option<DriftMeter<Posix<{ libc::CLOCK_BOOTTIME }>, System>>,
 }
 
+/// By how much a clock's value moves at a time, in its ticks, where that was seen.
+pub struct Steps {
+    pub counter: Option<f64>,
+    pub reference: Option<f64>,
+    pub system: Option<f64>,
+    pub boottime: Option<f64>,
+}
+
 impl DriftMeters {
-    /// `counter_step` is one step of the counter, in ticks. Where the counter is denied nothing is
-    /// looked at: all these clocks are the vDSO's.
-    pub fn new(permission: Result<(), Refused>, counter_step: f64) -> DriftMeters {
-        let allowed = permission.ok();
+    pub fn new(steps: &Steps) -> DriftMeters {
         DriftMeters {
-            counter: Counter::new().ok().map(|clock| DriftMeter::new(clock, Reference::default(), 1.0, FINE)),
-            counter_step,
-            system: allowed.map(|()| DriftMeter::new(System::default(), Reference::default(), 1.0, FINE)),
+            counter: Counter::new()
+                .ok()
+                .and_then(|clock| meter(clock, steps.counter, Reference::default(), steps.reference)),
+            system: meter(System::default(), steps.system, Reference::default(), steps.reference),
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            boottime: allowed.map(|()| DriftMeter::new(Posix, System::default(), 1.0, FINE)),
+            boottime: meter(Posix, steps.boottime, System::default(), steps.system),
         }
     }
 
-    /// Takes a look at each: some 20 us.
+    /// Takes a look at each: some 50 us.
     pub fn look(&mut self) {
         if let Some(meter) = &mut self.counter {
             meter.look();
@@ -47,37 +49,35 @@ impl DriftMeters {
         }
     }
 
-    /// The counter's rate in the longest stretch without a break, if there was one: a suspend, or a
-    /// pause of the virtual machine.
+    /// The counter's rate in the longest stretch without a break, if there was one.
     pub fn unbroken_rate(&self) -> Option<Rate> {
-        let looks = &self.counter.as_ref()?.looks;
-        let (per_ns, uncertainty) = unbroken(looks)?;
-        let rate = Hertz(per_ns * 1e9);
-        let steps = Ppm(self.counter_step / per_ns / looks.last()?.at * 1e6);
-        Some(Rate { rate, uncertainty: Ppm(uncertainty.0 + steps.0), over: Nanos(looks.last()?.at) })
+        self.counter.as_ref()?.unbroken_rate()
     }
 
     /// What they show. `counter` is the counter's rate as the whole run gave it: by that its own mean
     /// rate is right, and what is left are its bends and steps.
     pub fn drifts(&self, counter: Option<Hertz>) -> Vec<Drift> {
-        let counter_name = crate::report::COUNTER;
         let mut drifts = Vec::new();
         let mut add = |clock: &str, reference: &str, trend: Option<Trend>| {
             drifts.extend(trend.map(|trend| drift(clock, reference, &trend)));
         };
-        add(
-            counter_name,
-            REFERENCE_NAME,
-            self.counter
-                .as_ref()
-                .zip(counter)
-                .and_then(|(meter, rate)| trend(&meter.looks_at(rate.nanos(1.0).0, rate.nanos(self.counter_step).0))),
-        );
-        add("system", REFERENCE_NAME, self.system.as_ref().and_then(|meter| trend(&meter.looks)));
+        let by_rate = self.counter.as_ref().zip(counter);
+        let looks = by_rate.map(|(meter, rate)| meter.looks(rate.nanos(1.0).0));
+        add(crate::report::COUNTER, REFERENCE_NAME, looks.and_then(|looks| trend(&looks)));
+        add(SYSTEM, REFERENCE_NAME, self.system.as_ref().and_then(|meter| trend(&meter.looks(1.0))));
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        add("boottime", "system", self.boottime.as_ref().and_then(|meter| trend(&meter.looks)));
+        add("boottime", SYSTEM, self.boottime.as_ref().and_then(|meter| trend(&meter.looks(1.0))));
         drifts
     }
+}
+
+fn meter<C: Clock, R: Clock>(
+    clock: C,
+    step: Option<f64>,
+    reference: R,
+    reference_step: Option<f64>,
+) -> Option<DriftMeter<C, R>> {
+    Some(DriftMeter::new(clock, step?, reference, Nanos(reference_step?)))
 }
 
 fn drift(clock: &str, reference: &str, trend: &Trend) -> Drift {
