@@ -81,34 +81,6 @@ fn cntfrq() -> Option<f64> {
     None
 }
 
-/// The claims in the kernel's log. Where the CPU's own rate is not the counter's, the kernel prints
-/// both (`MHz processor`, then `MHz TSC`): only the second is a claim then.
-pub fn kernel_log_claims(log: &str) -> Vec<Claim> {
-    let mut processor = None;
-    let mut tsc = None;
-    let mut refined = None;
-    for line in log.lines() {
-        let after = |words: &str| line.split_once(words).and_then(|(_, rest)| rest.split_once(" MHz"));
-        if let Some((mhz, _)) = after("Refined TSC clocksource calibration: ") {
-            refined = megahertz(mhz).or(refined);
-        } else if let Some((mhz, what)) = after("tsc: Detected ") {
-            let slot = if what.trim_start().starts_with("TSC") { &mut tsc } else { &mut processor };
-            *slot = megahertz(mhz).or(*slot);
-        }
-    }
-    // printed in MHz with three decimals
-    let claim = |source, rate: Option<Hertz>| rate.map(|rate| Claim { source, rate, rounding: Hertz(500.0) });
-    let claims = [claim(ClaimSource::KernelDetected, tsc.or(processor)), claim(ClaimSource::KernelRefined, refined)];
-    claims.into_iter().flatten().collect()
-}
-
-/// `2299.998`: digits and a dot, as the kernel prints it; a rate that no counter has is junk.
-fn megahertz(text: &str) -> Option<Hertz> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let mhz: f64 = text.parse().ok().filter(|_| plain)?;
-    (1.0..=100_000.0).contains(&mhz).then_some(Hertz(mhz * 1e6))
-}
-
 /// The claim in /proc/cpuinfo: twice the counter's rate in MHz, cut off after two decimals.
 pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
@@ -124,30 +96,6 @@ pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn kernel_log_lines() {
-        let one = |line: &str| {
-            let claims = kernel_log_claims(line);
-            claims.first().map(|claim| (claims.len(), claim.source, claim.rate))
-        };
-        let detected = one("[    0.000053] tsc: Detected 2299.998 MHz processor");
-        assert_eq!(detected, Some((1, ClaimSource::KernelDetected, Hertz(2_299_998_000.0))));
-        let refined = one("tsc: Refined TSC clocksource calibration: 2596.098 MHz");
-        assert_eq!(refined, Some((1, ClaimSource::KernelRefined, Hertz(2_596_098_000.0))));
-        let both = one("tsc: Detected 2500.000 MHz processor\ntsc: Detected 2400.000 MHz TSC\n");
-        assert_eq!(both, Some((1, ClaimSource::KernelDetected, Hertz(2_400_000_000.0))));
-        for junk in [
-            "tsc: Detected",
-            "tsc: Detected x MHz",
-            "tsc: Detected -3 MHz",
-            "tsc: Detected 1e-300 MHz",
-            "tsc: Detected inf MHz",
-            "",
-        ] {
-            assert_eq!(one(junk), None, "{junk}");
-        }
-    }
 
     #[test]
     fn bogomips_are_cut_off() {

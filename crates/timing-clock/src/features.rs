@@ -88,7 +88,7 @@ fn signature<R: raw_cpuid::CpuIdReader>(cpuid: &raw_cpuid::CpuId<R>) -> Option<S
         HyperV => "Microsoft Hv".into(),
         Xen => "XenVMMXenVMM".into(),
         QEMU => "TCGTCGTCGTCG".into(),
-        Bhyve => "bhyve bhyve ".trim().into(),
+        Bhyve => "bhyve bhyve".into(),
         QNX => "QNXQVMBSQG".into(),
         ACRN => "ACRNACRNACRN".into(),
         Unknown(ebx, ecx, edx) => {

@@ -62,7 +62,7 @@ mod trust;
 mod units;
 
 pub use bracket::Bracket;
-pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim, kernel_log_claims};
+pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim};
 pub use clock::{Clock, ticks_between};
 pub use convert::Scale;
 pub use counter::{Counter, Refused};

@@ -2,7 +2,8 @@
 
 use super::added_per_node_ns;
 use super::advice::other_clocksource;
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::human::duration;
+use crate::report::{ClockReport, Finding, Fix, Report, Severity};
 
 /// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
 const GOOD_NS: f64 = 100.0;
@@ -30,18 +31,18 @@ pub fn check(report: &Report) -> Finding {
         low if low > GOOD_NS => Severity::Warning,
         _ => {
             return Finding::ok(ID, format!("a read of PostgreSQL's clock takes {cost:.1} ns"))
-                .evidence(evidence(report, cost));
+                .evidence(evidence(clock, cost));
         }
     };
     let times = (cost / GOOD_HOST_NS).round();
     let summary =
-        format!("PostgreSQL's clock is slow: {} a read, about {times:.0} times what a good host takes", time(cost));
-    let finding = Finding::new(ID, severity, summary).evidence(evidence(report, cost));
+        format!("PostgreSQL's clock is slow: {} a read, about {times:.0} times what a good host takes", duration(cost));
+    let finding = Finding::new(ID, severity, summary).evidence(evidence(clock, cost));
     clock.where_readings_lie().into_iter().fold(finding, Finding::evidence)
         .why(format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node: up to {} more each time. {}, and nodes with many \
              rows look dearer than they are (track_io_timing and auto_explain pay it too)",
-            time(added_per_node_ns(cost)),
+            duration(added_per_node_ns(cost)),
             match severity {
                 Severity::Critical => "What it prints is then mostly the clock",
                 _ => "What it prints of a plan with many rows is then in good part the clock",
@@ -54,15 +55,9 @@ pub fn check(report: &Report) -> Finding {
         )
 }
 
-fn evidence(report: &Report, cost: f64) -> String {
-    let clock = report.system();
-    match clock.and_then(|clock| clock.read_ns.zip(clock.read_spread_ns)) {
+fn evidence(clock: &ClockReport, cost: f64) -> String {
+    match clock.read_ns.zip(clock.read_spread_ns) {
         Some((read, spread)) => format!("system: {read:.1} ns a read +- {:.1} ns", spread.max(0.1)),
         None => format!("system: {cost:.2} ns a loop, as pg_test_timing measures it"),
     }
-}
-
-/// ns below a microsecond, then us.
-fn time(ns: f64) -> String {
-    crate::human::duration(ns)
 }

@@ -1,5 +1,6 @@
 //! `clocksource-not-persistent`: will the clock source of now be gone after a reboot?
 
+use crate::clocksource::System;
 use crate::report::{Fact, Finding, Fix, Report, Severity};
 
 const ID: &str = "clocksource-not-persistent";
@@ -9,8 +10,9 @@ pub fn check(report: &Report) -> Finding {
     else {
         return Finding::unknown(ID, "the clock source is unknown");
     };
-    let freebsd = report.host.kernel.known().is_some_and(|kernel| kernel.starts_with("FreeBSD"));
-    let Some(parameters) = report.host.boot_parameters.known().cloned().or(freebsd.then(Vec::new)) else {
+    let system = System::of_facts(&report.host);
+    let none = (system == System::FreeBsd).then(Vec::new);
+    let Some(parameters) = report.host.boot_parameters.known().cloned().or(none) else {
         return Finding::unknown(ID, "the kernel's boot parameters are unknown");
     };
     let asked: Option<&str> = parameters.iter().filter_map(|word| word.strip_prefix("clocksource=")).next_back();
@@ -33,19 +35,15 @@ pub fn check(report: &Report) -> Finding {
         format!("the clock source {current} was set after boot: unless a start-up script sets it, it will be {at_boot} again after a restart"),
     )
     .evidence(format!("offered, best first: {}", available.join(" ")))
-    .evidence(match asked {
-        Some(name) => format!("boot parameter: clocksource={name}"),
-        None if freebsd => "the kernel chooses the one of the highest quality".into(),
-        None => "no boot parameter names a clock source".into(),
+    .evidence(match (asked, system) {
+        (Some(name), _) => format!("boot parameter: clocksource={name}"),
+        (None, System::FreeBsd) => "the kernel chooses the one of the highest quality".into(),
+        (None, System::Linux) => "no boot parameter names a clock source".into(),
     })
     .why("what EXPLAIN ANALYZE costs on this host will change at the next restart")
-    .fix(match freebsd {
-        true => Fix::new("to keep it, add a line to /etc/sysctl.conf").command(format!("kern.timecounter.hardware={current}")),
-        false => Fix::new(
-            "to keep it, add the boot parameter (on Debian: GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub)",
-        )
-        .command(format!("clocksource={current}"))
-        .risk("if the kernel cannot take it at boot, it takes its own choice and says so in its log"),
-    }
-    .undo("take it out again"))
+    .fix(
+        Fix::new(format!("to keep it: {}", system.lasting(current)))
+            .undo("take it out again")
+            .risk("if the kernel cannot take it at boot, it takes its own choice and says so in its log"),
+    )
 }

@@ -14,7 +14,7 @@ pub fn check(report: &Report) -> Finding {
     };
     let instead = current.map(|current| format!(" and keeps {current}")).unwrap_or_default();
     Finding::new(ID, Severity::Warning, format!("the kernel refuses the clock source {name} that was asked for{instead}"))
-        .evidence(format!("kernel log: Override clocksource {name} is not HRT compatible"))
+        .evidence(format!("kernel log: the override to {name} was refused"))
         .why("it is asked for by the boot parameter clocksource= or by a write to sysfs, and whoever did so believes that it is in use")
         .fix(Fix::new("see which sources this kernel offers; a tsc that is refused was marked unstable").command("pg_timing clocksource list"))
 }

@@ -7,41 +7,33 @@ use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew};
 const VISIBLE_NS: f64 = 1_000.0;
 
 /// A message between CPUs takes a tenth of a microsecond; a bound this wide tells of CPUs that were busy.
-pub const BROAD_NS: f64 = 10_000.0;
+const BROAD_NS: f64 = 10_000.0;
 
 const ID: &str = "cpu-skew";
 
 pub fn check(report: &Report) -> Finding {
     let skews = &report.cpus.skew;
-    let Some(widest) = skews.iter().map(|s| s.high_ns.abs().max(s.low_ns.abs())).reduce(f64::max) else {
+    if skews.is_empty() {
         if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
             return Finding::ok(ID, "this host has one CPU");
         }
         let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "it was not measured".into());
         return Finding::unknown(ID, format!("whether the CPUs' clocks agree is unknown: {why}"));
-    };
+    }
     // The clock of PostgreSQL comes first; of each clock, what is proven.
     let mut bad: Vec<&Skew> = skews.iter().filter(|s| s.moving || proven(s) > 0.0).collect();
     bad.sort_by(|a, b| {
         (b.clock == SYSTEM, proven(b)).partial_cmp(&(a.clock == SYSTEM, proven(a))).unwrap_or(std::cmp::Ordering::Equal)
     });
-    let Some(worst) = bad.first() else {
-        if widest > BROAD_NS {
-            return Finding::unknown(
-                ID,
-                format!("whether the CPUs' clocks agree cannot be told better than to {}", duration(widest)),
-            );
+    let Some(worst) = bad.first() else { return none_differs(report) };
+    let severity = severity(report, worst);
+    let system: Vec<&Skew> = skews.iter().filter(|s| s.clock == SYSTEM).collect();
+    let summary = match (severity, worst.moving) {
+        (Severity::Ok, _) if !system.is_empty() => {
+            format!("{}; their counters differ, and nobody uses them", agreement(&system))
         }
-        if let Some(why) = &report.cpus.skew_unavailable {
-            let summary =
-                format!("the CPUs' clocks agree within {}, as far as they were compared ({why})", duration(widest));
-            return Finding::ok(ID, summary);
-        }
-        return Finding::ok(ID, format!("the CPUs' clocks agree within {}", duration(widest)));
-    };
-    let summary = match worst.moving {
-        true => format!("{} does not keep one offset between CPUs {} and {}", whose(worst), worst.a, worst.b),
-        false => format!(
+        (_, true) => format!("{} does not keep one offset between CPUs {} and {}", whose(worst), worst.a, worst.b),
+        (_, false) => format!(
             "{} differs between CPUs {} and {} by at least {:.0} ns",
             whose(worst),
             worst.a,
@@ -49,9 +41,8 @@ pub fn check(report: &Report) -> Finding {
             proven(worst).floor()
         ),
     };
-    let finding =
-        bad.iter().fold(Finding::new(ID, severity(report, worst), summary), |finding, s| finding.evidence(line(s)));
-    if finding.severity == Severity::Ok {
+    let finding = bad.iter().fold(Finding::new(ID, severity, summary), |finding, s| finding.evidence(line(s)));
+    if severity == Severity::Ok {
         return finding.evidence(
             "nobody uses the counter here: the kernel keeps time by another clock, and PostgreSQL 19 does not take it",
         );
@@ -59,6 +50,53 @@ pub fn check(report: &Report) -> Finding {
     finding
         .why("a process that is moved from one CPU to another sees time jump by that much, forward or back")
         .fix(Fix::new("switch the machine off and on again: firmware sets the counters at power-on, and a plain restart may leave them"))
+}
+
+fn none_differs(report: &Report) -> Finding {
+    let all: Vec<&Skew> = report.cpus.skew.iter().collect();
+    let rest = report
+        .cpus
+        .skew_unavailable
+        .as_ref()
+        .map(|why| format!(" (not all could be compared: {why})"))
+        .unwrap_or_default();
+    match widest(&all) {
+        w if w > BROAD_NS => Finding::unknown(
+            ID,
+            format!("{}: whether their clocks agree cannot be told better than to {}{rest}", who(&all), duration(w)),
+        ),
+        _ => Finding::ok(ID, agreement(&all) + &rest),
+    }
+}
+
+/// `CPUs 0, 1: counter and system clock agree within 31 ns`
+fn agreement(skews: &[&Skew]) -> String {
+    format!("{}: {} agree within {}", who(skews), what(skews), duration(widest(skews)))
+}
+
+/// No skew is larger than this.
+fn widest(skews: &[&Skew]) -> f64 {
+    skews.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max)
+}
+
+/// The CPUs that were compared.
+fn who(skews: &[&Skew]) -> String {
+    let mut cpus: Vec<usize> = skews.iter().flat_map(|s| [s.a, s.b]).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus.as_slice() {
+        [first, .., last] if cpus.len() > 4 => format!("CPUs {first} to {last}, {} of them", cpus.len()),
+        few => format!("CPUs {}", few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The clocks in which they were compared.
+fn what(skews: &[&Skew]) -> &'static str {
+    match (skews.iter().any(|s| s.clock == SYSTEM), skews.iter().any(|s| s.clock != SYSTEM)) {
+        (true, true) => "counter and system clock",
+        (true, false) => "their system clocks",
+        _ => "their counters",
+    }
 }
 
 /// How far the interval stays away from 0: the least that the skew can be.

@@ -26,9 +26,6 @@ use crate::report::{Finding, Report};
 /// What a read of PostgreSQL's clock may cost before `clock-slow` warns, and before it is critical.
 pub const READ_COST_LIMITS_NS: (f64, f64) = clock_slow::LIMITS_NS;
 
-/// A bound on the skew wider than this tells nothing.
-pub const BROAD_SKEW_NS: f64 = cpu_skew::BROAD_NS;
-
 /// Every check there is, a cause before what it brings about: the order in which findings are shown.
 const CHECKS: &[fn(&Report) -> Finding] = &[
     tsc_demoted::check,

@@ -1,6 +1,7 @@
 //! `tsc-demoted`: has the kernel given up a TSC that the CPU calls good?
 
 use super::advice::restart;
+use crate::clocksource::System;
 use crate::human::duration;
 use crate::report::{ClockReport, Demoted, Fact, Finding, Fix, Report, Severity};
 
@@ -62,18 +63,16 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     let reason = demotion.and_then(|d| d.reason.as_ref());
     lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
     lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("this verdict can be false: {doubt}")));
-    if let (None, Fact::Unavailable { unavailable }, true) = (demotion, &report.kernel, linux(report)) {
+    if let (None, Fact::Unavailable { unavailable }, System::Linux) =
+        (demotion, &report.kernel, System::of_facts(&report.host))
+    {
         lines.push(format!("the reason would stand in the kernel log, which is not to be had: {unavailable}"));
     }
     lines
 }
 
-fn linux(report: &Report) -> bool {
-    report.host.kernel.known().is_none_or(|kernel| kernel.starts_with("Linux"))
-}
-
 fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
-    if !linux(report) {
+    if System::of_facts(&report.host) == System::FreeBsd {
         return vec![
             Fix::new("FreeBSD gives the TSC a negative quality and judges so at each boot: see what it says")
                 .command("sysctl kern.timecounter machdep.tsc_freq"),

@@ -5,7 +5,7 @@ use super::{Hint, interrupt, print, progress};
 use crate::host::{Host, KernelLog, LogSource, capture};
 use crate::measure::Budget;
 use crate::report::Report;
-use crate::{kernel_log, render, survey};
+use crate::{render, survey};
 use anyhow::anyhow;
 use std::path::Path;
 
@@ -57,6 +57,6 @@ fn measured(arguments: &CheckArguments, host: &Host, log: &KernelLog) -> anyhow:
 }
 
 fn captured(host: &Host, log: &KernelLog, report: &Report, dir: &Path) -> anyhow::Result<()> {
-    let lines = log.text.known().map(|text| kernel_log::about_clocks(text)).unwrap_or_default();
-    capture::write(host, &lines, report, dir).map_err(|e| e.context(CAPTURE_HINT))
+    let lines = log.said.known().map(|said| said.about_clocks.as_slice()).unwrap_or_default();
+    capture::write(host, lines, report, dir).map_err(|e| e.context(CAPTURE_HINT))
 }

@@ -1,8 +1,9 @@
 //! `check --capture`: writes a tree that `--root` reads, with nothing in it that names the host.
 
+use super::clocksource::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE};
 use super::cpu::CapturedCpuid;
-use super::platform::AZURE_TAG;
-use super::{Host, KEPT};
+use super::platform::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION};
+use super::{Host, kept_path};
 use crate::report::{Fact, Measured, Report};
 use anyhow::{Context, bail};
 use std::path::Path;
@@ -11,8 +12,8 @@ use std::path::Path;
 const AS_THEY_ARE: &[&str] = &[
     "/proc/sys/kernel/osrelease",
     "/proc/uptime",
-    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-    "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    CURRENT_CLOCKSOURCE,
+    AVAILABLE_CLOCKSOURCE,
     "/sys/devices/system/cpu/online",
     "/sys/devices/system/node/online",
     "/sys/power/suspend_stats/success",
@@ -73,8 +74,8 @@ pub fn write(host: &Host, log: &[String], report: &Report, dir: &Path) -> anyhow
     written
 }
 
-fn write_files(files: &[(String, String)], dir: &Path) -> std::io::Result<()> {
-    for (path, text) in files {
+fn write_files(files: &Files, dir: &Path) -> std::io::Result<()> {
+    for (path, text) in &files.0 {
         let file = dir.join(path.trim_start_matches('/'));
         std::fs::create_dir_all(file.parent().unwrap_or(dir))?;
         std::fs::write(&file, text)?;
@@ -82,46 +83,56 @@ fn write_files(files: &[(String, String)], dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Vec<(String, String)>> {
-    let mut files: Vec<(String, String)> = Vec::new();
-    let add = |files: &mut Vec<(String, String)>, path: &str, text: String| files.push((path.into(), text));
+/// The files of a tree: each one's absolute path on the machine, and what is in it.
+#[derive(Default)]
+struct Files(Vec<(String, String)>);
+
+impl Files {
+    fn add(&mut self, path: &str, text: impl Into<String>) {
+        self.0.push((path.into(), text.into()));
+    }
+
+    /// What no file of the machine holds.
+    fn keep(&mut self, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.add(&kept_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n");
+        Ok(())
+    }
+}
+
+fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> {
+    let mut files = Files::default();
     for path in AS_THEY_ARE {
         if let Fact::Known(text) = host.read(path) {
-            add(&mut files, path, text);
+            files.add(path, text);
         }
     }
     if let Fact::Known(text) = host.cpuinfo() {
-        add(&mut files, "/proc/cpuinfo", first_cpu(&text));
+        files.add("/proc/cpuinfo", first_cpu(&text));
     }
     if let Fact::Known(parameters) = host.boot_parameters() {
-        add(&mut files, "/proc/cmdline", parameters.join(" ") + "\n");
+        files.add("/proc/cmdline", parameters.join(" ") + "\n");
     }
     // Of what could hold a number of the machine's own, only the part that is the same everywhere.
-    if host.read_line("/sys/class/dmi/id/chassis_asset_tag") == Fact::Known(AZURE_TAG.into()) {
-        add(&mut files, "/sys/class/dmi/id/chassis_asset_tag", AZURE_TAG.to_string() + "\n");
+    if host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into()) {
+        files.add(ASSET_TAG, format!("{AZURE_TAG}\n"));
     }
     if host.is_gvisor() {
-        add(&mut files, "/proc/version", super::platform::GVISOR_VERSION.to_string() + "\n");
+        files.add("/proc/version", format!("{GVISOR_VERSION}\n"));
     }
     if report.host.platform == Fact::Known("Firecracker".into()) {
-        add(&mut files, "/sys/firmware/acpi/tables/DSDT", "FIRECK\n".into());
+        files.add("/sys/firmware/acpi/tables/DSDT", "FIRECK\n");
     }
     match report.host.container.known().map(String::as_str) {
-        Some("docker") => add(&mut files, "/.dockerenv", String::new()),
-        Some("podman") => add(&mut files, "/run/.containerenv", String::new()),
-        Some("kubernetes") => add(&mut files, "/proc/1/cgroup", "0::/kubepods\n".into()),
-        Some("lxc") => add(&mut files, "/proc/1/cgroup", "0::/lxc\n".into()),
-        Some("none") => add(&mut files, "/proc/1/cgroup", "0::/\n".into()),
+        Some("docker") => files.add("/.dockerenv", ""),
+        Some("podman") => files.add("/run/.containerenv", ""),
+        Some("kubernetes") => files.add("/proc/1/cgroup", "0::/kubepods\n"),
+        Some("lxc") => files.add("/proc/1/cgroup", "0::/lxc\n"),
+        Some("none") => files.add("/proc/1/cgroup", "0::/\n"),
         _ => {}
     }
     if !log.is_empty() {
-        add(&mut files, "/var/log/dmesg", log.join("\n") + "\n");
+        files.add("/var/log/dmesg", log.join("\n") + "\n");
     }
-    let keep =
-        |files: &mut Vec<(String, String)>, name: &str, json: serde_json::Result<String>| -> anyhow::Result<()> {
-            add(files, &format!("/{KEPT}/{name}.json"), json.context("JSON")? + "\n");
-            Ok(())
-        };
     if let Fact::Known(features) = host.features() {
         let cpuid = CapturedCpuid {
             hypervisor_signature: features.hypervisor_signature,
@@ -129,12 +140,12 @@ fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Vec<(St
             leaf_16_hz: features.leaf_16_hz,
             hypervisor_hz: features.hypervisor_hz,
         };
-        keep(&mut files, "cpuid", serde_json::to_string_pretty(&cpuid))?;
+        files.keep("cpuid", &cpuid)?;
     }
     if let Fact::Known(ntp) = &report.host.ntp {
-        keep(&mut files, "ntp", serde_json::to_string_pretty(ntp))?;
+        files.keep("ntp", ntp)?;
     }
-    keep(&mut files, "measured", serde_json::to_string_pretty(&Measured::of(report)))?;
+    files.keep("measured", &Measured::of(report))?;
     Ok(files)
 }
 

@@ -8,6 +8,8 @@ use timing_clock::KernelVerdict;
 pub const CLOCKSOURCE_DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 /// The file that names the one in use; a name written there switches to it.
 pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The file that names those on offer.
+pub const AVAILABLE_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 impl Host {
     pub fn clocksource(&self) -> Clocksource {
@@ -20,7 +22,7 @@ impl Host {
                 false => Fact::unavailable(format!("{CURRENT_CLOCKSOURCE}: not the name of a clock source")),
             }),
             available: self
-                .read_line(&format!("{CLOCKSOURCE_DIR}/available_clocksource"))
+                .read_line(AVAILABLE_CLOCKSOURCE)
                 .map(|names| names.split_whitespace().filter(|name| is_name(name)).map(Into::into).collect()),
             before: None,
         }

@@ -2,6 +2,7 @@
 
 use super::Host;
 use crate::human::reason;
+use crate::kernel_log::{KernelClockLog, parse};
 use crate::report::Fact;
 use std::io::Read;
 use std::path::PathBuf;
@@ -15,17 +16,20 @@ pub enum LogSource {
     Stdin,
 }
 
-/// The text of the log, with a line per message.
+/// What the log says.
 #[derive(Clone, Debug)]
 pub struct KernelLog {
-    pub text: Fact<String>,
+    pub said: Fact<KernelClockLog>,
     /// the user named it: it may be another machine's
     pub named: bool,
 }
 
 impl KernelLog {
-    fn own(text: Fact<String>) -> KernelLog {
-        KernelLog { text, named: false }
+    /// The machine's own, as it is now. An ordinary user may be refused it, which is a fact like any
+    /// other.
+    pub fn own(host: &Host) -> KernelLog {
+        let text = if host.is_live() { kmsg() } else { host.read("/var/log/dmesg") };
+        KernelLog { said: text.map(|text| parse(&text)), named: false }
     }
 }
 
@@ -33,13 +37,11 @@ impl KernelLog {
 const MOST: u64 = 64 << 20;
 
 impl LogSource {
-    /// Reads the log. A file or stdin that the user named and that cannot be read is an error; the
-    /// machine's own log may be refused to an ordinary user, which is a fact like any other.
+    /// Reads the log. A file or stdin that the user named and that cannot be read is an error.
     pub fn read(&self, host: &Host) -> anyhow::Result<KernelLog> {
         let mut bytes = Vec::new();
         match self {
-            LogSource::Own if host.is_live() => return Ok(KernelLog::own(kmsg())),
-            LogSource::Own => return Ok(KernelLog::own(host.read("/var/log/dmesg"))),
+            LogSource::Own => return Ok(KernelLog::own(host)),
             LogSource::File(path) => std::fs::File::open(path)
                 .and_then(|file| file.take(MOST).read_to_end(&mut bytes))
                 .map_err(|e| anyhow::anyhow!("could not read kernel log \"{}\": {}", path.display(), reason(&e)))?,
@@ -55,12 +57,12 @@ impl LogSource {
         if bytes.trim_ascii().is_empty() {
             anyhow::bail!("the kernel log is empty");
         }
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let text = match crate::kernel_log::parse(&text).entries.is_empty() {
+        let log = parse(&String::from_utf8_lossy(&bytes));
+        let said = match log.entries.is_empty() {
             true => Fact::unavailable("nothing in what was given as the kernel log speaks of clocks"),
-            false => Fact::Known(text),
+            false => Fact::Known(log),
         };
-        Ok(KernelLog { text, named: true })
+        Ok(KernelLog { said, named: true })
     }
 }
 

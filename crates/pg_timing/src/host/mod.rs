@@ -71,6 +71,12 @@ impl Host {
         }
     }
 
+    /// Whether a capture kept something of that name, readable or not.
+    pub fn kept(&self, name: &str) -> bool {
+        let path = kept_path(name);
+        self.captured.as_ref().is_some_and(|root| root.join(path.trim_start_matches('/')).exists())
+    }
+
     /// The contents without the white space around them; an empty file is as good as none.
     pub fn read_line(&self, path: &str) -> Fact<String> {
         match self.read(path) {
@@ -81,13 +87,15 @@ impl Host {
 
     /// What a capture kept beside the tree, under `pg_timing/`: what no file of the machine holds.
     pub fn captured_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Fact<T> {
-        let path = format!("/{KEPT}/{name}.json");
+        let path = kept_path(name);
         self.read(&path).and_then(|text| serde_json::from_str(&text).map_err(|e| format!("{path}: {e}")).into())
     }
 }
 
-/// The directory in a captured tree for what no file of the machine holds.
-pub const KEPT: &str = "pg_timing";
+/// Where in a captured tree lies what no file of the machine holds.
+fn kept_path(name: &str) -> String {
+    format!("/pg_timing/{name}.json")
+}
 
 /// The file in the tree: a regular one, and not one outside that a link leads to.
 fn inside(root: &Path, path: &str) -> std::io::Result<PathBuf> {

@@ -3,6 +3,7 @@
 use super::Host;
 use crate::report::Fact;
 
+pub const ASSET_TAG: &str = "/sys/class/dmi/id/chassis_asset_tag";
 /// The asset tag that every Azure machine carries.
 pub const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 /// gVisor's kernel says this of itself, whatever it runs on.

@@ -49,6 +49,8 @@ pub struct Entry {
 pub struct KernelClockLog {
     /// what it says
     pub entries: Vec<Entry>,
+    /// the lines that say so, without prefixes
+    pub about_clocks: Vec<String>,
     /// how many lines it has, whatever they are about
     pub lines: usize,
     /// Nothing shows that the beginning of this boot is in it: the ring may have overwritten that, or the log was
@@ -62,7 +64,7 @@ const BOOT_S: f64 = 1.0;
 /// Reads a log of any kind.
 pub fn parse(text: &str) -> KernelClockLog {
     let mut joiner = join::Joiner::default();
-    let (mut lines, mut first, mut boot) = (0, None, false);
+    let (mut lines, mut first, mut boot, mut about_clocks) = (0, None, false, Vec::new());
     for text in text.lines() {
         lines += 1;
         let plain = line::plain(text);
@@ -70,26 +72,21 @@ pub fn parse(text: &str) -> KernelClockLog {
         first = first.or(line.seconds);
         if let Some(said) = message::understand(line.message) {
             boot |= matches!(said.event, Event::Boot { .. });
+            about_clocks.push(bare(&line, &said.event));
             joiner.push(&line, said);
         }
     }
     let truncated = !boot && first.is_none_or(|first| first > BOOT_S);
-    KernelClockLog { entries: joiner.finish(), lines, truncated }
+    KernelClockLog { entries: joiner.finish(), about_clocks, lines, truncated }
 }
 
-/// The lines that say something of clocks, each as `[seconds] message` and nothing else: a syslog prefix names the
-/// host, and the kernel's first line names who built it.
-pub fn about_clocks(text: &str) -> Vec<String> {
-    let tell = |text: &str| {
-        let plain = line::plain(text);
-        let line = line::split(&plain);
-        let said = message::understand(line.message)?;
-        let boot = matches!(said.event, Event::Boot { .. });
-        let message = if boot { line.message.split(" (").next().unwrap_or_default() } else { line.message };
-        Some(match line.seconds {
-            Some(seconds) => format!("[{seconds:12.6}] {message}"),
-            None => message.to_string(),
-        })
-    };
-    text.lines().filter_map(tell).collect()
+/// The line as `[seconds] message` and nothing else: a syslog prefix names the host, and the kernel's first line names
+/// who built it.
+fn bare(line: &line::Line, event: &Event) -> String {
+    let boot = matches!(event, Event::Boot { .. });
+    let message = if boot { line.message.split(" (").next().unwrap_or_default() } else { line.message };
+    match line.seconds {
+        Some(seconds) => format!("[{seconds:12.6}] {message}"),
+        None => message.to_string(),
+    }
 }

@@ -3,7 +3,7 @@
 //! The answers are about the last boot that the log shows: a journal can hold several.
 
 use super::demotion::{self, Demotion};
-use super::event::{Event, FirmwareBug, OverrideRefused, Rate, Warp};
+use super::event::{Event, FirmwareBug, OverrideRefused, Rate};
 use super::{Entry, KernelClockLog};
 
 impl KernelClockLog {
@@ -39,14 +39,6 @@ impl KernelClockLog {
         self.events().any(|event| *event == Event::RateWarning)
     }
 
-    /// The last time that the TSC was seen to go back from one CPU to another.
-    pub fn warp(&self) -> Option<&Warp> {
-        self.last(|event| match event {
-            Event::Warp(warp) => Some(warp),
-            _ => None,
-        })
-    }
-
     /// The last time that the firmware had changed a CPU's TSC offset.
     pub fn firmware_bug(&self) -> Option<&FirmwareBug> {
         self.last(|event| match event {
@@ -61,17 +53,6 @@ impl KernelClockLog {
             Event::OverrideRefused(refused) => Some(refused),
             _ => None,
         })
-    }
-
-    /// Whether the machine had slept before this time. Entries without a time count as before it.
-    pub fn suspended_before(&self, seconds: f64) -> bool {
-        let sleep = |event: &Event| matches!(event, Event::Suspend { .. } | Event::Resume { .. });
-        self.this_boot().iter().any(|entry| sleep(&entry.event) && entry.seconds.is_none_or(|at| at <= seconds))
-    }
-
-    /// How often the watchdog had to read again, or gave up, because reading took too long.
-    pub fn retried(&self) -> usize {
-        self.events().filter(|event| matches!(event, Event::Retried { .. } | Event::CheckSkipped(_))).count()
     }
 
     fn events(&self) -> impl Iterator<Item = &Event> {

@@ -3,6 +3,7 @@
 mod clocks;
 pub mod clocksource;
 mod findings;
+mod kernel;
 mod lines;
 
 use crate::report::Report;

@@ -23,6 +23,38 @@ pub struct KernelReport {
     pub refused: Option<String>,
 }
 
+/// By then a kernel has chosen: the TSC's own refinement takes a second, drivers some more.
+const BOOTED_S: f64 = 60.0;
+
+/// A switch that the kernel did not make as it booted.
+pub struct LateSwitch<'a> {
+    pub from: Option<&'a str>,
+    pub to: &'a str,
+    /// since boot
+    pub seconds: f64,
+}
+
+impl KernelReport {
+    /// Whether anything in it speaks against a clock.
+    pub fn speaks_against(&self) -> bool {
+        self.demotion.is_some() || self.unstable || self.firmware_bug || self.rate_warning || self.refused.is_some()
+    }
+
+    /// The clock source that the log ends on, if that is not the one in use: then it is an old log, or
+    /// another host's.
+    pub fn ends_elsewhere(&self, now: &str) -> Option<&str> {
+        self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != now)
+    }
+
+    /// The last switch after boot.
+    pub fn late_switch(&self) -> Option<LateSwitch<'_>> {
+        let late = |switch: &Switch| switch.seconds.filter(|seconds| *seconds > BOOTED_S);
+        let nth = self.switches.iter().rposition(|switch| late(switch).is_some())?;
+        let (switch, before) = (&self.switches[nth], nth.checked_sub(1).map(|nth| &self.switches[nth]));
+        Some(LateSwitch { from: before.map(|before| before.to.as_str()), to: &switch.to, seconds: late(switch)? })
+    }
+}
+
 /// How the TSC was given up.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Demoted {

@@ -15,7 +15,7 @@ pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
 pub use drift::{Drift, DriftStep};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, Cpus, HostFacts, Ntp, Skew};
-pub use kernel::{Demoted, KernelReport, Switch};
+pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use measured::Measured;
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 

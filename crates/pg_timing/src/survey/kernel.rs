@@ -1,7 +1,7 @@
 //! Boils the kernel's log down to what checks and the screen need.
 
 use crate::human::duration;
-use crate::kernel_log::{Demotion, DemotionKind, Event, KernelClockLog, parse, story};
+use crate::kernel_log::{Demotion, DemotionKind, Event, KernelClockLog, story};
 use crate::report::{Demoted, KernelReport, Switch};
 
 /// What a kernel finds in its first seconds it finds at each boot.
@@ -9,14 +9,13 @@ const AT_BOOT_S: f64 = 10.0;
 /// A watchdog that was not run for so long was held up: it runs every half second.
 const HELD_UP_NS: u64 = 10_000_000_000;
 
-pub fn report(text: &str) -> KernelReport {
-    let log = parse(text);
+pub fn report(log: &KernelClockLog) -> KernelReport {
     KernelReport {
         story: story(log.this_boot()),
         since_boot: !log.truncated,
         demotion: log.demotion().map(|demotion| demoted(&demotion)),
         unstable: log.this_boot().iter().any(|entry| speaks_against(&entry.event)),
-        switches: switches(&log),
+        switches: switches(log),
         firmware_bug: log.firmware_bug().is_some(),
         rate_warning: log.rate_warning(),
         refused: log.override_refused().filter(|refused| !refused.deferred).map(|refused| refused.clocksource.clone()),

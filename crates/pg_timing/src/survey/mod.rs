@@ -1,5 +1,6 @@
 //! Looks at a host and measures its clocks: [`Host`] and `measure` in, a [`Report`] out.
 
+mod claims;
 mod clocks;
 mod drift;
 mod kernel;
@@ -7,7 +8,7 @@ mod order;
 mod tsc;
 
 use crate::check;
-use crate::host::{ActivityBefore, Host, KernelLog, LogSource, activity_since};
+use crate::host::{ActivityBefore, Host, KernelLog, activity_since};
 use crate::measure::{self, Budget};
 use crate::report::{ClockReport, Clocksource, Cpus, Fact, Measured, Origin, Report, SYSTEM};
 use std::sync::atomic::AtomicBool;
@@ -25,7 +26,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     // What is not set aside for the CPUs' order goes to reading clocks.
     let reading = Nanos(limit.0 - order::wanted(cpus.len(), limit).0);
     let reading = clocks::read_all(permission, &cpus, &budget.part(reading), progress);
-    let changed = look_again(host, &mut report);
+    let changed = look_again(host, log, &mut report);
     let rate = &if changed { Err("the clock source changed meanwhile".into()) } else { reading.rate.clone() };
     report.clocks = reading.summaries();
     report.drift = reading.drift.drifts(rate.as_ref().ok().map(|rate| rate.rate));
@@ -41,16 +42,17 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
 
 /// Whether the kernel took another clock source while its clocks were read: then the figures are of
 /// two clocks, and the rate of none.
-fn look_again(host: &Host, report: &mut Report) -> bool {
+fn look_again(host: &Host, log: &KernelLog, report: &mut Report) -> bool {
     let now = host.clocksource();
     let before = report.clocksource.current.known().cloned();
     let changed = before.is_some() && now.current.known() != before.as_ref();
     if changed {
         report.clocksource = Clocksource { before, ..now };
-        if let Fact::Known(log) =
-            LogSource::Own.read(host).map_or_else(|e| Fact::unavailable(e.to_string()), |log| log.text)
+        // A log that the user named says no more than before.
+        if !log.named
+            && let Fact::Known(said) = KernelLog::own(host).said
         {
-            report.kernel = Fact::Known(kernel::report(&log));
+            report.kernel = Fact::Known(kernel::report(&said));
         }
     }
     changed
@@ -71,7 +73,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let measured: Fact<Measured> = host.captured_json("measured");
     let measured = measured.and_then(|figures| figures.plausible().map_err(|e| format!("measured.json: {e}")).into());
     let why = match &measured {
-        Fact::Unavailable { unavailable } if !unavailable.contains("No such file") => unavailable.clone(),
+        Fact::Unavailable { unavailable } if host.kept("measured") => unavailable.clone(),
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
@@ -102,7 +104,7 @@ fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     Report {
         host: host.facts(),
         clocksource: host.clocksource(),
-        kernel: log.text.clone().map(|text| kernel::report(&text)),
+        kernel: log.said.clone().map(|said| kernel::report(&said)),
         cpus: Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..empty.cpus },
         ..empty
     }

@@ -1,14 +1,9 @@
 //! The counter's rate beside what others claim, and whether to use it.
 
+use super::claims;
 use crate::host::{Host, KernelLog};
 use crate::report::{ClaimReport, Fact, Report, TscReport};
-use timing_clock::{
-    Claim, ClaimSource, Distrust, Hertz, REFERENCE_NAME, Rate, Refused, bogomips_claim, cpu_claims, distrust,
-    firmware_claim, kernel_log_claims, postgres19,
-};
-
-/// Further off, bogomips are those of another loop.
-const DELAY_LOOP_PPM: f64 = 50_000.0;
+use timing_clock::{Claim, Distrust, Hertz, REFERENCE_NAME, Rate, Refused, cpu_claims, distrust, postgres19};
 
 pub fn judge(
     host: &Host,
@@ -49,28 +44,9 @@ pub fn judge(
         tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
         claims = cpu_claims(&features);
     }
-    if host.is_live() {
-        claims.extend(firmware_claim());
-    }
-    let sysctl = host.sysctls().and_then(|sysctls| sysctls.tsc_hz());
-    claims.extend(sysctl.map(|hz| Claim { source: ClaimSource::Sysctl, rate: Hertz(hz), rounding: Hertz(0.5) }));
-    // The log's tsc lines and the delay loop speak of the TSC, and of no other counter.
-    if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
-        // A log that was named beside a live machine may be another's: its rates are no claim on this one.
-        if !(log.named && host.is_live()) {
-            claims.extend(kernel_log_claims(log.text.known().map(String::as_str).unwrap_or_default()));
-        }
-        claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
-    }
+    claims.extend(claims::others(host, report, log));
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
-    // What the kernel measured at boot it has given up for what it measured better.
-    let refined = claims.iter().any(|claim| claim.source == ClaimSource::KernelRefined);
-    claims.retain(|claim| match claim.source {
-        ClaimSource::KernelDetected => !refined,
-        // Where the kernel's delay loop is something else, its figure is no claim on the counter.
-        ClaimSource::Bogomips => measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM),
-        _ => true,
-    });
+    claims::drop_untenable(&mut claims, measured);
     tsc.claims = claims.iter().map(|claim| beside(claim, measured)).collect();
     tsc
 }

@@ -1,8 +1,8 @@
 //! The headline, the TSC line, the CPUs line, the verdict.
 
-use super::{BOLD, style, wrapped};
-use crate::human::{duration, khz, uptime};
-use crate::report::{Cpus, Fact, KernelReport, Origin, Report, SYSTEM, Severity, Skew};
+use super::{BOLD, kernel, style, wrapped};
+use crate::human::khz;
+use crate::report::{Fact, Origin, Report, Severity};
 
 pub fn headline(report: &Report) -> String {
     let host = &report.host;
@@ -57,61 +57,8 @@ pub fn facts(report: &Report) -> String {
     let mut out = String::new();
     tsc(&mut out, report);
     cpus(&mut out, report);
-    kernel(&mut out, report);
+    kernel::line(&mut out, report);
     out
-}
-
-/// More of the story than this does not fit on the screen; JSON has all of it.
-const STORY: usize = 6;
-
-/// What the kernel's log says; in short if that is nothing bad.
-fn kernel(out: &mut String, report: &Report) {
-    let since = report.host.uptime_seconds.known().map(|s| format!(", {} ago", uptime(*s))).unwrap_or_default();
-    let kernel = match &report.kernel {
-        Fact::Known(kernel) => kernel,
-        Fact::Unavailable { unavailable } if report.origin == Origin::Measured => {
-            let told = format!(
-                "its log could not be read ({unavailable}); sudo dmesg | pg_timing check --kernel-log - brings it"
-            );
-            return wrapped(out, "kernel     ", &told);
-        }
-        Fact::Unavailable { .. } => return,
-    };
-    let quiet = kernel.demotion.is_none()
-        && !kernel.unstable
-        && !kernel.firmware_bug
-        && !kernel.rate_warning
-        && kernel.refused.is_none();
-    match (quiet, kernel.since_boot) {
-        (true, _) if other_clock(report, kernel) => {
-            wrapped(
-                out,
-                "kernel     ",
-                "its log ends on another clock source than this kernel runs on: an old log, or another host's",
-            );
-        }
-        (true, true) => {
-            let by_hand = kernel.switches.iter().rev().find(|switch| switch.seconds.is_some_and(|s| s > 60.0));
-            let switched = by_hand.map(|switch| {
-                let ago =
-                    report.host.uptime_seconds.known().zip(switch.seconds).map(|(up, at)| uptime((up - at).max(0.0)));
-                format!(
-                    "; clock source switched by hand{}",
-                    ago.map(|ago| format!(", last {ago} ago")).unwrap_or_default()
-                )
-            });
-            let told = format!("nothing against this clock since boot{since}{}", switched.unwrap_or_default());
-            wrapped(out, "kernel     ", &told);
-        }
-        (true, false) => {
-            wrapped(out, "kernel     ", "nothing against this clock in its log, which does not reach back to the boot")
-        }
-        (false, _) => {
-            let skipped = kernel.story.len().saturating_sub(STORY);
-            let label = |nth: usize| if nth == 0 { "kernel     " } else { "           " };
-            kernel.story.iter().skip(skipped).enumerate().for_each(|(nth, line)| wrapped(out, label(nth), line));
-        }
-    }
 }
 
 fn tsc(out: &mut String, report: &Report) {
@@ -170,58 +117,18 @@ fn claims(out: &mut String, report: &Report) {
     }
 }
 
-fn other_clock(report: &Report, kernel: &KernelReport) -> bool {
-    kernel.switches.last().zip(report.clocksource.current.known()).is_some_and(|(last, now)| last.to != *now)
-}
-
+/// Whether the CPUs' clocks agree, in the words of that finding; an alarm stands further down.
 fn cpus(out: &mut String, report: &Report) {
-    let Cpus { skew, skew_unavailable, .. } = &report.cpus;
-    // A counter that differs and that nobody uses is no trouble: PostgreSQL's clock is what is told.
-    let proven = |s: &Skew| s.moving || s.low_ns > 0.0 || s.high_ns < 0.0;
-    let unused = skew.iter().any(proven);
-    let told: Vec<Skew> = skew.iter().filter(|s| !unused || s.clock == SYSTEM).cloned().collect();
-    let (skew, aside) = (&told, if unused { "; their counters differ, and nobody uses them" } else { "" });
-    let widest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).reduce(f64::max);
-    let differ = report.findings.iter().any(|f| f.id == "cpu-skew" && f.severity >= Severity::Warning);
-    let line = match (widest, skew_unavailable, report.origin) {
-        (_, _, Origin::PgTestTiming) | (None, _, Origin::Captured) => return,
-        (Some(_), ..) if differ => "they differ: see cpu-skew below".into(),
-        (Some(widest), why, _) => {
-            let rest = why.as_ref().map(|why| format!(" (not all could be compared: {why})")).unwrap_or_default();
-            match widest {
-                w if w > crate::check::BROAD_SKEW_NS => format!(
-                    "{}: whether their clocks agree cannot be told better than to {}{rest}",
-                    who(skew),
-                    duration(w)
-                ),
-                w => format!("{}: {} within {}{aside}{rest}", who(skew), what(skew), duration(w)),
-            }
-        }
-        (None, ..) if report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1) => return,
-        (None, Some(why), _) => format!("whether their clocks agree is unknown: {why}"),
-        (None, None, _) => return,
+    let Some(finding) = report.findings.iter().find(|f| f.id == "cpu-skew") else { return };
+    let one = report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1);
+    if report.cpus.skew.is_empty() && (one || report.origin != Origin::Measured) {
+        return;
+    }
+    let told = match finding.severity {
+        Severity::Warning | Severity::Critical => "they differ: see cpu-skew below",
+        _ => finding.summary.strip_prefix("CPUs ").unwrap_or(&finding.summary),
     };
-    wrapped(out, "CPUs       ", &line);
-}
-
-/// The CPUs that were compared.
-fn who(skew: &[Skew]) -> String {
-    let mut cpus: Vec<usize> = skew.iter().flat_map(|s| [s.a, s.b]).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    match cpus.as_slice() {
-        [first, .., last] if cpus.len() > 4 => format!("{} of them, {first} to {last}", cpus.len()),
-        few => few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    }
-}
-
-/// The clocks in which they were compared.
-fn what(skew: &[Skew]) -> &'static str {
-    match (skew.iter().any(|s| s.clock == SYSTEM), skew.iter().any(|s| s.clock != SYSTEM)) {
-        (true, true) => "counter and system clock agree",
-        (true, false) => "their system clocks agree",
-        _ => "their counters agree",
-    }
+    wrapped(out, "CPUs       ", told);
 }
 
 pub fn verdict(report: &Report) -> String {
