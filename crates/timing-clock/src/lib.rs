@@ -72,5 +72,5 @@ pub use granularity::{Granularity, granularity};
 pub use postgres19::{Postgres19, postgres19};
 pub use rate::{Rate, RateError, RateMeter, measure_rate};
 pub use system::{Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall};
-pub use trust::{Distrust, KernelVerdict, ON_THE_COUNTER, distrust};
+pub use trust::{Distrust, KernelVerdict, ON_THE_COUNTER, distrust, is_counter};
 pub use units::{Hertz, NANOSECONDS, Nanos, Ppm};

@@ -30,6 +30,11 @@ pub const ON_THE_COUNTER: &[&str] = &[
     "Hyper-V-TSC",
 ];
 
+/// Whether a clock source is the counter itself, as CPUs have it, with nothing in between.
+pub fn is_counter(clocksource: &str) -> bool {
+    COUNTERS.contains(&clocksource)
+}
+
 impl KernelVerdict {
     /// What this kernel says. `None` without sysfs.
     pub fn of_this_host() -> Option<KernelVerdict> {
@@ -56,7 +61,7 @@ impl KernelVerdict {
     /// A counter marked unstable loses its place in `available_clocksource`. That the kernel keeps
     /// time by kvm-clock or the Hyper-V page is no acceptance: those correct a bad counter.
     pub fn accepts_counter(&self) -> bool {
-        std::iter::once(&self.current).chain(&self.available).any(|name| COUNTERS.contains(&name.as_str()))
+        std::iter::once(&self.current).chain(&self.available).any(|name| is_counter(name))
     }
 }
 

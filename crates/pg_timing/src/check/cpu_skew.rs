@@ -21,7 +21,7 @@ pub fn check(report: &Report) -> Finding {
         return Finding::unknown(ID, format!("whether the CPUs' clocks agree is unknown: {why}"));
     }
     // The clock of PostgreSQL comes first; of each clock, what is proven.
-    let mut bad: Vec<&Skew> = skews.iter().filter(|s| s.moving || proven(s) > 0.0).collect();
+    let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
     bad.sort_by(|a, b| {
         (b.clock == SYSTEM, proven(b)).partial_cmp(&(a.clock == SYSTEM, proven(a))).unwrap_or(std::cmp::Ordering::Equal)
     });
@@ -41,7 +41,8 @@ pub fn check(report: &Report) -> Finding {
             proven(worst).floor()
         ),
     };
-    let finding = bad.iter().fold(Finding::new(ID, severity, summary), |finding, s| finding.evidence(line(s)));
+    let lines = bad.iter().filter_map(|skew| differs(skew));
+    let finding = lines.fold(Finding::new(ID, severity, summary), Finding::evidence);
     if severity == Severity::Ok {
         return finding.evidence(
             "nobody uses the counter here: the kernel keeps time by another clock, and PostgreSQL 19 does not take it",
@@ -123,14 +124,17 @@ fn whose(skew: &Skew) -> String {
     }
 }
 
-/// `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`
-fn line(skew: &Skew) -> String {
+/// How two CPUs differ, if that is sure: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`
+pub fn differs(skew: &Skew) -> Option<String> {
+    if !skew.moving && proven(skew) == 0.0 {
+        return None;
+    }
     let Skew { clock, a, b, low_ns, high_ns, .. } = skew;
-    match (skew.moving, *high_ns < 0.0) {
+    Some(match (skew.moving, *high_ns < 0.0) {
         (true, _) => {
             format!("{clock}: CPU {b} was between {low_ns:.0} and {high_ns:.0} ns from CPU {a} within milliseconds")
         }
         (_, false) => format!("{clock}: CPU {b} is {low_ns:.0} to {high_ns:.0} ns ahead of CPU {a}"),
         (_, true) => format!("{clock}: CPU {b} is {:.0} to {:.0} ns behind CPU {a}", -high_ns, -low_ns),
-    }
+    })
 }

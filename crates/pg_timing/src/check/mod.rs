@@ -21,6 +21,8 @@ mod tsc_rate_mismatch;
 mod tsc_unchecked;
 mod verdict;
 
+pub use cpu_skew::differs;
+
 use crate::report::{Finding, Report};
 
 /// What a read of PostgreSQL's clock may cost before `clock-slow` warns, and before it is critical.

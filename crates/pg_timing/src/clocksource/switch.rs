@@ -14,7 +14,7 @@ use timing_clock::Nanos;
 pub struct Wish<'a> {
     pub name: &'a str,
     pub stay: Stay,
-    /// even one that can stall a host
+    /// even one that can stall a host, or that is known to be bad
     pub force: bool,
 }
 
@@ -27,6 +27,8 @@ pub enum Stay {
 
 /// What a switch needs besides the setting; tests bring their own.
 pub trait Around {
+    /// What is known against a clock source, as far as it can be known before it is in use.
+    fn against(&mut self, name: &str) -> Vec<String>;
     /// Measures PostgreSQL's clock.
     fn measure(&mut self) -> ClockReport;
     /// Waits until the budget is spent or a signal has come.
@@ -47,6 +49,9 @@ pub fn switch(setting: &dyn Setting, wish: &Wish, around: &mut dyn Around, stop:
     };
     may_be_had(setting, wish)?;
     let _claim = claim.map_err(|e| setting::refused(&e, system, name))?;
+    if !wish.force {
+        not_known_bad(name, &around.against(name))?;
+    }
 
     around.say(&text::way_back(&system.set(&old)))?;
     let before = around.measure();
@@ -116,6 +121,16 @@ fn may_be_had(setting: &dyn Setting, wish: &Wish) -> Result<(), NotDone> {
             format!("to try it all the same, as briefly as it takes: pg_timing clocksource use {name} --for 1 --force"),
         )),
         _ => Ok(()),
+    }
+}
+
+fn not_known_bad(name: &str, against: &[String]) -> Result<(), NotDone> {
+    match against.is_empty() {
+        true => Ok(()),
+        false => Err(NotDone::new(
+            format!("{name} is known to be bad on this host: {}", against.join("; ")),
+            format!("to try it all the same, as briefly as it takes: pg_timing clocksource use {name} --for 1 --force"),
+        )),
     }
 }
 

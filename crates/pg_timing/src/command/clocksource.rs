@@ -45,6 +45,10 @@ struct Live<'a> {
 }
 
 impl Around for Live<'_> {
+    fn against(&mut self, name: &str) -> Vec<String> {
+        survey::against(&Host::live(), name, &Budget::new(LOOK, self.stop))
+    }
+
     fn measure(&mut self) -> ClockReport {
         survey::system_clock(LOOK, self.stop)
     }

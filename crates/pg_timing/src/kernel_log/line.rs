@@ -66,10 +66,23 @@ fn start(text: &str) -> &str {
 
 /// The text around syslog's name for the kernel.
 fn tagged(text: &str) -> Option<(&str, &str)> {
-    let (before, after) = start(text).split_once("kernel:")?;
-    let whole_word = before.is_empty() || before.ends_with(char::is_whitespace);
-    let at = text.len().min(before.len() + "kernel:".len());
-    (whole_word && (after.is_empty() || after.starts_with([' ', '\t']))).then(|| (before, &text[at..]))
+    const NAME: &str = "kernel";
+    let begin = start(text);
+    begin.match_indices(NAME).find_map(|(at, _)| {
+        let whole_word = at == 0 || begin[..at].ends_with(char::is_whitespace);
+        let after = after_tag(&begin[at + NAME.len()..]).filter(|_| whole_word)?;
+        Some((&text[..at], &text[begin.len() - after.len()..]))
+    })
+}
+
+/// What follows `:` or `[12]:`, or RFC 5424's ` - - - ` (no process, no id, no data).
+fn after_tag(text: &str) -> Option<&str> {
+    if let Some(after) = text.strip_prefix(" - - -") {
+        return Some(after);
+    }
+    let numbered = in_brackets(text).filter(|(id, _)| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()));
+    let after = numbered.map_or(text, |(_, after)| after).strip_prefix(':')?;
+    (after.is_empty() || after.starts_with([' ', '\t'])).then_some(after)
 }
 
 /// Takes off one prefix after the other, and notes the times among them.
@@ -87,7 +100,7 @@ fn peel_one<'a>(text: &'a str, line: &mut Line<'a>) -> Option<&'a str> {
     match text.as_bytes().first()? {
         b'<' => level(text),
         b'[' => bracket(text, line),
-        b'0'..=b'9' => record(text, line).or_else(|| wall_clock(text, line)),
+        b'0'..=b'9' => record(text, line).or_else(|| wall_clock(text, line)).or_else(|| version(text)),
         _ => wall_clock(text, line).or_else(|| facility(text)).or_else(|| container(text)),
     }
 }
@@ -130,6 +143,11 @@ fn record<'a>(text: &'a str, line: &mut Line<'a>) -> Option<&'a str> {
     let seconds = micros.parse::<u64>().ok().map(|micros| micros as f64 / 1e6);
     line.seconds = line.seconds.or(seconds);
     Some(&text[head.len() + 1..])
+}
+
+/// `1 `, which begins a line of RFC 5424 behind its level
+fn version(text: &str) -> Option<&str> {
+    text.strip_prefix("1 ").filter(|rest| stamp::leading(start(rest)).is_some())
 }
 
 fn wall_clock<'a>(text: &'a str, line: &mut Line<'a>) -> Option<&'a str> {
@@ -201,6 +219,13 @@ mod tests {
         ("2026-11-20T10:29:43.123456789Z [    1.5] tsc: x", Some(1.5), Some("2026-11-20T10:29:43.123456789Z")),
         ("[pod/db-0/log] [    1.5] tsc: x", Some(1.5), None),
         ("[kernel] : [    1.5] tsc: x", Some(1.5), None),
+        ("Nov 20 10:29:43 host kernel[12]: [    1.5] tsc: x", Some(1.5), Some("Nov 20 10:29:43")),
+        (
+            "<6>1 2026-11-20T10:29:43.123Z host kernel - - - [    1.5] tsc: x",
+            Some(1.5),
+            Some("2026-11-20T10:29:43.123Z"),
+        ),
+        ("1 2026-11-20T10:29:43Z host kernel - - - tsc: x", None, Some("2026-11-20T10:29:43Z")),
     ];
 
     #[test]

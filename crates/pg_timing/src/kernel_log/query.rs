@@ -55,6 +55,15 @@ impl KernelClockLog {
         })
     }
 
+    /// Whether a clock source was marked unstable.
+    pub fn gave_up(&self, name: &str) -> bool {
+        self.events().any(|event| match event {
+            Event::Unstable { clocksource, .. } => clocksource == name,
+            Event::Skew(skew) => skew.clocksource.as_deref() == Some(name),
+            _ => false,
+        })
+    }
+
     fn events(&self) -> impl Iterator<Item = &Event> {
         self.this_boot().iter().map(|entry| &entry.event)
     }

@@ -1,11 +1,14 @@
 //! Looks at a host and measures its clocks: [`Host`] and `measure` in, a [`Report`] out.
 
+mod against;
 mod claims;
 mod clocks;
 mod drift;
 mod kernel;
 mod order;
 mod tsc;
+
+pub use against::against;
 
 use crate::check;
 use crate::host::{ActivityBefore, Host, KernelLog, activity_since};

@@ -55,6 +55,9 @@ fn a_panic_puts_it_back() {
 fn output_that_fails_puts_it_back() {
     struct Mute<'a>(Stage<'a>, usize);
     impl Around for Mute<'_> {
+        fn against(&mut self, _: &str) -> Vec<String> {
+            Vec::new()
+        }
         fn measure(&mut self) -> ClockReport {
             self.0.measure()
         }

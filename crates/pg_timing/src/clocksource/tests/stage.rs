@@ -43,11 +43,20 @@ pub struct Stage<'a> {
     pub measuring: Box<dyn Fn(usize) + 'a>,
     pub waiting: Box<dyn Fn(&Budget) + 'a>,
     pub back: u64,
+    pub against: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
     pub fn on(root: &'a TempDir) -> Stage<'a> {
-        Stage { root, said: Vec::new(), measured: 0, measuring: Box::new(|_| ()), waiting: Box::new(|_| ()), back: 0 }
+        Stage {
+            root,
+            said: Vec::new(),
+            measured: 0,
+            measuring: Box::new(|_| ()),
+            waiting: Box::new(|_| ()),
+            back: 0,
+            against: Vec::new(),
+        }
     }
 
     pub fn text(&self) -> String {
@@ -56,6 +65,10 @@ impl<'a> Stage<'a> {
 }
 
 impl Around for Stage<'_> {
+    fn against(&mut self, _: &str) -> Vec<String> {
+        self.against.clone()
+    }
+
     fn measure(&mut self) -> ClockReport {
         (self.measuring)(self.measured);
         self.measured += 1;

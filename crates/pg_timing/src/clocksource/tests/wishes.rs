@@ -71,6 +71,17 @@ fn what_can_stall_a_host_takes_force() {
 }
 
 #[test]
+fn what_is_known_to_be_bad_takes_force() {
+    let root = tree("kvm-clock", "kvm-clock tsc");
+    let against = || vec!["rdtsc: CPU 8 is 1115 to 1343 ns ahead of CPU 0".to_string()];
+    let mut stage = Stage { against: against(), ..Stage::on(&root) };
+    let error = run(&host(&root), Wish { force: false, ..wish("tsc", Stay::Keep) }, &mut stage).unwrap_err();
+    assert_eq!(error.what, format!("tsc is known to be bad on this host: {}", against()[0]));
+    assert_eq!((current(&root).as_str(), stage.measured, stage.text().as_str()), ("kvm-clock", 0, ""));
+    run(&host(&root), wish("tsc", TEN), &mut Stage { against: against(), ..Stage::on(&root) }).unwrap();
+}
+
+#[test]
 fn no_sysfs() {
     let root = tempfile::tempdir().unwrap();
     let error = run(&host(&root), wish("tsc", TEN), &mut Stage::on(&root)).unwrap_err();

@@ -72,7 +72,7 @@ fn tsc(out: &mut String, report: &Report) {
     };
     let mut parts = vec![rate];
     if !tsc.distrust.is_empty() {
-        parts.push(format!("not to be used: {}", tsc.distrust.join("; ")));
+        parts.push(format!("programs should not read it themselves: {}", tsc.distrust.join("; ")));
     }
     if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
         let known = "(it is known to be up to 1000 ppm off)";
