@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * explain.c
+ *	  says in EXPLAIN which times are estimates (since 18)
+ *
+ * A plan of which each call was timed prints as it always did, unless the
+ * option FAST_TIMING asks for more.
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clock.h"
+#include "ticker.h"
+
+#if PG_VERSION_NUM >= 180000
+
+#include "commands/defrem.h"
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+
+static int	extension_id;
+static explain_per_node_hook_type prev_explain_per_node = NULL;
+static explain_per_plan_hook_type prev_explain_per_plan = NULL;
+
+/* EXPLAIN (FAST_TIMING) was asked for. */
+static bool
+asked(ExplainState *es)
+{
+	return GetExplainExtensionState(es, extension_id) != NULL;
+}
+
+static void
+take_option(ExplainState *es, DefElem *option, ParseState *pstate)
+{
+	SetExplainExtensionState(es, extension_id, defGetBoolean(option) ? &extension_id : NULL);
+}
+
+static void
+explain_node(PlanState *planstate, List *ancestors, const char *relationship,
+			 const char *plan_name, ExplainState *es)
+{
+	FastInstr  *fi = es->analyze && es->timing ? fast_instr_of(planstate) : NULL;
+
+	if (prev_explain_per_node)
+		prev_explain_per_node(planstate, ancestors, relationship, plan_name, es);
+
+	if (fi != NULL && fi->core.nloops > 0)
+	{
+		Estimate	estimate = fast_estimate(planstate);
+		double		error_ms = estimate.error_ns / 1e6 / fi->core.nloops;
+
+		if (estimate.exact && !asked(es))
+			return;
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+		{
+			ExplainPropertyText("Timing", estimate.exact ? "exact" : "estimated", es);
+			ExplainPropertyUInteger("Timing Samples", NULL, estimate.samples, es);
+			ExplainPropertyFloat("Timing Error", "ms", error_ms, 3, es);
+		}
+		else if (estimate.exact)
+			ExplainPropertyText("Timing", "exact", es);
+		else
+			ExplainPropertyText("Timing",
+								psprintf("estimated from " UINT64_FORMAT " samples, +-%.3f ms",
+										 estimate.samples, error_ms),
+								es);
+	}
+}
+
+static void
+explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
+			 const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	if (prev_explain_per_plan)
+		prev_explain_per_plan(plannedstmt, into, es, queryString, params, queryEnv);
+
+	if (es->analyze && asked(es))
+	{
+		char	   *clock = fast_tsc_usable() ?
+			psprintf("TSC at %.3f MHz +- %.2f ppm", fast_tsc_khz() / 1e3, fast_tsc_uncertainty_ppm()) :
+			psprintf("system clock (TSC: %s)", fast_tsc_reason());
+
+		ExplainPropertyText("Fast Timing",
+							psprintf("method %s, %s, " UINT64_FORMAT " ticks a second",
+									 fast_method_name(fast_method), clock,
+									 1000000000 / ticker_period_ns()),
+							es);
+	}
+}
+
+void
+fast_explain_init(void)
+{
+	extension_id = GetExplainExtensionId("pg_fast_timing");
+#if PG_VERSION_NUM >= 190000
+	RegisterExtensionExplainOption("fast_timing", take_option, GUCCheckBooleanExplainOption);
+#else
+	RegisterExtensionExplainOption("fast_timing", take_option);
+#endif
+	prev_explain_per_node = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
+	prev_explain_per_plan = explain_per_plan_hook;
+	explain_per_plan_hook = explain_plan;
+}
+
+#else
+
+void
+fast_explain_init(void)
+{
+}
+
+#endif

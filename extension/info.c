@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * info.c
+ *	  pg_fast_timing_info(): what this session times with, and how sure it is
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+
+#include "clock.h"
+#include "ticker.h"
+
+PG_FUNCTION_INFO_V1(pg_fast_timing_info);
+
+const char *
+fast_method_name(Method method)
+{
+	switch (method)
+	{
+		case METHOD_OFF:
+			return "off";
+		case METHOD_AUTO:
+			return "auto";
+		case METHOD_TSC:
+			return "tsc";
+		case METHOD_SAMPLING:
+			return "sampling";
+	}
+	return "?";
+}
+
+/* The columns stand in pg_fast_timing--1.0.sql. */
+#define COLUMNS		11
+
+Datum
+pg_fast_timing_info(PG_FUNCTION_ARGS)
+{
+	bool		usable = fast_tsc_usable();
+	ClockKind	kind = usable ? KIND_TSC : KIND_SYSTEM;
+	const LastStatement *last = &fast_last_statement;
+	TupleDesc	tupdesc;
+	Datum		values[COLUMNS];
+	bool		nulls[COLUMNS] = {false};
+	int			n = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	fast_clock_measure(kind);
+
+	values[n++] = CStringGetTextDatum(fast_method_name(fast_method));
+	values[n++] = CStringGetTextDatum(usable ? "tsc" : "system");
+	values[n++] = Float8GetDatum(fast_clocks[kind].cost * fast_clocks[kind].ns_per_tick);
+	nulls[n] = usable;
+	values[n++] = usable ? (Datum) 0 : CStringGetTextDatum(fast_tsc_reason());
+	nulls[n] = !usable;
+	values[n++] = Float8GetDatum(fast_tsc_khz());
+	nulls[n] = !usable;
+	values[n++] = Float8GetDatum(fast_tsc_uncertainty_ppm());
+	values[n++] = Int32GetDatum(1000000000 / ticker_period_ns());
+	values[n++] = Int32GetDatum(last->nodes);
+	values[n++] = Int32GetDatum(last->estimated);
+	values[n++] = Int64GetDatum(last->samples);
+	values[n++] = Float8GetDatum(last->error_ns / 1e6);
+	Assert(n == COLUMNS);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * method_tsc.c
+ *	  each call timed with the CPU's counter
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "clock.h"
+#include "usage.h"
+
+static pg_attribute_always_inline TupleTableSlot *
+timed(PlanState *node, UsageKind usage)
+{
+	FastInstr  *fi = FAST_INSTR(node);
+	TupleTableSlot *slot;
+	uint64		start;
+
+	if (usage != USAGE_NONE)
+		usage_enter(fi, usage);
+	start = tsc_now();
+	slot = node->ExecProcNodeReal(node);
+	add_ticks(fi, KIND_TSC, tsc_now() - start);
+	count_call(fi, slot);
+	if (usage != USAGE_NONE)
+		usage_leave(fi, usage);
+	return slot;
+}
+
+/* One for each thing that can be asked for, so that none does what is not. */
+#define WRAPPER(name, usage) \
+static TupleTableSlot * \
+name(PlanState *node) \
+{ \
+	return timed(node, usage); \
+}
+
+WRAPPER(tsc_time, USAGE_NONE)
+WRAPPER(tsc_buffers, USAGE_BUFFERS)
+WRAPPER(tsc_wal, USAGE_WAL)
+
+/* NULL: the server's own timing does it as well. */
+ExecProcNodeMtd
+fast_tsc_wrapper(const FastInstr *fi)
+{
+	const ExecProcNodeMtd ours[] = {tsc_time, tsc_buffers, tsc_wal};
+	UsageKind	usage = usage_kind(fi);
+
+	return fi->query->server_tsc && usage == USAGE_NONE ? NULL : ours[usage];
+}

@@ -1,0 +1,136 @@
+/*-------------------------------------------------------------------------
+ *
+ * pg_fast_timing.h
+ *	  what the files of pg_fast_timing share
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PG_FAST_TIMING_H
+#define PG_FAST_TIMING_H
+
+#include "version.h"
+
+/* Nothing here is for others, and a call or a load that knows so is cheaper. */
+#pragma GCC visibility push(hidden)
+
+typedef enum Method
+{
+	METHOD_OFF,					/* the server's own timing */
+	METHOD_AUTO,				/* exact until that is dear, then sampled */
+	METHOD_TSC,					/* exact, by the CPU's counter */
+	METHOD_SAMPLING				/* by a clock that ticks sample_rate times a second */
+} Method;
+
+/* What a call is timed with. */
+typedef enum ClockKind
+{
+	KIND_SYSTEM,				/* the server's clock, in ns */
+	KIND_TSC					/* the CPU's counter, in ticks */
+} ClockKind;
+
+/* What the nodes of a query share. */
+typedef struct FastQuery
+{
+	Method		method;			/* as it was when the query started */
+	ClockKind	clock;
+	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */
+	int			sampled;		/* nodes of which only some calls are timed */
+} FastQuery;
+
+/*
+ * Calls of one node, of which one in so many is timed and stands for all of
+ * them.
+ */
+typedef struct Stratum
+{
+	int32		left;			/* calls until the next that is timed */
+	int32		gap;			/* calls that it will stand for */
+	uint64		timed;
+	double		sum;			/* their durations, in ticks of the clock */
+	double		squares;
+	double		calls;			/* that they stand for */
+} Stratum;
+
+/*
+ * A plan node's instrumentation: what core keeps, and what we keep.
+ *
+ * planstate->instrument points here.  Whoever else looks at it sees core's
+ * struct and needs to know no more.
+ */
+typedef struct FastInstr
+{
+	CoreInstr	core;			/* must be first */
+	ExecProcNodeMtd wrapper;	/* to install after the first call */
+	FastQuery  *query;
+	uint64		usage_sum;		/* of the counters in usage_start */
+	BufferUsage buffers_start;
+	WalUsage	wal_start;
+	uint32		fraction;		/* 2^-32 ns that the counter has not got yet */
+
+	/* method auto */
+	bool		estimated;		/* not every call was timed */
+	int32		every;			/* one call in so many is timed; 0: each is */
+	int32		review;			/* timed calls until the next review */
+	int32		reviewing;		/* timed calls from the last review to the next */
+	uint64		reviewed_at;	/* by the query's clock */
+	double		calls;			/* since then */
+	uint64		cap;			/* longer calls are left to the ticks beyond this */
+	Stratum		first;			/* the first calls of loops */
+	Stratum		next;			/* all others */
+
+	/* how far an estimate may be off */
+	uint64		ticks;			/* that met a call of this node */
+	double		variance;		/* in ns^2, of what ticks have told */
+} FastInstr;
+
+#define FAST_INSTR(planstate)	((FastInstr *) (planstate)->instrument)
+
+/* pg_fast_timing.c */
+extern int	fast_method;
+extern int	fast_sample_rate;
+
+/* install.c */
+extern void fast_install(QueryDesc *queryDesc, Method method);
+extern void fast_reinstall(QueryDesc *queryDesc);
+extern void fast_finish(QueryDesc *queryDesc);
+extern FastInstr *fast_instr_of(PlanState *planstate);
+
+/* the methods: what a node's calls go through */
+extern ExecProcNodeMtd fast_tsc_wrapper(const FastInstr *fi);
+extern ExecProcNodeMtd fast_sampling_wrapper(const FastInstr *fi);
+extern ExecProcNodeMtd fast_auto_wrapper(const FastInstr *fi);
+extern void fast_auto_settle(FastInstr *fi);
+
+/* estimate.c */
+typedef struct Estimate
+{
+	bool		exact;			/* each call was timed */
+	uint64		samples;		/* calls and ticks that it rests on */
+	double		error_ns;		/* all loops together are off by at most this */
+} Estimate;
+
+extern Estimate fast_estimate(PlanState *planstate);
+extern void fast_note_statement(QueryDesc *queryDesc);
+
+/* explain.c */
+extern void fast_explain_init(void);
+
+/* info.c */
+extern const char *fast_method_name(Method method);
+
+/* Of the last statement that was timed. */
+typedef struct LastStatement
+{
+	int			nodes;			/* that we timed */
+	int			estimated;		/* of these, by samples */
+	uint64		samples;
+	double		error_ns;		/* the largest */
+} LastStatement;
+
+extern LastStatement fast_last_statement;
+
+#pragma GCC visibility pop
+
+#endif							/* PG_FAST_TIMING_H */

@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * tsc.h
+ *	  whether to trust the CPU's counter, and how fast it counts
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FAST_TSC_H
+#define FAST_TSC_H
+
+#include "postgres.h"
+
+/* The CPU's counter and the system's clock at one instant. */
+typedef struct ClockPair
+{
+	uint64		tsc;
+	uint64		ns;				/* 0: the counter is not usable */
+} ClockPair;
+
+#pragma GCC visibility push(hidden)
+/* ns per tick, in units of 2^-32 */
+extern uint64 fast_tsc_scale;
+
+/* the setting that carries the rate to parallel workers */
+extern char *fast_tsc_shared;
+
+extern void fast_tsc_anchor(void);
+extern bool fast_tsc_usable(void);
+extern const char *fast_tsc_reason(void);	/* why it is not usable */
+extern double fast_tsc_khz(void);
+extern double fast_tsc_uncertainty_ppm(void);
+extern void fast_tsc_share(void);
+
+/* Watch over it while a query runs. */
+extern ClockPair fast_clock_pair(void);
+extern void fast_tsc_compare(ClockPair start);
+#pragma GCC visibility pop
+
+#endif							/* FAST_TSC_H */

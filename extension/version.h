@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * version.h
+ *	  what differs between the versions of PostgreSQL
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FAST_VERSION_H
+#define FAST_VERSION_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "pg_fast_timing knows PostgreSQL 15 to 19"
+#endif
+
+#include "executor/execdesc.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "portability/instr_time.h"
+
+#if PG_VERSION_NUM >= 190000
+typedef NodeInstrumentation CoreInstr;
+#define CORE_WANTS_TIMER(c)		((c)->instr.need_timer)
+#define CORE_WANTS_BUFFERS(c)	((c)->instr.need_bufusage)
+#define CORE_WANTS_WAL(c)		((c)->instr.need_walusage)
+#define CORE_BUFFERS(c)			((c)->instr.bufusage)
+#define CORE_WAL(c)				((c)->instr.walusage)
+#else
+typedef Instrumentation CoreInstr;
+#define CORE_WANTS_TIMER(c)		((c)->need_timer)
+#define CORE_WANTS_BUFFERS(c)	((c)->need_bufusage)
+#define CORE_WANTS_WAL(c)		((c)->need_walusage)
+#define CORE_BUFFERS(c)			((c)->bufusage)
+#define CORE_WAL(c)				((c)->walusage)
+#endif
+
+/*
+ * Time of the loop that is running.  Until 15 an instr_time is a timespec,
+ * and since 19 its unit can be the CPU's tick.
+ */
+static inline void
+core_add_ns(CoreInstr *core, uint64 ns)
+{
+#if PG_VERSION_NUM >= 190000
+	INSTR_TIME_ADD_NANOSEC(core->counter, (int64) ns);
+#elif PG_VERSION_NUM >= 160000
+	core->counter.ticks += (int64) ns;
+#else
+	core->counter.tv_nsec += (long) ns;
+	if (unlikely(core->counter.tv_nsec >= 1000000000L))
+	{
+		core->counter.tv_sec += core->counter.tv_nsec / 1000000000L;
+		core->counter.tv_nsec %= 1000000000L;
+	}
+#endif
+}
+
+/* The first call of a loop has returned. */
+static inline void
+core_start_loop(CoreInstr *core)
+{
+	core->running = true;
+#if PG_VERSION_NUM >= 190000
+	core->firsttuple = core->counter;
+#else
+	core->firsttuple = INSTR_TIME_GET_DOUBLE(core->counter);
+#endif
+}
+
+/* Time of loops that have ended. */
+static inline void
+core_add_total_ns(CoreInstr *core, double ns)
+{
+#if PG_VERSION_NUM >= 190000
+	INSTR_TIME_ADD_NANOSEC(core->instr.total, (int64) ns);
+#else
+	core->total += ns / 1e9;
+#endif
+}
+
+/* Time of the loops that have ended, in ns. */
+static inline double
+core_total_ns(const CoreInstr *core)
+{
+#if PG_VERSION_NUM >= 190000
+	return (double) INSTR_TIME_GET_NANOSEC(core->instr.total);
+#else
+	return core->total * 1e9;
+#endif
+}
+
+/* Whether instr_time counts the CPU's ticks. */
+static inline bool
+server_times_by_tsc(void)
+{
+#if PG_VERSION_NUM >= 190000
+	return timing_tsc_enabled;
+#else
+	return false;
+#endif
+}
+
+#endif							/* FAST_VERSION_H */

@@ -1,0 +1,1 @@
+"""Tests of pg_fast_timing on real servers."""
