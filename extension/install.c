@@ -149,11 +149,19 @@ install_tree(PlanState *node, void *installing)
 	return planstate_tree_walker(node, install_tree, installing);
 }
 
-/* The method that can be had: tsc where the counter can be used. */
+/* The method that can be had: tsc needs the counter, sampling a thread. */
 static Method
 possible(Method wanted)
 {
-	return wanted == METHOD_TSC && !fast_tsc_usable() ? METHOD_OFF : wanted;
+	if (wanted == METHOD_TSC && !fast_tsc_usable())
+		return METHOD_OFF;
+	if (wanted == METHOD_SAMPLING && !ticker_ready())
+	{
+		ereport(WARNING,
+				(errmsg("pg_fast_timing could not start a thread: the server times this statement")));
+		return METHOD_OFF;
+	}
+	return wanted;
 }
 
 /* Times the nodes of a query that has been set up and was asked to be timed. */

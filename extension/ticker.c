@@ -113,24 +113,29 @@ create_thread(void)
 }
 
 bool
-ticker_start(void)
+ticker_ready(void)
 {
-	if (running)
-		return true;
-
-	pthread_mutex_lock(&mutex);
-	period_ns = ticker_period_ns();
-	with_tsc = fast_tsc_usable();
 	if (thread_of != MyProcPid)
 	{
 		pg_prng_seed(&random_state, system_now());
 		if (!create_thread())
-		{
-			pthread_mutex_unlock(&mutex);
 			return false;
-		}
 		thread_of = MyProcPid;
 	}
+	return true;
+}
+
+bool
+ticker_start(void)
+{
+	if (running)
+		return true;
+	if (!ticker_ready())
+		return false;
+
+	pthread_mutex_lock(&mutex);
+	period_ns = ticker_period_ns();
+	with_tsc = fast_tsc_usable();
 
 	/*
 	 * Nobody knows when the last tick would have been.  Somewhere in the last
@@ -155,4 +160,20 @@ ticker_stop(void)
 	ticking = false;
 	pthread_mutex_unlock(&mutex);
 	running = false;
+}
+
+/*
+ * How far that may be off: a call that one tick met may have been nearly as
+ * short as nothing or nearly as long as two periods; of one that spans several
+ * only the ends are uncertain.
+ */
+void
+add_tick_span(FastInstr *fi, uint64 ns)
+{
+	double		period = (double) ticker_period_ns();
+
+	core_add_ns(&fi->core, ns);
+	fi->estimated = true;
+	fi->ticks++;
+	fi->variance += ns < 2 * period ? (double) ns * ns : period * period / 6;
 }

@@ -29,27 +29,15 @@ extern Ticker ticker;
 /* Mean time between ticks. */
 extern uint64 ticker_period_ns(void);
 
+/* Has its thread, or makes it.  False if that is not to be had. */
+extern bool ticker_ready(void);
+
 /* Starts to tick, if it does not yet.  False if it cannot. */
 extern bool ticker_start(void);
 extern void ticker_stop(void);
+
+/* Gives a call of a node the time of the ticks that fell into it. */
+extern void add_tick_span(FastInstr *fi, uint64 ns);
 #pragma GCC visibility pop
-
-/*
- * Gives a call the time of the ticks that fell into it.
- *
- * How far that may be off: a call that one tick met may have been nearly as
- * short as nothing or nearly as long as two periods; of one that spans several
- * only the ends are uncertain.
- */
-static inline void
-add_tick_span(FastInstr *fi, uint64 ns)
-{
-	double		period = (double) ticker_period_ns();
-
-	core_add_ns(&fi->core, ns);
-	fi->estimated = true;
-	fi->ticks++;
-	fi->variance += ns < 2 * period ? (double) ns * ns : period * period / 6;
-}
 
 #endif							/* FAST_TICKER_H */

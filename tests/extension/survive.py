@@ -1,0 +1,224 @@
+"""What a server has to survive, with every method: errors, cursors, recursion, many sessions, clocks that lie."""
+
+import json
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from servers import Failed, Server
+
+HERE = Path(__file__).parent
+METHODS = ["tsc", "sampling", "auto"]
+SETTINGS = {"jit": False, "autovacuum": False, "max_stack_depth": "2MB", "shared_buffers": "128MB"}
+
+TABLES = """CREATE EXTENSION pg_fast_timing;
+CREATE TABLE t AS SELECT g AS i, g % 100 AS k FROM generate_series(1, 200000) g; CREATE INDEX ON t (i); ANALYZE t;
+CREATE FUNCTION deeper(n int) RETURNS int LANGUAGE plpgsql AS
+$$DECLARE m int; BEGIN SELECT deeper(n + 1) + count(*) INTO m FROM t WHERE i = n; RETURN m; END$$;
+CREATE FUNCTION caught(n int) RETURNS text LANGUAGE plpgsql AS
+$$DECLARE m int; BEGIN SELECT sum(1 / (i - n)) INTO m FROM t WHERE i <= n; RETURN m;
+EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END$$;"""
+
+# Everything is timed, and the log is not read.
+FORCED = """SET client_min_messages = error; LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;
+SET auto_explain.log_analyze = on; SET auto_explain.log_timing = on; SET auto_explain.log_buffers = on;
+SET auto_explain.log_nested_statements = on;"""
+
+# Not stopped by the first error: errors are what this is about.
+GO_ON = ("-X", "-A", "-t", "-q")
+
+
+def session(method, *statements, forced=True):
+    return f"LOAD 'pg_fast_timing'; SET pg_fast_timing.method = '{method}';{FORCED if forced else ''}\n" + "\n".join(statements)
+
+
+def same_as_off(server, what, *statements, options=GO_ON):
+    """With each method the session says what it says without, errors included."""
+    said = {method: server.psql(session(method, *statements), options=options, notices=True) for method in ["off", *METHODS]}
+    for method in METHODS:
+        if said[method] != said["off"]:
+            yield f"{method}: {what}: says {said[method]!r} instead of {said['off']!r}"
+
+
+AGAIN = "SELECT count(*), sum(k) FROM t;"
+
+
+def errors(server):
+    yield from same_as_off(server, "division by zero", "SELECT sum(1 / (i - 1000)) FROM t;", AGAIN)
+    yield from same_as_off(server, "caught errors", "SELECT k, caught(k + 1) FROM t WHERE i < 50;", AGAIN)
+    yield from same_as_off(
+        server, "statement_timeout",
+        "SET statement_timeout = 100; SELECT count(*) FROM t a, t b WHERE a.k = b.k AND a.i <> b.i;",
+        "SET statement_timeout = 0;", AGAIN,
+    )  # fmt: skip
+    yield from same_as_off(server, "out of memory", "SELECT length(repeat('x', 1000000000) || repeat(k::text, 600000000)) FROM t;", AGAIN)
+    yield from same_as_off(server, "recursion", r"\set VERBOSITY terse", "SELECT deeper(1);", AGAIN)
+
+
+def cursors(server):
+    fetches = ["FETCH 1 FROM c;"] * 30
+    yield from same_as_off(server, "FETCH 1", "BEGIN; DECLARE c CURSOR FOR SELECT i FROM t ORDER BY i;", *fetches, "COMMIT;", AGAIN)
+    yield from same_as_off(
+        server, "SCROLL", "BEGIN; DECLARE c SCROLL CURSOR FOR SELECT a.i FROM t a JOIN t b USING (i) WHERE a.i < 500 ORDER BY 1;",
+        "FETCH 300 FROM c; FETCH BACKWARD 100 FROM c; MOVE FIRST FROM c; FETCH RELATIVE 5 FROM c; FETCH LAST FROM c;",
+        "CLOSE c; COMMIT;", AGAIN,
+    )  # fmt: skip
+
+
+def method_changes(server):
+    """From the next statement on, also while a cursor is open."""
+    changes = [f"SET pg_fast_timing.method = {method}; FETCH 2000 FROM c;" for method in ["tsc", "sampling", "off", "auto"]]
+    yield from same_as_off(server, "the method changes", "BEGIN; DECLARE c CURSOR FOR SELECT i FROM t ORDER BY i;", *changes, "COMMIT;", AGAIN)
+
+
+def parallel(server):
+    force = "debug_parallel_query" if server.installation.major >= 16 else "force_parallel_mode"
+    every = f"SET {force} = on; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+    yield from same_as_off(
+        server, "parallel plans", every, AGAIN,
+        "SELECT count(*) FROM t a JOIN t b USING (i);",
+        "SET enable_hashjoin = off; SELECT count(*) FROM t a JOIN t b USING (i);",
+        "SELECT k, count(*) FROM t GROUP BY k ORDER BY k LIMIT 5;",
+        "SELECT (SELECT count(*) FROM t WHERE i < u.k) FROM t u WHERE i < 20 ORDER BY i;",
+        "SELECT sum(100 / (i - 5000)) FROM t;", AGAIN,
+    )  # fmt: skip
+
+
+def sleeps(server):
+    """A tick must not wake what sleeps."""
+    yield from slept(server, "pg_sleep", "SELECT pg_sleep(0.4) FROM t WHERE i = 1;")
+    perl = server.psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'plperlu'").strip()
+    if perl == "1":
+        server.psql("CREATE EXTENSION plperlu; CREATE FUNCTION perl_sleep() RETURNS int LANGUAGE plperlu AS 'select(undef, undef, undef, 0.4); 1'")
+        yield from slept(server, "Perl's select", "SELECT perl_sleep() FROM t WHERE i = 1;")
+
+
+def slept(server, what, statement):
+    for method in METHODS:
+        start = time.monotonic()
+        server.psql(session(method, "SET pg_fast_timing.sample_rate = 5000;", "EXPLAIN (ANALYZE) " + statement))
+        if time.monotonic() - start < 0.4:
+            yield f"{method}: {what} was woken"
+
+
+def many_sessions(server):
+    """1000 come and go, each with the library."""
+    script = server.folder / "one.sql"
+    script.write_text("LOAD 'pg_fast_timing';\nEXPLAIN (ANALYZE) SELECT count(*) FROM t WHERE i < 1000;\n")
+    script.chmod(0o644)
+    server.run("pgbench", "-n", "-C", "-c", "10", "-t", "100", "-f", server.inside(script), "postgres")
+    left = server.psql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'").strip()
+    if int(left) > 1:
+        yield f"{left} sessions are left of 1000"
+
+
+def worker_dies(server):
+    """The server restarts itself; nothing of ours keeps it from doing so."""
+    server.psql("ALTER SYSTEM SET parallel_setup_cost = 0; ALTER SYSTEM SET min_parallel_table_scan_size = 0; SELECT pg_reload_conf()")
+    kill = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1"
+    busy = subprocess.Popen(
+        server.installation.command("psql", "-X", "-q"), env=server.env_inside, stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    busy.stdin.write(session("sampling", "SELECT count(*) FROM t a JOIN t b ON a.k = b.k;"))
+    busy.stdin.close()
+    try:
+        for _ in range(200):
+            if pid := server.psql(kill).strip():
+                break
+            time.sleep(0.02)
+        else:
+            yield "no parallel worker came up"
+            return
+        subprocess.run(["kill", "-KILL", pid], check=True)
+    finally:
+        busy.wait()
+    for _ in range(100):
+        try:
+            server.psql(session("auto", AGAIN))
+            return
+        except Failed:
+            time.sleep(0.1)
+    yield "the server did not come back after a parallel worker was killed"
+
+
+def check(installation):
+    """Yields what is wrong."""
+    with Server(installation, SETTINGS) as server:
+        server.psql(TABLES)
+        for scenario in (errors, cursors, method_changes, parallel, sleeps, many_sessions, worker_dies):
+            yield from scenario(server)
+        yield from crashes(server, expected=1)
+    yield from lying_clocks(installation)
+    yield from load_orders(installation)
+
+
+def crashes(server, expected=0):
+    found = re.findall(r"terminated by signal.*|PANIC:.*|TRAP:.*", server.log.read_text(errors="replace"))
+    if len(found) > expected:
+        yield f"the server's log: {found}"
+
+
+def load_orders(installation):
+    for libraries in ("pg_fast_timing,auto_explain,pg_stat_statements", "pg_stat_statements,auto_explain,pg_fast_timing"):
+        settings = SETTINGS | {"shared_preload_libraries": libraries, "auto_explain.log_min_duration": 0, "auto_explain.log_analyze": True}
+        with Server(installation, settings) as server:
+            server.psql(TABLES)
+            rows = server.psql("SET pg_fast_timing.method = sampling; " + AGAIN).strip()
+            if rows != "200000|9900000":
+                yield f"{libraries}: {rows}"
+            if "loops=1" not in server.log.read_text():
+                yield f"{libraries}: auto_explain has no times"
+            yield from crashes(server)
+
+
+def lying_clocks(installation):
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "clocks.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "clocks.c", "-ldl"], check=True)
+        for scenario, env in ((denied, {"TSC_DENIED": "1"}), (wrong_rate, {"RAW_PPM": "100000"}), (jump, {"JUMP_FILE": "/tmp/jump"})):
+            with Server(installation, SETTINGS, preload=[library], env=env) as server:
+                server.psql(TABLES)
+                yield from scenario(server)
+                yield from crashes(server)
+
+
+def info(said):
+    """The last line of a session, which is pg_fast_timing_info() as JSON."""
+    return json.loads(said.strip().splitlines()[-1])
+
+
+INFO = "SELECT row_to_json(i) FROM pg_fast_timing_info() i;"
+TIMED = "EXPLAIN (ANALYZE) SELECT count(*) FROM t;"
+
+
+def denied(server):
+    for method in METHODS:
+        said = info(server.psql(session(method, TIMED, INFO, forced=False)))
+        if said["clock"] != "system" or "may not read" not in (said["tsc_reason"] or ""):
+            yield f"{method}: the counter is denied, and {said}"
+
+
+def wrong_rate(server):
+    """A rate that is 10% off is caught by the first statement that lasts long enough to tell."""
+    said = server.psql(session("tsc", TIMED, TIMED, INFO, forced=False), notices=True)
+    if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
+        yield f"a rate that is 10% off: {said}"
+
+
+def jump(server):
+    """The machine slept, or was moved, in the midst of a statement."""
+    mark = server.installation.root / "tmp/jump"
+    later = threading.Timer(0.7, mark.touch)
+    later.start()
+    try:
+        statement = "EXPLAIN (ANALYZE) SELECT count(*), pg_sleep(1.5) FROM t;"
+        said = server.psql(session("auto", TIMED, statement, TIMED, INFO, forced=False), notices=True)
+    finally:
+        later.cancel()
+        mark.unlink(missing_ok=True)
+    if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
+        yield f"5 s that the counter did not see: {said}"
