@@ -2,6 +2,7 @@
 
 use crate::{limit, median};
 use pg_timing::measure::{Outside, Record, summarise, timing_cost};
+use pg_timing::pg_test_timing::parse;
 use std::path::PathBuf;
 use std::process::Command;
 use timing_clock::counter::{Rdtsc, Rdtscp};
@@ -98,7 +99,6 @@ fn ask(command: &[PathBuf]) -> Option<(String, Vec<f64>)> {
 }
 
 fn figures(text: &str) -> Vec<f64> {
-    text.lines()
-        .filter_map(|line| line.split_once("time including overhead: ")?.1.split_whitespace().next()?.parse().ok())
-        .collect()
+    let runs = parse(text).unwrap_or_default();
+    runs.iter().flat_map(|run| &run.clocks).filter_map(|clock| clock.loop_ns).collect()
 }

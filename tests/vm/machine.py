@@ -4,11 +4,14 @@ import io
 import shutil
 import subprocess
 import tarfile
+import threading
+import time
 from dataclasses import dataclass, field
 
+from host import Failed, Host
 from programs import WORK
 
-# A machine is done in about ten seconds; a busy host may take some times as long.
+# A machine is done in ten to twenty seconds; a busy host may take some times as long.
 LIMIT_SECONDS = 120
 
 
@@ -41,12 +44,14 @@ def boot(scenario, qemu, kernel, files):
         # Emulation: it needs no rights, and only there Linux meets an hpet and TSCs that it does not trust.
         *("-accel", "tcg", "-m", "512", "-smp", str(scenario.cpus), "-cpu", scenario.cpu),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-serial", f"file:{console}", "-serial", f"file:{results}"),
+        *("-serial", f"file:{console}", "-serial", f"file:{results}", "-qmp", "stdio"),
         *("-kernel", str(kernel), "-initrd", str(initramfs)),
         # A panic reboots, and -no-reboot makes that the end, not a wait for the time limit.
         *("-append", f"console=ttyS0 quiet panic=-1 scenario={scenario.name} {scenario.boot}".strip()),
     ]
-    booted = Booted(trouble=run(command, folder / "qemu.log"))
+    console.touch()
+    asks = sum(script.count("host: ") for _, script in scenario.steps)
+    booted = Booted(trouble=run(command, folder / "qemu.log", console, asks))
     booted.steps = received(results)
     for name, step in booted.steps.items():
         (folder / f"{name}.out").write_text(step.out + step.err)
@@ -55,16 +60,27 @@ def boot(scenario, qemu, kernel, files):
     return booted
 
 
-def run(command, log):
-    """Runs qemu until the machine powers off. Returns what went wrong, or nothing."""
-    with log.open("wb") as messages:
+def run(command, log, console, asks):
+    """Runs qemu until the machine powers off, after `asks` requests to us. Returns what went wrong, or nothing."""
+    failed, deadline = "", time.monotonic() + LIMIT_SECONDS
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with log.open("wb") as messages, subprocess.Popen(command, stderr=messages, **pipes) as qemu:
+        # Its end ends every wait for it as well.
+        limit = threading.Timer(LIMIT_SECONDS, qemu.kill)
+        limit.start()
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, timeout=LIMIT_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            return f"not done within {LIMIT_SECONDS} s, see console.log"
-    return "" if done.returncode == 0 else f"qemu failed: {log.read_text(errors='replace').strip()[-200:]}"
+            host = Host(qemu, console)
+            host.serve()
+        except (Failed, OSError) as error:
+            failed = f"{error} "
+        finally:
+            limit.cancel()
+            qemu.kill()
+    if time.monotonic() >= deadline:
+        return f"not done within {LIMIT_SECONDS} s, see console.log"
+    if failed or qemu.returncode != 0:
+        return f"qemu failed: {failed}{log.read_text(errors='replace').strip()[-200:]}"
+    return "" if host.done == asks else f"it asked the host {host.done} times, not {asks}"
 
 
 def received(results):

@@ -38,6 +38,19 @@ def seen_during(command):
     )
 
 
+CHECK = "pg_timing -d 3 --format json"
+
+
+def amid(deed, ms=1000):
+    """A check, and so long after its start the deed."""
+    return f"{CHECK} & usleep {ms}000; {deed}; wait $!"
+
+
+def ask(deed, seconds):
+    """Asks the host (host.py) for something."""
+    return f"echo 'host: {deed} {seconds}' >/dev/console"
+
+
 @dataclass
 class Scenario:
     name: str
@@ -61,9 +74,14 @@ class Scenario:
 # The hpet stands still for some milliseconds, as a virtual machine's may when its host is busy, and within half a
 # second the kernel's watchdog sees the TSC run ahead of it. Offset 0x10 is the chip's configuration: bit 0 runs it,
 # bit 1 is its legacy routing. No sleep in between: were the watchdog to run just then, the kernel would keep time by
-# a chip that stands still, and the sleep would not end. (Amid a check, so that it is seen how that takes it.)
-DEMOTE = "pg_timing -d 3 --format json & sleep 1; devmem 0xfed00010 32 2; devmem 0xfed00010 32 3; wait $!"
+# a chip that stands still, and the sleep would not end.
+DEMOTE = amid("devmem 0xfed00010 32 2; devmem 0xfed00010 32 3")
 
+# As soon as the watcher has seen the switch: on a busy host it takes a while.
+TERMINATED = (
+    "pg_timing clocksource use acpi_pm --for 30 --force & "
+    "until grep -qx acpi_pm current_clocksource; do usleep 50000; done; sleep 1; kill $!; wait $!"
+)
 SWITCHING = [
     ("list", "pg_timing clocksource list"),
     ("unforced", "pg_timing clocksource use acpi_pm --for 1"),
@@ -71,8 +89,38 @@ SWITCHING = [
     ("refused", CURRENT),
     ("use", seen_during("pg_timing clocksource use acpi_pm --for 1 --force")),
     ("during-use", "cat /tmp/during"),
-    ("terminated", seen_during("timeout -s TERM 1 pg_timing clocksource use acpi_pm --for 30 --force")),
+    ("terminated", seen_during(TERMINATED)),
     ("during-terminated", "cat /tmp/during"),
+]
+
+CPU1 = "/sys/devices/system/cpu/cpu1/online"
+
+
+def and_on_again(command):
+    return f"{command}; status=$?; echo 1 >{CPU1}; exit $status"
+
+
+OFF_AND_ON = f"while :; do echo 0 >{CPU1}; usleep 50000; echo 1 >{CPU1}; usleep 50000; done"
+OFFLINE = [
+    ("flapping", and_on_again(f"({OFF_AND_ON}) & {CHECK}; status=$?; kill $!; wait $! 2>/dev/null; (exit $status)")),
+    # Gone well before the CPUs are compared, which comes last, and back after that.
+    ("away", and_on_again(amid(f"echo 0 >{CPU1}; cat /sys/devices/system/cpu/online >/tmp/online"))),
+    ("away-online", "cat /tmp/online"),
+    ("one-cpu", and_on_again(f"echo 0 >{CPU1}; {CHECK}")),
+]
+
+PAUSED = [("paused", amid(ask("pause", 3))), ("held-up", amid(ask("hold-up", 3)))]
+
+SLEEP = "echo mem >/sys/power/state"
+RTC = "/sys/class/rtc/rtc0"
+RTC_TURNS = f"now=$(cat {RTC}/since_epoch); while [ $now = $(cat {RTC}/since_epoch) ]; do usleep 10000; done"
+SUSPENDED = [
+    # As the clocks are read for the first time.
+    ("early", amid(f"{ask('wake', 2)}; {SLEEP}", ms=300)),
+    # Woken by the RTC, as one of its seconds begins.
+    ("slept", amid(f"echo +3 >{RTC}/wakealarm; {SLEEP}")),
+    # By full seconds of the RTC the kernel tells how long it slept: in the midst of one, not at all.
+    ("napped", amid(f"{RTC_TURNS}; usleep 300000; {ask('wake', 0.1)}; {SLEEP}")),
 ]
 
 SCENARIOS = [
@@ -89,4 +137,8 @@ SCENARIOS = [
         after=[("use-tsc", "pg_timing clocksource use tsc --force"), ("use-tsc-after", CURRENT)],
     ),
     Scenario("switching", "tsc", slow=False, cpu=GOOD_TSC, after=SWITCHING),
+    # What befalls machines in the midst of a check; what comes after proves that they got over it.
+    Scenario("offline", "tsc", slow=False, cpu=GOOD_TSC, before=[("settle-first", settle("tsc")), *OFFLINE]),
+    Scenario("paused", "hpet", slow=True, before=[("settle-first", settle("hpet")), *PAUSED]),
+    Scenario("suspended", "hpet", slow=True, before=[("settle-first", settle("hpet")), *SUSPENDED]),
 ]

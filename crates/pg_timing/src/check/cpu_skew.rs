@@ -15,7 +15,7 @@ pub fn check(report: &Report) -> Finding {
     let skews = &report.cpus.skew;
     if skews.is_empty() {
         if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
-            return Finding::ok(ID, "this host has one CPU");
+            return Finding::ok(ID, "one CPU is online");
         }
         let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "it was not measured".into());
         return Finding::unknown(ID, format!("whether the CPUs' clocks agree is unknown: {why}"));

@@ -18,7 +18,10 @@ pub fn check(report: &Report) -> Finding {
     let of = |name: &str| report.drift.iter().find(|drift| drift.clock == name);
     let counter = of(report.tsc.counter);
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
-    if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, suspended)) {
+    // A nap inside one second of the hardware's clock counts as no time, but it counts.
+    let naps = report.activity.known().and_then(|activity| activity.suspends).unwrap_or(0);
+    let slept = Slept { steps: suspended, times: usize::try_from(naps).unwrap_or(usize::MAX) };
+    if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, &slept)) {
         return finding;
     }
     let Some(system) = of(SYSTEM) else {
@@ -39,6 +42,7 @@ pub fn check(report: &Report) -> Finding {
     }
     let told = match (suspended.first(), slewed(system)) {
         (Some(step), _) => format!("the machine was suspended for {} during the run", duration(step.by_ns)),
+        (None, _) if naps > 0 => "the machine was suspended during the run, for less than a second".into(),
         (None, true) => format!("NTP slews PostgreSQL's clock by {:+.1} ppm, which is what it is for", system.rate_ppm),
         (None, false) => {
             format!("the clocks kept step with each other within {:.2} ppm", system.uncertainty_ppm.max(0.01))
@@ -48,10 +52,18 @@ pub fn check(report: &Report) -> Finding {
     counter.map(rate).into_iter().fold(finding, Finding::evidence)
 }
 
+/// When the machine slept, as far as the clock that goes on in a suspend has seen it, and how often.
+struct Slept<'a> {
+    steps: &'a [DriftStep],
+    times: usize,
+}
+
 /// The counter is compared with a clock that nobody slews: any change of its rate is its own.
-fn counter_alarm(counter: &Drift, suspended: &[DriftStep]) -> Option<Finding> {
-    let during_suspend = |step: &DriftStep| suspended.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
-    let own: Vec<&DriftStep> = counter.steps.iter().filter(|step| !during_suspend(step)).collect();
+fn counter_alarm(counter: &Drift, slept: &Slept) -> Option<Finding> {
+    let during_suspend = |step: &&DriftStep| slept.steps.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
+    let unexplained = counter.steps.iter().filter(|step| !during_suspend(step));
+    // Each further suspend explains one more step.
+    let own: Vec<&DriftStep> = unexplained.skip(slept.times.saturating_sub(slept.steps.len())).collect();
     let finding = if let Some(step) = own.first() {
         let summary = format!(
             "the counter jumped by {} against {}: a virtual machine that was paused or restored, or a broken counter",
@@ -97,7 +109,7 @@ fn rate(drift: &Drift) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{COUNTER, Origin};
+    use crate::report::{Activity, COUNTER, Fact, Origin};
 
     fn drift(clock: &str, rate_ppm: f64) -> Drift {
         Drift {
@@ -136,6 +148,20 @@ mod tests {
         let finding = judged(vec![drift(SYSTEM, 0.0), stepped, slept]);
         assert_eq!(finding.severity, Severity::Ok);
         assert!(finding.summary.contains("suspended for 3.0 s"), "{finding:?}");
+    }
+
+    #[test]
+    fn a_nap_that_boottime_does_not_see() {
+        let napped = |steps: usize, suspends| {
+            let counter = Drift { steps: vec![step(1.1e8); steps], ..drift(COUNTER, 0.0) };
+            let activity = Fact::Known(Activity { suspends: Some(suspends), ..Activity::default() });
+            let report = Report::empty(Origin::Measured, "");
+            check(&Report { drift: vec![drift(SYSTEM, 0.0), counter], activity, ..report })
+        };
+        assert_eq!(napped(1, 0).severity, Severity::Critical);
+        let one = napped(1, 1);
+        assert!(one.severity == Severity::Ok && one.summary.contains("less than a second"), "{one:?}");
+        assert_eq!(napped(2, 1).severity, Severity::Critical, "one nap does not explain two steps");
     }
 
     #[test]

@@ -7,11 +7,16 @@ use crate::report::{Activity, Fact};
 pub struct ActivityBefore {
     involuntary: u64,
     steal_ticks: Option<u64>,
+    suspends: Option<u64>,
 }
 
 impl ActivityBefore {
     pub fn now(host: &Host) -> ActivityBefore {
-        ActivityBefore { involuntary: involuntary_context_switches(), steal_ticks: steal(host) }
+        ActivityBefore {
+            involuntary: involuntary_context_switches(),
+            steal_ticks: steal(host),
+            suspends: host.suspends().known().copied(),
+        }
     }
 }
 
@@ -24,6 +29,7 @@ pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
     Fact::Known(Activity {
         involuntary_context_switches: involuntary_context_switches().saturating_sub(before.involuntary),
         steal_ms,
+        suspends: host.suspends().known().zip(before.suspends).map(|(now, then)| now.saturating_sub(then)),
     })
 }
 

@@ -16,7 +16,7 @@ impl Host {
             cpu_flags: self.cpu_flags(),
             boot_parameters: self.boot_parameters(),
             numa_nodes: self.numa_nodes(),
-            suspends: self.parsed("/sys/power/suspend_stats/success"),
+            suspends: self.suspends(),
             ntp: self.ntp(),
             uptime_seconds: self.uptime(),
         }
@@ -79,6 +79,11 @@ impl Host {
     }
 
     /// A file that holds one number.
+    /// Times that the machine was suspended since boot.
+    pub fn suspends(&self) -> Fact<u64> {
+        self.parsed("/sys/power/suspend_stats/success")
+    }
+
     fn parsed(&self, path: &str) -> Fact<u64> {
         self.read_line(path).and_then(|text| match text.parse() {
             Ok(number) => Fact::Known(number),

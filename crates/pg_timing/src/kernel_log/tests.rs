@@ -5,7 +5,7 @@ mod damaged;
 use super::*;
 
 /// Published in a ticket about slow EXPLAIN ANALYZE in Docker Desktop.
-const DOCKER: &str = "\
+pub(super) const DOCKER: &str = "\
 [    0.000000] tsc: Detected 2900.000 MHz processor
 [    0.301420] clocksource: Switched to clocksource tsc
 [ 7823.104882] clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew is too large:

@@ -50,7 +50,11 @@ mod linux {
             let mut only: libc::cpu_set_t = unsafe { std::mem::zeroed() };
             // SAFETY: as above.
             unsafe { libc::CPU_SET(cpu, &mut only) };
-            set(&only)?;
+            // A set without one CPU that is online and allowed is refused so.
+            set(&only).map_err(|e| match e.raw_os_error() {
+                Some(libc::EINVAL) => io::Error::other("it is offline, or not for this process"),
+                _ => e,
+            })?;
             Ok(Pinned { before, cpu })
         }
     }

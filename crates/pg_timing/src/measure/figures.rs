@@ -159,7 +159,8 @@ mod tests {
     fn alarms(clock: ClockReport) -> Vec<(&'static str, Severity)> {
         let mut report = Report::empty(Origin::Measured, "");
         report.clocks = vec![clock];
-        report.activity = Fact::Known(Activity { involuntary_context_switches: 0, steal_ms: Some(0.0) });
+        report.activity =
+            Fact::Known(Activity { involuntary_context_switches: 0, steal_ms: Some(0.0), suspends: Some(0) });
         check::judge(&mut report);
         report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(|f| (f.id, f.severity)).collect()
     }

@@ -99,10 +99,13 @@ pub struct Skew {
 }
 
 /// What else went on while the clocks were read: it tells interruptions apart.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Activity {
     /// times that the kernel gave this CPU to somebody else
     pub involuntary_context_switches: u64,
     /// time that the hypervisor ran something else on our CPUs, all CPUs together, in ms
     pub steal_ms: Option<f64>,
+    /// times that the machine slept
+    #[serde(default)]
+    pub suspends: Option<u64>,
 }

@@ -62,13 +62,15 @@ fn read(
         system: step(&|meter| meter.name() == SYSTEM),
         boottime: step(&|meter| meter.name() == "boottime"),
     };
+    // Looked at before the rate's own first look: a suspend right after that is seen, too.
+    let mut drift = DriftMeters::new(&steps);
+    drift.look();
     let rate_meter = start_rate(&steps);
     let outside_clock: Box<dyn Clock> = match (&rate_meter, Counter::new()) {
         (Ok(_), Ok(counter)) => Box::new(counter),
         _ => Box::new(SystemSyscall::default()),
     };
     let outside = Outside { clock: &*outside_clock, cost: timing_cost(&*outside_clock) };
-    let mut drift = DriftMeters::new(&steps);
 
     let weights: f64 = meters.iter().map(|meter| meter.weight()).sum();
     let heaviest = meters.iter().map(|meter| meter.weight()).fold(1.0, f64::max);

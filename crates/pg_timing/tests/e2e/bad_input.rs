@@ -1,15 +1,6 @@
 //! One clear line, a hint, a status; nothing on stdout.
 
-use super::{pg_timing, ran};
-
-fn refused(arguments: &[&str]) -> String {
-    let (status, stdout, stderr) = ran(pg_timing().args(arguments));
-    assert_eq!((status, stdout.as_str()), (3, ""), "{arguments:?}: {stderr}");
-    let lines: Vec<&str> = stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{arguments:?}: {stderr}");
-    assert!(lines[0].starts_with("pg_timing: error: ") && lines[1].starts_with("hint: "), "{stderr}");
-    stderr
-}
+use super::refused;
 
 #[test]
 fn durations_that_are_none() {

@@ -1,7 +1,7 @@
 //! `--root`: captured trees of every kind of host. Nothing is measured, and nothing of this machine
 //! slips in.
 
-use super::{alarms, fixture, json, pg_timing, ran};
+use super::{alarms, fixture, fixtures, json, pg_timing, ran};
 use serde_json::Value;
 use std::path::Path;
 
@@ -19,11 +19,7 @@ fn report(host: &str) -> (i32, Value) {
 /// Whole outputs: what a DBA of each host reads, and what a program does.
 #[test]
 fn every_host() {
-    let mut hosts: Vec<String> = std::fs::read_dir(fixture("hosts"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    hosts.sort();
+    let hosts = fixtures("hosts");
     assert!(hosts.len() >= 20, "{hosts:?}");
     for host in hosts {
         let root = fixture("hosts").join(&host);

@@ -6,12 +6,7 @@ use super::{fixture, pg_timing, ran};
 const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 
 fn refused(arguments: &[&str]) -> String {
-    let (status, stdout, stderr) = ran(pg_timing().arg("clocksource").args(arguments));
-    assert_eq!((status, stdout.as_str()), (3, ""), "{arguments:?}: {stderr}");
-    let lines: Vec<&str> = stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{arguments:?}: {stderr}");
-    assert!(lines[0].starts_with("pg_timing: error: ") && lines[1].starts_with("hint: "), "{stderr}");
-    stderr
+    super::refused(&[&["clocksource"], arguments].concat())
 }
 
 #[test]

@@ -32,11 +32,29 @@ fn fixture(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
 }
 
+/// The names in a folder of fixtures, in order.
+fn fixtures(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(fixture(folder)).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
 /// Its exit status, stdout and stderr.
 fn ran(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().expect("it was not killed"), text(&output.stdout), text(&output.stderr))
+}
+
+/// Arguments that must end with status 3, one line of error, a hint, and nothing on stdout. Returns stderr.
+fn refused(arguments: &[&str]) -> String {
+    let (status, stdout, stderr) = ran(pg_timing().args(arguments));
+    assert_eq!((status, stdout.as_str()), (3, ""), "{arguments:?}: {stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{arguments:?}: {stderr}");
+    assert!(lines[0].starts_with("pg_timing: error: ") && lines[1].starts_with("hint: "), "{stderr}");
+    stderr
 }
 
 fn json(text: &str) -> Value {

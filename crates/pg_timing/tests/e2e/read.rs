@@ -1,6 +1,6 @@
 //! `pg_timing read`: outputs as people posted them, and what a reader should learn.
 
-use super::{fixture, pg_timing, ran};
+use super::{fixture, fixtures, pg_timing, ran};
 
 fn read(name: &str) -> (i32, String) {
     let (status, stdout, stderr) = ran(pg_timing().arg("read").arg(fixture("pg_test_timing").join(name)));
@@ -11,11 +11,7 @@ fn read(name: &str) -> (i32, String) {
 /// Whole outputs: what each teaches stands in the snapshot, and the status beside it.
 #[test]
 fn every_fixture() {
-    let mut names: Vec<String> = std::fs::read_dir(fixture("pg_test_timing"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
+    let names = fixtures("pg_test_timing");
     assert!(names.len() >= 8, "{names:?}");
     for name in names {
         let (status, stdout) = read(&name);

@@ -1,6 +1,6 @@
 //! Whole stories, from logs as they are met.
 
-use super::super::parse;
+use super::super::{parse, tests::DOCKER};
 use super::*;
 
 fn told(log: &str) -> Vec<String> {
@@ -9,15 +9,6 @@ fn told(log: &str) -> Vec<String> {
 
 #[test]
 fn docker_desktop_on_a_mac() {
-    // published in a ticket about slow EXPLAIN ANALYZE
-    let log = "\
-[    0.000000] tsc: Detected 2900.000 MHz processor
-[    0.301420] clocksource: Switched to clocksource tsc
-[ 7823.104882] clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew is too large:
-[ 7823.104893] clocksource:                       'hpet' wd_now: eb454b8a wd_last: ea528dea mask: ffffffff
-[ 7823.104896] clocksource:                       'tsc' cs_now: 2c195dabad88 cs_last: 2c0e63f53a4a mask: ffffffffffffffff
-[ 7823.105771] clocksource: Switched to clocksource hpet
-";
     let mut expected = [
         "at boot the kernel detected a TSC of 2900.000 MHz",
         "0.3 s after boot it took tsc as its clock source",
@@ -25,9 +16,9 @@ fn docker_desktop_on_a_mac() {
          14.318180 MHz, counted 1.111 s: 15.144 s apart) and marked tsc unstable",
         "at 7823 s the kernel switched to hpet",
     ];
-    assert_eq!(told(log), expected);
+    assert_eq!(told(DOCKER), expected);
     // without times
-    let untimed: String = log.lines().map(|line| format!("{}\n", &line[15..])).collect();
+    let untimed: String = DOCKER.lines().map(|line| format!("{}\n", &line[15..])).collect();
     assert_eq!(told(&untimed)[3], "the kernel switched to hpet");
     // where the log tells the rate of its hpet, that is the one to compute with
     expected[2] = "at 7823 s CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet \
@@ -36,7 +27,7 @@ fn docker_desktop_on_a_mac() {
         "[    0.2] hpet0: 3 comparators, 64-bit 25.000000 MHz counter\n",
         "[    0.2] clocksource: hpet: mask: 0xffffffff max_cycles: 0xffffffff, max_idle_ns: 76450417870 ns\n",
     ] {
-        assert_eq!(told(&format!("{hpet}{log}")), expected);
+        assert_eq!(told(&format!("{hpet}{DOCKER}")), expected);
     }
 }
 

@@ -78,9 +78,9 @@ pub fn skew_between<C: Clock + Sync>(
     join(&at_least?, &at_most?, step).ok_or_else(|| format!("CPUs {a} and {b} did not answer each other in time"))
 }
 
-/// `a`'s side: what b sent less what a then reads is at most the offset.
+/// `a`'s side: the offset is at least what b sent less what a then reads.
 fn send_and_wait<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Side {
-    let mut side = Side::new(PASSES);
+    let mut side = Side::at_least(PASSES);
     for turn in 1..=PASSES {
         there.send(turn, clock.read_ordered());
         let Some(sent) = back.receive(turn, budget) else { break };
@@ -89,9 +89,9 @@ fn send_and_wait<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget
     side
 }
 
-/// `b`'s side: what b reads less what a had sent is at least the offset.
+/// `b`'s side: the offset is at most what b reads less what a had sent.
 fn receive_and_answer<C: Clock>(clock: &C, there: &Slot, back: &Slot, budget: &Budget) -> Side {
-    let mut side = Side::new(PASSES);
+    let mut side = Side::at_most(PASSES);
     for turn in 1..=PASSES {
         let Some(sent) = there.receive(turn, budget) else { break };
         side.note(turn - 1, ticks_between(sent, clock.read_ordered()));
