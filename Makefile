@@ -6,7 +6,7 @@ CARGO ?= cargo
 # What the tests need beyond Rust and a C compiler: AArch64 is built and run under qemu, and real
 # kernels boot in virtual machines with the static binary inside.
 DEB_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-	qemu-system-x86 busybox-static musl-tools python3
+	qemu-system-x86 busybox-static musl-tools python3 python3-pip util-linux
 RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
 	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt
@@ -15,13 +15,13 @@ ARM = aarch64-unknown-linux-gnu
 ARM_ENV = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 
-.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm other-systems schema
+.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm test-extension other-systems schema
 
 all:
 	$(CARGO) build --release
 
 # Everything CI runs.
-check: deps lint test test-arm other-systems test-vm
+check: deps lint test test-arm other-systems test-vm test-extension
 
 # What takes longer: every property test with 80 times the cases. But one of them simulates some
 # hundred thousand reads a case, 12 ms: a quarter takes it one minute, and two on a busy machine.
@@ -65,6 +65,10 @@ test-arm:
 # Real kernels: hpet, acpi_pm, a good TSC, one that is given up, switching; CPUs offline, a pause, a suspend.
 test-vm:
 	tests/vm/run
+
+# pg_fast_timing on PostgreSQL 15 to 19: as root, for each server has a root folder of its own.
+test-extension:
+	tests/extension/run
 
 # Those that cannot be run here at least compile.
 other-systems:

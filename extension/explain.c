@@ -12,6 +12,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "clock.h"
 #include "ticker.h"
 
@@ -51,7 +53,9 @@ explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 	if (fi != NULL && fi->core.nloops > 0)
 	{
 		Estimate	estimate = fast_estimate(planstate);
-		double		error_ms = estimate.error_ns / 1e6 / fi->core.nloops;
+
+		/* up to the last digit that is printed: never less than it is */
+		double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;
 
 		if (estimate.exact && !asked(es))
 			return;
