@@ -17,6 +17,8 @@
 
 #include "pg_fast_timing.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Which counters a node is asked for. */
 typedef enum UsageKind
 {
@@ -33,31 +35,30 @@ usage_kind(const FastInstr *fi)
 	return CORE_WANTS_BUFFERS(&fi->core) ? USAGE_BUFFERS : USAGE_NONE;
 }
 
+/* Two counters at a time: the first ten members of BufferUsage are int64. */
+typedef uint64 Pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
+				 "BufferUsage begins with ten counters");
+
 /* Times of reads and writes need no place in it: they grow with the counts. */
 static pg_attribute_always_inline uint64
 usage_sum(UsageKind kind)
 {
-	const BufferUsage *b = &pgBufferUsage;
-	uint64		sum;
+	const Pair *counts = (const Pair *) &pgBufferUsage;
+	Pair		two = (counts[0] + counts[1]) + (counts[2] + counts[3]) + counts[4];
+	uint64		sum = two[0] + two[1];
 
-	sum = b->shared_blks_hit + b->shared_blks_read +
-		b->shared_blks_dirtied + b->shared_blks_written +
-		b->local_blks_hit + b->local_blks_read +
-		b->local_blks_dirtied + b->local_blks_written +
-		b->temp_blks_read + b->temp_blks_written;
 	if (kind == USAGE_WAL)
 		sum += pgWalUsage.wal_records + pgWalUsage.wal_fpi + pgWalUsage.wal_bytes;
 	return sum;
 }
 
-static inline void
-usage_copy(FastInstr *fi, UsageKind kind, uint64 sum)
-{
-	fi->buffers_start = pgBufferUsage;
-	if (kind == USAGE_WAL)
-		fi->wal_start = pgWalUsage;
-	fi->usage_sum = sum;
-}
+/* The counters have changed: from here on. */
+extern void usage_copy(FastInstr *fi, UsageKind kind, uint64 sum);
+
+/* The counters have changed in a call: gives it the difference. */
+extern void usage_add(FastInstr *fi, UsageKind kind, uint64 sum);
 
 static pg_attribute_always_inline void
 usage_enter(FastInstr *fi, UsageKind kind)
@@ -73,13 +74,10 @@ usage_leave(FastInstr *fi, UsageKind kind)
 {
 	uint64		sum = usage_sum(kind);
 
-	if (likely(sum == fi->usage_sum))
-		return;
-	if (CORE_WANTS_BUFFERS(&fi->core))
-		BufferUsageAccumDiff(&CORE_BUFFERS(&fi->core), &pgBufferUsage, &fi->buffers_start);
-	if (kind == USAGE_WAL)
-		WalUsageAccumDiff(&CORE_WAL(&fi->core), &pgWalUsage, &fi->wal_start);
-	usage_copy(fi, kind, sum);
+	if (unlikely(sum != fi->usage_sum))
+		usage_add(fi, kind, sum);
 }
+
+#pragma GCC visibility pop
 
 #endif							/* FAST_USAGE_H */
