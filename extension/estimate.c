@@ -19,39 +19,48 @@
 /* Two standard errors: the truth is within them 95 times of 100. */
 #define STANDARD_ERRORS		2.0
 
-/*
- * What a clock's reads add to a short call depends on what the CPU does at the
- * same time: up to half of what they take alone.
- */
-#define WINDOW_ERROR		0.5
-
+/* Of the calls in gaps, as the bursts tell: from one burst to the next. */
 static double
-stratum_variance(const Stratum *stratum)
+stratum_variance(const Stratum *stratum, double ns_per_tick)
 {
-	double		n = (double) stratum->timed;
+	double		n = stratum->bursts;
 	double		mean;
 	double		spread;
 
-	if (stratum->timed < 2)
-		return 0;
-	mean = stratum->sum / n;
+	if (n < 2)
+		return stratum->ns * stratum->ns;
+	mean = stratum->means / n;
 	spread = Max(stratum->squares / n - mean * mean, 0) * n / (n - 1);
-	return stratum->calls * stratum->calls * spread / n * Max(1 - n / stratum->calls, 0);
+	return stratum->calls * stratum->calls * spread / n * ns_per_tick * ns_per_tick;
 }
 
-/* Of what this process has timed. */
-static double
-own_error_ns(const FastInstr *fi)
+/*
+ * Calls in gaps are told by bursts, and by ticks alone.  The first has less of
+ * chance in it; but what reading the clock adds to a short call depends on what
+ * the CPU does at the same time, and may be as much again as was taken off.
+ * Each counts by how far it may be off.
+ */
+void
+fast_weigh(FastInstr *fi)
 {
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		square = clock->ns_per_tick * clock->ns_per_tick;
-	double		chance;
-	double		bias;
+	double		period = (double) ticker_period_ns();
+	double		bursts_ns = fi->first.ns + fi->next.ns + fi->beyond_ns;
+	double		bias = (fi->first.calls + fi->next.calls) * clock->window * clock->ns_per_tick;
+	double		by_bursts = bias * bias + fi->beyond_variance +
+		stratum_variance(&fi->first, clock->ns_per_tick) +
+		stratum_variance(&fi->next, clock->ns_per_tick);
+	double		by_ticks = fi->ticks_variance + period * period;
+	double		change;
 
-	chance = fi->variance +
-		square * (stratum_variance(&fi->first) + stratum_variance(&fi->next));
-	bias = (fi->first.calls + fi->next.calls) * WINDOW_ERROR * clock->window * clock->ns_per_tick;
-	return STANDARD_ERRORS * sqrt(chance) + bias;
+	if (bursts_ns <= 0 || fi->cap == PG_INT64_MAX)
+	{
+		fi->variance = by_bursts;
+		return;
+	}
+	change = (fi->ticks_ns - bursts_ns) * by_bursts / (by_bursts + by_ticks);
+	core_add_total_ns(&fi->core, change, change * fi->first.ns / bursts_ns);
+	fi->variance = by_bursts * by_ticks / (by_bursts + by_ticks);
 }
 
 /*
@@ -80,8 +89,8 @@ fast_estimate(PlanState *planstate)
 	if (fi->estimated || fi->query->method == METHOD_SAMPLING)
 	{
 		estimate.exact = false;
-		estimate.samples = fi->first.timed + fi->next.timed + fi->ticks;
-		estimate.error_ns = own_error_ns(fi);
+		estimate.samples = fi->timed + fi->ticks;
+		estimate.error_ns = STANDARD_ERRORS * sqrt(fi->variance);
 	}
 	if (planstate->worker_instrument != NULL)
 	{

@@ -4,17 +4,22 @@
  *	  calls timed exactly for as long as that is cheap, then a part of them
  *
  * Each call of a node is timed until timing would take more than its share of
- * the query's time.  From then on one call in so many, chosen at random, is
- * timed and stands for those before it.  That is precise for the mass of short
- * calls, and hopeless for the few long ones: so a timed call counts only up to
- * a cap, and what any call takes beyond the cap is told by a ticker, as in the
- * method sampling.  A tick that comes more than the cap before the end of a
- * call gives it the time since the tick before; over many calls that makes
- * just their time beyond the cap.  The cap is where a timed call weighs as
- * much as a tick.
+ * the query's time.  From then on bursts of calls are timed, at random
+ * distances, and stand for the calls in the gaps between them.  Single calls
+ * would not do: one that is timed alone runs through code that the CPU does not
+ * expect, and takes up to twice as long as its neighbours.  For the same reason
+ * the first calls of a burst do not count.
+ *
+ * That is precise for the mass of short calls, and hopeless for the few long
+ * ones: so a timed call counts only up to a cap, and what a call in a gap takes
+ * beyond the cap is told by a ticker, as in the method sampling.  A tick that
+ * comes more than the cap before the end of a call gives it the time since the
+ * tick before; over many calls that makes just their time beyond the cap.  The
+ * cap is where a timed call weighs as much as a tick.
  *
  * The first calls of loops are not like the others (an index is descended, a
- * hash table built), so they are told apart.
+ * hash table built), so they are told apart.  estimate.c weighs the result
+ * against what ticks alone tell.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -33,15 +38,17 @@
 /* What timing may take of a query's time, all nodes together. */
 #define BUDGET			0.005
 
-/* Drawing the next call and keeping the books of a timed one: as much as a cheap clock. */
-#define BOOKKEEPING_NS	30
+/* Keeping the books of a timed call: as much as a cheap clock. */
+#define BOOKKEEPING_NS	20
 
 /* Calls before the first look at the cost: they take 5 us, or 0.4 ms where the clock is slow. */
 #define FIRST_REVIEW	256
 /* While every call is timed, a look now and then is enough. */
 #define LATER_REVIEW	4096
-/* Once sampled, after so many timed calls. */
-#define SAMPLED_REVIEW	32
+
+/* Calls of a burst, of which the first do not count. */
+#define BURST			32
+#define WARM_UP			8
 
 /* Rarer than this nothing is gained: the ticks tell more. */
 #define MOST_EVERY		100000
@@ -53,65 +60,135 @@ allowed(const FastQuery *query)
 	return BUDGET / Max(query->sampled, 1);
 }
 
-/* What timing each of the calls since the last review would have taken of it. */
+/* What timing so many calls would have taken of the time since then. */
 static double
-share_of_time(const FastInstr *fi, uint64 now)
+share_of_time(const FastInstr *fi, double calls, uint64 now)
 {
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		elapsed = (double) (now - fi->reviewed_at);
+	double		elapsed = (double) (now - fi->since);
 
 	return elapsed <= 0 ? 1 :
-		fi->calls * (clock->cost + BOOKKEEPING_NS / clock->ns_per_tick) / elapsed;
+		calls * (clock->cost + BOOKKEEPING_NS / clock->ns_per_tick) / elapsed;
 }
 
-/* Calls until the next that is timed: at random, lest a rhythm be met. */
-static void
-draw(Stratum *stratum, int32 every)
-{
-	stratum->gap = every == 1 ? 1 :
-		1 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, 2 * every - 2);
-	stratum->left = stratum->gap;
-}
-
-/* Chooses how many calls to time, for what each of them took of the time. */
+/* Chooses how many calls to time, for what timing each would take of the time. */
 static void
 choose_every(FastInstr *fi, double share)
 {
 	double		period = ticker_period_ns() / fast_clocks[fi->query->clock].ns_per_tick;
 
 	fi->every = (int32) Min(Max(ceil(share / allowed(fi->query)), 1), MOST_EVERY);
-	fi->cap = (uint64) (period / fi->every);
+	fi->cap = ticker_start() ? (uint64) (period / fi->every) : PG_INT64_MAX;
+}
+
+static double
+loops_begun(const FastInstr *fi)
+{
+	return fi->core.nloops + (fi->core.running ? 1 : 0);
+}
+
+/* Calls that are not timed: at random in number, lest a rhythm be met. */
+static void
+start_gap(PlanState *node, FastInstr *fi, uint64 now)
+{
+	int32		mean = BURST * (fi->every - 1);
+
+	fi->gap = mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
+	fi->left = fi->gap;
+	fi->in_burst = false;
+	fi->loops = loops_begun(fi);
+	fi->since = now;
+	node->ExecProcNode = fast_auto_wrapper(fi);
 }
 
 static void
-start_review(FastInstr *fi, uint64 now, int32 timed_calls)
+start_burst(PlanState *node, FastInstr *fi)
 {
-	fi->reviewed_at = now;
-	fi->calls = 0;
-	fi->review = timed_calls;
+	fi->gap_loops = loops_begun(fi) - fi->loops;
+	fi->left = BURST;
+	fi->in_burst = true;
+	node->ExecProcNode = fast_auto_wrapper(fi);
 }
 
-/* The node was called so far; from now on a part of the calls is timed. */
+/* Gives calls of a gap their time, by the burst after it, or else by those before. */
 static void
-become_sampled(PlanState *node, FastInstr *fi, uint64 now, double share)
+extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 {
-	fi->query->sampled++;
-	fi->estimated = true;
-	choose_every(fi, share);
-	if (!ticker_start())
-		fi->cap = PG_UINT64_MAX;
-	draw(&fi->first, fi->every);
-	draw(&fi->next, fi->every);
-	start_review(fi, now, SAMPLED_REVIEW);
-	fi->wrapper = fast_auto_wrapper(fi);
-	node->ExecProcNode = fi->wrapper;
+	double		mean = 0;
+	double		ns;
+
+	if (stratum->timed > 0)
+	{
+		mean = stratum->sum / stratum->timed;
+		stratum->bursts++;
+		stratum->means += mean;
+		stratum->squares += mean * mean;
+	}
+	else if (stratum->bursts > 0)
+		mean = stratum->means / stratum->bursts;
+	stratum->timed = 0;
+	stratum->sum = 0;
+
+	ns = mean * calls * fast_clocks[fi->query->clock].ns_per_tick;
+	stratum->calls += calls;
+	stratum->ns += ns;
+	core_add_total_ns(&fi->core, ns, stratum == &fi->first ? ns : 0);
+}
+
+static void
+give_gap(FastInstr *fi, double calls, double loops)
+{
+	extrapolate(fi, &fi->first, Min(loops, calls));
+	extrapolate(fi, &fi->next, calls - Min(loops, calls));
+}
+
+/* A call of a burst has returned. */
+static pg_noinline void
+note_burst_call(PlanState *node, FastInstr *fi, bool first, uint64 elapsed, uint64 now)
+{
+	if (fi->left <= BURST - WARM_UP)
+	{
+		Stratum    *stratum = first ? &fi->first : &fi->next;
+
+		/* What reading the clock adds would be multiplied. */
+		elapsed -= Min(elapsed, fast_clocks[fi->query->clock].window);
+		stratum->timed++;
+		stratum->sum += (double) Min(elapsed, fi->cap);
+		fi->timed++;
+	}
+	if (--fi->left <= 0)
+	{
+		give_gap(fi, fi->gap, fi->gap_loops);
+		choose_every(fi, share_of_time(fi, fi->gap + BURST, now));
+		start_gap(node, fi, now);
+	}
+}
+
+/* While every call is timed: whether to go on so. */
+static pg_noinline void
+review(PlanState *node, FastInstr *fi, uint64 start, uint64 now)
+{
+	double		share = share_of_time(fi, fi->gap, now);
+
+	/* the first call begins it */
+	if (fi->since != 0 && share > allowed(fi->query))
+	{
+		fi->query->sampled++;
+		fi->estimated = true;
+		choose_every(fi, share);
+		start_gap(node, fi, now);
+		return;
+	}
+	fi->gap = fi->left = fi->since == 0 ? FIRST_REVIEW : LATER_REVIEW;
+	fi->since = start;
 }
 
 static pg_attribute_always_inline TupleTableSlot *
-exact(PlanState *node, UsageKind usage, ClockKind kind)
+exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
 {
 	FastInstr  *fi = FAST_INSTR(node);
 	TupleTableSlot *slot;
+	bool		first = !fi->core.running;
 	uint64		start;
 	uint64		end;
 
@@ -124,35 +201,23 @@ exact(PlanState *node, UsageKind usage, ClockKind kind)
 	count_call(fi, slot);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
-
-	if (unlikely(--fi->review <= 0))
-	{
-		if (fi->reviewed_at == 0)
-			start_review(fi, start, FIRST_REVIEW);
-		else
-		{
-			double		share;
-
-			fi->calls = fi->reviewing;
-			share = share_of_time(fi, end);
-			if (share > allowed(fi->query))
-				become_sampled(node, fi, end, share);
-			else
-				start_review(fi, end, LATER_REVIEW);
-		}
-		fi->reviewing = fi->review;
-	}
+	if (burst)
+		note_burst_call(node, fi, first, end - start, end);
+	else if (unlikely(--fi->left <= 0))
+		review(node, fi, start, end);
 	return slot;
 }
 
-/* Gives a call what the ticks in it tell of its time beyond the cap. */
+/* Gives a call in a gap what the ticks in it tell. */
 static pg_noinline void
-beyond_cap(FastInstr *fi, uint64 start_ns, uint64 now)
+met_by_tick(FastInstr *fi, uint64 start_ns)
 {
+	uint64		now = clock_now(fi->query->clock);
 	uint64		last_ns;
 	uint64		prev_ns;
 	uint64		last;
 	uint32		version;
+	uint64		ns;
 
 	/* ticks are a long time apart: this loop ends at once */
 	do
@@ -165,141 +230,109 @@ beyond_cap(FastInstr *fi, uint64 start_ns, uint64 now)
 		pg_read_barrier();
 	} while ((version & 1) || version != ticker.version);
 
+	ns = last_ns - start_ns;
+	fi->ticks++;
+	fi->ticks_ns += ns;
+	fi->ticks_variance += tick_variance(ns);
+
 	/* The last tick came within the cap before the end of the call, or after it. */
-	if ((int64) (now - last) <= (int64) Min(fi->cap, PG_INT64_MAX))
+	if ((int64) (now - last) <= (int64) fi->cap)
 		last_ns = prev_ns;
 	if ((int64) (last_ns - start_ns) > 0)
-		add_tick_span(fi, last_ns - start_ns);
-}
-
-/* The same of a call that was not timed.  Apart, so that the common case saves no registers for it. */
-static pg_noinline void
-met_by_tick(FastInstr *fi, uint64 start_ns)
-{
-	beyond_cap(fi, start_ns, clock_now(fi->query->clock));
-}
-
-/* A call that stands for those since the last one that did. */
-static pg_noinline TupleTableSlot *
-timed_call(PlanState *node, FastInstr *fi, Stratum *stratum)
-{
-	ClockKind	kind = fi->query->clock;
-	const ClockFacts *clock = &fast_clocks[kind];
-	TupleTableSlot *slot;
-	uint64		start_ns = ticker.last_ns;
-	uint64		start;
-	uint64		end;
-	uint64		elapsed;
-
-	start = clock_now(kind);
-	slot = node->ExecProcNodeReal(node);
-	end = clock_now(kind);
-
-	/* What reading the clock adds would be multiplied. */
-	elapsed = end - start;
-	elapsed -= Min(elapsed, clock->window);
-	elapsed = Min(elapsed, fi->cap);
-	add_ticks(fi, kind, elapsed * stratum->gap);
-	if (ticker.last_ns != start_ns)
-		beyond_cap(fi, start_ns, end);
-
-	stratum->timed++;
-	stratum->calls += stratum->gap;
-	stratum->sum += elapsed;
-	stratum->squares += (double) elapsed * elapsed;
-	fi->calls += stratum->gap;
-	if (--fi->review <= 0)
 	{
-		choose_every(fi, share_of_time(fi, end));
-		start_review(fi, end, SAMPLED_REVIEW);
+		ns = last_ns - start_ns;
+		core_add_ns(&fi->core, ns);
+		fi->beyond_ns += ns;
+		fi->beyond_variance += tick_variance(ns);
 	}
-	draw(stratum, fi->every);
-	return slot;
 }
 
 static pg_attribute_always_inline TupleTableSlot *
-sampled(PlanState *node, UsageKind usage)
+in_gap(PlanState *node, UsageKind usage)
 {
 	FastInstr  *fi = FAST_INSTR(node);
-	Stratum    *stratum = fi->core.running ? &fi->next : &fi->first;
 	TupleTableSlot *slot;
+	uint64		start_ns;
 
+	if (unlikely(--fi->left < 0))
+	{
+		start_burst(node, fi);
+		return node->ExecProcNode(node);
+	}
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
-	if (unlikely(--stratum->left <= 0))
-		slot = timed_call(node, fi, stratum);
-	else
-	{
-		uint64		start_ns = ticker.last_ns;
-
-		slot = node->ExecProcNodeReal(node);
-		if (unlikely(ticker.last_ns != start_ns))
-			met_by_tick(fi, start_ns);
-	}
+	start_ns = ticker.last_ns;
+	slot = node->ExecProcNodeReal(node);
+	if (unlikely(ticker.last_ns != start_ns))
+		met_by_tick(fi, start_ns);
 	count_call(fi, slot);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
 	return slot;
 }
 
-#define EXACT(name, usage, kind) \
+#define EXACT(name, usage, kind, burst) \
 static TupleTableSlot * \
 name(PlanState *node) \
 { \
-	return exact(node, usage, kind); \
+	return exact(node, usage, kind, burst); \
 }
 
-#define SAMPLED(name, usage) \
+#define IN_GAP(name, usage) \
 static TupleTableSlot * \
 name(PlanState *node) \
 { \
-	return sampled(node, usage); \
+	return in_gap(node, usage); \
 }
 
-EXACT(system_time, USAGE_NONE, KIND_SYSTEM)
-EXACT(system_buffers, USAGE_BUFFERS, KIND_SYSTEM)
-EXACT(system_wal, USAGE_WAL, KIND_SYSTEM)
-EXACT(tsc_time, USAGE_NONE, KIND_TSC)
-EXACT(tsc_buffers, USAGE_BUFFERS, KIND_TSC)
-EXACT(tsc_wal, USAGE_WAL, KIND_TSC)
-SAMPLED(sampled_time, USAGE_NONE)
-SAMPLED(sampled_buffers, USAGE_BUFFERS)
-SAMPLED(sampled_wal, USAGE_WAL)
+EXACT(system_time, USAGE_NONE, KIND_SYSTEM, false)
+EXACT(system_buffers, USAGE_BUFFERS, KIND_SYSTEM, false)
+EXACT(system_wal, USAGE_WAL, KIND_SYSTEM, false)
+EXACT(tsc_time, USAGE_NONE, KIND_TSC, false)
+EXACT(tsc_buffers, USAGE_BUFFERS, KIND_TSC, false)
+EXACT(tsc_wal, USAGE_WAL, KIND_TSC, false)
+EXACT(system_time_burst, USAGE_NONE, KIND_SYSTEM, true)
+EXACT(system_buffers_burst, USAGE_BUFFERS, KIND_SYSTEM, true)
+EXACT(system_wal_burst, USAGE_WAL, KIND_SYSTEM, true)
+EXACT(tsc_time_burst, USAGE_NONE, KIND_TSC, true)
+EXACT(tsc_buffers_burst, USAGE_BUFFERS, KIND_TSC, true)
+EXACT(tsc_wal_burst, USAGE_WAL, KIND_TSC, true)
+IN_GAP(gap_time, USAGE_NONE)
+IN_GAP(gap_buffers, USAGE_BUFFERS)
+IN_GAP(gap_wal, USAGE_WAL)
 
 ExecProcNodeMtd
 fast_auto_wrapper(const FastInstr *fi)
 {
-	const ExecProcNodeMtd exact_calls[][3] = {
+	const ExecProcNodeMtd each_call[][3] = {
 		[KIND_SYSTEM] = {system_time, system_buffers, system_wal},
 		[KIND_TSC] = {tsc_time, tsc_buffers, tsc_wal},
 	};
-	const ExecProcNodeMtd some_calls[] = {sampled_time, sampled_buffers, sampled_wal};
+	const ExecProcNodeMtd burst[][3] = {
+		[KIND_SYSTEM] = {system_time_burst, system_buffers_burst, system_wal_burst},
+		[KIND_TSC] = {tsc_time_burst, tsc_buffers_burst, tsc_wal_burst},
+	};
+	const ExecProcNodeMtd gap[] = {gap_time, gap_buffers, gap_wal};
 	UsageKind	usage = usage_kind(fi);
+	ClockKind	kind = fi->query->clock;
 
-	return fi->every > 0 ? some_calls[usage] : exact_calls[fi->query->clock][usage];
+	if (fi->every == 0)
+		return each_call[kind][usage];
+	return fi->in_burst ? burst[kind][usage] : gap[usage];
 }
 
-/* The calls since the last timed one are like those before it. */
-static void
-settle(FastInstr *fi, Stratum *stratum)
-{
-	double		calls = stratum->gap - stratum->left;
-
-	if (stratum->timed == 0 || calls <= 0)
-		return;
-	core_add_total_ns(&fi->core,
-					  calls * stratum->sum / stratum->timed * fast_clocks[fi->query->clock].ns_per_tick);
-	stratum->calls += calls;
-	draw(stratum, fi->every);
-}
-
-/* The query's nodes have done their work. */
+/* The query's nodes have done their work: the last gap gets its time. */
 void
 fast_auto_settle(FastInstr *fi)
 {
-	if (fi->every > 0)
-	{
-		settle(fi, &fi->first);
-		settle(fi, &fi->next);
-	}
+	if (fi->every == 0)
+		return;
+	if (fi->in_burst)
+		give_gap(fi, fi->gap, fi->gap_loops);
+	else
+		give_gap(fi, fi->gap - Max(fi->left, 0), loops_begun(fi) - fi->loops);
+	fi->gap = fi->left = 0;
+	fi->in_burst = false;
+	fi->loops = loops_begun(fi);
+	fast_weigh(fi);
 }

@@ -15,6 +15,15 @@
 #include "ticker.h"
 #include "usage.h"
 
+static pg_noinline void
+met_by_tick(FastInstr *fi, uint64 ns)
+{
+	core_add_ns(&fi->core, ns);
+	fi->estimated = true;
+	fi->ticks++;
+	fi->variance += tick_variance(ns);
+}
+
 static pg_attribute_always_inline TupleTableSlot *
 sampled(PlanState *node, UsageKind usage)
 {
@@ -29,7 +38,7 @@ sampled(PlanState *node, UsageKind usage)
 	slot = node->ExecProcNodeReal(node);
 	end = ticker.last_ns;
 	if (unlikely(end != start))
-		add_tick_span(fi, end - start);
+		met_by_tick(fi, end - start);
 	count_call(fi, slot);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);

@@ -40,17 +40,21 @@ typedef struct FastQuery
 } FastQuery;
 
 /*
- * Calls of one node, of which one in so many is timed and stands for all of
- * them.
+ * Calls of one node that are alike.  Bursts of them are timed, and stand for
+ * those in the gaps between.
  */
 typedef struct Stratum
 {
-	int32		left;			/* calls until the next that is timed */
-	int32		gap;			/* calls that it will stand for */
-	uint64		timed;
-	double		sum;			/* their durations, in ticks of the clock */
+	/* in this burst, in ticks of the clock */
+	int			timed;
+	double		sum;
+	/* the means of the bursts */
+	int			bursts;
+	double		means;
 	double		squares;
-	double		calls;			/* that they stand for */
+	/* in gaps */
+	double		calls;
+	double		ns;
 } Stratum;
 
 /*
@@ -69,20 +73,29 @@ typedef struct FastInstr
 	WalUsage	wal_start;
 	uint32		fraction;		/* 2^-32 ns that the counter has not got yet */
 
-	/* method auto */
 	bool		estimated;		/* not every call was timed */
+
+	/* method auto */
 	int32		every;			/* one call in so many is timed; 0: each is */
-	int32		review;			/* timed calls until the next review */
-	int32		reviewing;		/* timed calls from the last review to the next */
-	uint64		reviewed_at;	/* by the query's clock */
-	double		calls;			/* since then */
+	bool		in_burst;
+	int32		left;			/* calls to go in the gap, the burst, or to the review */
+	int32		gap;			/* calls in the gap */
+	double		loops;			/* that had begun when the gap began */
+	double		gap_loops;		/* that began in it */
+	uint64		since;			/* when it began, by the query's clock */
 	uint64		cap;			/* longer calls are left to the ticks beyond this */
 	Stratum		first;			/* the first calls of loops */
 	Stratum		next;			/* all others */
+	uint64		timed;			/* calls that stand for others */
+	double		beyond_ns;		/* what calls in gaps took beyond the cap */
+	double		beyond_variance;
 
-	/* how far an estimate may be off */
-	uint64		ticks;			/* that met a call of this node */
-	double		variance;		/* in ns^2, of what ticks have told */
+	/* by ticks alone: of all calls, or of those in gaps */
+	uint64		ticks;
+	double		ticks_ns;
+	double		ticks_variance;
+
+	double		variance;		/* of what is stated in the end, in ns^2 */
 } FastInstr;
 
 #define FAST_INSTR(planstate)	((FastInstr *) (planstate)->instrument)
@@ -111,6 +124,7 @@ typedef struct Estimate
 	double		error_ns;		/* all loops together are off by at most this */
 } Estimate;
 
+extern void fast_weigh(FastInstr *fi);
 extern Estimate fast_estimate(PlanState *planstate);
 extern void fast_note_statement(QueryDesc *queryDesc);
 

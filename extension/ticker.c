@@ -163,17 +163,14 @@ ticker_stop(void)
 }
 
 /*
- * How far that may be off: a call that one tick met may have been nearly as
- * short as nothing or nearly as long as two periods; of one that spans several
- * only the ends are uncertain.
+ * A call that one tick met may have been nearly as short as nothing or nearly
+ * as long as two periods; of one that spans several only the ends are
+ * uncertain.
  */
-void
-add_tick_span(FastInstr *fi, uint64 ns)
+double
+tick_variance(uint64 ns)
 {
 	double		period = (double) ticker_period_ns();
 
-	core_add_ns(&fi->core, ns);
-	fi->estimated = true;
-	fi->ticks++;
-	fi->variance += ns < 2 * period ? (double) ns * ns : period * period / 6;
+	return ns < 2 * period ? (double) ns * ns : period * period / 6;
 }

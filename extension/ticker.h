@@ -36,8 +36,8 @@ extern bool ticker_ready(void);
 extern bool ticker_start(void);
 extern void ticker_stop(void);
 
-/* Gives a call of a node the time of the ticks that fell into it. */
-extern void add_tick_span(FastInstr *fi, uint64 ns);
+/* How far the time is off that ticks give to a call, in ns^2. */
+extern double tick_variance(uint64 ns);
 #pragma GCC visibility pop
 
 #endif							/* FAST_TICKER_H */

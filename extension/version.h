@@ -58,6 +58,14 @@ core_add_ns(CoreInstr *core, uint64 ns)
 #endif
 }
 
+#if PG_VERSION_NUM >= 190000
+static inline int64
+signed_ticks(double ns)
+{
+	return ns < 0 ? -pg_ns_to_ticks((int64) -ns) : pg_ns_to_ticks((int64) ns);
+}
+#endif
+
 /* The first call of a loop has returned. */
 static inline void
 core_start_loop(CoreInstr *core)
@@ -70,14 +78,16 @@ core_start_loop(CoreInstr *core)
 #endif
 }
 
-/* Time of loops that have ended. */
+/* Time of loops that have ended, and that before the first row of each. */
 static inline void
-core_add_total_ns(CoreInstr *core, double ns)
+core_add_total_ns(CoreInstr *core, double ns, double startup_ns)
 {
 #if PG_VERSION_NUM >= 190000
-	INSTR_TIME_ADD_NANOSEC(core->instr.total, (int64) ns);
+	core->instr.total.ticks += signed_ticks(ns);
+	core->startup.ticks += signed_ticks(startup_ns);
 #else
 	core->total += ns / 1e9;
+	core->startup += startup_ns / 1e9;
 #endif
 }
 

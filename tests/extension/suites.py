@@ -1,0 +1,262 @@
+"""PostgreSQL's own regression and isolation tests, each statement timed: the results are those without the extension.
+
+    python3 tests/extension/suites.py [--methods tsc,sampling,auto] [MAJOR...]
+
+auto_explain asks for the times, buffers and WAL of every statement, nested ones too. What a test prints must be what
+it prints with the method off, on the same server. That it is not always what PostgreSQL expects, because of
+auto_explain or of the host, is told and counts for nothing. One line per server, method and suite, and one for each
+thing that is wrong. Exit status 0 if all that was asked for was run, and nothing was wrong.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Compiled Python beside the sources would be one more thing to ignore.
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from extension.sources import Tests, tests_for
+from servers import MAJORS, Failed, Installation, Missing, Server, build, install
+from servers.commands import in_short, output
+from servers.installation import USER
+
+EXTENSION = Path(__file__).resolve().parent.parent.parent / "extension"
+
+METHODS = ("tsc", "sampling", "auto")
+
+# Each suite's program, and its list of tests.
+SUITES = {
+    "regress": ("pg_regress", "parallel_schedule"),
+    "isolation": ("pg_isolation_regress", "isolation_schedule"),
+}
+
+SETTINGS = {
+    "auto_explain.log_min_duration": 0,
+    "auto_explain.log_analyze": True,
+    "auto_explain.log_timing": True,
+    "auto_explain.log_buffers": True,
+    "auto_explain.log_wal": True,
+    "auto_explain.log_nested_statements": True,
+    # So many has a server of pg_regress's own.
+    "max_prepared_transactions": 2,
+}
+
+# Whose hooks come first depends on their order; by one method it is the other one.
+LIBRARIES = ("pg_fast_timing", "auto_explain")
+TURNED_ROUND = "auto"
+
+# That pg_regress has at once.
+CONNECTIONS = 4
+
+# A suite takes half a minute, or a few on a busy host.
+LIMIT_SECONDS = 1200
+
+# Lines that are told of a test that differs.
+FEW = 6
+
+# What nothing that a test does may leave in the log.
+CRASH = re.compile(r"^TRAP: .*|^\S+ \S+ \S+ \[\d+\] (?:PANIC: .*|LOG: .* terminated by signal .*)", re.M)
+
+
+@dataclass
+class Outcome:
+    """Of a suite by a method. `results` is what each test printed; `differ` are names of tests."""
+
+    installation: Installation
+    method: str
+    suite: str
+    tests: Tests
+    results: dict = field(default_factory=dict)
+    differ: list = field(default_factory=list)
+    wrong: list = field(default_factory=list)
+    seconds: float = 0
+
+    @property
+    def title(self):
+        return f"{self.installation.version} {self.method} {self.suite}"
+
+    def __str__(self):
+        if self.method != "off":
+            differ = f"otherwise than with the method off: {' '.join(self.differ) or 'none'}"
+        elif self.tests.left_out:
+            differ = f"without {' '.join(self.tests.left_out)}, {len(self.differ)} otherwise than it expects"
+        else:
+            differ = f"otherwise than it expects: {' '.join(self.differ) or 'none'}"
+        return f"{self.title}: {len(self.results)} tests of {self.tests.version}, {self.seconds:.0f} s, {differ}"
+
+
+def outcomes(installation, methods=METHODS):
+    """Runs all, one after the other; first without the extension's timing. Raises Missing or Failed."""
+    tests = tests_for(installation.major)
+    build(EXTENSION, installation)
+    with tempfile.TemporaryDirectory() as libraries:
+        tests.build_libraries(installation, Path(libraries))
+        for suite in SUITES:
+            for method in ("off", *methods):
+                outcome = run(Outcome(installation, method, suite, tests), Path(libraries))
+                if method == "off":
+                    reference = outcome
+                elif not outcome.wrong:
+                    compare(outcome, reference)
+                yield outcome
+                if reference.wrong:
+                    break
+
+
+def run(outcome, libraries):
+    method, suite, tests = outcome.method, outcome.suite, outcome.tests
+    order = reversed(LIBRARIES) if method == TURNED_ROUND else LIBRARIES
+    settings = SETTINGS | {"shared_preload_libraries": ",".join(order), "pg_fast_timing.method": method}
+    with Server(outcome.installation, settings) as server:
+        if method != "off":
+            outcome.wrong += idle(server)
+        folder = server.folder / suite
+        shutil.copytree(tests.folder(suite), folder)
+        for library in libraries.glob("*.so"):
+            shutil.copy(library, folder)
+        # What pg_regress finds otherwise than expected is for us to tell.
+        (folder / "diff").write_text("#!/bin/sh\n")
+        (folder / "diff").chmod(0o755)
+        os.chown(folder, USER, USER)
+
+        program, schedule = SUITES[suite]
+        names = schedule_without(folder / schedule, tests.left_out)
+        start = time.monotonic()
+        outcome.wrong += regress(server, program, folder, schedule)
+        outcome.seconds = time.monotonic() - start
+        outcome.wrong += [match[0] for match in CRASH.finditer(server.log.read_text(errors="replace"))]
+        outcome.results = {name: printed(folder / "results" / f"{name}.out") for name in names}
+        if method == "off":
+            outcome.differ = [name for name in names if not as_expected(folder, name, outcome.results[name])]
+    return outcome
+
+
+def idle(server):
+    """Yields why no statement is timed by the extension, if that is so."""
+    # Nothing but auto_explain asks for the times of the first SELECT.
+    server.psql("CREATE EXTENSION pg_fast_timing")
+    timed, reason = server.psql(
+        "SELECT 1 \\g /dev/null\nSELECT last_nodes > 0, coalesce(tsc_reason, '') FROM pg_fast_timing_info()"
+    ).strip().split("|")
+    if timed != "t":
+        yield f"nothing was timed{reason and ': '}{reason}"
+
+
+def schedule_without(path, left_out):
+    """Takes tests out of a schedule. Returns the names of all others."""
+    lines = []
+    for line in path.read_text().splitlines():
+        if line.startswith("test: "):
+            lines.append([name for name in line.split()[1:] if name not in left_out])
+    path.write_text("".join(f"test: {' '.join(names)}\n" for names in lines if names))
+    return [name for names in lines for name in names]
+
+
+def regress(server, program, folder, schedule):
+    """Runs the tests; yields what it ends with, if that is not well."""
+    installation = server.installation
+    pgxs = Path(output([installation.pg_config, "--pgxs"]).strip())
+    inside = server.inside(folder)
+    command = installation.command(
+        server.inside(pgxs.parent.parent / "test" / folder.name / program),
+        f"--inputdir={inside}",
+        f"--outputdir={inside}",
+        f"--dlpath={inside}",
+        f"--bindir=/usr/lib/postgresql/{installation.major}/bin",
+        f"--schedule={inside}/{schedule}",
+        f"--max-connections={CONNECTIONS}",
+    )
+    env = server.env_inside | {"PATH": f"{inside}:{server.env_inside['PATH']}"}
+    try:
+        done = subprocess.run(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=LIMIT_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        yield f"{program}: not done after {LIMIT_SECONDS} s"
+        return
+    if done.returncode != 0:
+        broken = re.findall(r".*(?:FAILED|not ok).*", done.stdout) or done.stdout.strip().splitlines()[-1:]
+        yield from (f"{program}: {line.strip()}" for line in broken)
+
+
+def printed(path):
+    try:
+        return path.read_text(errors="replace")
+    except FileNotFoundError:
+        return "nothing: it was not run"
+
+
+def as_expected(folder, name, result):
+    """Whether it is one of the results that PostgreSQL has ready; blanks do not count there."""
+    paths = [folder / f"expected/{name}.out", *(folder / "expected").glob(f"{name}_?.out")]
+    return any(result.split() == printed(path).split() for path in paths)
+
+
+def compare(outcome, reference):
+    for name, result in outcome.results.items():
+        before = reference.results[name]
+        if result != before and without_marks(result) != without_marks(before):
+            outcome.differ.append(name)
+            changes = difflib.ndiff(without_marks(before), without_marks(result))
+            outcome.wrong += islice((f"{name}: {line}" for line in changes if line[0] in "+-"), FEW)
+
+
+# What EXPLAIN says of an estimate since 18: as text, a row of its own, or else in XML, YAML or JSON.
+ROW = re.compile(r"\s*Timing: estimated from ")
+PROPERTY = re.compile(r"""\s*(<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
+
+
+def without_marks(text):
+    """The lines of a result but for these marks, and for what other lines look like because of them."""
+    lines, rows = [], 0
+    for line in text.splitlines():
+        if ROW.match(line):
+            rows += 1
+        elif not PROPERTY.match(line):
+            # psql tells how many rows there are, makes the column as wide as they need, and has a + before the next.
+            if counted := re.fullmatch(r"\((\d+) rows?\)", line):
+                line, rows = f"{int(counted[1]) - rows} rows", 0
+            lines.append(re.sub(r"^-+$", "-", re.sub(r",?\s*\+?$", "", line.strip())))
+    return lines
+
+
+def check(installation, methods=METHODS):
+    """Yields what is wrong."""
+    try:
+        for outcome in outcomes(installation, methods):
+            yield from (f"{outcome.title}: {what}" for what in outcome.wrong)
+    except (Missing, Failed) as error:
+        yield f"{installation.major}: not run: {in_short(error)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=METHODS)
+    parser.add_argument("majors", type=int, nargs="*", default=MAJORS)
+    asked = parser.parse_args()
+    wrong = False
+    for major in asked.majors:
+        try:
+            for outcome in outcomes(install(major), asked.methods):
+                print(outcome, *outcome.wrong, sep="\n    ", flush=True)
+                wrong |= bool(outcome.wrong)
+        except (Missing, Failed) as error:
+            print(f"{major}: not run: {in_short(error)}", flush=True)
+            wrong = True
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
