@@ -91,6 +91,9 @@ fast_estimate(PlanState *planstate)
 		estimate.exact = false;
 		estimate.samples = fi->timed + fi->ticks;
 		estimate.error_ns = STANDARD_ERRORS * sqrt(fi->variance);
+		/* that no tick, or one, has met a node may be chance */
+		if (fi->query->method == METHOD_SAMPLING)
+			estimate.error_ns += ticker_period_ns();
 	}
 	if (planstate->worker_instrument != NULL)
 	{
