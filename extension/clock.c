@@ -27,15 +27,15 @@ fast_clock_measure(ClockKind kind)
 
 	if (fast_clocks[kind].cost > 0)
 		return;
-	start = clock_now(kind);
+	start = clock_ordered(kind);
 	for (int i = 0; i < 2 * PAIRS; i++)
-		end = clock_now(kind);
+		end = clock_ordered(kind);
 	fast_clocks[kind].cost = (double) (end - start) / PAIRS;
 
 	for (int i = 0; i < PAIRS; i++)
 	{
-		uint64		before = clock_now(kind);
-		uint64		window = clock_now(kind) - before;
+		uint64		before = clock_ordered(kind);
+		uint64		window = clock_ordered(kind) - before;
 		int			at = i;
 
 		for (; at > 0 && windows[at - 1] > window; at--)

@@ -52,6 +52,22 @@ tsc_now(void)
 #endif
 }
 
+/*
+ * After what came before it has ended.  A CPU that waits for memory goes on as
+ * far as it can, and reads its counter meanwhile: without order, a call gets
+ * what its caller was still waiting for.  System clocks read in order as well.
+ */
+static pg_attribute_always_inline uint64
+tsc_ordered(void)
+{
+#if defined(__x86_64__)
+	_mm_lfence();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb":::"memory");
+#endif
+	return tsc_now();
+}
+
 static pg_attribute_always_inline uint64
 system_now(void)
 {
@@ -62,9 +78,9 @@ system_now(void)
 }
 
 static pg_attribute_always_inline uint64
-clock_now(ClockKind kind)
+clock_ordered(ClockKind kind)
 {
-	return kind == KIND_TSC ? tsc_now() : system_now();
+	return kind == KIND_TSC ? tsc_ordered() : system_now();
 }
 
 /*

@@ -19,7 +19,11 @@
 /* Two standard errors: the truth is within them 95 times of 100. */
 #define STANDARD_ERRORS		2.0
 
-/* Of the calls in gaps, as the bursts tell: from one burst to the next. */
+/*
+ * Of the calls in gaps, as the bursts tell: from one burst to the next.  Few
+ * bursts may be alike by chance, so it is the variance of Student's t; and three
+ * tell nothing.
+ */
 static double
 stratum_variance(const Stratum *stratum, double ns_per_tick)
 {
@@ -27,10 +31,10 @@ stratum_variance(const Stratum *stratum, double ns_per_tick)
 	double		mean;
 	double		spread;
 
-	if (n < 2)
+	if (n < 4)
 		return stratum->ns * stratum->ns;
 	mean = stratum->means / n;
-	spread = Max(stratum->squares / n - mean * mean, 0) * n / (n - 1);
+	spread = Max(stratum->squares / n - mean * mean, 0) * n / (n - 3);
 	return stratum->calls * stratum->calls * spread / n * ns_per_tick * ns_per_tick;
 }
 

@@ -194,9 +194,9 @@ exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
 
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
-	start = clock_now(kind);
+	start = clock_ordered(kind);
 	slot = node->ExecProcNodeReal(node);
-	end = clock_now(kind);
+	end = clock_ordered(kind);
 	add_ticks(fi, kind, end - start);
 	count_call(fi, slot);
 	if (usage != USAGE_NONE)
@@ -212,7 +212,7 @@ exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
 static pg_noinline void
 met_by_tick(FastInstr *fi, uint64 start_ns)
 {
-	uint64		now = clock_now(fi->query->clock);
+	uint64		now = clock_ordered(fi->query->clock);
 	uint64		last_ns;
 	uint64		prev_ns;
 	uint64		last;

@@ -72,6 +72,7 @@ static const char *reason = "not looked at yet";
 static bool distrusted = false; /* caught at being wrong: for this session */
 static double khz;
 static double uncertainty_ppm;
+static char rate_text[64];		/* both, for parallel workers */
 static Bracket anchor;
 static bool anchored = false;
 
@@ -133,6 +134,7 @@ set_rate(double new_khz, double ppm)
 {
 	khz = new_khz;
 	uncertainty_ppm = ppm;
+	snprintf(rate_text, sizeof(rate_text), "%.4f %.3f", khz, ppm);
 	fast_tsc_scale = (uint64) (1e6 / khz * 4294967296.0 + 0.5);
 	fast_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
 }
@@ -199,13 +201,11 @@ take_leaders_rate(void)
 void
 fast_tsc_share(void)
 {
-	char		text[64];
-
 	if (khz == 0 || IsInParallelMode() || IsParallelWorker())
 		return;
-	snprintf(text, sizeof(text), "%.4f %.3f", khz, uncertainty_ppm);
-	if (fast_tsc_shared == NULL || strcmp(text, fast_tsc_shared) != 0)
-		SetConfigOption("pg_fast_timing.tsc_rate", text, PGC_SUSET, PGC_S_SESSION);
+	/* RESET ALL or a rollback takes it back */
+	if (fast_tsc_shared == NULL || strcmp(rate_text, fast_tsc_shared) != 0)
+		SetConfigOption("pg_fast_timing.tsc_rate", rate_text, PGC_SUSET, PGC_S_SESSION);
 }
 
 /* Whether a word stands in a file of one line. */

@@ -65,8 +65,11 @@ LIMIT_SECONDS = 1200
 # Lines that are told of a test that differs.
 FEW = 6
 
-# What nothing that a test does may leave in the log.
-CRASH = re.compile(r"^TRAP: .*|^\S+ \S+ \S+ \[\d+\] (?:PANIC: .*|LOG: .* terminated by signal .*)", re.M)
+# What no test may leave in the log, and what a program that cannot go on leaves in pg_regress's output.
+CRASH = re.compile(
+    r"^TRAP: .*|^\S+ \S+ \S+ \[\d+\] (?:PANIC: .*|LOG: .* (?:terminated by signal|shutdown request).*)", re.M
+)
+BROKEN = re.compile(r"^[^#\n]*(?:FAILED|not ok|\(test process).*", re.M)
 
 
 @dataclass
@@ -186,9 +189,10 @@ def regress(server, program, folder, schedule):
     except subprocess.TimeoutExpired:
         yield f"{program}: not done after {LIMIT_SECONDS} s"
         return
-    if done.returncode != 0:
-        broken = re.findall(r".*(?:FAILED|not ok).*", done.stdout) or done.stdout.strip().splitlines()[-1:]
-        yield from (f"{program}: {line.strip()}" for line in broken)
+    broken = BROKEN.findall(done.stdout)
+    if done.returncode != 0 and not broken:
+        broken = done.stdout.strip().splitlines()[-1:]
+    yield from (f"{program}: {line.strip()}" for line in broken)
 
 
 def printed(path):
