@@ -179,9 +179,10 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	MemoryContextSetIdentifier(installing.context, our_ident);
 	query = MemoryContextAllocZero(installing.context, sizeof(FastQuery));
 	query->method = method;
-	query->clock = fast_tsc_usable() ? KIND_TSC : KIND_SYSTEM;
+	query->clock = method != METHOD_SAMPLING && fast_tsc_usable() ? KIND_TSC : KIND_SYSTEM;
 	query->server_tsc = server_times_by_tsc();
-	fast_clock_measure(query->clock);
+	if (method == METHOD_AUTO)
+		fast_clock_measure(query->clock);
 	fast_tsc_share();
 	installing.query = query;
 	install_tree(queryDesc->planstate, &installing);

@@ -54,13 +54,13 @@ fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 typedef struct Run
 {
 	FastInstr  *root;			/* NULL: the query is not ours */
-	ClockPair	start;
+	Bracket		start;
 } Run;
 
 static Run
 begin_run(QueryDesc *queryDesc)
 {
-	Run			run = {fast_instr_of(queryDesc->planstate), {0, 0}};
+	Run			run = {fast_instr_of(queryDesc->planstate), {0, 0, 0}};
 
 	if (run.root != NULL)
 	{
@@ -71,7 +71,7 @@ begin_run(QueryDesc *queryDesc)
 		if (query->method == METHOD_SAMPLING || query->sampled > 0)
 			ticker_start();
 		if (query->clock == KIND_TSC)
-			run.start = fast_clock_pair();
+			run.start = fast_tsc_look();
 	}
 	nesting++;
 	return run;

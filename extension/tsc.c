@@ -48,20 +48,12 @@
 #define BRACKETS		100
 
 /*
- * How far the counter may be from the system's clock over a query.  NTP slews
- * by up to 500 ppm; and reading both takes a moment, in which we can be
- * interrupted.
+ * How far the counter may be from the kernel's clock over a query, beyond what
+ * the looks at both leave open.  The clocks of old hardware move in steps of up
+ * to 300 ns.
  */
 #define MOST_PPM		1000.0
-#define MOST_PAUSE_NS	50000.0
-
-/* Two clocks at one instant. */
-typedef struct Bracket
-{
-	uint64		tsc;
-	uint64		raw_ns;
-	uint64		width;
-} Bracket;
+#define MOST_STEP_NS	1000.0
 
 uint64		fast_tsc_scale = 0;
 char	   *fast_tsc_shared = NULL;
@@ -98,33 +90,34 @@ fast_tsc_uncertainty_ppm(void)
 
 static const char *objection(void);
 
-static uint64
-raw_now(void)
+/*
+ * Not CLOCK_MONOTONIC: NTP slews that by 500 ppm, and chrony by 8%.
+ */
+static pg_attribute_always_inline Bracket
+bracket(void)
 {
+	Bracket		look;
 	struct timespec now;
 
-	/* not CLOCK_MONOTONIC, which NTP slews */
+	look.tsc = tsc_now();
 	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-	return (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+	look.width = tsc_now() - look.tsc;
+	look.tsc += look.width / 2;
+	look.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+	return look;
 }
 
 static Bracket
 narrowest_bracket(void)
 {
-	Bracket		best = {0, 0, PG_UINT64_MAX};
+	Bracket		best = bracket();
 
-	for (int i = 0; i < BRACKETS; i++)
+	for (int i = 1; i < BRACKETS; i++)
 	{
-		uint64		before = tsc_now();
-		uint64		ns = raw_now();
-		uint64		width = tsc_now() - before;
+		Bracket		next = bracket();
 
-		if (width < best.width)
-		{
-			best.tsc = before + width / 2;
-			best.raw_ns = ns;
-			best.width = width;
-		}
+		if (next.width < best.width)
+			best = next;
 	}
 	return best;
 }
@@ -147,10 +140,10 @@ static bool
 measure_rate(Bracket now)
 {
 	double		ticks = (double) (now.tsc - anchor.tsc);
-	double		ns = (double) (now.raw_ns - anchor.raw_ns);
+	double		ns = (double) (now.ns - anchor.ns);
 	double		error;
 
-	if (now.tsc <= anchor.tsc || now.raw_ns <= anchor.raw_ns)
+	if (now.tsc <= anchor.tsc || now.ns <= anchor.ns)
 		return false;
 	error = (anchor.width + now.width) / 2.0 + 2 * fast_clocks[KIND_TSC].window;
 	set_rate(ticks / ns * 1e6, error / ticks * 1e6);
@@ -160,7 +153,7 @@ measure_rate(Bracket now)
 static bool
 calibrate(void)
 {
-	int64		left = CALIBRATION_NS - (int64) (raw_now() - anchor.raw_ns);
+	int64		left = CALIBRATION_NS - (int64) (bracket().ns - anchor.ns);
 
 	if (left > 0)
 		pg_usleep(left / 1000 + 1);
@@ -247,7 +240,7 @@ objection(void)
 		return "this process may not read it (PR_SET_TSC)";
 #endif
 	if (distrusted)
-		return "it was not in step with the system's clock";
+		return "it was not in step with the kernel's clock";
 #if defined(__x86_64__)
 	{
 		unsigned int a,
@@ -286,17 +279,12 @@ fast_tsc_usable(void)
 	return reason == NULL;
 }
 
-ClockPair
-fast_clock_pair(void)
+Bracket
+fast_tsc_look(void)
 {
-	ClockPair	pair = {0, 0};
+	Bracket		none = {0, 0, 0};
 
-	if (judged && reason == NULL)
-	{
-		pair.tsc = tsc_now();
-		pair.ns = system_now();
-	}
-	return pair;
+	return judged && reason == NULL ? bracket() : none;
 }
 
 /*
@@ -304,25 +292,28 @@ fast_clock_pair(void)
  * counter of another rate, or one that stood still.
  */
 void
-fast_tsc_compare(ClockPair start)
+fast_tsc_compare(Bracket start)
 {
-	ClockPair	end = fast_clock_pair();
+	Bracket		end = fast_tsc_look();
 	double		by_tsc;
-	double		by_system;
+	double		by_kernel;
+	double		uncertain;
 
 	if (start.ns == 0 || end.ns == 0)
 		return;
 	by_tsc = (double) (int64) (end.tsc - start.tsc) * fast_clocks[KIND_TSC].ns_per_tick;
-	by_system = (double) (end.ns - start.ns);
-	if (fabs(by_tsc - by_system) <= by_system * MOST_PPM / 1e6 + MOST_PAUSE_NS)
+	by_kernel = (double) (end.ns - start.ns);
+	/* whoever is interrupted in the midst of a look has seen little */
+	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
+	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
 		return;
 
 	distrusted = true;
 	judged = false;
 	fast_tsc_usable();
 	ereport(WARNING,
-			(errmsg("times of this statement's plan nodes are wrong: the CPU's counter took it for %.3f ms, the system's clock for %.3f ms",
-					by_tsc / 1e6, by_system / 1e6),
+			(errmsg("times of this statement's plan nodes are wrong: the CPU's counter took it for %.3f ms, the kernel's clock for %.3f ms",
+					by_tsc / 1e6, by_kernel / 1e6),
 			 errhint("pg_fast_timing does not use the counter any more in this session.")));
 }
 
@@ -345,16 +336,16 @@ fast_tsc_share(void)
 {
 }
 
-ClockPair
-fast_clock_pair(void)
+Bracket
+fast_tsc_look(void)
 {
-	ClockPair	none = {0, 0};
+	Bracket		none = {0, 0, 0};
 
 	return none;
 }
 
 void
-fast_tsc_compare(ClockPair start)
+fast_tsc_compare(Bracket start)
 {
 }
 

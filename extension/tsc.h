@@ -12,12 +12,13 @@
 
 #include "postgres.h"
 
-/* The CPU's counter and the system's clock at one instant. */
-typedef struct ClockPair
+/* The CPU's counter, at the moment that a clock of the kernel's was read. */
+typedef struct Bracket
 {
 	uint64		tsc;
 	uint64		ns;				/* 0: the counter is not usable */
-} ClockPair;
+	uint64		width;			/* ticks; the counter was that, +- half of them */
+} Bracket;
 
 #pragma GCC visibility push(hidden)
 /* ns per tick, in units of 2^-32 */
@@ -34,8 +35,8 @@ extern double fast_tsc_uncertainty_ppm(void);
 extern void fast_tsc_share(void);
 
 /* Watch over it while a query runs. */
-extern ClockPair fast_clock_pair(void);
-extern void fast_tsc_compare(ClockPair start);
+extern Bracket fast_tsc_look(void);
+extern void fast_tsc_compare(Bracket start);
 #pragma GCC visibility pop
 
 #endif							/* FAST_TSC_H */

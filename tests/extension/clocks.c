@@ -3,12 +3,14 @@
  *
  *   SLOW_NS      each read of the clock takes so much longer
  *   RAW_PPM      CLOCK_MONOTONIC_RAW is faster by so much: a counter measured by it seems slower
- *   JUMP_FILE    while this file is there, CLOCK_MONOTONIC is 5 s ahead: it went on while the counter stood still
+ *   SWITCH       once this file is there, it is no longer; and without RAW_PPM, CLOCK_MONOTONIC and it are 5 s ahead:
+ *                they went on while the counter stood still
  *   TSC_DENIED   prctl says that this process may not read the counter
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,18 +20,18 @@
 
 static int (*next)(clockid_t, struct timespec *);
 static long slow_ns, raw_ppm;
-static const char *jump_file;
+static const char *switch_file;
 
 __attribute__((constructor)) static void
 set_up(void)
 {
-	const char *slow = getenv("SLOW_NS"), *ppm = getenv("RAW_PPM"), *file = getenv("JUMP_FILE");
+	const char *slow = getenv("SLOW_NS"), *ppm = getenv("RAW_PPM"), *file = getenv("SWITCH");
 
 	next = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
 	slow_ns = slow ? atol(slow) : 0;
 	raw_ppm = ppm ? atol(ppm) : 0;
 	/* a copy: PostgreSQL writes its title over the environment */
-	jump_file = file ? strdup(file) : NULL;
+	switch_file = file ? strdup(file) : NULL;
 }
 
 static long
@@ -43,6 +45,7 @@ clock_gettime(clockid_t clock, struct timespec *now)
 {
 	struct timespec start;
 	int			result;
+	bool		switched;
 
 	if (!next)
 		return syscall(SYS_clock_gettime, clock, now);
@@ -50,14 +53,17 @@ clock_gettime(clockid_t clock, struct timespec *now)
 		for (next(CLOCK_MONOTONIC, &start), next(CLOCK_MONOTONIC, now); ns(now) - ns(&start) < slow_ns;)
 			next(CLOCK_MONOTONIC, now);
 	result = next(clock, now);
-	if (raw_ppm && clock == CLOCK_MONOTONIC_RAW)
+	if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_RAW)
+		return result;
+	switched = switch_file && access(switch_file, F_OK) == 0;
+	if (raw_ppm && !switched && clock == CLOCK_MONOTONIC_RAW)
 	{
 		long		faster = ns(now) + ns(now) / 1000000 * raw_ppm;
 
 		now->tv_sec = faster / 1000000000L;
 		now->tv_nsec = faster % 1000000000L;
 	}
-	if (jump_file && clock == CLOCK_MONOTONIC && access(jump_file, F_OK) == 0)
+	if (!raw_ppm && switched)
 		now->tv_sec += 5;
 	return result;
 }

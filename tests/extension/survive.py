@@ -88,6 +88,23 @@ def parallel(server):
     )  # fmt: skip
 
 
+def jit(server):
+    """Compiled expressions and tuple deforming, of every node."""
+    if not server.installation.has_jit:
+        return
+    if server.psql("SET jit = on; SELECT pg_jit_available()").strip() != "t":
+        yield "JIT is installed, and not available"
+    every = "SET jit = on; SET jit_above_cost = 0; SET jit_inline_above_cost = 0; SET jit_optimize_above_cost = 0;"
+    yield from same_as_off(
+        server, "JIT", every, AGAIN, "SELECT count(*) FROM t a JOIN t b USING (i) WHERE a.k < 50;",
+        "SELECT k, count(*) FROM t GROUP BY k ORDER BY k LIMIT 5;", "SELECT sum(100 / (i - 5000)) FROM t;", AGAIN,
+    )  # fmt: skip
+    for method in METHODS:
+        plan = server.psql(session(method, every, "EXPLAIN (ANALYZE) " + AGAIN, forced=False))
+        if "JIT:" not in plan:
+            yield f"{method}: nothing was compiled: {plan}"
+
+
 def sleeps(server):
     """A tick must not wake what sleeps."""
     yield from slept(server, "pg_sleep", "SELECT pg_sleep(0.4) FROM t WHERE i = 1;")
@@ -150,7 +167,7 @@ def check(installation):
     """Yields what is wrong."""
     with Server(installation, SETTINGS) as server:
         server.psql(TABLES)
-        for scenario in (errors, cursors, method_changes, parallel, sleeps, many_sessions, worker_dies):
+        for scenario in (errors, cursors, method_changes, parallel, jit, sleeps, many_sessions, worker_dies):
             yield from scenario(server)
         yield from crashes(server, expected=1)
     yield from lying_clocks(installation)
@@ -176,11 +193,19 @@ def load_orders(installation):
             yield from crashes(server)
 
 
+# A file that changes a clock.
+SWITCH = "/tmp/switch"
+
+
 def lying_clocks(installation):
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "clocks.so"
         subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "clocks.c", "-ldl"], check=True)
-        for scenario, env in ((denied, {"TSC_DENIED": "1"}), (wrong_rate, {"RAW_PPM": "100000"}), (jump, {"JUMP_FILE": "/tmp/jump"})):
+        for scenario, env in (
+            (denied, {"TSC_DENIED": "1"}),
+            (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
+            (jump, {"SWITCH": SWITCH}),
+        ):
             with Server(installation, SETTINGS, preload=[library], env=env) as server:
                 server.psql(TABLES)
                 yield from scenario(server)
@@ -203,23 +228,25 @@ def denied(server):
             yield f"{method}: the counter is denied, and {said}"
 
 
-def wrong_rate(server):
-    """A rate that is 10% off is caught by the first statement that lasts long enough to tell."""
-    said = server.psql(session("tsc", TIMED, TIMED, INFO, forced=False), notices=True)
-    if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
-        yield f"a rate that is 10% off: {said}"
+def other_rate(server):
+    """The machine was moved between two statements: its rate is 10% off from now on."""
+    yield from warned(server, "tsc", "SELECT pg_sleep(1.5);", TIMED, "another rate")
 
 
 def jump(server):
     """The machine slept, or was moved, in the midst of a statement."""
-    mark = server.installation.root / "tmp/jump"
+    yield from warned(server, "auto", "EXPLAIN (ANALYZE) SELECT count(*), pg_sleep(1.5) FROM t;", TIMED, "5 s that the counter did not see")
+
+
+def warned(server, method, while_switched, after, what):
+    """Once, and the counter is not used again."""
+    mark = server.installation.root / SWITCH.strip("/")
     later = threading.Timer(0.7, mark.touch)
     later.start()
     try:
-        statement = "EXPLAIN (ANALYZE) SELECT count(*), pg_sleep(1.5) FROM t;"
-        said = server.psql(session("auto", TIMED, statement, TIMED, INFO, forced=False), notices=True)
+        said = server.psql(session(method, TIMED, while_switched, after, TIMED, INFO, forced=False), notices=True)
     finally:
         later.cancel()
         mark.unlink(missing_ok=True)
     if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
-        yield f"5 s that the counter did not see: {said}"
+        yield f"{what}: {said}"

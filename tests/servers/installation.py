@@ -58,6 +58,11 @@ class Installation:
         """For building on the host: this version's pg_config, with the paths as they are outside of the root."""
         return self.folder / "pg_config"
 
+    @property
+    def has_jit(self):
+        """A package of its own since 18; the wheel has none."""
+        return (self.root / f"usr/lib/postgresql/{self.major}/lib/llvmjit.so").exists()
+
     def command(self, program, *arguments):
         """The command line that runs one of this version's programs, as the server's user and inside the root."""
         inside = program if program.startswith("/") else f"/usr/lib/postgresql/{self.major}/bin/{program}"
