@@ -28,6 +28,7 @@ typedef struct ClockFacts
 	double		ns_per_tick;
 	uint64		window;			/* ticks between two reads with nothing in between */
 	double		cost;			/* ticks that timing a call takes */
+	bool		stale;			/* measured too long ago, or never */
 } ClockFacts;
 
 #pragma GCC visibility push(hidden)
@@ -95,6 +96,10 @@ add_ticks(FastInstr *fi, ClockKind kind, uint64 ticks)
 	{
 		unsigned __int128 ns;
 
+		/* back in time: a virtual machine that was moved */
+		if (unlikely((int64) ticks < 0))
+			return;
+
 #if PG_VERSION_NUM >= 190000
 		if (fi->query->server_tsc)
 		{
@@ -116,7 +121,10 @@ static pg_attribute_always_inline void
 count_call(FastInstr *fi, TupleTableSlot *slot)
 {
 	if (unlikely(!fi->core.running))
+	{
 		core_start_loop(&fi->core);
+		fi->loops++;
+	}
 	if (!TupIsNull(slot))
 		fi->core.tuplecount += 1.0;
 }

@@ -48,13 +48,14 @@ void
 fast_weigh(FastInstr *fi)
 {
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		period = (double) ticker_period_ns();
+	double		period = fi->query->period_ns;
 	double		bursts_ns = fi->first.ns + fi->next.ns + fi->beyond_ns;
 	double		bias = (fi->first.calls + fi->next.calls) * clock->window * clock->ns_per_tick;
 	double		by_bursts = bias * bias + fi->beyond_variance +
 		stratum_variance(&fi->first, clock->ns_per_tick) +
 		stratum_variance(&fi->next, clock->ns_per_tick);
-	double		by_ticks = fi->ticks_variance + period * period;
+	/* of what there may be, and not of what was seen: none may have come */
+	double		by_ticks = Max(fi->ticks_ns, bursts_ns) * period + period * period;
 	double		change;
 
 	if (bursts_ns <= 0 || fi->cap == PG_INT64_MAX)
@@ -64,21 +65,41 @@ fast_weigh(FastInstr *fi)
 	}
 	change = (fi->ticks_ns - bursts_ns) * by_bursts / (by_bursts + by_ticks);
 	core_add_total_ns(&fi->core, change, change * fi->first.ns / bursts_ns);
+	core_keep_startup_within_total(&fi->core);
 	fi->variance = by_bursts * by_ticks / (by_bursts + by_ticks);
 }
 
 /*
  * Of what parallel workers have timed.  Their samples stay with them, so this
- * is what ticks alone would tell, which auto is better than.
+ * is what ticks alone would tell, which auto is better than.  0 if each call
+ * was timed.
  */
 static double
-workers_error_ns(PlanState *planstate, const FastInstr *fi)
+workers_error_ns(PlanState *planstate, const FastQuery *query)
 {
-	double		total = 0;
+	double		variance = 0;
 
 	for (int n = 0; n < planstate->worker_instrument->num_workers; n++)
-		total += core_total_ns(&planstate->worker_instrument->instrument[n]);
-	return STANDARD_ERRORS * sqrt(total * ticker_period_ns());
+	{
+		const CoreInstr *worker = &planstate->worker_instrument->instrument[n];
+		double		calls = worker->ntuples + worker->nloops;
+
+		if (calls > 0 && (query->method == METHOD_SAMPLING || calls >= AUTO_EXACT_CALLS))
+			variance += (core_total_ns(worker) + query->period_ns) * query->period_ns;
+	}
+	return STANDARD_ERRORS * sqrt(variance);
+}
+
+/*
+ * That no tick has met a node, or only a few, may be chance: what takes three
+ * periods is met by none 1 time of 20.
+ */
+static double
+sampling_error_ns(const FastInstr *fi)
+{
+	double		period = fi->query->period_ns;
+
+	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period;
 }
 
 /* How a node's time came about; after its loops have ended. */
@@ -94,15 +115,18 @@ fast_estimate(PlanState *planstate)
 	{
 		estimate.exact = false;
 		estimate.samples = fi->timed + fi->ticks;
-		estimate.error_ns = STANDARD_ERRORS * sqrt(fi->variance);
-		/* that no tick, or one, has met a node may be chance */
 		if (fi->query->method == METHOD_SAMPLING)
-			estimate.error_ns += ticker_period_ns();
+			estimate.error_ns = sampling_error_ns(fi);
+		else
+			estimate.error_ns = STANDARD_ERRORS * sqrt(fi->variance);
 	}
 	if (planstate->worker_instrument != NULL)
 	{
-		estimate.exact = false;
-		estimate.error_ns += workers_error_ns(planstate, fi);
+		double		workers = workers_error_ns(planstate, fi->query);
+
+		if (workers > 0)
+			estimate.exact = false;
+		estimate.error_ns = hypot(estimate.error_ns, workers);
 	}
 	return estimate;
 }
@@ -127,11 +151,18 @@ note_node(PlanState *node, void *unused)
 
 /* Before 18 EXPLAIN cannot be told which times are estimates: this tells. */
 void
-fast_note_statement(QueryDesc *queryDesc)
+fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 {
 	LastStatement *last = &fast_last_statement;
 
+	/* what was not to be timed tells nothing of timing */
+	if (!(queryDesc->instrument_options & INSTRUMENT_TIMER))
+		return;
 	memset(last, 0, sizeof(*last));
+	if (query == NULL)
+		return;
+	last->method = query->method;
+	last->period_ns = query->period_ns;
 	note_node(queryDesc->planstate, NULL);
 	if (last->estimated > 0)
 		ereport(DEBUG1,

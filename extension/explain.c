@@ -84,14 +84,14 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 
 	if (es->analyze && asked(es))
 	{
+		const LastStatement *last = &fast_last_statement;
 		char	   *clock = fast_tsc_usable() ?
 			psprintf("TSC at %.3f MHz +- %.2f ppm", fast_tsc_khz() / 1e3, fast_tsc_uncertainty_ppm()) :
 			psprintf("system clock (TSC: %s)", fast_tsc_reason());
 
 		ExplainPropertyText("Fast Timing",
-							psprintf("method %s, %s, " UINT64_FORMAT " ticks a second",
-									 fast_method_name(fast_method), clock,
-									 1000000000 / ticker_period_ns()),
+							psprintf("method %s, %s, %.0f ticks a second",
+									 fast_method_name(last->method), clock, last->period_ns > 0 ? 1e9 / last->period_ns : 0),
 							es);
 	}
 }

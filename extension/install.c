@@ -60,6 +60,24 @@ fast_instr_of(PlanState *planstate)
 	return FAST_INSTR(planstate);
 }
 
+static bool
+find_instr(PlanState *node, void *found)
+{
+	*(FastInstr **) found = fast_instr_of(node);
+	return *(FastInstr **) found != NULL || planstate_tree_walker(node, find_instr, found);
+}
+
+/* That of the first node which is ours: the root may be another extension's. */
+FastInstr *
+fast_first_instr(QueryDesc *queryDesc)
+{
+	FastInstr  *found = NULL;
+
+	if ((queryDesc->instrument_options & INSTRUMENT_TIMER) && queryDesc->planstate != NULL)
+		find_instr(queryDesc->planstate, &found);
+	return found;
+}
+
 /* Stack depth grows from node to node: once for each node is enough. */
 static TupleTableSlot *
 first_call(PlanState *node)
@@ -87,6 +105,21 @@ gather_call(PlanState *node)
 		planstate_tree_walker(node, install_tree, &installing);
 	}
 	return slot;
+}
+
+/*
+ * Has the calls of a node go through another wrapper.  False if they cannot:
+ * another extension has put itself in front and calls the one it found.
+ */
+bool
+fast_replace_wrapper(PlanState *node, FastInstr *fi, ExecProcNodeMtd wrapper)
+{
+	if (node->ExecProcNode == fi->wrapper)
+		node->ExecProcNode = wrapper;
+	else if (node->ExecProcNode != gather_call)
+		return false;
+	fi->wrapper = wrapper;
+	return true;
 }
 
 static ExecProcNodeMtd
@@ -181,6 +214,7 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	query->method = method;
 	query->clock = method != METHOD_SAMPLING && fast_tsc_usable() ? KIND_TSC : KIND_SYSTEM;
 	query->server_tsc = server_times_by_tsc();
+	query->period_ns = (double) ticker_period_ns();
 	if (method == METHOD_AUTO)
 		fast_clock_measure(query->clock);
 	fast_tsc_share();
@@ -192,11 +226,11 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 void
 fast_reinstall(QueryDesc *queryDesc)
 {
-	FastInstr  *root = fast_instr_of(queryDesc->planstate);
+	FastInstr  *any = fast_first_instr(queryDesc);
 
-	if (root != NULL)
+	if (any != NULL)
 	{
-		Installing	installing = {root->query, GetMemoryChunkContext(root)};
+		Installing	installing = {any->query, GetMemoryChunkContext(any)};
 
 		install_tree(queryDesc->planstate, &installing);
 	}
@@ -216,11 +250,9 @@ settle_tree(PlanState *node, void *unused)
 void
 fast_finish(QueryDesc *queryDesc)
 {
-	FastInstr  *root = fast_instr_of(queryDesc->planstate);
+	FastInstr  *any = fast_first_instr(queryDesc);
 
-	if (root == NULL)
-		return;
-	if (root->query->sampled > 0)
+	if (any != NULL && any->query->sampled > 0)
 		settle_tree(queryDesc->planstate, NULL);
-	fast_note_statement(queryDesc);
+	fast_note_statement(queryDesc, any != NULL ? any->query : NULL);
 }

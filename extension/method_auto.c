@@ -42,7 +42,7 @@
 #define BOOKKEEPING_NS	20
 
 /* Calls before the first look at the cost: they take 5 us, or 0.4 ms where the clock is slow. */
-#define FIRST_REVIEW	256
+#define FIRST_REVIEW	AUTO_EXACT_CALLS
 /* While every call is timed, a look now and then is enough. */
 #define LATER_REVIEW	4096
 
@@ -65,7 +65,7 @@ static double
 share_of_time(const FastInstr *fi, double calls, uint64 now)
 {
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		elapsed = (double) (now - fi->since);
+	double		elapsed = (double) (int64) (now - fi->since);
 
 	return elapsed <= 0 ? 1 :
 		calls * (clock->cost + BOOKKEEPING_NS / clock->ns_per_tick) / elapsed;
@@ -75,46 +75,57 @@ share_of_time(const FastInstr *fi, double calls, uint64 now)
 static void
 choose_every(FastInstr *fi, double share)
 {
-	double		period = ticker_period_ns() / fast_clocks[fi->query->clock].ns_per_tick;
+	double		period = fi->query->period_ns / fast_clocks[fi->query->clock].ns_per_tick;
 
 	fi->every = (int32) Min(Max(ceil(share / allowed(fi->query)), 1), MOST_EVERY);
 	fi->cap = ticker_start() ? (uint64) (period / fi->every) : PG_INT64_MAX;
 }
 
-static double
-loops_begun(const FastInstr *fi)
-{
-	return fi->core.nloops + (fi->core.running ? 1 : 0);
-}
-
 /* Calls that are not timed: at random in number, lest a rhythm be met. */
 static void
-start_gap(PlanState *node, FastInstr *fi, uint64 now)
+count_gap(FastInstr *fi, uint64 now)
 {
 	int32		mean = BURST * (fi->every - 1);
 
 	fi->gap = mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
 	fi->left = fi->gap;
-	fi->in_burst = false;
-	fi->loops = loops_begun(fi);
+	fi->loops_before = fi->loops;
 	fi->since = now;
-	node->ExecProcNode = fast_auto_wrapper(fi);
 }
 
-static void
+/* False if calls cannot be led elsewhere: then the node goes on as it did. */
+static bool
+start_gap(PlanState *node, FastInstr *fi, uint64 now)
+{
+	fi->in_burst = false;
+	if (!fast_replace_wrapper(node, fi, fast_auto_wrapper(fi)))
+		return false;
+	count_gap(fi, now);
+	return true;
+}
+
+static bool
 start_burst(PlanState *node, FastInstr *fi)
 {
-	fi->gap_loops = loops_begun(fi) - fi->loops;
-	fi->left = BURST;
 	fi->in_burst = true;
-	node->ExecProcNode = fast_auto_wrapper(fi);
+	if (!fast_replace_wrapper(node, fi, fast_auto_wrapper(fi)))
+	{
+		fi->in_burst = false;
+		return false;
+	}
+	fi->gap_loops = fi->loops - fi->loops_before;
+	fi->left = BURST;
+	return true;
 }
 
-/* Gives calls of a gap their time, by the burst after it, or else by those before. */
+/*
+ * Gives calls of a gap their time, by the burst after it, or else by those
+ * before, or else by the calls that were timed before the first gap.
+ */
 static void
 extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 {
-	double		mean = 0;
+	double		mean = stratum->prior_ns / fast_clocks[fi->query->clock].ns_per_tick;
 	double		ns;
 
 	if (stratum->timed > 0)
@@ -160,8 +171,26 @@ note_burst_call(PlanState *node, FastInstr *fi, bool first, uint64 elapsed, uint
 	{
 		give_gap(fi, fi->gap, fi->gap_loops);
 		choose_every(fi, share_of_time(fi, fi->gap + BURST, now));
-		start_gap(node, fi, now);
+		if (!start_gap(node, fi, now))
+		{
+			fi->in_burst = true;
+			fi->left = BURST;
+			fi->gap = 0;
+			fi->gap_loops = 0;
+		}
 	}
+}
+
+/* What a call takes, as those tell that were timed so far. */
+static void
+note_priors(FastInstr *fi)
+{
+	double		calls = fi->core.ntuples + fi->core.tuplecount + fi->loops;
+	double		startup = core_startup_so_far_ns(&fi->core);
+	double		rest = core_time_so_far_ns(&fi->core) - startup;
+
+	fi->first.prior_ns = startup / Max(fi->loops, 1);
+	fi->next.prior_ns = Max(rest, 0) / Max(calls - fi->loops, 1);
 }
 
 /* While every call is timed: whether to go on so. */
@@ -173,11 +202,15 @@ review(PlanState *node, FastInstr *fi, uint64 start, uint64 now)
 	/* the first call begins it */
 	if (fi->since != 0 && share > allowed(fi->query))
 	{
-		fi->query->sampled++;
-		fi->estimated = true;
 		choose_every(fi, share);
-		start_gap(node, fi, now);
-		return;
+		if (start_gap(node, fi, now))
+		{
+			fi->query->sampled++;
+			fi->estimated = true;
+			note_priors(fi);
+			return;
+		}
+		fi->every = 0;
 	}
 	fi->gap = fi->left = fi->since == 0 ? FIRST_REVIEW : LATER_REVIEW;
 	fi->since = start;
@@ -247,6 +280,15 @@ met_by_tick(FastInstr *fi, uint64 start_ns)
 	}
 }
 
+/* The gap ends here, and the next one begins with the call at hand. */
+static pg_noinline void
+go_on_without_burst(FastInstr *fi)
+{
+	give_gap(fi, fi->gap, fi->loops - fi->loops_before);
+	count_gap(fi, clock_ordered(fi->query->clock));
+	fi->left--;
+}
+
 static pg_attribute_always_inline TupleTableSlot *
 in_gap(PlanState *node, UsageKind usage)
 {
@@ -256,8 +298,9 @@ in_gap(PlanState *node, UsageKind usage)
 
 	if (unlikely(--fi->left < 0))
 	{
-		start_burst(node, fi);
-		return node->ExecProcNode(node);
+		if (start_burst(node, fi))
+			return fi->wrapper(node);
+		go_on_without_burst(fi);
 	}
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
@@ -287,32 +330,32 @@ name(PlanState *node) \
 
 EXACT(system_time, USAGE_NONE, KIND_SYSTEM, false)
 EXACT(system_buffers, USAGE_BUFFERS, KIND_SYSTEM, false)
-EXACT(system_wal, USAGE_WAL, KIND_SYSTEM, false)
+EXACT(system_all, USAGE_ALL, KIND_SYSTEM, false)
 EXACT(tsc_time, USAGE_NONE, KIND_TSC, false)
 EXACT(tsc_buffers, USAGE_BUFFERS, KIND_TSC, false)
-EXACT(tsc_wal, USAGE_WAL, KIND_TSC, false)
+EXACT(tsc_all, USAGE_ALL, KIND_TSC, false)
 EXACT(system_time_burst, USAGE_NONE, KIND_SYSTEM, true)
 EXACT(system_buffers_burst, USAGE_BUFFERS, KIND_SYSTEM, true)
-EXACT(system_wal_burst, USAGE_WAL, KIND_SYSTEM, true)
+EXACT(system_all_burst, USAGE_ALL, KIND_SYSTEM, true)
 EXACT(tsc_time_burst, USAGE_NONE, KIND_TSC, true)
 EXACT(tsc_buffers_burst, USAGE_BUFFERS, KIND_TSC, true)
-EXACT(tsc_wal_burst, USAGE_WAL, KIND_TSC, true)
+EXACT(tsc_all_burst, USAGE_ALL, KIND_TSC, true)
 IN_GAP(gap_time, USAGE_NONE)
 IN_GAP(gap_buffers, USAGE_BUFFERS)
-IN_GAP(gap_wal, USAGE_WAL)
+IN_GAP(gap_all, USAGE_ALL)
 
 ExecProcNodeMtd
 fast_auto_wrapper(const FastInstr *fi)
 {
 	const ExecProcNodeMtd each_call[][3] = {
-		[KIND_SYSTEM] = {system_time, system_buffers, system_wal},
-		[KIND_TSC] = {tsc_time, tsc_buffers, tsc_wal},
+		[KIND_SYSTEM] = {system_time, system_buffers, system_all},
+		[KIND_TSC] = {tsc_time, tsc_buffers, tsc_all},
 	};
 	const ExecProcNodeMtd burst[][3] = {
-		[KIND_SYSTEM] = {system_time_burst, system_buffers_burst, system_wal_burst},
-		[KIND_TSC] = {tsc_time_burst, tsc_buffers_burst, tsc_wal_burst},
+		[KIND_SYSTEM] = {system_time_burst, system_buffers_burst, system_all_burst},
+		[KIND_TSC] = {tsc_time_burst, tsc_buffers_burst, tsc_all_burst},
 	};
-	const ExecProcNodeMtd gap[] = {gap_time, gap_buffers, gap_wal};
+	const ExecProcNodeMtd gap[] = {gap_time, gap_buffers, gap_all};
 	UsageKind	usage = usage_kind(fi);
 	ClockKind	kind = fi->query->clock;
 
@@ -330,9 +373,9 @@ fast_auto_settle(FastInstr *fi)
 	if (fi->in_burst)
 		give_gap(fi, fi->gap, fi->gap_loops);
 	else
-		give_gap(fi, fi->gap - Max(fi->left, 0), loops_begun(fi) - fi->loops);
+		give_gap(fi, fi->gap - Max(fi->left, 0), fi->loops - fi->loops_before);
 	fi->gap = fi->left = 0;
 	fi->in_burst = false;
-	fi->loops = loops_begun(fi);
+	fi->loops_before = fi->loops;
 	fast_weigh(fi);
 }

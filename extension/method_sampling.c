@@ -54,12 +54,12 @@ name(PlanState *node) \
 
 WRAPPER(sampling_time, USAGE_NONE)
 WRAPPER(sampling_buffers, USAGE_BUFFERS)
-WRAPPER(sampling_wal, USAGE_WAL)
+WRAPPER(sampling_all, USAGE_ALL)
 
 ExecProcNodeMtd
 fast_sampling_wrapper(const FastInstr *fi)
 {
-	const ExecProcNodeMtd ours[] = {sampling_time, sampling_buffers, sampling_wal};
+	const ExecProcNodeMtd ours[] = {sampling_time, sampling_buffers, sampling_all};
 
 	return ours[usage_kind(fi)];
 }

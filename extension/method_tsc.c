@@ -43,13 +43,13 @@ name(PlanState *node) \
 
 WRAPPER(tsc_time, USAGE_NONE)
 WRAPPER(tsc_buffers, USAGE_BUFFERS)
-WRAPPER(tsc_wal, USAGE_WAL)
+WRAPPER(tsc_all, USAGE_ALL)
 
 /* NULL: the server's own timing does it as well. */
 ExecProcNodeMtd
 fast_tsc_wrapper(const FastInstr *fi)
 {
-	const ExecProcNodeMtd ours[] = {tsc_time, tsc_buffers, tsc_wal};
+	const ExecProcNodeMtd ours[] = {tsc_time, tsc_buffers, tsc_all};
 	UsageKind	usage = usage_kind(fi);
 
 	return fi->query->server_tsc && usage == USAGE_NONE ? NULL : ours[usage];

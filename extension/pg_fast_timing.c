@@ -53,19 +53,19 @@ fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 /* What a query runs beside. */
 typedef struct Run
 {
-	FastInstr  *root;			/* NULL: the query is not ours */
+	const FastQuery *query;		/* NULL: it is not ours */
 	Bracket		start;
 } Run;
 
 static Run
 begin_run(QueryDesc *queryDesc)
 {
-	Run			run = {fast_instr_of(queryDesc->planstate), {0, 0, 0}};
+	FastInstr  *any = fast_first_instr(queryDesc);
+	const FastQuery *query = any != NULL ? any->query : NULL;
+	Run			run = {query, {0, 0, 0}};
 
-	if (run.root != NULL)
+	if (query != NULL)
 	{
-		const FastQuery *query = run.root->query;
-
 		if (IsParallelWorker())
 			fast_reinstall(queryDesc);
 		if (query->method == METHOD_SAMPLING || query->sampled > 0)
@@ -88,7 +88,7 @@ end_run(void)
 static void
 check_run(const Run *run)
 {
-	if (run->root != NULL && run->start.ns != 0)
+	if (run->query != NULL && run->start.ns != 0)
 		fast_tsc_compare(run->start);
 }
 

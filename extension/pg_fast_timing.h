@@ -17,7 +17,7 @@
 
 typedef enum Method
 {
-	METHOD_OFF,					/* the server's own timing */
+	METHOD_OFF = 0,				/* the server's own timing */
 	METHOD_AUTO,				/* exact until that is dear, then sampled */
 	METHOD_TSC,					/* exact, by the CPU's counter */
 	METHOD_SAMPLING				/* by a clock that ticks sample_rate times a second */
@@ -36,6 +36,7 @@ typedef struct FastQuery
 	Method		method;			/* as it was when the query started */
 	ClockKind	clock;
 	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */
+	double		period_ns;		/* mean time between ticks */
 	int			sampled;		/* nodes of which only some calls are timed */
 } FastQuery;
 
@@ -55,6 +56,7 @@ typedef struct Stratum
 	/* in gaps */
 	double		calls;
 	double		ns;
+	double		prior_ns;		/* of a call, as long as there is no burst */
 } Stratum;
 
 /*
@@ -66,7 +68,7 @@ typedef struct Stratum
 typedef struct FastInstr
 {
 	CoreInstr	core;			/* must be first */
-	ExecProcNodeMtd wrapper;	/* to install after the first call */
+	ExecProcNodeMtd wrapper;	/* what calls go through, now or after the first one */
 	FastQuery  *query;
 	uint64		usage_sum;		/* of the counters in usage_start */
 	BufferUsage buffers_start;
@@ -80,7 +82,8 @@ typedef struct FastInstr
 	bool		in_burst;
 	int32		left;			/* calls to go in the gap, the burst, or to the review */
 	int32		gap;			/* calls in the gap */
-	double		loops;			/* that had begun when the gap began */
+	double		loops;			/* that have begun */
+	double		loops_before;	/* that had begun when the gap began */
 	double		gap_loops;		/* that began in it */
 	uint64		since;			/* when it began, by the query's clock */
 	uint64		cap;			/* longer calls are left to the ticks beyond this */
@@ -109,12 +112,17 @@ extern void fast_install(QueryDesc *queryDesc, Method method);
 extern void fast_reinstall(QueryDesc *queryDesc);
 extern void fast_finish(QueryDesc *queryDesc);
 extern FastInstr *fast_instr_of(PlanState *planstate);
+extern FastInstr *fast_first_instr(QueryDesc *queryDesc);
+extern bool fast_replace_wrapper(PlanState *node, FastInstr *fi, ExecProcNodeMtd wrapper);
 
 /* the methods: what a node's calls go through */
 extern ExecProcNodeMtd fast_tsc_wrapper(const FastInstr *fi);
 extern ExecProcNodeMtd fast_sampling_wrapper(const FastInstr *fi);
 extern ExecProcNodeMtd fast_auto_wrapper(const FastInstr *fi);
 extern void fast_auto_settle(FastInstr *fi);
+
+/* auto times at least so many calls of a node, each of them */
+#define AUTO_EXACT_CALLS	256
 
 /* estimate.c */
 typedef struct Estimate
@@ -126,7 +134,7 @@ typedef struct Estimate
 
 extern void fast_weigh(FastInstr *fi);
 extern Estimate fast_estimate(PlanState *planstate);
-extern void fast_note_statement(QueryDesc *queryDesc);
+extern void fast_note_statement(QueryDesc *queryDesc, const FastQuery *query);
 
 /* explain.c */
 extern void fast_explain_init(void);
@@ -141,6 +149,8 @@ typedef struct LastStatement
 	int			estimated;		/* of these, by samples */
 	uint64		samples;
 	double		error_ns;		/* the largest */
+	Method		method;
+	double		period_ns;		/* between ticks */
 } LastStatement;
 
 extern LastStatement fast_last_statement;

@@ -19,9 +19,11 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
 #include "common/pg_prng.h"
-#include "miscadmin.h"
 
 #include "ticker.h"
 
@@ -30,23 +32,38 @@ Ticker		ticker;
 /* A rate of 1 kHz costs a core 0.5% at most where a tick takes 5 us. */
 #define DEFAULT_RATE	1000
 
+/*
+ * A thread that waits for nobody takes 0.1 ms or more to be woken, in which
+ * ticks are lost: so it goes on for a while, for the next statement or FETCH.
+ */
+#define LINGER_NS		20000000
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed;
 
 /* under the mutex */
-static bool ticking = false;
+static bool ticking = false;	/* somebody looks at the clock */
+static bool parked = true;		/* the thread waits for that */
 static uint64 period_ns;
+static uint64 next_ns;			/* when the next tick is due */
+static uint64 linger_ns;		/* until then it ticks for nobody */
 static bool with_tsc;
 static pg_prng_state random_state;
 
 /* of the backend alone */
 static bool running = false;
-static pid_t thread_of = 0;		/* a forked child has no thread */
+static bool has_thread = false;
+
+static uint64
+wanted_period_ns(void)
+{
+	return 1000000000 / (fast_sample_rate > 0 ? fast_sample_rate : DEFAULT_RATE);
+}
 
 uint64
 ticker_period_ns(void)
 {
-	return 1000000000 / (fast_sample_rate > 0 ? fast_sample_rate : DEFAULT_RATE);
+	return running ? period_ns : wanted_period_ns();
 }
 
 /* A tick: what is read without a lock changes between two versions. */
@@ -63,32 +80,85 @@ tick(uint64 ns, uint64 tsc)
 }
 
 /*
- * Sleeps at random lengths around the period: ticks in step with a query's own
- * rhythm would always meet the same node.
+ * Random lengths around the period: ticks in step with a query's own rhythm
+ * would always meet the same node.
  */
+static uint64
+random_nap(void)
+{
+	return period_ns / 2 + pg_prng_uint64_range(&random_state, 0, period_ns);
+}
+
+static void
+wait_until(uint64 ns)
+{
+#if defined(__APPLE__)
+	uint64		now = system_now();
+	struct timespec left = {(ns - now) / 1000000000, (ns - now) % 1000000000};
+
+	if (now < ns)
+		pthread_cond_timedwait_relative_np(&changed, &mutex, &left);
+#else
+	struct timespec due = {ns / 1000000000, ns % 1000000000};
+
+	pthread_cond_timedwait(&changed, &mutex, &due);
+#endif
+}
+
+/* Nothing of the server's that can fail or throw is called here. */
 static void *
 tick_forever(void *unused)
 {
+#if defined(PR_SET_TIMERSLACK)
+	/* ns; by default it is as much as a short query takes */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+#endif
 	pthread_mutex_lock(&mutex);
 	for (;;)
 	{
-		struct timespec nap;
-		uint64		ns;
+		uint64		now = system_now();
 
-		while (!ticking)
-			pthread_cond_wait(&wanted, &mutex);
-		ns = period_ns / 2 + pg_prng_uint64_range(&random_state, 0, period_ns);
-		pthread_mutex_unlock(&mutex);
-
-		nap.tv_sec = ns / 1000000000;
-		nap.tv_nsec = ns % 1000000000;
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-
-		pthread_mutex_lock(&mutex);
-		if (ticking)
-			tick(system_now(), with_tsc ? tsc_now() : 0);
+		if (!ticking && now >= linger_ns)
+		{
+			parked = true;
+			pthread_cond_wait(&changed, &mutex);
+		}
+		else if (now < next_ns)
+			wait_until(next_ns);
+		else
+		{
+			tick(now, with_tsc ? tsc_now() : 0);
+			next_ns = now + random_nap();
+		}
 	}
 	return NULL;
+}
+
+/* A language that forks leaves a child without the thread, and perhaps with its lock. */
+static void
+forget_thread(void)
+{
+	pthread_mutex_init(&mutex, NULL);
+	has_thread = running = ticking = false;
+	parked = true;
+}
+
+static void
+prepare_once(void)
+{
+	static bool prepared = false;
+	pthread_condattr_t attributes;
+
+	if (prepared)
+		return;
+	pthread_condattr_init(&attributes);
+#if !defined(__APPLE__)
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
+	pthread_cond_init(&changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_atfork(NULL, NULL, forget_thread);
+	prepared = true;
 }
 
 static bool
@@ -115,37 +185,58 @@ create_thread(void)
 bool
 ticker_ready(void)
 {
-	if (thread_of != MyProcPid)
+	if (!has_thread)
 	{
+		prepare_once();
 		pg_prng_seed(&random_state, system_now());
-		if (!create_thread())
-			return false;
-		thread_of = MyProcPid;
+		has_thread = create_thread();
 	}
-	return true;
+	return has_thread;
+}
+
+/*
+ * Ticks as if it had always done so.  Who comes at any time comes into a nap
+ * that is the more likely the longer it is, at a random point of it.  Without
+ * that, what is given out at the first tick would be too much or too little on
+ * average, which is all there is of a short query.
+ */
+static void
+begin_midway(void)
+{
+	uint64		now = system_now();
+	uint64		nap;
+	uint64		left;
+
+	do
+		nap = random_nap();
+	while (pg_prng_uint64_range(&random_state, 0, period_ns * 3 / 2) > nap);
+	left = pg_prng_uint64_range(&random_state, 0, nap);
+	tick(now - (nap - left), with_tsc ? tsc_now() : 0);
+	next_ns = now + left;
 }
 
 bool
 ticker_start(void)
 {
+	bool		readable;
+
 	if (running)
 		return true;
 	if (!ticker_ready())
 		return false;
+	/* nothing that can throw under the lock */
+	readable = fast_tsc_readable();
 
 	pthread_mutex_lock(&mutex);
-	period_ns = ticker_period_ns();
-	with_tsc = fast_tsc_usable();
-
-	/*
-	 * Nobody knows when the last tick would have been.  Somewhere in the last
-	 * period: so that what is given out at the first tick is neither too much
-	 * nor too little on average.
-	 */
-	tick(system_now() - pg_prng_uint64_range(&random_state, 0, period_ns),
-		 with_tsc ? tsc_now() : 0);
+	with_tsc = readable;
 	ticking = true;
-	pthread_cond_signal(&wanted);
+	if (parked || period_ns != wanted_period_ns())
+	{
+		period_ns = wanted_period_ns();
+		begin_midway();
+		parked = false;
+		pthread_cond_signal(&changed);
+	}
 	pthread_mutex_unlock(&mutex);
 	running = true;
 	return true;
@@ -158,6 +249,7 @@ ticker_stop(void)
 		return;
 	pthread_mutex_lock(&mutex);
 	ticking = false;
+	linger_ns = system_now() + LINGER_NS;
 	pthread_mutex_unlock(&mutex);
 	running = false;
 }

@@ -23,16 +23,24 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "storage/fd.h"
 #include "utils/guc.h"
 
 #include "clock.h"
 #include "tsc.h"
 
+/*
+ * A TSC that the kernel has found wanting is no longer available; on a virtual
+ * machine a good one often is second to the hypervisor's own clock.  On AArch64
+ * there is nothing better than the counter, so it is in use if it is good.
+ */
 #if defined(__aarch64__)
+#define KERNEL_FILE		"current_clocksource"
 #define KERNEL_NAME		"arch_sys_counter"
+#define KERNEL_SAYS		"the kernel does not use it as its clock source"
 #else
+#define KERNEL_FILE		"available_clocksource"
 #define KERNEL_NAME		"tsc"
+#define KERNEL_SAYS		"the kernel does not offer it as a clock source"
 #endif
 
 #define SYSFS "/sys/devices/system/clocksource/clocksource0/"
@@ -42,9 +50,12 @@
 
 /*
  * Brackets are some 30 ns wide: 3 ms apart they are sure to give the rate to
- * 10 ppm, and give it to 1 ppm as a rule.  It gets better with each look.
+ * 10 ppm, and give it to 1 ppm as a rule.  It gets better with each statement.
+ * What a forked backend takes over from the postmaster needs no more than a
+ * look at whether it still holds.
  */
 #define CALIBRATION_NS	3000000
+#define CHECK_NS		200000
 #define BRACKETS		100
 
 /*
@@ -58,15 +69,9 @@
 uint64		fast_tsc_scale = 0;
 char	   *fast_tsc_shared = NULL;
 
-static bool judged = false;
-static uint64 judged_at;
 static const char *reason = "not looked at yet";
-static bool distrusted = false; /* caught at being wrong: for this session */
 static double khz;
 static double uncertainty_ppm;
-static char rate_text[64];		/* both, for parallel workers */
-static Bracket anchor;
-static bool anchored = false;
 
 const char *
 fast_tsc_reason(void)
@@ -87,6 +92,13 @@ fast_tsc_uncertainty_ppm(void)
 }
 
 #ifdef HAVE_TSC
+
+static bool judged = false;
+static uint64 judged_at;
+static bool distrusted = false; /* caught at being wrong: for this session */
+static char rate_text[64];		/* what parallel workers are told */
+static Bracket anchor;			/* what the rate is measured from */
+static pid_t anchored_by = 0;
 
 static const char *objection(void);
 
@@ -132,32 +144,113 @@ set_rate(double new_khz, double ppm)
 	fast_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
 }
 
+typedef struct Rate
+{
+	double		khz;
+	double		ppm;			/* it is sure to be within these */
+} Rate;
+
 /*
- * The rate since the anchor; the longer ago that was, the better.  The ends
- * of a bracket are uncertain by half its width and a step of either clock.
+ * Between two looks; the longer apart, the better.  The ends of a bracket are
+ * uncertain by half its width and a step of either clock.  False if that is no
+ * rate that a CPU has.
  */
 static bool
-measure_rate(Bracket now)
+rate_between(Bracket start, Bracket end, Rate *rate)
 {
-	double		ticks = (double) (now.tsc - anchor.tsc);
-	double		ns = (double) (now.ns - anchor.ns);
-	double		error;
+	double		ticks = (double) (end.tsc - start.tsc);
+	double		ns = (double) (end.ns - start.ns);
 
-	if (now.tsc <= anchor.tsc || now.ns <= anchor.ns)
+	if (end.tsc <= start.tsc || end.ns <= start.ns)
 		return false;
-	error = (anchor.width + now.width) / 2.0 + 2 * fast_clocks[KIND_TSC].window;
-	set_rate(ticks / ns * 1e6, error / ticks * 1e6);
-	return khz > 1e3 && khz < 1e8;
+	rate->khz = ticks / ns * 1e6;
+	rate->ppm = ((start.width + end.width) / 2.0 + 2 * fast_clocks[KIND_TSC].window) / ticks * 1e6;
+	return rate->khz > 1e3 && rate->khz < 1e8;
+}
+
+static bool
+agree(Rate a, Rate b)
+{
+	return fabs(a.khz / b.khz - 1) * 1e6 <= a.ppm + b.ppm;
+}
+
+static void
+anchor_at(Bracket look)
+{
+	anchor = look;
+	anchored_by = MyProcPid;
+}
+
+/* Makes the rate better, if it can. */
+static void
+refine(Bracket now)
+{
+	Rate		known = {khz, uncertainty_ppm};
+	Rate		rate;
+
+	/* nothing that is told apart from before it was sure enough */
+	if (anchored_by != MyProcPid)
+		return;
+	if (!rate_between(anchor, now, &rate))
+		anchor_at(now);
+	else if (!agree(rate, known))
+	{
+		/* the machine slept or was moved since then: begin anew */
+		anchor_at(now);
+		set_rate(khz, uncertainty_ppm + fabs(rate.khz / khz - 1) * 1e6);
+	}
+	else if (rate.ppm < known.ppm / 2)
+		set_rate(rate.khz, rate.ppm);
+}
+
+static void
+wait_since(Bracket start, int64 ns)
+{
+	int64		left = ns - (int64) (bracket().ns - start.ns);
+
+	if (left > 0)
+		pg_usleep(left / 1000 + 1);
+}
+
+/*
+ * The postmaster's anchor gives the rate at once, to next to nothing; unless
+ * the machine slept or was moved since.  A short look tells, and as long as
+ * there is no more, that is how sure it is.
+ */
+static bool
+take_postmasters_rate(Bracket start)
+{
+	Rate		since;
+	Rate		here;
+
+	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &since))
+		return false;
+	wait_since(start, CHECK_NS);
+	if (!rate_between(start, narrowest_bracket(), &here) || !agree(since, here))
+		return false;
+	set_rate(since.khz, Max(since.ppm, here.ppm));
+	return true;
 }
 
 static bool
 calibrate(void)
 {
-	int64		left = CALIBRATION_NS - (int64) (bracket().ns - anchor.ns);
+	Rate		rate;
 
-	if (left > 0)
-		pg_usleep(left / 1000 + 1);
-	return measure_rate(narrowest_bracket());
+	if (anchored_by != MyProcPid)
+	{
+		Bracket		start = narrowest_bracket();
+		bool		taken = take_postmasters_rate(start);
+
+		anchor_at(start);
+		if (taken)
+			return true;
+	}
+	wait_since(anchor, CALIBRATION_NS);
+	if (!rate_between(anchor, narrowest_bracket(), &rate))
+		return false;
+	set_rate(rate.khz, rate.ppm);
+	return true;
 }
 
 /*
@@ -168,10 +261,7 @@ void
 fast_tsc_anchor(void)
 {
 	if (objection() == NULL)
-	{
-		anchor = narrowest_bracket();
-		anchored = true;
-	}
+		anchor_at(narrowest_bracket());
 }
 
 /*
@@ -185,7 +275,8 @@ take_leaders_rate(void)
 	double		its_ppm;
 
 	if (!IsParallelWorker() || fast_tsc_shared == NULL ||
-		sscanf(fast_tsc_shared, "%lf %lf", &its_khz, &its_ppm) != 2)
+		sscanf(fast_tsc_shared, "%lf %lf", &its_khz, &its_ppm) != 2 ||
+		!(its_khz > 1e3 && its_khz < 1e8))
 		return false;
 	set_rate(its_khz, its_ppm);
 	return true;
@@ -201,19 +292,19 @@ fast_tsc_share(void)
 		SetConfigOption("pg_fast_timing.tsc_rate", rate_text, PGC_SUSET, PGC_S_SESSION);
 }
 
-/* Whether a word stands in a file of one line. */
+/* Whether a word stands in a file of one line.  Not by the server's means, which may throw. */
 static bool
 file_has_word(const char *path, const char *word, bool *readable)
 {
 	char		text[256];
 	ssize_t		length;
-	int			fd = OpenTransientFile(path, O_RDONLY);
+	int			fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	*readable = false;
 	if (fd < 0)
 		return false;
 	length = read(fd, text, sizeof(text) - 1);
-	CloseTransientFile(fd);
+	close(fd);
 	if (length <= 0)
 		return false;
 	text[length] = '\0';
@@ -253,8 +344,8 @@ objection(void)
 	}
 #endif
 	/* Where the kernel says nothing (no sysfs), its word is not waited for. */
-	if (!file_has_word(SYSFS "available_clocksource", KERNEL_NAME, &readable) && readable)
-		return "the kernel does not offer it as a clock source";
+	if (!file_has_word(SYSFS KERNEL_FILE, KERNEL_NAME, &readable) && readable)
+		return KERNEL_SAYS;
 	return NULL;
 }
 
@@ -268,15 +359,21 @@ fast_tsc_usable(void)
 		return reason == NULL;
 
 	reason = objection();
-	if (reason == NULL && !anchored)
-		fast_tsc_anchor();		/* the kernel has changed its mind */
 	if (reason == NULL && khz == 0)
 		reason = take_leaders_rate() || calibrate() ? NULL : "its rate could not be measured";
 	else if (reason == NULL)
-		measure_rate(narrowest_bracket());
+		refine(narrowest_bracket());
+	for (int kind = 0; kind < lengthof(fast_clocks); kind++)
+		fast_clocks[kind].stale = true; /* the kernel may have changed its clock, too */
 	judged = true;
 	judged_at = now;
 	return reason == NULL;
+}
+
+bool
+fast_tsc_readable(void)
+{
+	return khz != 0;
 }
 
 Bracket
@@ -306,7 +403,10 @@ fast_tsc_compare(Bracket start)
 	/* whoever is interrupted in the midst of a look has seen little */
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
 	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
+	{
+		refine(end);
 		return;
+	}
 
 	distrusted = true;
 	judged = false;
@@ -323,6 +423,12 @@ bool
 fast_tsc_usable(void)
 {
 	reason = "this platform has no counter that pg_fast_timing knows";
+	return false;
+}
+
+bool
+fast_tsc_readable(void)
+{
 	return false;
 }
 

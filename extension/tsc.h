@@ -29,6 +29,7 @@ extern char *fast_tsc_shared;
 
 extern void fast_tsc_anchor(void);
 extern bool fast_tsc_usable(void);
+extern bool fast_tsc_readable(void);	/* was usable, at some time: reading it does no harm */
 extern const char *fast_tsc_reason(void);	/* why it is not usable */
 extern double fast_tsc_khz(void);
 extern double fast_tsc_uncertainty_ppm(void);

@@ -13,7 +13,7 @@ void
 usage_copy(FastInstr *fi, UsageKind kind, uint64 sum)
 {
 	fi->buffers_start = pgBufferUsage;
-	if (kind == USAGE_WAL)
+	if (kind == USAGE_ALL)
 		fi->wal_start = pgWalUsage;
 	fi->usage_sum = sum;
 }
@@ -23,7 +23,7 @@ usage_add(FastInstr *fi, UsageKind kind, uint64 sum)
 {
 	if (CORE_WANTS_BUFFERS(&fi->core))
 		BufferUsageAccumDiff(&CORE_BUFFERS(&fi->core), &pgBufferUsage, &fi->buffers_start);
-	if (kind == USAGE_WAL)
+	if (CORE_WANTS_WAL(&fi->core))
 		WalUsageAccumDiff(&CORE_WAL(&fi->core), &pgWalUsage, &fi->wal_start);
 	usage_copy(fi, kind, sum);
 }

@@ -24,15 +24,17 @@ typedef enum UsageKind
 {
 	USAGE_NONE,
 	USAGE_BUFFERS,
-	USAGE_WAL					/* and perhaps buffers */
+	USAGE_ALL					/* buffers, WAL, and what reads and writes take */
 } UsageKind;
 
 static inline UsageKind
 usage_kind(const FastInstr *fi)
 {
 	if (CORE_WANTS_WAL(&fi->core))
-		return USAGE_WAL;
-	return CORE_WANTS_BUFFERS(&fi->core) ? USAGE_BUFFERS : USAGE_NONE;
+		return USAGE_ALL;
+	if (!CORE_WANTS_BUFFERS(&fi->core))
+		return USAGE_NONE;
+	return IO_TIMES_COME_LATER && track_io_timing ? USAGE_ALL : USAGE_BUFFERS;
 }
 
 /* Two counters at a time: the first ten members of BufferUsage are int64. */
@@ -41,7 +43,10 @@ typedef uint64 Pair __attribute__((vector_size(16), aligned(8), may_alias));
 StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
 				 "BufferUsage begins with ten counters");
 
-/* Times of reads and writes need no place in it: they grow with the counts. */
+/*
+ * Times of reads and writes grow with the counts, and need no place in the sum;
+ * unless the server counts what it begins to read, and waits for it later.
+ */
 static pg_attribute_always_inline uint64
 usage_sum(UsageKind kind)
 {
@@ -49,8 +54,8 @@ usage_sum(UsageKind kind)
 	Pair		two = (counts[0] + counts[1]) + (counts[2] + counts[3]) + counts[4];
 	uint64		sum = two[0] + two[1];
 
-	if (kind == USAGE_WAL)
-		sum += pgWalUsage.wal_records + pgWalUsage.wal_fpi + pgWalUsage.wal_bytes;
+	if (kind == USAGE_ALL)
+		sum += pgWalUsage.wal_records + pgWalUsage.wal_fpi + pgWalUsage.wal_bytes + io_times();
 	return sum;
 }
 

@@ -20,6 +20,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "portability/instr_time.h"
+#include "storage/bufmgr.h"
 
 #if PG_VERSION_NUM >= 190000
 typedef NodeInstrumentation CoreInstr;
@@ -66,6 +67,24 @@ signed_ticks(double ns)
 }
 #endif
 
+/* Since 18 a read is counted as it begins, and its time as it is waited for. */
+#if PG_VERSION_NUM >= 180000
+#define IO_TIMES_COME_LATER		true
+#else
+#define IO_TIMES_COME_LATER		false
+#endif
+
+static inline uint64
+io_times(void)
+{
+#if PG_VERSION_NUM >= 180000
+	return pgBufferUsage.shared_blk_read_time.ticks + pgBufferUsage.shared_blk_write_time.ticks +
+		pgBufferUsage.local_blk_read_time.ticks + pgBufferUsage.local_blk_write_time.ticks;
+#else
+	return 0;
+#endif
+}
+
 /* The first call of a loop has returned. */
 static inline void
 core_start_loop(CoreInstr *core)
@@ -91,6 +110,17 @@ core_add_total_ns(CoreInstr *core, double ns, double startup_ns)
 #endif
 }
 
+/* Estimates of both may have crossed. */
+static inline void
+core_keep_startup_within_total(CoreInstr *core)
+{
+#if PG_VERSION_NUM >= 190000
+	core->startup.ticks = Max(Min(core->startup.ticks, core->instr.total.ticks), 0);
+#else
+	core->startup = Max(Min(core->startup, core->total), 0);
+#endif
+}
+
 /* Time of the loops that have ended, in ns. */
 static inline double
 core_total_ns(const CoreInstr *core)
@@ -99,6 +129,25 @@ core_total_ns(const CoreInstr *core)
 	return (double) INSTR_TIME_GET_NANOSEC(core->instr.total);
 #else
 	return core->total * 1e9;
+#endif
+}
+
+/* The same, and of the loop that is running. */
+static inline double
+core_time_so_far_ns(const CoreInstr *core)
+{
+	return core_total_ns(core) + INSTR_TIME_GET_DOUBLE(core->counter) * 1e9;
+}
+
+/* Time before the first row of each loop that has begun. */
+static inline double
+core_startup_so_far_ns(const CoreInstr *core)
+{
+#if PG_VERSION_NUM >= 190000
+	return INSTR_TIME_GET_DOUBLE(core->startup) * 1e9 +
+		(core->running ? INSTR_TIME_GET_DOUBLE(core->firsttuple) * 1e9 : 0);
+#else
+	return core->startup * 1e9 + (core->running ? core->firsttuple * 1e9 : 0);
 #endif
 }
 

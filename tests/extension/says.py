@@ -75,6 +75,59 @@ def true_times(server):
             yield f"{method}: a scan that sleeps 500 ms took {scan['Actual Total Time']} ms of {root['Actual Total Time']} ms"
 
 
+def fetched(server):
+    """A cursor's short runs, with pauses between them: together they take what they take at once."""
+    declare = (
+        "LOAD 'auto_explain'; SET auto_explain.log_analyze = on; SET auto_explain.log_format = json; SET auto_explain.log_min_duration = 0;"
+        "BEGIN; DECLARE c CURSOR FOR SELECT md5(i::text) FROM many; SET auto_explain.log_min_duration = -1;"
+    )
+    fetches = "FETCH 500 FROM c \\g /dev/null\nSELECT pg_sleep(0.002) \\g /dev/null\n" * 300
+    # auto_explain goes by what it drew for the last statement.
+    close = "SET client_min_messages = log; SET auto_explain.log_min_duration = 0;\nSELECT 1 \\g /dev/null\nCLOSE c; COMMIT"
+    took, error = {}, {}
+    for method in METHODS:
+        said = server.psql(session(method, f"{declare}\n{fetches}{close}"), notices=True)
+        plan = json.loads(re.findall(r"plan:\n(\{.*?^\})", said, re.M | re.S)[-1])["Plan"]
+        took[method], error[method] = plan["Actual Total Time"], plan.get("Timing Error", 0)
+    for method in ("sampling", "auto"):
+        # The machine's own ups and downs are half as much again at most.
+        low, high = took[method] - error[method], took[method] + error[method]
+        if high < took["tsc"] / 1.5 or low > took["tsc"] * 1.5:
+            yield f"{method}: a cursor took {took[method]} +- {error[method]} ms, by exact times {took['tsc']}"
+
+
+def io_times(server):
+    """What a node waited for its reads, those above it waited for; since 18 also where it was read ahead."""
+    for method in ("off", *METHODS):
+        # Nothing is in its buffers then.
+        server.restart()
+        said = server.psql(
+            session(
+                method, "SET track_io_timing = on; SET enable_indexscan = off; SET enable_indexonlyscan = off",
+                "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT count(*) FROM (SELECT i FROM many WHERE i BETWEEN 100000 AND 130000 ORDER BY i % 7) x",
+            )
+        )  # fmt: skip
+        chain, waited = json.loads(said)[0]["Plan"], []
+        while chain["Node Type"] != "Bitmap Index Scan":
+            waited.append(chain.get("Shared I/O Read Time", chain.get("I/O Read Time")))
+            chain = chain["Plans"][0]
+        if len(set(waited)) != 1 or not waited[0]:
+            yield f"{method}: {waited} ms of reading, from the root down"
+
+
+def in_parallel(server):
+    """What parallel workers timed exactly is not an estimate."""
+    force = "debug_parallel_query" if server.installation.major >= 16 else "force_parallel_mode"
+    every = f"SET max_parallel_workers_per_gather = 2; SET {force} = on; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0"
+    estimated = "SELECT last_estimated FROM pg_fast_timing_info()"
+    few = server.psql(session("auto", every, "EXPLAIN (ANALYZE) SELECT count(*) FROM many WHERE i = 1", estimated))
+    if "Workers Launched: 0" in few or few.strip().splitlines()[-1] != "0":
+        yield f"parallel workers that timed each call: {few}"
+    many = server.psql(session("auto", every, "SET parallel_leader_participation = off", f"EXPLAIN (ANALYZE) {MANY}", estimated))
+    if int(many.strip().splitlines()[-1]) == 0:
+        yield f"parallel workers that did not time each call: {many}"
+
+
 def rights(server):
     change = "SET pg_fast_timing.method = tsc"
     load = "LOAD 'pg_fast_timing';"
@@ -98,8 +151,8 @@ def rights(server):
 def check(installation):
     """Yields what is wrong."""
     with Server(installation, SETTINGS) as server:
-        server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; VACUUM ANALYZE many")
-        tests = [at_debug, by_function, true_times, rights]
+        server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
+        tests = [at_debug, by_function, true_times, fetched, in_parallel, io_times, rights]
         if installation.major >= 18:
             tests.append(in_explain)
         for test in tests:

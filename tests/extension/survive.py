@@ -12,7 +12,7 @@ from servers import Failed, Server
 
 HERE = Path(__file__).parent
 METHODS = ["tsc", "sampling", "auto"]
-SETTINGS = {"jit": False, "autovacuum": False, "max_stack_depth": "2MB", "shared_buffers": "128MB"}
+SETTINGS = {"max_files_per_process": 64, "jit": False, "autovacuum": False, "max_stack_depth": "2MB", "shared_buffers": "128MB"}
 
 TABLES = """CREATE EXTENSION pg_fast_timing;
 CREATE TABLE t AS SELECT g AS i, g % 100 AS k FROM generate_series(1, 200000) g; CREATE INDEX ON t (i); ANALYZE t;
@@ -105,6 +105,26 @@ def jit(server):
             yield f"{method}: nothing was compiled: {plan}"
 
 
+def few_files(server):
+    """A statement that is timed where no file can be opened any more: it gives no error, and the next one does not wait."""
+    file = server.data / "one.txt"
+    file.write_text("1\n")
+    file.chmod(0o644)
+    server.psql(
+        """CREATE TABLE deep(n int); CREATE FUNCTION open_one_more() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            EXECUTE $copy$COPY deep FROM 'one.txt'$copy$;
+            RETURN NULL;
+        EXCEPTION WHEN OTHERS THEN
+            IF sqlerrm LIKE '%maxAllocatedDescs%' THEN PERFORM count(*) FROM t; RETURN NULL; END IF;
+            RAISE;
+        END$$;
+        CREATE TRIGGER t BEFORE INSERT ON deep FOR EACH ROW EXECUTE FUNCTION open_one_more();"""
+    )
+    yield from same_as_off(server, "few files", "COPY deep FROM 'one.txt';", "SET statement_timeout = '10s';", AGAIN)
+    server.psql("DROP TABLE deep; DROP FUNCTION open_one_more()")
+
+
 def sleeps(server):
     """A tick must not wake what sleeps."""
     yield from slept(server, "pg_sleep", "SELECT pg_sleep(0.4) FROM t WHERE i = 1;")
@@ -167,7 +187,7 @@ def check(installation):
     """Yields what is wrong."""
     with Server(installation, SETTINGS) as server:
         server.psql(TABLES)
-        for scenario in (errors, cursors, method_changes, parallel, jit, sleeps, many_sessions, worker_dies):
+        for scenario in (errors, cursors, method_changes, parallel, jit, few_files, sleeps, many_sessions, worker_dies):
             yield from scenario(server)
         yield from crashes(server, expected=1)
     yield from lying_clocks(installation)
@@ -205,8 +225,10 @@ def lying_clocks(installation):
             (denied, {"TSC_DENIED": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
+            (jump_before, {"SWITCH": SWITCH}),
         ):
-            with Server(installation, SETTINGS, preload=[library], env=env) as server:
+            preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario is jump_before else {}
+            with Server(installation, SETTINGS | preloaded, preload=[library], env=env) as server:
                 server.psql(TABLES)
                 yield from scenario(server)
                 yield from crashes(server)
@@ -236,6 +258,22 @@ def other_rate(server):
 def jump(server):
     """The machine slept, or was moved, in the midst of a statement."""
     yield from warned(server, "auto", "EXPLAIN (ANALYZE) SELECT count(*), pg_sleep(1.5) FROM t;", TIMED, "5 s that the counter did not see")
+
+
+def jump_before(server):
+    """The machine slept after the postmaster had looked at its clocks: new sessions do not take over its rate."""
+    mark = server.installation.root / SWITCH.strip("/")
+    try:
+        before = info(server.psql(session("tsc", TIMED, INFO, forced=False)))
+        mark.touch()
+        said = server.psql(session("tsc", TIMED, TIMED, INFO, forced=False), notices=True)
+    finally:
+        mark.unlink(missing_ok=True)
+    after = info(said)
+    if before["clock"] == "tsc" and not 0.999 < after["tsc_khz"] / before["tsc_khz"] < 1.001:
+        yield f"a rate across a pause: {before}, then {after}"
+    if "WARNING:" in said:
+        yield f"a new session warns of an old pause: {said}"
 
 
 def warned(server, method, while_switched, after, what):

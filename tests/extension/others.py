@@ -1,0 +1,47 @@
+"""Beside an extension that hooks the same pointer: nothing is lost, nothing is counted twice."""
+
+import json
+from pathlib import Path
+
+from servers import Server, build
+
+SOURCE = Path(__file__).parent / "other"
+SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB"}
+METHODS = ("off", "tsc", "sampling", "auto")
+ROWS = 500_000
+# The order of loading is that of the hooks: who comes last is in front.
+ORDERS = (("other", "pg_fast_timing"), ("pg_fast_timing", "other"))
+
+
+def check(installation):
+    """Yields what is wrong."""
+    build(SOURCE, installation)
+    with Server(installation, SETTINGS) as server:
+        server.psql(
+            f"CREATE TABLE t AS SELECT g AS i FROM generate_series(1, {ROWS}) g; VACUUM ANALYZE t;"
+            "CREATE FUNCTION other_calls() RETURNS bigint LANGUAGE c AS 'other', 'other_calls';"
+        )
+        for order in ORDERS:
+            for at, calls in (("root", 2), ("leaf", ROWS + 1)):
+                for method in METHODS:
+                    title = f"{' before '.join(order)}, which is at the {at}, {method}"
+                    yield from (f"{title}: {what}" for what in beside(server, order, at, calls, method))
+
+
+def beside(server, order, at, calls, method):
+    said = server.psql(
+        "".join(f"LOAD '{library}';" for library in order)
+        + f"SET other.at = {at}; SET pg_fast_timing.method = {method};"
+        "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t; SELECT other_calls();"
+    ).strip()
+    plan, seen = said.rsplit("\n", 1)
+    explained = json.loads(plan)[0]
+    root, scan = explained["Plan"], explained["Plan"]["Plans"][0]
+    if int(seen) != calls:
+        yield f"it saw {seen} calls of {calls}"
+    if (root["Actual Rows"], scan["Actual Rows"]) != (1, ROWS):
+        yield f"{root['Actual Rows']} and {scan['Actual Rows']} rows"
+    # The scan takes a third of the time and more, by whatever clock; and nothing takes longer than all.
+    took, error = scan["Actual Total Time"], scan.get("Timing Error", 0)
+    if not 0.2 * explained["Execution Time"] <= took + error or took - error > explained["Execution Time"]:
+        yield f"the scan took {took} ms of {explained['Execution Time']}"
