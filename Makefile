@@ -23,14 +23,15 @@ all:
 # Everything CI runs.
 check: deps lint test test-arm other-systems test-vm test-extension
 
-# What takes longer: PostgreSQL's own suites with each statement timed, on every server by every method, and every
-# property test with 80 times the cases. But one of them simulates some
-# hundred thousand reads a case, 12 ms: a quarter takes it one minute, and two on a busy machine.
+# What takes longer: PostgreSQL's own suites with each statement timed, on every server by every method; all of it on a
+# server that checks itself; and every property test with 80 times the cases. But one of them simulates some hundred
+# thousand reads a case, 12 ms: a quarter takes it one minute, and two on a busy machine.
 LONG = the_uncertainty_holds_the_truth
 check-world: check
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(LONG)
 	PROPTEST_CASES=5000 $(CARGO) test --release -p timing-clock --lib -- $(LONG)
 	python3 tests/extension/suites.py
+	python3 tests/extension/asserts.py
 
 # Garbled logs, outputs and lists, for a quarter of an hour.
 FUZZ_SECONDS ?= 900

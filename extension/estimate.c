@@ -55,7 +55,8 @@ fast_weigh(FastInstr *fi)
 		stratum_variance(&fi->first, clock->ns_per_tick) +
 		stratum_variance(&fi->next, clock->ns_per_tick);
 	/* of what there may be, and not of what was seen: none may have come */
-	double		by_ticks = Max(fi->ticks_ns, bursts_ns) * period + period * period;
+	double		by_ticks = Max(fi->ticks_ns, bursts_ns) * period + period * period +
+		fi->query->lost_ns * fi->query->lost_ns;
 	double		change;
 
 	if (bursts_ns <= 0 || fi->cap == PG_INT64_MAX)
@@ -99,7 +100,7 @@ sampling_error_ns(const FastInstr *fi)
 {
 	double		period = fi->query->period_ns;
 
-	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period;
+	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period + fi->query->lost_ns;
 }
 
 /* How a node's time came about; after its loops have ended. */

@@ -29,7 +29,7 @@ static const struct config_enum_entry method_options[] = {
 int			fast_method = METHOD_AUTO;
 int			fast_sample_rate = 0;
 
-/* depth of ExecutorRun and ExecutorFinish calls */
+/* depth of ExecutorRun and ExecutorFinish calls that are ours */
 static int	nesting = 0;
 
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
@@ -53,7 +53,7 @@ fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 /* What a query runs beside. */
 typedef struct Run
 {
-	const FastQuery *query;		/* NULL: it is not ours */
+	FastQuery  *query;			/* NULL: it is not ours */
 	Bracket		start;
 } Run;
 
@@ -61,7 +61,7 @@ static Run
 begin_run(QueryDesc *queryDesc)
 {
 	FastInstr  *any = fast_first_instr(queryDesc);
-	const FastQuery *query = any != NULL ? any->query : NULL;
+	FastQuery  *query = any != NULL ? any->query : NULL;
 	Run			run = {query, {0, 0, 0}};
 
 	if (query != NULL)
@@ -72,55 +72,74 @@ begin_run(QueryDesc *queryDesc)
 			ticker_start();
 		if (query->clock == KIND_TSC)
 			run.start = fast_tsc_look();
+		nesting++;
 	}
-	nesting++;
 	return run;
 }
 
-/* Also after an error. */
-static void
+/* Also after an error, when the query may be gone. */
+static uint64
 end_run(void)
 {
-	if (--nesting == 0)
-		ticker_stop();
+	return --nesting == 0 ? ticker_stop() : 0;
 }
 
 static void
-check_run(const Run *run)
+check_run(const Run *run, uint64 lost_ns)
 {
-	if (run->query != NULL && run->start.ns != 0)
+	run->query->lost_ns += lost_ns;
+	if (run->start.ns != 0)
 		fast_tsc_compare(run->start);
 }
 
-static void
+/* The arguments of ExecutorRun have changed in 18. */
 #if PG_VERSION_NUM >= 180000
-fast_ExecutorRun(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
+#define RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define RUN_ARGUMENTS	queryDesc, direction, count
 #else
-fast_ExecutorRun(QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once)
+#define RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#define RUN_ARGUMENTS	queryDesc, direction, count, execute_once
 #endif
+
+static void
+next_ExecutorRun(RUN_PARAMETERS)
+{
+	if (prev_ExecutorRun)
+		prev_ExecutorRun(RUN_ARGUMENTS);
+	else
+		standard_ExecutorRun(RUN_ARGUMENTS);
+}
+
+static void
+fast_ExecutorRun(RUN_PARAMETERS)
 {
 	Run			run = begin_run(queryDesc);
+	volatile uint64 lost_ns = 0;
 
+	if (run.query == NULL)
+	{
+		next_ExecutorRun(RUN_ARGUMENTS);
+		return;
+	}
 	PG_TRY();
 	{
-#if PG_VERSION_NUM >= 180000
-		if (prev_ExecutorRun)
-			prev_ExecutorRun(queryDesc, direction, count);
-		else
-			standard_ExecutorRun(queryDesc, direction, count);
-#else
-		if (prev_ExecutorRun)
-			prev_ExecutorRun(queryDesc, direction, count, execute_once);
-		else
-			standard_ExecutorRun(queryDesc, direction, count, execute_once);
-#endif
+		next_ExecutorRun(RUN_ARGUMENTS);
 	}
 	PG_FINALLY();
 	{
-		end_run();
+		lost_ns = end_run();
 	}
 	PG_END_TRY();
-	check_run(&run);
+	check_run(&run, lost_ns);
+}
+
+static void
+next_ExecutorFinish(QueryDesc *queryDesc)
+{
+	if (prev_ExecutorFinish)
+		prev_ExecutorFinish(queryDesc);
+	else
+		standard_ExecutorFinish(queryDesc);
 }
 
 /* Data-modifying CTEs that were not read to their end run here. */
@@ -128,20 +147,24 @@ static void
 fast_ExecutorFinish(QueryDesc *queryDesc)
 {
 	Run			run = begin_run(queryDesc);
+	volatile uint64 lost_ns = 0;
 
+	if (run.query == NULL)
+	{
+		next_ExecutorFinish(queryDesc);
+		fast_finish(queryDesc);
+		return;
+	}
 	PG_TRY();
 	{
-		if (prev_ExecutorFinish)
-			prev_ExecutorFinish(queryDesc);
-		else
-			standard_ExecutorFinish(queryDesc);
+		next_ExecutorFinish(queryDesc);
 	}
 	PG_FINALLY();
 	{
-		end_run();
+		lost_ns = end_run();
 	}
 	PG_END_TRY();
-	check_run(&run);
+	check_run(&run, lost_ns);
 	fast_finish(queryDesc);
 }
 

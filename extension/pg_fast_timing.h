@@ -37,6 +37,7 @@ typedef struct FastQuery
 	ClockKind	clock;
 	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */
 	double		period_ns;		/* mean time between ticks */
+	double		lost_ns;		/* that late ticks would have told of */
 	int			sampled;		/* nodes of which only some calls are timed */
 } FastQuery;
 

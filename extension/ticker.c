@@ -242,16 +242,27 @@ ticker_start(void)
 	return true;
 }
 
-void
+/*
+ * On a busy machine the thread may have to wait until the backend sleeps.  In a
+ * long run a tick is late then, which does no harm; but one that was due at the
+ * end is lost, and with it the time that it would have told.
+ */
+uint64
 ticker_stop(void)
 {
+	uint64		now = system_now();
+	uint64		lost = 0;
+
 	if (!running)
-		return;
+		return 0;
 	pthread_mutex_lock(&mutex);
 	ticking = false;
-	linger_ns = system_now() + LINGER_NS;
+	linger_ns = now + LINGER_NS;
+	if (next_ns < now)
+		lost = now - ticker.last_ns;
 	pthread_mutex_unlock(&mutex);
 	running = false;
+	return lost;
 }
 
 /*

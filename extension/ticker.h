@@ -34,7 +34,9 @@ extern bool ticker_ready(void);
 
 /* Starts to tick, if it does not yet.  False if it cannot. */
 extern bool ticker_start(void);
-extern void ticker_stop(void);
+
+/* Stops; returns the ns that a late tick would have told of. */
+extern uint64 ticker_stop(void);
 
 /* How far the time is off that ticks give to a call, in ns^2. */
 extern double tick_variance(uint64 ns);
