@@ -1,4 +1,4 @@
-"""Beside an extension that hooks the same pointer: nothing is lost, nothing is counted twice."""
+"""Beside extensions that hook the same pointer or bring nodes of their own: nothing is lost or counted twice."""
 
 import json
 from pathlib import Path
@@ -26,6 +26,27 @@ def check(installation):
                 for method in METHODS:
                     title = f"{' before '.join(order)}, which is at the {at}, {method}"
                     yield from (f"{title}: {what}" for what in beside(server, order, at, calls, method))
+        for method in METHODS:
+            yield from (f"custom scan, {method}: {what}" for what in custom_scan(server, method))
+
+
+def custom_scan(server, method):
+    plan = json.loads(
+        server.psql(
+            f"LOAD 'custom'; LOAD 'pg_fast_timing'; SET custom.scans = on; SET pg_fast_timing.method = {method};"
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT count(*) FROM t"
+        )
+    )[0]["Plan"]
+    chain = [plan, plan["Plans"][0], plan["Plans"][0]["Plans"][0]]
+    kinds = [(node["Node Type"], node["Actual Rows"]) for node in chain]
+    if kinds != [("Aggregate", 1), ("Custom Scan", ROWS), ("Seq Scan", ROWS)]:
+        yield f"{kinds}"
+    if len({node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in chain}) != 1:
+        yield f"buffers: {[node['Shared Hit Blocks'] for node in chain]}"
+    low = [node["Actual Total Time"] - node.get("Timing Error", 0) for node in chain]
+    high = [node["Actual Total Time"] + node.get("Timing Error", 0) for node in chain]
+    if low[1] > high[0] or low[2] > high[1] or min(high) <= 0:
+        yield f"between {low} and {high} ms, from the root down"
 
 
 def beside(server, order, at, calls, method):

@@ -1,0 +1,112 @@
+/*
+ * A custom scan provider: with custom.scans on, each table is scanned by a node of its own, above core's.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "nodes/extensible.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+void		_PG_init(void);
+
+static set_rel_pathlist_hook_type prev_set_rel_pathlist;
+static bool scans = false;
+
+static void
+begin(CustomScanState *node, EState *estate, int eflags)
+{
+	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+
+	node->custom_ps = list_make1(ExecInitNode(linitial(plan->custom_plans), estate, eflags));
+}
+
+static TupleTableSlot *
+next(CustomScanState *node)
+{
+	TupleTableSlot *slot = ExecProcNode(linitial(node->custom_ps));
+
+	return TupIsNull(slot) ? NULL : ExecCopySlot(node->ss.ss_ScanTupleSlot, slot);
+}
+
+static void
+end(CustomScanState *node)
+{
+	ExecEndNode(linitial(node->custom_ps));
+}
+
+static void
+rescan(CustomScanState *node)
+{
+	ExecReScan(linitial(node->custom_ps));
+}
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "Counted",
+	.BeginCustomScan = begin,
+	.ExecCustomScan = next,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+};
+
+static Node *
+create_state(CustomScan *plan)
+{
+	CustomScanState *state = (CustomScanState *) newNode(sizeof(CustomScanState), T_CustomScanState);
+
+	state->methods = &exec_methods;
+	return (Node *) state;
+}
+
+static const CustomScanMethods scan_methods = {"Counted", create_state};
+
+static Plan *
+plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses, List *custom_plans)
+{
+	CustomScan *plan = makeNode(CustomScan);
+
+	plan->scan.plan.targetlist = tlist;
+	plan->scan.scanrelid = rel->relid;
+	plan->custom_plans = custom_plans;
+	plan->methods = &scan_methods;
+	return &plan->scan.plan;
+}
+
+static const CustomPathMethods path_methods = {"Counted", plan_path, NULL};
+
+static void
+set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	CustomPath *path;
+	Path	   *below;
+
+	if (prev_set_rel_pathlist)
+		prev_set_rel_pathlist(root, rel, rti, rte);
+	if (!scans || rte->rtekind != RTE_RELATION || rel->pathlist == NIL)
+		return;
+	below = linitial(rel->pathlist);
+	path = makeNode(CustomPath);
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = rel;
+	path->path.pathtarget = rel->reltarget;
+	path->path.param_info = below->param_info;
+	path->path.rows = below->rows;
+	path->path.startup_cost = below->startup_cost;
+	path->path.total_cost = below->total_cost;
+	path->custom_paths = list_make1(below);
+	path->methods = &path_methods;
+	rel->pathlist = list_make1(path);
+	rel->partial_pathlist = NIL;
+}
+
+void
+_PG_init(void)
+{
+	DefineCustomBoolVariable("custom.scans", "Scan tables by custom nodes.", NULL, &scans, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	RegisterCustomScanMethods(&scan_methods);
+	prev_set_rel_pathlist = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = set_rel_pathlist;
+}
