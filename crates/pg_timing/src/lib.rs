@@ -5,11 +5,13 @@
 pub mod check;
 pub mod clocksource;
 pub mod command;
+pub mod explain;
 pub mod host;
 pub mod human;
 pub mod kernel_log;
 pub mod measure;
 pub mod pg_test_timing;
+pub mod postgres;
 pub mod render;
 pub mod report;
 pub mod survey;

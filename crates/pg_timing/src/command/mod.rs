@@ -3,6 +3,7 @@
 mod arguments;
 mod check;
 mod clocksource;
+mod explain;
 mod interrupt;
 mod pg_test_timing;
 mod progress;
@@ -10,6 +11,7 @@ mod read;
 mod test;
 
 use crate::clocksource::NotDone;
+use crate::postgres;
 use arguments::{Arguments, Command};
 use std::ffi::OsString;
 use std::io::Write;
@@ -30,6 +32,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(Arguments { command: Some(Command::Test(test)), .. }) => test::run(test),
         Ok(Arguments { command: Some(Command::Read(read)), .. }) => read::run(read),
         Ok(Arguments { command: Some(Command::Clocksource(arguments)), .. }) => clocksource::run(arguments),
+        Ok(Arguments { command: Some(Command::Explain(arguments)), .. }) => explain::run(arguments),
         Err(status) => return ExitCode::from(status),
     };
     ExitCode::from(result.unwrap_or_else(|error| {
@@ -62,8 +65,9 @@ fn complain(error: &anyhow::Error) {
     };
     let mut stderr = std::io::stderr();
     _ = writeln!(stderr, "pg_timing: error: {}", message.join(": "));
-    let of_its_own = error.downcast_ref::<NotDone>().map(|not_done| not_done.hint.as_str());
-    if let Some(hint) = hint.or(of_its_own) {
+    let not_done = error.downcast_ref::<NotDone>().map(|not_done| not_done.hint.as_str());
+    let postgres = error.downcast_ref::<postgres::Error>().map(|error| error.hint.as_str());
+    if let Some(hint) = hint.or(not_done).or(postgres).filter(|hint| !hint.is_empty()) {
         _ = writeln!(stderr, "hint: {hint}");
     }
 }

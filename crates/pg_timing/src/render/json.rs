@@ -1,8 +1,10 @@
 //! JSON, and the schema of it: both come from the report's types.
 
 use crate::report::Report;
+use serde::Serialize;
 
-pub fn json(report: &Report) -> String {
+/// Of whatever kind.
+pub fn json(report: &impl Serialize) -> String {
     // Figures are finite: JSON has no infinities, and serde_json writes them as null.
     serde_json::to_string_pretty(report).expect("a report has no map with keys that are not strings") + "\n"
 }

@@ -2,6 +2,7 @@
 
 mod clocks;
 pub mod clocksource;
+pub mod explain;
 mod findings;
 mod kernel;
 mod lines;

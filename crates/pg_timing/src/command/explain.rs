@@ -1,0 +1,73 @@
+//! `pg_timing explain`: how much of EXPLAIN ANALYZE is the clock.
+
+use super::arguments::{ConnectionArguments, ExplainArguments, Format};
+use super::{Hint, interrupt, print, progress};
+use crate::explain::{Statement, Wishes, explain};
+use crate::postgres::{Connection, Error, Limits, Password, Target};
+use crate::render;
+use anyhow::anyhow;
+use std::io::{IsTerminal, Read};
+use std::time::Duration;
+
+/// A statement is typed or generated; beyond this it is a mistake.
+const MOST: u64 = 16 << 20;
+
+pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
+    let text = statement(&arguments)?;
+    let statement = Statement::new(&text).map_err(Error::from)?;
+    let stop = interrupt::flag()?;
+    let limits = Limits { stop: &stop, deadline: None };
+    let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
+    let mut connection = Connection::open(&target(&arguments.connection), ask)?;
+    let bar = progress::bar("running");
+    let report = explain(&mut connection, &statement, wishes, limits, &mut |done| progress::show(bar.as_ref(), done));
+    progress::show(bar.as_ref(), 1.0);
+    let report = report?;
+    print(&match arguments.format {
+        Format::Text => render::text::explain::text(&report),
+        Format::Json => render::json::json(&report),
+    })?;
+    Ok(0)
+}
+
+/// As psql takes them: -d and the first argument are the database, the second the user.
+pub fn target(arguments: &ConnectionArguments) -> Target {
+    Target {
+        host: arguments.host.clone(),
+        port: arguments.port.clone(),
+        user: arguments.username.clone(),
+        database: arguments.dbname.clone().or_else(|| arguments.database.clone()),
+        password: match (arguments.no_password, arguments.password) {
+            (true, _) => Password::Never,
+            (_, true) => Password::Always,
+            _ => Password::IfNeeded,
+        },
+    }
+}
+
+/// From the terminal, unseen.
+pub fn ask() -> Result<String, Error> {
+    rpassword::prompt_password("Password: ")
+        .map_err(|_| Error::new("the server wants a password, and there is no terminal to ask at", "libpq takes it from PGPASSWORD, PGPASSFILE or ~/.pgpass"))
+}
+
+fn statement(arguments: &ExplainArguments) -> anyhow::Result<String> {
+    const HINT: Hint = Hint("a statement is given with -c, in a file with -f, or on stdin");
+    if let Some(text) = &arguments.command {
+        return Ok(text.clone());
+    }
+    let mut bytes = Vec::new();
+    let (name, read) = match &arguments.file {
+        Some(file) if file.as_os_str() != "-" => (
+            format!("\"{}\"", file.display()),
+            std::fs::File::open(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)),
+        ),
+        None if std::io::stdin().is_terminal() => return Err(anyhow!("there is no statement").context(HINT)),
+        _ => ("stdin".into(), std::io::stdin().take(MOST + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|e| anyhow!("could not read {name}: {}", crate::human::reason(&e)).context(HINT))?;
+    if bytes.len() as u64 > MOST {
+        return Err(anyhow!("{name}: longer than {} MB", MOST >> 20).context(HINT));
+    }
+    String::from_utf8(bytes).map_err(|_| anyhow!("{name} is not UTF-8 text").context(Hint("convert it, with iconv for example")))
+}

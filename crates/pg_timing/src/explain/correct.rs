@@ -1,0 +1,126 @@
+//! What a plan's nodes take without being timed.
+//!
+//! One timed call costs anything from nothing to two reads of the clock, depending on what it
+//! overlaps with; so the cost is not assumed, but fitted on the very statement: what EXPLAIN ANALYZE
+//! takes more than the plain run, over all calls of the plan. The root is then as good as the plain
+//! runs. A node is charged for the calls below it and for half of its own (the other half falls into
+//! its caller's time), and its interval says how far that may be off.
+
+use super::figures::{median, uncertainty};
+use super::{Flat, Runs, flat};
+use crate::report::{Corrected, ExplainedNode};
+
+/// The cost of a call of one node may differ from that of another by so much.
+const CALLS_DIFFER: f64 = 0.5;
+
+/// In ms, all of it medians.
+#[derive(Clone, Debug)]
+pub struct Overhead {
+    pub plain: f64,
+    pub rows_only: f64,
+    pub buffers: Option<f64>,
+    pub reported: f64,
+    pub corrected: Corrected,
+}
+
+impl Overhead {
+    pub fn of(runs: &Runs) -> Overhead {
+        let reported: Vec<f64> = runs.reported.iter().filter_map(|run| run.execution_ms).collect();
+        let plain = median(&runs.plain_ms);
+        let off = uncertainty(&runs.plain_ms);
+        Overhead {
+            plain,
+            rows_only: median(&runs.rows_only_ms),
+            buffers: (!runs.buffers_ms.is_empty()).then(|| median(&runs.buffers_ms)),
+            reported: median(&reported),
+            corrected: Corrected { low: (plain - off).max(0.0), estimate: plain, high: plain + off },
+        }
+    }
+
+    /// All that EXPLAIN ANALYZE adds. Noise can make it look negative: then it adds nothing.
+    fn total(&self) -> f64 {
+        (self.reported - self.plain).max(0.0)
+    }
+
+    pub fn clock(&self) -> f64 {
+        (self.reported - self.buffers.unwrap_or(self.rows_only)).max(0.0)
+    }
+}
+
+/// Every node with its corrected time; in the order of the tree.
+pub fn nodes(runs: &Runs, overhead: &Overhead) -> Vec<ExplainedNode> {
+    let plans: Vec<Vec<Flat>> = runs.reported.iter().map(|run| flat(&run.plan)).collect();
+    let Some(first) = plans.first() else { return Vec::new() };
+    let triggers: f64 = runs.reported[0].triggers.iter().map(|trigger| trigger.calls).sum();
+    let all_calls = first.iter().map(|node| node.calls).sum::<f64>() + triggers;
+    let cost = overhead.total() / all_calls.max(1.0);
+    let clock = overhead.clock() / all_calls.max(1.0);
+
+    let mut nodes: Vec<ExplainedNode> = first
+        .iter()
+        .enumerate()
+        .map(|(at, node)| {
+            let reported: Vec<f64> = plans.iter().filter_map(|plan| plan[at].reported_ms).collect();
+            let below: f64 = node.below.iter().map(|&at| first[at].calls).sum();
+            let charged = below + node.calls / 2.0;
+            let others = (1.0 - charged / all_calls.max(1.0)).max(0.0);
+            let off = [
+                uncertainty(&reported),
+                cost * node.calls / 2.0,
+                cost * charged * others * CALLS_DIFFER,
+                overhead.corrected.high - overhead.corrected.estimate,
+            ];
+            // What is off about the root is off about a part of it by as much less.
+            let part = if overhead.reported > 0.0 { (median(&reported) / overhead.reported).min(1.0) } else { 1.0 };
+            let off = (off[0].powi(2) + off[1].powi(2) + off[2].powi(2) + (off[3] * part).powi(2)).sqrt();
+            let reported = median(&reported);
+            let estimate = (reported - cost * charged).clamp(0.0, reported);
+            ExplainedNode {
+                path: node.path.clone(),
+                kind: node.node.kind.clone(),
+                title: node.node.title(),
+                depth: node.depth,
+                calls: node.calls * node.processes,
+                processes: node.processes as u32,
+                reported_ms: reported,
+                corrected_ms: Corrected {
+                    low: (estimate - off).max(0.0),
+                    estimate,
+                    high: (estimate + off).min(reported.max(estimate)),
+                },
+                clock_share: if reported > 0.0 { (clock * charged / reported).min(1.0) } else { 0.0 },
+                reported_self_ms: 0.0,
+                corrected_self_ms: 0.0,
+                rank: 0,
+                corrected_rank: 0,
+            }
+        })
+        .collect();
+    rank(&mut nodes);
+    nodes
+}
+
+/// What each node takes by itself, and which takes the most.
+fn rank(nodes: &mut [ExplainedNode]) {
+    for at in 0..nodes.len() {
+        let path = format!("{}.", nodes[at].path);
+        let depth = nodes[at].depth + 1;
+        let children = || nodes.iter().filter(|node| node.depth == depth && node.path.starts_with(&path));
+        let reported: f64 = children().map(|node| node.reported_ms).sum();
+        let corrected: f64 = children().map(|node| node.corrected_ms.estimate).sum();
+        nodes[at].reported_self_ms = (nodes[at].reported_ms - reported).max(0.0);
+        nodes[at].corrected_self_ms = (nodes[at].corrected_ms.estimate - corrected).max(0.0);
+    }
+    let order = |key: &dyn Fn(&ExplainedNode) -> f64| {
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by(|&a, &b| key(&nodes[b]).total_cmp(&key(&nodes[a])));
+        order
+    };
+    let (reported, corrected) = (order(&|node| node.reported_self_ms), order(&|node| node.corrected_self_ms));
+    for (place, &at) in reported.iter().enumerate() {
+        nodes[at].rank = place + 1;
+    }
+    for (place, &at) in corrected.iter().enumerate() {
+        nodes[at].corrected_rank = place + 1;
+    }
+}

@@ -1,0 +1,226 @@
+//! A plan that ran, out of EXPLAIN's JSON.
+
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// What `EXPLAIN (ANALYZE, FORMAT JSON)` prints of one statement.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Explained {
+    pub plan: Node,
+    #[serde(rename = "Execution Time")]
+    pub execution_ms: Option<f64>,
+    #[serde(rename = "Planning Time")]
+    pub planning_ms: Option<f64>,
+    #[serde(default)]
+    pub triggers: Vec<Trigger>,
+    #[serde(rename = "JIT")]
+    pub jit: Option<serde_json::Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Trigger {
+    #[serde(default)]
+    pub calls: f64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    #[serde(rename = "Node Type")]
+    pub kind: String,
+    #[serde(rename = "Parent Relationship")]
+    pub relationship: Option<String>,
+    #[serde(rename = "Subplan Name")]
+    pub subplan: Option<String>,
+    #[serde(rename = "CTE Name")]
+    pub cte: Option<String>,
+    #[serde(rename = "Relation Name")]
+    pub relation: Option<String>,
+    #[serde(rename = "Alias")]
+    pub alias: Option<String>,
+    #[serde(rename = "Index Name")]
+    pub index: Option<String>,
+    #[serde(rename = "Join Type")]
+    pub join: Option<String>,
+    #[serde(rename = "Strategy")]
+    pub strategy: Option<String>,
+    #[serde(rename = "Inner Unique")]
+    pub inner_unique: bool,
+    #[serde(rename = "Parallel Aware")]
+    pub parallel_aware: bool,
+    #[serde(rename = "Workers Launched")]
+    pub workers_launched: Option<f64>,
+    #[serde(rename = "Actual Total Time")]
+    pub total_ms: Option<f64>,
+    #[serde(rename = "Actual Rows")]
+    pub rows: Option<f64>,
+    #[serde(rename = "Actual Loops")]
+    pub loops: Option<f64>,
+    #[serde(rename = "Timing")]
+    pub timing: Option<String>,
+    #[serde(rename = "Plans")]
+    pub plans: Vec<Node>,
+}
+
+/// These produce all they have in one call.
+const ALL_AT_ONCE: [&str; 4] = ["Hash", "Bitmap Index Scan", "BitmapAnd", "BitmapOr"];
+
+impl Node {
+    /// As psql would name it: `Index Scan using i on t`.
+    pub fn title(&self) -> String {
+        let mut title = self.kind.clone();
+        if let Some(index) = &self.index {
+            title += &format!(" using {index}");
+        }
+        match (&self.relation, &self.alias) {
+            (Some(relation), Some(alias)) if relation != alias => title += &format!(" on {relation} {alias}"),
+            (Some(relation), _) => title += &format!(" on {relation}"),
+            (None, Some(alias)) => title += &format!(" on {alias}"),
+            (None, None) => {}
+        }
+        if let Some(subplan) = &self.subplan {
+            title = format!("{subplan}: {title}");
+        }
+        title
+    }
+
+    /// What makes two plans the same plan: all but figures.
+    pub fn shape(&self) -> String {
+        let parts = [&self.relation, &self.index, &self.join, &self.strategy, &self.subplan, &self.cte];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        let children: Vec<String> = self.plans.iter().map(Node::shape).collect();
+        format!("{}[{}]{{{}}}", self.kind, parts.join(" "), children.join(","))
+    }
+
+    fn is_gather(&self) -> bool {
+        self.kind.starts_with("Gather")
+    }
+
+    /// Calls of `child`, by all processes. One more than the rows in each loop, which finds the
+    /// end; unless whoever calls wants one row and no more.
+    fn calls_of(&self, child: &Node) -> f64 {
+        let (loops, rows) = (child.loops.unwrap_or(0.0), child.rows.unwrap_or(0.0));
+        if ALL_AT_ONCE.contains(&child.kind.as_str()) {
+            return loops;
+        }
+        let one_is_enough = child.relationship.as_deref() == Some("Inner")
+            && self.kind == "Nested Loop"
+            && (self.inner_unique || matches!(self.join.as_deref(), Some("Semi" | "Anti")));
+        loops * if one_is_enough { rows.max(1.0) } else { rows + 1.0 }
+    }
+}
+
+/// A node's place and what the correction needs of it; in the order of the tree, the root first.
+#[derive(Clone, Debug)]
+pub struct Flat<'a> {
+    pub node: &'a Node,
+    pub depth: usize,
+    /// indexes from the root down, like `0.1`
+    pub path: String,
+    /// that ran it side by side
+    pub processes: f64,
+    /// of each process, on average
+    pub calls: f64,
+    /// as EXPLAIN ANALYZE says, of each process on average; `None` without timing
+    pub reported_ms: Option<f64>,
+    /// whose calls happen within its own
+    pub below: BTreeSet<usize>,
+}
+
+/// All nodes of a plan.
+pub fn flat(root: &Node) -> Vec<Flat<'_>> {
+    let mut all = Vec::new();
+    // Whoever runs a statement calls its root like any other node.
+    let caller = Node::default();
+    add(&mut all, root, &caller, 0, "0".into(), 1.0);
+    share_ctes(&mut all);
+    all
+}
+
+fn add<'a>(all: &mut Vec<Flat<'a>>, node: &'a Node, parent: &Node, depth: usize, path: String, processes: f64) {
+    let index = all.len();
+    let loops = node.loops.unwrap_or(0.0);
+    all.push(Flat {
+        node,
+        depth,
+        path: path.clone(),
+        processes,
+        calls: parent.calls_of(node) / processes,
+        reported_ms: node.total_ms.map(|ms| ms * loops / processes),
+        below: BTreeSet::new(),
+    });
+    let below = match node.workers_launched {
+        // The leader works, too.
+        Some(workers) if node.is_gather() => workers + 1.0,
+        _ => processes,
+    };
+    for (n, child) in node.plans.iter().enumerate() {
+        // An InitPlan of a parallel plan is run by the leader.
+        let initial = child.relationship.as_deref() == Some("InitPlan");
+        add(all, child, node, depth + 1, format!("{path}.{n}"), if initial { processes } else { below });
+    }
+    all[index].below = (index + 1..all.len()).collect();
+}
+
+/// A CTE's plan hangs where the CTE is defined, and runs within those that read it.
+fn share_ctes(all: &mut [Flat]) {
+    let scans: Vec<(usize, String)> = (0..all.len())
+        .filter_map(|at| (all[at].node.kind == "CTE Scan").then(|| all[at].node.cte.clone()).flatten().map(|name| (at, name)))
+        .collect();
+    for (scan, name) in scans {
+        let wanted = format!("CTE {name}");
+        let Some(plan) = (0..all.len()).find(|&at| all[at].node.subplan.as_deref() == Some(&wanted)) else { continue };
+        let mut added = all[plan].below.clone();
+        added.insert(plan);
+        for at in 0..all.len() {
+            if (at == scan || all[at].below.contains(&scan)) && at != plan && !added.contains(&at) {
+                all[at].below.extend(&added);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(json: &str) -> Explained {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn calls_and_times_are_of_each_process() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Gather", "Workers Launched": 2, "Actual Total Time": 10.0, "Actual Rows": 300, "Actual Loops": 1,
+                "Plans": [{"Node Type": "Seq Scan", "Relation Name": "t", "Alias": "t", "Actual Total Time": 8.0, "Actual Rows": 100, "Actual Loops": 3}]},
+                "Execution Time": 10.5}"#,
+        );
+        let all = flat(&explained.plan);
+        assert_eq!((all[0].calls, all[1].calls, all[1].reported_ms), (301.0, 101.0, Some(8.0)));
+        assert_eq!((all[1].path.as_str(), all[1].node.title().as_str()), ("0.0", "Seq Scan on t"));
+    }
+
+    #[test]
+    fn one_row_is_enough() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Nested Loop", "Inner Unique": true, "Join Type": "Inner", "Actual Rows": 1000, "Actual Loops": 1, "Plans": [
+                {"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Rows": 1000, "Actual Loops": 1},
+                {"Node Type": "Index Scan", "Parent Relationship": "Inner", "Actual Rows": 1, "Actual Loops": 1000}]}}"#,
+        );
+        let all = flat(&explained.plan);
+        assert_eq!(all.iter().map(|node| node.calls).collect::<Vec<_>>(), [1001.0, 1001.0, 1000.0]);
+    }
+
+    #[test]
+    fn a_cte_runs_within_its_scan() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Limit", "Plans": [
+                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c"},
+                {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c"}]}]}}"#,
+        );
+        let below: Vec<Vec<usize>> = flat(&explained.plan).iter().map(|node| node.below.iter().copied().collect()).collect();
+        assert_eq!(below, [vec![1, 2, 3], vec![], vec![1, 3], vec![1]]);
+    }
+}

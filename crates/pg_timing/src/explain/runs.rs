@@ -1,0 +1,221 @@
+//! Runs a statement in every way that tells something, interleaved, and puts everything back.
+
+use super::{Explained, NotOne, Statement};
+use crate::postgres::{Connection, Error, Limits, Output, SqlState};
+use std::time::{Duration, Instant};
+
+/// What the runs may do and take.
+#[derive(Clone, Copy, Debug)]
+pub struct Wishes {
+    /// the statement may write; it is rolled back in any case
+    pub allow_writes: bool,
+    /// for one run of the statement
+    pub limit: Duration,
+}
+
+/// How a statement is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// no EXPLAIN at all
+    Plain,
+    /// rows are counted, and nothing else
+    RowsOnly,
+    /// and buffers, where EXPLAIN ANALYZE counts them unasked (18)
+    Buffers,
+    /// what people type: EXPLAIN ANALYZE
+    Reported,
+}
+
+/// What came of it, in the order of the rounds.
+#[derive(Debug, Default)]
+pub struct Runs {
+    /// by our clock, less the way to the server and back
+    pub plain_ms: Vec<f64>,
+    pub rows_only_ms: Vec<f64>,
+    /// none where EXPLAIN ANALYZE does not count buffers
+    pub buffers_ms: Vec<f64>,
+    pub reported: Vec<Explained>,
+    /// of an empty statement
+    pub round_trip_ms: f64,
+    /// plain runs sent their rows to us
+    pub with_output: bool,
+}
+
+/// As few as give a spread, as many as a median needs.
+const ROUNDS: std::ops::RangeInclusive<u32> = 3..=15;
+/// More rounds are begun until then.
+const ENOUGH: Duration = Duration::from_secs(4);
+const ROUND_TRIPS: usize = 15;
+
+/// Runs the statement; `progress` is told how much is done, of 1.
+pub fn runs(
+    connection: &mut Connection,
+    statement: &Statement,
+    wishes: Wishes,
+    limits: Limits,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Runs, Error> {
+    let mut session = Session { connection, wishes, limits };
+    let mut runs = Runs::default();
+    let plan = session.planned(statement)?;
+    let quiet = statement.without_output();
+    // What may stand in a subquery returns nothing to us; the plan below has to be the same one.
+    let same = session.planned(&quiet).is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
+    runs.with_output = !same;
+    session.prepare(if same { &quiet } else { statement })?;
+
+    let mut ways = vec![Way::Plain, Way::RowsOnly, Way::Reported];
+    if session.connection.server_version() >= 180_000 {
+        ways.push(Way::Buffers);
+    }
+    // One of each that does not count finds its tables in the cache, and says how long it takes.
+    let start = Instant::now();
+    for &way in &ways {
+        session.round(way, statement, &mut Runs::default())?;
+    }
+    let round = start.elapsed();
+    runs.round_trip_ms = session.round_trip()?;
+    let wanted = (ENOUGH.as_secs_f64() / round.as_secs_f64()).ceil() as u32;
+    let rounds = wanted.clamp(*ROUNDS.start(), *ROUNDS.end());
+    for number in 0..rounds {
+        // Each has its turn to be the first.
+        for n in 0..ways.len() {
+            session.round(ways[(n + number as usize) % ways.len()], statement, &mut runs)?;
+        }
+        progress(f64::from(number + 1) / f64::from(rounds));
+    }
+    for ms in &mut runs.plain_ms {
+        *ms = (*ms - runs.round_trip_ms).max(0.0);
+    }
+    Ok(runs)
+}
+
+struct Session<'a> {
+    connection: &'a mut Connection,
+    wishes: Wishes,
+    limits: Limits<'a>,
+}
+
+const PLAIN: &str = "pg_timing_plain";
+const NOTHING: &str = "pg_timing_nothing";
+
+impl Session<'_> {
+    fn run(&mut self, sql: &str, output: Output) -> Result<String, Error> {
+        Ok(self.connection.run(sql, output, self.limits)?.lines())
+    }
+
+    /// In a transaction that is rolled back, whatever comes of it.
+    fn undone<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        let mode = if self.wishes.allow_writes { "READ WRITE" } else { "READ ONLY" };
+        // A standby refuses READ WRITE even for a statement that only reads.
+        self.run(&format!("BEGIN {mode}"), Output::Discard)?;
+        let limit = self.wishes.limit.as_millis();
+        let done = self
+            .run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard)
+            .and_then(|_| work(self))
+            .map_err(|error| self.explained(error));
+        let back = self.run("ROLLBACK", Output::Discard);
+        done.and_then(|value| back.map(|_| value))
+    }
+
+    /// Errors that we know more about than the server.
+    fn explained(&self, error: Error) -> Error {
+        let Error { what, hint, state } = error;
+        let (what, hint) = match &state {
+            state if state.is(SqlState::READ_ONLY) => (
+                what,
+                "a statement that writes is run with --allow-writes, and rolled back; sequences, and what its functions do outside of the database, stay as they are then".into(),
+            ),
+            state if state.is(SqlState::QUERY_CANCELED) && self.limits.stop.load(std::sync::atomic::Ordering::Relaxed) => {
+                ("stopped; the statement was cancelled on the server".into(), "nothing was changed".into())
+            }
+            state if state.is(SqlState::QUERY_CANCELED) => (
+                format!("one run takes longer than {} s", self.wishes.limit.as_secs()),
+                "--limit SECONDS gives it more".into(),
+            ),
+            _ => (what, hint),
+        };
+        Error { what, hint, state }
+    }
+
+    fn planned(&mut self, statement: &Statement) -> Result<Explained, Error> {
+        let sql = statement.explained("FORMAT JSON");
+        let plan = self.undone(|session| session.run(&sql, Output::Keep))?;
+        explained(&plan)
+    }
+
+    fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
+        self.run(&statement.prepared_as(PLAIN), Output::Discard)?;
+        self.run(&format!("PREPARE {NOTHING} AS SELECT"), Output::Discard)?;
+        Ok(())
+    }
+
+    /// ms that it takes to have an empty statement run.
+    fn round_trip(&mut self) -> Result<f64, Error> {
+        let mut all = Vec::new();
+        for _ in 0..ROUND_TRIPS {
+            all.push(self.executed(NOTHING)?);
+        }
+        Ok(super::figures::median(&all))
+    }
+
+    /// ms; planned before, so that it is only run.
+    fn executed(&mut self, name: &str) -> Result<f64, Error> {
+        let sql = format!("EXECUTE {name}");
+        self.undone(|session| {
+            let start = Instant::now();
+            session.run(&sql, Output::Discard)?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        })
+    }
+
+    fn round(&mut self, way: Way, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
+        let options = match way {
+            Way::Plain => {
+                runs.plain_ms.push(self.executed(PLAIN)?);
+                return Ok(());
+            }
+            Way::RowsOnly => "ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON",
+            Way::Buffers => "ANALYZE, TIMING OFF, BUFFERS ON, FORMAT JSON",
+            Way::Reported => "ANALYZE, FORMAT JSON",
+        };
+        let sql = statement.explained(options);
+        let plan = explained(&self.undone(|session| session.run(&sql, Output::Keep))?)?;
+        let ms = plan.execution_ms.ok_or_else(|| no_plan("it has no Execution Time"))?;
+        match way {
+            Way::RowsOnly => runs.rows_only_ms.push(ms),
+            Way::Buffers => runs.buffers_ms.push(ms),
+            _ => {
+                if let Some(before) = runs.reported.first()
+                    && before.plan.shape() != plan.plan.shape()
+                {
+                    return Err(Error::new(
+                        "the plan changes from run to run",
+                        "what is compared has to be one plan: run ANALYZE on the tables, or wait for autovacuum",
+                    ));
+                }
+                runs.reported.push(plan);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// EXPLAIN's JSON is a list of one.
+fn explained(json: &str) -> Result<Explained, Error> {
+    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| no_plan(&error.to_string()))?;
+    plans.into_iter().next().ok_or_else(|| no_plan("it is empty"))
+}
+
+fn no_plan(why: &str) -> Error {
+    Error::new(format!("the server's EXPLAIN is not understood: {why}"), "this knows PostgreSQL 15 to 19")
+}
+
+impl From<NotOne> for Error {
+    fn from(not_one: NotOne) -> Error {
+        match not_one {
+            NotOne::Empty => Error::new("there is no statement", "give one with -c, -f or on stdin"),
+            NotOne::Several => Error::new("there are several statements", "give one; what has to come before it can be set with PGOPTIONS"),
+        }
+    }
+}

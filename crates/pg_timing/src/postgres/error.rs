@@ -1,0 +1,40 @@
+//! What a server, or the way to it, has to say against a wish.
+
+/// The five characters that tell the kind of an error:
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SqlState(pub String);
+
+impl SqlState {
+    pub const QUERY_CANCELED: &str = "57014";
+    pub const READ_ONLY: &str = "25006";
+    pub const SYNTAX: &str = "42601";
+    pub const NO_PRIVILEGE: &str = "42501";
+
+    pub fn is(&self, code: &str) -> bool {
+        self.0 == code
+    }
+}
+
+/// One line, and what helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    pub what: String,
+    pub hint: String,
+    /// of the server's errors only
+    pub state: SqlState,
+}
+
+impl Error {
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error { what: what.into(), hint: hint.into(), state: SqlState::default() }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,97 @@
+//! The screen of `explain`: the answer, then the plan as a tree.
+
+use super::{BOLD, DIM, wrapped};
+use crate::report::{ExplainReport, ExplainedNode};
+
+pub fn text(report: &ExplainReport) -> String {
+    let mut out = String::new();
+    wrapped(&mut out, "", &answer(report));
+    out.push('\n');
+    out.push_str(&tree(report));
+    out.push('\n');
+    wrapped(&mut out, "overhead   ", &overhead(report));
+    wrapped(&mut out, "server     ", &server(report));
+    for note in &report.notes {
+        wrapped(&mut out, "note       ", note);
+    }
+    out
+}
+
+/// `EXPLAIN ANALYZE says 585 ms; the query takes 219 ms (+-4).`
+fn answer(report: &ExplainReport) -> String {
+    let corrected = report.corrected_ms;
+    let off = (corrected.high - corrected.low) / 2.0;
+    let first = format!("EXPLAIN ANALYZE says {}; the query takes {} (+-{}).", ms(report.reported_ms), ms(corrected.estimate), digits(off));
+    if report.reported_ms <= corrected.high {
+        return format!("{first} What it adds is less than can be told apart.");
+    }
+    let clock = report.clock_ms() / (report.reported_ms - report.plain_ms);
+    let part = match clock {
+        c if c > 0.9 => "nearly all of it the clock",
+        c if c > 0.6 => "most of it the clock",
+        c if c > 0.4 => "about half of it the clock",
+        c if c > 0.1 => "some of it the clock",
+        _ => "hardly any of it the clock",
+    };
+    format!("{first} {:.0}% of what it reports is its own overhead, {part}.", 100.0 * report.overhead_share)
+}
+
+fn tree(report: &ExplainReport) -> String {
+    let mut out = format!("{BOLD}{:>11}  {:>11} {:>9}  {:>5}  {:>10}  node{BOLD:#}\n", "reported", "corrected", "+-", "clock", "calls");
+    for node in &report.nodes {
+        let off = (node.corrected_ms.high - node.corrected_ms.low) / 2.0;
+        let indent = "  ".repeat(node.depth);
+        out.push_str(&format!(
+            "{:>11}  {:>11} {:>9}  {:>4.0}%  {:>10}  {indent}{}{}\n",
+            ms(node.reported_ms),
+            ms(node.corrected_ms.estimate),
+            digits(off),
+            100.0 * node.clock_share,
+            crate::human::count(node.calls.round() as u64),
+            node.title,
+            rank(node, report),
+        ));
+    }
+    if report.nodes.iter().any(|node| node.processes > 1) {
+        out.push_str(&format!("{DIM}times of nodes that several processes run are those of one of them{DIM:#}\n"));
+    }
+    out
+}
+
+/// Said of nodes that matter, before or after.
+fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
+    const MATTERS: f64 = 0.05;
+    let matters = node.reported_self_ms > MATTERS * report.reported_ms || node.corrected_self_ms > MATTERS * report.plain_ms;
+    match matters && node.rank != node.corrected_rank {
+        true => format!("  {BOLD}<- number {} by reported time, {} by corrected{BOLD:#}", node.rank, node.corrected_rank),
+        false => String::new(),
+    }
+}
+
+fn overhead(report: &ExplainReport) -> String {
+    let mut parts = vec![format!("clock {}", ms(report.clock_ms()))];
+    if let Some(buffers) = report.buffers_ms {
+        parts.push(format!("buffers {}", ms((buffers - report.rows_only_ms).max(0.0))));
+    }
+    parts.push(format!("counting rows {}", ms((report.rows_only_ms - report.plain_ms).max(0.0))));
+    format!("{}; medians of {} runs each", parts.join(", "), report.runs)
+}
+
+fn server(report: &ExplainReport) -> String {
+    let settings: Vec<String> = report.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    format!("PostgreSQL {}, {}; {}", report.server_version, report.server, settings.join(", "))
+}
+
+fn ms(ms: f64) -> String {
+    format!("{} ms", digits(ms))
+}
+
+/// Three digits, as far as they are before the point.
+fn digits(ms: f64) -> String {
+    match ms.abs() {
+        m if m < 0.9995 => format!("{ms:.3}"),
+        m if m < 9.995 => format!("{ms:.2}"),
+        m if m < 99.95 => format!("{ms:.1}"),
+        _ => format!("{ms:.0}"),
+    }
+}
