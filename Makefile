@@ -6,7 +6,7 @@ CARGO ?= cargo
 # What the tests need beyond Rust and a C compiler: AArch64 is built and run under qemu, and real
 # kernels boot in virtual machines with the static binary inside.
 DEB_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-	qemu-system-x86 busybox-static musl-tools python3 python3-pip util-linux
+	qemu-system-x86 busybox-static musl-tools python3 python3-pip util-linux libpq5
 RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
 	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt
@@ -15,13 +15,13 @@ ARM = aarch64-unknown-linux-gnu
 ARM_ENV = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 
-.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm test-extension other-systems schema
+.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm test-extension test-explain other-systems schema
 
 all:
 	$(CARGO) build --release
 
 # Everything CI runs.
-check: deps lint test test-arm other-systems test-vm test-extension
+check: deps lint test test-arm other-systems test-vm test-extension test-explain
 
 # What takes longer: PostgreSQL's own suites with each statement timed, on every server by every method; all of it on a
 # server that checks itself; and every property test with 80 times the cases. But one of them simulates some hundred
@@ -72,6 +72,11 @@ test-vm:
 # pg_fast_timing on PostgreSQL 15 to 19: as root, for each server has a root folder of its own.
 test-extension:
 	tests/extension/run
+
+# The command on the same servers.
+test-explain:
+	$(CARGO) build -p pg_timing
+	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing
 
 # Those that cannot be run here at least compile.
 other-systems:

@@ -156,7 +156,9 @@ pub struct ConnectionArguments {
     pub database: Option<String>,
 }
 
+/// The last one counts, as in psql, where an alias has set some of them.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub struct ExplainArguments {
     /// The statement; without -c and -f it is read from stdin
     #[arg(short, long, value_name = "SQL")]

@@ -47,8 +47,12 @@ pub fn target(arguments: &ConnectionArguments) -> Target {
 
 /// From the terminal, unseen.
 pub fn ask() -> Result<String, Error> {
-    rpassword::prompt_password("Password: ")
-        .map_err(|_| Error::new("the server wants a password, and there is no terminal to ask at", "libpq takes it from PGPASSWORD, PGPASSFILE or ~/.pgpass"))
+    rpassword::prompt_password("Password: ").map_err(|_| {
+        Error::new(
+            "the server wants a password, and there is no terminal to ask at",
+            "libpq takes it from PGPASSWORD, PGPASSFILE or ~/.pgpass",
+        )
+    })
 }
 
 fn statement(arguments: &ExplainArguments) -> anyhow::Result<String> {
@@ -69,5 +73,6 @@ fn statement(arguments: &ExplainArguments) -> anyhow::Result<String> {
     if bytes.len() as u64 > MOST {
         return Err(anyhow!("{name}: longer than {} MB", MOST >> 20).context(HINT));
     }
-    String::from_utf8(bytes).map_err(|_| anyhow!("{name} is not UTF-8 text").context(Hint("convert it, with iconv for example")))
+    String::from_utf8(bytes)
+        .map_err(|_| anyhow!("{name} is not UTF-8 text").context(Hint("convert it, with iconv for example")))
 }

@@ -1,7 +1,6 @@
 //! A plan that ran, out of EXPLAIN's JSON.
 
 use serde::Deserialize;
-use std::collections::BTreeSet;
 
 /// What `EXPLAIN (ANALYZE, FORMAT JSON)` prints of one statement.
 #[derive(Clone, Debug, Deserialize)]
@@ -119,14 +118,16 @@ pub struct Flat<'a> {
     pub depth: usize,
     /// indexes from the root down, like `0.1`
     pub path: String,
+    /// the node within whose calls it runs
+    pub within: Option<usize>,
     /// that ran it side by side
     pub processes: f64,
     /// of each process, on average
     pub calls: f64,
     /// as EXPLAIN ANALYZE says, of each process on average; `None` without timing
     pub reported_ms: Option<f64>,
-    /// whose calls happen within its own
-    pub below: BTreeSet<usize>,
+    /// calls of all nodes that run within its own
+    pub calls_below: f64,
 }
 
 /// All nodes of a plan.
@@ -134,22 +135,39 @@ pub fn flat(root: &Node) -> Vec<Flat<'_>> {
     let mut all = Vec::new();
     // Whoever runs a statement calls its root like any other node.
     let caller = Node::default();
-    add(&mut all, root, &caller, 0, "0".into(), 1.0);
-    share_ctes(&mut all);
+    add(&mut all, root, &caller, None, "0".into(), 1.0);
+    move_ctes(&mut all);
+    for at in 0..all.len() {
+        // Not longer than the tree is deep, whatever a file says of CTEs.
+        let above: Vec<usize> =
+            std::iter::successors(all[at].within, |&above| all[above].within).take(all.len()).collect();
+        let calls = all[at].calls;
+        for above in above {
+            all[above].calls_below += calls;
+        }
+    }
     all
 }
 
-fn add<'a>(all: &mut Vec<Flat<'a>>, node: &'a Node, parent: &Node, depth: usize, path: String, processes: f64) {
+fn add<'a>(
+    all: &mut Vec<Flat<'a>>,
+    node: &'a Node,
+    parent: &Node,
+    within: Option<usize>,
+    path: String,
+    processes: f64,
+) {
     let index = all.len();
     let loops = node.loops.unwrap_or(0.0);
     all.push(Flat {
         node,
-        depth,
+        depth: within.map_or(0, |above| all[above].depth + 1),
         path: path.clone(),
+        within,
         processes,
         calls: parent.calls_of(node) / processes,
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),
-        below: BTreeSet::new(),
+        calls_below: 0.0,
     });
     let below = match node.workers_launched {
         // The leader works, too.
@@ -159,25 +177,20 @@ fn add<'a>(all: &mut Vec<Flat<'a>>, node: &'a Node, parent: &Node, depth: usize,
     for (n, child) in node.plans.iter().enumerate() {
         // An InitPlan of a parallel plan is run by the leader.
         let initial = child.relationship.as_deref() == Some("InitPlan");
-        add(all, child, node, depth + 1, format!("{path}.{n}"), if initial { processes } else { below });
+        add(all, child, node, Some(index), format!("{path}.{n}"), if initial { processes } else { below });
     }
-    all[index].below = (index + 1..all.len()).collect();
 }
 
-/// A CTE's plan hangs where the CTE is defined, and runs within those that read it.
-fn share_ctes(all: &mut [Flat]) {
-    let scans: Vec<(usize, String)> = (0..all.len())
-        .filter_map(|at| (all[at].node.kind == "CTE Scan").then(|| all[at].node.cte.clone()).flatten().map(|name| (at, name)))
-        .collect();
-    for (scan, name) in scans {
-        let wanted = format!("CTE {name}");
-        let Some(plan) = (0..all.len()).find(|&at| all[at].node.subplan.as_deref() == Some(&wanted)) else { continue };
-        let mut added = all[plan].below.clone();
-        added.insert(plan);
-        for at in 0..all.len() {
-            if (at == scan || all[at].below.contains(&scan)) && at != plan && !added.contains(&at) {
-                all[at].below.extend(&added);
-            }
+/// A CTE's plan hangs where the CTE is defined, and runs within the first node that reads it.
+fn move_ctes(all: &mut [Flat]) {
+    for plan in 0..all.len() {
+        let Some(name) = all[plan].node.subplan.as_deref().and_then(|name| name.strip_prefix("CTE ")) else { continue };
+        let inside = format!("{}.", all[plan].path);
+        let scan = all.iter().position(|node| {
+            node.node.kind == "CTE Scan" && node.node.cte.as_deref() == Some(name) && !node.path.starts_with(&inside)
+        });
+        if scan.is_some() {
+            all[plan].within = scan;
         }
     }
 }
@@ -217,10 +230,11 @@ mod tests {
     fn a_cte_runs_within_its_scan() {
         let explained = plan(
             r#"{"Plan": {"Node Type": "Limit", "Plans": [
-                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c"},
-                {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c"}]}]}}"#,
+                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Rows": 9, "Actual Loops": 1},
+                {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#,
         );
-        let below: Vec<Vec<usize>> = flat(&explained.plan).iter().map(|node| node.below.iter().copied().collect()).collect();
-        assert_eq!(below, [vec![1, 2, 3], vec![], vec![1, 3], vec![1]]);
+        let all = flat(&explained.plan);
+        assert_eq!(all.iter().map(|node| node.within).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
+        assert_eq!(all.iter().map(|node| node.calls_below).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
     }
 }

@@ -60,7 +60,9 @@ pub fn runs(
     let plan = session.planned(statement)?;
     let quiet = statement.without_output();
     // What may stand in a subquery returns nothing to us; the plan below has to be the same one.
-    let same = session.planned(&quiet).is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
+    let same = session
+        .planned(&quiet)
+        .is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
     runs.with_output = !same;
     session.prepare(if same { &quiet } else { statement })?;
 
@@ -215,7 +217,10 @@ impl From<NotOne> for Error {
     fn from(not_one: NotOne) -> Error {
         match not_one {
             NotOne::Empty => Error::new("there is no statement", "give one with -c, -f or on stdin"),
-            NotOne::Several => Error::new("there are several statements", "give one; what has to come before it can be set with PGOPTIONS"),
+            NotOne::Several => Error::new(
+                "there are several statements",
+                "give one; what has to come before it can be set with PGOPTIONS",
+            ),
         }
     }
 }

@@ -45,7 +45,9 @@ impl Server {
             notes.push("the server is on another host: its clock cannot be measured from here, but what it costs this statement can".into());
         }
         if settings.get("auto_explain.log_analyze").is_some_and(|value| value == "on") {
-            notes.push("auto_explain.log_analyze times the plain runs as well: what timing adds comes out too small".into());
+            notes.push(
+                "auto_explain.log_analyze times the plain runs as well: what timing adds comes out too small".into(),
+            );
         }
         Ok(Server { version, name: connection.name(), settings, notes })
     }

@@ -130,7 +130,9 @@ fn quoted(text: &str, quote: char, backslashes: bool) -> usize {
 fn dollar_quoted(text: &str) -> usize {
     let Some(end) = text[1..].find('$') else { return 1 };
     let tag = &text[..end + 2];
-    if !tag[1..=end].chars().all(|c| c.is_alphanumeric() || c == '_') || tag[1..].starts_with(|c: char| c.is_ascii_digit()) {
+    if !tag[1..=end].chars().all(|c| c.is_alphanumeric() || c == '_')
+        || tag[1..].starts_with(|c: char| c.is_ascii_digit())
+    {
         return 1;
     }
     text[tag.len()..].find(tag).map_or(text.len(), |at| at + 2 * tag.len())
@@ -147,7 +149,10 @@ mod tests {
             ("SELECT 1", "SELECT 1"),
             (" SELECT 1 ; \n", "SELECT 1"),
             ("SELECT 1; -- done;", "SELECT 1"),
-            ("-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', '''';", "-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', ''''"),
+            (
+                "-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', '''';",
+                "-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', ''''",
+            ),
             ("SELECT '\\'; -- x", "SELECT '\\'"),
             ("SELECT $1, a$b$c FROM t;;", "SELECT $1, a$b$c FROM t"),
         ] {

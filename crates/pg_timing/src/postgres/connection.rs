@@ -81,11 +81,18 @@ impl Connection {
         let pq = libpq()?;
         let password = if target.password == Password::Always { Some(ask()?) } else { None };
         let mut connection = Connection::attempt(pq, target, password.as_deref())?;
-        if !connection.is_open() && password.is_none() && target.password == Password::IfNeeded && connection.needs_password() {
+        if !connection.is_open()
+            && password.is_none()
+            && target.password == Password::IfNeeded
+            && connection.needs_password()
+        {
             connection = Connection::attempt(pq, target, Some(&ask()?))?;
         }
         if !connection.is_open() {
-            return Err(Error::new(one_line(&connection.message()), "the options are psql's: what psql connects to, this does"));
+            return Err(Error::new(
+                one_line(&connection.message()),
+                "the options are psql's: what psql connects to, this does",
+            ));
         }
         // What a statement raises is its own business; errors come with the result.
         // SAFETY: the connection is open, and the function lives as long as the program.
@@ -140,15 +147,15 @@ impl Connection {
         let host = host.unwrap_or_default();
         let address = address.unwrap_or_default();
         // A socket is a path, or a name in Linux's abstract namespace.
-        host.starts_with(['/', '@'])
-            || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        host.starts_with(['/', '@']) || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
     /// What names the server on the screen: `db at /run/postgresql:5432`.
     pub fn name(&self) -> String {
         // SAFETY: the connection is not NULL; the texts are copied at once.
         let [db, host, port] = unsafe {
-            [(self.pq.PQdb)(self.conn), (self.pq.PQhost)(self.conn), (self.pq.PQport)(self.conn)].map(|text| owned(text))
+            [(self.pq.PQdb)(self.conn), (self.pq.PQhost)(self.conn), (self.pq.PQport)(self.conn)]
+                .map(|text| owned(text))
         };
         format!("{} at {}:{}", db.unwrap_or_default(), host.unwrap_or_default(), port.unwrap_or_default())
     }
@@ -291,7 +298,11 @@ impl QueryResult {
             what += &format!(" ({place})");
         }
         let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(|field| self.field(field)).collect();
-        Error { what: one_line(&what), hint: one_line(&more.join("; ")), state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()) }
+        Error {
+            what: one_line(&what),
+            hint: one_line(&more.join("; ")),
+            state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),
+        }
     }
 }
 

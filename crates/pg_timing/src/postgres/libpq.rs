@@ -12,7 +12,8 @@ pub type Opaque = *mut c_void;
 
 /// By the name that its package installs; a build would need the one without the number.
 #[cfg(target_os = "macos")]
-const NAMES: &[&str] = &["libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib"];
+const NAMES: &[&str] =
+    &["libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib"];
 #[cfg(not(target_os = "macos"))]
 const NAMES: &[&str] = &["libpq.so.5"];
 
@@ -71,7 +72,10 @@ functions! {
 /// The library, opened once.
 pub fn libpq() -> Result<&'static Libpq, Error> {
     static LIBPQ: OnceLock<Result<Libpq, String>> = OnceLock::new();
-    LIBPQ.get_or_init(open).as_ref().map_err(|why| Error::new(format!("could not open libpq, PostgreSQL's client library: {why}"), HINT))
+    LIBPQ
+        .get_or_init(open)
+        .as_ref()
+        .map_err(|why| Error::new(format!("could not open libpq, PostgreSQL's client library: {why}"), HINT))
 }
 
 const HINT: &str = if cfg!(target_env = "musl") {

@@ -58,11 +58,8 @@ mod tests {
 
     #[test]
     fn what_is_named_by_itself_comes_after_the_connection_string() {
-        let target = Target {
-            host: Some("/tmp".into()),
-            database: Some("service=x host=y".into()),
-            ..Target::default()
-        };
+        let target =
+            Target { host: Some("/tmp".into()), database: Some("service=x host=y".into()), ..Target::default() };
         let keywords: Vec<_> = target.keywords(Some("secret")).into_iter().map(|(keyword, _)| keyword).collect();
         assert_eq!(keywords, ["dbname", "host", "password", "application_name"]);
     }

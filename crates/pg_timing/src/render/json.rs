@@ -1,6 +1,6 @@
-//! JSON, and the schema of it: both come from the report's types.
+//! JSON, and the schema of it: both come from the reports' types.
 
-use crate::report::Report;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Of whatever kind.
@@ -9,8 +9,8 @@ pub fn json(report: &impl Serialize) -> String {
     serde_json::to_string_pretty(report).expect("a report has no map with keys that are not strings") + "\n"
 }
 
-/// The JSON Schema of the report; committed as docs/check.schema.json.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(Report);
+/// The JSON Schema of a report; committed as docs/check.schema.json and docs/explain.schema.json.
+pub fn schema<R: JsonSchema>() -> String {
+    let schema = schemars::schema_for!(R);
     serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"
 }

@@ -3,15 +3,19 @@
 use super::{fixture, json, pg_timing, ran};
 
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/check.schema.json");
+const EXPLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.schema.json");
 
 /// `UPDATE_SCHEMA=1 cargo test schema` writes it anew.
 #[test]
-fn the_committed_schema_has_not_drifted() {
-    let schema = pg_timing::render::json::schema();
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        std::fs::write(COMMITTED, &schema).unwrap();
+fn the_committed_schemas_have_not_drifted() {
+    use pg_timing::render::json::schema;
+    use pg_timing::report::{ExplainReport, Report};
+    for (path, schema) in [(COMMITTED, schema::<Report>()), (EXPLAIN, schema::<ExplainReport>())] {
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            std::fs::write(path, &schema).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), schema, "UPDATE_SCHEMA=1 cargo test schema");
     }
-    assert_eq!(std::fs::read_to_string(COMMITTED).unwrap(), schema, "UPDATE_SCHEMA=1 cargo test schema");
 }
 
 #[test]

@@ -21,7 +21,12 @@ pub fn text(report: &ExplainReport) -> String {
 fn answer(report: &ExplainReport) -> String {
     let corrected = report.corrected_ms;
     let off = (corrected.high - corrected.low) / 2.0;
-    let first = format!("EXPLAIN ANALYZE says {}; the query takes {} (+-{}).", ms(report.reported_ms), ms(corrected.estimate), digits(off));
+    let first = format!(
+        "EXPLAIN ANALYZE says {}; the query takes {} (+-{}).",
+        ms(report.reported_ms),
+        ms(corrected.estimate),
+        digits(off)
+    );
     if report.reported_ms <= corrected.high {
         return format!("{first} What it adds is less than can be told apart.");
     }
@@ -37,7 +42,10 @@ fn answer(report: &ExplainReport) -> String {
 }
 
 fn tree(report: &ExplainReport) -> String {
-    let mut out = format!("{BOLD}{:>11}  {:>11} {:>9}  {:>5}  {:>10}  node{BOLD:#}\n", "reported", "corrected", "+-", "clock", "calls");
+    let mut out = format!(
+        "{BOLD}{:>11}  {:>11} {:>9}  {:>5}  {:>10}  node{BOLD:#}\n",
+        "reported", "corrected", "+-", "clock", "calls"
+    );
     for node in &report.nodes {
         let off = (node.corrected_ms.high - node.corrected_ms.low) / 2.0;
         let indent = "  ".repeat(node.depth);
@@ -61,9 +69,12 @@ fn tree(report: &ExplainReport) -> String {
 /// Said of nodes that matter, before or after.
 fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
     const MATTERS: f64 = 0.05;
-    let matters = node.reported_self_ms > MATTERS * report.reported_ms || node.corrected_self_ms > MATTERS * report.plain_ms;
+    let matters =
+        node.reported_self_ms > MATTERS * report.reported_ms || node.corrected_self_ms > MATTERS * report.plain_ms;
     match matters && node.rank != node.corrected_rank {
-        true => format!("  {BOLD}<- number {} by reported time, {} by corrected{BOLD:#}", node.rank, node.corrected_rank),
+        true => {
+            format!("  {BOLD}<- number {} by reported time, {} by corrected{BOLD:#}", node.rank, node.corrected_rank)
+        }
         false => String::new(),
     }
 }
