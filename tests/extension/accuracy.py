@@ -26,7 +26,7 @@ LONG_MS = 1000
 def explained(server, queries, ways):
     """The plans: {(query, way): [plan, ...]}, interleaved."""
     script = ["LOAD 'pg_fast_timing';"]
-    for number, query in enumerate(queries):
+    for number, query in queries.items():
         script.append(f"{query} \\g /dev/null")
         for _ in range(RUNS):
             for way, (method, timing) in ways.items():
@@ -99,24 +99,24 @@ def of_query(plans, number):
 
 
 def compare(server, queries, build):
-    """`build(flags)` builds the extension anew. Yields lines to print."""
+    """Of queries by their numbers; `build(flags)` builds the extension anew. Yields lines to print."""
     build(IN_ORDER)
     ordered = explained(server, queries, EXACT)
     build("")
     plans = explained(server, queries, EXACT | ESTIMATES)
-    exact = [references(of_query(plans, number), of_query(ordered, number)) for number in range(len(queries))]
+    exact = {number: references(of_query(plans, number), of_query(ordered, number)) for number in queries}
     for way in ESTIMATES:
-        for kind in exact[0]:
+        for kind in next(iter(exact.values())):
             off, covered, said = {"shorter": [], "longer": []}, 0, 0
-            for number in range(len(queries)):
+            for number in queries:
                 truth, doubt = exact[number][kind].share, exact[number][kind].error
                 runs = [[node for node, _ in nodes(run["Plan"])] for run in plans[number, way]]
                 found = medians(shares([total(node) for node in run]) for run in runs)
                 took = median(run["Execution Time"] for run in plans[number, "untimed"])
                 names = [node["Node Type"] for node in runs[0]]
-                assert len(names) == len(truth), f"query {number + 1}: one plan"
+                assert len(names) == len(truth), f"query {number}: one plan"
                 length = "longer" if took > LONG_MS else "shorter"
-                off[length] += [(abs(a - b), number + 1, name) for a, b, name in zip(found, truth, names)]
+                off[length] += [(abs(a - b), number, name) for a, b, name in zip(found, truth, names)]
                 for run in runs:
                     for node, true, doubtful in zip(run, truth, doubt):
                         if node.get("Timing") == "estimated":
