@@ -248,11 +248,9 @@ settle_tree(PlanState *node, void *unused)
 
 /* Nothing will be called any more. */
 void
-fast_finish(QueryDesc *queryDesc)
+fast_finish(QueryDesc *queryDesc, const FastQuery *query)
 {
-	FastInstr  *any = fast_first_instr(queryDesc);
-
-	if (any != NULL && any->query->sampled > 0)
+	if (query != NULL && query->sampled > 0)
 		settle_tree(queryDesc->planstate, NULL);
-	fast_note_statement(queryDesc, any != NULL ? any->query : NULL);
+	fast_note_statement(queryDesc, query);
 }

@@ -35,7 +35,7 @@
 #include "ticker.h"
 #include "usage.h"
 
-/* What timing may take of a query's time, all nodes together. */
+/* What timing may take of the time: each call of a node, or bursts of all nodes together. */
 #define BUDGET			0.005
 
 /* Keeping the books of a timed call: as much as a cheap clock. */
@@ -266,7 +266,6 @@ met_by_tick(FastInstr *fi, uint64 start_ns)
 	ns = last_ns - start_ns;
 	fi->ticks++;
 	fi->ticks_ns += ns;
-	fi->ticks_variance += tick_variance(ns);
 
 	/* The last tick came within the cap before the end of the call, or after it. */
 	if ((int64) (now - last) <= (int64) fi->cap)

@@ -152,7 +152,7 @@ fast_ExecutorFinish(QueryDesc *queryDesc)
 	if (run.query == NULL)
 	{
 		next_ExecutorFinish(queryDesc);
-		fast_finish(queryDesc);
+		fast_finish(queryDesc, NULL);
 		return;
 	}
 	PG_TRY();
@@ -165,7 +165,7 @@ fast_ExecutorFinish(QueryDesc *queryDesc)
 	}
 	PG_END_TRY();
 	check_run(&run, lost_ns);
-	fast_finish(queryDesc);
+	fast_finish(queryDesc, run.query);
 }
 
 void		_PG_init(void);

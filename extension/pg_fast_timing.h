@@ -97,7 +97,6 @@ typedef struct FastInstr
 	/* by ticks alone: of all calls, or of those in gaps */
 	uint64		ticks;
 	double		ticks_ns;
-	double		ticks_variance;
 
 	double		variance;		/* of what is stated in the end, in ns^2 */
 } FastInstr;
@@ -111,7 +110,7 @@ extern int	fast_sample_rate;
 /* install.c */
 extern void fast_install(QueryDesc *queryDesc, Method method);
 extern void fast_reinstall(QueryDesc *queryDesc);
-extern void fast_finish(QueryDesc *queryDesc);
+extern void fast_finish(QueryDesc *queryDesc, const FastQuery *query);
 extern FastInstr *fast_instr_of(PlanState *planstate);
 extern FastInstr *fast_first_instr(QueryDesc *queryDesc);
 extern bool fast_replace_wrapper(PlanState *node, FastInstr *fi, ExecProcNodeMtd wrapper);

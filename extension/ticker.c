@@ -38,7 +38,7 @@ Ticker		ticker;
  */
 #define LINGER_NS		20000000
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex;
 static pthread_cond_t changed;
 
 /* under the mutex */
@@ -134,31 +134,27 @@ tick_forever(void *unused)
 	return NULL;
 }
 
-/* A language that forks leaves a child without the thread, and perhaps with its lock. */
 static void
-forget_thread(void)
+prepare(void)
 {
-	pthread_mutex_init(&mutex, NULL);
-	has_thread = running = ticking = false;
-	parked = true;
-}
-
-static void
-prepare_once(void)
-{
-	static bool prepared = false;
 	pthread_condattr_t attributes;
 
-	if (prepared)
-		return;
+	pthread_mutex_init(&mutex, NULL);
 	pthread_condattr_init(&attributes);
 #if !defined(__APPLE__)
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 #endif
 	pthread_cond_init(&changed, &attributes);
 	pthread_condattr_destroy(&attributes);
-	pthread_atfork(NULL, NULL, forget_thread);
-	prepared = true;
+}
+
+/* A language that forks leaves a child without the thread, and perhaps with its lock. */
+static void
+forget_thread(void)
+{
+	prepare();
+	has_thread = running = ticking = false;
+	parked = true;
 }
 
 static bool
@@ -185,9 +181,16 @@ create_thread(void)
 bool
 ticker_ready(void)
 {
+	static bool prepared = false;
+
+	if (!prepared)
+	{
+		prepare();
+		pthread_atfork(NULL, NULL, forget_thread);
+		prepared = true;
+	}
 	if (!has_thread)
 	{
-		prepare_once();
 		pg_prng_seed(&random_state, system_now());
 		has_thread = create_thread();
 	}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tsc.c
- *	  whether to trust the CPU's counter, and how fast it counts
+ *	  whether to trust the CPU's counter
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -19,11 +19,6 @@
 #endif
 
 #include <math.h>
-
-#include "access/parallel.h"
-#include "access/xact.h"
-#include "miscadmin.h"
-#include "utils/guc.h"
 
 #include "clock.h"
 #include "tsc.h"
@@ -49,16 +44,6 @@
 #define RECHECK_NS		UINT64CONST(10000000000)
 
 /*
- * Brackets are some 30 ns wide: 3 ms apart they are sure to give the rate to
- * 10 ppm, and give it to 1 ppm as a rule.  It gets better with each statement.
- * What a forked backend takes over from the postmaster needs no more than a
- * look at whether it still holds.
- */
-#define CALIBRATION_NS	3000000
-#define CHECK_NS		200000
-#define BRACKETS		100
-
-/*
  * How far the counter may be from the kernel's clock over a query, beyond what
  * the looks at both leave open.  The clocks of old hardware move in steps of up
  * to 300 ns.
@@ -66,12 +51,7 @@
 #define MOST_PPM		1000.0
 #define MOST_STEP_NS	1000.0
 
-uint64		fast_tsc_scale = 0;
-char	   *fast_tsc_shared = NULL;
-
 static const char *reason = "not looked at yet";
-static double khz;
-static double uncertainty_ppm;
 
 const char *
 fast_tsc_reason(void)
@@ -79,218 +59,11 @@ fast_tsc_reason(void)
 	return reason;
 }
 
-double
-fast_tsc_khz(void)
-{
-	return khz;
-}
-
-double
-fast_tsc_uncertainty_ppm(void)
-{
-	return uncertainty_ppm;
-}
-
 #ifdef HAVE_TSC
 
 static bool judged = false;
 static uint64 judged_at;
 static bool distrusted = false; /* caught at being wrong: for this session */
-static char rate_text[64];		/* what parallel workers are told */
-static Bracket anchor;			/* what the rate is measured from */
-static pid_t anchored_by = 0;
-
-static const char *objection(void);
-
-/*
- * Not CLOCK_MONOTONIC: NTP slews that by 500 ppm, and chrony by 8%.
- */
-static pg_attribute_always_inline Bracket
-bracket(void)
-{
-	Bracket		look;
-	struct timespec now;
-
-	look.tsc = tsc_now();
-	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-	look.width = tsc_now() - look.tsc;
-	look.tsc += look.width / 2;
-	look.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
-	return look;
-}
-
-static Bracket
-narrowest_bracket(void)
-{
-	Bracket		best = bracket();
-
-	for (int i = 1; i < BRACKETS; i++)
-	{
-		Bracket		next = bracket();
-
-		if (next.width < best.width)
-			best = next;
-	}
-	return best;
-}
-
-static void
-set_rate(double new_khz, double ppm)
-{
-	khz = new_khz;
-	uncertainty_ppm = ppm;
-	snprintf(rate_text, sizeof(rate_text), "%.4f %.3f", khz, ppm);
-	fast_tsc_scale = (uint64) (1e6 / khz * 4294967296.0 + 0.5);
-	fast_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
-}
-
-typedef struct Rate
-{
-	double		khz;
-	double		ppm;			/* it is sure to be within these */
-} Rate;
-
-/*
- * Between two looks; the longer apart, the better.  The ends of a bracket are
- * uncertain by half its width and a step of either clock.  False if that is no
- * rate that a CPU has.
- */
-static bool
-rate_between(Bracket start, Bracket end, Rate *rate)
-{
-	double		ticks = (double) (end.tsc - start.tsc);
-	double		ns = (double) (end.ns - start.ns);
-
-	if (end.tsc <= start.tsc || end.ns <= start.ns)
-		return false;
-	rate->khz = ticks / ns * 1e6;
-	rate->ppm = ((start.width + end.width) / 2.0 + 2 * fast_clocks[KIND_TSC].window) / ticks * 1e6;
-	return rate->khz > 1e3 && rate->khz < 1e8;
-}
-
-static bool
-agree(Rate a, Rate b)
-{
-	return fabs(a.khz / b.khz - 1) * 1e6 <= a.ppm + b.ppm;
-}
-
-static void
-anchor_at(Bracket look)
-{
-	anchor = look;
-	anchored_by = MyProcPid;
-}
-
-/* Makes the rate better, if it can. */
-static void
-refine(Bracket now)
-{
-	Rate		known = {khz, uncertainty_ppm};
-	Rate		rate;
-
-	/* nothing that is told apart from before it was sure enough */
-	if (anchored_by != MyProcPid)
-		return;
-	if (!rate_between(anchor, now, &rate))
-		anchor_at(now);
-	else if (!agree(rate, known))
-	{
-		/* the machine slept or was moved since then: begin anew */
-		anchor_at(now);
-		set_rate(khz, uncertainty_ppm + fabs(rate.khz / khz - 1) * 1e6);
-	}
-	else if (rate.ppm < known.ppm / 2)
-		set_rate(rate.khz, rate.ppm);
-}
-
-static void
-wait_since(Bracket start, int64 ns)
-{
-	int64		left = ns - (int64) (bracket().ns - start.ns);
-
-	if (left > 0)
-		pg_usleep(left / 1000 + 1);
-}
-
-/*
- * The postmaster's anchor gives the rate at once, to next to nothing; unless
- * the machine slept or was moved since.  A short look tells, and as long as
- * there is no more, that is how sure it is.
- */
-static bool
-take_postmasters_rate(Bracket start)
-{
-	Rate		since;
-	Rate		here;
-
-	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &since))
-		return false;
-	wait_since(start, CHECK_NS);
-	if (!rate_between(start, narrowest_bracket(), &here) || !agree(since, here))
-		return false;
-	set_rate(since.khz, Max(since.ppm, here.ppm));
-	return true;
-}
-
-static bool
-calibrate(void)
-{
-	Rate		rate;
-
-	if (anchored_by != MyProcPid)
-	{
-		Bracket		start = narrowest_bracket();
-		bool		taken = take_postmasters_rate(start);
-
-		anchor_at(start);
-		if (taken)
-			return true;
-	}
-	wait_since(anchor, CALIBRATION_NS);
-	if (!rate_between(anchor, narrowest_bracket(), &rate))
-		return false;
-	set_rate(rate.khz, rate.ppm);
-	return true;
-}
-
-/*
- * Takes the first look at the counter, when the library is loaded: by the time
- * that its rate is wanted, nobody needs to wait for it.
- */
-void
-fast_tsc_anchor(void)
-{
-	if (objection() == NULL)
-		anchor_at(narrowest_bracket());
-}
-
-/*
- * A parallel worker lives for milliseconds: it takes its leader's rate, which
- * reaches it as a setting.
- */
-static bool
-take_leaders_rate(void)
-{
-	double		its_khz;
-	double		its_ppm;
-
-	if (!IsParallelWorker() || fast_tsc_shared == NULL ||
-		sscanf(fast_tsc_shared, "%lf %lf", &its_khz, &its_ppm) != 2 ||
-		!(its_khz > 1e3 && its_khz < 1e8))
-		return false;
-	set_rate(its_khz, its_ppm);
-	return true;
-}
-
-void
-fast_tsc_share(void)
-{
-	if (khz == 0 || IsInParallelMode() || IsParallelWorker())
-		return;
-	/* RESET ALL or a rollback takes it back */
-	if (fast_tsc_shared == NULL || strcmp(rate_text, fast_tsc_shared) != 0)
-		SetConfigOption("pg_fast_timing.tsc_rate", rate_text, PGC_SUSET, PGC_S_SESSION);
-}
 
 /* Whether a word stands in a file of one line.  Not by the server's means, which may throw. */
 static bool
@@ -349,6 +122,14 @@ objection(void)
 	return NULL;
 }
 
+/* Takes the first look at the counter, when the library is loaded. */
+void
+fast_tsc_anchor(void)
+{
+	if (objection() == NULL)
+		fast_rate_anchor();
+}
+
 /* Whether it can be used, as things are now. */
 bool
 fast_tsc_usable(void)
@@ -359,10 +140,8 @@ fast_tsc_usable(void)
 		return reason == NULL;
 
 	reason = objection();
-	if (reason == NULL && khz == 0)
-		reason = take_leaders_rate() || calibrate() ? NULL : "its rate could not be measured";
-	else if (reason == NULL)
-		refine(narrowest_bracket());
+	if (reason == NULL && !fast_rate_measure())
+		reason = "its rate could not be measured";
 	for (int kind = 0; kind < lengthof(fast_clocks); kind++)
 		fast_clocks[kind].stale = true; /* the kernel may have changed its clock, too */
 	judged = true;
@@ -370,18 +149,12 @@ fast_tsc_usable(void)
 	return reason == NULL;
 }
 
-bool
-fast_tsc_readable(void)
-{
-	return khz != 0;
-}
-
 Bracket
 fast_tsc_look(void)
 {
 	Bracket		none = {0, 0, 0};
 
-	return judged && reason == NULL ? bracket() : none;
+	return judged && reason == NULL ? fast_bracket() : none;
 }
 
 /*
@@ -404,7 +177,7 @@ fast_tsc_compare(Bracket start)
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
 	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
 	{
-		refine(end);
+		fast_rate_refine(end);
 		return;
 	}
 
@@ -426,19 +199,8 @@ fast_tsc_usable(void)
 	return false;
 }
 
-bool
-fast_tsc_readable(void)
-{
-	return false;
-}
-
 void
 fast_tsc_anchor(void)
-{
-}
-
-void
-fast_tsc_share(void)
 {
 }
 

@@ -35,6 +35,12 @@ extern double fast_tsc_khz(void);
 extern double fast_tsc_uncertainty_ppm(void);
 extern void fast_tsc_share(void);
 
+/* tsc_rate.c: what tsc.c knows of the rate */
+extern Bracket fast_bracket(void);
+extern void fast_rate_anchor(void);
+extern bool fast_rate_measure(void);
+extern void fast_rate_refine(Bracket now);
+
 /* Watch over it while a query runs. */
 extern Bracket fast_tsc_look(void);
 extern void fast_tsc_compare(Bracket start);
