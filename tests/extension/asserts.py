@@ -20,7 +20,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import statements, suites, survive
+from extension import SOURCE, statements, suites, survive
 from extension.sources import source
 from servers import CACHE, Failed, Installation, Missing, build, debian, pgxs
 from servers.commands import in_short, output
@@ -78,7 +78,7 @@ def make(new):
 def check(major):
     """Yields the name of each test, what is wrong, and the seconds that it took. Raises Missing or Failed."""
     installation = asserting(major)
-    build(suites.EXTENSION, installation)
+    build(SOURCE, installation)
     for name, test in TESTS:
         start = time.monotonic()
         yield name, list(test(installation)), time.monotonic() - start

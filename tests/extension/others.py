@@ -1,13 +1,13 @@
 """Beside extensions that hook the same pointer or bring nodes of their own: nothing is lost or counted twice."""
 
 import json
-from pathlib import Path
 
+from extension import HERE, METHODS
 from servers import Server, build
 
-SOURCE = Path(__file__).parent / "other"
+OTHER = HERE / "other"
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB"}
-METHODS = ("off", "tsc", "sampling", "auto")
+ALL_METHODS = ("off", *METHODS)
 ROWS = 500_000
 # The order of loading is that of the hooks: who comes last is in front.
 ORDERS = (("other", "pg_fast_timing"), ("pg_fast_timing", "other"))
@@ -15,7 +15,7 @@ ORDERS = (("other", "pg_fast_timing"), ("pg_fast_timing", "other"))
 
 def check(installation):
     """Yields what is wrong."""
-    build(SOURCE, installation)
+    build(OTHER, installation)
     with Server(installation, SETTINGS) as server:
         server.psql(
             f"CREATE TABLE t AS SELECT g AS i FROM generate_series(1, {ROWS}) g; VACUUM ANALYZE t;"
@@ -23,10 +23,10 @@ def check(installation):
         )
         for order in ORDERS:
             for at, calls in (("root", 2), ("leaf", ROWS + 1)):
-                for method in METHODS:
+                for method in ALL_METHODS:
                     title = f"{' before '.join(order)}, which is at the {at}, {method}"
                     yield from (f"{title}: {what}" for what in beside(server, order, at, calls, method))
-        for method in METHODS:
+        for method in ALL_METHODS:
             yield from (f"custom scan, {method}: {what}" for what in custom_scan(server, method))
 
 

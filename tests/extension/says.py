@@ -3,10 +3,10 @@
 import json
 import re
 
+from extension import METHODS, force_parallel
 from servers import Failed, Server
 
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB", "statement_timeout": "60s"}
-METHODS = ("tsc", "sampling", "auto")
 MANY = "SELECT count(*) FROM many"
 FEW = "SELECT count(*) FROM generate_series(1, 50)"
 
@@ -120,8 +120,7 @@ def io_times(server):
 
 def in_parallel(server):
     """What parallel workers timed exactly is not an estimate."""
-    force = "debug_parallel_query" if server.installation.major >= 16 else "force_parallel_mode"
-    every = f"SET max_parallel_workers_per_gather = 2; SET {force} = on; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0"
+    every = f"SET max_parallel_workers_per_gather = 2; {force_parallel(server)} SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0"
     estimated = "SELECT last_estimated FROM pg_fast_timing_info()"
     few = server.psql(session("auto", every, "EXPLAIN (ANALYZE) SELECT count(*) FROM many WHERE i = 1", estimated))
     if "Workers Launched: 0" in few or few.strip().splitlines()[-1] != "0":

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from extension import AUTO_EXPLAIN, METHODS
 from servers import Server
 
 HERE = Path(__file__).parent
@@ -19,13 +20,11 @@ SETTINGS = {
     "log_statement": "none",
 }
 
-METHODS = ["off", "tsc", "sampling", "auto"]
+ALL_METHODS = ("off", *METHODS)
 
 # What each statement is explained with; auto_explain sees to the nested ones as well.
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON)"
-AUTO_EXPLAIN = """SET client_min_messages = error; LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;
-SET auto_explain.log_analyze = on; SET auto_explain.log_timing = on; SET auto_explain.log_buffers = on;
-SET auto_explain.log_nested_statements = on;"""
+
 
 
 def statements(server):
@@ -107,10 +106,10 @@ def check(installation):
 
 def differences(server):
     load(server)
-    results = {method: ran(server, method) for method in METHODS}
-    plans = {method: ran(server, method, EXPLAIN) for method in METHODS}
+    results = {method: ran(server, method) for method in ALL_METHODS}
+    plans = {method: ran(server, method, EXPLAIN) for method in ALL_METHODS}
     names = [name for name, _, _ in statements(server)]
-    for method in METHODS:
+    for method in ALL_METHODS:
         for name in names:
             if results[method].get(name) != results["off"].get(name):
                 yield f"{method}: {name}: another result than without it"

@@ -26,14 +26,11 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from extension import METHODS, SOURCE
 from extension.sources import Tests, tests_for
 from servers import MAJORS, Failed, Installation, Missing, Server, build, install
 from servers.commands import in_short, output
 from servers.installation import USER
-
-EXTENSION = Path(__file__).resolve().parent.parent.parent / "extension"
-
-METHODS = ("tsc", "sampling", "auto")
 
 # Each suite's program, and its list of tests.
 SUITES = {
@@ -102,7 +99,7 @@ class Outcome:
 def outcomes(installation, methods=METHODS):
     """Runs all, one after the other; first without the extension's timing. Raises Missing or Failed."""
     tests = tests_for(installation.major)
-    build(EXTENSION, installation)
+    build(SOURCE, installation)
     with tempfile.TemporaryDirectory() as libraries:
         tests.build_libraries(installation, Path(libraries))
         for suite in SUITES:

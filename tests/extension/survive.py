@@ -3,15 +3,12 @@
 import json
 import re
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 
+from extension import AUTO_EXPLAIN, METHODS, faulty_clocks, force_parallel
 from servers import Failed, Server
 
-HERE = Path(__file__).parent
-METHODS = ["tsc", "sampling", "auto"]
 SETTINGS = {"max_files_per_process": 64, "jit": False, "autovacuum": False, "max_stack_depth": "2MB", "shared_buffers": "128MB"}
 
 TABLES = """CREATE EXTENSION pg_fast_timing;
@@ -22,17 +19,12 @@ CREATE FUNCTION caught(n int) RETURNS text LANGUAGE plpgsql AS
 $$DECLARE m int; BEGIN SELECT sum(1 / (i - n)) INTO m FROM t WHERE i <= n; RETURN m;
 EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END$$;"""
 
-# Everything is timed, and the log is not read.
-FORCED = """SET client_min_messages = error; LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;
-SET auto_explain.log_analyze = on; SET auto_explain.log_timing = on; SET auto_explain.log_buffers = on;
-SET auto_explain.log_nested_statements = on;"""
-
 # Not stopped by the first error: errors are what this is about.
 GO_ON = ("-X", "-A", "-t", "-q")
 
 
 def session(method, *statements, forced=True):
-    return f"LOAD 'pg_fast_timing'; SET pg_fast_timing.method = '{method}';{FORCED if forced else ''}\n" + "\n".join(statements)
+    return f"LOAD 'pg_fast_timing'; SET pg_fast_timing.method = '{method}';{AUTO_EXPLAIN if forced else ''}\n" + "\n".join(statements)
 
 
 def same_as_off(server, what, *statements, options=GO_ON):
@@ -75,8 +67,7 @@ def method_changes(server):
 
 
 def parallel(server):
-    force = "debug_parallel_query" if server.installation.major >= 16 else "force_parallel_mode"
-    every = f"SET {force} = on; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+    every = f"{force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
     yield from same_as_off(
         # Terse: whether a worker or the leader is the first to meet an error is left to chance.
         server, "parallel plans", r"\set VERBOSITY terse", every, AGAIN,
@@ -111,18 +102,20 @@ def few_files(server):
     file.write_text("1\n")
     file.chmod(0o644)
     server.psql(
-        """CREATE TABLE deep(n int); CREATE FUNCTION open_one_more() RETURNS trigger LANGUAGE plpgsql AS $$
+        """CREATE TABLE deep(n int); CREATE TABLE met(n int); CREATE FUNCTION open_one_more() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
             EXECUTE $copy$COPY deep FROM 'one.txt'$copy$;
             RETURN NULL;
         EXCEPTION WHEN OTHERS THEN
-            IF sqlerrm LIKE '%maxAllocatedDescs%' THEN PERFORM count(*) FROM t; RETURN NULL; END IF;
+            IF sqlerrm LIKE '%maxAllocatedDescs%' THEN INSERT INTO met VALUES (1); PERFORM count(*) FROM t; RETURN NULL; END IF;
             RAISE;
         END$$;
         CREATE TRIGGER t BEFORE INSERT ON deep FOR EACH ROW EXECUTE FUNCTION open_one_more();"""
     )
     yield from same_as_off(server, "few files", "COPY deep FROM 'one.txt';", "SET statement_timeout = '10s';", AGAIN)
-    server.psql("DROP TABLE deep; DROP FUNCTION open_one_more()")
+    if server.psql("SELECT count(*) FROM met").strip() != str(len(METHODS) + 1):
+        yield "not every method came to where no file can be opened"
+    server.psql("DROP TABLE deep, met; DROP FUNCTION open_one_more()")
 
 
 def sleeps(server):
@@ -218,9 +211,7 @@ SWITCH = "/tmp/switch"
 
 
 def lying_clocks(installation):
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "clocks.so"
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "clocks.c", "-ldl"], check=True)
+    with faulty_clocks() as library:
         for scenario, env in (
             (denied, {"TSC_DENIED": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
