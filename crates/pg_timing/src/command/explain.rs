@@ -3,7 +3,7 @@
 use super::arguments::{ConnectionArguments, ExplainArguments, Format};
 use super::{Hint, interrupt, print, progress};
 use crate::explain::{Statement, Wishes, explain};
-use crate::postgres::{Connection, Error, Limits, Password, Target};
+use crate::postgres::{Connection, Error, Password, Target};
 use crate::render;
 use anyhow::anyhow;
 use std::io::{IsTerminal, Read};
@@ -16,11 +16,10 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
     let text = statement(&arguments)?;
     let statement = Statement::new(&text).map_err(Error::from)?;
     let stop = interrupt::flag()?;
-    let limits = Limits { stop: &stop, deadline: None };
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
     let mut connection = Connection::open(&target(&arguments.connection), ask)?;
     let bar = progress::bar("running");
-    let report = explain(&mut connection, &statement, wishes, limits, &mut |done| progress::show(bar.as_ref(), done));
+    let report = explain(&mut connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
     progress::show(bar.as_ref(), 1.0);
     let report = report?;
     print(&match arguments.format {

@@ -18,7 +18,7 @@ const CALLS_DIFFER: f64 = 0.5;
 pub struct Overhead {
     pub plain: f64,
     pub rows_only: f64,
-    pub buffers: Option<f64>,
+    pub without_buffers: Option<f64>,
     pub reported: f64,
     pub corrected: Corrected,
 }
@@ -31,7 +31,7 @@ impl Overhead {
         Overhead {
             plain,
             rows_only: median(&runs.rows_only_ms),
-            buffers: (!runs.buffers_ms.is_empty()).then(|| median(&runs.buffers_ms)),
+            without_buffers: (!runs.without_buffers_ms.is_empty()).then(|| median(&runs.without_buffers_ms)),
             reported: median(&reported),
             corrected: Corrected { low: (plain - off).max(0.0), estimate: plain, high: plain + off },
         }
@@ -43,7 +43,7 @@ impl Overhead {
     }
 
     pub fn clock(&self) -> f64 {
-        (self.reported - self.buffers.unwrap_or(self.rows_only)).max(0.0)
+        (self.reported - self.rows_only).max(0.0)
     }
 }
 
@@ -63,16 +63,17 @@ pub fn nodes(runs: &Runs, overhead: &Overhead) -> Vec<ExplainedNode> {
             let reported: Vec<f64> = plans.iter().filter_map(|plan| plan[at].reported_ms).collect();
             let charged = node.calls_below + node.calls / 2.0;
             let others = (1.0 - charged / all_calls.max(1.0)).max(0.0);
+            let spread = uncertainty(&reported);
+            let reported = median(&reported);
+            // What is off about the root is off about a part of it by as much less.
+            let part = if overhead.reported > 0.0 { (reported / overhead.reported).min(1.0) } else { 1.0 };
             let off = [
-                uncertainty(&reported),
+                spread,
                 cost * node.calls / 2.0,
                 cost * charged * others * CALLS_DIFFER,
-                overhead.corrected.high - overhead.corrected.estimate,
+                (overhead.corrected.high - overhead.corrected.estimate) * part,
             ];
-            // What is off about the root is off about a part of it by as much less.
-            let part = if overhead.reported > 0.0 { (median(&reported) / overhead.reported).min(1.0) } else { 1.0 };
-            let off = (off[0].powi(2) + off[1].powi(2) + off[2].powi(2) + (off[3] * part).powi(2)).sqrt();
-            let reported = median(&reported);
+            let off = off.iter().map(|off| off * off).sum::<f64>().sqrt();
             let estimate = (reported - cost * charged).clamp(0.0, reported);
             ExplainedNode {
                 path: node.path.clone(),

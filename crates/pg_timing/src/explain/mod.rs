@@ -7,25 +7,28 @@ mod runs;
 mod server;
 mod statement;
 
-pub use correct::Overhead;
-pub use plan::{Explained, Flat, Node, flat};
-pub use runs::{Runs, Wishes, runs};
-pub use server::Server;
+pub use runs::Wishes;
 pub use statement::{NotOne, Statement};
 
-use crate::postgres::{Connection, Error, Limits};
+use correct::Overhead;
+use plan::{Explained, Flat, flat};
+use runs::{Runs, runs};
+use server::Server;
+
+use crate::postgres::{Connection, Error};
 use crate::report::ExplainReport;
+use std::sync::atomic::AtomicBool;
 
 /// Runs the statement on the server and says what it takes.
 pub fn explain(
     connection: &mut Connection,
     statement: &Statement,
     wishes: Wishes,
-    limits: Limits,
+    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let server = Server::of(connection, limits)?;
-    let runs = runs(connection, statement, wishes, limits, progress)?;
+    let server = Server::of(connection, stop)?;
+    let runs = runs(connection, statement, wishes, stop, progress)?;
     Ok(report(&server, statement, &runs))
 }
 
@@ -42,7 +45,7 @@ fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport 
         runs: runs.plain_ms.len(),
         plain_ms: overhead.plain,
         rows_only_ms: overhead.rows_only,
-        buffers_ms: overhead.buffers,
+        without_buffers_ms: overhead.without_buffers,
         reported_ms: overhead.reported,
         corrected_ms: overhead.corrected,
         clock_share: share(overhead.reported - overhead.rows_only),
@@ -55,8 +58,11 @@ fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport 
 
 fn notes(server: &Server, runs: &Runs) -> Vec<String> {
     let mut notes = server.notes.clone();
-    if runs.with_output && runs.plain_ms.len() > 1 {
-        notes.push("the plain runs sent their rows, which EXPLAIN ANALYZE does not: the query alone takes less".into());
+    if runs.rows_sent > 0 {
+        notes.push(format!(
+            "the plain runs sent us {} rows, which EXPLAIN ANALYZE does not: the query alone takes less",
+            runs.rows_sent
+        ));
     }
     if runs.reported.iter().any(|run| run.jit.is_some()) {
         notes.push("JIT compiled in every run, and its time is in all figures".into());

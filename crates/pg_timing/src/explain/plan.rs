@@ -9,8 +9,6 @@ pub struct Explained {
     pub plan: Node,
     #[serde(rename = "Execution Time")]
     pub execution_ms: Option<f64>,
-    #[serde(rename = "Planning Time")]
-    pub planning_ms: Option<f64>,
     #[serde(default)]
     pub triggers: Vec<Trigger>,
     #[serde(rename = "JIT")]
@@ -47,8 +45,6 @@ pub struct Node {
     pub strategy: Option<String>,
     #[serde(rename = "Inner Unique")]
     pub inner_unique: bool,
-    #[serde(rename = "Parallel Aware")]
-    pub parallel_aware: bool,
     #[serde(rename = "Workers Launched")]
     pub workers_launched: Option<f64>,
     #[serde(rename = "Actual Total Time")]
@@ -57,8 +53,6 @@ pub struct Node {
     pub rows: Option<f64>,
     #[serde(rename = "Actual Loops")]
     pub loops: Option<f64>,
-    #[serde(rename = "Timing")]
-    pub timing: Option<String>,
     #[serde(rename = "Plans")]
     pub plans: Vec<Node>,
 }

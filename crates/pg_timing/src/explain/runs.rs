@@ -1,7 +1,8 @@
 //! Runs a statement in every way that tells something, interleaved, and puts everything back.
 
 use super::{Explained, NotOne, Statement};
-use crate::postgres::{Connection, Error, Limits, Output, SqlState};
+use crate::postgres::{Connection, Error, Output, Rows, SqlState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What the runs may do and take.
@@ -18,10 +19,10 @@ pub struct Wishes {
 pub enum Way {
     /// no EXPLAIN at all
     Plain,
-    /// rows are counted, and nothing else
+    /// EXPLAIN ANALYZE but for the clock
     RowsOnly,
-    /// and buffers, where EXPLAIN ANALYZE counts them unasked (18)
-    Buffers,
+    /// and but for buffers, where it counts them unasked (18)
+    WithoutBuffers,
     /// what people type: EXPLAIN ANALYZE
     Reported,
 }
@@ -33,12 +34,12 @@ pub struct Runs {
     pub plain_ms: Vec<f64>,
     pub rows_only_ms: Vec<f64>,
     /// none where EXPLAIN ANALYZE does not count buffers
-    pub buffers_ms: Vec<f64>,
+    pub without_buffers_ms: Vec<f64>,
     pub reported: Vec<Explained>,
     /// of an empty statement
     pub round_trip_ms: f64,
-    /// plain runs sent their rows to us
-    pub with_output: bool,
+    /// by each plain run, to us
+    pub rows_sent: u64,
 }
 
 /// As few as give a spread, as many as a median needs.
@@ -52,10 +53,10 @@ pub fn runs(
     connection: &mut Connection,
     statement: &Statement,
     wishes: Wishes,
-    limits: Limits,
+    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Runs, Error> {
-    let mut session = Session { connection, wishes, limits };
+    let mut session = Session { connection, wishes, stop };
     let mut runs = Runs::default();
     let plan = session.planned(statement)?;
     let quiet = statement.without_output();
@@ -63,12 +64,11 @@ pub fn runs(
     let same = session
         .planned(&quiet)
         .is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
-    runs.with_output = !same;
     session.prepare(if same { &quiet } else { statement })?;
 
     let mut ways = vec![Way::Plain, Way::RowsOnly, Way::Reported];
     if session.connection.server_version() >= 180_000 {
-        ways.push(Way::Buffers);
+        ways.push(Way::WithoutBuffers);
     }
     // One of each that does not count finds its tables in the cache, and says how long it takes.
     let start = Instant::now();
@@ -95,15 +95,15 @@ pub fn runs(
 struct Session<'a> {
     connection: &'a mut Connection,
     wishes: Wishes,
-    limits: Limits<'a>,
+    stop: &'a AtomicBool,
 }
 
 const PLAIN: &str = "pg_timing_plain";
 const NOTHING: &str = "pg_timing_nothing";
 
 impl Session<'_> {
-    fn run(&mut self, sql: &str, output: Output) -> Result<String, Error> {
-        Ok(self.connection.run(sql, output, self.limits)?.lines())
+    fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
+        self.connection.run(sql, output, self.stop)
     }
 
     /// In a transaction that is rolled back, whatever comes of it.
@@ -128,7 +128,7 @@ impl Session<'_> {
                 what,
                 "a statement that writes is run with --allow-writes, and rolled back; sequences, and what its functions do outside of the database, stay as they are then".into(),
             ),
-            state if state.is(SqlState::QUERY_CANCELED) && self.limits.stop.load(std::sync::atomic::Ordering::Relaxed) => {
+            state if state.is(SqlState::QUERY_CANCELED) && self.stop.load(Ordering::Relaxed) => {
                 ("stopped; the statement was cancelled on the server".into(), "nothing was changed".into())
             }
             state if state.is(SqlState::QUERY_CANCELED) => (
@@ -143,7 +143,7 @@ impl Session<'_> {
     fn planned(&mut self, statement: &Statement) -> Result<Explained, Error> {
         let sql = statement.explained("FORMAT JSON");
         let plan = self.undone(|session| session.run(&sql, Output::Keep))?;
-        explained(&plan)
+        explained(&plan.lines())
     }
 
     fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
@@ -156,37 +156,39 @@ impl Session<'_> {
     fn round_trip(&mut self) -> Result<f64, Error> {
         let mut all = Vec::new();
         for _ in 0..ROUND_TRIPS {
-            all.push(self.executed(NOTHING)?);
+            all.push(self.executed(NOTHING)?.0);
         }
         Ok(super::figures::median(&all))
     }
 
-    /// ms; planned before, so that it is only run.
-    fn executed(&mut self, name: &str) -> Result<f64, Error> {
+    /// ms, and rows that were sent; planned before, so that it is only run.
+    fn executed(&mut self, name: &str) -> Result<(f64, u64), Error> {
         let sql = format!("EXECUTE {name}");
         self.undone(|session| {
             let start = Instant::now();
-            session.run(&sql, Output::Discard)?;
-            Ok(start.elapsed().as_secs_f64() * 1e3)
+            let rows = session.run(&sql, Output::Discard)?;
+            Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
         })
     }
 
     fn round(&mut self, way: Way, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
         let options = match way {
             Way::Plain => {
-                runs.plain_ms.push(self.executed(PLAIN)?);
+                let (ms, rows) = self.executed(PLAIN)?;
+                runs.plain_ms.push(ms);
+                runs.rows_sent = rows;
                 return Ok(());
             }
-            Way::RowsOnly => "ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON",
-            Way::Buffers => "ANALYZE, TIMING OFF, BUFFERS ON, FORMAT JSON",
+            Way::RowsOnly => "ANALYZE, TIMING OFF, FORMAT JSON",
+            Way::WithoutBuffers => "ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON",
             Way::Reported => "ANALYZE, FORMAT JSON",
         };
         let sql = statement.explained(options);
-        let plan = explained(&self.undone(|session| session.run(&sql, Output::Keep))?)?;
+        let plan = explained(&self.undone(|session| session.run(&sql, Output::Keep))?.lines())?;
         let ms = plan.execution_ms.ok_or_else(|| no_plan("it has no Execution Time"))?;
         match way {
             Way::RowsOnly => runs.rows_only_ms.push(ms),
-            Way::Buffers => runs.buffers_ms.push(ms),
+            Way::WithoutBuffers => runs.without_buffers_ms.push(ms),
             _ => {
                 if let Some(before) = runs.reported.first()
                     && before.plan.shape() != plan.plan.shape()

@@ -1,16 +1,18 @@
 //! The server that a statement runs on, and how it is set up.
 
-use crate::postgres::{Connection, Error, Limits, Output};
+use crate::postgres::{Connection, Error, Output};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 /// What timing, and with it these figures, depends on.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 7] = [
     "timing_clock_source",
     "jit",
     "max_parallel_workers_per_gather",
     "track_io_timing",
     "pg_fast_timing.method",
     "auto_explain.log_analyze",
+    "auto_explain.log_min_duration",
 ];
 
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn of(connection: &mut Connection, limits: Limits) -> Result<Server, Error> {
+    pub fn of(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
         let number = connection.server_version();
         let version = format!("{}.{}", number / 10_000, number % 10_000);
         if number < 150_000 {
@@ -32,19 +34,22 @@ impl Server {
                 "this knows PostgreSQL 15 to 19, and what is older is past its end of life",
             ));
         }
-        let mut settings = BTreeMap::new();
-        for name in SETTINGS {
-            // NULL where the server has no such setting.
-            let asked = connection.run(&format!("SELECT current_setting('{name}', true)"), Output::Keep, limits)?;
-            if let Some(value) = asked.value() {
-                settings.insert(name.to_string(), value.to_string());
-            }
-        }
+        // Those that the server has; a library's are there once it is loaded.
+        let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
+        let asked = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");
+        let settings: BTreeMap<String, String> = connection
+            .run(&asked, Output::Keep, stop)?
+            .rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
+            .map(|[name, value]: [String; 2]| (name, value))
+            .collect();
+        let is = |name: &str, value: &str| settings.get(name).is_some_and(|now| now == value);
         let mut notes = Vec::new();
         if !connection.is_local() {
             notes.push("the server is on another host: its clock cannot be measured from here, but what it costs this statement can".into());
         }
-        if settings.get("auto_explain.log_analyze").is_some_and(|value| value == "on") {
+        if is("auto_explain.log_analyze", "on") && !is("auto_explain.log_min_duration", "-1") {
             notes.push(
                 "auto_explain.log_analyze times the plain runs as well: what timing adds comes out too small".into(),
             );

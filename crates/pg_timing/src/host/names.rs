@@ -78,12 +78,12 @@ impl Host {
         })
     }
 
-    /// A file that holds one number.
     /// Times that the machine was suspended since boot.
     pub fn suspends(&self) -> Fact<u64> {
         self.parsed("/sys/power/suspend_stats/success")
     }
 
+    /// A file that holds one number.
     fn parsed(&self, path: &str) -> Fact<u64> {
         self.read_line(path).and_then(|text| match text.parse() {
             Ok(number) => Fact::Known(number),

@@ -1,11 +1,11 @@
-//! One session: statements one at a time, each with a limit and an end by Ctrl-C.
+//! One session: statements one at a time, which Ctrl-C ends.
 
 use super::libpq::{Libpq, Opaque, libpq};
 use super::{Error, Password, SqlState, Target};
 use libc::{c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// From libpq-fe.h.
 mod code {
@@ -24,14 +24,6 @@ mod code {
 
 /// How often the flag of Ctrl-C is looked at while a statement runs.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// When a statement is to end before it is done.
-#[derive(Clone, Copy)]
-pub struct Limits<'a> {
-    /// Ctrl-C
-    pub stop: &'a AtomicBool,
-    pub deadline: Option<Instant>,
-}
 
 /// What is done with rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,8 +152,8 @@ impl Connection {
         format!("{} at {}:{}", db.unwrap_or_default(), host.unwrap_or_default(), port.unwrap_or_default())
     }
 
-    /// Runs one statement, and waits for its end.
-    pub fn run(&mut self, sql: &str, output: Output, limits: Limits) -> Result<Rows, Error> {
+    /// Runs one statement, and waits for its end; once `stop` is set, it is cancelled.
+    pub fn run(&mut self, sql: &str, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
         let sql_text = text(sql)?;
         // The extended protocol takes one statement and no more.
         // SAFETY: no parameters, so the lists may be NULL.
@@ -185,7 +177,7 @@ impl Connection {
             unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
         }
         let mut found = Ok(Rows::default());
-        while let Some(result) = self.next_result(limits)? {
+        while let Some(result) = self.next_result(stop)? {
             let part = result.read(sql, output);
             match (&mut found, part) {
                 (Ok(rows), Ok(part)) => {
@@ -199,13 +191,12 @@ impl Connection {
         found
     }
 
-    /// Waits for it, and looks at the limits meanwhile.
-    fn next_result(&mut self, limits: Limits) -> Result<Option<QueryResult>, Error> {
+    /// Waits for it, and looks at the flag meanwhile.
+    fn next_result(&mut self, stop: &AtomicBool) -> Result<Option<QueryResult>, Error> {
         let mut cancelled = false;
         // SAFETY: the connection is not NULL, in all of this.
         while unsafe { (self.pq.PQisBusy)(self.conn) } != 0 {
-            let over = limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if !cancelled && (over || limits.stop.load(Ordering::Relaxed)) {
+            if !cancelled && stop.load(Ordering::Relaxed) {
                 self.cancel();
                 cancelled = true;
             }

@@ -8,8 +8,6 @@ pub struct SqlState(pub String);
 impl SqlState {
     pub const QUERY_CANCELED: &str = "57014";
     pub const READ_ONLY: &str = "25006";
-    pub const SYNTAX: &str = "42601";
-    pub const NO_PRIVILEGE: &str = "42501";
 
     pub fn is(&self, code: &str) -> bool {
         self.0 == code

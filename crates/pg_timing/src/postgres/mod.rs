@@ -5,6 +5,6 @@ mod error;
 mod libpq;
 mod target;
 
-pub use connection::{Connection, Limits, Output, Rows};
+pub use connection::{Connection, Output, Rows};
 pub use error::{Error, SqlState};
 pub use target::{Password, Target};

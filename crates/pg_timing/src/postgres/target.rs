@@ -24,13 +24,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether nothing says which server it shall be.
-    pub fn is_default(&self) -> bool {
-        let variables = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE", "PGDATABASE", "PGUSER"];
-        (self.host.is_none() && self.port.is_none() && self.user.is_none() && self.database.is_none())
-            && variables.iter().all(|name| std::env::var_os(name).is_none())
-    }
-
     /// Keywords and values for libpq. What is named by itself outweighs what a connection string in
     /// `database` says, as in psql.
     pub(super) fn keywords(&self, password: Option<&str>) -> Vec<(&'static str, String)> {

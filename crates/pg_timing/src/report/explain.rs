@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// An estimate of a time without timing, in ms: 19 times of 20 it is between `low` and `high`.
+/// An estimate of a time without timing, in ms, and how far it may be off.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Corrected {
     pub low: f64,
@@ -29,11 +29,11 @@ pub struct ExplainReport {
     pub runs: usize,
     /// without EXPLAIN, its rows not sent
     pub plain_ms: f64,
-    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF
+    /// EXPLAIN ANALYZE, TIMING OFF
     pub rows_only_ms: f64,
-    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS ON; where EXPLAIN ANALYZE counts them unasked
+    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; where EXPLAIN ANALYZE counts buffers unasked
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub buffers_ms: Option<f64>,
+    pub without_buffers_ms: Option<f64>,
     /// EXPLAIN ANALYZE
     pub reported_ms: f64,
     pub corrected_ms: Corrected,
@@ -77,6 +77,6 @@ pub struct ExplainedNode {
 impl ExplainReport {
     /// What reading the clock added.
     pub fn clock_ms(&self) -> f64 {
-        (self.reported_ms - self.buffers_ms.unwrap_or(self.rows_only_ms)).max(0.0)
+        (self.reported_ms - self.rows_only_ms).max(0.0)
     }
 }

@@ -81,10 +81,11 @@ fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
 
 fn overhead(report: &ExplainReport) -> String {
     let mut parts = vec![format!("clock {}", ms(report.clock_ms()))];
-    if let Some(buffers) = report.buffers_ms {
-        parts.push(format!("buffers {}", ms((buffers - report.rows_only_ms).max(0.0))));
+    let bare = report.without_buffers_ms.unwrap_or(report.rows_only_ms);
+    if report.without_buffers_ms.is_some() {
+        parts.push(format!("buffers {}", ms((report.rows_only_ms - bare).max(0.0))));
     }
-    parts.push(format!("counting rows {}", ms((report.rows_only_ms - report.plain_ms).max(0.0))));
+    parts.push(format!("counting rows {}", ms((bare - report.plain_ms).max(0.0))));
     format!("{}; medians of {} runs each", parts.join(", "), report.runs)
 }
 
