@@ -112,8 +112,10 @@ gather_call(PlanState *node)
  * another extension has put itself in front and calls the one it found.
  */
 bool
-fast_replace_wrapper(PlanState *node, FastInstr *fi, ExecProcNodeMtd wrapper)
+fast_replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper)
 {
+	PlanState  *node = fi->node;
+
 	if (node->ExecProcNode == fi->wrapper)
 		node->ExecProcNode = wrapper;
 	else if (node->ExecProcNode != gather_call)
@@ -164,6 +166,7 @@ install_node(PlanState *node, Installing *installing)
 	{
 		fi = MemoryContextAllocZero(installing->context, sizeof(FastInstr));
 		fi->core = *node->instrument;
+		fi->node = node;
 		fi->query = installing->query;
 	}
 	fi->wrapper = wrapper_for(fi);

@@ -81,38 +81,64 @@ choose_every(FastInstr *fi, double share)
 	fi->cap = ticker_start() ? (uint64) (period / fi->every) : PG_INT64_MAX;
 }
 
+/*
+ * A node's calls so far: its rows and the ends of its loops.  Core adds what
+ * parallel workers have counted to the leader's rows as they are done.
+ */
+static double
+calls_so_far(FastInstr *fi)
+{
+	const CoreWorkers *workers = fi->node->worker_instrument;
+
+	if (workers != NULL && workers != fi->workers)
+	{
+		for (int n = 0; n < workers->num_workers; n++)
+			fi->workers_rows += workers->instrument[n].ntuples;
+		fi->workers = workers;
+	}
+	return fi->core.ntuples - fi->workers_rows + fi->core.tuplecount + fi->ends;
+}
+
+static double
+calls_in_gap(FastInstr *fi)
+{
+	return calls_so_far(fi) - fi->calls_before;
+}
+
 /* Calls that are not timed: at random in number, lest a rhythm be met. */
 static void
-count_gap(FastInstr *fi, uint64 now)
+begin_gap(FastInstr *fi, uint64 now)
 {
 	int32		mean = BURST * (fi->every - 1);
 
-	fi->gap = mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
-	fi->left = fi->gap;
+	fi->gap = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
+	fi->calls_before = calls_so_far(fi);
 	fi->loops_before = fi->loops;
 	fi->since = now;
+	fi->last_row = fi->core.tuplecount + fi->gap;
 }
 
 /* False if calls cannot be led elsewhere: then the node goes on as it did. */
 static bool
-start_gap(PlanState *node, FastInstr *fi, uint64 now)
+start_gap(FastInstr *fi, uint64 now)
 {
 	fi->in_burst = false;
-	if (!fast_replace_wrapper(node, fi, fast_auto_wrapper(fi)))
+	if (!fast_replace_wrapper(fi, fast_auto_wrapper(fi)))
 		return false;
-	count_gap(fi, now);
+	begin_gap(fi, now);
 	return true;
 }
 
 static bool
-start_burst(PlanState *node, FastInstr *fi)
+start_burst(FastInstr *fi)
 {
 	fi->in_burst = true;
-	if (!fast_replace_wrapper(node, fi, fast_auto_wrapper(fi)))
+	if (!fast_replace_wrapper(fi, fast_auto_wrapper(fi)))
 	{
 		fi->in_burst = false;
 		return false;
 	}
+	fi->gap = calls_in_gap(fi);
 	fi->gap_loops = fi->loops - fi->loops_before;
 	fi->left = BURST;
 	return true;
@@ -155,7 +181,7 @@ give_gap(FastInstr *fi, double calls, double loops)
 
 /* A call of a burst has returned. */
 static pg_noinline void
-note_burst_call(PlanState *node, FastInstr *fi, bool first, uint64 elapsed, uint64 now)
+note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 {
 	if (fi->left <= BURST - WARM_UP)
 	{
@@ -171,7 +197,7 @@ note_burst_call(PlanState *node, FastInstr *fi, bool first, uint64 elapsed, uint
 	{
 		give_gap(fi, fi->gap, fi->gap_loops);
 		choose_every(fi, share_of_time(fi, fi->gap + BURST, now));
-		if (!start_gap(node, fi, now))
+		if (!start_gap(fi, now))
 		{
 			fi->in_burst = true;
 			fi->left = BURST;
@@ -195,7 +221,7 @@ note_priors(FastInstr *fi)
 
 /* While every call is timed: whether to go on so. */
 static pg_noinline void
-review(PlanState *node, FastInstr *fi, uint64 start, uint64 now)
+review(FastInstr *fi, uint64 start, uint64 now)
 {
 	double		share = share_of_time(fi, fi->gap, now);
 
@@ -203,7 +229,7 @@ review(PlanState *node, FastInstr *fi, uint64 start, uint64 now)
 	if (fi->since != 0 && share > allowed(fi->query))
 	{
 		choose_every(fi, share);
-		if (start_gap(node, fi, now))
+		if (start_gap(fi, now))
 		{
 			fi->query->sampled++;
 			fi->estimated = true;
@@ -235,9 +261,9 @@ exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
 	if (burst)
-		note_burst_call(node, fi, first, end - start, end);
+		note_burst_call(fi, first, end - start, end);
 	else if (unlikely(--fi->left <= 0))
-		review(node, fi, start, end);
+		review(fi, start, end);
 	return slot;
 }
 
@@ -279,37 +305,55 @@ met_by_tick(FastInstr *fi, uint64 start_ns)
 	}
 }
 
-/* The gap ends here, and the next one begins with the call at hand. */
+/* Calls are timed from the next one on; if that cannot be, a gap follows the gap. */
 static pg_noinline void
-go_on_without_burst(FastInstr *fi)
+end_gap(FastInstr *fi)
 {
-	give_gap(fi, fi->gap, fi->loops - fi->loops_before);
-	count_gap(fi, clock_ordered(fi->query->clock));
-	fi->left--;
+	if (start_burst(fi))
+		return;
+	give_gap(fi, calls_in_gap(fi), fi->loops - fi->loops_before);
+	begin_gap(fi, clock_ordered(fi->query->clock));
 }
 
+/* The first call of a loop has returned in a gap. */
+static pg_noinline void
+begin_loop_in_gap(FastInstr *fi)
+{
+	double		left = fi->gap - calls_in_gap(fi);
+
+	core_start_loop(&fi->core);
+	fi->loops++;
+	fi->last_row = fi->core.tuplecount + left;
+	if (left <= 0)
+		end_gap(fi);
+}
+
+/* That a gap has ended is seen by a number that is at hand: the rows of the loop. */
 static pg_attribute_always_inline TupleTableSlot *
 in_gap(PlanState *node, UsageKind usage)
 {
 	FastInstr  *fi = FAST_INSTR(node);
 	TupleTableSlot *slot;
 	uint64		start_ns;
+	double		rows;
 
-	if (unlikely(--fi->left < 0))
-	{
-		if (start_burst(node, fi))
-			return fi->wrapper(node);
-		go_on_without_burst(fi);
-	}
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
 	start_ns = ticker.last_ns;
 	slot = node->ExecProcNodeReal(node);
 	if (unlikely(ticker.last_ns != start_ns))
 		met_by_tick(fi, start_ns);
-	count_call(fi, slot);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
+	rows = fi->core.tuplecount;
+	if (TupIsNull(slot))
+		fi->ends++;
+	else
+		fi->core.tuplecount = ++rows;
+	if (unlikely(!fi->core.running))
+		begin_loop_in_gap(fi);
+	else if (unlikely(rows >= fi->last_row))
+		end_gap(fi);
 	return slot;
 }
 
@@ -372,9 +416,6 @@ fast_auto_settle(FastInstr *fi)
 	if (fi->in_burst)
 		give_gap(fi, fi->gap, fi->gap_loops);
 	else
-		give_gap(fi, fi->gap - Max(fi->left, 0), fi->loops - fi->loops_before);
-	fi->gap = fi->left = 0;
-	fi->in_burst = false;
-	fi->loops_before = fi->loops;
+		give_gap(fi, calls_in_gap(fi), fi->loops - fi->loops_before);
 	fast_weigh(fi);
 }

@@ -70,6 +70,7 @@ typedef struct FastInstr
 {
 	CoreInstr	core;			/* must be first */
 	ExecProcNodeMtd wrapper;	/* what calls go through, now or after the first one */
+	PlanState  *node;
 	FastQuery  *query;
 	uint64		usage_sum;		/* of the counters in usage_start */
 	BufferUsage buffers_start;
@@ -81,11 +82,16 @@ typedef struct FastInstr
 	/* method auto */
 	int32		every;			/* one call in so many is timed; 0: each is */
 	bool		in_burst;
-	int32		left;			/* calls to go in the gap, the burst, or to the review */
-	int32		gap;			/* calls in the gap */
+	int32		left;			/* calls to go in the burst, or to the review */
+	double		gap;			/* calls in the gap, or before the review */
+	double		last_row;		/* of the loop that is running: the gap ends with it */
 	double		loops;			/* that have begun */
-	double		loops_before;	/* that had begun when the gap began */
+	double		ends;			/* calls in gaps that returned no row */
+	double		calls_before;	/* the gap, */
+	double		loops_before;	/* and loops that had begun */
 	double		gap_loops;		/* that began in it */
+	const CoreWorkers *workers;	/* parallel workers whose rows are among core's, */
+	double		workers_rows;	/* and these */
 	uint64		since;			/* when it began, by the query's clock */
 	uint64		cap;			/* longer calls are left to the ticks beyond this */
 	Stratum		first;			/* the first calls of loops */
@@ -113,7 +119,7 @@ extern void fast_reinstall(QueryDesc *queryDesc);
 extern void fast_finish(QueryDesc *queryDesc, const FastQuery *query);
 extern FastInstr *fast_instr_of(PlanState *planstate);
 extern FastInstr *fast_first_instr(QueryDesc *queryDesc);
-extern bool fast_replace_wrapper(PlanState *node, FastInstr *fi, ExecProcNodeMtd wrapper);
+extern bool fast_replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper);
 
 /* the methods: what a node's calls go through */
 extern ExecProcNodeMtd fast_tsc_wrapper(const FastInstr *fi);

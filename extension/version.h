@@ -24,6 +24,7 @@
 
 #if PG_VERSION_NUM >= 190000
 typedef NodeInstrumentation CoreInstr;
+typedef WorkerNodeInstrumentation CoreWorkers;
 #define CORE_WANTS_TIMER(c)		((c)->instr.need_timer)
 #define CORE_WANTS_BUFFERS(c)	((c)->instr.need_bufusage)
 #define CORE_WANTS_WAL(c)		((c)->instr.need_walusage)
@@ -31,6 +32,7 @@ typedef NodeInstrumentation CoreInstr;
 #define CORE_WAL(c)				((c)->instr.walusage)
 #else
 typedef Instrumentation CoreInstr;
+typedef WorkerInstrumentation CoreWorkers;
 #define CORE_WANTS_TIMER(c)		((c)->need_timer)
 #define CORE_WANTS_BUFFERS(c)	((c)->need_bufusage)
 #define CORE_WANTS_WAL(c)		((c)->need_walusage)
