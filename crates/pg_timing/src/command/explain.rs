@@ -1,9 +1,9 @@
 //! `pg_timing explain`: how much of EXPLAIN ANALYZE is the clock.
 
-use super::arguments::{ConnectionArguments, ExplainArguments, Format};
-use super::{Hint, interrupt, print, progress};
+use super::arguments::{ExplainArguments, Format};
+use super::{Hint, connection, interrupt, print, progress};
 use crate::explain::{Statement, Wishes, explain};
-use crate::postgres::{Connection, Error, Password, Target};
+use crate::postgres::Error;
 use crate::render;
 use anyhow::anyhow;
 use std::io::{IsTerminal, Read};
@@ -17,7 +17,7 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
     let statement = Statement::new(&text).map_err(Error::from)?;
     let stop = interrupt::flag()?;
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
-    let mut connection = Connection::open(&target(&arguments.connection), ask)?;
+    let mut connection = connection::open(&arguments.connection)?;
     let bar = progress::bar("running");
     let report = explain(&mut connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
     progress::show(bar.as_ref(), 1.0);
@@ -27,31 +27,6 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
         Format::Json => render::json::json(&report),
     })?;
     Ok(0)
-}
-
-/// As psql takes them: -d and the first argument are the database, the second the user.
-pub fn target(arguments: &ConnectionArguments) -> Target {
-    Target {
-        host: arguments.host.clone(),
-        port: arguments.port.clone(),
-        user: arguments.username.clone(),
-        database: arguments.dbname.clone().or_else(|| arguments.database.clone()),
-        password: match (arguments.no_password, arguments.password) {
-            (true, _) => Password::Never,
-            (_, true) => Password::Always,
-            _ => Password::IfNeeded,
-        },
-    }
-}
-
-/// From the terminal, unseen.
-pub fn ask() -> Result<String, Error> {
-    rpassword::prompt_password("Password: ").map_err(|_| {
-        Error::new(
-            "the server wants a password, and there is no terminal to ask at",
-            "libpq takes it from PGPASSWORD, PGPASSFILE or ~/.pgpass",
-        )
-    })
 }
 
 fn statement(arguments: &ExplainArguments) -> anyhow::Result<String> {

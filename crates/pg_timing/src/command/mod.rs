@@ -3,6 +3,7 @@
 mod arguments;
 mod check;
 mod clocksource;
+mod connection;
 mod explain;
 mod interrupt;
 mod pg_test_timing;

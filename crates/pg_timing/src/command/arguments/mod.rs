@@ -1,13 +1,18 @@
 //! The command line, as typed and as the program needs it.
 
-use super::NOT_DONE;
+mod explain;
+mod values;
+
+pub use explain::{ConnectionArguments, ExplainArguments};
+
+use crate::command::NOT_DONE;
 use crate::host::LogSource;
-use clap::builder::TypedValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use timing_clock::Nanos;
+use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
 
 /// Measures what reading the clock costs PostgreSQL, and whether to trust it
 #[derive(Debug, Parser)]
@@ -130,55 +135,6 @@ pub struct UseArguments {
     pub force: bool,
 }
 
-/// psql's, with its meanings.
-#[derive(Debug, Args)]
-pub struct ConnectionArguments {
-    /// Database server's host, or the directory of its socket
-    #[arg(short = 'h', long, value_name = "HOST")]
-    pub host: Option<String>,
-    /// Database server's port
-    #[arg(short, long, value_name = "PORT")]
-    pub port: Option<String>,
-    /// Database user
-    #[arg(short = 'U', long, value_name = "NAME")]
-    pub username: Option<String>,
-    /// Database, or a connection string or URI
-    #[arg(short, long, value_name = "DBNAME")]
-    pub dbname: Option<String>,
-    /// Never ask for a password
-    #[arg(short = 'w', long, conflicts_with = "password")]
-    pub no_password: bool,
-    /// Ask for a password before connecting
-    #[arg(short = 'W', long)]
-    pub password: bool,
-    /// Database, or a connection string or URI
-    #[arg(value_name = "DBNAME|CONNINFO|URI", conflicts_with = "dbname")]
-    pub database: Option<String>,
-}
-
-/// The last one counts, as in psql, where an alias has set some of them.
-#[derive(Debug, Args)]
-#[command(args_override_self = true)]
-pub struct ExplainArguments {
-    /// The statement; without -c and -f it is read from stdin
-    #[arg(short, long, value_name = "SQL")]
-    pub command: Option<String>,
-    /// A file with the statement
-    #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
-    pub file: Option<PathBuf>,
-    /// Run a statement that writes, too; everything is rolled back, but for sequences and what its
-    /// functions do outside of the database
-    #[arg(long)]
-    pub allow_writes: bool,
-    /// The longest that one run may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub limit: u64,
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
-    #[command(flatten, next_help_heading = "Connection options")]
-    pub connection: ConnectionArguments,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
@@ -200,10 +156,10 @@ pub enum TestFormat {
 pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
     Arguments::try_parse_from(arguments).map_err(|error| {
         if !error.use_stderr() {
-            return match super::print(&error.render().to_string()) {
+            return match crate::command::print(&error.render().to_string()) {
                 Ok(()) => 0,
                 Err(error) => {
-                    super::complain(&error);
+                    crate::command::complain(&error);
                     NOT_DONE
                 }
             };
@@ -217,53 +173,6 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
     })
 }
 
-fn log_source() -> impl TypedValueParser<Value = LogSource> {
-    clap::builder::PathBufValueParser::new().map(|path| match path.as_os_str() == "-" {
-        true => LogSource::Stdin,
-        false => LogSource::File(path),
-    })
-}
-
-/// A day: beyond, a typing error is likelier than a wish.
-const MOST_SECONDS: f64 = 86_400.0;
-/// Less leaves no time to read each clock a few times.
-const LEAST_SECONDS: f64 = 0.1;
-
-/// Less is over before the other clock source is measured.
-const LEAST_TRIAL_SECONDS: f64 = 1.0;
-
-fn seconds(text: &str) -> Result<Nanos, String> {
-    seconds_from(LEAST_SECONDS, text)
-}
-
-fn trial_seconds(text: &str) -> Result<Nanos, String> {
-    seconds_from(LEAST_TRIAL_SECONDS, text)
-}
-
-fn seconds_from(least: f64, text: &str) -> Result<Nanos, String> {
-    match text.trim().parse::<f64>() {
-        Ok(s) if (least..=MOST_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
-        Ok(s) if s.is_nan() => Err("not a number".into()),
-        Ok(_) => Err(format!("must be between {least} and {MOST_SECONDS} seconds")),
-        Err(_) => Err("not a number".into()),
-    }
-}
-
-/// PostgreSQL's own range.
-fn whole_seconds(text: &str) -> Result<u32, String> {
-    match text.trim().parse::<u32>() {
-        Ok(s @ 1..) => Ok(s),
-        _ => Err(format!("must be a whole number in range 1..{}", u32::MAX)),
-    }
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.trim().parse::<f64>() {
-        Ok(p) if (0.0..=100.0).contains(&p) => Ok(p),
-        _ => Err("must be a number in range 0..100".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,21 +181,5 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn durations() {
-        assert_eq!(seconds("4"), Ok(Nanos::from_secs(4.0)));
-        for bad in ["0", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-            assert!(trial_seconds(bad).is_err(), "{bad}");
-        }
-        assert!(trial_seconds("0.9").is_err() && trial_seconds("86400").is_ok());
-        for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
-            assert!(whole_seconds(bad).is_err(), "{bad}");
-        }
-        for bad in ["-0.1", "100.1", "nan", "x", ""] {
-            assert!(percent(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -1,0 +1,54 @@
+//! What `explain` takes, and what a connection takes.
+
+use super::Format;
+use clap::Args;
+use std::path::PathBuf;
+
+/// psql's, with its meanings.
+#[derive(Debug, Args)]
+pub struct ConnectionArguments {
+    /// Database server's host, or the directory of its socket
+    #[arg(short = 'h', long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Database server's port
+    #[arg(short, long, value_name = "PORT")]
+    pub port: Option<String>,
+    /// Database user
+    #[arg(short = 'U', long, value_name = "NAME")]
+    pub username: Option<String>,
+    /// Database, or a connection string or URI
+    #[arg(short, long, value_name = "DBNAME")]
+    pub dbname: Option<String>,
+    /// Never ask for a password
+    #[arg(short = 'w', long, conflicts_with = "password")]
+    pub no_password: bool,
+    /// Ask for a password before connecting
+    #[arg(short = 'W', long)]
+    pub password: bool,
+    /// Database, or a connection string or URI
+    #[arg(value_name = "DBNAME|CONNINFO|URI", conflicts_with = "dbname")]
+    pub database: Option<String>,
+}
+
+/// The last one counts, as in psql, where an alias has set some of them.
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub struct ExplainArguments {
+    /// The statement; without -c and -f it is read from stdin
+    #[arg(short, long, value_name = "SQL")]
+    pub command: Option<String>,
+    /// A file with the statement
+    #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
+    pub file: Option<PathBuf>,
+    /// Run a statement that writes, too; everything is rolled back, but for sequences and what its
+    /// functions do outside of the database
+    #[arg(long)]
+    pub allow_writes: bool,
+    /// The longest that one run may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub limit: u64,
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    #[command(flatten, next_help_heading = "Connection options")]
+    pub connection: ConnectionArguments,
+}

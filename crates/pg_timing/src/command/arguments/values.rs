@@ -1,0 +1,73 @@
+//! What options take, and what they refuse.
+
+use crate::host::LogSource;
+use clap::builder::TypedValueParser;
+use timing_clock::Nanos;
+
+pub fn log_source() -> impl TypedValueParser<Value = LogSource> {
+    clap::builder::PathBufValueParser::new().map(|path| match path.as_os_str() == "-" {
+        true => LogSource::Stdin,
+        false => LogSource::File(path),
+    })
+}
+
+/// A day: beyond, a typing error is likelier than a wish.
+const MOST_SECONDS: f64 = 86_400.0;
+/// Less leaves no time to read each clock a few times.
+const LEAST_SECONDS: f64 = 0.1;
+
+/// Less is over before the other clock source is measured.
+const LEAST_TRIAL_SECONDS: f64 = 1.0;
+
+pub fn seconds(text: &str) -> Result<Nanos, String> {
+    seconds_from(LEAST_SECONDS, text)
+}
+
+pub fn trial_seconds(text: &str) -> Result<Nanos, String> {
+    seconds_from(LEAST_TRIAL_SECONDS, text)
+}
+
+fn seconds_from(least: f64, text: &str) -> Result<Nanos, String> {
+    match text.trim().parse::<f64>() {
+        Ok(s) if (least..=MOST_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
+        Ok(s) if s.is_nan() => Err("not a number".into()),
+        Ok(_) => Err(format!("must be between {least} and {MOST_SECONDS} seconds")),
+        Err(_) => Err("not a number".into()),
+    }
+}
+
+/// PostgreSQL's own range.
+pub fn whole_seconds(text: &str) -> Result<u32, String> {
+    match text.trim().parse::<u32>() {
+        Ok(s @ 1..) => Ok(s),
+        _ => Err(format!("must be a whole number in range 1..{}", u32::MAX)),
+    }
+}
+
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(p) if (0.0..=100.0).contains(&p) => Ok(p),
+        _ => Err("must be a number in range 0..100".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(seconds("4"), Ok(Nanos::from_secs(4.0)));
+        for bad in ["0", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+            assert!(trial_seconds(bad).is_err(), "{bad}");
+        }
+        assert!(trial_seconds("0.9").is_err() && trial_seconds("86400").is_ok());
+        for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
+            assert!(whole_seconds(bad).is_err(), "{bad}");
+        }
+        for bad in ["-0.1", "100.1", "nan", "x", ""] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}
