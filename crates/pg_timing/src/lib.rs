@@ -5,6 +5,7 @@
 pub mod check;
 pub mod clocksource;
 pub mod command;
+pub mod ephemeral;
 pub mod explain;
 pub mod host;
 pub mod human;

@@ -17,9 +17,9 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
     let statement = Statement::new(&text).map_err(Error::from)?;
     let stop = interrupt::flag()?;
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
-    let mut connection = connection::open(&arguments.connection)?;
+    let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;
     let bar = progress::bar("running");
-    let report = explain(&mut connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
+    let report = explain(&mut server.connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
     progress::show(bar.as_ref(), 1.0);
     let report = report?;
     print(&match arguments.format {

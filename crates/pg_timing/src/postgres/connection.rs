@@ -1,9 +1,10 @@
 //! One session: statements one at a time, which Ctrl-C ends.
 
 use super::libpq::{Libpq, Opaque, libpq};
+use super::parameters::{Parameters, text};
 use super::{Error, Password, SqlState, Target};
 use libc::{c_char, c_int, c_void};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 mod code {
     use libc::c_int;
     pub const CONNECTION_OK: c_int = 0;
+    pub const PING_NO_RESPONSE: c_int = 2;
     pub const EMPTY_QUERY: c_int = 0;
     pub const COMMAND_OK: c_int = 1;
     pub const TUPLES_OK: c_int = 2;
@@ -93,22 +95,23 @@ impl Connection {
     }
 
     fn attempt(pq: &'static Libpq, target: &Target, password: Option<&str>) -> Result<Connection, Error> {
-        let mut keywords = Vec::new();
-        let mut values = Vec::new();
-        for (keyword, value) in target.keywords(password) {
-            keywords.push(CString::new(keyword).expect("keywords have no NUL"));
-            values.push(text(&value)?);
-        }
-        let null_ended = |texts: &[CString]| -> Vec<*const c_char> {
-            texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
-        };
-        let (keyword_pointers, value_pointers) = (null_ended(&keywords), null_ended(&values));
+        let parameters = Parameters::of(target, password)?;
         // SAFETY: both lists end with NULL, and what they point to outlives the call.
-        let conn = unsafe { (pq.PQconnectdbParams)(keyword_pointers.as_ptr(), value_pointers.as_ptr(), 1) };
+        let conn =
+            unsafe { (pq.PQconnectdbParams)(parameters.keywords().as_ptr(), parameters.values().as_ptr(), 1) };
         match conn.is_null() {
             true => Err(Error::new("libpq is out of memory", "")),
             false => Ok(Connection { pq, conn }),
         }
+    }
+
+    /// Whether there is a server, be it one that does not let us in.
+    pub fn is_answered(target: &Target) -> Result<bool, Error> {
+        let pq = libpq()?;
+        let parameters = Parameters::of(target, None)?;
+        // SAFETY: as above.
+        let answer = unsafe { (pq.PQpingParams)(parameters.keywords().as_ptr(), parameters.values().as_ptr(), 1) };
+        Ok(answer != code::PING_NO_RESPONSE)
     }
 
     fn is_open(&self) -> bool {
@@ -302,11 +305,6 @@ fn place(sql: &str, position: usize) -> Option<String> {
     let before: String = sql.chars().take(position.checked_sub(1)?).collect();
     let line = sql.lines().nth(before.matches('\n').count())?;
     Some(format!("in \"{}\"", line.trim()))
-}
-
-/// A text for C.
-fn text(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::new("a NUL character where text belongs", "is the file a text file?"))
 }
 
 /// A copy of a C text; `None` for NULL.

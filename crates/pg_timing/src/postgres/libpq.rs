@@ -41,6 +41,7 @@ macro_rules! functions {
 
 functions! {
     PQconnectdbParams(*const *const c_char, *const *const c_char, c_int) -> Opaque;
+    PQpingParams(*const *const c_char, *const *const c_char, c_int) -> c_int;
     PQfinish(Opaque);
     PQstatus(Opaque) -> c_int;
     PQerrorMessage(Opaque) -> *const c_char;

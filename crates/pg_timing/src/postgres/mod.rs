@@ -3,6 +3,7 @@
 mod connection;
 mod error;
 mod libpq;
+mod parameters;
 mod target;
 
 pub use connection::{Connection, Output, Rows};

@@ -49,6 +49,10 @@ pub struct ExplainArguments {
     pub limit: u64,
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// Start a server for this run alone, out of the newest PostgreSQL that is installed; nothing of it
+    /// is left behind
+    #[arg(long, conflicts_with_all = ["host", "port", "username", "dbname", "database"])]
+    pub ephemeral: bool,
     #[command(flatten, next_help_heading = "Connection options")]
     pub connection: ConnectionArguments,
 }

@@ -1,0 +1,93 @@
+//! A server of our own, for whoever has none at hand: made out of the binaries that are installed,
+//! reached by a private socket, and gone without a trace when we are, however we end.
+//!
+//! A guardian process holds the server. It hears of our end by the end of a socket, and we of its
+//! own: whoever is left clears up. The server itself gets a signal when the guardian dies.
+
+mod guardian;
+mod installation;
+mod remains;
+mod user;
+
+pub use installation::Installation;
+
+use crate::postgres::{Error, Password, Target};
+use guardian::Guardian;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use tempfile::TempDir;
+use user::User;
+
+/// Linux takes 107 bytes as a socket's address, others 103.
+const LONGEST_BASE: usize = 60;
+const SUPERUSER: &str = "postgres";
+
+pub struct Ephemeral {
+    installation: Installation,
+    folder: TempDir,
+    guardian: Guardian,
+}
+
+impl Ephemeral {
+    /// Starts it, in a few seconds; `stop` ends that early.
+    pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
+        let user = User::for_server()?;
+        let installation = Installation::newest()?;
+        let folder = folder(user.as_ref())?;
+        forget_other_servers();
+        let guardian = Guardian::start(&installation, folder.path(), user.as_ref(), stop)?;
+        Ok(Ephemeral { installation, folder, guardian })
+    }
+
+    pub fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    /// How to reach it.
+    pub fn target(&self) -> Target {
+        Target {
+            host: Some(self.folder.path().display().to_string()),
+            port: Some(guardian::PORT.into()),
+            user: Some(SUPERUSER.into()),
+            database: Some("postgres".into()),
+            password: Password::Never,
+        }
+    }
+}
+
+impl Drop for Ephemeral {
+    fn drop(&mut self) {
+        if !self.guardian.end() {
+            remains::clear(self.folder.path());
+        }
+    }
+}
+
+/// libpq takes from the environment what it is not told. PGOPTIONS says nothing of the way to a
+/// server.
+fn forget_other_servers() {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PG") && name != "PGOPTIONS" {
+            // SAFETY: there are no other threads that could read it now.
+            unsafe { std::env::remove_var(name) };
+        }
+    }
+}
+
+/// Ours alone, or the server's user's.
+fn folder(user: Option<&User>) -> Result<TempDir, Error> {
+    let given = std::env::temp_dir();
+    // Another user may have no way to a folder of root's.
+    let base = if user.is_some() || given.as_os_str().len() > LONGEST_BASE { Path::new("/tmp") } else { &given };
+    let failed = |error: std::io::Error| {
+        Error::new(
+            format!("could not make a folder in {} for a server: {}", base.display(), crate::human::reason(&error)),
+            "TMPDIR names another place, unless you are root",
+        )
+    };
+    let folder = tempfile::Builder::new().prefix("pg_timing.").tempdir_in(base).map_err(failed)?;
+    if let Some(user) = user {
+        std::os::unix::fs::chown(folder.path(), Some(user.uid), Some(user.gid)).map_err(failed)?;
+    }
+    Ok(folder)
+}
