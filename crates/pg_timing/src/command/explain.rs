@@ -19,7 +19,8 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
     let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;
     let bar = progress::bar("running");
-    let report = explain(&mut server.connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
+    let report =
+        explain(&mut server.connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
     progress::show(bar.as_ref(), 1.0);
     let report = report?;
     print(&match arguments.format {

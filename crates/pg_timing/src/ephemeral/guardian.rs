@@ -1,9 +1,9 @@
 //! The process that makes a server, watches over it, and clears up behind it.
 
+use super::SUPERUSER;
 use super::installation::Installation;
 use super::remains;
 use super::user::User;
-use super::SUPERUSER;
 use crate::postgres::Error;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -58,10 +58,7 @@ impl Guardian {
         match guardian.hear(Some(stop), LIMIT).as_str() {
             READY => Ok(guardian),
             said => {
-                let why = complaint(&folder.join(LOG)).unwrap_or_else(|| match said.trim() {
-                    "" => "it did not come up".into(),
-                    said => said.into(),
-                });
+                let why = said.lines().next().unwrap_or("it did not come up in time").to_string();
                 if !guardian.end() {
                     remains::clear(folder);
                 }
@@ -95,7 +92,9 @@ impl Guardian {
             match self.socket.read(&mut part) {
                 Ok(0) => break,
                 Ok(n) => said.extend(&part[..n]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {
+                }
                 Err(_) => break,
             }
             if stop.is_some() && said.ends_with(b"\n") {
@@ -110,10 +109,12 @@ impl Guardian {
 fn watch(socket: UnixStream, installation: &Installation, folder: &Path, user: Option<&User>) -> ! {
     // Nothing may return into the program that was copied.
     let done = std::panic::catch_unwind(move || {
-        if let Err(error) = detach(user).and_then(|()| serve(&socket, installation, folder)) {
-            _ = writeln!(&socket, "{error}");
-        }
-        kill_orphans();
+        let why = match detach(user).and_then(|()| serve(&socket, installation, folder)) {
+            Ok(why) => why,
+            Err(error) => error.to_string(),
+        };
+        _ = writeln!(&socket, "{why}");
+        end_orphans();
         remains::clear(folder);
         _ = (&socket).write_all(CLEAN.as_bytes());
     });
@@ -139,33 +140,28 @@ fn detach(user: Option<&User>) -> std::io::Result<()> {
     user.map_or(Ok(()), User::become_it)
 }
 
-/// Until the other end of the socket is closed, or the server is gone.
-fn serve(socket: &UnixStream, installation: &Installation, folder: &Path) -> std::io::Result<()> {
+/// Until the other end of the socket is closed, or the server is gone: then why, as far as it says so.
+fn serve(socket: &UnixStream, installation: &Installation, folder: &Path) -> std::io::Result<String> {
     socket.set_nonblocking(true)?;
     let data = folder.join("data");
+    // A full disk has no room for a log of that.
     let mut initdb = program(installation, "initdb", folder)?;
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
-    let mut initdb = initdb.spawn()?;
-    let made = loop {
-        match initdb.try_wait()? {
-            Some(status) => break status.success(),
-            None if closed(socket) => {
-                initdb.kill()?;
-                initdb.wait()?;
-                break false;
-            }
-            None => std::thread::sleep(PAUSE),
-        }
-    };
-    if !made {
-        return Ok(());
+    let mut initdb = initdb.stderr(Stdio::piped()).spawn()?;
+    while initdb.try_wait()?.is_none() && !closed(socket) {
+        std::thread::sleep(PAUSE);
+    }
+    if !initdb.try_wait()?.is_some_and(|status| status.success()) {
+        return given_up(initdb);
     }
     let mut server = program(installation, "postgres", folder)?;
     server.arg("-D").arg(&data).arg("-k").arg(folder).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
         server.args(["-c", setting]);
     }
-    let mut server = server.spawn()?;
+    let log = folder.join(LOG);
+    let file = File::create(&log)?;
+    let mut server = server.stdout(file.try_clone()?).stderr(file).spawn()?;
     let mut told = false;
     while !closed(socket) && server.try_wait()?.is_none() {
         if !told && ready(&data) {
@@ -174,14 +170,24 @@ fn serve(socket: &UnixStream, installation: &Installation, folder: &Path) -> std
         }
         std::thread::sleep(PAUSE);
     }
-    shut_down(&mut server)
+    shut_down(&mut server)?;
+    Ok(complaint(&std::fs::read_to_string(log).unwrap_or_default()))
 }
 
-/// One of the server's programs: its words go to the log, and it ends if we do.
+/// What initdb complains of; it has ended, or is not wanted any more.
+fn given_up(mut initdb: Child) -> std::io::Result<String> {
+    initdb.kill()?;
+    initdb.wait()?;
+    let mut said = [0; 4096];
+    // What it has started may still hold the other end: not to its end, then.
+    let length = initdb.stderr.as_mut().map_or(Ok(0), |stderr| stderr.read(&mut said))?;
+    Ok(complaint(&String::from_utf8_lossy(&said[..length])))
+}
+
+/// One of the server's programs, which ends if we do.
 fn program(installation: &Installation, name: &str, folder: &Path) -> std::io::Result<Command> {
-    let log = File::options().create(true).append(true).open(folder.join(LOG))?;
     let mut command = Command::new(installation.bin.join(name));
-    command.current_dir(folder).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).env("LC_ALL", "C");
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env("LC_ALL", "C");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
         command.env_remove(name);
     }
@@ -224,23 +230,28 @@ fn shut_down(server: &mut Child) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Backends whose postmaster was killed: a busy one would run to its statement's end.
-fn kill_orphans() {
+/// What the server or initdb has left when it was killed. Left alone, initdb's server sees the end of
+/// its input and ends in order; a backend would run to its statement's end.
+fn end_orphans() {
     let start = Instant::now();
     loop {
         // SAFETY: no status is asked for.
         match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
             -1 => return,
-            0 if start.elapsed() > Duration::from_secs(10) => return,
-            0 => {
-                for child in children() {
-                    // SAFETY: our own children, that nobody else waits for.
-                    unsafe { libc::kill(child, libc::SIGKILL) };
-                }
-                std::thread::sleep(PAUSE);
-            }
-            _ => {}
+            0 => {}
+            _ => continue,
         }
+        let signal = match start.elapsed().as_secs() {
+            0 => 0,
+            1..=3 => libc::SIGTERM,
+            4..=9 => libc::SIGKILL,
+            _ => return,
+        };
+        for child in children() {
+            // SAFETY: our own children, that nobody else waits for.
+            unsafe { libc::kill(child, signal) };
+        }
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -253,20 +264,22 @@ fn children() -> Vec<libc::pid_t> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|process| {
             // Behind the name in brackets: the state, and the parent.
-            std::fs::read_to_string(format!("/proc/{process}/stat"))
-                .is_ok_and(|stat| stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(parent.as_str()))
+            std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| {
+                stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(parent.as_str())
+            })
         })
         .collect()
 }
 
-/// Why it failed, out of the log: the first line that says so.
-fn complaint(log: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(log).ok()?;
-    let grave = ["FATAL:  ", "PANIC:  ", "initdb: error: ", "could not "];
-    text.lines().find(|line| grave.iter().any(|mark| line.contains(mark))).map(|line| {
-        let start = grave[..2].iter().find_map(|mark| Some(line.find(mark)? + mark.len())).unwrap_or(0);
-        line[start..].trim().to_string()
-    })
+/// Why it failed: the first line that says so.
+fn complaint(said: &str) -> String {
+    const SERVER: [&str; 2] = ["FATAL:  ", "PANIC:  "];
+    const INITDB: &str = "initdb: error: ";
+    let why = |line: &str| {
+        let start = SERVER.iter().find_map(|mark| Some(line.find(mark)? + mark.len()));
+        start.or_else(|| line.starts_with(INITDB).then_some(0)).map(|start| line[start..].trim().to_string())
+    };
+    said.lines().find_map(why).unwrap_or_else(|| "it ended without a word".into())
 }
 
 #[cfg(test)]
@@ -275,16 +288,12 @@ mod tests {
 
     #[test]
     fn complaints() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join(LOG);
-        assert_eq!(complaint(&log), None);
         for (text, why) in [
-            ("creating directory ... ok\n", None),
-            ("x\ninitdb: error: could not write\n", Some("initdb: error: could not write")),
-            ("2026-11-21 UTC [1] LOG:  starting\n2026-11-21 UTC [1] FATAL:  no space\n", Some("no space")),
+            ("creating directory ... ok\n", "it ended without a word"),
+            ("x\ninitdb: error: could not write\n", "initdb: error: could not write"),
+            ("2026-11-21 UTC [1] LOG:  starting\n2026-11-21 UTC [1] FATAL:  no space\n", "no space"),
         ] {
-            std::fs::write(&log, text).unwrap();
-            assert_eq!(complaint(&log).as_deref(), why, "{text}");
+            assert_eq!(complaint(text), why);
         }
     }
 }

@@ -40,7 +40,8 @@ impl Installation {
         let mut found: Vec<Installation> = Vec::new();
         for bin in path.iter().cloned().chain(told.map(PathBuf::from)).chain(usual) {
             // PATH often has links to one that is found in its own place, too.
-            let Some(bin) = bin.join("postgres").canonicalize().ok().and_then(|it| Some(it.parent()?.to_path_buf())) else {
+            let Some(bin) = bin.join("postgres").canonicalize().ok().and_then(|it| Some(it.parent()?.to_path_buf()))
+            else {
                 continue;
             };
             if bin.join("initdb").exists() && !found.iter().any(|other| other.bin == bin) {

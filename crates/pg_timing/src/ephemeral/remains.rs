@@ -45,7 +45,9 @@ impl Lock {
 
     fn parse(text: &str) -> Option<Lock> {
         let mut lines = text.lines();
-        let postmaster = lines.next()?.trim().parse().ok().filter(|&pid| pid > 1)?;
+        // initdb's own server writes it as a negative number.
+        let process: libc::pid_t = lines.next()?.trim().parse().ok()?;
+        let postmaster = process.checked_abs().filter(|&process| process > 1)?;
         // Its key, and its number.
         let shared_memory = lines.nth(5).and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         Some(Lock { postmaster, shared_memory })
@@ -66,10 +68,12 @@ mod tests {
 
     #[test]
     fn lock_files() {
-        let lock = Lock::parse("4711\n/tmp/x/data\n1763760000\n5432\n/tmp/x\n\n  2753610    131072\nready   \n").unwrap();
+        let lock =
+            Lock::parse("4711\n/tmp/x/data\n1763760000\n5432\n/tmp/x\n\n  2753610    131072\nready   \n").unwrap();
         assert_eq!((lock.postmaster, lock.shared_memory), (4711, Some(131_072)));
         assert_eq!(Lock::parse("4711\n").unwrap().shared_memory, None);
-        for bad in ["", "x\n", "1\n", "-5\n"] {
+        assert_eq!(Lock::parse("-4711\n").unwrap().postmaster, 4711);
+        for bad in ["", "x\n", "1\n", "-1\n", "-2147483648\n"] {
             assert!(Lock::parse(bad).is_none(), "{bad:?}");
         }
     }

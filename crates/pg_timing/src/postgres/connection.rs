@@ -97,8 +97,7 @@ impl Connection {
     fn attempt(pq: &'static Libpq, target: &Target, password: Option<&str>) -> Result<Connection, Error> {
         let parameters = Parameters::of(target, password)?;
         // SAFETY: both lists end with NULL, and what they point to outlives the call.
-        let conn =
-            unsafe { (pq.PQconnectdbParams)(parameters.keywords().as_ptr(), parameters.values().as_ptr(), 1) };
+        let conn = unsafe { (pq.PQconnectdbParams)(parameters.keywords().as_ptr(), parameters.values().as_ptr(), 1) };
         match conn.is_null() {
             true => Err(Error::new("libpq is out of memory", "")),
             false => Ok(Connection { pq, conn }),
