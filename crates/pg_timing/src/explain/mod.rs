@@ -6,6 +6,7 @@ mod plan;
 mod runs;
 mod server;
 mod statement;
+mod timing;
 
 pub use runs::Wishes;
 pub use statement::{NotOne, Statement};
@@ -27,8 +28,9 @@ pub fn explain(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let server = Server::of(connection, stop)?;
-    let runs = runs(connection, statement, wishes, stop, progress)?;
+    let mut server = Server::of(connection, stop)?;
+    let timings = timing::timings(connection, &mut server, stop)?;
+    let runs = runs(connection, statement, &timings, wishes, stop, progress)?;
     Ok(report(&server, statement, &runs))
 }
 

@@ -1,5 +1,6 @@
 //! Runs a statement in every way that tells something, interleaved, and puts everything back.
 
+use super::timing::Timing;
 use super::{Explained, NotOne, Statement};
 use crate::postgres::{Connection, Error, Output, Rows, SqlState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ pub struct Wishes {
 }
 
 /// How a statement is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// no EXPLAIN at all
     Plain,
@@ -25,6 +26,8 @@ pub enum Way {
     WithoutBuffers,
     /// what people type: EXPLAIN ANALYZE
     Reported,
+    /// the same, timed in another way: an index into what was tried
+    Timed(usize),
 }
 
 /// What came of it, in the order of the rounds.
@@ -36,6 +39,8 @@ pub struct Runs {
     /// none where EXPLAIN ANALYZE does not count buffers
     pub without_buffers_ms: Vec<f64>,
     pub reported: Vec<Explained>,
+    /// by each way to time that the server offers
+    pub timed: Vec<(Timing, Vec<Explained>)>,
     /// of an empty statement
     pub round_trip_ms: f64,
     /// by each plain run, to us
@@ -52,12 +57,14 @@ const ROUND_TRIPS: usize = 15;
 pub fn runs(
     connection: &mut Connection,
     statement: &Statement,
+    timings: &[Timing],
     wishes: Wishes,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Runs, Error> {
     let mut session = Session { connection, wishes, stop };
-    let mut runs = Runs::default();
+    let empty = || Runs { timed: timings.iter().map(|&timing| (timing, Vec::new())).collect(), ..Runs::default() };
+    let mut runs = empty();
     let plan = session.planned(statement)?;
     let quiet = statement.without_output();
     // What may stand in a subquery returns nothing to us; the plan below has to be the same one.
@@ -70,10 +77,11 @@ pub fn runs(
     if session.connection.server_version() >= 180_000 {
         ways.push(Way::WithoutBuffers);
     }
+    ways.extend((0..timings.len()).map(Way::Timed));
     // One of each that does not count finds its tables in the cache, and says how long it takes.
     let start = Instant::now();
-    for &way in &ways {
-        session.round(way, statement, &mut Runs::default())?;
+    for way in &ways {
+        session.round(way, statement, &mut empty())?;
     }
     let round = start.elapsed();
     runs.round_trip_ms = session.round_trip()?;
@@ -82,7 +90,7 @@ pub fn runs(
     for number in 0..rounds {
         // Each has its turn to be the first.
         for n in 0..ways.len() {
-            session.round(ways[(n + number as usize) % ways.len()], statement, &mut runs)?;
+            session.round(&ways[(n + number as usize) % ways.len()], statement, &mut runs)?;
         }
         progress(f64::from(number + 1) / f64::from(rounds));
     }
@@ -171,7 +179,7 @@ impl Session<'_> {
         })
     }
 
-    fn round(&mut self, way: Way, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
+    fn round(&mut self, way: &Way, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
         let options = match way {
             Way::Plain => {
                 let (ms, rows) = self.executed(PLAIN)?;
@@ -181,28 +189,37 @@ impl Session<'_> {
             }
             Way::RowsOnly => "ANALYZE, TIMING OFF, FORMAT JSON",
             Way::WithoutBuffers => "ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON",
-            Way::Reported => "ANALYZE, FORMAT JSON",
+            Way::Reported | Way::Timed(_) => "ANALYZE, FORMAT JSON",
         };
         let sql = statement.explained(options);
-        let plan = explained(&self.undone(|session| session.run(&sql, Output::Keep))?.lines())?;
+        let plan = self.undone(|session| {
+            if let Way::Timed(at) = way {
+                session.run(&runs.timed[*at].0.chosen(), Output::Discard)?;
+            }
+            session.run(&sql, Output::Keep)
+        })?;
+        let plan = explained(&plan.lines())?;
         let ms = plan.execution_ms.ok_or_else(|| no_plan("it has no Execution Time"))?;
         match way {
             Way::RowsOnly => runs.rows_only_ms.push(ms),
             Way::WithoutBuffers => runs.without_buffers_ms.push(ms),
-            _ => {
-                if let Some(before) = runs.reported.first()
-                    && before.plan.shape() != plan.plan.shape()
-                {
-                    return Err(Error::new(
-                        "the plan changes from run to run",
-                        "what is compared has to be one plan: run ANALYZE on the tables, or wait for autovacuum",
-                    ));
-                }
-                runs.reported.push(plan);
-            }
+            Way::Timed(at) => add(&mut runs.timed[*at].1, plan)?,
+            Way::Plain | Way::Reported => add(&mut runs.reported, plan)?,
         }
         Ok(())
     }
+}
+
+/// What is compared has to be one plan.
+fn add(plans: &mut Vec<Explained>, plan: Explained) -> Result<(), Error> {
+    if plans.first().is_some_and(|before| before.plan.shape() != plan.plan.shape()) {
+        return Err(Error::new(
+            "the plan changes from run to run",
+            "what is compared has to be one plan: run ANALYZE on the tables, or wait for autovacuum",
+        ));
+    }
+    plans.push(plan);
+    Ok(())
 }
 
 /// EXPLAIN's JSON is a list of one.
