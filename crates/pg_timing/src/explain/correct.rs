@@ -7,11 +7,9 @@
 //! its caller's time), and its interval says how far that may be off.
 
 use super::figures::{median, uncertainty};
-use super::{Flat, Runs, flat};
-use crate::report::{Corrected, ExplainedNode};
-
-/// The cost of a call of one node may differ from that of another by so much.
-const CALLS_DIFFER: f64 = 0.5;
+use super::plan::all_calls;
+use super::{Flat, Runs, flat, sampled};
+use crate::report::{ExplainedNode, Range};
 
 /// In ms, all of it medians.
 #[derive(Clone, Debug)]
@@ -20,20 +18,19 @@ pub struct Overhead {
     pub rows_only: f64,
     pub without_buffers: Option<f64>,
     pub reported: f64,
-    pub corrected: Corrected,
+    pub corrected: Range,
 }
 
 impl Overhead {
     pub fn of(runs: &Runs) -> Overhead {
-        let reported: Vec<f64> = runs.reported.iter().filter_map(|run| run.execution_ms).collect();
         let plain = median(&runs.plain_ms);
         let off = uncertainty(&runs.plain_ms);
         Overhead {
             plain,
             rows_only: median(&runs.rows_only_ms),
             without_buffers: (!runs.without_buffers_ms.is_empty()).then(|| median(&runs.without_buffers_ms)),
-            reported: median(&reported),
-            corrected: Corrected { low: (plain - off).max(0.0), estimate: plain, high: plain + off },
+            reported: median(&runs.reported_ms()),
+            corrected: Range { low: (plain - off).max(0.0), estimate: plain, high: plain + off },
         }
     }
 
@@ -45,50 +42,91 @@ impl Overhead {
     pub fn clock(&self) -> f64 {
         (self.reported - self.rows_only).max(0.0)
     }
+
+    /// Every node of the runs.
+    pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
+        let plans: Vec<Vec<Flat>> = runs.reported.iter().map(|run| flat(&run.plan)).collect();
+        let Some(first) = plans.first() else { return Vec::new() };
+        let calls = all_calls(first, &runs.reported[0]).estimate;
+        let charge = Charge {
+            reported: self.reported,
+            off: self.corrected.high - self.corrected.estimate,
+            call: self.total() / calls.max(1.0),
+            call_off: 0.0,
+            nodes_differ: NODES_DIFFER,
+            clock: self.clock() / calls.max(1.0),
+        };
+        let mut nodes = nodes(&plans, calls, &charge);
+        if let Some(sampled) = runs.sampled() {
+            sampled::refine(&mut nodes, sampled, self.corrected);
+            rank(&mut nodes, first);
+        }
+        nodes
+    }
 }
 
-/// Every node with its corrected time; in the order of the tree.
-pub fn nodes(runs: &Runs, overhead: &Overhead) -> Vec<ExplainedNode> {
-    let plans: Vec<Vec<Flat>> = runs.reported.iter().map(|run| flat(&run.plan)).collect();
-    let Some(first) = plans.first() else { return Vec::new() };
-    let triggers: f64 = runs.reported[0].triggers.iter().map(|trigger| trigger.calls).sum();
-    let all_calls = first.iter().map(|node| node.calls).sum::<f64>() + triggers;
-    let cost = overhead.total() / all_calls.max(1.0);
-    let clock = overhead.clock() / all_calls.max(1.0);
+/// What EXPLAIN ANALYZE adds to a plan, and how it is shared among its calls. In ms.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge {
+    /// of the whole plan
+    pub reported: f64,
+    /// how far the whole may be off, for reasons that its calls have no part in
+    pub off: f64,
+    /// what each call takes more for being timed
+    pub call: f64,
+    /// how far that may be off, for any node
+    pub call_off: f64,
+    /// and by what share of it one node may differ from another
+    pub nodes_differ: f64,
+    /// what of `call` is the clock
+    pub clock: f64,
+}
 
+/// The cost of a call of one node may differ from that of another by so much.
+pub const NODES_DIFFER: f64 = 0.5;
+
+/// Every node with its corrected time; in the order of the tree. `plans` are runs of the same plan.
+pub fn nodes(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
+    let Some(first) = plans.first() else { return Vec::new() };
     let mut nodes: Vec<ExplainedNode> = first
         .iter()
         .enumerate()
         .map(|(at, node)| {
             let reported: Vec<f64> = plans.iter().filter_map(|plan| plan[at].reported_ms).collect();
-            let charged = node.calls_below + node.calls / 2.0;
+            let calls = node.calls.estimate;
+            let charged = node.calls_below.estimate + calls / 2.0;
             let others = (1.0 - charged / all_calls.max(1.0)).max(0.0);
-            let spread = uncertainty(&reported);
+            // A single run has no spread, and its time is what it is.
+            let spread = if reported.len() > 1 { uncertainty(&reported) } else { 0.0 };
             let reported = median(&reported);
             // What is off about the root is off about a part of it by as much less.
-            let part = if overhead.reported > 0.0 { (reported / overhead.reported).min(1.0) } else { 1.0 };
+            let part = if charge.reported > 0.0 { (reported / charge.reported).min(1.0) } else { 1.0 };
             let off = [
                 spread,
-                cost * node.calls / 2.0,
-                cost * charged * others * CALLS_DIFFER,
-                (overhead.corrected.high - overhead.corrected.estimate) * part,
+                charge.call * calls / 2.0,
+                charge.call * charged * others * charge.nodes_differ,
+                charge.off * part,
             ];
-            let off = off.iter().map(|off| off * off).sum::<f64>().sqrt();
-            let estimate = (reported - cost * charged).clamp(0.0, reported);
+            // Bounds add up, where what varies by chance does not.
+            let off = off.iter().map(|off| off * off).sum::<f64>().sqrt()
+                + charge.call_off * (node.calls_below.estimate + calls)
+                + node.rounded_ms;
+            let estimate = (reported - charge.call * charged).clamp(0.0, reported);
             ExplainedNode {
                 path: node.path.clone(),
                 kind: node.node.kind.clone(),
                 title: node.node.title(),
                 depth: node.depth,
-                calls: node.calls * node.processes,
+                calls: calls * node.processes,
                 processes: node.processes as u32,
                 reported_ms: reported,
-                corrected_ms: Corrected {
+                corrected_ms: Range {
                     low: (estimate - off).max(0.0),
                     estimate,
-                    high: (estimate + off).min(reported.max(estimate)),
+                    high: (estimate + off).min((reported + node.rounded_ms).max(estimate)),
                 },
-                clock_share: if reported > 0.0 { (clock * charged / reported).min(1.0) } else { 0.0 },
+                sampled_ms: None,
+                clock_share: if reported > 0.0 { (charge.clock * charged / reported).min(1.0) } else { 0.0 },
                 reported_self_ms: 0.0,
                 corrected_self_ms: 0.0,
                 rank: 0,
@@ -96,19 +134,22 @@ pub fn nodes(runs: &Runs, overhead: &Overhead) -> Vec<ExplainedNode> {
             }
         })
         .collect();
-    let within: Vec<_> = first.iter().map(|node| node.within).collect();
-    rank(&mut nodes, &within);
+    rank(&mut nodes, first);
     nodes
 }
 
 /// What each node takes by itself, and which takes the most.
-fn rank(nodes: &mut [ExplainedNode], within: &[Option<usize>]) {
-    for at in 0..nodes.len() {
-        let inside = || nodes.iter().zip(within).filter(|(_, within)| **within == Some(at)).map(|(node, _)| node);
-        let reported: f64 = inside().map(|node| node.reported_ms).sum();
-        let corrected: f64 = inside().map(|node| node.corrected_ms.estimate).sum();
-        nodes[at].reported_self_ms = (nodes[at].reported_ms - reported).max(0.0);
-        nodes[at].corrected_self_ms = (nodes[at].corrected_ms.estimate - corrected).max(0.0);
+fn rank(nodes: &mut [ExplainedNode], plan: &[Flat]) {
+    let mut inside = vec![(0.0, 0.0); nodes.len()];
+    for (node, flat) in nodes.iter().zip(plan) {
+        if let Some(above) = flat.within {
+            inside[above].0 += node.reported_ms;
+            inside[above].1 += node.corrected_ms.estimate;
+        }
+    }
+    for (node, (reported, corrected)) in nodes.iter_mut().zip(inside) {
+        node.reported_self_ms = (node.reported_ms - reported).max(0.0);
+        node.corrected_self_ms = (node.corrected_ms.estimate - corrected).max(0.0);
     }
     let order = |key: &dyn Fn(&ExplainedNode) -> f64| {
         let mut order: Vec<usize> = (0..nodes.len()).collect();
@@ -153,18 +194,18 @@ mod tests {
             (100.0, 110.0, 200.0, 90.0)
         );
         assert!(overhead.corrected.low <= 99.0 && overhead.corrected.high >= 101.0);
-        let nodes = nodes(&counted(), &overhead);
+        let nodes = overhead.nodes(&counted());
         assert!((nodes[0].corrected_ms.estimate - 100.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
     }
 
     #[test]
     fn a_node_is_charged_for_half_of_its_calls() {
         let runs = counted();
-        let nodes = nodes(&runs, &Overhead::of(&runs));
+        let nodes = Overhead::of(&runs).nodes(&runs);
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
         // None of it, or all of it, may fall into its own time.
-        assert!(scan.corrected_ms.low < 31.0 && scan.corrected_ms.high == 130.0, "{:?}", scan.corrected_ms);
+        assert!(scan.corrected_ms.low < 31.0 && scan.corrected_ms.high == 130.0005, "{:?}", scan.corrected_ms);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
         assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (1, 1, 2));
     }
@@ -175,7 +216,8 @@ mod tests {
         runs.plain_ms = vec![300.0; 5];
         let overhead = Overhead::of(&runs);
         assert!(
-            nodes(&runs, &overhead)
+            overhead
+                .nodes(&runs)
                 .iter()
                 .all(|node| node.corrected_ms.estimate == node.reported_ms && node.clock_share <= 1.0)
         );

@@ -1,5 +1,7 @@
 //! Medians, and how sure they are.
 
+use crate::report::Range;
+
 /// The middle one; 0 of none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -11,20 +13,31 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// How far the median of some runs may be from that of many: the robust standard error of a median,
-/// twice, by Student's t for few. Runs at another time differ by more than these do among
-/// themselves.
-pub fn uncertainty(values: &[f64]) -> f64 {
-    /// Medians of plain runs, a few seconds apart on a quiet machine, differed by 2.5% in the middle
-    /// of TPC-H's 22 queries.
-    const ANOTHER_TIME: f64 = 0.03;
+/// How far the median of some runs may be from that of many at the same time: the robust standard
+/// error of a median, twice, by Student's t for few.
+pub fn spread(values: &[f64]) -> f64 {
     let middle = median(values);
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     // 1.4826 makes a standard deviation of it, and 1.2533 is what a median has more than a mean.
     let deviation = 1.4826 * median(&deviations);
     let n = values.len() as f64;
     let few = if n > 3.0 { ((n - 1.0) / (n - 3.0)).sqrt() } else { 3.0 };
-    (2.0 * 1.2533 * deviation / n.sqrt() * few).max(ANOTHER_TIME * middle)
+    2.0 * 1.2533 * deviation / n.max(1.0).sqrt() * few
+}
+
+/// The same of runs at another time, which differ by more than these do among themselves.
+pub fn uncertainty(values: &[f64]) -> f64 {
+    /// Medians of plain runs, a few seconds apart on a quiet machine, differed by 2.5% in the middle
+    /// of TPC-H's 22 queries.
+    const ANOTHER_TIME: f64 = 0.03;
+    spread(values).max(ANOTHER_TIME * median(values))
+}
+
+/// How much longer the first take than the second, which were run in turns; at least nothing.
+pub fn longer(these: &[f64], those: &[f64]) -> Range {
+    let off = spread(these).hypot(spread(those));
+    let estimate = median(these) - median(those);
+    Range { low: estimate - off, estimate, high: estimate + off }.at_least(0.0)
 }
 
 #[cfg(test)]
@@ -34,6 +47,11 @@ mod tests {
     #[test]
     fn medians() {
         assert_eq!([median(&[]), median(&[3.0]), median(&[4.0, 1.0]), median(&[9.0, 1.0, 2.0])], [0.0, 3.0, 2.5, 2.0]);
+        assert_eq!(spread(&[100.0, 100.0, 100.0]), 0.0);
+        assert_eq!(longer(&[100.0; 3], &[90.0; 3]), Range { low: 10.0, estimate: 10.0, high: 10.0 });
+        assert_eq!(longer(&[90.0; 3], &[100.0; 3]), Range::default());
+        let noisy = longer(&[90.0, 100.0, 110.0], &[80.0; 3]);
+        assert!(noisy.low == 0.0 && noisy.estimate == 20.0 && noisy.high > 40.0, "{noisy:?}");
         assert_eq!(uncertainty(&[100.0, 100.0, 100.0]), 3.0);
         assert!(uncertainty(&[90.0, 100.0, 110.0]) > uncertainty(&[90.0, 90.0, 100.0, 110.0, 110.0, 100.0, 100.0]));
     }

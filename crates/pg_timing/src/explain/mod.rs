@@ -1,18 +1,23 @@
 //! How much of EXPLAIN ANALYZE is the clock, node by node.
 
+mod captured;
 mod correct;
 mod figures;
+mod live;
 mod plan;
 mod runs;
+mod sampled;
 mod server;
 mod statement;
 mod timing;
 
+pub use captured::{Known, Read, captured};
 pub use runs::Wishes;
 pub use statement::{NotOne, Statement};
 
 use correct::Overhead;
-use plan::{Explained, Flat, flat};
+pub use plan::Explained;
+use plan::{Flat, flat};
 use runs::{Runs, runs};
 use server::Server;
 
@@ -40,21 +45,15 @@ fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport 
     ExplainReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
-        server_version: server.version.clone(),
-        server: server.name.clone(),
         settings: server.settings.clone(),
-        statement: statement.text().into(),
-        runs: runs.plain_ms.len(),
-        plain_ms: overhead.plain,
-        rows_only_ms: overhead.rows_only,
-        without_buffers_ms: overhead.without_buffers,
+        statement: Some(statement.text().into()),
+        runs: Some(live::report(server, runs, &overhead)),
+        capture: None,
         reported_ms: overhead.reported,
         corrected_ms: overhead.corrected,
         clock_share: share(overhead.reported - overhead.rows_only),
-        overhead_share: share(overhead.reported - overhead.plain),
-        round_trip_ms: runs.round_trip_ms,
         notes: notes(server, runs),
-        nodes: correct::nodes(runs, &overhead),
+        nodes: overhead.nodes(runs),
     }
 }
 

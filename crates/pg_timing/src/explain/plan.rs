@@ -1,28 +1,76 @@
 //! A plan that ran, out of EXPLAIN's JSON.
 
+use crate::report::Range;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// What `EXPLAIN (ANALYZE, FORMAT JSON)` prints of one statement.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Explained {
     pub plan: Node,
     #[serde(rename = "Execution Time")]
     pub execution_ms: Option<f64>,
+    #[serde(rename = "Planning Time")]
+    pub planning_ms: Option<f64>,
     #[serde(default)]
     pub triggers: Vec<Trigger>,
     #[serde(rename = "JIT")]
     pub jit: Option<serde_json::Value>,
+    pub serialization: Option<Serialization>,
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// by auto_explain
+    #[serde(rename = "Query Text")]
+    pub query: Option<String>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+impl Explained {
+    /// Calls that are timed beside those of the nodes.
+    pub fn other_calls(&self) -> f64 {
+        let triggers: f64 = self.triggers.iter().map(|trigger| trigger.calls).sum();
+        let serialized = self.serialization.as_ref().is_some_and(|serialization| serialization.time_ms.is_some());
+        // SERIALIZE times each row.
+        triggers + if serialized { self.plan.rows.map_or(0.0, |rows| rows.each) } else { 0.0 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Trigger {
     #[serde(default)]
     pub calls: f64,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Serialization {
+    #[serde(rename = "Time")]
+    pub time_ms: Option<f64>,
+}
+
+/// Rows of a loop on average, as printed.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(from = "serde_json::Number")]
+pub struct Rows {
+    pub each: f64,
+    /// what rounding may have taken or given
+    pub off: f64,
+}
+
+impl Rows {
+    /// PostgreSQL prints whole rows before 18 and two decimals since.
+    pub fn new(each: f64, decimals: bool) -> Rows {
+        Rows { each, off: if decimals { 0.005 } else { 0.5 } }
+    }
+}
+
+impl From<serde_json::Number> for Rows {
+    fn from(number: serde_json::Number) -> Rows {
+        Rows::new(number.as_f64().unwrap_or_default(), number.is_f64())
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Node {
     #[serde(rename = "Node Type")]
@@ -50,9 +98,12 @@ pub struct Node {
     #[serde(rename = "Actual Total Time")]
     pub total_ms: Option<f64>,
     #[serde(rename = "Actual Rows")]
-    pub rows: Option<f64>,
+    pub rows: Option<Rows>,
     #[serde(rename = "Actual Loops")]
     pub loops: Option<f64>,
+    /// there only if buffers were counted
+    #[serde(rename = "Shared Hit Blocks")]
+    pub buffers: Option<f64>,
     #[serde(rename = "Plans")]
     pub plans: Vec<Node>,
 }
@@ -93,15 +144,23 @@ impl Node {
 
     /// Calls of `child`, by all processes. One more than the rows in each loop, which finds the
     /// end; unless whoever calls wants one row and no more.
-    fn calls_of(&self, child: &Node) -> f64 {
-        let (loops, rows) = (child.loops.unwrap_or(0.0), child.rows.unwrap_or(0.0));
+    fn calls_of(&self, child: &Node) -> Range {
+        let loops = child.loops.unwrap_or(0.0);
+        let Rows { each: rows, off } = child.rows.unwrap_or(Rows { each: 0.0, off: 0.0 });
         if ALL_AT_ONCE.contains(&child.kind.as_str()) {
-            return loops;
+            return Range { low: loops, estimate: loops, high: loops };
         }
+        let off = if loops > 1.0 { off } else { 0.0 };
         let one_is_enough = child.relationship.as_deref() == Some("Inner")
             && self.kind == "Nested Loop"
             && (self.inner_unique || matches!(self.join.as_deref(), Some("Semi" | "Anti")));
-        loops * if one_is_enough { rows.max(1.0) } else { rows + 1.0 }
+        // Nobody asks for the end of what a Limit or an EXISTS stands on, and no plan says so.
+        let low = (rows - off).max(1.0);
+        Range {
+            low: loops * low,
+            estimate: loops * if one_is_enough { rows.max(1.0) } else { rows + 1.0 },
+            high: loops * (rows + off + 1.0),
+        }
     }
 }
 
@@ -117,11 +176,19 @@ pub struct Flat<'a> {
     /// that ran it side by side
     pub processes: f64,
     /// of each process, on average
-    pub calls: f64,
+    pub calls: Range,
     /// as EXPLAIN ANALYZE says, of each process on average; `None` without timing
     pub reported_ms: Option<f64>,
+    /// what rounding of the printed time comes to, over all loops
+    pub rounded_ms: f64,
     /// calls of all nodes that run within its own
-    pub calls_below: f64,
+    pub calls_below: Range,
+}
+
+/// Calls of a whole plan, by each process.
+pub fn all_calls(nodes: &[Flat], explained: &Explained) -> Range {
+    let other = explained.other_calls();
+    nodes.iter().fold(Range { low: other, estimate: other, high: other }, |sum, node| sum + node.calls)
 }
 
 /// All nodes of a plan.
@@ -137,7 +204,7 @@ pub fn flat(root: &Node) -> Vec<Flat<'_>> {
             std::iter::successors(all[at].within, |&above| all[above].within).take(all.len()).collect();
         let calls = all[at].calls;
         for above in above {
-            all[above].calls_below += calls;
+            all[above].calls_below = all[above].calls_below + calls;
         }
     }
     all
@@ -151,6 +218,8 @@ fn add<'a>(
     path: String,
     processes: f64,
 ) {
+    /// Times are printed in ms with three decimals, for one loop.
+    const ROUNDED_MS: f64 = 0.0005;
     let index = all.len();
     let loops = node.loops.unwrap_or(0.0);
     all.push(Flat {
@@ -159,9 +228,10 @@ fn add<'a>(
         path: path.clone(),
         within,
         processes,
-        calls: parent.calls_of(node) / processes,
+        calls: by_each(parent.calls_of(node), processes),
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),
-        calls_below: 0.0,
+        rounded_ms: ROUNDED_MS * loops / processes,
+        calls_below: Range::default(),
     });
     let below = match node.workers_launched {
         // The leader works, too.
@@ -173,6 +243,13 @@ fn add<'a>(
         let initial = child.relationship.as_deref() == Some("InitPlan");
         add(all, child, node, Some(index), format!("{path}.{n}"), if initial { processes } else { below });
     }
+}
+
+/// The share of one of several processes. The leader may have been busy with their rows: then the
+/// others did it all.
+fn by_each(calls: Range, processes: f64) -> Range {
+    let others = (processes - 1.0).max(1.0);
+    Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / others }
 }
 
 /// A CTE's plan hangs where the CTE is defined, and runs within the first node that reads it.
@@ -205,7 +282,9 @@ mod tests {
                 "Execution Time": 10.5}"#,
         );
         let all = flat(&explained.plan);
-        assert_eq!((all[0].calls, all[1].calls, all[1].reported_ms), (301.0, 101.0, Some(8.0)));
+        assert_eq!((all[0].calls.estimate, all[1].calls.estimate, all[1].reported_ms), (301.0, 101.0, Some(8.0)));
+        // By the workers alone, with the third row that the whole number of rows may hide.
+        assert_eq!((all[1].calls.low, all[1].calls.high), (99.5, 101.5 * 3.0 / 2.0));
         assert_eq!((all[1].path.as_str(), all[1].node.title().as_str()), ("0.0", "Seq Scan on t"));
     }
 
@@ -217,7 +296,7 @@ mod tests {
                 {"Node Type": "Index Scan", "Parent Relationship": "Inner", "Actual Rows": 1, "Actual Loops": 1000}]}}"#,
         );
         let all = flat(&explained.plan);
-        assert_eq!(all.iter().map(|node| node.calls).collect::<Vec<_>>(), [1001.0, 1001.0, 1000.0]);
+        assert_eq!(all.iter().map(|node| node.calls.estimate).collect::<Vec<_>>(), [1001.0, 1001.0, 1000.0]);
     }
 
     #[test]
@@ -229,6 +308,6 @@ mod tests {
         );
         let all = flat(&explained.plan);
         assert_eq!(all.iter().map(|node| node.within).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
-        assert_eq!(all.iter().map(|node| node.calls_below).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
+        assert_eq!(all.iter().map(|node| node.calls_below.estimate).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
     }
 }

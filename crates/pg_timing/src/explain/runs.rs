@@ -47,6 +47,22 @@ pub struct Runs {
     pub rows_sent: u64,
 }
 
+impl Runs {
+    /// ms as EXPLAIN ANALYZE says, of each run.
+    pub fn reported_ms(&self) -> Vec<f64> {
+        execution_ms(&self.reported)
+    }
+
+    /// Plans whose nodes were timed by sampling.
+    pub fn sampled(&self) -> Option<&[Explained]> {
+        self.timed.iter().find(|(timing, _)| timing.is_sampling()).map(|(_, plans)| plans.as_slice())
+    }
+}
+
+pub fn execution_ms(plans: &[Explained]) -> Vec<f64> {
+    plans.iter().filter_map(|plan| plan.execution_ms).collect()
+}
+
 /// As few as give a spread, as many as a median needs.
 const ROUNDS: std::ops::RangeInclusive<u32> = 3..=15;
 /// More rounds are begun until then.

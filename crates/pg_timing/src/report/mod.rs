@@ -14,7 +14,7 @@ mod tsc;
 
 pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
 pub use drift::{Drift, DriftStep};
-pub use explain::{Corrected, ExplainReport, ExplainedNode};
+pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};

@@ -1,6 +1,7 @@
 //! What `explain` takes, and what a connection takes.
 
 use super::Format;
+use super::values::{milliseconds, nanoseconds};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -30,6 +31,21 @@ pub struct ConnectionArguments {
     pub database: Option<String>,
 }
 
+/// What has no meaning where nothing is run.
+const LIVE: [&str; 11] = [
+    "command",
+    "file",
+    "allow_writes",
+    "limit",
+    "host",
+    "port",
+    "username",
+    "dbname",
+    "no_password",
+    "password",
+    "database",
+];
+
 /// The last one counts, as in psql, where an alias has set some of them.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
@@ -47,6 +63,19 @@ pub struct ExplainArguments {
     /// The longest that one run may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub limit: u64,
+    /// A plan that EXPLAIN ANALYZE printed, instead of a statement: text or JSON, as psql, auto_explain
+    /// or a ticket shows it; with one of the next three
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = LIVE)]
+    pub plan: Option<PathBuf>,
+    /// What one read of the server's clock costs, in ns
+    #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", value_parser = nanoseconds, allow_negative_numbers = true)]
+    pub read_cost: Option<f64>,
+    /// The same, out of what pg_timing --format json printed on the server's host
+    #[arg(long, value_name = "FILE", requires = "plan")]
+    pub host_report: Option<PathBuf>,
+    /// What the statement takes without EXPLAIN, in ms, by psql's \timing
+    #[arg(long, value_name = "MS", requires = "plan", value_parser = milliseconds, allow_negative_numbers = true)]
+    pub plain_ms: Option<f64>,
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
     /// Start a server for this run alone, out of the newest PostgreSQL that is installed; nothing of it

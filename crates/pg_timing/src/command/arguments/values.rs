@@ -51,6 +51,25 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A second: no clock is read in more.
+pub fn nanoseconds(text: &str) -> Result<f64, String> {
+    positive(text, 1e9)
+}
+
+/// 30 years.
+pub fn milliseconds(text: &str) -> Result<f64, String> {
+    positive(text, 1e12)
+}
+
+fn positive(text: &str, most: f64) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= most => Ok(value),
+        Ok(value) if value.is_nan() => Err("not a number".into()),
+        Ok(_) => Err(format!("must be more than 0 and at most {most}")),
+        Err(_) => Err("not a number".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +85,10 @@ mod tests {
         for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
             assert!(whole_seconds(bad).is_err(), "{bad}");
         }
+        for bad in ["0", "-20", "nan", "inf", "x", "", "20ns", "1e10"] {
+            assert!(nanoseconds(bad).is_err(), "{bad}");
+        }
+        assert_eq!((nanoseconds("22.3"), milliseconds("1e10")), (Ok(22.3), Ok(1e10)));
         for bad in ["-0.1", "100.1", "nan", "x", ""] {
             assert!(percent(bad).is_err(), "{bad}");
         }

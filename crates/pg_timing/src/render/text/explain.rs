@@ -1,16 +1,24 @@
 //! The screen of `explain`: the answer, then the plan as a tree.
 
+mod captured;
+
 use super::{BOLD, DIM, wrapped};
-use crate::report::{ExplainReport, ExplainedNode};
+use crate::report::{ExplainReport, ExplainedNode, LiveRuns, Range, Timed};
 
 pub fn text(report: &ExplainReport) -> String {
     let mut out = String::new();
-    wrapped(&mut out, "", &answer(report));
+    let (answer, facts) = match (&report.runs, &report.capture) {
+        (Some(runs), _) => (answer(report, runs), facts(report, runs)),
+        (None, Some(capture)) => (captured::answer(report, capture), captured::facts(report, capture)),
+        (None, None) => Default::default(),
+    };
+    wrapped(&mut out, "", &answer);
     out.push('\n');
     out.push_str(&tree(report));
     out.push('\n');
-    wrapped(&mut out, "overhead   ", &overhead(report));
-    wrapped(&mut out, "server     ", &server(report));
+    for (name, fact) in facts {
+        wrapped(&mut out, &format!("{name:<11}"), &fact);
+    }
     for note in &report.notes {
         wrapped(&mut out, "note       ", note);
     }
@@ -18,7 +26,7 @@ pub fn text(report: &ExplainReport) -> String {
 }
 
 /// `EXPLAIN ANALYZE says 585 ms; the query takes 219 ms (+-4).`
-fn answer(report: &ExplainReport) -> String {
+fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
     let off = (corrected.high - corrected.low) / 2.0;
     let first = format!(
@@ -30,7 +38,7 @@ fn answer(report: &ExplainReport) -> String {
     if report.reported_ms <= corrected.high {
         return format!("{first} What it adds is less than can be told apart.");
     }
-    let clock = report.clock_ms() / (report.reported_ms - report.plain_ms);
+    let clock = clock_ms(report, runs) / (report.reported_ms - runs.plain_ms);
     let part = match clock {
         c if c > 0.9 => "nearly all of it the clock",
         c if c > 0.6 => "most of it the clock",
@@ -38,7 +46,7 @@ fn answer(report: &ExplainReport) -> String {
         c if c > 0.1 => "some of it the clock",
         _ => "hardly any of it the clock",
     };
-    format!("{first} {:.0}% of what it reports is its own overhead, {part}.", 100.0 * report.overhead_share)
+    format!("{first} {:.0}% of what it reports is its own overhead, {part}.", 100.0 * runs.overhead_share)
 }
 
 fn tree(report: &ExplainReport) -> String {
@@ -69,8 +77,8 @@ fn tree(report: &ExplainReport) -> String {
 /// Said of nodes that matter, before or after.
 fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
     const MATTERS: f64 = 0.05;
-    let matters =
-        node.reported_self_ms > MATTERS * report.reported_ms || node.corrected_self_ms > MATTERS * report.plain_ms;
+    let matters = node.reported_self_ms > MATTERS * report.reported_ms
+        || node.corrected_self_ms > MATTERS * report.corrected_ms.estimate;
     match matters && node.rank != node.corrected_rank {
         true => {
             format!("  {BOLD}<- number {} by reported time, {} by corrected{BOLD:#}", node.rank, node.corrected_rank)
@@ -79,19 +87,48 @@ fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
     }
 }
 
-fn overhead(report: &ExplainReport) -> String {
-    let mut parts = vec![format!("clock {}", ms(report.clock_ms()))];
-    let bare = report.without_buffers_ms.unwrap_or(report.rows_only_ms);
-    if report.without_buffers_ms.is_some() {
-        parts.push(format!("buffers {}", ms((report.rows_only_ms - bare).max(0.0))));
-    }
-    parts.push(format!("counting rows {}", ms((bare - report.plain_ms).max(0.0))));
-    format!("{}; medians of {} runs each", parts.join(", "), report.runs)
+fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("overhead", overhead(report, runs))];
+    facts.extend(timed(&runs.timed).map(|fact| ("timed by", fact)));
+    facts.push(("server", server(report, runs)));
+    facts
 }
 
-fn server(report: &ExplainReport) -> String {
+/// A line for each setting that chooses how nodes are timed: what EXPLAIN ANALYZE says with it.
+fn timed(timed: &[Timed]) -> impl Iterator<Item = String> {
+    let way = |way: &Timed| format!("{} {} ({})", way.value, ms(way.reported_ms), per_call(way.clock_per_call_ns));
+    timed
+        .chunk_by(|a, b| a.setting == b.setting)
+        .map(move |ways| format!("{}: {}", ways[0].setting, ways.iter().map(way).collect::<Vec<_>>().join(", ")))
+}
+
+/// `40 +-3 ns a call`
+pub fn per_call(ns: Range) -> String {
+    format!("{} +-{} ns a call", digits(ns.estimate), digits((ns.high - ns.low) / 2.0))
+}
+
+/// What reading the clock added.
+fn clock_ms(report: &ExplainReport, runs: &LiveRuns) -> f64 {
+    (report.reported_ms - runs.rows_only_ms).max(0.0)
+}
+
+fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
+    let mut parts = vec![format!("clock {} ({})", ms(clock_ms(report, runs)), per_call(runs.clock_per_call_ns))];
+    let bare = runs.without_buffers_ms.unwrap_or(runs.rows_only_ms);
+    if runs.without_buffers_ms.is_some() {
+        parts.push(format!("buffers {}", ms((runs.rows_only_ms - bare).max(0.0))));
+    }
+    parts.push(format!("counting rows {}", ms((bare - runs.plain_ms).max(0.0))));
+    format!("{}; medians of {} runs each", parts.join(", "), runs.runs)
+}
+
+fn server(report: &ExplainReport, runs: &LiveRuns) -> String {
+    format!("PostgreSQL {}, {}; {}", runs.server_version, runs.server, settings(report))
+}
+
+fn settings(report: &ExplainReport) -> String {
     let settings: Vec<String> = report.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    format!("PostgreSQL {}, {}; {}", report.server_version, report.server, settings.join(", "))
+    settings.join(", ")
 }
 
 fn ms(ms: f64) -> String {

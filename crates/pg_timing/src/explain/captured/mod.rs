@@ -1,0 +1,262 @@
+//! How much of a captured plan is the clock: there is nothing to run, so the cost of a timed call is
+//! what one read of the server's clock tells, or what the plain time that its taker knows implies.
+
+mod cost;
+mod find;
+mod node_line;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use super::correct::{Charge, NODES_DIFFER, nodes};
+use super::plan::{Explained, Flat, Node, all_calls, flat};
+use crate::human::duration;
+use crate::postgres::Error;
+use crate::report::{Capture, ExplainReport, Range};
+use find::{Trouble, plans};
+use text::Problem;
+
+/// One read of the server's clock.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub ns: f64,
+    /// what to know about it
+    pub note: Option<String>,
+}
+
+/// What its taker knows of a plan's server.
+pub struct Known<'a> {
+    /// the cost of a read, by the settings printed with the plan
+    pub read: Option<&'a dyn Fn(&Explained) -> Result<Read, Error>>,
+    /// ms without EXPLAIN
+    pub plain_ms: Option<f64>,
+}
+
+/// Two medians of the same statement at different times; as `figures::uncertainty` has it.
+const ANOTHER_TIME: f64 = 0.03;
+
+/// Says what the plan in a text takes without being timed.
+pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
+    let (explained, plans, taken) = last(text)?;
+    let reported = usable(&explained)?;
+    let all = flat(&explained.plan);
+    let calls = all_calls(&all, &explained);
+    let read = known.read.map(|read| read(&explained)).transpose()?;
+    let expected = read
+        .as_ref()
+        .map(|read| Expected { clock: cost::clock(read.ns), call: cost::clock(read.ns) + cost::counting(&explained) });
+    if let (Some(read), Some(expected)) = (&read, &expected)
+        && calls.low * expected.clock.low * MS > reported
+    {
+        return Err(Error::new(
+            format!(
+                "{} calls with reads of {} take {} ms at least, and the plan took {reported} ms",
+                crate::human::count(calls.low as u64),
+                duration(read.ns),
+                (calls.low * expected.clock.low * MS).round()
+            ),
+            "this read cost is not that of the clock that timed the plan",
+        ));
+    }
+    let corrected = match (known.plain_ms, &expected) {
+        (Some(plain), _) => given(plain, &explained),
+        (None, Some(expected)) => {
+            let most = calls.high * expected.call.high * MS;
+            let least = calls.low * expected.clock.low * MS;
+            Range::between((reported - most).max(0.0), (reported - least).max(0.0))
+        }
+        (None, None) => return Err(unknown()),
+    };
+    let implied_call_ns = known.plain_ms.map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS);
+    let clock = clock_ms(reported, calls, &corrected, expected.as_ref(), &explained);
+    let charge = charge(reported, calls, &corrected, clock, known.plain_ms.is_some());
+    let notes = notes(&explained, &all, (plans, taken), read.as_ref(), text);
+    Ok(ExplainReport {
+        schema_version: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        settings: explained.settings.clone(),
+        statement: explained.query.clone(),
+        runs: None,
+        capture: Some(Capture {
+            plans,
+            taken,
+            calls,
+            read_ns: read.map(|read| read.ns),
+            expected_call_ns: expected.map(|expected| expected.call),
+            given_plain_ms: known.plain_ms,
+            implied_call_ns,
+            clock_share: clock.times(1.0 / reported.max(f64::MIN_POSITIVE)),
+        }),
+        reported_ms: reported,
+        corrected_ms: corrected,
+        clock_share: if reported > 0.0 { clock.estimate / reported } else { 0.0 },
+        notes,
+        nodes: nodes(&[all], calls.estimate, &charge),
+    })
+}
+
+/// ns in ms.
+const MS: f64 = 1e-6;
+
+/// By the read cost, in ns a call.
+struct Expected {
+    clock: Range,
+    /// with what counting takes
+    call: Range,
+}
+
+/// The last plan that can be used, how many there are, and which it is.
+fn last(text: &str) -> Result<(Explained, usize, usize), Error> {
+    let mut plans = plans(text);
+    let count = plans.len();
+    match plans.iter().rposition(Result::is_ok) {
+        Some(at) => plans.swap_remove(at).map(|plan| (plan, count, at + 1)).map_err(|trouble| refused(&trouble)),
+        None => Err(plans.last().and_then(|plan| plan.as_ref().err()).map_or_else(nothing, refused)),
+    }
+}
+
+const UNDERSTOOD: &str =
+    "what is understood: the text or JSON of EXPLAIN ANALYZE, as psql, auto_explain or a ticket shows it";
+
+fn nothing() -> Error {
+    Error::new("there is no plan in it", UNDERSTOOD)
+}
+
+fn unknown() -> Error {
+    Error::new(
+        "what the clock costs the plan's server is not known",
+        "give --read-cost NS or --host-report FILE (pg_timing --format json, on that server's host), or --plain-ms MS (psql's \\timing without EXPLAIN)",
+    )
+}
+
+fn refused(trouble: &Trouble) -> Error {
+    match trouble {
+        Trouble::Yaml => Error::new("the plan is YAML", UNDERSTOOD),
+        Trouble::Xml => Error::new("the plan is XML", UNDERSTOOD),
+        Trouble::Json(why) => Error::new(format!("the plan's JSON is not whole: {why}"), UNDERSTOOD),
+        Trouble::Text(Problem::NotRun) => not_run(),
+        Trouble::Text(Problem::TooOld) => Error::new(
+            "the plan is of PostgreSQL 9.3 or older, by its \"Total runtime\"",
+            "plans of 9.4 and later are understood",
+        ),
+        Trouble::Text(Problem::NoBeginning) => {
+            Error::new("the plan has no beginning", "its first line names the topmost node, and has no arrow")
+        }
+        Trouble::Text(Problem::TooDeep) => Error::new("the plan nests deeper than any plan", UNDERSTOOD),
+    }
+}
+
+fn not_run() -> Error {
+    Error::new("the plan was not run", "take it with EXPLAIN (ANALYZE)")
+}
+
+/// The time that the plan says it took, if its figures can be those of a run.
+fn usable(explained: &Explained) -> Result<f64, Error> {
+    let root = &explained.plan;
+    if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
+        return Err(not_run());
+    }
+    let own = explained.triggers.iter().map(|trigger| trigger.calls).chain(explained.execution_ms);
+    if !own.chain(explained.planning_ms).all(plausible) || !sound(root) {
+        return Err(Error::new("the plan has a figure that no run can have", UNDERSTOOD));
+    }
+    if root.total_ms.is_none() {
+        return Err(Error::new(
+            "the plan was taken with TIMING OFF: its nodes were not timed, so none of it is the clock",
+            "take it with EXPLAIN (ANALYZE), which times them",
+        ));
+    }
+    explained.execution_ms.ok_or_else(|| {
+        Error::new(
+            "the plan has no Execution Time",
+            "it is cut off, or was taken with SUMMARY OFF; a log has it as \"duration: ... plan:\"",
+        )
+    })
+}
+
+/// 30 years in ms; and as many rows no table has.
+fn plausible(figure: f64) -> bool {
+    (0.0..=1e12).contains(&figure)
+}
+
+fn sound(node: &Node) -> bool {
+    let figures = [node.total_ms, node.rows.map(|rows| rows.each), node.loops, node.workers_launched];
+    figures.into_iter().flatten().all(plausible) && node.plans.iter().all(sound)
+}
+
+/// psql's \timing holds planning, which the plan's own time does not.
+fn given(plain: f64, explained: &Explained) -> Range {
+    let planning = explained.planning_ms.unwrap_or(0.0);
+    Range {
+        low: ((plain - planning) * (1.0 - ANOTHER_TIME)).max(0.0),
+        estimate: plain,
+        high: plain * (1.0 + ANOTHER_TIME),
+    }
+}
+
+/// What of the reported time is the clock: what its reads take, and no more than timing added.
+fn clock_ms(
+    reported: f64,
+    calls: Range,
+    corrected: &Range,
+    expected: Option<&Expected>,
+    explained: &Explained,
+) -> Range {
+    let added = (reported - corrected.high).max(0.0)..=(reported - corrected.low).max(0.0);
+    let counted = calls.high * cost::counting(explained).high * MS;
+    let (mut low, mut high) = ((added.start() - counted).max(0.0), *added.end());
+    if let Some(expected) = expected {
+        let reads = (calls.low * expected.clock.low * MS, calls.high * expected.clock.high * MS);
+        // Where the two do not meet, what was measured counts.
+        if reads.0 <= high && reads.1 >= low {
+            (low, high) = (low.max(reads.0), high.min(reads.1));
+        }
+    }
+    Range::between(low, high)
+}
+
+fn charge(reported: f64, calls: Range, corrected: &Range, clock: Range, measured: bool) -> Charge {
+    let calls = calls.estimate.max(1.0);
+    let off = corrected.high - corrected.estimate;
+    Charge {
+        reported,
+        off: if measured { off } else { 0.0 },
+        call: (reported - corrected.estimate).max(0.0) / calls,
+        // The bounds of a read's cost are those of any node's calls.
+        call_off: if measured { 0.0 } else { off / calls },
+        nodes_differ: if measured { NODES_DIFFER } else { 0.0 },
+        clock: clock.estimate / calls,
+    }
+}
+
+fn notes(
+    explained: &Explained,
+    all: &[Flat],
+    (plans, taken): (usize, usize),
+    read: Option<&Read>,
+    text: &str,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plans > 1 && plans == taken {
+        notes.push(format!("there are {plans} plans in it; this is the last"));
+    } else if plans > taken {
+        notes.push(format!("there are {plans} plans in it; this is number {taken}, the last that can be read"));
+    }
+    notes.extend(read.and_then(|read| read.note.clone()));
+    if cost::buffers(&explained.plan) {
+        notes.push("BUFFERS were counted, too: that takes some ns a call, and is not the clock".into());
+    }
+    if explained.jit.is_some() {
+        notes.push("JIT compiled, and its time is in all figures".into());
+    }
+    if all.iter().any(|node| node.processes > 1.0) {
+        notes.push(
+            "several processes ran parts of it side by side: calls and times are those of one of them, on average"
+                .into(),
+        );
+    }
+    if text.contains("I/O Timings:") || text.contains("I/O Read Time\"") {
+        notes.push("track_io_timing was on: the clock was read for each block that was read or written, too, which is not in these figures".into());
+    }
+    notes
+}

@@ -1,0 +1,164 @@
+//! The tree out of a text plan. What hangs where is told by the columns of the arrows.
+
+use super::node_line::{NodeLine, Ran, node_line, number};
+use crate::explain::plan::{Explained, Node, Serialization, Trigger};
+
+/// What keeps a text from being a plan that ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// EXPLAIN without ANALYZE
+    NotRun,
+    /// `Total runtime`: 9.3 or older
+    TooOld,
+    /// its root is missing
+    NoBeginning,
+    /// nested so deeply that it is no plan
+    TooDeep,
+}
+
+/// Plans of hundreds of joins nest like this; what nests deeper is made up.
+const DEEPEST: usize = 500;
+
+/// The plan in some lines, of which the first is its root.
+pub fn plan(lines: &[&str]) -> Result<Explained, Problem> {
+    let mut explained = Explained::default();
+    let mut tree = Tree::default();
+    for line in lines {
+        let text = line.trim();
+        if let Some(node) = node_line(line) {
+            tree.add(node)?;
+        } else if !tree.label(line) {
+            property(&mut explained, tree.newest(), text)?;
+        }
+    }
+    explained.plan = tree.root().ok_or(Problem::NoBeginning)?;
+    Ok(explained)
+}
+
+/// A line between nodes, or below them, that matters here.
+fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> Result<(), Problem> {
+    if text == "JIT:" {
+        explained.jit = Some(serde_json::Value::Null);
+    }
+    if text.starts_with("Trigger ") {
+        let calls = text.rsplit_once("calls=").and_then(|(_, calls)| number(calls));
+        explained.triggers.extend(calls.map(|calls| Trigger { calls }));
+    }
+    let Some((name, value)) = text.split_once(": ") else { return Ok(()) };
+    let value = value.trim();
+    let ms = || value.strip_suffix(" ms").and_then(number);
+    match name {
+        "Execution Time" | "Execution time" => explained.execution_ms = ms(),
+        "Planning Time" | "Planning time" => explained.planning_ms = ms(),
+        "Total runtime" => return Err(Problem::TooOld),
+        "Query Text" => explained.query = Some(value.into()),
+        "Settings" => explained.settings = settings(value),
+        "Serialization" => {
+            let time = value.split_once("time=").and_then(|(_, time)| number(time.split(' ').next()?));
+            explained.serialization = Some(Serialization { time_ms: time });
+        }
+        "Workers Launched" => {
+            if let Some(node) = node {
+                node.workers_launched = number(value);
+            }
+        }
+        // Its parent's calls stop at the first row that matches.
+        "Inner Unique" => {
+            if let Some(node) = node {
+                node.inner_unique = value == "true";
+            }
+        }
+        "Buffers" => {
+            if let Some(node) = node {
+                node.buffers = Some(0.0);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `jit = 'off', work_mem = '64MB'`; a quote within is written twice.
+fn settings(text: &str) -> std::collections::BTreeMap<String, String> {
+    text.split("', ")
+        .filter_map(|setting| setting.split_once(" = '"))
+        .map(|(name, value)| (name.into(), value.trim_end_matches('\'').replace("''", "'")))
+        .collect()
+}
+
+/// The nodes above the next line, each with the column of its arrow.
+#[derive(Default)]
+struct Tree {
+    open: Vec<(Option<usize>, Node)>,
+    label: Option<String>,
+}
+
+impl Tree {
+    fn add(&mut self, line: NodeLine) -> Result<(), Problem> {
+        let NodeLine { arrow, mut node, ran } = line;
+        match (self.open.is_empty(), arrow) {
+            (true, Some(_)) => return Err(Problem::NoBeginning),
+            // A second root is another plan; whoever cut the lines has seen to that.
+            (false, None) => return Ok(()),
+            _ => {}
+        }
+        if ran == Ran::Unknown {
+            return Err(Problem::NotRun);
+        }
+        while self.open.len() > 1 && self.open.last().is_some_and(|(above, _)| *above >= arrow) {
+            self.close();
+        }
+        if self.open.len() >= DEEPEST {
+            return Err(Problem::TooDeep);
+        }
+        if let Some((_, parent)) = self.open.last() {
+            (node.relationship, node.subplan) = related(parent, self.label.take());
+        }
+        self.open.push((arrow, node));
+        Ok(())
+    }
+
+    /// `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`, which stand above the node that they name.
+    fn label(&mut self, line: &str) -> bool {
+        let text = line.trim();
+        let is = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ");
+        if is {
+            self.label = Some(text.into());
+        }
+        is
+    }
+
+    fn newest(&mut self) -> Option<&mut Node> {
+        self.open.last_mut().map(|(_, node)| node)
+    }
+
+    fn close(&mut self) {
+        if let (Some((_, node)), Some((_, parent))) = (self.open.pop(), self.open.last_mut()) {
+            parent.plans.push(node);
+        }
+    }
+
+    fn root(mut self) -> Option<Node> {
+        while self.open.len() > 1 {
+            self.close();
+        }
+        self.open.pop().map(|(_, node)| node)
+    }
+}
+
+/// Which of its parent's plans a node is, as far as it matters for calls.
+fn related(parent: &Node, label: Option<String>) -> (Option<String>, Option<String>) {
+    let is = |relationship: &str| Some(relationship.to_string());
+    if let Some(label) = label {
+        let relationship = if label.starts_with("SubPlan") { is("SubPlan") } else { is("InitPlan") };
+        return (relationship, Some(label));
+    }
+    let own = parent.plans.iter().filter(|plan| plan.subplan.is_none()).count();
+    let relationship = match (parent.kind.as_str(), own) {
+        ("Append" | "Merge Append" | "BitmapAnd" | "BitmapOr", _) => is("Member"),
+        ("Subquery Scan", _) => is("Subquery"),
+        (_, 0) => is("Outer"),
+        _ => is("Inner"),
+    };
+    (relationship, None)
+}

@@ -1,0 +1,99 @@
+//! The words for a captured plan.
+
+use super::{ms, settings};
+use crate::human::{count, duration};
+use crate::report::{Capture, ExplainReport, Range};
+
+/// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 0 to 2465 ms.`
+pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
+    let corrected = report.corrected_ms;
+    let said = format!("EXPLAIN ANALYZE said {}", ms(report.reported_ms));
+    let Some(plain) = capture.given_plain_ms else {
+        let takes = match corrected.low {
+            low if low > 0.0 => format!("takes {} to {}", ms(low), ms(corrected.high)),
+            _ => format!("takes {} at most", ms(corrected.high)),
+        };
+        return format!("{said}; without being timed it {takes}. {}", clock(capture.clock_share));
+    };
+    if report.reported_ms <= corrected.high {
+        return format!(
+            "{said}, and without it the statement takes {}: what it adds is less than can be told apart.",
+            ms(plain)
+        );
+    }
+    let added = 100.0 * (1.0 - plain / report.reported_ms);
+    format!(
+        "{said}; without it the statement takes {}, so {added:.0}% is its own overhead. {}",
+        ms(plain),
+        clock(capture.clock_share)
+    )
+}
+
+fn clock(share: Range) -> String {
+    let (low, high) = (format!("{:.0}", 100.0 * share.low), format!("{:.0}", 100.0 * share.high));
+    match low == high {
+        true => format!("The clock is {low}% of what it said."),
+        false => format!("The clock is {low} to {high}% of what it said."),
+    }
+}
+
+pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("calls", calls(capture))];
+    let expected = capture.expected_call_ns;
+    if let (Some(read), Some(expected)) = (capture.read_ns, expected) {
+        facts.push((
+            "expected",
+            format!(
+                "{} to {} a call, at {} a read of the server's clock, counting rows included",
+                duration(expected.low),
+                duration(expected.high),
+                duration(read)
+            ),
+        ));
+    }
+    if let Some(implied) = capture.implied_call_ns {
+        facts.push(("implied", format!("{}{}", implied_text(implied), compared(implied, capture))));
+    }
+    if !report.settings.is_empty() {
+        facts.push(("settings", settings(report)));
+    }
+    if let Some(statement) = &report.statement {
+        facts.push(("statement", shortened(statement)));
+    }
+    facts
+}
+
+fn calls(capture: &Capture) -> String {
+    let calls = capture.calls;
+    let [low, estimate, high] = [calls.low, calls.estimate, calls.high].map(|calls| count(calls.round() as u64));
+    match low == high {
+        true => format!("{estimate} of all nodes"),
+        false => format!("{estimate} of all nodes; {low} to {high}, which the plan does not tell apart"),
+    }
+}
+
+fn implied_text(implied: f64) -> String {
+    format!("{} a call, by what EXPLAIN ANALYZE said over the plain time", duration(implied))
+}
+
+/// What is implied, beside what a read leads to expect.
+fn compared(implied: f64, capture: &Capture) -> String {
+    let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) else { return String::new() };
+    let reads = format!(", which is {:.1} reads", implied / read);
+    reads
+        + match implied {
+            ns if ns > expected.high => ": more than the clock explains",
+            ns if ns < expected.low => ": less than that clock can take",
+            _ => ", as expected",
+        }
+}
+
+/// A statement on a line or so.
+fn shortened(statement: &str) -> String {
+    const MOST: usize = 150;
+    let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} ...", &line[..at]),
+        None => line,
+    }
+}
