@@ -20,12 +20,20 @@ pub struct Explained {
     pub serialization: Option<Serialization>,
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// of pg_fast_timing, where it was asked
+    #[serde(rename = "Fast Timing")]
+    pub fast_timing: Option<String>,
     /// by auto_explain
     #[serde(rename = "Query Text")]
     pub query: Option<String>,
 }
 
 impl Explained {
+    /// Whether pg_fast_timing says that it timed this: by another clock, or without one.
+    pub fn timed_fast(&self) -> bool {
+        self.fast_timing.is_some() || self.plan.any(&|node| node.timing.is_some())
+    }
+
     /// Calls that are timed beside those of the nodes.
     pub fn other_calls(&self) -> f64 {
         let triggers: f64 = self.triggers.iter().map(|trigger| trigger.calls).sum();
@@ -104,6 +112,9 @@ pub struct Node {
     /// there only if buffers were counted
     #[serde(rename = "Shared Hit Blocks")]
     pub buffers: Option<f64>,
+    /// `estimated` or `exact`, of pg_fast_timing
+    #[serde(rename = "Timing")]
+    pub timing: Option<String>,
     #[serde(rename = "Plans")]
     pub plans: Vec<Node>,
 }
@@ -136,6 +147,11 @@ impl Node {
         let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
         let children: Vec<String> = self.plans.iter().map(Node::shape).collect();
         format!("{}[{}]{{{}}}", self.kind, parts.join(" "), children.join(","))
+    }
+
+    /// Whether it is so of this node or one below.
+    pub fn any(&self, is: &dyn Fn(&Node) -> bool) -> bool {
+        is(self) || self.plans.iter().any(|plan| plan.any(is))
     }
 
     fn is_gather(&self) -> bool {

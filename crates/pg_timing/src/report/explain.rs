@@ -38,6 +38,7 @@ impl Add for Range {
     }
 }
 
+/// How much of an EXPLAIN ANALYZE is the clock.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ExplainReport {
     /// version of this JSON's shape

@@ -7,6 +7,7 @@ mod clocksource;
 mod drop_in;
 mod faults;
 mod interrupt;
+mod plan;
 mod read;
 mod schema;
 mod terminal;

@@ -31,7 +31,8 @@ pub struct ConnectionArguments {
     pub database: Option<String>,
 }
 
-/// What has no meaning where nothing is run.
+/// What has no meaning where nothing is run. (`requires` alone lets them stand beside what --plan
+/// conflicts with.)
 const LIVE: [&str; 11] = [
     "command",
     "file",
@@ -68,13 +69,13 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "FILE|-", conflicts_with_all = LIVE)]
     pub plan: Option<PathBuf>,
     /// What one read of the server's clock costs, in ns
-    #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", value_parser = nanoseconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = nanoseconds, allow_negative_numbers = true)]
     pub read_cost: Option<f64>,
     /// The same, out of what pg_timing --format json printed on the server's host
-    #[arg(long, value_name = "FILE", requires = "plan")]
+    #[arg(long, value_name = "FILE", requires = "plan", conflicts_with_all = LIVE)]
     pub host_report: Option<PathBuf>,
     /// What the statement takes without EXPLAIN, in ms, by psql's \timing
-    #[arg(long, value_name = "MS", requires = "plan", value_parser = milliseconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = milliseconds, allow_negative_numbers = true)]
     pub plain_ms: Option<f64>,
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,

@@ -1,6 +1,6 @@
 //! What a timed call takes more than one that is not.
 
-use crate::explain::plan::{Explained, Node};
+use crate::explain::plan::Explained;
 use crate::report::Range;
 
 /// A call reads the clock twice. How much of that the processor hides behind other work depends on the
@@ -25,10 +25,10 @@ pub fn clock(read_ns: f64) -> Range {
 
 /// What is counted beside.
 pub fn counting(explained: &Explained) -> Range {
-    Range::between(0.0, COUNTING_NS + if buffers(&explained.plan) { BUFFERS_NS } else { 0.0 })
+    Range::between(0.0, COUNTING_NS + if buffers(explained) { BUFFERS_NS } else { 0.0 })
 }
 
 /// Whether they were counted. A node that found none prints none as text.
-pub fn buffers(node: &Node) -> bool {
-    node.buffers.is_some() || node.plans.iter().any(buffers)
+pub fn buffers(explained: &Explained) -> bool {
+    explained.plan.any(&|node| node.buffers.is_some())
 }

@@ -9,7 +9,7 @@ mod tests;
 mod text;
 
 use super::correct::{Charge, NODES_DIFFER, nodes};
-use super::plan::{Explained, Flat, Node, all_calls, flat};
+use super::plan::{Explained, Node, all_calls, flat};
 use crate::human::duration;
 use crate::postgres::Error;
 use crate::report::{Capture, ExplainReport, Range};
@@ -41,6 +41,12 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
     let reported = usable(&explained)?;
     let all = flat(&explained.plan);
     let calls = all_calls(&all, &explained);
+    if known.read.is_some() && explained.timed_fast() {
+        return Err(Error::new(
+            "pg_fast_timing timed the plan: what a read of the server's clock costs has no part in it",
+            "give --plain-ms MS alone",
+        ));
+    }
     let read = known.read.map(|read| read(&explained)).transpose()?;
     let expected = read
         .as_ref()
@@ -70,7 +76,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
     let implied_call_ns = known.plain_ms.map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS);
     let clock = clock_ms(reported, calls, &corrected, expected.as_ref(), &explained);
     let charge = charge(reported, calls, &corrected, clock, known.plain_ms.is_some());
-    let notes = notes(&explained, &all, (plans, taken), read.as_ref(), text);
+    let notes = notes(&explained, (plans, taken), read.as_ref(), text);
     Ok(ExplainReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -157,7 +163,7 @@ fn usable(explained: &Explained) -> Result<f64, Error> {
         return Err(not_run());
     }
     let own = explained.triggers.iter().map(|trigger| trigger.calls).chain(explained.execution_ms);
-    if !own.chain(explained.planning_ms).all(plausible) || !sound(root) {
+    if !own.chain(explained.planning_ms).all(plausible) || root.any(&|node| !sound(node)) {
         return Err(Error::new("the plan has a figure that no run can have", UNDERSTOOD));
     }
     if root.total_ms.is_none() {
@@ -181,7 +187,7 @@ fn plausible(figure: f64) -> bool {
 
 fn sound(node: &Node) -> bool {
     let figures = [node.total_ms, node.rows.map(|rows| rows.each), node.loops, node.workers_launched];
-    figures.into_iter().flatten().all(plausible) && node.plans.iter().all(sound)
+    figures.into_iter().flatten().all(plausible)
 }
 
 /// psql's \timing holds planning, which the plan's own time does not.
@@ -229,13 +235,7 @@ fn charge(reported: f64, calls: Range, corrected: &Range, clock: Range, measured
     }
 }
 
-fn notes(
-    explained: &Explained,
-    all: &[Flat],
-    (plans, taken): (usize, usize),
-    read: Option<&Read>,
-    text: &str,
-) -> Vec<String> {
+fn notes(explained: &Explained, (plans, taken): (usize, usize), read: Option<&Read>, text: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if plans > 1 && plans == taken {
         notes.push(format!("there are {plans} plans in it; this is the last"));
@@ -243,17 +243,11 @@ fn notes(
         notes.push(format!("there are {plans} plans in it; this is number {taken}, the last that can be read"));
     }
     notes.extend(read.and_then(|read| read.note.clone()));
-    if cost::buffers(&explained.plan) {
+    if cost::buffers(explained) {
         notes.push("BUFFERS were counted, too: that takes some ns a call, and is not the clock".into());
     }
     if explained.jit.is_some() {
         notes.push("JIT compiled, and its time is in all figures".into());
-    }
-    if all.iter().any(|node| node.processes > 1.0) {
-        notes.push(
-            "several processes ran parts of it side by side: calls and times are those of one of them, on average"
-                .into(),
-        );
     }
     if text.contains("I/O Timings:") || text.contains("I/O Read Time\"") {
         notes.push("track_io_timing was on: the clock was read for each block that was read or written, too, which is not in these figures".into());

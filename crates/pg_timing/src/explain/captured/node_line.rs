@@ -50,7 +50,7 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
     let ran = match actual {
         None => Ran::Unknown,
         Some("(never executed)") => {
-            (node.loops, node.rows, node.total_ms) = (Some(0.0), Some(Rows { each: 0.0, off: 0.0 }), Some(0.0));
+            (node.loops, node.rows, node.total_ms) = (Some(0.0), Some(Rows::new(0.0, false)), Some(0.0));
             Ran::Never
         }
         Some(actual) => figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,

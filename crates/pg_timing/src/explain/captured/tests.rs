@@ -1,1 +1,243 @@
+//! Published cases, and what bounds have to hold.
+
 use super::*;
+use crate::explain::plan::Rows;
+use proptest::prelude::*;
+
+fn known(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Result<ExplainReport, Error> {
+    let read = |_: &Explained| Ok(Read { ns: read_ns.unwrap(), note: None });
+    captured(text, &Known { read: read_ns.is_some().then_some(&read), plain_ms })
+}
+
+fn by_read(ns: f64, text: &str) -> ExplainReport {
+    known(Some(ns), None, text).unwrap()
+}
+
+/// `SELECT count(*)` of so many rows.
+fn counted(rows: u64, ms: f64) -> String {
+    format!(
+        "Aggregate  (cost=1.00..2.00 rows=1 width=8) (actual time={ms:.3}..{ms:.3} rows=1 loops=1)
+  ->  Seq Scan on t  (cost=0.00..1.00 rows={rows} width=0) (actual time=0.010..{:.3} rows={rows} loops=1)
+Planning Time: 0.050 ms
+Execution Time: {ms:.3} ms
+",
+        ms * 0.7
+    )
+}
+
+/// The join of two generate_series of 100 000 rows each: 500 000 calls of 5 nodes.
+fn joined(ms: f64) -> String {
+    let node = |indent: usize, name: &str, part: f64, rows: u64| {
+        let arrow = if indent == 0 { "" } else { "->  " };
+        format!("{}{arrow}{name} (actual time=0.010..{:.3} rows={rows} loops=1)\n", " ".repeat(indent), ms * part)
+    };
+    [
+        node(0, "Aggregate", 1.0, 1),
+        node(2, "Merge Join", 0.9, 100_000),
+        node(8, "Sort", 0.3, 100_000),
+        node(14, "Function Scan on generate_series a", 0.102, 100_000),
+        node(8, "Sort", 0.3, 100_000),
+        node(14, "Function Scan on generate_series b", 0.102, 100_000),
+        format!("Execution Time: {ms:.3} ms\n"),
+    ]
+    .concat()
+}
+
+/// Host, read cost in ns, plan, plain ms, and ns a call.
+fn published() -> [(&'static str, f64, String, f64, f64); 4] {
+    [
+        ("i7-860, tsc", 36.0, counted(100_000, 16.6), 9.8, 68.0),
+        ("i7-860, acpi_pm", 723.0, counted(100_000, 115.9), 9.8, 1061.0),
+        ("laptop", 22.0, counted(50_000_000, 4203.0), 1923.0, 45.6),
+        ("Docker for Mac, hpet", 7400.0, joined(7645.0), 155.0, 14_980.0),
+    ]
+}
+
+#[test]
+fn the_interval_of_a_read_cost_holds_the_published_plain_time() {
+    for (host, read, plan, plain, _) in published() {
+        let report = by_read(read, &plan);
+        let corrected = report.corrected_ms;
+        assert!(corrected.low <= plain && plain <= corrected.high, "{host}: {corrected:?}");
+        assert!(corrected.high < report.reported_ms && corrected.low >= 0.0, "{host}: {corrected:?}");
+        let share = report.capture.unwrap().clock_share;
+        // Counting rows is a part of what is added, and no part of the clock's.
+        let added = 1.0 - plain / report.reported_ms;
+        assert!(share.low <= added && added <= share.high + 0.15 && share.high <= 1.0, "{host}: {share:?} {added}");
+    }
+}
+
+#[test]
+fn a_plain_time_implies_the_published_cost_of_a_call() {
+    for (host, read, plan, plain, call) in published() {
+        let report = known(None, Some(plain), &plan).unwrap();
+        let implied = report.capture.unwrap().implied_call_ns.unwrap();
+        assert!((implied / call - 1.0).abs() < 0.005, "{host}: {implied}");
+        assert!((report.nodes[0].corrected_ms.estimate - plain).abs() < 0.01 * plain + 0.001 * call, "{host}");
+        let both = known(Some(read), Some(plain), &plan).unwrap();
+        let expected = both.capture.unwrap().expected_call_ns.unwrap();
+        assert!(expected.low <= implied && implied <= expected.high, "{host}: {expected:?}");
+        assert_eq!(both.corrected_ms, report.corrected_ms);
+    }
+}
+
+#[test]
+fn a_read_cost_that_the_plan_contradicts() {
+    let error = known(Some(723.0), None, &counted(100_000, 16.6)).unwrap_err();
+    assert!(error.what.contains("take 101 ms at least, and the plan took 16.6 ms"), "{}", error.what);
+    assert!(known(None, None, &counted(1, 1.0)).is_err());
+    // Nothing of what was measured is thrown away.
+    assert!(known(None, Some(20.0), &counted(100_000, 16.6)).unwrap().clock_share < 0.05);
+}
+
+#[test]
+fn a_node_is_known_no_better_than_its_calls() {
+    let plan = |inner: &str| {
+        format!(
+            "Nested Loop (actual time=0.010..100.000 rows=1000 loops=1)
+  ->  Seq Scan on a (actual time=0.010..1.000 rows=1000 loops=1)
+  ->  Index Scan using i on b (actual time=0.001..0.050 rows={inner} loops=1000)
+Execution Time: 100.000 ms
+"
+        )
+    };
+    let calls = |inner: &str| by_read(2000.0, &plan(inner)).capture.unwrap().calls;
+    // One call a loop if the join wants one row, two if it looks for the end; and 0.5 to 1.5 rows look like 1.
+    assert_eq!((calls("1").low, calls("1").high), (3000.0, 1001.0 * 2.0 + 2500.0));
+    assert_eq!((calls("1.00").low, calls("1.00").high), (3000.0, 1001.0 * 2.0 + 2005.0));
+    // 0.0005 ms in each of 1000 loops.
+    let scan = &by_read(1e-3, &plan("1")).nodes[2];
+    assert!(scan.corrected_ms.low <= 49.5 && scan.corrected_ms.high >= 50.49, "{:?}", scan.corrected_ms);
+}
+
+#[test]
+fn the_last_plan_counts() {
+    let two = counted(10, 1.0) + &counted(10, 2.0);
+    let report = by_read(20.0, &two);
+    assert_eq!((report.reported_ms, report.notes[0].as_str()), (2.0, "there are 2 plans in it; this is the last"));
+    let cut = two + "Result  (cost=0.00..0.01 rows=1 width=4)\n";
+    let report = by_read(20.0, &cut);
+    assert!(report.notes[0].contains("3 plans in it; this is number 2"), "{:?}", report.notes);
+}
+
+/// A plan as a text and as JSON tell it.
+fn tree() -> impl Strategy<Value = Node> {
+    let kinds =
+        ["Seq Scan", "Sort", "Hash", "Nested Loop", "Gather", "Append", "CTE Scan", "Index Only Scan", "Aggregate"];
+    let labels = [None, Some("InitPlan 1 (returns $0)"), Some("CTE c"), Some("SubPlan any_1")];
+    let names = "[a-z]([a-z \".>-]{0,8}[a-z])?";
+    let node = (0..kinds.len(), 0..labels.len(), names, names, 0..2000u32, 0..4000u32, 0..30_000_000u32);
+    let node = node.prop_map(move |(kind, label, relation, alias, loops, rows, us)| {
+        let kind = kinds[kind].to_string();
+        let scan = kind.ends_with("Scan");
+        Node {
+            relation: (scan && kind != "CTE Scan").then(|| relation.clone()),
+            cte: (kind == "CTE Scan").then_some(relation),
+            alias: scan.then_some(alias),
+            index: kind.starts_with("Index").then(|| "i".into()),
+            join: (kind == "Nested Loop").then(|| "Inner".into()),
+            strategy: (kind == "Aggregate").then(|| "Plain".into()),
+            workers_launched: (kind == "Gather").then_some(2.0),
+            subplan: labels[label].map(str::to_string),
+            loops: Some(loops.into()),
+            rows: Some(Rows::new(if loops == 0 { 0.0 } else { f64::from(rows) / 100.0 }, loops > 0)),
+            total_ms: Some(if loops == 0 { 0.0 } else { f64::from(us) / 1000.0 }),
+            kind,
+            ..Node::default()
+        }
+    });
+    let tree = node.clone().prop_recursive(5, 30, 4, move |below| {
+        (node.clone(), prop::collection::vec(below, 0..4)).prop_map(|(node, plans)| Node { plans, ..node })
+    });
+    tree.prop_map(|mut root| {
+        // A root is no subplan, and runs.
+        (root.subplan, root.loops, root.rows, root.total_ms) =
+            (None, Some(1.0), Some(Rows::new(7.25, true)), Some(9.5));
+        root
+    })
+}
+
+/// As PostgreSQL's explain.c lays it out.
+fn as_text(node: &Node, column: usize, out: &mut String) {
+    let quoted = |name: &Option<String>| format!("\"{}\"", name.as_deref().unwrap_or_default().replace('"', "\"\""));
+    let mut column = column;
+    if let Some(label) = &node.subplan {
+        *out += &format!("{}{label}\n", " ".repeat(column));
+        column += 2;
+    }
+    let arrow = if out.is_empty() { "" } else { "->  " };
+    *out += &format!("{}{arrow}{}", " ".repeat(column), node.kind);
+    if node.index.is_some() {
+        *out += " using i";
+    }
+    if node.alias.is_some() {
+        let object = if node.cte.is_some() { &node.cte } else { &node.relation };
+        *out += &format!(" on public.{} {}", quoted(object), quoted(&node.alias));
+    }
+    *out += "  (cost=0.00..1.00 rows=1 width=1) ";
+    match node.loops.zip(node.rows).zip(node.total_ms) {
+        Some(((loops, rows), ms)) if loops > 0.0 => {
+            *out += &format!("(actual time=0.000..{ms:.3} rows={:.2} loops={loops})\n", rows.each);
+        }
+        _ => *out += "(never executed)\n",
+    }
+    let inner = column + if arrow.is_empty() { 2 } else { 6 };
+    let property = " ".repeat(inner);
+    if let Some(workers) = node.workers_launched {
+        *out += &format!("{property}Workers Launched: {workers}\n");
+    }
+    *out += &format!("{property}Filter: ((j -> 'a') = '(actual time=1.000..2.000 rows=1 loops=1)')\n");
+    *out += &format!("{property}Worker 0:  actual time=0.000..5.000 rows=3.00 loops=1\n");
+    for plan in &node.plans {
+        as_text(plan, inner, out);
+    }
+}
+
+fn without_relationships(node: &Node) -> Node {
+    // Of a made-up tree they mean nothing.
+    Node { relationship: None, plans: node.plans.iter().map(without_relationships).collect(), ..node.clone() }
+}
+
+proptest! {
+    #[test]
+    fn a_tree_survives_being_text(root in tree()) {
+        let mut text = String::new();
+        as_text(&root, 0, &mut text);
+        text += "Planning Time: 0.100 ms\nTrigger x on t: time=0.001 calls=3\nExecution Time: 12.345 ms\n";
+        let mut all = find::plans(&text);
+        prop_assert_eq!(all.len(), 1, "{}", text);
+        let read = all.remove(0).unwrap();
+        prop_assert_eq!(without_relationships(&read.plan), root, "{}", text);
+        prop_assert_eq!((read.execution_ms, read.other_calls()), (Some(12.345), 3.0));
+    }
+
+    #[test]
+    fn any_plan_s_bounds_hold_together(root in tree(), read in 0.1..5000.0f64) {
+        let mut text = String::new();
+        as_text(&root, 0, &mut text);
+        text += "Execution Time: 12.345 ms\n";
+        let Ok(report) = known(Some(read), None, &text) else { return Ok(()) };
+        let ordered = |range: Range| range.low >= 0.0 && range.low <= range.estimate && range.estimate <= range.high;
+        prop_assert!(ordered(report.corrected_ms) && report.corrected_ms.high <= report.reported_ms);
+        prop_assert!(ordered(report.capture.unwrap().clock_share) && report.clock_share <= 1.0);
+        for node in &report.nodes {
+            prop_assert!(ordered(node.corrected_ms) && node.calls.is_finite(), "{:?}", node);
+        }
+    }
+
+    #[test]
+    fn garbled_plans_are_survived(root in tree(), cut in any::<prop::sample::Index>(), junk in "[ -~\n|+>\"{}\\[\\]]{0,30}", at in any::<prop::sample::Index>()) {
+        let mut text = String::new();
+        as_text(&root, 0, &mut text);
+        text += "Execution Time: 12.345 ms\n";
+        let at = at.index(text.len());
+        text.insert_str(at, &junk);
+        text.truncate(cut.index(text.len()));
+        _ = known(Some(20.0), Some(1.0), &text);
+    }
+
+    #[test]
+    fn any_text_is_survived(text in "(\\PC|\n|->  |\\(actual time=0..1 rows=1 loops=9\\)|duration: 1 ms  plan:|\\{\"Plan\": |\\[){0,40}") {
+        _ = known(Some(20.0), None, &text);
+    }
+}

@@ -52,6 +52,7 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> R
         "Planning Time" | "Planning time" => explained.planning_ms = ms(),
         "Total runtime" => return Err(Problem::TooOld),
         "Query Text" => explained.query = Some(value.into()),
+        "Fast Timing" => explained.fast_timing = Some(value.into()),
         "Settings" => explained.settings = settings(value),
         "Serialization" => {
             let time = value.split_once("time=").and_then(|(_, time)| number(time.split(' ').next()?));
@@ -66,6 +67,11 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> R
         "Inner Unique" => {
             if let Some(node) = node {
                 node.inner_unique = value == "true";
+            }
+        }
+        "Timing" if ["exact", "estimated"].iter().any(|way| value.starts_with(way)) => {
+            if let Some(node) = node {
+                node.timing = Some(value.into());
             }
         }
         "Buffers" => {
@@ -86,11 +92,11 @@ fn settings(text: &str) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// The nodes above the next line, each with the column of its arrow.
+/// The nodes above the next line, each with the column of its arrow or label.
 #[derive(Default)]
 struct Tree {
     open: Vec<(Option<usize>, Node)>,
-    label: Option<String>,
+    label: Option<(usize, String)>,
 }
 
 impl Tree {
@@ -105,16 +111,19 @@ impl Tree {
         if ran == Ran::Unknown {
             return Err(Problem::NotRun);
         }
-        while self.open.len() > 1 && self.open.last().is_some_and(|(above, _)| *above >= arrow) {
+        // A label stands where an arrow would, and pushes that of its node to the right.
+        let label = self.label.take();
+        let column = label.as_ref().map_or(arrow, |(column, _)| Some(*column));
+        while self.open.len() > 1 && self.open.last().is_some_and(|(above, _)| *above >= column) {
             self.close();
         }
         if self.open.len() >= DEEPEST {
             return Err(Problem::TooDeep);
         }
         if let Some((_, parent)) = self.open.last() {
-            (node.relationship, node.subplan) = related(parent, self.label.take());
+            (node.relationship, node.subplan) = related(parent, label.map(|(_, label)| label));
         }
-        self.open.push((arrow, node));
+        self.open.push((column, node));
         Ok(())
     }
 
@@ -123,7 +132,7 @@ impl Tree {
         let text = line.trim();
         let is = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ");
         if is {
-            self.label = Some(text.into());
+            self.label = Some((line.len() - line.trim_start().len(), text.into()));
         }
         is
     }

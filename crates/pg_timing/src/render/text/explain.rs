@@ -74,12 +74,12 @@ fn tree(report: &ExplainReport) -> String {
     out
 }
 
-/// Said of nodes that matter, before or after.
+/// Said of nodes that matter, before or after; a captured plan's are not known well enough.
 fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
     const MATTERS: f64 = 0.05;
     let matters = node.reported_self_ms > MATTERS * report.reported_ms
         || node.corrected_self_ms > MATTERS * report.corrected_ms.estimate;
-    match matters && node.rank != node.corrected_rank {
+    match report.runs.is_some() && matters && node.rank != node.corrected_rank {
         true => {
             format!("  {BOLD}<- number {} by reported time, {} by corrected{BOLD:#}", node.rank, node.corrected_rank)
         }

@@ -9,9 +9,11 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     let said = format!("EXPLAIN ANALYZE said {}", ms(report.reported_ms));
     let Some(plain) = capture.given_plain_ms else {
-        let takes = match corrected.low {
-            low if low > 0.0 => format!("takes {} to {}", ms(low), ms(corrected.high)),
-            _ => format!("takes {} at most", ms(corrected.high)),
+        let (low, high) = (ms(corrected.low), ms(corrected.high));
+        let takes = match low == high {
+            true => format!("takes {high}"),
+            false if corrected.low > 0.0 => format!("takes {low} to {high}"),
+            false => format!("takes {high} at most"),
         };
         return format!("{said}; without being timed it {takes}. {}", clock(capture.clock_share));
     };
@@ -44,7 +46,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         facts.push((
             "expected",
             format!(
-                "{} to {} a call, at {} a read of the server's clock, counting rows included",
+                "{} to {} per call, at {} a read of the server's clock, counting rows included",
                 duration(expected.low),
                 duration(expected.high),
                 duration(read)
@@ -52,7 +54,14 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         ));
     }
     if let Some(implied) = capture.implied_call_ns {
-        facts.push(("implied", format!("{}{}", implied_text(implied), compared(implied, capture))));
+        facts.push((
+            "implied",
+            format!(
+                "{} per call: what EXPLAIN ANALYZE added, over its calls{}",
+                duration(implied),
+                compared(implied, capture)
+            ),
+        ));
     }
     if !report.settings.is_empty() {
         facts.push(("settings", settings(report)));
@@ -72,14 +81,10 @@ fn calls(capture: &Capture) -> String {
     }
 }
 
-fn implied_text(implied: f64) -> String {
-    format!("{} a call, by what EXPLAIN ANALYZE said over the plain time", duration(implied))
-}
-
 /// What is implied, beside what a read leads to expect.
 fn compared(implied: f64, capture: &Capture) -> String {
     let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) else { return String::new() };
-    let reads = format!(", which is {:.1} reads", implied / read);
+    let reads = format!("; that is {:.1} reads", implied / read);
     reads
         + match implied {
             ns if ns > expected.high => ": more than the clock explains",

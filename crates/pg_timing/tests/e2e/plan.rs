@@ -1,0 +1,122 @@
+//! `explain --plan`: whole screens, and what is refused.
+
+use super::{fixture, json, pg_timing, ran, refused};
+
+fn plan(name: &str) -> String {
+    fixture("plans").join(name).to_str().unwrap().to_string()
+}
+
+fn text(arguments: &[&str]) -> String {
+    let (status, stdout, stderr) = ran(pg_timing().arg("explain").args(arguments));
+    assert_eq!((status, stderr.as_str()), (0, ""), "{arguments:?}");
+    stdout
+}
+
+#[test]
+fn screens() {
+    let hpet = plan("docker-hpet.txt");
+    insta::assert_snapshot!("by_a_read", text(&["--plan", &hpet, "--read-cost", "7400"]));
+    insta::assert_snapshot!("by_a_plain_time", text(&["--plan", &hpet, "--plain-ms", "155"]));
+    insta::assert_snapshot!("by_both", text(&["--plan", &hpet, "--plain-ms", "155", "--read-cost", "7400"]));
+    insta::assert_snapshot!("parallel_in_a_log", text(&["--plan", &plan("parallel.log"), "--read-cost", "20"]));
+}
+
+#[test]
+fn a_host_s_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = dir.path().join("host.json");
+    let write = |text: &str| std::fs::write(&report, text).unwrap();
+    let report = report.to_str().unwrap();
+    let hpet = plan("docker-hpet.txt");
+    write(r#"{"clocks": [{"name": "system", "read_ns": 7400.0}, {"name": "rdtsc", "read_ns": 9.0}], "findings": []}"#);
+    let capture =
+        |plan: &str| json(&text(&["--plan", plan, "--host-report", report, "--format", "json"]))["capture"].clone();
+    assert_eq!(capture(&hpet)["read_ns"], 7400.0);
+    let tsc = dir.path().join("tsc.txt");
+    std::fs::write(&tsc, std::fs::read_to_string(&hpet).unwrap() + "Settings: timing_clock_source = 'tsc'\n").unwrap();
+    assert_eq!(capture(tsc.to_str().unwrap())["read_ns"], 9.0);
+    for (text, why) in [
+        ("", "is no report of a host"),
+        ("{}", "is no report of a host"),
+        ("[1]", "is no report of a host"),
+        (r#"{"clocks": []}"#, "has no read cost of the system's clock"),
+        (r#"{"clocks": [{"name": "system", "read_ns": null}]}"#, "has no read cost of the system's clock"),
+        (r#"{"clocks": [{"name": "system", "read_ns": -5}]}"#, "has no read cost of the system's clock"),
+    ] {
+        write(text);
+        let said = refused(&["explain", "--plan", &hpet, "--host-report", report]);
+        assert!(said.contains(why), "{text}: {said}");
+    }
+}
+
+#[test]
+fn what_is_no_plan_that_can_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plan");
+    let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
+    let (cut, _) = hpet.split_once("Execution").unwrap();
+    for (contents, why) in [
+        ("", "there is no plan in it"),
+        ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in it"),
+        ("Per loop time including overhead: 20.1 ns\n", "there is no plan in it"),
+        ("a\0b", "not text"),
+        ("[\n  {\n    \"Plan\": {\n      \"Node Type\": \"Result\",\n", "the plan's JSON is not whole: EOF"),
+        ("[{\"Plan\": {\"Node Type\": 7}}]", "the plan's JSON is not whole: invalid type"),
+        ("[{\"Plan\": {\"Node Type\": \"Result\"}}]", "the plan was not run"),
+        (
+            r#"[{"Plan": {"Node Type": "Result", "Actual Rows": 1, "Actual Loops": 1}, "Execution Time": 1}]"#,
+            "TIMING OFF",
+        ),
+        (
+            r#"[{"Plan": {"Node Type": "Result", "Actual Total Time": 1, "Actual Rows": -1, "Actual Loops": 1}, "Execution Time": 1}]"#,
+            "a figure that no run can have",
+        ),
+        ("Result  (cost=0.00..0.01 rows=1 width=4)\n", "the plan was not run"),
+        ("Result  (cost=0.00..0.01 rows=1 width=4) (actual rows=1 loops=1)\nExecution Time: 1.000 ms", "TIMING OFF"),
+        ("Result (actual time=0.001..0.001 rows=1 loops=1)\nTotal runtime: 1.000 ms\n", "PostgreSQL 9.3 or older"),
+        ("  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n", "has no beginning"),
+        ("- Plan: \n    Node Type: \"Result\"\n", "the plan is YAML"),
+        ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan is XML"),
+        (cut, "has no Execution Time"),
+        (
+            "Result (actual time=0.001..0.001 rows=1 loops=1)\n  Timing: estimated from 3 samples, +-1.000 ms\nExecution Time: 1.000 ms\n",
+            "pg_fast_timing",
+        ),
+    ] {
+        std::fs::write(&file, contents).unwrap();
+        let said = refused(&["explain", "--plan", file.to_str().unwrap(), "--read-cost", "20"]);
+        assert!(said.contains(why), "{contents}: {said}");
+    }
+    let huge = std::fs::File::create(&file).unwrap();
+    huge.set_len((64 << 20) + 1).unwrap();
+    assert!(refused(&["explain", "--plan", file.to_str().unwrap(), "--read-cost", "20"]).contains("longer than 64 MB"));
+    assert!(refused(&["explain", "--plan", "/nonexistent", "--read-cost", "20"]).contains("No such file"));
+}
+
+#[test]
+fn arguments_that_do_not_go_together() {
+    let hpet = plan("docker-hpet.txt");
+    let with = |more: &[&str]| refused(&[&["explain", "--plan", &hpet][..], more].concat());
+    assert!(with(&[]).contains("--read-cost NS or --host-report FILE"));
+    for live in [
+        &["-c", "SELECT 1"][..],
+        &["-f", "x"],
+        &["--allow-writes"],
+        &["--limit", "5"],
+        &["-h", "db"],
+        &["-d", "x"],
+        &["x"],
+    ] {
+        assert!(with(&[live, &["--read-cost", "20"]].concat()).contains("cannot be used with"), "{live:?}");
+    }
+    for bad in ["0", "-20", "nan", "inf", "x", ""] {
+        assert!(with(&["--read-cost", bad]).contains("--read-cost"), "{bad}");
+        assert!(with(&["--plain-ms", bad]).contains("--plain-ms"), "{bad}");
+    }
+    assert!(with(&["--read-cost", "20", "--host-report", "x"]).contains("cannot be used with"));
+    for known in ["--read-cost", "--plain-ms", "--host-report"] {
+        assert!(refused(&["explain", known, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{known}");
+        assert!(refused(&["explain", known, "20"]).contains("--plan"), "{known}");
+    }
+    assert!(with(&["--read-cost", "100000"]).contains("take 70001 ms at least, and the plan took 7645.004 ms"));
+}
