@@ -1,7 +1,7 @@
 //! How much of EXPLAIN ANALYZE is the clock, node by node.
 
 mod correct;
-mod figures;
+pub(crate) mod figures;
 mod plan;
 mod runs;
 mod server;

@@ -1,5 +1,6 @@
 //! The screen: what a DBA sees after five seconds.
 
+pub mod advise;
 mod clocks;
 pub mod clocksource;
 pub mod explain;

@@ -3,6 +3,7 @@
 //!
 //! The serde names here are the JSON contract: `docs/check.schema.json` is generated from them.
 
+mod advise;
 mod clock;
 mod drift;
 mod explain;
@@ -12,6 +13,7 @@ mod kernel;
 mod measured;
 mod tsc;
 
+pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
 pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
 pub use drift::{Drift, DriftStep};
 pub use explain::{Corrected, ExplainReport, ExplainedNode};

@@ -1,8 +1,10 @@
-//! What `explain` takes, and what a connection takes.
+//! What `explain` and `advise` take, and what a connection takes.
 
 use super::Format;
+use super::values::window_seconds;
 use clap::Args;
 use std::path::PathBuf;
+use timing_clock::Nanos;
 
 /// psql's, with its meanings.
 #[derive(Debug, Args)]
@@ -47,6 +49,18 @@ pub struct ExplainArguments {
     /// The longest that one run may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub limit: u64,
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    #[command(flatten, next_help_heading = "Connection options")]
+    pub connection: ConnectionArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub struct AdviseArguments {
+    /// How long to watch the server's statistics, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = window_seconds, allow_negative_numbers = true)]
+    pub window: Nanos,
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
     #[command(flatten, next_help_heading = "Connection options")]
