@@ -165,3 +165,40 @@ fn what_undoes_a_change_is_what_was_there() {
         assert_eq!((setting.line.as_deref(), setting.undo.as_deref()), (Some(line), Some(undo)));
     }
 }
+
+#[test]
+fn an_idle_server_tells_what_a_busy_one_would_pay() {
+    let idle = |ns| {
+        let mut facts = facts(Some(ns), 0.0, &[]);
+        let none = || Snapshot::of("activity", &[("transactions", 7.0), ("temp_bytes", 0.0)]);
+        for snapshot in [&mut facts.counts.before, &mut facts.counts.after] {
+            *snapshot = std::mem::take(snapshot).and(none());
+        }
+        report(&facts, false)
+    };
+    let report = idle(22.0);
+    let io = of(&report, "track_io_timing");
+    assert_eq!(
+        (io.advice, io.summary.as_str()),
+        (Action::TurnOn, "little happened; 100000 a second would take 0.46%: it can be turned on")
+    );
+    assert_eq!(of(&idle(700.0), "track_io_timing").advice, Action::Unknown);
+}
+
+#[test]
+fn nineteen_and_its_tsc() {
+    let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", "auto (tsc)")]);
+    facts.server.number = 190_000;
+    assert_eq!(of(&report(&facts, false), "timing_clock_source").advice, Action::Unknown, "its host is not seen");
+    let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
+    here.tsc.usable = Some(false);
+    here.tsc.distrust = vec!["the kernel gave it up".into()];
+    facts.clocks.here = Some(here);
+    let report = report(&facts, false);
+    let source = of(&report, "timing_clock_source");
+    assert_eq!(
+        (source.advice, source.line.as_deref(), source.undo.as_deref()),
+        (Action::TurnOff, Some("timing_clock_source = 'system'"), Some("timing_clock_source = 'auto'"))
+    );
+    assert!(source.summary.ends_with("the kernel gave it up"));
+}

@@ -3,7 +3,7 @@
 use super::advice::{Setting, advise};
 use super::facts::{Events, Facts};
 use super::statements;
-use crate::report::SettingAdvice;
+use crate::report::{Action, SettingAdvice};
 
 const NAME: &str = "pg_stat_statements.track_planning";
 /// pgss_planner: one before, one after.
@@ -22,7 +22,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         Ok((events, None)) => events,
         Err(why) => Events::unknown(why),
     };
-    Some(advise(
+    let advice = advise(
         facts,
         Setting {
             name: NAME,
@@ -31,9 +31,19 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             events,
             reads_per_event: READS,
             cost: &facts.clocks.read,
-            why: "two reads of the clock for each plan that is made. Not counted here: it also takes a lock for each, which can cost far more where many sessions run the same statement".into(),
+            why: "two reads of the clock for each plan that is made. It also takes a lock for each, which costs far more where many sessions run the same statement".into(),
             turn_on: format!("{NAME} = on"),
             turn_off: format!("{NAME} = off"),
         },
-    ))
+    );
+    Some(match advice.advice {
+        Action::TurnOn => SettingAdvice {
+            advice: Action::None,
+            summary: "its reads of the clock would be cheap; its lock for each statement may not be".into(),
+            line: None,
+            undo: None,
+            ..advice
+        },
+        _ => advice,
+    })
 }

@@ -10,6 +10,7 @@ pub fn text(report: &AdviseReport) -> String {
     out.push('\n');
     out.push_str(&table(report));
     out.push('\n');
+    out.push_str(&notes(report));
     out.push_str(&verdict(report));
     out.push_str(&lines(report));
     if !report.not_seen.is_empty() {
@@ -52,17 +53,42 @@ fn table(report: &AdviseReport) -> String {
     let head = format!("{:widest$}  {:value_widest$}  {:>9}  {:>16}  advice", "setting", "now", "per s", "of a core");
     out.push_str(&format!("{BOLD}{head}{BOLD:#}\n"));
     for setting in &report.settings {
-        let first = format!(
-            "{:widest$}  {:value_widest$}  {:>9}  {:>16}  ",
+        out.push_str(&format!(
+            "{:widest$}  {:value_widest$}  {:>9}  {:>16}  {}\n",
             setting.name,
             setting.value,
             events(setting),
-            setting.core_share.map_or_else(|| "-".into(), share)
-        );
-        wrapped(&mut out, &first, &setting.summary);
+            setting.core_share.map_or_else(|| "-".into(), share),
+            word(setting),
+        ));
     }
-    let dim = "of a core: what its reads of the clock take, or would take if it were on; for why, see --format json";
-    out.push_str(&format!("{DIM}{dim}{DIM:#}\n"));
+    out.push_str(&format!("{DIM}of a core: what its reads of the clock take, or would take if it were on{DIM:#}\n"));
+    out
+}
+
+fn word(setting: &SettingAdvice) -> &'static str {
+    match setting.advice {
+        Action::Keep => "leave it on",
+        Action::TurnOn => "can be turned on",
+        Action::TurnOff => "turn it off",
+        Action::None if setting.core_share.is_some() && !setting.on => "leave it off",
+        Action::None => "nothing to do",
+        Action::Unknown => "could not tell",
+    }
+}
+
+/// What a word does not say: why it could not be told, or what there is to know without figures.
+fn notes(report: &AdviseReport) -> String {
+    let mut out = String::new();
+    for setting in &report.settings {
+        if setting.advice == Action::Unknown || setting.advice == Action::None || setting.core_share.is_none() {
+            let said = setting.summary.strip_prefix("could not tell: ").unwrap_or(&setting.summary);
+            wrapped(&mut out, &format!("{}  ", setting.name), said);
+        }
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
     out
 }
 
@@ -84,6 +110,7 @@ fn number(per_s: f64) -> String {
 fn share(share: CoreShare) -> String {
     let low = percent(share.low);
     match share.high {
+        None if low.starts_with('<') => "> 0%".into(),
         None => format!(">= {low}"),
         Some(high) if percent(high) == low => low,
         Some(high) => format!("{} to {}", low.trim_end_matches('%'), percent(high)),
