@@ -87,7 +87,9 @@ fn judged(on: bool, share: CoreShare, events: &Events) -> (Action, String) {
         (true, share) if share.low > CHEAP => (Action::TurnOff, "dear: turn it off".into()),
         (false, share) if share.low > CHEAP => (Action::None, "dear: leave it off".into()),
         (_, CoreShare { high: None, .. }) => (Action::Unknown, could_not(events)),
-        _ => (Action::Unknown, "could not tell: too near to 1% of a core; a longer --window knows it better".into()),
+        (_, CoreShare { low, high: Some(high) }) => {
+            (Action::Unknown, format!("could not tell: somewhere from {} to {}", percent(low), percent(high)))
+        }
     }
 }
 

@@ -60,7 +60,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         true => SettingAdvice {
             core_share: None,
             advice: Action::Keep,
-            summary: "cheap: pg_fast_timing times the nodes; leave it on".into(),
+            summary: "pg_fast_timing times the nodes, at about what log_timing = off costs: leave it on".into(),
             line: None,
             undo: None,
             ..advice

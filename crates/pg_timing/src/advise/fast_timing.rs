@@ -21,7 +21,10 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         (Some("off"), false) => {
             (Action::None, "plan nodes are timed by the server; auto_explain times none here", None, None)
         }
-        (Some(_), _) => (Action::Keep, "plan nodes are timed by it: cheap", None, None),
+        (Some("tsc"), _) => {
+            (Action::None, "each call is timed by the CPU's counter; the method auto costs less", None, None)
+        }
+        (Some(_), _) => (Action::Keep, "plan nodes are timed by it, for little", None, None),
         (None, true) => (
             Action::TurnOn,
             "would make auto_explain's timing cheap",

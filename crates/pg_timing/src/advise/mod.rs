@@ -94,16 +94,17 @@ fn look(
     let server = Server::of(&mut session)?;
     let clocks = Clocks::of(&mut session, &server, stop);
     let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
-    let before = Snapshot::take(&mut session, &parts)?;
+    // From look to look, so that how long a look takes is no part of it.
     let budget = Budget::new(window, stop);
+    let before = Snapshot::take(&mut session, &parts)?;
     while budget.go_on() {
         std::thread::sleep(LOOK.min(Duration::from_nanos(budget.left().0 as u64)));
         progress(budget.spent().0 / window.0);
     }
+    let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ended the window; what it has shown is still to be fetched.
     let go_on = AtomicBool::new(false);
     let after = Snapshot::take(&mut Session::new(connection, &go_on), &parts)?;
-    let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
 }
 

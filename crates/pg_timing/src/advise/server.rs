@@ -104,9 +104,10 @@ impl Server {
         self.setting("timing_clock_source").is_some_and(|value| value == "tsc" || value.ends_with("(tsc)"))
     }
 
-    /// Plan nodes are timed by pg_fast_timing.
+    /// Plan nodes are timed by pg_fast_timing in one of the ways that cost little however many rows there
+    /// are. Its method `tsc` reads the counter for each call, at a third of the cost or more.
     pub fn fast_timing(&self) -> bool {
-        self.setting("pg_fast_timing.method").is_some_and(|method| method != "off")
+        self.setting("pg_fast_timing.method").is_some_and(|method| ["auto", "sampling"].contains(&method))
     }
 }
 

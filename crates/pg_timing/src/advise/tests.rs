@@ -202,3 +202,38 @@ fn nineteen_and_its_tsc() {
     );
     assert!(source.summary.ends_with("the kernel gave it up"));
 }
+
+#[test]
+fn the_report_keeps_to_its_schema() {
+    let schema = serde_json::from_str(&render::json::schema::<AdviseReport>()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for ns in [None, Some(22.0)] {
+        let json = render::json::json(&report(&facts(ns, 1e6, &[("track_io_timing", "on")]), false));
+        let errors: Vec<String> =
+            validator.iter_errors(&serde_json::from_str(&json).unwrap()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_verdict_calls_cheap_only_what_was_counted() {
+    let on = [
+        ("track_io_timing", "on"),
+        ("auto_explain.log_analyze", "on"),
+        ("auto_explain.log_timing", "on"),
+        ("auto_explain.log_min_duration", "1s"),
+        ("pg_fast_timing.method", "sampling"),
+    ];
+    let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
+    assert!(summary.starts_with("Less than 1% of a core each: track_io_timing. "), "{summary}");
+    // Its method tsc times each call.
+    let on = on.map(|(name, value)| (name, if name == "pg_fast_timing.method" { "tsc" } else { value }));
+    let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
+    assert!(summary.contains("Could not be told: auto_explain.log_timing."), "{summary}");
+    assert!(
+        report(&facts(Some(22.0), 1e3, &[]), false)
+            .verdict
+            .summary
+            .starts_with("No setting that reads the clock is on.")
+    );
+}

@@ -19,16 +19,20 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
         .filter(|setting| self::severity(setting) > Severity::Ok)
         .filter_map(|setting| Some(format!("{} takes at least {}", setting.name, percent(setting.core_share?.low))))
         .collect();
-    let unsure: Vec<&str> =
-        on.iter().filter(|setting| setting.advice == Action::Unknown).map(|setting| setting.name).collect();
-    let mut summary = match (dear.is_empty(), unsure.len() == on.len()) {
+    let names = |wanted: &dyn Fn(&SettingAdvice) -> bool| -> Vec<&str> {
+        on.iter().filter(|setting| wanted(setting)).map(|setting| setting.name).collect()
+    };
+    let cheap = names(&|setting| setting.advice == Action::Keep && setting.core_share.is_some());
+    let unsure = names(&|setting| setting.advice == Action::Unknown);
+    let mut summary = match (dear.is_empty(), cheap.len()) {
         (false, _) => format!("{} of a core for reading the clock.", dear.join(", ")),
-        (true, true) if on.is_empty() => "No setting that reads the clock is on.".into(),
-        (true, true) => "Nothing that is on was seen to cost 1% of a core.".into(),
-        (true, false) => "What is on and reads the clock costs less than 1% of a core each.".into(),
+        (true, _) if on.is_empty() => "No setting that reads the clock is on.".into(),
+        (true, 0) => "Nothing that is on was seen to cost 1% of a core.".into(),
+        (true, all) if all == on.len() => "What is on and reads the clock costs less than 1% of a core each.".into(),
+        (true, _) => format!("Less than 1% of a core each: {}.", cheap.join(", ")),
     };
     if !unsure.is_empty() {
-        summary += &format!(" Of {} that could not be told.", unsure.join(", "));
+        summary += &format!(" Could not be told: {}.", unsure.join(", "));
     }
     let turn_on: Vec<&str> =
         settings.iter().filter(|setting| setting.advice == Action::TurnOn).map(|setting| setting.name).collect();
