@@ -15,13 +15,13 @@ ARM = aarch64-unknown-linux-gnu
 ARM_ENV = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 
-.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm test-extension test-explain other-systems schema
+.PHONY: all check check-world fuzz bench install uninstall deps lint test test-arm test-vm test-extension test-explain test-advise other-systems schema
 
 all:
 	$(CARGO) build --release
 
 # Everything CI runs.
-check: deps lint test test-arm other-systems test-vm test-extension test-explain
+check: deps lint test test-arm other-systems test-vm test-extension test-explain test-advise
 
 # What takes longer: PostgreSQL's own suites with each statement timed, on every server by every method; all of it on a
 # server that checks itself; and every property test with 80 times the cases. But one of them simulates some hundred
@@ -77,6 +77,9 @@ test-extension:
 test-explain:
 	$(CARGO) build -p pg_timing
 	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing
+test-advise:
+	$(CARGO) build -p pg_timing
+	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing
 
 # Those that cannot be run here at least compile.
 other-systems:

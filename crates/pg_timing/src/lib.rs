@@ -2,6 +2,7 @@
 //!
 //! A library only so that tests and benchmarks reach it; its interface is the command's.
 
+pub mod advise;
 pub mod check;
 pub mod clocksource;
 pub mod command;

@@ -6,6 +6,11 @@ use crate::postgres::{Connection, Error, Password, Target};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
+/// To the one that is named, or that answers where libpq looks.
+pub fn open(arguments: &ConnectionArguments) -> Result<Connection, Error> {
+    Connection::open(&target(arguments), ask)
+}
+
 /// A connection, and what has to outlive it.
 pub struct Reached {
     pub connection: Connection,

@@ -2,11 +2,12 @@
 
 use super::arguments::{ExplainArguments, Format};
 use super::{Hint, connection, input, interrupt, plan, print, progress};
-use crate::explain::{Statement, Wishes, explain};
+use crate::advise::node_read;
+use crate::explain::{Statement, Wishes, classic, explain};
 use crate::postgres::Error;
 use crate::render;
-use crate::report::ExplainReport;
 use anyhow::anyhow;
+use serde::Serialize;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -14,40 +15,57 @@ use std::time::Duration;
 const MOST: u64 = 16 << 20;
 
 pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
-    let report = match &arguments.plan {
-        Some(plan) => plan::report(&arguments, plan)?,
+    let out = match &arguments.plan {
+        Some(plan) => shown(&plan::report(&arguments, plan)?, arguments.format, render::text::explain::text),
         None => live(&arguments)?,
     };
-    print(&match arguments.format {
-        Format::Text => render::text::explain::text(&report),
-        Format::Json => render::json::json(&report),
-    })?;
+    print(&out)?;
     Ok(0)
 }
 
-fn live(arguments: &ExplainArguments) -> anyhow::Result<ExplainReport> {
-    let text = statement(arguments)?;
-    let statement = Statement::new(&text).map_err(Error::from)?;
+/// With a statement, or the classic test without.
+fn live(arguments: &ExplainArguments) -> anyhow::Result<String> {
+    let statement = statement(arguments)?.map(|text| Statement::new(&text)).transpose().map_err(Error::from)?;
     let stop = interrupt::flag()?;
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
     let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;
+    let connection = &mut server.connection;
     let bar = progress::bar("running");
-    let report =
-        explain(&mut server.connection, &statement, wishes, &stop, &mut |done| progress::show(bar.as_ref(), done));
-    progress::show(bar.as_ref(), 1.0);
-    Ok(report?)
+    let mut show = |done| progress::show(bar.as_ref(), done);
+    let out = match statement {
+        Some(statement) => explain(connection, &statement, wishes, &stop, &mut show)
+            .map(|report| shown(&report, arguments.format, render::text::explain::text)),
+        None => node_read(connection, &stop)
+            .and_then(|read| classic(connection, read, wishes, &stop, &mut show))
+            .map(|report| shown(&report, arguments.format, render::text::classic::text)),
+    };
+    show(1.0);
+    Ok(out?)
 }
 
-fn statement(arguments: &ExplainArguments) -> anyhow::Result<String> {
+fn shown<R: Serialize>(report: &R, format: Format, text: impl Fn(&R) -> String) -> String {
+    match format {
+        Format::Text => text(report),
+        Format::Json => render::json::json(report),
+    }
+}
+
+/// As typed, of a file, or of stdin; none if nobody gives one.
+fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
     const HINT: Hint = Hint("a statement is given with -c, in a file with -f, or on stdin");
     if let Some(text) = &arguments.command {
-        return Ok(text.clone());
+        return Ok(Some(text.clone()));
     }
     if arguments.file.is_none() && std::io::stdin().is_terminal() {
-        return Err(anyhow!("there is no statement").context(HINT));
+        return Ok(None);
     }
     let file = arguments.file.as_deref().unwrap_or("-".as_ref());
     let input = input::read(file, MOST, HINT)?;
+    // A job that runs without a terminal has an empty stdin.
+    if arguments.file.is_none() && input.bytes.is_empty() {
+        return Ok(None);
+    }
     String::from_utf8(input.bytes)
+        .map(Some)
         .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, with iconv for example")))
 }

@@ -1,5 +1,6 @@
 //! The commands, one a file: arguments in, exit status out.
 
+mod advise;
 mod arguments;
 mod check;
 mod clocksource;
@@ -36,6 +37,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(Arguments { command: Some(Command::Read(read)), .. }) => read::run(read),
         Ok(Arguments { command: Some(Command::Clocksource(arguments)), .. }) => clocksource::run(arguments),
         Ok(Arguments { command: Some(Command::Explain(arguments)), .. }) => explain::run(arguments),
+        Ok(Arguments { command: Some(Command::Advise(arguments)), .. }) => advise::run(arguments),
         Err(status) => return ExitCode::from(status),
     };
     ExitCode::from(result.unwrap_or_else(|error| {

@@ -1,8 +1,9 @@
 //! How much of EXPLAIN ANALYZE is the clock, node by node.
 
 mod captured;
+mod classic;
 mod correct;
-mod figures;
+pub(crate) mod figures;
 mod live;
 mod plan;
 mod runs;
@@ -12,6 +13,7 @@ mod statement;
 mod timing;
 
 pub use captured::{Known, Read, captured};
+pub use classic::classic;
 pub use runs::Wishes;
 pub use statement::{NotOne, Statement};
 

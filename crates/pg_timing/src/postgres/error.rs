@@ -12,6 +12,11 @@ impl SqlState {
     pub fn is(&self, code: &str) -> bool {
         self.0 == code
     }
+
+    /// The server said goodbye (class 57P, 08), or libpq has lost it and there is no state.
+    pub fn ends_session(&self) -> bool {
+        self.0.is_empty() || self.0.starts_with("57P") || self.0.starts_with("08")
+    }
 }
 
 /// One line, and what helps.

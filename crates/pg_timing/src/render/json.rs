@@ -9,7 +9,7 @@ pub fn json(report: &impl Serialize) -> String {
     serde_json::to_string_pretty(report).expect("a report has no map with keys that are not strings") + "\n"
 }
 
-/// The JSON Schema of a report; committed as docs/check.schema.json and docs/explain.schema.json.
+/// The JSON Schema of a report; committed as docs/check.schema.json and its like.
 pub fn schema<R: JsonSchema>() -> String {
     let schema = schemars::schema_for!(R);
     serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"

@@ -1,5 +1,7 @@
 //! The screen: what a DBA sees after five seconds.
 
+pub mod advise;
+pub mod classic;
 mod clocks;
 pub mod clocksource;
 pub mod explain;

@@ -3,6 +3,8 @@
 //!
 //! The serde names here are the JSON contract: `docs/check.schema.json` is generated from them.
 
+mod advise;
+mod classic;
 mod clock;
 mod drift;
 mod explain;
@@ -12,6 +14,8 @@ mod kernel;
 mod measured;
 mod tsc;
 
+pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+pub use classic::ClassicReport;
 pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
 pub use drift::{Drift, DriftStep};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, Timed};

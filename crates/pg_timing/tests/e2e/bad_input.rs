@@ -14,6 +14,13 @@ fn durations_that_are_none() {
 }
 
 #[test]
+fn windows_that_show_nothing() {
+    for value in ["0", "-1", "1.9", "nan", "x", "", "1e9"] {
+        assert!(refused(&["advise", "--window", value]).contains("--window"), "{value}");
+    }
+}
+
+#[test]
 fn cutoffs_out_of_range() {
     for value in ["-0.1", "100.1", "1e9", "nan", "x", ""] {
         assert!(refused(&["test", "-c", value]).contains("--cutoff"), "{value}");

@@ -1,9 +1,10 @@
-//! What `explain` takes, and what a connection takes.
+//! What `explain` and `advise` take, and what a connection takes.
 
 use super::Format;
-use super::values::{milliseconds, nanoseconds};
+use super::values::{milliseconds, nanoseconds, window_seconds};
 use clap::Args;
 use std::path::PathBuf;
+use timing_clock::Nanos;
 
 /// psql's, with its meanings.
 #[derive(Debug, Args)]
@@ -83,6 +84,18 @@ pub struct ExplainArguments {
     /// is left behind
     #[arg(long, conflicts_with_all = ["host", "port", "username", "dbname", "database"])]
     pub ephemeral: bool,
+    #[command(flatten, next_help_heading = "Connection options")]
+    pub connection: ConnectionArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub struct AdviseArguments {
+    /// How long to watch the server's statistics, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = window_seconds, allow_negative_numbers = true)]
+    pub window: Nanos,
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
     #[command(flatten, next_help_heading = "Connection options")]
     pub connection: ConnectionArguments,
 }

@@ -3,7 +3,7 @@
 mod explain;
 mod values;
 
-pub use explain::{ConnectionArguments, ExplainArguments};
+pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments};
 
 use crate::command::NOT_DONE;
 use crate::host::LogSource;
@@ -22,7 +22,7 @@ use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check and read: 0 ok, 1 warning, 2 critical, 3 could not tell; of test, clocksource and explain: 0 done, 3 not done."
+    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 could not tell; of test, clocksource and explain: 0 done, 3 not done."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -46,6 +46,8 @@ pub enum Command {
     Clocksource(ClocksourceArguments),
     /// Say how much of a statement's EXPLAIN ANALYZE is the clock, node by node
     Explain(ExplainArguments),
+    /// Say what each setting that reads the clock costs on a server, and whether to turn it on
+    Advise(AdviseArguments),
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,10 @@ pub fn text(report: &ClassicReport) -> String {
     let mut out = String::new();
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return out };
     wrapped(&mut out, "", &answer(count, nested));
-    out.push_str(&format!("\n{BOLD}{:<28}{:>10}  {:>10}  {:<24}{}{BOLD:#}\n", "", "plain", "reported", "clock", "counting rows"));
+    out.push_str(&format!(
+        "\n{BOLD}{:<28}{:>10}  {:>10}  {:<24}{}{BOLD:#}\n",
+        "", "plain", "reported", "clock", "counting rows"
+    ));
     out.push_str(&line("count 100 000 rows", &report.count, count));
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
     out.push('\n');

@@ -87,7 +87,7 @@ fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
     }
 }
 
-fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
+pub(super) fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
     let mut facts = vec![("overhead", overhead(report, runs))];
     facts.extend(timed(&runs.timed).map(|fact| ("timed by", fact)));
     facts.push(("server", server(report, runs)));
@@ -103,7 +103,7 @@ fn timed(timed: &[Timed]) -> impl Iterator<Item = String> {
 }
 
 /// `40 +-3 ns a call`
-pub fn per_call(ns: Range) -> String {
+pub(super) fn per_call(ns: Range) -> String {
     format!("{} +-{} ns a call", digits(ns.estimate), digits((ns.high - ns.low) / 2.0))
 }
 
@@ -131,12 +131,12 @@ fn settings(report: &ExplainReport) -> String {
     settings.join(", ")
 }
 
-fn ms(ms: f64) -> String {
+pub(super) fn ms(ms: f64) -> String {
     format!("{} ms", digits(ms))
 }
 
 /// Three digits, as far as they are before the point.
-fn digits(ms: f64) -> String {
+pub(super) fn digits(ms: f64) -> String {
     match ms.abs() {
         m if m < 0.9995 => format!("{ms:.3}"),
         m if m < 9.995 => format!("{ms:.2}"),

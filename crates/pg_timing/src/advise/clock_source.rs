@@ -1,0 +1,67 @@
+//! `timing_clock_source` (19): the system's clock, or the CPU's counter.
+
+use super::facts::Facts;
+use crate::human::duration;
+use crate::report::{Action, EventsAre, Report, SYSTEM, SettingAdvice};
+
+const NAME: &str = "timing_clock_source";
+
+pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
+    let value = facts.server.setting(NAME)?;
+    let uses_tsc = facts.server.uses_tsc();
+    let line = |value: &str| Some(format!("{NAME} = '{value}'"));
+    // `auto (tsc)` is typed as `auto`.
+    let now = value.split(' ').next().unwrap_or(value);
+    let (advice, summary, line, undo) = match facts.clocks.here.as_ref().map(|here| (here, here.tsc.usable)) {
+        None => (
+            Action::Unknown,
+            "could not tell: whether its TSC can be trusted is seen only on the server's host, by pg_timing there"
+                .into(),
+            None,
+            None,
+        ),
+        Some((_, None)) => (Action::Unknown, "could not tell: the TSC could not be judged".into(), None, None),
+        Some((here, Some(true))) if uses_tsc => {
+            (Action::Keep, format!("the TSC can be trusted{}", saves(here)), None, None)
+        }
+        Some((here, Some(true))) if gains(here) => {
+            (Action::TurnOn, format!("the TSC can be trusted{}", saves(here)), line("tsc"), line(now))
+        }
+        Some((_, Some(true))) => (Action::None, "the TSC is no faster here".into(), None, None),
+        Some((here, Some(false))) if uses_tsc => {
+            let why = here.tsc.distrust.join("; ");
+            (Action::TurnOff, format!("the TSC should not be used: {why}"), line("system"), line(now))
+        }
+        Some((here, Some(false))) => {
+            (Action::None, format!("the TSC should not be used: {}", here.tsc.distrust.join("; ")), None, None)
+        }
+    };
+    Some(SettingAdvice {
+        name: NAME,
+        value: value.into(),
+        on: false,
+        events_per_s: None,
+        events_are: EventsAre::Unknown,
+        reads_per_event: 1.0,
+        core_share: None,
+        advice,
+        summary,
+        why: "every read of the settings above, and of EXPLAIN ANALYZE, is of this clock".into(),
+        line,
+        undo,
+    })
+}
+
+fn costs(here: &Report) -> Option<(f64, f64)> {
+    Some((here.clock(SYSTEM)?.read_ns?, here.clock("rdtscp")?.read_ns?))
+}
+
+fn gains(here: &Report) -> bool {
+    costs(here).is_some_and(|(system, tsc)| tsc < system)
+}
+
+fn saves(here: &Report) -> String {
+    let told =
+        |(system, tsc)| format!(": a read of it takes {}, of the system's clock {}", duration(tsc), duration(system));
+    costs(here).map(told).unwrap_or_default()
+}

@@ -1,0 +1,47 @@
+//! Looks at a server, and leaves nothing behind.
+
+use crate::postgres::{Connection, Error, Output};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A look at statistics takes milliseconds; one that waits for a lock or a full disk gives up.
+const LIMIT: Duration = Duration::from_secs(10);
+
+pub struct Session<'a> {
+    connection: &'a mut Connection,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
+        Session { connection, stop }
+    }
+
+    pub fn connection(&self) -> &Connection {
+        self.connection
+    }
+
+    /// The rows of one statement. Each look is a transaction of its own, for statistics stand still
+    /// within one; and what is set is set for that long, for a pooler gives the session to others.
+    pub fn look(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        self.run("BEGIN READ ONLY")?;
+        let limit = LIMIT.as_millis();
+        let found = self.run(&format!("SET LOCAL statement_timeout = {limit}")).and_then(|_| self.run(sql));
+        let end = self.run("ROLLBACK");
+        found.and_then(|rows| end.map(|_| rows))
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        Ok(self.connection.run(sql, Output::Keep, self.stop)?.rows)
+    }
+
+    /// The same, with names and values: two columns, of which neither is NULL.
+    pub fn pairs(&mut self, sql: &str) -> Result<Vec<(String, String)>, Error> {
+        let rows = self.look(sql)?;
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
+            .map(|[name, value]: [String; 2]| (name, value))
+            .collect())
+    }
+}

@@ -1,0 +1,52 @@
+//! The worst of what is on, in one sentence.
+
+use super::advice::{CHEAP, VERY_DEAR, percent};
+use crate::report::{Action, CoreShare, SettingAdvice, Severity, Verdict};
+
+/// `clock` says whether a read's cost is known, `counted` whether there was a window.
+pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdict {
+    let unknown = |summary: &str| Verdict { severity: Severity::Unknown, summary: summary.into() };
+    if !clock {
+        return unknown("What the server's clock costs could not be measured, so nothing is said of the settings.");
+    }
+    if !counted {
+        return unknown("It was stopped before the server's statistics could be watched.");
+    }
+    let on: Vec<&SettingAdvice> = settings.iter().filter(|setting| setting.on).collect();
+    let severity = on.iter().map(|setting| severity(setting)).max().unwrap_or(Severity::Ok);
+    let dear: Vec<String> = on
+        .iter()
+        .filter(|setting| self::severity(setting) > Severity::Ok)
+        .filter_map(|setting| Some(format!("{} takes at least {}", setting.name, percent(setting.core_share?.low))))
+        .collect();
+    let names = |wanted: &dyn Fn(&SettingAdvice) -> bool| -> Vec<&str> {
+        on.iter().filter(|setting| wanted(setting)).map(|setting| setting.name).collect()
+    };
+    let cheap = names(&|setting| setting.advice == Action::Keep && setting.core_share.is_some());
+    let unsure = names(&|setting| setting.advice == Action::Unknown);
+    let mut summary = match (dear.is_empty(), cheap.len()) {
+        (false, _) => format!("{} of a core for reading the clock.", dear.join(", ")),
+        (true, _) if on.is_empty() => "No setting that reads the clock is on.".into(),
+        (true, 0) => "Nothing that is on was seen to cost 1% of a core.".into(),
+        (true, all) if all == on.len() => "What is on and reads the clock costs less than 1% of a core each.".into(),
+        (true, _) => format!("Less than 1% of a core each: {}.", cheap.join(", ")),
+    };
+    if !unsure.is_empty() {
+        summary += &format!(" Could not be told: {}.", unsure.join(", "));
+    }
+    let turn_on: Vec<&str> =
+        settings.iter().filter(|setting| setting.advice == Action::TurnOn).map(|setting| setting.name).collect();
+    if !turn_on.is_empty() {
+        summary += &format!(" Cheap to turn on: {}.", turn_on.join(", "));
+    }
+    Verdict { severity, summary }
+}
+
+/// By what it costs for sure.
+fn severity(setting: &SettingAdvice) -> Severity {
+    match setting.core_share {
+        Some(CoreShare { low, .. }) if low > VERY_DEAR => Severity::Critical,
+        Some(CoreShare { low, .. }) if low > CHEAP => Severity::Warning,
+        _ => Severity::Ok,
+    }
+}

@@ -1,0 +1,143 @@
+//! The screen of `advise`: a line a setting, the verdict, and what to type.
+
+use super::{BOLD, DIM, style, wrapped};
+use crate::advise::percent;
+use crate::human::{count, duration};
+use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+
+pub fn text(report: &AdviseReport) -> String {
+    let mut out = headline(report);
+    out.push('\n');
+    out.push_str(&table(report));
+    out.push('\n');
+    out.push_str(&notes(report));
+    out.push_str(&verdict(report));
+    out.push_str(&lines(report));
+    if !report.not_seen.is_empty() {
+        out.push('\n');
+    }
+    for line in &report.not_seen {
+        wrapped(&mut out, "not seen   ", line);
+    }
+    if report.interrupted {
+        out.push_str(&format!("Stopped after {:.1} s: the figures are what was had by then.\n", report.window_s));
+    }
+    out
+}
+
+fn headline(report: &AdviseReport) -> String {
+    let mut out = format!(
+        "{BOLD}PostgreSQL {}{BOLD:#}, {}: watched for {:.1} s\n",
+        report.server_version, report.server, report.window_s
+    );
+    wrapped(&mut out, "clock      ", &read(&report.read));
+    if let Some(node) = &report.node_read {
+        wrapped(&mut out, "           ", &format!("plan nodes: {}", read(node)));
+    }
+    out
+}
+
+fn read(read: &ReadCost) -> String {
+    let cost = match (read.ns, read.low_ns, read.high_ns) {
+        (Some(ns), _, Some(high)) => format!("a read takes {} +- {}", duration(ns), duration(high - ns)),
+        (None, Some(low), Some(high)) => format!("a read takes {} to {}", duration(low), duration(high)),
+        _ => "what a read takes is unknown".into(),
+    };
+    format!("{}: {cost}; {}", read.clock, read.how)
+}
+
+fn table(report: &AdviseReport) -> String {
+    let mut out = String::new();
+    let widest = report.settings.iter().map(|setting| setting.name.len()).max().unwrap_or(0);
+    let value_widest = report.settings.iter().map(|setting| setting.value.chars().count()).max().unwrap_or(0);
+    let head = format!("{:widest$}  {:value_widest$}  {:>9}  {:>16}  advice", "setting", "now", "per s", "of a core");
+    out.push_str(&format!("{BOLD}{head}{BOLD:#}\n"));
+    for setting in &report.settings {
+        out.push_str(&format!(
+            "{:widest$}  {:value_widest$}  {:>9}  {:>16}  {}\n",
+            setting.name,
+            setting.value,
+            events(setting),
+            setting.core_share.map_or_else(|| "-".into(), share),
+            word(setting),
+        ));
+    }
+    out.push_str(&format!("{DIM}of a core: what its reads of the clock take, or would take if it were on{DIM:#}\n"));
+    out
+}
+
+fn word(setting: &SettingAdvice) -> &'static str {
+    match setting.advice {
+        Action::Keep => "leave it on",
+        Action::TurnOn => "can be turned on",
+        Action::TurnOff => "turn it off",
+        Action::None if setting.core_share.is_some() && !setting.on => "leave it off",
+        Action::None => "nothing to do",
+        Action::Unknown => "could not tell",
+    }
+}
+
+/// What a word does not say: why it could not be told, or what there is to know without figures.
+fn notes(report: &AdviseReport) -> String {
+    let mut out = String::new();
+    for setting in &report.settings {
+        if setting.advice == Action::Unknown || setting.advice == Action::None || setting.core_share.is_none() {
+            let said = setting.summary.strip_prefix("could not tell: ").unwrap_or(&setting.summary);
+            wrapped(&mut out, &format!("{}  ", setting.name), said);
+        }
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
+fn events(setting: &SettingAdvice) -> String {
+    match (setting.events_per_s, setting.events_are) {
+        (Some(per_s), EventsAre::AtLeast) => format!(">= {}", number(per_s)),
+        (Some(per_s), _) => number(per_s),
+        (None, _) => "-".into(),
+    }
+}
+
+fn number(per_s: f64) -> String {
+    match per_s {
+        n if n > 0.0 && n < 9.95 => format!("{n:.1}"),
+        n => count(n.round() as u64),
+    }
+}
+
+fn share(share: CoreShare) -> String {
+    let low = percent(share.low);
+    match share.high {
+        None if low.starts_with('<') => "> 0%".into(),
+        None => format!(">= {low}"),
+        Some(high) if percent(high) == low => low,
+        Some(high) => format!("{} to {}", low.trim_end_matches('%'), percent(high)),
+    }
+}
+
+fn verdict(report: &AdviseReport) -> String {
+    let severity = report.verdict.severity;
+    let word = severity.word();
+    let mut block = String::new();
+    wrapped(&mut block, &format!("{word}  "), &report.verdict.summary);
+    let colour = style(severity);
+    let rest = block.strip_prefix(word).unwrap_or(&block);
+    format!("{colour}{word}{colour:#}{rest}")
+}
+
+/// What goes into postgresql.conf, and the way back.
+fn lines(report: &AdviseReport) -> String {
+    let mut out = String::new();
+    for (action, label) in [(Action::TurnOff, "turn off   "), (Action::TurnOn, "can be on  ")] {
+        for setting in report.settings.iter().filter(|setting| setting.advice == action) {
+            let (Some(line), Some(undo)) = (&setting.line, &setting.undo) else { continue };
+            out.push_str(&format!("{label}{line}    back: {undo}\n"));
+        }
+    }
+    match out.is_empty() {
+        true => out,
+        false => format!("\nfor postgresql.conf (or ALTER SYSTEM SET), then SELECT pg_reload_conf():\n{out}"),
+    }
+}
