@@ -1,13 +1,13 @@
 //! `pg_timing explain`: how much of EXPLAIN ANALYZE is the clock.
 
-use super::arguments::{ExplainArguments, Format};
+use super::arguments::{ExplainArguments, PageFormat};
 use super::{Hint, connection, input, interrupt, plan, print, progress};
 use crate::advise::node_read;
 use crate::explain::{Statement, Wishes, classic, explain};
 use crate::postgres::Error;
 use crate::render;
+use crate::report::{ClassicReport, ExplainReport};
 use anyhow::anyhow;
-use serde::Serialize;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const MOST: u64 = 16 << 20;
 
 pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
     let out = match &arguments.plan {
-        Some(plan) => shown(&plan::report(&arguments, plan)?, arguments.format, render::text::explain::text),
+        Some(plan) => explained(&plan::report(&arguments, plan)?, arguments.format),
         None => live(&arguments)?,
     };
     print(&out)?;
@@ -33,20 +33,30 @@ fn live(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let bar = progress::bar("running");
     let mut show = |done| progress::show(bar.as_ref(), done);
     let out = match statement {
-        Some(statement) => explain(connection, &statement, wishes, &stop, &mut show)
-            .map(|report| shown(&report, arguments.format, render::text::explain::text)),
+        Some(statement) => {
+            explain(connection, &statement, wishes, &stop, &mut show).map(|report| explained(&report, arguments.format))
+        }
         None => node_read(connection, &stop)
             .and_then(|read| classic(connection, read, wishes, &stop, &mut show))
-            .map(|report| shown(&report, arguments.format, render::text::classic::text)),
+            .map(|report| tested(&report, arguments.format)),
     };
     show(1.0);
     Ok(out?)
 }
 
-fn shown<R: Serialize>(report: &R, format: Format, text: impl Fn(&R) -> String) -> String {
+fn explained(report: &ExplainReport, format: PageFormat) -> String {
     match format {
-        Format::Text => text(report),
-        Format::Json => render::json::json(report),
+        PageFormat::Text => render::text::explain::text(report),
+        PageFormat::Json => render::json::json(report),
+        PageFormat::Html => render::html::explain::html(report),
+    }
+}
+
+fn tested(report: &ClassicReport, format: PageFormat) -> String {
+    match format {
+        PageFormat::Text => render::text::classic::text(report),
+        PageFormat::Json => render::json::json(report),
+        PageFormat::Html => render::html::explain::classic(report),
     }
 }
 

@@ -110,6 +110,7 @@ pub fn runs(
         }
         progress(f64::from(number + 1) / f64::from(rounds));
     }
+    session.forget()?;
     for ms in &mut runs.plain_ms {
         *ms = (*ms - runs.round_trip_ms).max(0.0);
     }
@@ -174,6 +175,13 @@ impl Session<'_> {
         self.run(&statement.prepared_as(PLAIN), Output::Discard)?;
         self.run(&format!("PREPARE {NOTHING} AS SELECT"), Output::Discard)?;
         Ok(())
+    }
+
+    /// What was prepared: another statement may follow.
+    fn forget(&mut self) -> Result<(), Error> {
+        [PLAIN, NOTHING]
+            .iter()
+            .try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
     }
 
     /// ms that it takes to have an empty statement run.

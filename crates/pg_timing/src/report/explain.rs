@@ -19,11 +19,6 @@ impl Range {
         Range { low, estimate: (low + high) / 2.0, high }
     }
 
-    /// None of it less.
-    pub fn at_least(self, least: f64) -> Range {
-        Range { low: self.low.max(least), estimate: self.estimate.max(least), high: self.high.max(least) }
-    }
-
     /// The same in another unit.
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, estimate: self.estimate * factor, high: self.high * factor }
@@ -39,7 +34,7 @@ impl Add for Range {
 }
 
 /// How much of an EXPLAIN ANALYZE is the clock.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ExplainReport {
     /// version of this JSON's shape
     pub schema_version: u32,
@@ -68,7 +63,7 @@ pub struct ExplainReport {
 }
 
 /// What running the statement told, in ms. None of it is known of a captured plan.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LiveRuns {
     /// like `18.6`
     pub server_version: String,
@@ -134,7 +129,7 @@ pub struct Capture {
     pub clock_share: Range,
 }
 
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ExplainedNode {
     /// indexes from the root down, like `0.1`
     pub path: String,

@@ -4,16 +4,20 @@ use super::{fixture, json, pg_timing, ran};
 
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/check.schema.json");
 const EXPLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.schema.json");
+const CLASSIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain-test.schema.json");
 const ADVISE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/advise.schema.json");
 
 /// `UPDATE_SCHEMA=1 cargo test schema` writes it anew.
 #[test]
 fn the_committed_schemas_have_not_drifted() {
     use pg_timing::render::json::schema;
-    use pg_timing::report::{AdviseReport, ExplainReport, Report};
-    for (path, schema) in
-        [(COMMITTED, schema::<Report>()), (EXPLAIN, schema::<ExplainReport>()), (ADVISE, schema::<AdviseReport>())]
-    {
+    use pg_timing::report::{AdviseReport, ClassicReport, ExplainReport, Report};
+    for (path, schema) in [
+        (COMMITTED, schema::<Report>()),
+        (EXPLAIN, schema::<ExplainReport>()),
+        (CLASSIC, schema::<ClassicReport>()),
+        (ADVISE, schema::<AdviseReport>()),
+    ] {
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
             std::fs::write(path, &schema).unwrap();
         }

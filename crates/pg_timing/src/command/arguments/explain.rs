@@ -1,7 +1,7 @@
 //! What `explain` and `advise` take, and what a connection takes.
 
-use super::Format;
 use super::values::{milliseconds, nanoseconds, window_seconds};
+use super::{Format, PageFormat};
 use clap::Args;
 use std::path::PathBuf;
 use timing_clock::Nanos;
@@ -79,7 +79,7 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = milliseconds, allow_negative_numbers = true)]
     pub plain_ms: Option<f64>,
     #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    pub format: PageFormat,
     /// Start a server for this run alone, out of the newest PostgreSQL that is installed; nothing of it
     /// is left behind
     #[arg(long, conflicts_with_all = ["host", "port", "username", "dbname", "database"])]

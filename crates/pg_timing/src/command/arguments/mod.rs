@@ -144,6 +144,14 @@ pub enum Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PageFormat {
+    Text,
+    Json,
+    /// a page that stands alone
+    Html,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TestFormat {
     /// as PostgreSQL 19: nanoseconds, every clock
     #[value(name = "19")]

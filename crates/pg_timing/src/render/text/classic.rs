@@ -1,7 +1,8 @@
 //! The screen of `explain` without a statement: what a timed call costs on this server.
 
-use super::explain::{digits, facts, ms, per_call};
 use super::{BOLD, wrapped};
+use crate::render::words::explain::Words;
+use crate::render::words::{digits, ms, per_call, with_error};
 use crate::report::{ClassicReport, ExplainReport, LiveRuns, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
@@ -16,11 +17,9 @@ pub fn text(report: &ClassicReport) -> String {
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
     out.push('\n');
     wrapped(&mut out, "one read   ", &read(&report.read));
-    for (name, fact) in facts(&report.count, count).into_iter().skip(1) {
+    // The first is in the table.
+    for (name, fact) in Words::of(&report.count).facts.into_iter().skip(1) {
         wrapped(&mut out, &format!("{name:<11}"), &fact);
-    }
-    for note in &report.count.notes {
-        wrapped(&mut out, "note       ", note);
     }
     out
 }
@@ -29,12 +28,13 @@ pub fn text(report: &ClassicReport) -> String {
 fn answer(count: &LiveRuns, nested: &LiveRuns) -> String {
     const ROWS: f64 = 1e6;
     const NODES: f64 = 3.0;
-    let each = |runs: &LiveRuns| runs.clock_per_call_ns.estimate + runs.rows_per_call_ns.estimate;
-    let ns = each(count).max(each(nested));
+    let each = |runs: &LiveRuns| runs.clock_per_call_ns + runs.rows_per_call_ns;
+    let (count, nested) = (each(count), each(nested));
+    let dearer = if count.estimate > nested.estimate { count } else { nested };
     format!(
-        "EXPLAIN ANALYZE adds up to {} ns to each row and plan node on this server: a million rows through three nodes take up to {} s longer.",
-        digits(ns),
-        digits(ns * ROWS * NODES / 1e9)
+        "EXPLAIN ANALYZE adds {} ns to each row and plan node on this server: a million rows through three nodes take {} s longer.",
+        with_error(dearer),
+        with_error(dearer.times(ROWS * NODES / 1e9))
     )
 }
 

@@ -1,6 +1,7 @@
 //! The words for a captured plan.
 
-use super::{ms, settings};
+use super::explain::settings;
+use super::ms;
 use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
 
