@@ -70,28 +70,24 @@ def start(path, env, statement=SLEEP, **options):
     )  # fmt: skip
 
 
-def until_it_sleeps(program, base="/tmp"):
+def until_it_sleeps(program, watch):
     """The postmaster's process, once the statement runs."""
     for _ in range(GONE_SECONDS * 20):
-        for folder in folders(base):
+        for folder in folders(watch.base) - watch.before[0]:
             lock = Path(folder) / "data/postmaster.pid"
-            if lock.exists() and any(line.startswith("postgres: postgres") for line in backends()):
-                return int(lock.read_text().splitlines()[0])
+            lines = lock.read_text().splitlines() if lock.exists() else []
+            if lines and any("[local]" in title for title in children(abs(int(lines[0])))):
+                return int(lines[0])
         if program.poll() is not None:
             break
         time.sleep(0.05)
     raise AssertionError(f"it never ran: {program.communicate()}")
 
 
-def backends():
-    """Their titles do not name the folder."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (folder / "cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue
-        if line.startswith("postgres: postgres postgres [local] "):
-            yield line
+def children(process):
+    """The titles of a postmaster's processes."""
+    out = subprocess.run(["ps", "--ppid", str(process), "-o", "args="], capture_output=True, text=True).stdout
+    return out.splitlines()
 
 
 def guardian(program):
@@ -126,7 +122,7 @@ def ends(path, env):
     for what, end in ways.items():
         watch = Watch()
         program = start(path, env)
-        end(program, until_it_sleeps(program))
+        end(program, until_it_sleeps(program, watch))
         out, said = program.communicate(timeout=GONE_SECONDS)
         if program.returncode == 0 or out or "panicked" in said:
             yield f"{what}: {program.returncode} {out!r} {said!r}"
