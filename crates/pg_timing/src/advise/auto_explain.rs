@@ -71,14 +71,14 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 
 fn value(server: &Server) -> String {
     let Some(timing) = server.setting(NAME) else { return "not loaded".into() };
-    let off = ["log_analyze is off", "log_min_duration is -1", "sample_rate is 0"];
+    let off = ["log_analyze off", "log_min_duration -1", "sample_rate 0"];
     let why = [
         server.is("auto_explain.log_analyze", "off"),
         server.is("auto_explain.log_min_duration", "-1"),
         sampled(server) == 0.0,
     ];
     match off.iter().zip(why).find(|(_, is)| *is && timing == "on") {
-        Some((why, _)) => format!("{timing}, but {why}"),
+        Some((why, _)) => format!("{timing} ({why})"),
         None => timing.into(),
     }
 }
@@ -99,6 +99,9 @@ fn why(facts: &Facts) -> String {
         for log_min_duration is known only at its end. Seen are only the calls that rows sent and rows changed need, \
         of statements that clients send"
         .to_string();
+    if facts.server.is("auto_explain.log_nested_statements", "off") {
+        why += " (what functions change is taken for theirs, and not timed as long as log_nested_statements is off)";
+    }
     if let (Ok(scanned), true) = (facts.counts.grew(PART, "scanned"), facts.window_s > 0.0) {
         let each = count((scanned / facts.window_s) as u64);
         why += &format!("; this database's scans read {each} rows a second, and each that is passed on is a call");

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::human::duration;
-use crate::report::{Action, EventsAre, Report, SYSTEM, SettingAdvice};
+use crate::report::{Action, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity};
 
 const NAME: &str = "timing_clock_source";
 
@@ -12,7 +12,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let line = |value: &str| Some(format!("{NAME} = '{value}'"));
     // `auto (tsc)` is typed as `auto`.
     let now = value.split(' ').next().unwrap_or(value);
-    let (advice, summary, line, undo) = match facts.clocks.here.as_ref().map(|here| (here, here.tsc.usable)) {
+    let (advice, summary, line, undo) = match &facts.clocks.here {
         None => (
             Action::Unknown,
             "could not tell: whether its TSC can be trusted is seen only on the server's host, by pg_timing there"
@@ -20,21 +20,20 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             None,
             None,
         ),
-        Some((_, None)) => (Action::Unknown, "could not tell: the TSC could not be judged".into(), None, None),
-        Some((here, Some(true))) if uses_tsc => {
-            (Action::Keep, format!("the TSC can be trusted{}", saves(here)), None, None)
-        }
-        Some((here, Some(true))) if gains(here) => {
-            (Action::TurnOn, format!("the TSC can be trusted{}", saves(here)), line("tsc"), line(now))
-        }
-        Some((_, Some(true))) => (Action::None, "the TSC is no faster here".into(), None, None),
-        Some((here, Some(false))) if uses_tsc => {
-            let why = here.tsc.distrust.join("; ");
-            (Action::TurnOff, format!("the TSC should not be used: {why}"), line("system"), line(now))
-        }
-        Some((here, Some(false))) => {
-            (Action::None, format!("the TSC should not be used: {}", here.tsc.distrust.join("; ")), None, None)
-        }
+        Some(here) => match (against(here), here.tsc.usable) {
+            (Some(why), _) if uses_tsc => {
+                (Action::TurnOff, format!("the TSC should not be used: {why}"), line("system"), line(now))
+            }
+            (Some(why), _) => (Action::None, format!("the TSC should not be used: {why}"), None, None),
+            (None, Some(true)) if uses_tsc => {
+                (Action::Keep, format!("the TSC can be trusted{}", saves(here)), None, None)
+            }
+            (None, Some(true)) if gains(here) => {
+                (Action::TurnOn, format!("the TSC can be trusted{}", saves(here)), line("tsc"), line(now))
+            }
+            (None, Some(true)) => (Action::None, "the TSC is no faster here".into(), None, None),
+            (None, _) => (Action::Unknown, "could not tell: the TSC could not be judged".into(), None, None),
+        },
     };
     Some(SettingAdvice {
         name: NAME,
@@ -50,6 +49,16 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         line,
         undo,
     })
+}
+
+/// What the check of the host has against its TSC.
+fn against(here: &Report) -> Option<String> {
+    let alarm = |finding: &&Finding| {
+        finding.severity >= Severity::Warning && (finding.id.starts_with("tsc-") || finding.id == "cpu-skew")
+    };
+    let found = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
+    let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(found).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn costs(here: &Report) -> Option<(f64, f64)> {

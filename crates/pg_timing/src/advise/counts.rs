@@ -69,6 +69,12 @@ impl Counts {
         }
     }
 
+    /// Parts that the server did not show, and why.
+    pub fn refused(&self) -> BTreeMap<&'static str, &str> {
+        let both = self.before.0.iter().chain(&self.after.0);
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.as_str()))).collect()
+    }
+
     /// What it is at the end.
     pub fn level(&self, part: &str, name: &str) -> Result<f64, String> {
         self.after.number(part, name)
@@ -90,6 +96,8 @@ mod tests {
         assert_eq!(counts.grew("io", "reads"), Ok(3.0));
         assert!(counts.grew("io", "writes").is_err() && counts.grew("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
+        let after = Snapshot([("io", Err("permission denied".into()))].into());
+        assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
     if facts.window_s > 0.0 && *window_s <= LATE_S {
         lines.push("the window is shorter than the second that backends take to report what they did".into());
     }
+    lines.extend(counts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
     lines.extend(late(counts, *window_s));
     if !server.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
         lines.push("the texts of others' statements in pg_stat_statements: needs pg_monitor".into());

@@ -5,9 +5,10 @@ use crate::postgres::Error;
 use std::collections::BTreeMap;
 
 /// What the advice is about or depends on. A library's are there once it is loaded.
-const SETTINGS: [&str; 21] = [
+const SETTINGS: [&str; 22] = [
     "auto_explain.log_analyze",
     "auto_explain.log_min_duration",
+    "auto_explain.log_nested_statements",
     "auto_explain.log_timing",
     "auto_explain.sample_rate",
     "autovacuum_max_workers",

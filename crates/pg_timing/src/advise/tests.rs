@@ -6,7 +6,7 @@ use super::facts::Facts;
 use super::server::Server;
 use super::*;
 use crate::render;
-use crate::report::{Action, EventsAre, ReadCost, Severity};
+use crate::report::{Action, ClockReport, EventsAre, Finding, ReadCost, Severity};
 
 fn cost(ns: Option<f64>) -> ReadCost {
     ReadCost {
@@ -201,6 +201,18 @@ fn nineteen_and_its_tsc() {
         (Action::TurnOff, Some("timing_clock_source = 'system'"), Some("timing_clock_source = 'auto'"))
     );
     assert!(source.summary.ends_with("the kernel gave it up"));
+
+    // With the system's clock in use, the TSC pays where it is faster, and nothing speaks against it.
+    let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
+    let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
+    here.tsc.usable = Some(true);
+    here.clocks = vec![clock("system", 22.0), clock("rdtscp", 16.0)];
+    facts.server.settings.insert("timing_clock_source".into(), "auto (system)".into());
+    facts.clocks.here = Some(here.clone());
+    assert_eq!(of(&super::report(&facts, false), "timing_clock_source").advice, Action::TurnOn);
+    here.findings = vec![Finding::new("cpu-skew", Severity::Critical, "CPUs 0 and 1 differ")];
+    facts.clocks.here = Some(here);
+    assert_eq!(of(&super::report(&facts, false), "timing_clock_source").advice, Action::None);
 }
 
 #[test]
