@@ -157,12 +157,11 @@ fn related(parent: &Node, label: Option<String>) -> (Option<String>, Option<Stri
         let relationship = if label.starts_with("SubPlan") { is("SubPlan") } else { is("InitPlan") };
         return (relationship, Some(label));
     }
-    let own = parent.plans.iter().filter(|plan| plan.subplan.is_none()).count();
-    let relationship = match (parent.kind.as_str(), own) {
-        ("Append" | "Merge Append" | "BitmapAnd" | "BitmapOr", _) => is("Member"),
-        ("Subquery Scan", _) => is("Subquery"),
-        (_, 0) => is("Outer"),
-        _ => is("Inner"),
+    let relationship = match parent.kind.as_str() {
+        "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => is("Member"),
+        "Subquery Scan" => is("Subquery"),
+        _ if parent.plans.iter().any(|plan| plan.subplan.is_none()) => is("Inner"),
+        _ => is("Outer"),
     };
     (relationship, None)
 }
