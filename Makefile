@@ -90,6 +90,8 @@ other-systems:
 bench:
 	$(CARGO) run --release -p bench
 	tests/extension/bench
+	$(CARGO) build --release -p pg_timing
+	tests/explain/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
 
 # The JSON Schema is generated from the code.
 schema:

@@ -1,21 +1,9 @@
-"""pg_timing explain --plan on plans that real servers print: as text, as JSON and in the log, on a clock that is slow
-and on one that is not. What it says is held against the plain time, which psql's \\timing tells."""
+"""pg_timing explain --plan on plans that real servers print: as text, as JSON and in the log. How true it is, bench tells."""
 
 import json
-import os
-import re
 import subprocess
-import tempfile
-from pathlib import Path
 
-from extension import faulty_clocks
 from servers import Failed, Server
-
-ROUNDS = 5
-# Far above what a vDSO takes, so that the clock is most of what EXPLAIN ANALYZE says, whatever else the machine does.
-SLOW_NS = 1000
-# The machine is shared: medians of the same statement differ by so much.
-NOISE = 0.25
 
 STATEMENTS = [
     "SELECT count(*) FROM t",
@@ -59,34 +47,6 @@ class Captured:
             log.seek(start)
             return screen, log.read()
 
-    def round(self, statement):
-        """ms of the statement by psql's clock, the second time; and its plan, in the same session."""
-        script = f"{ONE_PROCESS}\n\\o /dev/null\n{statement};\n\\timing on\n{statement};\n\\timing off\n\\o\n"
-        said = self.server.psql(f"{script}EXPLAIN (ANALYZE, SETTINGS) {statement}", options=SCREEN)
-        return float(re.search(r"^Time: ([\d.]+) ms", said, re.MULTILINE)[1]), said
-
-
-def held(captured, statement):
-    """The plain time is in the interval, and what it implies is in that of a call."""
-    rounds = [captured.round(statement) for _ in range(ROUNDS)]
-    # The least of each: a busy machine only adds, and seldom to all.
-    plain = min(ms for ms, _ in rounds)
-    plan = min((said for _, said in rounds), key=lambda said: float(re.search(r"Execution Time: ([\d.]+)", said)[1]))
-    report = captured.report(plan)
-    reported, interval = report["reported_ms"], report["corrected_ms"]
-    # An empty statement takes psql some tenths of a ms, too.
-    if not interval["low"] * (1 - NOISE) <= plain <= interval["high"] * (1 + NOISE) + 0.5:
-        yield f"{statement}: {plain} ms plain, {reported} ms reported, and by the plan {interval}"
-    if plain < reported / 2:
-        implied = captured.report(plan, "--plain-ms", str(plain))["capture"]["implied_call_ns"]
-        expected = report["capture"]["expected_call_ns"]
-        if not expected["low"] * (1 - NOISE) <= implied <= expected["high"] * (1 + NOISE):
-            yield f"{statement}: {implied} ns a call, and by a read {expected}"
-    # It has to say something: on a slow clock a scan of 100 000 rows is not left at what was reported.
-    slow = report["capture"]["read_ns"] > SLOW_NS
-    if statement == STATEMENTS[0] and slow and interval["high"] > reported / 2:
-        yield f"{statement}: {interval} of {reported}"
-
 
 def figures(report):
     return [(node["path"], node["title"], node["processes"], round(node["reported_ms"], 6)) for node in report["nodes"]]
@@ -127,21 +87,12 @@ def has_auto_explain(server):
 
 
 def captured(path, installation, settings, tables):
-    """All of it, on a server for each clock."""
-    with faulty_clocks() as library, tempfile.TemporaryDirectory() as folder:
-        for slow_ns in (0, SLOW_NS):
-            host = host_report(path, slow_ns, library, Path(folder))
-            # 19 would take the TSC, which nothing slows down; and says so only if it was set.
-            more = {"timing_clock_source": "system" if slow_ns else "tsc"} if installation.major >= 19 else {}
-            preload, env = ([library], {"SLOW_NS": slow_ns}) if slow_ns else ([], {})
-            with Server(installation, settings | more, preload, env) as server:
-                server.psql(tables)
-                one = Captured(path, server, ("--host-report", str(host)))
-                for statement in STATEMENTS:
-                    yield from held(one, statement)
-                if slow_ns == 0:
-                    yield from refused(one)
-                    yield from logs(one)
+    """All of it, but for how true it is: bench tells that."""
+    with Server(installation, settings) as server:
+        server.psql(tables)
+        one = Captured(path, server, ("--read-cost", "25"))
+        yield from refused(one)
+        yield from logs(one)
 
 
 def logs(one):
@@ -150,12 +101,3 @@ def logs(one):
     for statement in STATEMENTS:
         yield from alike(one, statement)
     yield from alike(one, STATEMENTS[2], PARALLEL)
-
-
-def host_report(path, slow_ns, library, folder):
-    """What pg_timing says of the host, run on the clock that the server has."""
-    report = folder / f"host-{slow_ns}.json"
-    env = os.environ | ({"LD_PRELOAD": str(library), "SLOW_NS": str(slow_ns)} if slow_ns else {})
-    with open(report, "w") as file:
-        subprocess.run([path, "-d", "1", "--format", "json"], env=env, stdout=file, stderr=subprocess.DEVNULL)
-    return report

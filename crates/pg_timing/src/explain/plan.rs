@@ -112,6 +112,9 @@ pub struct Node {
     /// there only if buffers were counted
     #[serde(rename = "Shared Hit Blocks")]
     pub buffers: Option<f64>,
+    /// there only with track_io_timing
+    #[serde(rename = "I/O Read Time", alias = "Shared I/O Read Time")]
+    pub io_ms: Option<f64>,
     /// `estimated` or `exact`, of pg_fast_timing
     #[serde(rename = "Timing")]
     pub timing: Option<String>,

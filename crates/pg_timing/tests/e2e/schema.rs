@@ -3,7 +3,7 @@
 use super::{fixture, json, pg_timing, ran};
 
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/check.schema.json");
-const EXPLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.schema.json");
+pub const EXPLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.schema.json");
 const CLASSIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain-test.schema.json");
 const ADVISE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/advise.schema.json");
 

@@ -59,11 +59,17 @@ fn plans_in(text: &str, nested: usize) -> Plans {
                     next = starts.partition_point(|&start| start < end).max(next);
                     broken &= found.len() == before;
                 }
-                Some(Err(error)) if !broken && looks_like_json(&lines[at..]) => {
-                    found.push(Err(Trouble::Json(reason(&error))));
-                    broken = true;
+                Some(Err(error)) => {
+                    if !broken && looks_like_json(&lines[at..]) {
+                        found.push(Err(Trouble::Json(reason(&error))));
+                        broken = true;
+                    }
+                    // What nests so deeply is no plan, and is not tried again from each of its brackets.
+                    if error.to_string().contains("recursion limit") {
+                        next = next.max(at + error.line());
+                    }
                 }
-                _ => {}
+                None => {}
             }
         } else if trimmed.starts_with("- Plan:") {
             found.push(Err(Trouble::Yaml));

@@ -24,10 +24,13 @@ pub struct Read {
     pub note: Option<String>,
 }
 
+/// Finds the read that timed a plan.
+pub type ReadOf<'a> = dyn Fn(&Explained) -> Result<Read, Error> + 'a;
+
 /// What its taker knows of a plan's server.
 pub struct Known<'a> {
     /// the cost of a read, by the settings printed with the plan
-    pub read: Option<&'a dyn Fn(&Explained) -> Result<Read, Error>>,
+    pub read: Option<&'a ReadOf<'a>>,
     /// ms without EXPLAIN
     pub plain_ms: Option<f64>,
 }
@@ -76,7 +79,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
     let implied_call_ns = known.plain_ms.map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS);
     let clock = clock_ms(reported, calls, &corrected, expected.as_ref(), &explained);
     let charge = charge(reported, calls, &corrected, clock, known.plain_ms.is_some());
-    let notes = notes(&explained, (plans, taken), read.as_ref(), text);
+    let notes = notes(&explained, (plans, taken), read.as_ref());
     Ok(ExplainReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -235,7 +238,7 @@ fn charge(reported: f64, calls: Range, corrected: &Range, clock: Range, measured
     }
 }
 
-fn notes(explained: &Explained, (plans, taken): (usize, usize), read: Option<&Read>, text: &str) -> Vec<String> {
+fn notes(explained: &Explained, (plans, taken): (usize, usize), read: Option<&Read>) -> Vec<String> {
     let mut notes = Vec::new();
     if plans > 1 && plans == taken {
         notes.push(format!("there are {plans} plans in it; this is the last"));
@@ -249,7 +252,7 @@ fn notes(explained: &Explained, (plans, taken): (usize, usize), read: Option<&Re
     if explained.jit.is_some() {
         notes.push("JIT compiled, and its time is in all figures".into());
     }
-    if text.contains("I/O Timings:") || text.contains("I/O Read Time\"") {
+    if explained.plan.any(&|node| node.io_ms.is_some()) {
         notes.push("track_io_timing was on: the clock was read for each block that was read or written, too, which is not in these figures".into());
     }
     notes

@@ -48,8 +48,8 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> R
     let value = value.trim();
     let ms = || value.strip_suffix(" ms").and_then(number);
     match name {
-        "Execution Time" | "Execution time" => explained.execution_ms = ms(),
-        "Planning Time" | "Planning time" => explained.planning_ms = ms(),
+        "Execution Time" | "Execution time" => explained.execution_ms = explained.execution_ms.or_else(ms),
+        "Planning Time" | "Planning time" => explained.planning_ms = explained.planning_ms.or_else(ms),
         "Total runtime" => return Err(Problem::TooOld),
         "Query Text" => explained.query = Some(value.into()),
         "Fast Timing" => explained.fast_timing = Some(value.into()),
@@ -58,30 +58,25 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> R
             let time = value.split_once("time=").and_then(|(_, time)| number(time.split(' ').next()?));
             explained.serialization = Some(Serialization { time_ms: time });
         }
-        "Workers Launched" => {
+        _ => {
             if let Some(node) = node {
-                node.workers_launched = number(value);
+                of_node(node, name, value);
             }
         }
-        // Its parent's calls stop at the first row that matches.
-        "Inner Unique" => {
-            if let Some(node) = node {
-                node.inner_unique = value == "true";
-            }
-        }
-        "Timing" if ["exact", "estimated"].iter().any(|way| value.starts_with(way)) => {
-            if let Some(node) = node {
-                node.timing = Some(value.into());
-            }
-        }
-        "Buffers" => {
-            if let Some(node) = node {
-                node.buffers = Some(0.0);
-            }
-        }
-        _ => {}
     }
     Ok(())
+}
+
+fn of_node(node: &mut Node, name: &str, value: &str) {
+    match name {
+        "Workers Launched" => node.workers_launched = number(value),
+        "Inner Unique" => node.inner_unique = value == "true",
+        "Timing" if ["exact", "estimated"].iter().any(|way| value.starts_with(way)) => node.timing = Some(value.into()),
+        // How many and how long matters to nobody here.
+        "Buffers" => node.buffers = Some(0.0),
+        "I/O Timings" => node.io_ms = Some(0.0),
+        _ => {}
+    }
 }
 
 /// `jit = 'off', work_mem = '64MB'`; a quote within is written twice.
@@ -162,12 +157,11 @@ fn related(parent: &Node, label: Option<String>) -> (Option<String>, Option<Stri
         let relationship = if label.starts_with("SubPlan") { is("SubPlan") } else { is("InitPlan") };
         return (relationship, Some(label));
     }
-    let own = parent.plans.iter().filter(|plan| plan.subplan.is_none()).count();
-    let relationship = match (parent.kind.as_str(), own) {
-        ("Append" | "Merge Append" | "BitmapAnd" | "BitmapOr", _) => is("Member"),
-        ("Subquery Scan", _) => is("Subquery"),
-        (_, 0) => is("Outer"),
-        _ => is("Inner"),
+    let relationship = match parent.kind.as_str() {
+        "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => is("Member"),
+        "Subquery Scan" => is("Subquery"),
+        _ if parent.plans.iter().any(|plan| plan.subplan.is_none()) => is("Inner"),
+        _ => is("Outer"),
     };
     (relationship, None)
 }

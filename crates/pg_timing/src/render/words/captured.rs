@@ -8,7 +8,7 @@ use crate::report::{Capture, ExplainReport, Range};
 /// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 0 to 2465 ms.`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
-    let said = format!("EXPLAIN ANALYZE said {}", ms(report.reported_ms));
+    let said = format!("{} said {}", who(report), ms(report.reported_ms));
     let Some(plain) = capture.given_plain_ms else {
         let (low, high) = (ms(corrected.low), ms(corrected.high));
         let takes = match low == high {
@@ -30,6 +30,11 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         ms(plain),
         clock(capture.clock_share)
     )
+}
+
+/// auto_explain tells the statement, EXPLAIN does not.
+fn who(report: &ExplainReport) -> &'static str {
+    if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" }
 }
 
 fn clock(share: Range) -> String {
