@@ -8,7 +8,7 @@
 //! that it runs within.
 
 use super::figures::{median, uncertainty};
-use super::plan::all_calls;
+use super::flat::all_calls;
 use super::{Flat, Runs, flat, sampled};
 use crate::report::{ExplainedNode, Range};
 

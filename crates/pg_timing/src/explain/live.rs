@@ -2,7 +2,7 @@
 
 use super::correct::Overhead;
 use super::figures::{longer, median};
-use super::plan::{all_calls, flat};
+use super::flat::{all_calls, flat};
 use super::runs::{Runs, execution_ms};
 use super::server::Server;
 use super::timing::Timing;

@@ -4,6 +4,7 @@ mod captured;
 mod classic;
 mod correct;
 pub(crate) mod figures;
+mod flat;
 mod live;
 mod plan;
 mod runs;
@@ -18,8 +19,8 @@ pub use runs::Wishes;
 pub use statement::{NotOne, Statement};
 
 use correct::Overhead;
+use flat::{Flat, flat};
 pub use plan::Explained;
-use plan::{Flat, flat};
 use runs::{Runs, runs};
 use server::Server;
 

@@ -2,7 +2,8 @@
 //! it tells how the time is shared, where each timed call is a guess.
 
 use super::figures::{median, spread};
-use super::plan::{Explained, flat};
+use super::flat::flat;
+use super::plan::Explained;
 use crate::report::{ExplainedNode, Range};
 
 /// The mean time between its ticks, unless it is told otherwise.

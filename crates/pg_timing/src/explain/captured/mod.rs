@@ -9,7 +9,8 @@ mod tests;
 mod text;
 
 use super::correct::{Charge, NODES_DIFFER, nodes};
-use super::plan::{Explained, Node, all_calls, flat};
+use super::flat::{all_calls, flat};
+use super::plan::{Explained, Node};
 use crate::human::duration;
 use crate::postgres::Error;
 use crate::report::{Capture, ExplainReport, Range};

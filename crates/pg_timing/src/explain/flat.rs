@@ -1,0 +1,152 @@
+//! A plan's nodes in a row, with the calls and times of each.
+
+use super::plan::{Explained, Node};
+use crate::report::Range;
+
+/// A node's place and what the correction needs of it; in the order of the tree, the root first.
+#[derive(Clone, Debug)]
+pub struct Flat<'a> {
+    pub node: &'a Node,
+    pub depth: usize,
+    /// indexes from the root down, like `0.1`
+    pub path: String,
+    /// the node within whose calls it runs
+    pub within: Option<usize>,
+    /// that ran it side by side
+    pub processes: f64,
+    /// of each process, on average
+    pub calls: Range,
+    /// as EXPLAIN ANALYZE says, of each process on average; `None` without timing
+    pub reported_ms: Option<f64>,
+    /// what rounding of the printed time comes to, over all loops
+    pub rounded_ms: f64,
+    /// calls of all nodes that run within its own
+    pub calls_below: Range,
+}
+
+/// Calls of a whole plan, by each process.
+pub fn all_calls(nodes: &[Flat], explained: &Explained) -> Range {
+    let other = explained.other_calls();
+    nodes.iter().fold(Range { low: other, estimate: other, high: other }, |sum, node| sum + node.calls)
+}
+
+/// All nodes of a plan.
+pub fn flat(root: &Node) -> Vec<Flat<'_>> {
+    let mut all = Vec::new();
+    // Whoever runs a statement calls its root like any other node.
+    let caller = Node::default();
+    add(&mut all, root, &caller, None, "0".into(), 1.0);
+    move_ctes(&mut all);
+    for at in 0..all.len() {
+        // Not longer than the tree is deep, whatever a file says of CTEs.
+        let above: Vec<usize> =
+            std::iter::successors(all[at].within, |&above| all[above].within).take(all.len()).collect();
+        let calls = all[at].calls;
+        for above in above {
+            all[above].calls_below = all[above].calls_below + calls;
+        }
+    }
+    all
+}
+
+fn add<'a>(
+    all: &mut Vec<Flat<'a>>,
+    node: &'a Node,
+    parent: &Node,
+    within: Option<usize>,
+    path: String,
+    processes: f64,
+) {
+    /// Times are printed in ms with three decimals, for one loop.
+    const ROUNDED_MS: f64 = 0.0005;
+    let index = all.len();
+    let loops = node.loops.unwrap_or(0.0);
+    all.push(Flat {
+        node,
+        depth: within.map_or(0, |above| all[above].depth + 1),
+        path: path.clone(),
+        within,
+        processes,
+        calls: by_each(parent.calls_of(node), processes),
+        reported_ms: node.total_ms.map(|ms| ms * loops / processes),
+        rounded_ms: ROUNDED_MS * loops / processes,
+        calls_below: Range::default(),
+    });
+    let below = match node.workers_launched {
+        // The leader works, too.
+        Some(workers) if node.is_gather() => workers + 1.0,
+        _ => processes,
+    };
+    for (n, child) in node.plans.iter().enumerate() {
+        // An InitPlan of a parallel plan is run by the leader.
+        let initial = child.relationship.as_deref() == Some("InitPlan");
+        add(all, child, node, Some(index), format!("{path}.{n}"), if initial { processes } else { below });
+    }
+}
+
+/// The share of one of several processes. The leader may have been busy with their rows: then the
+/// others did it all.
+fn by_each(calls: Range, processes: f64) -> Range {
+    let others = (processes - 1.0).max(1.0);
+    Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / others }
+}
+
+/// A CTE's plan hangs where the CTE is defined, and runs within the first node that reads it.
+fn move_ctes(all: &mut [Flat]) {
+    for plan in 0..all.len() {
+        let Some(name) = all[plan].node.subplan.as_deref().and_then(|name| name.strip_prefix("CTE ")) else { continue };
+        let inside = format!("{}.", all[plan].path);
+        let scan = all.iter().position(|node| {
+            node.node.kind == "CTE Scan" && node.node.cte.as_deref() == Some(name) && !node.path.starts_with(&inside)
+        });
+        if scan.is_some() {
+            all[plan].within = scan;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(json: &str) -> Explained {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn calls_and_times_are_of_each_process() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Gather", "Workers Launched": 2, "Actual Total Time": 10.0, "Actual Rows": 300, "Actual Loops": 1,
+                "Plans": [{"Node Type": "Seq Scan", "Relation Name": "t", "Alias": "t", "Actual Total Time": 8.0, "Actual Rows": 100, "Actual Loops": 3}]},
+                "Execution Time": 10.5}"#,
+        );
+        let all = flat(&explained.plan);
+        assert_eq!((all[0].calls.estimate, all[1].calls.estimate, all[1].reported_ms), (301.0, 101.0, Some(8.0)));
+        // By the workers alone, with the third row that the whole number of rows may hide.
+        assert_eq!((all[1].calls.low, all[1].calls.high), (99.5, 101.5 * 3.0 / 2.0));
+        assert_eq!((all[1].path.as_str(), all[1].node.title().as_str()), ("0.0", "Seq Scan on t"));
+    }
+
+    #[test]
+    fn one_row_is_enough() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Nested Loop", "Inner Unique": true, "Join Type": "Inner", "Actual Rows": 1000, "Actual Loops": 1, "Plans": [
+                {"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Rows": 1000, "Actual Loops": 1},
+                {"Node Type": "Index Scan", "Parent Relationship": "Inner", "Actual Rows": 1, "Actual Loops": 1000}]}}"#,
+        );
+        let all = flat(&explained.plan);
+        assert_eq!(all.iter().map(|node| node.calls.estimate).collect::<Vec<_>>(), [1001.0, 1001.0, 1000.0]);
+    }
+
+    #[test]
+    fn a_cte_runs_within_its_scan() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Limit", "Plans": [
+                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Rows": 9, "Actual Loops": 1},
+                {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#,
+        );
+        let all = flat(&explained.plan);
+        assert_eq!(all.iter().map(|node| node.within).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
+        assert_eq!(all.iter().map(|node| node.calls_below.estimate).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
+    }
+}
