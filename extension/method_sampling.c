@@ -39,9 +39,9 @@ sampled(PlanState *node, UsageKind usage)
 	end = ticker.last_ns;
 	if (unlikely(end != start))
 		met_by_tick(fi, end - start);
-	count_call(fi, slot);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
+	count_call(fi, slot);
 	return slot;
 }
 
