@@ -2,7 +2,7 @@
 
 use super::server::Server;
 use super::session::Session;
-use crate::explain::figures::{median, uncertainty};
+use crate::explain::figures::{ANOTHER_TIME, median, spread};
 use crate::host::{Host, KernelLog};
 use crate::measure::Budget;
 use crate::report::{ReadCost, Report, SYSTEM};
@@ -138,7 +138,8 @@ fn from_pairs(pairs: &[Pair], failed: Option<String>, why: &str) -> ReadCost {
         return unknown(SYSTEM, &format!("{why}, and measuring through the server failed: {failed}"));
     }
     let each: Vec<f64> = pairs.iter().map(|(bare, reads)| reads - bare).collect();
-    let (ns, off) = (median(&each), uncertainty(&each));
+    let ns = median(&each);
+    let off = spread(&each).max(ANOTHER_TIME * ns);
     if ns + off <= 0.0 {
         return unknown(SYSTEM, &format!("{why}, and through the server it could not be told apart from nothing"));
     }

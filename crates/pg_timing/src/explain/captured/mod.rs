@@ -9,6 +9,7 @@ mod tests;
 mod text;
 
 use super::correct::{Charge, NODES_DIFFER, nodes};
+use super::figures::ANOTHER_TIME;
 use super::flat::{all_calls, flat};
 use super::plan::{Explained, Node};
 use crate::human::duration;
@@ -35,9 +36,6 @@ pub struct Known<'a> {
     /// ms without EXPLAIN
     pub plain_ms: Option<f64>,
 }
-
-/// Two medians of the same statement at different times; as `figures::uncertainty` has it.
-const ANOTHER_TIME: f64 = 0.03;
 
 /// Says what the plan in a text takes without being timed.
 pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
