@@ -122,7 +122,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
     AdviseReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
-        server_version: facts.server.version(),
+        server_version: facts.server.version.clone(),
         server: facts.server.name.clone(),
         window_s: facts.window_s,
         interrupted,

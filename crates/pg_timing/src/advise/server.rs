@@ -34,6 +34,8 @@ const SETTINGS: [&str; 22] = [
 pub struct Server {
     /// like 180006
     pub number: i32,
+    /// like `18.6`
+    pub version: String,
     pub name: String,
     pub settings: BTreeMap<String, String>,
     /// of its backend for us
@@ -51,12 +53,7 @@ pub struct Server {
 impl Server {
     pub fn of(session: &mut Session) -> Result<Server, Error> {
         let number = session.connection().server_version();
-        if number < 150_000 {
-            return Err(Error::new(
-                format!("the server is PostgreSQL {}.{}", number / 10_000, number % 10_000),
-                "this knows PostgreSQL 15 to 19, and what is older is past its end of life",
-            ));
-        }
+        let version = session.connection().known_version()?;
         let name = session.connection().name();
         let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
         let asked = format!("SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({names})");
@@ -67,6 +64,7 @@ impl Server {
         let made_for = session.look(MADE_FOR)?.into_iter().flatten().flatten().collect();
         Ok(Server {
             number,
+            version,
             name,
             settings,
             pid,
@@ -75,11 +73,6 @@ impl Server {
             monitor,
             made_for,
         })
-    }
-
-    /// Like `18.6`.
-    pub fn version(&self) -> String {
-        format!("{}.{}", self.number / 10_000, self.number % 10_000)
     }
 
     pub fn major(&self) -> i32 {

@@ -26,14 +26,7 @@ pub struct Server {
 
 impl Server {
     pub fn of(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
-        let number = connection.server_version();
-        let version = format!("{}.{}", number / 10_000, number % 10_000);
-        if number < 150_000 {
-            return Err(Error::new(
-                format!("the server is PostgreSQL {version}"),
-                "this knows PostgreSQL 15 to 19, and what is older is past its end of life",
-            ));
-        }
+        let version = connection.known_version()?;
         // Those that the server has; a library's are there once it is loaded.
         let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
         let asked = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");

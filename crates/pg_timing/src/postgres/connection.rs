@@ -134,6 +134,20 @@ impl Connection {
         unsafe { (self.pq.PQserverVersion)(self.conn) }
     }
 
+    /// Like `18.6` or `19rc1`, of a server that is not too old for us.
+    pub fn known_version(&self) -> Result<String, Error> {
+        // SAFETY: the connection is not NULL, the name ends with NUL, and the answer is copied at once.
+        let said = unsafe { owned((self.pq.PQparameterStatus)(self.conn, c"server_version".as_ptr())) };
+        let version = said.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_string();
+        match self.server_version() {
+            150_000.. => Ok(version),
+            _ => Err(Error::new(
+                format!("the server is PostgreSQL {version}"),
+                "this knows PostgreSQL 15 to 19, and what is older is past its end of life",
+            )),
+        }
+    }
+
     /// Whether the server runs on this machine, as far as the connection tells.
     pub fn is_local(&self) -> bool {
         // SAFETY: the connection is not NULL; the texts are copied at once.

@@ -46,6 +46,7 @@ functions! {
     PQstatus(Opaque) -> c_int;
     PQerrorMessage(Opaque) -> *const c_char;
     PQserverVersion(Opaque) -> c_int;
+    PQparameterStatus(Opaque, *const c_char) -> *const c_char;
     PQconnectionNeedsPassword(Opaque) -> c_int;
     PQhost(Opaque) -> *const c_char;
     PQhostaddr(Opaque) -> *const c_char;

@@ -34,7 +34,8 @@ pub struct ConnectionArguments {
 
 /// What has no meaning where nothing is run. (`requires` alone lets them stand beside what --plan
 /// conflicts with.)
-const LIVE: [&str; 11] = [
+const LIVE: [&str; 12] = [
+    "ephemeral",
     "command",
     "file",
     "allow_writes",
@@ -52,7 +53,8 @@ const LIVE: [&str; 11] = [
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct ExplainArguments {
-    /// The statement; without -c and -f it is read from stdin
+    /// The statement; without -c and -f it is read from stdin, and if there is none it is the classic
+    /// test: 100 000 rows counted, in one go and in 400 loops
     #[arg(short, long, value_name = "SQL")]
     pub command: Option<String>,
     /// A file with the statement
