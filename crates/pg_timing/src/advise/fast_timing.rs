@@ -27,9 +27,10 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         (Some(_), _) => (Action::Keep, "plan nodes are timed by it, for little", None, None),
         (None, true) => (
             Action::TurnOn,
-            "would make auto_explain's timing cheap",
-            Some("session_preload_libraries = 'pg_fast_timing'  # beside what is there".into()),
-            Some("take it out of session_preload_libraries".into()),
+            // A line to paste would take out what is there, and lock everybody out where it is not installed.
+            "would make auto_explain's timing cheap: install it, try LOAD 'pg_fast_timing' in a session, and then add it to what session_preload_libraries has",
+            None,
+            None,
         ),
         (None, false) => (Action::None, "of use where auto_explain times plans, which it does not here", None, None),
     };

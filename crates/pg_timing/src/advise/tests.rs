@@ -50,6 +50,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     Facts {
         server: Server {
             number: 180_006,
+            version: "18.6".into(),
             name: "shop at /run/postgresql:5432".into(),
             settings: settings.collect(),
             databases: 1,

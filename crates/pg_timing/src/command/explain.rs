@@ -3,7 +3,7 @@
 use super::arguments::{ExplainArguments, PageFormat};
 use super::{Hint, connection, input, interrupt, plan, print, progress};
 use crate::advise::node_read;
-use crate::explain::{Statement, Wishes, classic, explain};
+use crate::explain::{NotOne, Statement, Wishes, classic, explain};
 use crate::postgres::Error;
 use crate::render;
 use crate::report::{ClassicReport, ExplainReport};
@@ -63,8 +63,10 @@ fn tested(report: &ClassicReport, format: PageFormat) -> String {
 /// As typed, of a file, or of stdin; none if nobody gives one.
 fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
     const HINT: Hint = Hint("a statement is given with -c, in a file with -f, or on stdin");
-    if let Some(text) = &arguments.command {
-        return Ok(Some(text.clone()));
+    match arguments.command.as_slice() {
+        [] => {}
+        [text] => return Ok(Some(text.clone())),
+        _ => return Err(Error::from(NotOne::Several).into()),
     }
     if arguments.file.is_none() && std::io::stdin().is_terminal() {
         return Ok(None);

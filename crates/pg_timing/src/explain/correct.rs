@@ -25,7 +25,7 @@ pub struct Overhead {
 impl Overhead {
     pub fn of(runs: &Runs) -> Overhead {
         let plain = median(&runs.plain_ms);
-        let off = uncertainty(&runs.plain_ms);
+        let off = uncertainty(&runs.plain_ms).hypot(runs.round_trip_off_ms);
         Overhead {
             plain,
             rows_only: median(&runs.rows_only_ms),

@@ -19,7 +19,7 @@ pub use runs::Wishes;
 pub use statement::{NotOne, Statement};
 
 use correct::Overhead;
-use flat::{Flat, flat};
+use flat::{Flat, all_calls, flat};
 pub use plan::Explained;
 use runs::{Runs, runs};
 use server::Server;
@@ -60,6 +60,26 @@ fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport 
     }
 }
 
+/// Whoever compares with psql's \timing sees another figure.
+fn rows_not_sent(runs: &Runs) -> Option<String> {
+    const MANY: f64 = 1000.0;
+    let rows = runs.reported.first().and_then(|run| run.plan.rows)?.each;
+    (runs.rows_sent == 0 && rows >= MANY).then(|| {
+        format!("its {rows} rows are made and not sent, as by EXPLAIN ANALYZE: psql's \\timing, which has them sent, says more")
+    })
+}
+
+/// What a call costs is told by the first run's calls.
+fn calls_differ(runs: &Runs) -> Option<String> {
+    const ALIKE: f64 = 1.1;
+    const FEW: f64 = 10.0;
+    let calls: Vec<f64> = runs.reported.iter().map(|run| all_calls(&flat(&run.plan), run).estimate).collect();
+    let (least, most) = calls.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &n| (low.min(n), high.max(n)));
+    (most > least * ALIKE + FEW).then(|| {
+        format!("its runs differ, from {least} to {most} calls of its nodes: what a call costs, and a node takes, is known no better than that")
+    })
+}
+
 fn notes(server: &Server, runs: &Runs) -> Vec<String> {
     let mut notes = server.notes.clone();
     if runs.rows_sent > 0 {
@@ -68,6 +88,8 @@ fn notes(server: &Server, runs: &Runs) -> Vec<String> {
             runs.rows_sent
         ));
     }
+    notes.extend(rows_not_sent(runs));
+    notes.extend(calls_differ(runs));
     if runs.reported.iter().any(|run| run.jit.is_some()) {
         notes.push("JIT compiled in every run, and its time is in all figures".into());
     }

@@ -1,5 +1,6 @@
 //! Runs a statement in every way that tells something, interleaved, and puts everything back.
 
+use super::figures::{median, uncertainty};
 use super::timing::Timing;
 use super::{Explained, NotOne, Statement};
 use crate::postgres::{Connection, Error, Output, Rows, SqlState};
@@ -43,6 +44,8 @@ pub struct Runs {
     pub timed: Vec<(Timing, Vec<Explained>)>,
     /// of an empty statement
     pub round_trip_ms: f64,
+    /// how far a plain run may be off because of that
+    pub round_trip_off_ms: f64,
     /// by each plain run, to us
     pub rows_sent: u64,
 }
@@ -78,7 +81,8 @@ pub fn runs(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Runs, Error> {
-    let mut session = Session { connection, wishes, stop };
+    let mut session = Session { connection, limit: wishes.limit, wishes, stop, began: Instant::now() };
+    session.keep_limit()?;
     let empty = || Runs { timed: timings.iter().map(|&timing| (timing, Vec::new())).collect(), ..Runs::default() };
     let mut runs = empty();
     let plan = session.planned(statement)?;
@@ -100,7 +104,9 @@ pub fn runs(
         session.round(way, statement, &mut empty())?;
     }
     let round = start.elapsed();
-    runs.round_trip_ms = session.round_trip()?;
+    let trips = session.round_trips()?;
+    runs.round_trip_ms = median(&trips);
+    runs.round_trip_off_ms = uncertainty(&trips);
     let wanted = (ENOUGH.as_secs_f64() / round.as_secs_f64()).ceil() as u32;
     let rounds = wanted.clamp(*ROUNDS.start(), *ROUNDS.end());
     for number in 0..rounds {
@@ -120,7 +126,11 @@ pub fn runs(
 struct Session<'a> {
     connection: &'a mut Connection,
     wishes: Wishes,
+    /// for one run
+    limit: Duration,
     stop: &'a AtomicBool,
+    /// the run at hand
+    began: Instant,
 }
 
 const PLAIN: &str = "pg_timing_plain";
@@ -131,12 +141,21 @@ impl Session<'_> {
         self.connection.run(sql, output, self.stop)
     }
 
+    /// A shorter limit that the server has for this user stays.
+    fn keep_limit(&mut self) -> Result<(), Error> {
+        let asked = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'";
+        let set = self.run(asked, Output::Keep)?.value().and_then(|ms| ms.parse().ok()).filter(|&ms: &u64| ms > 0);
+        self.limit = set.map_or(self.limit, |ms| self.limit.min(Duration::from_millis(ms)));
+        Ok(())
+    }
+
     /// In a transaction that is rolled back, whatever comes of it.
     fn undone<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         let mode = if self.wishes.allow_writes { "READ WRITE" } else { "READ ONLY" };
         // A standby refuses READ WRITE even for a statement that only reads.
         self.run(&format!("BEGIN {mode}"), Output::Discard)?;
-        let limit = self.wishes.limit.as_millis();
+        let limit = self.limit.as_millis();
+        self.began = Instant::now();
         let done = self
             .run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard)
             .and_then(|_| work(self))
@@ -156,9 +175,13 @@ impl Session<'_> {
             state if state.is(SqlState::QUERY_CANCELED) && self.stop.load(Ordering::Relaxed) => {
                 ("stopped; the statement was cancelled on the server".into(), "nothing was changed".into())
             }
-            state if state.is(SqlState::QUERY_CANCELED) => (
-                format!("one run takes longer than {} s", self.wishes.limit.as_secs()),
-                "--limit SECONDS gives it more".into(),
+            // Somebody else may have cancelled it.
+            state if state.is(SqlState::QUERY_CANCELED) && self.began.elapsed() >= self.limit => (
+                format!("one run takes longer than {} s", self.limit.as_secs_f64()),
+                match self.limit < self.wishes.limit {
+                    true => "that is the server's statement_timeout for this user".into(),
+                    false => "--limit SECONDS gives it more".into(),
+                },
             ),
             _ => (what, hint),
         };
@@ -184,13 +207,9 @@ impl Session<'_> {
             .try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
     }
 
-    /// ms that it takes to have an empty statement run.
-    fn round_trip(&mut self) -> Result<f64, Error> {
-        let mut all = Vec::new();
-        for _ in 0..ROUND_TRIPS {
-            all.push(self.executed(NOTHING)?.0);
-        }
-        Ok(super::figures::median(&all))
+    /// ms that it takes to have an empty statement run, each time.
+    fn round_trips(&mut self) -> Result<Vec<f64>, Error> {
+        (0..ROUND_TRIPS).map(|_| Ok(self.executed(NOTHING)?.0)).collect()
     }
 
     /// ms, and rows that were sent; planned before, so that it is only run.
@@ -248,6 +267,12 @@ fn add(plans: &mut Vec<Explained>, plan: Explained) -> Result<(), Error> {
 
 /// EXPLAIN's JSON is a list of one.
 fn explained(json: &str) -> Result<Explained, Error> {
+    if serde_json::from_str::<Vec<String>>(json).is_ok() {
+        return Err(Error::new(
+            "the statement has no plan: it is a utility statement",
+            "give a SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE",
+        ));
+    }
     let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| no_plan(&error.to_string()))?;
     plans.into_iter().next().ok_or_else(|| no_plan("it is empty"))
 }

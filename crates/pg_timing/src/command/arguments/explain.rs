@@ -56,7 +56,7 @@ pub struct ExplainArguments {
     /// The statement; without -c and -f it is read from stdin, and if there is none it is the classic
     /// test: 100 000 rows counted, in one go and in 400 loops
     #[arg(short, long, value_name = "SQL")]
-    pub command: Option<String>,
+    pub command: Vec<String>,
     /// A file with the statement
     #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
     pub file: Option<PathBuf>,

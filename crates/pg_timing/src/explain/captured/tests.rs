@@ -241,3 +241,12 @@ proptest! {
         _ = known(Some(20.0), None, &text);
     }
 }
+
+#[test]
+fn a_log_in_csv_is_refused_whole() {
+    let log = "2026-11-21 22:20:13 UTC,,,7,,,1,,,,0,LOG,00000,\"duration: 5.100 ms  plan:\nQuery Text: SELECT 1\n\
+        Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..5.000 rows=9 loops=1)\",,,,,\n";
+    let known = Known { read: None, plain_ms: Some(1.0) };
+    let error = captured(log, &known).unwrap_err();
+    assert!(error.what.contains("CSV"), "{error:?}");
+}

@@ -55,7 +55,7 @@ fn line(node: &ExplainedNode, report: &ExplainReport, most: f64) -> Markup {
     let off = (node.corrected_ms.high - node.corrected_ms.low) / 2.0;
     html! {
         tr {
-            td.node style=(format!("padding-left: {}em", 0.6 + 1.4 * node.depth as f64)) {
+            td.node style=(format!("padding-left: {:.1}em", 0.6 + 1.4 * node.depth as f64)) {
                 (node.title)
                 @if let Some((reported, corrected)) = ranks(node, report) {
                     " " span.rank { "number " (reported) " by reported time, " (corrected) " by corrected" }

@@ -1,6 +1,6 @@
 //! The screen of `explain`: the answer, then the plan as a tree.
 
-use super::{BOLD, DIM, wrapped};
+use super::{BOLD, wrapped};
 use crate::render::words::explain::{Words, ranks};
 use crate::render::words::{digits, ms};
 use crate::report::{ExplainReport, ExplainedNode};
@@ -36,9 +36,6 @@ fn tree(report: &ExplainReport) -> String {
             node.title,
             rank(node, report),
         ));
-    }
-    if report.nodes.iter().any(|node| node.processes > 1) {
-        out.push_str(&format!("{DIM}times of nodes that several processes run are those of one of them{DIM:#}\n"));
     }
     out
 }

@@ -19,6 +19,9 @@ impl Words {
             }
             (None, None) => Words::default(),
         };
+        if report.nodes.iter().any(|node| node.processes > 1) {
+            words.facts.push(("note", "times of nodes that several processes run are those of one of them".into()));
+        }
         words.facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
         words
     }
