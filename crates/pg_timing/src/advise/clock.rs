@@ -121,7 +121,7 @@ fn pair(session: &mut Session) -> Result<Pair, String> {
              SELECT pg_catalog.count(pg_catalog.{function}()) FROM pg_catalog.generate_series(1, {ROWS})"
         );
         let rows = session.look(&sql).map_err(|error| error.what)?;
-        let ms = execution_ms(rows.first().and_then(|row| row.first()?.as_deref()).unwrap_or_default())?;
+        let ms = execution_ms(&rows.lines())?;
         Ok(ms * 1e6 / f64::from(ROWS))
     };
     Ok((row_ns(session, "statement_timestamp")?, row_ns(session, "clock_timestamp")?))

@@ -23,8 +23,10 @@ impl Snapshot {
     pub fn take(session: &mut Session, parts: &[Part]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
         for part in parts {
-            let numbers = match session.pairs(&part.sql) {
-                Ok(pairs) => Ok(pairs.into_iter().filter_map(|(name, n)| Some((name, n.parse().ok()?))).collect()),
+            let numbers = match session.look(&part.sql) {
+                Ok(rows) => {
+                    Ok(rows.pairs().into_iter().filter_map(|(name, n)| Some((name, n.parse().ok()?))).collect())
+                }
                 Err(error) if error.state.ends_session() => return Err(error),
                 Err(error) => Err(error.what),
             };

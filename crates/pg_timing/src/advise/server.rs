@@ -4,7 +4,7 @@ use super::session::Session;
 use crate::postgres::Error;
 use std::collections::BTreeMap;
 
-/// What the advice is about or depends on. A library's are there once it is loaded.
+/// What the advice is about or depends on.
 const SETTINGS: [&str; 22] = [
     "auto_explain.log_analyze",
     "auto_explain.log_min_duration",
@@ -55,13 +55,11 @@ impl Server {
         let number = session.connection().server_version();
         let version = session.connection().known_version()?;
         let name = session.connection().name();
-        let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
-        let asked = format!("SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({names})");
-        let settings = session.pairs(&asked)?.into_iter().collect();
-        let mut facts: BTreeMap<String, String> = session.pairs(FACTS)?.into_iter().collect();
+        let settings = session.settings(&SETTINGS)?;
+        let mut facts: BTreeMap<String, String> = session.look(FACTS)?.pairs().into_iter().collect();
         let mut number_of = |name: &str| facts.remove(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let (pid, databases, monitor) = (number_of("pid"), number_of("databases"), number_of("monitor") == 1);
-        let made_for = session.look(MADE_FOR)?.into_iter().flatten().flatten().collect();
+        let made_for = session.look(MADE_FOR)?.rows.into_iter().flatten().flatten().collect();
         Ok(Server {
             number,
             version,

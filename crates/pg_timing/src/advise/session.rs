@@ -1,6 +1,7 @@
 //! Looks at a server, and leaves nothing behind.
 
-use crate::postgres::{Connection, Error, Output};
+use crate::postgres::{Connection, Error, Output, Rows};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -21,9 +22,13 @@ impl<'a> Session<'a> {
         self.connection
     }
 
+    pub fn settings(&mut self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
+        self.connection.settings(names, self.stop)
+    }
+
     /// The rows of one statement. Each look is a transaction of its own, for statistics stand still
     /// within one; and what is set is set for that long, for a pooler gives the session to others.
-    pub fn look(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+    pub fn look(&mut self, sql: &str) -> Result<Rows, Error> {
         self.run("BEGIN READ ONLY")?;
         let limit = LIMIT.as_millis();
         let found = self.run(&format!("SET LOCAL statement_timeout = {limit}")).and_then(|_| self.run(sql));
@@ -31,17 +36,7 @@ impl<'a> Session<'a> {
         found.and_then(|rows| end.map(|_| rows))
     }
 
-    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
-        Ok(self.connection.run(sql, Output::Keep, self.stop)?.rows)
-    }
-
-    /// The same, with names and values: two columns, of which neither is NULL.
-    pub fn pairs(&mut self, sql: &str) -> Result<Vec<(String, String)>, Error> {
-        let rows = self.look(sql)?;
-        Ok(rows
-            .into_iter()
-            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
-            .map(|[name, value]: [String; 2]| (name, value))
-            .collect())
+    fn run(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.connection.run(sql, Output::Keep, self.stop)
     }
 }

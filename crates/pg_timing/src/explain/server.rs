@@ -1,6 +1,6 @@
 //! The server that a statement runs on, and how it is set up.
 
-use crate::postgres::{Connection, Error, Output};
+use crate::postgres::{Connection, Error};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -27,16 +27,7 @@ pub struct Server {
 impl Server {
     pub fn of(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
         let version = connection.known_version()?;
-        // Those that the server has; a library's are there once it is loaded.
-        let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
-        let asked = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");
-        let settings: BTreeMap<String, String> = connection
-            .run(&asked, Output::Keep, stop)?
-            .rows
-            .into_iter()
-            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
-            .map(|[name, value]: [String; 2]| (name, value))
-            .collect();
+        let settings = connection.settings(&SETTINGS, stop)?;
         let is = |name: &str, value: &str| settings.get(name).is_some_and(|now| now == value);
         let mut notes = Vec::new();
         if !connection.is_local() {

@@ -4,6 +4,7 @@ use super::libpq::{Libpq, Opaque, libpq};
 use super::parameters::{Parameters, text};
 use super::{Error, Password, SqlState, Target};
 use libc::{c_char, c_int, c_void};
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,6 +48,15 @@ impl Rows {
     /// The first column of the first row.
     pub fn value(&self) -> Option<&str> {
         self.rows.first()?.first()?.as_deref()
+    }
+
+    /// Names and values: two columns. Rows where one is NULL are left out.
+    pub fn pairs(self) -> Vec<(String, String)> {
+        self.rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
+            .map(|[name, value]: [String; 2]| (name, value))
+            .collect()
     }
 
     /// The first column, a line a row: a plan as text or JSON.
@@ -205,6 +215,16 @@ impl Connection {
             }
         }
         found
+    }
+
+    /// Of these settings, those that the server has; a library's are there once it is loaded.
+    pub fn settings(&mut self, names: &[&str], stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
+        let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+        let asked = format!(
+            "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
+            names.join(", ")
+        );
+        Ok(self.run(&asked, Output::Keep, stop)?.pairs().into_iter().collect())
     }
 
     /// Waits for it, and looks at the flag meanwhile.

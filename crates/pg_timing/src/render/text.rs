@@ -18,7 +18,7 @@ pub fn text(report: &Report) -> String {
     let mut blocks = vec![lines::headline(report), clocks::table(report), lines::facts(report)];
     blocks.extend(findings::bad(report));
     blocks.push(findings::unknown(report));
-    blocks.push(lines::verdict(report));
+    blocks.push(lines::verdict(&report.verdict));
     blocks.push(lines::interrupted(report));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")

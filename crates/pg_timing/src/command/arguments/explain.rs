@@ -34,20 +34,9 @@ pub struct ConnectionArguments {
 
 /// What has no meaning where nothing is run. (`requires` alone lets them stand beside what --plan
 /// conflicts with.)
-const LIVE: [&str; 12] = [
-    "ephemeral",
-    "command",
-    "file",
-    "allow_writes",
-    "limit",
-    "host",
-    "port",
-    "username",
-    "dbname",
-    "no_password",
-    "password",
-    "database",
-];
+const LIVE: [&str; 6] = [CONNECTION, "ephemeral", "command", "file", "allow_writes", "limit"];
+/// The group that clap makes of a struct's arguments.
+const CONNECTION: &str = "ConnectionArguments";
 
 /// The last one counts, as in psql, where an alias has set some of them.
 #[derive(Debug, Args)]
@@ -84,7 +73,7 @@ pub struct ExplainArguments {
     pub format: PageFormat,
     /// Start a server for this run alone, out of the newest PostgreSQL that is installed; nothing of it
     /// is left behind
-    #[arg(long, conflicts_with_all = ["host", "port", "username", "dbname", "database"])]
+    #[arg(long, conflicts_with = CONNECTION)]
     pub ephemeral: bool,
     #[command(flatten, next_help_heading = "Connection options")]
     pub connection: ConnectionArguments,

@@ -1,6 +1,7 @@
 //! The screen of `advise`: a line a setting, the verdict, and what to type.
 
-use super::{BOLD, DIM, style, wrapped};
+use super::lines::verdict;
+use super::{BOLD, DIM, wrapped};
 use crate::advise::percent;
 use crate::human::{count, duration};
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
@@ -11,7 +12,7 @@ pub fn text(report: &AdviseReport) -> String {
     out.push_str(&table(report));
     out.push('\n');
     out.push_str(&notes(report));
-    out.push_str(&verdict(report));
+    out.push_str(&verdict(&report.verdict));
     out.push_str(&lines(report));
     if !report.not_seen.is_empty() {
         out.push('\n');
@@ -115,16 +116,6 @@ fn share(share: CoreShare) -> String {
         Some(high) if percent(high) == low => low,
         Some(high) => format!("{} to {}", low.trim_end_matches('%'), percent(high)),
     }
-}
-
-fn verdict(report: &AdviseReport) -> String {
-    let severity = report.verdict.severity;
-    let word = severity.word();
-    let mut block = String::new();
-    wrapped(&mut block, &format!("{word}  "), &report.verdict.summary);
-    let colour = style(severity);
-    let rest = block.strip_prefix(word).unwrap_or(&block);
-    format!("{colour}{word}{colour:#}{rest}")
 }
 
 /// What goes into postgresql.conf, and the way back.

@@ -2,7 +2,7 @@
 
 use super::{BOLD, kernel, style, wrapped};
 use crate::human::khz;
-use crate::report::{Fact, Origin, Report, Severity};
+use crate::report::{Fact, Origin, Report, Severity, Verdict};
 
 pub fn headline(report: &Report) -> String {
     let host = &report.host;
@@ -131,11 +131,11 @@ fn cpus(out: &mut String, report: &Report) {
     wrapped(out, "CPUs       ", told);
 }
 
-pub fn verdict(report: &Report) -> String {
-    let severity = report.verdict.severity;
+pub fn verdict(verdict: &Verdict) -> String {
+    let severity = verdict.severity;
     let word = severity.word();
     let mut block = String::new();
-    wrapped(&mut block, &format!("{word}  "), &report.verdict.summary);
+    wrapped(&mut block, &format!("{word}  "), &verdict.summary);
     let colour = style(severity);
     let rest = block.strip_prefix(word).unwrap_or(&block);
     format!("{colour}{word}{colour:#}{rest}")
