@@ -77,6 +77,7 @@ test-extension:
 test-explain:
 	$(CARGO) build -p pg_timing
 	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing
+
 test-advise:
 	$(CARGO) build -p pg_timing
 	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing

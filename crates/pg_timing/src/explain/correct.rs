@@ -57,12 +57,11 @@ impl Overhead {
             nodes_differ: NODES_DIFFER,
             clock: self.clock() / calls.max(1.0),
         };
-        let mut nodes = nodes(&plans, calls, &charge);
+        let mut nodes = charged(&plans, calls, &charge);
         if let Some(sampled) = runs.sampled() {
             sampled::refine(&mut nodes, sampled, self.corrected);
-            rank(&mut nodes, first);
         }
-        nodes
+        finished(nodes, first)
     }
 }
 
@@ -86,10 +85,16 @@ pub struct Charge {
 /// The cost of a call of one node may differ from that of another by so much.
 pub const NODES_DIFFER: f64 = 0.5;
 
+/// Every node of a plan that ran once.
+pub fn nodes(plan: Vec<Flat>, all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
+    let plans = [plan];
+    finished(charged(&plans, all_calls, charge), &plans[0])
+}
+
 /// Every node with its corrected time; in the order of the tree. `plans` are runs of the same plan.
-pub fn nodes(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
+fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
     let Some(first) = plans.first() else { return Vec::new() };
-    let mut nodes: Vec<ExplainedNode> = first
+    first
         .iter()
         .enumerate()
         .map(|(at, node)| {
@@ -134,8 +139,12 @@ pub fn nodes(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Explai
                 corrected_rank: 0,
             }
         })
-        .collect();
-    for (at, node) in first.iter().enumerate() {
+        .collect()
+}
+
+/// With what follows from all of them together.
+fn finished(mut nodes: Vec<ExplainedNode>, plan: &[Flat]) -> Vec<ExplainedNode> {
+    for (at, node) in plan.iter().enumerate() {
         // A subplan may run in more places than the one it is shown in.
         if let (Some(above), None) = (node.within, &node.node.subplan) {
             let most = nodes[above].corrected_ms.high;
@@ -143,7 +152,7 @@ pub fn nodes(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Explai
             nodes[at].corrected_ms = Range { low: low.min(most), estimate: estimate.min(most), high: high.min(most) };
         }
     }
-    rank(&mut nodes, first);
+    rank(&mut nodes, plan);
     nodes
 }
 

@@ -2,7 +2,7 @@
 
 use super::figures::{median, uncertainty};
 use super::timing::Timing;
-use super::{Explained, NotOne, Statement};
+use super::{Explained, Statement};
 use crate::postgres::{Connection, Error, Output, Rows, SqlState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub struct Wishes {
 }
 
 /// How a statement is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// no EXPLAIN at all
     Plain,
@@ -100,7 +100,7 @@ pub fn runs(
     ways.extend((0..timings.len()).map(Way::Timed));
     // One of each that does not count finds its tables in the cache, and says how long it takes.
     let start = Instant::now();
-    for way in &ways {
+    for &way in &ways {
         session.round(way, statement, &mut empty())?;
     }
     let round = start.elapsed();
@@ -112,7 +112,7 @@ pub fn runs(
     for number in 0..rounds {
         // Each has its turn to be the first.
         for n in 0..ways.len() {
-            session.round(&ways[(n + number as usize) % ways.len()], statement, &mut runs)?;
+            session.round(ways[(n + number as usize) % ways.len()], statement, &mut runs)?;
         }
         progress(f64::from(number + 1) / f64::from(rounds));
     }
@@ -222,34 +222,43 @@ impl Session<'_> {
         })
     }
 
-    fn round(&mut self, way: &Way, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
-        let options = match way {
+    fn round(&mut self, way: Way, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
+        match way {
             Way::Plain => {
                 let (ms, rows) = self.executed(PLAIN)?;
                 runs.plain_ms.push(ms);
                 runs.rows_sent = rows;
-                return Ok(());
             }
-            Way::RowsOnly => "ANALYZE, TIMING OFF, FORMAT JSON",
-            Way::WithoutBuffers => "ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON",
-            Way::Reported | Way::Timed(_) => "ANALYZE, FORMAT JSON",
-        };
-        let sql = statement.explained(options);
+            Way::RowsOnly => runs.rows_only_ms.push(self.explain(statement, "TIMING OFF", None)?.1),
+            Way::WithoutBuffers => {
+                runs.without_buffers_ms.push(self.explain(statement, "TIMING OFF, BUFFERS OFF", None)?.1);
+            }
+            Way::Reported => add(&mut runs.reported, self.explain(statement, "TIMING ON", None)?.0)?,
+            Way::Timed(at) => {
+                let (timing, plans) = &mut runs.timed[at];
+                add(plans, self.explain(statement, "TIMING ON", Some(timing))?.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// EXPLAIN ANALYZE: the plan, and the ms that it says.
+    fn explain(
+        &mut self,
+        statement: &Statement,
+        options: &str,
+        timing: Option<&Timing>,
+    ) -> Result<(Explained, f64), Error> {
+        let sql = statement.explained(&format!("ANALYZE, {options}, FORMAT JSON"));
         let plan = self.undone(|session| {
-            if let Way::Timed(at) = way {
-                session.run(&runs.timed[*at].0.chosen(), Output::Discard)?;
+            if let Some(timing) = timing {
+                session.run(&timing.chosen(), Output::Discard)?;
             }
             session.run(&sql, Output::Keep)
         })?;
         let plan = explained(&plan.lines())?;
         let ms = plan.execution_ms.ok_or_else(|| no_plan("it has no Execution Time"))?;
-        match way {
-            Way::RowsOnly => runs.rows_only_ms.push(ms),
-            Way::WithoutBuffers => runs.without_buffers_ms.push(ms),
-            Way::Timed(at) => add(&mut runs.timed[*at].1, plan)?,
-            Way::Plain | Way::Reported => add(&mut runs.reported, plan)?,
-        }
-        Ok(())
+        Ok((plan, ms))
     }
 }
 
@@ -279,16 +288,4 @@ fn explained(json: &str) -> Result<Explained, Error> {
 
 fn no_plan(why: &str) -> Error {
     Error::new(format!("the server's EXPLAIN is not understood: {why}"), "this knows PostgreSQL 15 to 19")
-}
-
-impl From<NotOne> for Error {
-    fn from(not_one: NotOne) -> Error {
-        match not_one {
-            NotOne::Empty => Error::new("there is no statement", "give one with -c, -f or on stdin"),
-            NotOne::Several => Error::new(
-                "there are several statements",
-                "give one; what has to come before it can be set with PGOPTIONS",
-            ),
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! The statement that is to be explained, as text.
 
+use crate::postgres::Error;
+
 /// One statement, without the semicolon and what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement(String);
@@ -9,6 +11,18 @@ pub struct Statement(String);
 pub enum NotOne {
     Empty,
     Several,
+}
+
+impl From<NotOne> for Error {
+    fn from(not_one: NotOne) -> Error {
+        match not_one {
+            NotOne::Empty => Error::new("there is no statement", "give one with -c, -f or on stdin"),
+            NotOne::Several => Error::new(
+                "there are several statements",
+                "give one; what has to come before it can be set with PGOPTIONS",
+            ),
+        }
+    }
 }
 
 impl Statement {

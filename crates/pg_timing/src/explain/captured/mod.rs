@@ -99,7 +99,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
         corrected_ms: corrected,
         clock_share: if reported > 0.0 { clock.estimate / reported } else { 0.0 },
         notes,
-        nodes: nodes(&[all], calls.estimate, &charge),
+        nodes: nodes(all, calls.estimate, &charge),
     })
 }
 
