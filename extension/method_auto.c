@@ -32,6 +32,7 @@
 #include "common/pg_prng.h"
 
 #include "clock.h"
+#include "gaps.h"
 #include "ticker.h"
 #include "usage.h"
 
@@ -81,30 +82,6 @@ choose_every(FastInstr *fi, double share)
 	fi->cap = ticker_start() ? (uint64) (period / fi->every) : PG_INT64_MAX;
 }
 
-/*
- * A node's calls so far: its rows and the ends of its loops.  Core adds what
- * parallel workers have counted to the leader's rows as they are done.
- */
-static double
-calls_so_far(FastInstr *fi)
-{
-	const CoreWorkers *workers = fi->node->worker_instrument;
-
-	if (workers != NULL && workers != fi->workers)
-	{
-		for (int n = 0; n < workers->num_workers; n++)
-			fi->workers_rows += workers->instrument[n].ntuples;
-		fi->workers = workers;
-	}
-	return fi->core.ntuples - fi->workers_rows + fi->core.tuplecount + fi->ends;
-}
-
-static double
-calls_in_gap(FastInstr *fi)
-{
-	return calls_so_far(fi) - fi->calls_before;
-}
-
 /* Calls that are not timed: at random in number, lest a rhythm be met. */
 static void
 begin_gap(FastInstr *fi, uint64 now)
@@ -112,8 +89,7 @@ begin_gap(FastInstr *fi, uint64 now)
 	int32		mean = BURST * (fi->every - 1);
 
 	fi->gap = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
-	fi->calls_before = calls_so_far(fi);
-	fi->loops_before = fi->loops;
+	gap_note_calls(fi);
 	fi->since = now;
 	fi->last_row = fi->core.tuplecount + fi->gap;
 }
@@ -138,45 +114,10 @@ start_burst(FastInstr *fi)
 		fi->in_burst = false;
 		return false;
 	}
-	fi->gap = calls_in_gap(fi);
+	fi->gap = gap_calls(fi);
 	fi->gap_loops = fi->loops - fi->loops_before;
 	fi->left = BURST;
 	return true;
-}
-
-/*
- * Gives calls of a gap their time, by the burst after it, or else by those
- * before, or else by the calls that were timed before the first gap.
- */
-static void
-extrapolate(FastInstr *fi, Stratum *stratum, double calls)
-{
-	double		mean = stratum->prior_ns / fast_clocks[fi->query->clock].ns_per_tick;
-	double		ns;
-
-	if (stratum->timed > 0)
-	{
-		mean = stratum->sum / stratum->timed;
-		stratum->bursts++;
-		stratum->means += mean;
-		stratum->squares += mean * mean;
-	}
-	else if (stratum->bursts > 0)
-		mean = stratum->means / stratum->bursts;
-	stratum->timed = 0;
-	stratum->sum = 0;
-
-	ns = mean * calls * fast_clocks[fi->query->clock].ns_per_tick;
-	stratum->calls += calls;
-	stratum->ns += ns;
-	core_add_total_ns(&fi->core, ns, stratum == &fi->first ? ns : 0);
-}
-
-static void
-give_gap(FastInstr *fi, double calls, double loops)
-{
-	extrapolate(fi, &fi->first, Min(loops, calls));
-	extrapolate(fi, &fi->next, calls - Min(loops, calls));
 }
 
 /* A call of a burst has returned. */
@@ -195,7 +136,7 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 	}
 	if (--fi->left <= 0)
 	{
-		give_gap(fi, fi->gap, fi->gap_loops);
+		gap_give(fi, fi->gap, fi->gap_loops);
 		choose_every(fi, share_of_time(fi, fi->gap + BURST, now));
 		if (!start_gap(fi, now))
 		{
@@ -205,18 +146,6 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 			fi->gap_loops = 0;
 		}
 	}
-}
-
-/* What a call takes, as those tell that were timed so far. */
-static void
-note_priors(FastInstr *fi)
-{
-	double		calls = fi->core.ntuples + fi->core.tuplecount + fi->loops;
-	double		startup = core_startup_so_far_ns(&fi->core);
-	double		rest = core_time_so_far_ns(&fi->core) - startup;
-
-	fi->first.prior_ns = startup / Max(fi->loops, 1);
-	fi->next.prior_ns = Max(rest, 0) / Max(calls - fi->loops, 1);
 }
 
 /* While every call is timed: whether to go on so. */
@@ -233,7 +162,7 @@ review(FastInstr *fi, uint64 start, uint64 now)
 		{
 			fi->query->sampled++;
 			fi->estimated = true;
-			note_priors(fi);
+			gap_note_priors(fi);
 			return;
 		}
 		fi->every = 0;
@@ -267,51 +196,13 @@ exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
 	return slot;
 }
 
-/* Gives a call in a gap what the ticks in it tell. */
-static pg_noinline void
-met_by_tick(FastInstr *fi, uint64 start_ns)
-{
-	uint64		now = clock_ordered(fi->query->clock);
-	uint64		last_ns;
-	uint64		prev_ns;
-	uint64		last;
-	uint32		version;
-	uint64		ns;
-
-	/* ticks are a long time apart: this loop ends at once */
-	do
-	{
-		version = ticker.version;
-		pg_read_barrier();
-		last_ns = ticker.last_ns;
-		prev_ns = ticker.prev_ns;
-		last = fi->query->clock == KIND_TSC ? ticker.last_tsc : last_ns;
-		pg_read_barrier();
-	} while ((version & 1) || version != ticker.version);
-
-	ns = last_ns - start_ns;
-	fi->ticks++;
-	fi->ticks_ns += ns;
-
-	/* The last tick came within the cap before the end of the call, or after it. */
-	if ((int64) (now - last) <= (int64) fi->cap)
-		last_ns = prev_ns;
-	if ((int64) (last_ns - start_ns) > 0)
-	{
-		ns = last_ns - start_ns;
-		core_add_ns(&fi->core, ns);
-		fi->beyond_ns += ns;
-		fi->beyond_variance += tick_variance(ns);
-	}
-}
-
 /* Calls are timed from the next one on; if that cannot be, a gap follows the gap. */
 static pg_noinline void
 end_gap(FastInstr *fi)
 {
 	if (start_burst(fi))
 		return;
-	give_gap(fi, calls_in_gap(fi), fi->loops - fi->loops_before);
+	gap_give(fi, gap_calls(fi), fi->loops - fi->loops_before);
 	begin_gap(fi, clock_ordered(fi->query->clock));
 }
 
@@ -319,7 +210,7 @@ end_gap(FastInstr *fi)
 static pg_noinline void
 begin_loop_in_gap(FastInstr *fi)
 {
-	double		left = fi->gap - calls_in_gap(fi);
+	double		left = fi->gap - gap_calls(fi);
 
 	core_start_loop(&fi->core);
 	fi->loops++;
@@ -342,7 +233,7 @@ in_gap(PlanState *node, UsageKind usage)
 	start_ns = ticker.last_ns;
 	slot = node->ExecProcNodeReal(node);
 	if (unlikely(ticker.last_ns != start_ns))
-		met_by_tick(fi, start_ns);
+		gap_met_by_tick(fi, start_ns);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
 	rows = fi->core.tuplecount;
@@ -414,8 +305,8 @@ fast_auto_settle(FastInstr *fi)
 	if (fi->every == 0)
 		return;
 	if (fi->in_burst)
-		give_gap(fi, fi->gap, fi->gap_loops);
+		gap_give(fi, fi->gap, fi->gap_loops);
 	else
-		give_gap(fi, calls_in_gap(fi), fi->loops - fi->loops_before);
+		gap_give(fi, gap_calls(fi), fi->loops - fi->loops_before);
 	fast_weigh(fi);
 }
