@@ -11,7 +11,6 @@ import platform
 import shutil
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ if __name__ == "__main__":
 
 from extension import SOURCE, statements, suites, survive
 from extension.sources import source
+from outcome import on_each
 from servers import CACHE, Failed, Installation, Missing, build, debian, pgxs
 from servers.commands import in_short, output
 from servers.installation import lock, skeleton
@@ -33,7 +33,12 @@ CONFIGURE = ("--enable-cassert", "--enable-debug", "--without-icu", "--without-r
 FLAGS = "-O1 -g -fno-omit-frame-pointer"
 FOLDERS = (".", "contrib/auto_explain", "contrib/pg_stat_statements", "contrib/postgres_fdw", "src/test/isolation")
 
-TESTS = (("statements", statements.check), ("survives", survive.check), ("suites", suites.check))
+def builds(installation):
+    build(SOURCE, installation)
+    return []
+
+
+TESTS = (("builds", builds), ("statements", statements.check), ("survives", survive.check), ("suites", suites.check))
 
 
 @dataclass(frozen=True)
@@ -75,28 +80,5 @@ def make(new):
     (new.folder / "complete").touch()
 
 
-def check(major):
-    """Yields the name of each test, what is wrong, and the seconds that it took. Raises Missing or Failed."""
-    installation = asserting(major)
-    build(SOURCE, installation)
-    for name, test in TESTS:
-        start = time.monotonic()
-        yield name, list(test(installation)), time.monotonic() - start
-
-
-def main():
-    good = True
-    for major in map(int, sys.argv[1:] or MAJORS):
-        try:
-            for name, wrong, seconds in check(major):
-                print(f"{major} with assertions: {name} {'FAILED' if wrong else 'ok'} in {seconds:.0f} s", flush=True)
-                print("".join(f"    {line}\n" for line in wrong), end="", flush=True)
-                good = good and not wrong
-        except (Missing, Failed) as error:
-            print(f"{major} with assertions: not run: {in_short(error)}", flush=True)
-            good = False
-    return int(not good)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(on_each(sys.argv[1:] or MAJORS, TESTS, get=asserting))
