@@ -10,6 +10,8 @@ pub const VERY_DEAR: f64 = 0.1;
 
 /// Rarer than this in an idle server, events tell nothing about it at work.
 const FEW_PER_S: f64 = 10.0;
+/// How it is said then: the figures are those of other times.
+pub const FEW: &str = "little happened";
 /// What a busy server does: 100 000 blocks or calls a second.
 const BUSY_PER_S: f64 = 100_000.0;
 
@@ -35,7 +37,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     let few = facts.idle() && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
     let (advice, summary) = match (share, busy) {
         (Some(share), Some(busy)) if few && share.high.is_some() => {
-            let said = format!("little happened; {BUSY_PER_S} a second would take {}", percent(busy));
+            let said = format!("{FEW}; {BUSY_PER_S} a second would take {}", percent(busy));
             match (on, busy <= CHEAP) {
                 (true, true) => (Action::Keep, format!("{said}: leave it on")),
                 (false, true) => (Action::TurnOn, format!("{said}: it can be turned on")),

@@ -23,7 +23,7 @@ mod track_planning;
 mod track_wal_io_timing;
 mod verdict;
 
-pub use advice::percent;
+pub use advice::{FEW, percent};
 
 use clock::Clocks;
 use counts::{Counts, Part, Snapshot};

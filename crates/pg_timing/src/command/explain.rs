@@ -3,7 +3,7 @@
 use super::arguments::{ExplainArguments, PageFormat};
 use super::{Hint, connection, input, interrupt, plan, print, progress};
 use crate::advise::node_read;
-use crate::explain::{NotOne, Statement, Wishes, classic, explain};
+use crate::explain::{Statement, Unfit, Wishes, classic, explain};
 use crate::postgres::Error;
 use crate::render;
 use crate::report::{ClassicReport, ExplainReport};
@@ -66,7 +66,7 @@ fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
     match arguments.command.as_slice() {
         [] => {}
         [text] => return Ok(Some(text.clone())),
-        _ => return Err(Error::from(NotOne::Several).into()),
+        _ => return Err(Error::from(Unfit::Several).into()),
     }
     if arguments.file.is_none() && std::io::stdin().is_terminal() {
         return Ok(None);

@@ -1,14 +1,14 @@
-//! Ctrl-C as a flag.
+//! Ctrl-C, and the end of the terminal, as a flag.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A flag that the first Ctrl-C (or SIGTERM) sets, so that what has been measured is printed. The
-/// second ends the program at once.
+/// A flag that the first Ctrl-C (or SIGTERM, or the end of the terminal) sets, so that what has been
+/// measured is printed, and what runs on a server is cancelled. The second ends the program at once.
 pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in heeded([SIGINT, SIGTERM, SIGHUP]) {
         // The order matters: the first handler looks at the flag before the second sets it.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -21,13 +21,15 @@ pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
 /// that is held puts nothing back.
 pub fn until_put_back() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP] {
-        // nohup means that the end of the terminal is none of our business.
-        if signal != SIGHUP || !is_ignored(signal) {
-            signal_hook::flag::register(signal, Arc::clone(&stop))?;
-        }
+    for signal in heeded([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// nohup means that the end of the terminal is none of our business.
+fn heeded<const N: usize>(signals: [libc::c_int; N]) -> impl Iterator<Item = libc::c_int> {
+    signals.into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(signal))
 }
 
 fn is_ignored(signal: libc::c_int) -> bool {

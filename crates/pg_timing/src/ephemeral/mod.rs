@@ -6,7 +6,9 @@
 
 mod guardian;
 mod installation;
+mod orphans;
 mod remains;
+mod server;
 mod user;
 
 pub use installation::Installation;
@@ -15,12 +17,17 @@ use crate::postgres::{Error, Password, Target};
 use guardian::Guardian;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tempfile::TempDir;
 use user::User;
 
 /// Linux takes 107 bytes as a socket's address, others 103.
 const LONGEST_BASE: usize = 60;
 const SUPERUSER: &str = "postgres";
+/// The socket's folder is private, so the port need not differ.
+const PORT: &str = "5432";
+/// Between two looks at whether something has happened.
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub struct Ephemeral {
     installation: Installation,
@@ -47,7 +54,7 @@ impl Ephemeral {
     pub fn target(&self) -> Target {
         Target {
             host: Some(self.folder.path().display().to_string()),
-            port: Some(guardian::PORT.into()),
+            port: Some(PORT.into()),
             user: Some(SUPERUSER.into()),
             database: Some("postgres".into()),
             password: Password::Never,

@@ -16,7 +16,7 @@ mod timing;
 pub use captured::{Known, Read, captured};
 pub use classic::classic;
 pub use runs::Wishes;
-pub use statement::{NotOne, Statement};
+pub use statement::{Statement, Unfit};
 
 use correct::Overhead;
 use flat::{Flat, all_calls, flat};

@@ -6,20 +6,31 @@ use crate::postgres::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement(String);
 
-/// What keeps a text from being one statement.
+/// What keeps a text from being one statement that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOne {
+pub enum Unfit {
     Empty,
     Several,
+    /// as people keep it, with EXPLAIN before it
+    Explain,
+    /// `$1`, as pg_stat_statements and logs keep it
+    Parameter,
 }
 
-impl From<NotOne> for Error {
-    fn from(not_one: NotOne) -> Error {
+impl From<Unfit> for Error {
+    fn from(not_one: Unfit) -> Error {
         match not_one {
-            NotOne::Empty => Error::new("there is no statement", "give one with -c, -f or on stdin"),
-            NotOne::Several => Error::new(
+            Unfit::Empty => Error::new("there is no statement", "give one with -c, -f or on stdin"),
+            Unfit::Several => Error::new(
                 "there are several statements",
                 "give one; what has to come before it can be set with PGOPTIONS",
+            ),
+            Unfit::Explain => {
+                Error::new("the statement is an EXPLAIN itself", "give what stands behind EXPLAIN and its options")
+            }
+            Unfit::Parameter => Error::new(
+                "the statement has a parameter, like $1",
+                "that stands for a value, in pg_stat_statements and in logs: put the value there",
             ),
         }
     }
@@ -27,14 +38,16 @@ impl From<NotOne> for Error {
 
 impl Statement {
     /// Takes a text with comments and one semicolon at most.
-    pub fn new(text: &str) -> Result<Statement, NotOne> {
+    pub fn new(text: &str) -> Result<Statement, Unfit> {
         let scan = Scan::of(text);
         let end = scan.semicolon.unwrap_or(text.len());
         let statement = text[..end].trim();
         match (scan.first, scan.after) {
-            (None, _) => Err(NotOne::Empty),
-            (Some(_), true) => Err(NotOne::Several),
-            (Some(first), false) if first >= end => Err(NotOne::Empty),
+            (None, _) => Err(Unfit::Empty),
+            (Some(_), true) => Err(Unfit::Several),
+            (Some(first), false) if first >= end => Err(Unfit::Empty),
+            (Some(first), false) if is_explain(&text[first..]) => Err(Unfit::Explain),
+            (Some(_), false) if scan.parameter => Err(Unfit::Parameter),
             (Some(_), false) => Ok(Statement(statement.to_string())),
         }
     }
@@ -57,6 +70,12 @@ impl Statement {
     }
 }
 
+fn is_explain(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("explain"))
+}
+
 /// Where a text has what matters here. Quotes, dollar quotes and comments may hold semicolons:
 /// <https://www.postgresql.org/docs/current/sql-syntax-lexical.html>
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,6 +86,8 @@ struct Scan {
     semicolon: Option<usize>,
     /// something that is neither blank, comment nor semicolon comes after it
     after: bool,
+    /// a `$1` stands where a value may
+    parameter: bool,
 }
 
 impl Scan {
@@ -86,7 +107,9 @@ impl Scan {
                 _ => {
                     scan.first.get_or_insert(at);
                     scan.after |= scan.semicolon.is_some();
-                    token(rest, text[..at].chars().next_back())
+                    let before = text[..at].chars().next_back();
+                    scan.parameter |= is_parameter(rest, before);
+                    token(rest, before)
                 }
             };
             at += length;
@@ -116,6 +139,15 @@ fn comment(text: &str) -> usize {
     text.len()
 }
 
+/// A dollar within a word is a part of it.
+fn is_parameter(text: &str, before: Option<char>) -> bool {
+    text.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) && !in_word(before)
+}
+
+fn in_word(before: Option<char>) -> bool {
+    before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$')
+}
+
 /// A quoted text, or else one character.
 fn token(text: &str, before: Option<char>) -> usize {
     let c = text.chars().next().unwrap_or_default();
@@ -123,7 +155,7 @@ fn token(text: &str, before: Option<char>) -> usize {
         // E'..' knows backslashes; a quote within is written twice, which is two texts side by side.
         '\'' => quoted(text, '\'', matches!(before, Some('e' | 'E'))),
         '"' => quoted(text, '"', false),
-        '$' if !before.is_some_and(|c| c.is_alphanumeric() || c == '_') => dollar_quoted(text),
+        '$' if !in_word(before) => dollar_quoted(text),
         _ => c.len_utf8(),
     }
 }
@@ -168,16 +200,21 @@ mod tests {
                 "-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', ''''",
             ),
             ("SELECT '\\'; -- x", "SELECT '\\'"),
-            ("SELECT $1, a$b$c FROM t;;", "SELECT $1, a$b$c FROM t"),
+            ("SELECT a$1, a$b$c, '$1', $a1$ $1 $a1$ FROM t;;", "SELECT a$1, a$b$c, '$1', $a1$ $1 $a1$ FROM t"),
         ] {
             assert_eq!(Statement::new(text).unwrap().text(), statement);
         }
         for text in ["", ";", " -- nothing\n", "/* ; */", " ; ;"] {
-            assert_eq!(Statement::new(text), Err(NotOne::Empty), "{text}");
+            assert_eq!(Statement::new(text), Err(Unfit::Empty), "{text}");
         }
         for text in ["SELECT 1; SELECT 2", "a;b;", "SELECT 1; /* */ x"] {
-            assert_eq!(Statement::new(text), Err(NotOne::Several), "{text}");
+            assert_eq!(Statement::new(text), Err(Unfit::Several), "{text}");
         }
+        for text in ["EXPLAIN SELECT 1", "-- slow\nexplain(analyze) SELECT 1;"] {
+            assert_eq!(Statement::new(text), Err(Unfit::Explain), "{text}");
+        }
+        assert_eq!(Statement::new("SELECT * FROM t WHERE i = $1"), Err(Unfit::Parameter));
+        assert!(Statement::new("SELECT 1 AS explain").is_ok() && Statement::new("explained").is_ok());
     }
 
     proptest! {

@@ -1,69 +1,17 @@
 //! One session: statements one at a time, which Ctrl-C ends.
 
-use super::libpq::{Libpq, Opaque, libpq};
+use super::error::one_line;
+use super::libpq::{Libpq, Opaque, code, libpq, owned};
 use super::parameters::{Parameters, text};
-use super::{Error, Password, SqlState, Target};
+use super::result::QueryResult;
+use super::{Error, Output, Password, Rows, Target};
 use libc::{c_char, c_int, c_void};
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// From libpq-fe.h.
-mod code {
-    use libc::c_int;
-    pub const CONNECTION_OK: c_int = 0;
-    pub const PING_NO_RESPONSE: c_int = 2;
-    pub const EMPTY_QUERY: c_int = 0;
-    pub const COMMAND_OK: c_int = 1;
-    pub const TUPLES_OK: c_int = 2;
-    pub const SINGLE_TUPLE: c_int = 9;
-    pub const SQLSTATE: c_int = b'C' as c_int;
-    pub const MESSAGE: c_int = b'M' as c_int;
-    pub const DETAIL: c_int = b'D' as c_int;
-    pub const HINT: c_int = b'H' as c_int;
-    pub const POSITION: c_int = b'P' as c_int;
-}
-
 /// How often the flag of Ctrl-C is looked at while a statement runs.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What is done with rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    Keep,
-    /// Received one by one, and forgotten.
-    Discard,
-}
-
-/// Rows of texts; NULL is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
-    pub rows: Vec<Vec<Option<String>>>,
-    /// how many there were, kept or not
-    pub count: u64,
-}
-
-impl Rows {
-    /// The first column of the first row.
-    pub fn value(&self) -> Option<&str> {
-        self.rows.first()?.first()?.as_deref()
-    }
-
-    /// Names and values: two columns. Rows where one is NULL are left out.
-    pub fn pairs(self) -> Vec<(String, String)> {
-        self.rows
-            .into_iter()
-            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
-            .map(|[name, value]: [String; 2]| (name, value))
-            .collect()
-    }
-
-    /// The first column, a line a row: a plan as text or JSON.
-    pub fn lines(&self) -> String {
-        self.rows.iter().filter_map(|row| row.first()?.as_deref()).collect::<Vec<_>>().join("\n")
-    }
-}
 
 pub struct Connection {
     pq: &'static Libpq,
@@ -93,10 +41,7 @@ impl Connection {
             connection = Connection::attempt(pq, target, Some(&ask()?))?;
         }
         if !connection.is_open() {
-            return Err(Error::new(
-                one_line(&connection.message()),
-                "the options are psql's: what psql connects to, this does",
-            ));
+            return Err(Error::new(one_line(&connection.message()), connection.what_helps(target)));
         }
         // What a statement raises is its own business; errors come with the result.
         // SAFETY: the connection is open, and the function lives as long as the program.
@@ -111,6 +56,22 @@ impl Connection {
         match conn.is_null() {
             true => Err(Error::new("libpq is out of memory", "")),
             false => Ok(Connection { pq, conn }),
+        }
+    }
+
+    /// To connect, where it failed. The server's own words are in its language.
+    fn what_helps(&self, target: &Target) -> &'static str {
+        // SAFETY: the connection is not NULL.
+        let used_password = unsafe { (self.pq.PQconnectionUsedPassword)(self.conn) != 0 };
+        if self.needs_password() {
+            "libpq takes a password from PGPASSWORD, PGPASSFILE or ~/.pgpass, and asks for it at a terminal"
+        } else if used_password {
+            "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
+        // Of one far away it would take as long again.
+        } else if self.is_local() && Connection::is_answered(target) == Ok(false) {
+            "-h and -p name another server, as for psql; \"pg_timing explain --ephemeral\" starts one of its own"
+        } else {
+            "-h, -p, -U and -d are psql's: what psql connects to, this does"
         }
     }
 
@@ -165,7 +126,7 @@ impl Connection {
         let host = host.unwrap_or_default();
         let address = address.unwrap_or_default();
         // A socket is a path, or a name in Linux's abstract namespace.
-        host.starts_with(['/', '@']) || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        host.starts_with(['/', '@']) || address.parse::<std::net::IpAddr>().is_ok_and(is_ours)
     }
 
     /// What names the server on the screen: `db at /run/postgresql:5432`.
@@ -275,94 +236,7 @@ impl Connection {
     }
 }
 
-struct QueryResult {
-    pq: &'static Libpq,
-    result: Opaque,
-}
-
-impl Drop for QueryResult {
-    fn drop(&mut self) {
-        // SAFETY: it is ours, and not used again.
-        unsafe { (self.pq.PQclear)(self.result) }
-    }
-}
-
-impl QueryResult {
-    fn read(&self, sql: &str, output: Output) -> Result<Rows, Error> {
-        // SAFETY: the result is not NULL, in all of this.
-        match unsafe { (self.pq.PQresultStatus)(self.result) } {
-            code::TUPLES_OK | code::SINGLE_TUPLE => Ok(self.rows(output)),
-            code::COMMAND_OK | code::EMPTY_QUERY => Ok(Rows::default()),
-            _ => Err(self.error(sql)),
-        }
-    }
-
-    fn rows(&self, output: Output) -> Rows {
-        // SAFETY: the result is not NULL, and the indexes are within what it has.
-        let (rows, columns) = unsafe { ((self.pq.PQntuples)(self.result), (self.pq.PQnfields)(self.result)) };
-        let value = |row, column| unsafe {
-            // SAFETY: as above.
-            match (self.pq.PQgetisnull)(self.result, row, column) {
-                0 => owned((self.pq.PQgetvalue)(self.result, row, column)),
-                _ => None,
-            }
-        };
-        let row = |row| (0..columns).map(|column| value(row, column)).collect();
-        Rows {
-            rows: if output == Output::Keep { (0..rows).map(row).collect() } else { Vec::new() },
-            count: rows.try_into().unwrap_or(0),
-        }
-    }
-
-    fn field(&self, field: c_int) -> Option<String> {
-        // SAFETY: the result is not NULL; the text is copied at once.
-        unsafe { owned((self.pq.PQresultErrorField)(self.result, field)) }
-    }
-
-    fn error(&self, sql: &str) -> Error {
-        let mut what = self.field(code::MESSAGE).unwrap_or_else(|| "the server did not answer as expected".into());
-        if let Some(place) = self.field(code::POSITION).and_then(|at| place(sql, at.parse().ok()?)) {
-            what += &format!(" ({place})");
-        }
-        let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(|field| self.field(field)).collect();
-        Error {
-            what: one_line(&what),
-            hint: one_line(&more.join("; ")),
-            state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),
-        }
-    }
-}
-
-/// Where in a statement something is wrong: its line. `position` counts characters from 1.
-fn place(sql: &str, position: usize) -> Option<String> {
-    let before: String = sql.chars().take(position.checked_sub(1)?).collect();
-    let line = sql.lines().nth(before.matches('\n').count())?;
-    Some(format!("in \"{}\"", line.trim()))
-}
-
-/// A copy of a C text; `None` for NULL.
-///
-/// # Safety
-/// `text` is NULL or ends with NUL.
-unsafe fn owned(text: *const c_char) -> Option<String> {
-    // SAFETY: as the caller promises.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-}
-
-/// libpq and servers write several lines; an error is one.
-fn one_line(text: &str) -> String {
-    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_are_one_line_and_say_where() {
-        assert_eq!(one_line("connection failed:\n\tno such file\n"), "connection failed:; no such file");
-        assert_eq!(place("SELECT 1\nFRM x\n", 10), Some("in \"FRM x\"".into()));
-        assert_eq!(place("SELECT", 0), None);
-        assert_eq!(place("SELECT", 7), Some("in \"SELECT\"".into()));
-    }
+/// Whether an address is one of this machine's: nobody can listen on another's.
+fn is_ours(address: std::net::IpAddr) -> bool {
+    address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }

@@ -41,3 +41,8 @@ impl std::fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// libpq and servers write several lines; an error is one.
+pub fn one_line(text: &str) -> String {
+    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}

@@ -5,6 +5,7 @@
 
 use super::Error;
 use libc::{c_char, c_int, c_void};
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 /// `PGconn`, `PGresult`, `PGcancel`: only libpq knows what is in them.
@@ -48,6 +49,7 @@ functions! {
     PQserverVersion(Opaque) -> c_int;
     PQparameterStatus(Opaque, *const c_char) -> *const c_char;
     PQconnectionNeedsPassword(Opaque) -> c_int;
+    PQconnectionUsedPassword(Opaque) -> c_int;
     PQhost(Opaque) -> *const c_char;
     PQhostaddr(Opaque) -> *const c_char;
     PQport(Opaque) -> *const c_char;
@@ -69,6 +71,22 @@ functions! {
     PQgetvalue(Opaque, c_int, c_int) -> *const c_char;
     PQgetisnull(Opaque, c_int, c_int) -> c_int;
     PQclear(Opaque);
+}
+
+/// From libpq-fe.h.
+pub mod code {
+    use libc::c_int;
+    pub const CONNECTION_OK: c_int = 0;
+    pub const PING_NO_RESPONSE: c_int = 2;
+    pub const EMPTY_QUERY: c_int = 0;
+    pub const COMMAND_OK: c_int = 1;
+    pub const TUPLES_OK: c_int = 2;
+    pub const SINGLE_TUPLE: c_int = 9;
+    pub const SQLSTATE: c_int = b'C' as c_int;
+    pub const MESSAGE: c_int = b'M' as c_int;
+    pub const DETAIL: c_int = b'D' as c_int;
+    pub const HINT: c_int = b'H' as c_int;
+    pub const POSITION: c_int = b'P' as c_int;
 }
 
 /// The library, opened once.
@@ -96,4 +114,13 @@ fn open() -> Result<Libpq, String> {
         }
     }
     Err(why)
+}
+
+/// A copy of a C text; `None` for NULL.
+///
+/// # Safety
+/// `text` is NULL or ends with NUL.
+pub unsafe fn owned(text: *const c_char) -> Option<String> {
+    // SAFETY: as the caller promises.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

@@ -4,8 +4,10 @@ mod connection;
 mod error;
 mod libpq;
 mod parameters;
+mod result;
 mod target;
 
-pub use connection::{Connection, Output, Rows};
+pub use connection::Connection;
 pub use error::{Error, SqlState};
+pub use result::{Output, Rows};
 pub use target::{Password, Target};

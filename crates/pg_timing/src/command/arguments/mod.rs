@@ -7,7 +7,7 @@ pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments};
 
 use crate::command::NOT_DONE;
 use crate::host::LogSource;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ pub enum TestFormat {
 /// Parses the command line. An error has been printed, and its exit status is returned: 0 after
 /// `--help` and `--version`.
 pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
-    Arguments::try_parse_from(arguments).map_err(|error| {
+    Arguments::try_parse_from(&arguments).map_err(|error| {
         if !error.use_stderr() {
             return match crate::command::print(&error.render().to_string()) {
                 Ok(()) => 0,
@@ -178,15 +178,23 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().replace("\n  ", " ");
         let message = message.strip_prefix("error: ").unwrap_or(&message);
-        _ = writeln!(std::io::stderr(), "pg_timing: error: {}\nhint: try \"pg_timing --help\"", message.trim_end());
+        let help = match subcommand(&arguments) {
+            Some(name) => format!("pg_timing {name} --help"),
+            None => "pg_timing --help".into(),
+        };
+        _ = writeln!(std::io::stderr(), "pg_timing: error: {}\nhint: try \"{help}\"", message.trim_end());
         NOT_DONE
     })
+}
+
+fn subcommand(arguments: &[OsString]) -> Option<&str> {
+    let name = arguments.get(1)?.to_str()?;
+    Arguments::command().find_subcommand(name).is_some().then_some(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {

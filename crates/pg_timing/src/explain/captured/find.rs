@@ -1,6 +1,7 @@
 //! The plans in a file: what psql, a log or a ticket has put around them is taken off.
 
 use super::node_line::{NodeLine, node_line, number};
+use super::prefix::logged;
 use super::text::{self, Problem};
 use crate::explain::plan::Explained;
 use serde_json::Value;
@@ -120,9 +121,9 @@ fn duration(line: &str) -> Option<f64> {
     number(rest.trim_end().strip_suffix(" ms")?)
 }
 
-/// A line without the marks of a quotation, psql's borders, and its sign that the line goes on.
+/// A line without what a log's keeper puts before it, the marks of a quotation, psql's borders, and its sign that the line goes on.
 fn bare(line: &str) -> &str {
-    let mut line = line.trim_end();
+    let mut line = logged(line.trim_end());
     while let Some(rest) = line.trim_start().strip_prefix('>') {
         line = rest.strip_prefix(' ').unwrap_or(rest);
     }
@@ -260,6 +261,12 @@ mod tests {
         );
         let plan = one(&log);
         assert_eq!((plan.execution_ms, plan.query.as_deref()), (Some(26.105), Some("SELECT 1")));
+        let kept: String = log
+            .lines()
+            .enumerate()
+            .map(|(n, line)| format!("Nov 21 22:20:13 db postgres[7]: [4-{}] {}\n", n + 1, line.replace('\t', "#011")))
+            .collect();
+        assert_eq!(one(&kept), plan, "{kept}");
         let json = JSON.replace("    \"Execution Time\": 20.197\n", "    \"Query Text\": \"SELECT 2\"\n");
         let object: String =
             json.lines().filter(|line| !["[", "]"].contains(line)).map(|line| format!("\t{line}\n")).collect();

@@ -4,6 +4,8 @@
 mod cost;
 mod find;
 mod node_line;
+mod prefix;
+mod sound;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -11,11 +13,12 @@ mod text;
 use super::correct::{Charge, NODES_DIFFER, nodes};
 use super::figures::ANOTHER_TIME;
 use super::flat::{all_calls, flat};
-use super::plan::{Explained, Node};
+use super::plan::Explained;
 use crate::human::duration;
 use crate::postgres::Error;
 use crate::report::{Capture, ExplainReport, Range};
 use find::{Trouble, plans};
+use sound::{fits_together, usable};
 use text::Problem;
 
 /// One read of the server's clock.
@@ -42,6 +45,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
     let (explained, plans, taken) = last(text)?;
     let reported = usable(&explained)?;
     let all = flat(&explained.plan);
+    fits_together(&all, &explained, reported)?;
     let calls = all_calls(&all, &explained);
     if known.read.is_some() && explained.timed_fast() {
         return Err(Error::new(
@@ -67,7 +71,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
         ));
     }
     let corrected = match (known.plain_ms, &expected) {
-        (Some(plain), _) => given(plain, &explained),
+        (Some(plain), _) => given(plain, &explained, reported)?,
         (None, Some(expected)) => {
             let most = calls.high * expected.call.high * MS;
             let least = calls.low * expected.clock.low * MS;
@@ -165,48 +169,17 @@ fn not_run() -> Error {
     Error::new("the plan was not run", "take it with EXPLAIN (ANALYZE)")
 }
 
-/// The time that the plan says it took, if its figures can be those of a run.
-fn usable(explained: &Explained) -> Result<f64, Error> {
-    let root = &explained.plan;
-    if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
-        return Err(not_run());
-    }
-    let own = explained.triggers.iter().map(|trigger| trigger.calls).chain(explained.execution_ms);
-    if !own.chain(explained.planning_ms).all(plausible) || root.any(&|node| !sound(node)) {
-        return Err(Error::new("the plan has a figure that no run can have", UNDERSTOOD));
-    }
-    if root.total_ms.is_none() {
+/// psql's \timing holds planning, which the plan's own time does not.
+fn given(plain: f64, explained: &Explained, reported: f64) -> Result<Range, Error> {
+    let planning = explained.planning_ms.unwrap_or(0.0);
+    let low = ((plain - planning) * (1.0 - ANOTHER_TIME)).max(0.0);
+    if low > reported {
         return Err(Error::new(
-            "the plan was taken with TIMING OFF: its nodes were not timed, so none of it is the clock",
-            "take it with EXPLAIN (ANALYZE), which times them",
+            format!("without EXPLAIN it took {plain} ms, says --plain-ms, and with it {reported} ms"),
+            "the first holds what the plan does not, such as sending rows (\\o /dev/null, or SELECT count(*) FROM (...)), or is of another run",
         ));
     }
-    explained.execution_ms.ok_or_else(|| {
-        Error::new(
-            "the plan has no Execution Time",
-            "it is cut off, or was taken with SUMMARY OFF; a log has it as \"duration: ... plan:\"",
-        )
-    })
-}
-
-/// 30 years in ms; and as many rows no table has.
-fn plausible(figure: f64) -> bool {
-    (0.0..=1e12).contains(&figure)
-}
-
-fn sound(node: &Node) -> bool {
-    let figures = [node.total_ms, node.rows.map(|rows| rows.each), node.loops, node.workers_launched];
-    figures.into_iter().flatten().all(plausible)
-}
-
-/// psql's \timing holds planning, which the plan's own time does not.
-fn given(plain: f64, explained: &Explained) -> Range {
-    let planning = explained.planning_ms.unwrap_or(0.0);
-    Range {
-        low: ((plain - planning) * (1.0 - ANOTHER_TIME)).max(0.0),
-        estimate: plain,
-        high: plain * (1.0 + ANOTHER_TIME),
-    }
+    Ok(Range { low, estimate: plain, high: plain * (1.0 + ANOTHER_TIME) })
 }
 
 /// What of the reported time is the clock: what its reads take, and no more than timing added.

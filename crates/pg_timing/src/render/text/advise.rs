@@ -2,7 +2,7 @@
 
 use super::lines::verdict;
 use super::{BOLD, DIM, wrapped};
-use crate::advise::percent;
+use crate::advise::{FEW, percent};
 use crate::human::{count, duration};
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
 
@@ -78,11 +78,13 @@ fn word(setting: &SettingAdvice) -> &'static str {
     }
 }
 
-/// What a word does not say: why it could not be told, or what there is to know without figures.
+/// What a word does not say: why it could not be told, what there is to know without figures, or that the figures
+/// are of a server that had nothing to do.
 fn notes(report: &AdviseReport) -> String {
     let mut out = String::new();
     for setting in &report.settings {
-        if setting.advice == Action::Unknown || setting.advice == Action::None || setting.core_share.is_none() {
+        let told = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
+        if !told || setting.core_share.is_none() || setting.summary.starts_with(FEW) {
             let said = setting.summary.strip_prefix("could not tell: ").unwrap_or(&setting.summary);
             wrapped(&mut out, &format!("{}  ", setting.name), said);
         }

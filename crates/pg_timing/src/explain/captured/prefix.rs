@@ -1,0 +1,108 @@
+//! What syslog, journald and containers put before each line of a server's log.
+
+/// The line as the server wrote it; others as they are.
+pub fn logged(line: &str) -> &str {
+    let line = of_container(line);
+    match of_syslog(line) {
+        // rsyslog writes a tab as its number.
+        Some(message) => message.strip_prefix("#011").unwrap_or(message),
+        None => line,
+    }
+}
+
+/// `db-1  | ` (Docker Compose), `[pod/db-0/postgres] ` (kubectl --prefix), then `2026-11-22T01:02:03.123456789Z `
+/// (kubectl and docker logs --timestamps), and `stderr F ` behind it (a node's own files).
+fn of_container(line: &str) -> &str {
+    let mut line = line;
+    if let Some((name, rest)) = line.split_once("| ")
+        && is_name(name.trim_end())
+        && name.ends_with(' ')
+    {
+        line = rest;
+    }
+    if let Some((_, rest)) = line.strip_prefix("[pod/").and_then(|rest| rest.split_once("] ")) {
+        line = rest;
+    }
+    if let Some((stamp, rest)) = line.split_once(' ')
+        && is_stamp(stamp)
+    {
+        line = rest;
+        for stream in ["stderr F ", "stdout F ", "stderr P ", "stdout P "] {
+            line = line.strip_prefix(stream).unwrap_or(line);
+        }
+    }
+    line
+}
+
+/// `Nov 22 01:02:03 host postgres[123]: [4-2] message`, the number of the message's part only with log_destination
+/// syslog; or a stamp instead of the date, which is taken off already.
+fn of_syslog(line: &str) -> Option<&str> {
+    let (before, message) = line.split_once("]: ")?;
+    let (words, pid) = before.rsplit_once('[')?;
+    let mut words = words.split(' ').filter(|word| !word.is_empty()).rev();
+    let (program, host) = (words.next()?, words.next()?);
+    let is_date = words.next().is_none_or(|time| time.matches(':').count() == 2) && words.count() <= 2;
+    if !is_number(pid) || !is_date || !program.starts_with("postgres") || !is_name(host) {
+        return None;
+    }
+    let part = message
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "))
+        .filter(|(part, _)| part.split_once('-').is_some_and(|(message, part)| is_number(message) && is_number(part)));
+    Some(part.map_or(message, |(_, rest)| rest))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Of a container or a host.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+}
+
+/// RFC 3339, as programs write it.
+fn is_stamp(text: &str) -> bool {
+    text.split_once('T').is_some_and(|(date, time)| {
+        date.len() == 10
+            && date.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+            && time.matches(':').count() >= 2
+            && time.bytes().all(|b| b.is_ascii_digit() || b":.+-Z".contains(&b))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::logged;
+
+    #[test]
+    fn prefixes() {
+        const LINE: &str = "  ->  Seq Scan on t  (actual time=0.007..0.008 rows=1 loops=1)";
+        for before in [
+            "Nov 22 01:02:03 db1 postgres[123]: [4-2] #011",
+            "Nov  2 01:02:03 db1.example.com postgres[123]: ",
+            "2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] #011",
+            "db-1  | ",
+            "db_1 | 2026-11-22T01:02:03.123456789Z ",
+            "[pod/db-0/postgres] ",
+            "2026-11-22T01:02:03.123456789Z stderr F ",
+            "",
+        ] {
+            assert_eq!(logged(&format!("{before}{LINE}")), LINE, "{before}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_prefix() {
+        for line in [
+            "2026-11-22 01:02:03 UTC [4080]: [1-1] user=joe LOG:  duration: 1 ms  plan:",
+            "  Filter: ((a | b) > 0)",
+            "  Index Cond: (tags[1]: text)",
+            "| Sort (actual time=0.007..0.008 rows=1 loops=1) |",
+            "[{\"Plan\": {}}]",
+            "a[1]: ",
+        ] {
+            assert_eq!(logged(line), line);
+        }
+    }
+}
