@@ -17,14 +17,22 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Two standard deviations, robustly, and by Student's t for few.
+/// Student's t, for 95 of 100, of two values and more.
+const T: [f64; 6] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45];
+
+/// Two standard deviations. Of few values by all of them, for some may be alike by chance; of more,
+/// robustly.
 fn deviation(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    if let Some(t) = values.len().checked_sub(2).and_then(|more| T.get(more)) {
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        return t * (squares / (n - 1.0)).sqrt();
+    }
     let middle = median(values);
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    let n = values.len() as f64;
-    let few = if n > 3.0 { ((n - 1.0) / (n - 3.0)).sqrt() } else { 3.0 };
-    // 1.4826 makes a standard deviation of the median one.
-    2.0 * 1.4826 * median(&deviations) * few
+    // 1.4826 makes a standard deviation of the median one; and as few as that are not sure of it.
+    2.0 * 1.4826 * median(&deviations) * if n > 3.0 { ((n - 1.0) / (n - 3.0)).sqrt() } else { 1.0 }
 }
 
 /// How far the median of some runs may be from that of many at the same time: its standard error,

@@ -26,7 +26,8 @@ pub fn report(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
     LiveRuns {
         server_version: server.version.clone(),
         server: server.name.clone(),
-        runs: runs.plain_ms.len(),
+        runs: runs.reported.len(),
+        plain_runs: runs.plain_ms.len(),
         plain_ms: overhead.plain,
         rows_only_ms: overhead.rows_only,
         without_buffers_ms: overhead.without_buffers,
@@ -34,7 +35,7 @@ pub fn report(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
         round_trip_ms: runs.round_trip_ms,
         calls,
         clock_per_call_ns: longer(&runs.reported_ms(), &runs.rows_only_ms).times(per_call),
-        rows_per_call_ns: longer(&runs.rows_only_ms, &runs.plain_ms).times(per_call),
+        rows_per_call_ns: longer(&runs.rows_only_ms, &runs.plain_by_round()).times(per_call),
         timed: runs.timed.iter().map(timed).collect(),
     }
 }

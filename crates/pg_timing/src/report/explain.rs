@@ -71,6 +71,8 @@ pub struct LiveRuns {
     pub server: String,
     /// of each way to run it
     pub runs: usize,
+    /// and plain, without EXPLAIN
+    pub plain_runs: usize,
     /// without EXPLAIN, its rows not sent
     pub plain_ms: f64,
     /// EXPLAIN ANALYZE, TIMING OFF

@@ -95,7 +95,7 @@ fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
         parts.push(format!("buffers {}", ms((runs.rows_only_ms - bare).max(0.0))));
     }
     parts.push(format!("counting rows {}", ms((bare - runs.plain_ms).max(0.0))));
-    format!("{}; medians of {} runs each", parts.join(", "), runs.runs)
+    format!("{}; medians of {} runs each, and {} plain", parts.join(", "), runs.runs, runs.plain_runs)
 }
 
 fn server(report: &ExplainReport, runs: &LiveRuns) -> String {
