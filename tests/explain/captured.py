@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 
 from servers import Failed, Server
 
@@ -41,11 +42,21 @@ class Captured:
 
     def logged(self, statement, form, options="", before=ONE_PROCESS):
         """What psql prints, and the log of the same run."""
-        start = self.server.log.stat().st_size
+        log = self.log()
+        start = log.stat().st_size
         screen = self.explained(statement, options, before + LOG.format(form))
-        with open(self.server.log) as log:
-            log.seek(start)
-            return screen, log.read()
+        for _ in range(50):
+            with open(log) as new:
+                new.seek(start)
+                text = new.read()
+            # The server's collector writes when it comes to it.
+            if "plan:" in text:
+                break
+            time.sleep(0.1)
+        return screen, text
+
+    def log(self):
+        return next(iter((self.server.data / "log").glob("*.csv")), self.server.log)
 
 
 def figures(report):
@@ -92,12 +103,15 @@ def captured(path, installation, settings, tables):
         server.psql(tables)
         one = Captured(path, server, ("--read-cost", "25"))
         yield from refused(one)
-        yield from logs(one)
+        yield from logs(one, STATEMENTS)
+    with Server(installation, settings | {"logging_collector": True, "log_destination": "csvlog"}) as server:
+        server.psql(tables)
+        yield from logs(Captured(path, server, ("--read-cost", "25")), STATEMENTS[:3])
 
 
-def logs(one):
+def logs(one, statements):
     if not has_auto_explain(one.server):
         return
-    for statement in STATEMENTS:
+    for statement in statements:
         yield from alike(one, statement)
     yield from alike(one, STATEMENTS[2], PARALLEL)

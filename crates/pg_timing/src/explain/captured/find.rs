@@ -1,5 +1,6 @@
 //! The plans in a file: what psql, a log or a ticket has put around them is taken off.
 
+use super::csv_log;
 use super::node_line::{NodeLine, node_line, number};
 use super::prefix::logged;
 use super::text::{self, Problem};
@@ -45,7 +46,11 @@ fn plans_in(text: &str, nested: usize) -> Plans {
         let line = lines[at];
         let trimmed = line.trim();
         let mut next = at + 1;
-        if let Some(ms) = duration(line) {
+        let record = if nested > 0 { csv_log::message(&clean[starts[at]..]) } else { None };
+        if let Some((message, length)) = record {
+            found.extend(plans_in(&message, nested - 1));
+            next = starts.partition_point(|&start| start < starts[at] + length).max(next);
+        } else if let Some(ms) = duration(line) {
             (logged, query, broken) = (Some(ms), None, false);
         } else if let Some(text) = trimmed.strip_prefix("Query Text: ") {
             query = Some(text);

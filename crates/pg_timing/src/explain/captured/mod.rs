@@ -2,6 +2,7 @@
 //! what one read of the server's clock tells, or what the plain time that its taker knows implies.
 
 mod cost;
+mod csv_log;
 mod find;
 mod node_line;
 mod prefix;
@@ -119,13 +120,6 @@ struct Expected {
 
 /// The last plan that can be used, how many there are, and which it is.
 fn last(text: &str) -> Result<(Explained, usize, usize), Error> {
-    // The end of an entry stands behind its last line there, and quotes are doubled.
-    if text.lines().any(|line| line.contains(",\"duration: ") && line.trim_end().ends_with("plan:")) {
-        return Err(Error::new(
-            "it is a log in CSV, which is not understood",
-            "take the plan out of it, or have the server log to stderr or as JSON",
-        ));
-    }
     let mut plans = plans(text);
     let count = plans.len();
     match plans.iter().rposition(Result::is_ok) {

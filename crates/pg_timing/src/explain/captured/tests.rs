@@ -168,6 +168,9 @@ fn fitting(mut node: Node) -> Node {
     let inputs: f64 = node.plans.iter().map(all).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
     node.total_ms = Some((all(&node) + inputs) / node.loops.unwrap_or(1.0));
+    if node.plans.iter().filter(|plan| plan.subplan.is_none()).count() < sound::inputs(&node.kind) {
+        node.kind = "Append".into();
+    }
     node
 }
 
@@ -264,17 +267,33 @@ proptest! {
 fn what_does_not_fit_together_is_refused() {
     let lost: String = joined(100.0).lines().map(|line| line.trim().to_string() + "\n").collect();
     let error = known(Some(20.0), None, &lost).unwrap_err();
-    assert!(error.what.contains("Aggregate took 100 ms, and what hangs below it"), "{}", error.what);
+    assert!(error.what.contains("Merge Join has too few inputs"), "{}", error.what);
+    let grafted = counted(10, 20.0).replace("0.010..14.000", "0.010..30.000");
+    let error = known(Some(20.0), None, &grafted).unwrap_err();
+    assert!(error.what.contains("Aggregate took 20 ms, and what hangs below it 30 ms"), "{}", error.what);
     let of_another_run = joined(100.0).replace("Execution Time: 100.000 ms", "Execution Time: 60.000 ms");
     let error = known(Some(20.0), None, &of_another_run).unwrap_err();
     assert!(error.what.contains("its Execution Time is 60 ms"), "{}", error.what);
 }
 
 #[test]
-fn a_log_in_csv_is_refused_whole() {
+fn a_log_in_csv() {
     let log = "2026-11-21 22:20:13 UTC,,,7,,,1,,,,0,LOG,00000,\"duration: 5.100 ms  plan:\nQuery Text: SELECT 1\n\
-        Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..5.000 rows=9 loops=1)\",,,,,\n";
-    let known = Known { read: None, plain_ms: Some(1.0) };
-    let error = captured(log, &known).unwrap_err();
-    assert!(error.what.contains("CSV"), "{error:?}");
+        Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..5.000 rows=9 loops=1)\n\
+          Filter: (\"\"I\"\" = 1)\",,,,,\n2026-11-21 22:20:14 UTC,,,7,,,2,,,,0,LOG,00000,\"checkpoint\",,,,,\n";
+    let report = known(None, Some(1.0), log).unwrap();
+    assert_eq!((report.reported_ms, report.statement.as_deref()), (5.1, Some("SELECT 1")));
+    assert_eq!(report.nodes.len(), 1);
+}
+
+#[test]
+fn a_plan_that_is_cut_off() {
+    let log = "LOG:  duration: 100.000 ms  plan:\n".to_string() + &joined(100.0);
+    let whole = log.trim_end().rsplit_once('\n').unwrap().0;
+    assert!(known(Some(20.0), None, whole).is_ok());
+    for lines in 2..7 {
+        let cut: String = whole.lines().take(lines).map(|line| format!("{line}\n")).collect();
+        let error = known(Some(20.0), None, &cut).unwrap_err();
+        assert!(error.what.contains("has too few inputs"), "{cut}{}", error.what);
+    }
 }
