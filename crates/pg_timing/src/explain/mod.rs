@@ -24,6 +24,7 @@ pub use plan::Explained;
 use runs::{Runs, runs};
 use server::Server;
 
+use crate::human::duration;
 use crate::postgres::{Connection, Error};
 use crate::report::ExplainReport;
 use std::sync::atomic::AtomicBool;
@@ -69,12 +70,26 @@ fn rows_not_sent(runs: &Runs) -> Option<String> {
     })
 }
 
+/// On a quiet machine single runs are some percent apart.
+fn restless(runs: &Runs) -> Option<String> {
+    const APART: f64 = 1.25;
+    let (least, most) = extremes(&runs.plain_ms);
+    (most > least * APART + runs.round_trip_off_ms).then(|| {
+        let [least, most] = [least, most].map(|ms| duration(ms * 1e6));
+        format!("plain runs took from {least} to {most}: something else keeps the machine busy, and so the +- is wide")
+    })
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &value| (low.min(value), high.max(value)))
+}
+
 /// What a call costs is told by the first run's calls.
 fn calls_differ(runs: &Runs) -> Option<String> {
     const ALIKE: f64 = 1.1;
     const FEW: f64 = 10.0;
     let calls: Vec<f64> = runs.reported.iter().map(|run| all_calls(&flat(&run.plan), run).estimate).collect();
-    let (least, most) = calls.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &n| (low.min(n), high.max(n)));
+    let (least, most) = extremes(&calls);
     (most > least * ALIKE + FEW).then(|| {
         format!("its runs differ, from {least} to {most} calls of its nodes: what a call costs, and a node takes, is known no better than that")
     })
@@ -90,6 +105,7 @@ fn notes(server: &Server, runs: &Runs) -> Vec<String> {
     }
     notes.extend(rows_not_sent(runs));
     notes.extend(calls_differ(runs));
+    notes.extend(restless(runs));
     if runs.reported.iter().any(|run| run.jit.is_some()) {
         notes.push("JIT compiled in every run, and its time is in all figures".into());
     }
