@@ -72,15 +72,19 @@ fn add<'a>(
         rounded_ms: ROUNDED_MS * loops / processes,
         calls_below: Range::default(),
     });
-    let below = match node.workers_launched {
-        // The leader works, too.
-        Some(workers) if node.is_gather() => workers + 1.0,
-        _ => processes,
-    };
     for (n, child) in node.plans.iter().enumerate() {
-        // An InitPlan of a parallel plan is run by the leader.
-        let initial = child.relationship.as_deref() == Some("InitPlan");
-        add(all, child, node, Some(index), format!("{path}.{n}"), if initial { processes } else { below });
+        // What hangs beside a Gather's input is run by the leader alone.
+        let below = if node.is_gather() && child.subplan.is_none() { processes_of(child, node) } else { processes };
+        add(all, child, node, Some(index), format!("{path}.{n}"), below);
+    }
+}
+
+/// That ran a Gather's input, on average: each once in each of its loops. How many were launched is told
+/// of the last loop only, and the leader may have had no part in it.
+fn processes_of(input: &Node, gather: &Node) -> f64 {
+    match (input.loops, gather.loops) {
+        (Some(these), Some(those)) if those > 0.0 => (these / those).max(1.0),
+        _ => 1.0,
     }
 }
 
@@ -91,15 +95,19 @@ fn by_each(calls: Range, processes: f64) -> Range {
     Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / others }
 }
 
-/// A CTE's plan hangs where the CTE is defined, and runs within the first node that reads it.
+/// A CTE's plan hangs where the CTE is defined, and runs within the first node that reads it; or after all
+/// others, if it changes data and nobody does.
 fn move_ctes(all: &mut [Flat]) {
     for plan in 0..all.len() {
         let Some(name) = all[plan].node.subplan.as_deref().and_then(|name| name.strip_prefix("CTE ")) else { continue };
         let inside = format!("{}.", all[plan].path);
         let scan = all.iter().position(|node| {
-            node.node.kind == "CTE Scan" && node.node.cte.as_deref() == Some(name) && !node.path.starts_with(&inside)
+            node.node.kind == "CTE Scan"
+                && node.node.cte.as_deref() == Some(name)
+                && node.node.loops.is_none_or(|loops| loops > 0.0)
+                && !node.path.starts_with(&inside)
         });
-        if scan.is_some() {
+        if scan.is_some() || all[plan].node.kind == "ModifyTable" {
             all[plan].within = scan;
         }
     }
@@ -125,6 +133,40 @@ mod tests {
         // By the workers alone, with the third row that the whole number of rows may hide.
         assert_eq!((all[1].calls.low, all[1].calls.high), (99.5, 101.5 * 3.0 / 2.0));
         assert_eq!((all[1].path.as_str(), all[1].node.title().as_str()), ("0.0", "Seq Scan on t"));
+    }
+
+    #[test]
+    fn processes_are_those_that_ran_it() {
+        let of = |gather: &str, input: f64, workers: f64| {
+            let explained = plan(&format!(
+                r#"{{"Plan": {{"Node Type": "Gather", "Workers Launched": {workers}, {gather}, "Plans": [
+                    {{"Node Type": "Seq Scan", "Actual Total Time": 8.0, "Actual Rows": 100, "Actual Loops": {input}}},
+                    {{"Node Type": "Result", "Parent Relationship": "SubPlan", "Subplan Name": "SubPlan 1",
+                      "Actual Total Time": 1.0, "Actual Rows": 1, "Actual Loops": 9}}]}}}}"#
+            ));
+            let all = flat(&explained.plan);
+            (all[1].processes, all[1].reported_ms.unwrap(), all[2].processes)
+        };
+        let once = r#""Actual Total Time": 10.0, "Actual Rows": 300, "Actual Loops": 1"#;
+        assert_eq!(of(once, 3.0, 2.0), (3.0, 8.0, 1.0));
+        // The leader had no part in it.
+        assert_eq!(of(once, 2.0, 2.0), (2.0, 8.0, 1.0));
+        // No workers were free the last time.
+        let often = r#""Actual Total Time": 10.0, "Actual Rows": 300, "Actual Loops": 10"#;
+        assert_eq!(of(often, 28.0, 0.0), (2.8, 80.0, 1.0));
+    }
+
+    #[test]
+    fn a_cte_that_is_not_read() {
+        let explained = plan(
+            r#"{"Plan": {"Node Type": "Append", "Actual Loops": 1, "Plans": [
+                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Loops": 1},
+                {"Node Type": "ModifyTable", "Parent Relationship": "InitPlan", "Subplan Name": "CTE w", "Actual Loops": 1},
+                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 0},
+                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}]}}"#,
+        );
+        let within: Vec<_> = flat(&explained.plan).iter().map(|node| node.within).collect();
+        assert_eq!(within, [None, Some(4), None, Some(0), Some(0)]);
     }
 
     #[test]

@@ -97,12 +97,13 @@ pub struct Node {
     pub index: Option<String>,
     #[serde(rename = "Join Type")]
     pub join: Option<String>,
+    /// `Update` and the like, of what changes data
+    #[serde(rename = "Operation")]
+    pub operation: Option<String>,
     #[serde(rename = "Strategy")]
     pub strategy: Option<String>,
     #[serde(rename = "Inner Unique")]
     pub inner_unique: bool,
-    #[serde(rename = "Workers Launched")]
-    pub workers_launched: Option<f64>,
     #[serde(rename = "Actual Total Time")]
     pub total_ms: Option<f64>,
     #[serde(rename = "Actual Rows")]
@@ -168,6 +169,12 @@ impl Node {
         let Rows { each: rows, off } = child.rows.unwrap_or(Rows { each: 0.0, off: 0.0 });
         if ALL_AT_ONCE.contains(&child.kind.as_str()) {
             return Range { low: loops, estimate: loops, high: loops };
+        }
+        // A foreign server that changes all rows at once counts them all in one call, unless it returns them.
+        if child.kind == "Foreign Scan" && child.operation.as_deref().is_some_and(|operation| operation != "Select") {
+            let each = loops * (rows + off + 1.0);
+            let returns = self.rows.is_some_and(|rows| rows.each > 0.0);
+            return Range { low: loops, estimate: if returns { each } else { loops }, high: each };
         }
         let off = if loops > 1.0 { off } else { 0.0 };
         let one_is_enough = child.relationship.as_deref() == Some("Inner")

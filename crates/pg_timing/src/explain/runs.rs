@@ -190,6 +190,9 @@ impl Session<'_> {
                     false => "--limit SECONDS gives it more".into(),
                 },
             ),
+            state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => {
+                (what, "a pooler in between gives each transaction another session: connect to the server itself".into())
+            }
             _ => (what, hint),
         };
         Error { what, hint, state }
@@ -202,9 +205,8 @@ impl Session<'_> {
     }
 
     fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
-        self.run(&statement.prepared_as(PLAIN), Output::Discard)?;
-        self.run(&format!("PREPARE {NOTHING} AS SELECT"), Output::Discard)?;
-        Ok(())
+        let all = [statement.prepared_as(PLAIN), format!("PREPARE {NOTHING} AS SELECT")];
+        all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| self.explained(error))
     }
 
     /// What was prepared: another statement may follow.
@@ -289,7 +291,12 @@ fn explained(json: &str) -> Result<Explained, Error> {
             "give a SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE",
         ));
     }
-    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| no_plan(&error.to_string()))?;
+    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| match error.to_string() {
+        said if said.contains("recursion limit") => {
+            Error::new("the plan nests more than 60 nodes", "that is deeper than can be read")
+        }
+        said => no_plan(&said),
+    })?;
     plans.into_iter().next().ok_or_else(|| no_plan("it is empty"))
 }
 

@@ -16,6 +16,8 @@ pub enum Trouble {
     Text(Problem),
     /// what the reader of JSON says
     Json(String),
+    /// its JSON has more levels than that reads
+    TooDeep,
     Yaml,
     Xml,
 }
@@ -30,7 +32,7 @@ pub fn plans(text: &str) -> Plans {
 fn plans_in(text: &str, nested: usize) -> Plans {
     let mut clean = String::with_capacity(text.len());
     let mut starts = Vec::new();
-    for line in text.trim_start_matches('\u{feff}').lines() {
+    for line in csv_log::unfolded(text.trim_start_matches('\u{feff}')).lines() {
         starts.push(clean.len());
         clean.push_str(bare(line));
         clean.push('\n');
@@ -46,11 +48,7 @@ fn plans_in(text: &str, nested: usize) -> Plans {
         let line = lines[at];
         let trimmed = line.trim();
         let mut next = at + 1;
-        let record = if nested > 0 { csv_log::message(&clean[starts[at]..]) } else { None };
-        if let Some((message, length)) = record {
-            found.extend(plans_in(&message, nested - 1));
-            next = starts.partition_point(|&start| start < starts[at] + length).max(next);
-        } else if let Some(ms) = duration(line) {
+        if let Some(ms) = duration(line) {
             (logged, query, broken) = (Some(ms), None, false);
         } else if let Some(text) = trimmed.strip_prefix("Query Text: ") {
             query = Some(text);
@@ -66,12 +64,13 @@ fn plans_in(text: &str, nested: usize) -> Plans {
                     broken &= found.len() == before;
                 }
                 Some(Err(error)) => {
+                    let too_deep = error.to_string().contains("recursion limit");
                     if !broken && looks_like_json(&lines[at..]) {
-                        found.push(Err(Trouble::Json(reason(&error))));
+                        found.push(Err(if too_deep { Trouble::TooDeep } else { Trouble::Json(reason(&error)) }));
                         broken = true;
                     }
-                    // What nests so deeply is no plan, and is not tried again from each of its brackets.
-                    if error.to_string().contains("recursion limit") {
+                    // It is not tried again from each of its brackets.
+                    if too_deep {
                         next = next.max(at + error.line());
                     }
                 }
@@ -82,7 +81,7 @@ fn plans_in(text: &str, nested: usize) -> Plans {
         } else if trimmed.starts_with("<explain xmlns=") {
             found.push(Err(Trouble::Xml));
         } else if let Some(first) = node_line(line) {
-            while next < lines.len() && !ends(lines[next]) {
+            while next < lines.len() && !ends(lines[next]) && !looks_like_json(&lines[next..]) {
                 next += 1;
             }
             let plan = match first {
@@ -173,10 +172,12 @@ fn of_value(value: Value, nested: usize, found: &mut Plans) {
     }
 }
 
-/// Not every brace is a plan's.
+/// Not every bracket is a plan's: a log's lines may begin with one.
 fn looks_like_json(lines: &[&str]) -> bool {
     const NEAR: usize = 10;
-    lines.iter().take(NEAR).any(|line| line.contains("\"Plan\""))
+    let opens = lines.first().and_then(|line| line.trim().strip_prefix(['{', '[']));
+    opens.is_some_and(|rest| rest.trim().is_empty() || rest.trim_start().starts_with(['{', '[', '"']))
+        && lines.iter().take(NEAR).any(|line| line.contains("\"Plan\""))
 }
 
 /// serde's words, without a place that is not that of the file.

@@ -122,7 +122,8 @@ struct Expected {
 fn last(text: &str) -> Result<(Explained, usize, usize), Error> {
     let mut plans = plans(text);
     let count = plans.len();
-    match plans.iter().rposition(Result::is_ok) {
+    let can_be_used = |plan: &Result<Explained, Trouble>| plan.as_ref().is_ok_and(|plan| usable(plan).is_ok());
+    match plans.iter().rposition(can_be_used).or(plans.iter().rposition(Result::is_ok)) {
         Some(at) => plans.swap_remove(at).map(|plan| (plan, count, at + 1)).map_err(|trouble| refused(&trouble)),
         None => Err(plans.last().and_then(|plan| plan.as_ref().err()).map_or_else(nothing, refused)),
     }
@@ -155,6 +156,11 @@ fn refused(trouble: &Trouble) -> Error {
         Trouble::Text(Problem::NoBeginning) => {
             Error::new("the plan has no beginning", "its first line names the topmost node, and has no arrow")
         }
+        Trouble::Text(Problem::Cut) => Error::new(
+            "a line of the plan is cut off, or goes on in the next one",
+            "give it as it was printed, one line for each node",
+        ),
+        Trouble::TooDeep => Error::new("the plan's JSON nests deeper than can be read", "take the plan as text"),
         Trouble::Text(Problem::TooDeep) => Error::new("the plan nests deeper than any plan", UNDERSTOOD),
     }
 }

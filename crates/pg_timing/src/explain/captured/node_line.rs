@@ -131,7 +131,10 @@ fn kind(head: &str, node: &mut Node) -> String {
         "HashAggregate" => ("Aggregate", Some("Hashed")),
         "MixedAggregate" => ("Aggregate", Some("Mixed")),
         "Insert" | "Update" | "Delete" | "Merge" => ("ModifyTable", None),
-        "Foreign Insert" | "Foreign Update" | "Foreign Delete" => ("Foreign Scan", None),
+        "Foreign Insert" | "Foreign Update" | "Foreign Delete" => {
+            node.operation = head.strip_prefix("Foreign ").map(str::to_string);
+            ("Foreign Scan", None)
+        }
         _ if head.starts_with("HashSetOp") => ("SetOp", Some("Hashed")),
         _ if head.starts_with("SetOp") => ("SetOp", Some("Sorted")),
         _ if head.starts_with("Custom Scan") => ("Custom Scan", None),

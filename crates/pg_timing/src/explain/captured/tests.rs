@@ -140,7 +140,6 @@ fn tree() -> impl Strategy<Value = Node> {
             index: kind.starts_with("Index").then(|| "i".into()),
             join: (kind == "Nested Loop").then(|| "Inner".into()),
             strategy: (kind == "Aggregate").then(|| "Plain".into()),
-            workers_launched: (kind == "Gather").then_some(2.0),
             subplan: labels[label].map(str::to_string),
             loops: Some(loops.into()),
             rows: Some(Rows::new(if loops == 0 { 0.0 } else { f64::from(rows) / 100.0 }, loops > 0)),
@@ -163,7 +162,6 @@ fn tree() -> impl Strategy<Value = Node> {
 /// With times that hold those of its inputs; and it runs in one process.
 fn fitting(mut node: Node) -> Node {
     node.plans = node.plans.into_iter().map(fitting).collect();
-    node.workers_launched = None;
     let all = |node: &Node| node.total_ms.unwrap_or(0.0) * node.loops.unwrap_or(0.0);
     let inputs: f64 = node.plans.iter().map(all).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
@@ -200,8 +198,8 @@ fn as_text(node: &Node, column: usize, out: &mut String) {
     }
     let inner = column + if arrow.is_empty() { 2 } else { 6 };
     let property = " ".repeat(inner);
-    if let Some(workers) = node.workers_launched {
-        *out += &format!("{property}Workers Launched: {workers}\n");
+    if node.kind == "Gather" {
+        *out += &format!("{property}Workers Launched: 2\n");
     }
     *out += &format!("{property}Filter: ((j -> 'a') = '(actual time=1.000..2.000 rows=1 loops=1)')\n");
     *out += &format!("{property}Worker 0:  actual time=0.000..5.000 rows=3.00 loops=1\n");
@@ -296,4 +294,63 @@ fn a_plan_that_is_cut_off() {
         let error = known(Some(20.0), None, &cut).unwrap_err();
         assert!(error.what.contains("has too few inputs"), "{cut}{}", error.what);
     }
+}
+
+#[test]
+fn a_line_that_is_cut_or_wrapped() {
+    let append = "Append  (cost=0.00..9.00 rows=2 width=4) (actual time=0.010..20.000 rows=2000 loops=1)
+  ->  Seq Scan on a  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
+  ->  Seq Scan on b  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
+";
+    let log = format!("LOG:  duration: 21.000 ms  plan:\n{append}");
+    assert!(known(Some(20.0), None, &log).is_ok());
+    let wrapped = [" (actual", " (cost", " width", " on b"].map(|part| {
+        let at = log.rfind(part).unwrap();
+        format!("{}\n{}", &log[..at], &log[at + 1..])
+    });
+    for text in wrapped.iter().map(String::as_str).chain([&log[..log.len() - 20], &log[..log.len() - 60]]) {
+        let error = known(Some(20.0), None, text).unwrap_err();
+        assert!(error.what.contains("a line of the plan is cut off"), "{text}{}", error.what);
+    }
+}
+
+#[test]
+fn times_of_tasks_are_not_those_of_the_whole() {
+    let citus =
+        "Custom Scan (Citus Adaptive)  (cost=0.00..0.00 rows=0 width=0) (actual time=10.000..10.200 rows=32 loops=1)
+  Task Count: 32
+  Tasks Shown: One of 32
+  ->  Task
+        Node: host=w1 port=5432 dbname=shop
+        ->  Aggregate  (cost=1.00..2.00 rows=1 width=8) (actual time=0.300..0.300 rows=1 loops=1)
+              ->  Seq Scan on t_102008 t  (cost=0.00..1.00 rows=1 width=0) (actual time=0.010..0.200 rows=100 loops=1)
+            Planning Time: 0.100 ms
+            Execution Time: 0.500 ms
+Planning Time: 1.000 ms
+Execution Time: 10.500 ms
+";
+    assert_eq!(by_read(20.0, citus).reported_ms, 10.5);
+}
+
+#[test]
+fn rows_changed_on_a_foreign_server_are_one_call() {
+    let text = "Update on ft  (cost=0.00..9.00 rows=1 width=4) (actual time=500.000..500.000 rows=0 loops=1)
+  ->  Foreign Update on ft  (cost=0.00..9.00 rows=1 width=4) (actual time=500.000..500.000 rows=1000000 loops=1)
+Execution Time: 500.100 ms
+";
+    let capture = by_read(700.0, text).capture.unwrap();
+    assert_eq!((capture.calls.low, capture.calls.estimate), (2.0, 2.0));
+}
+
+#[test]
+fn a_plan_in_json_behind_one_in_text() {
+    let json = r#"[
+  {
+    "Plan": {"Node Type": "Seq Scan", "Actual Total Time": 2.0, "Actual Rows": 9, "Actual Loops": 1},
+    "Execution Time": 2.1
+  }
+]
+"#;
+    let report = by_read(20.0, &format!("{}and with the index:\n{json}", counted(10, 5.0)));
+    assert_eq!((report.reported_ms, report.notes[0].as_str()), (2.1, "there are 2 plans in it; this is the last"));
 }

@@ -14,6 +14,8 @@ pub enum Problem {
     NoBeginning,
     /// nested so deeply that it is no plan
     TooDeep,
+    /// a line is not whole, or goes on in the next one
+    Cut,
 }
 
 /// Plans of hundreds of joins nest like this; what nests deeper is made up.
@@ -23,20 +25,52 @@ const DEEPEST: usize = 500;
 pub fn plan(lines: &[&str]) -> Result<Explained, Problem> {
     let mut explained = Explained::default();
     let mut tree = Tree::default();
+    if lines.iter().any(|line| is_part(line)) {
+        return Err(Problem::Cut);
+    }
+    let root = lines.first().map_or(0, |line| column(line));
     for line in lines {
         let text = line.trim();
         if let Some(node) = node_line(line) {
             tree.add(node)?;
         } else if !tree.label(line) {
-            property(&mut explained, tree.newest(), text)?;
+            // Citus shows the times of its tasks in the same way, further in.
+            if column(line) <= root + 2 {
+                total(&mut explained, text)?;
+            }
+            property(&mut explained, tree.newest(), text);
         }
     }
     explained.plan = tree.root().ok_or(Problem::NoBeginning)?;
     Ok(explained)
 }
 
+fn column(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Of a node's line: its beginning alone, or what a mail has moved to the next one. Citus has arrows of its own.
+fn is_part(line: &str) -> bool {
+    let text = line.trim();
+    let end = ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part));
+    end || text.starts_with("->") && text != "->  Task" && node_line(line).is_none()
+}
+
+/// Below the tree: what the whole took.
+fn total(explained: &mut Explained, text: &str) -> Result<(), Problem> {
+    let Some((name, value)) = text.split_once(": ") else { return Ok(()) };
+    let ms = || value.trim().strip_suffix(" ms").and_then(number);
+    match name {
+        "Execution Time" | "Execution time" => explained.execution_ms = explained.execution_ms.or_else(ms),
+        "Planning Time" | "Planning time" => explained.planning_ms = explained.planning_ms.or_else(ms),
+        "Total runtime" => return Err(Problem::TooOld),
+        _ => {}
+    }
+    Ok(())
+}
+
 /// A line between nodes, or below them, that matters here.
-fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> Result<(), Problem> {
+fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) {
     if text == "JIT:" {
         explained.jit = Some(serde_json::Value::Null);
     }
@@ -44,13 +78,9 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> R
         let calls = text.rsplit_once("calls=").and_then(|(_, calls)| number(calls));
         explained.triggers.extend(calls.map(|calls| Trigger { calls }));
     }
-    let Some((name, value)) = text.split_once(": ") else { return Ok(()) };
+    let Some((name, value)) = text.split_once(": ") else { return };
     let value = value.trim();
-    let ms = || value.strip_suffix(" ms").and_then(number);
     match name {
-        "Execution Time" | "Execution time" => explained.execution_ms = explained.execution_ms.or_else(ms),
-        "Planning Time" | "Planning time" => explained.planning_ms = explained.planning_ms.or_else(ms),
-        "Total runtime" => return Err(Problem::TooOld),
         "Query Text" => explained.query = Some(value.into()),
         "Fast Timing" => explained.fast_timing = Some(value.into()),
         "Settings" => explained.settings = settings(value),
@@ -64,12 +94,10 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) -> R
             }
         }
     }
-    Ok(())
 }
 
 fn of_node(node: &mut Node, name: &str, value: &str) {
     match name {
-        "Workers Launched" => node.workers_launched = number(value),
         "Inner Unique" => node.inner_unique = value == "true",
         "Timing" if ["exact", "estimated"].iter().any(|way| value.starts_with(way)) => node.timing = Some(value.into()),
         // How many and how long matters to nobody here.
