@@ -48,16 +48,26 @@ gap_calls(FastInstr *fi)
 	return calls_so_far(fi) - fi->calls_before;
 }
 
+static void
+give(FastInstr *fi, Stratum *stratum, double calls, double mean)
+{
+	double		ns = mean * calls * fast_clocks[fi->query->clock].ns_per_tick;
+
+	stratum->calls += calls;
+	stratum->ns += ns;
+	core_add_total_ns(&fi->core, ns, stratum == &fi->first ? ns : 0);
+}
+
 /*
  * Gives calls of a gap their time, by the burst after it, or else by those
- * before, or else by the calls that were timed before the first gap.
+ * before.  As long as there are none, they wait.
  */
 static void
 extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 {
-	double		mean = stratum->prior_ns / fast_clocks[fi->query->clock].ns_per_tick;
-	double		ns;
+	double		mean;
 
+	stratum->waiting += calls;
 	if (stratum->timed > 0)
 	{
 		mean = stratum->sum / stratum->timed;
@@ -67,13 +77,33 @@ extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 	}
 	else if (stratum->bursts > 0)
 		mean = stratum->means / stratum->bursts;
+	else
+		return;
+	give(fi, stratum, stratum->waiting, mean);
+	stratum->waiting = 0;
 	stratum->timed = 0;
 	stratum->sum = 0;
+}
 
-	ns = mean * calls * fast_clocks[fi->query->clock].ns_per_tick;
-	stratum->calls += calls;
-	stratum->ns += ns;
-	core_add_total_ns(&fi->core, ns, stratum == &fi->first ? ns : 0);
+/*
+ * In the end: calls that no burst has met take what those took that were timed
+ * before the first gap; but no more than the cap, for beyond it ticks tell.
+ */
+static void
+give_waiting(FastInstr *fi, Stratum *stratum)
+{
+	double		prior = stratum->prior_ns / fast_clocks[fi->query->clock].ns_per_tick;
+
+	give(fi, stratum, stratum->waiting, Min(prior, (double) fi->cap));
+	stratum->waiting = 0;
+}
+
+void
+gap_settle(FastInstr *fi)
+{
+	give_waiting(fi, &fi->first);
+	give_waiting(fi, &fi->next);
+	fi->estimated = fi->first.calls + fi->next.calls > 0;
 }
 
 /* Gives a gap's calls their time; so many of them began loops. */

@@ -27,6 +27,9 @@ extern pg_noinline void gap_met_by_tick(FastInstr *fi, uint64 start_ns);
 /* Gives a gap's calls their time, by the burst that came after it; so many began loops. */
 extern void gap_give(FastInstr *fi, double calls, double loops);
 
+/* No call will come any more. */
+extern void gap_settle(FastInstr *fi);
+
 #pragma GCC visibility pop
 
 #endif							/* FAST_GAPS_H */

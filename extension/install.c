@@ -207,7 +207,10 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	Installing	installing;
 	FastQuery  *query;
 	Method		method = possible(wanted);
+	bool		by_tsc = method != METHOD_SAMPLING && fast_tsc_usable();
 
+	/* also when it is not trusted any more */
+	fast_tsc_share();
 	if (method == METHOD_OFF)
 		return;
 	installing.context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
@@ -215,12 +218,11 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	MemoryContextSetIdentifier(installing.context, our_ident);
 	query = MemoryContextAllocZero(installing.context, sizeof(FastQuery));
 	query->method = method;
-	query->clock = method != METHOD_SAMPLING && fast_tsc_usable() ? KIND_TSC : KIND_SYSTEM;
+	query->clock = by_tsc ? KIND_TSC : KIND_SYSTEM;
 	query->server_tsc = server_times_by_tsc();
 	query->period_ns = (double) ticker_period_ns();
 	if (method == METHOD_AUTO)
 		fast_clock_measure(query->clock);
-	fast_tsc_share();
 	installing.query = query;
 	install_tree(queryDesc->planstate, &installing);
 }

@@ -128,6 +128,9 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 	{
 		Stratum    *stratum = first ? &fi->first : &fi->next;
 
+		/* back in time: a virtual machine that was moved */
+		if ((int64) elapsed < 0)
+			elapsed = 0;
 		/* What reading the clock adds would be multiplied. */
 		elapsed -= Min(elapsed, fast_clocks[fi->query->clock].window);
 		stratum->timed++;
@@ -161,7 +164,6 @@ review(FastInstr *fi, uint64 start, uint64 now)
 		if (start_gap(fi, now))
 		{
 			fi->query->sampled++;
-			fi->estimated = true;
 			gap_note_priors(fi);
 			return;
 		}
@@ -308,5 +310,6 @@ fast_auto_settle(FastInstr *fi)
 		gap_give(fi, fi->gap, fi->gap_loops);
 	else
 		gap_give(fi, gap_calls(fi), fi->loops - fi->loops_before);
+	gap_settle(fi);
 	fast_weigh(fi);
 }

@@ -57,7 +57,8 @@ typedef struct Stratum
 	/* in gaps */
 	double		calls;
 	double		ns;
-	double		prior_ns;		/* of a call, as long as there is no burst */
+	double		waiting;		/* of these, as long as there is no burst */
+	double		prior_ns;		/* of a call before the first gap */
 } Stratum;
 
 /*

@@ -221,14 +221,15 @@ begin_midway(void)
 bool
 ticker_start(void)
 {
-	bool		readable;
+	bool		readable = fast_tsc_readable();
 
-	if (running)
+	/* a statement within one that knew no counter may know it */
+	if (running && with_tsc == readable)
 		return true;
 	if (!ticker_ready())
 		return false;
+
 	/* nothing that can throw under the lock */
-	readable = fast_tsc_readable();
 
 	pthread_mutex_lock(&mutex);
 	with_tsc = readable;

@@ -103,7 +103,7 @@ objection(void)
 	if (prctl(PR_GET_TSC, &permission) == 0 && permission != PR_TSC_ENABLE)
 		return "this process may not read it (PR_SET_TSC)";
 #endif
-	if (distrusted)
+	if (distrusted || fast_rate_refused())
 		return "it was not in step with the kernel's clock";
 #if defined(__x86_64__)
 	{
@@ -149,12 +149,13 @@ fast_tsc_usable(void)
 	return reason == NULL;
 }
 
+/* Also of one that is no longer used: a statement that began before may still go on. */
 Bracket
 fast_tsc_look(void)
 {
 	Bracket		none = {0, 0, 0};
 
-	return judged && reason == NULL ? fast_bracket() : none;
+	return fast_tsc_readable() ? fast_bracket() : none;
 }
 
 /*
@@ -177,11 +178,13 @@ fast_tsc_compare(Bracket start)
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
 	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
 	{
-		fast_rate_refine(end);
+		if (reason == NULL)
+			fast_rate_refine(end);
 		return;
 	}
 
 	distrusted = true;
+	fast_rate_refuse();
 	judged = false;
 	fast_tsc_usable();
 	ereport(WARNING,

@@ -40,6 +40,8 @@ extern Bracket fast_bracket(void);
 extern void fast_rate_anchor(void);
 extern bool fast_rate_measure(void);
 extern void fast_rate_refine(Bracket now);
+extern void fast_rate_refuse(void);
+extern bool fast_rate_refused(void);
 
 /* Watch over it while a query runs. */
 extern Bracket fast_tsc_look(void);

@@ -39,6 +39,7 @@ char	   *fast_tsc_shared = NULL;
 
 static double khz;
 static double uncertainty_ppm;
+#define REFUSED "refused"
 static char rate_text[64];		/* what parallel workers are told */
 static Bracket anchor;			/* what the rate is measured from */
 static pid_t anchored_by = 0;
@@ -236,6 +237,19 @@ fast_tsc_share(void)
 	/* RESET ALL or a rollback takes it back */
 	if (fast_tsc_shared == NULL || strcmp(rate_text, fast_tsc_shared) != 0)
 		SetConfigOption("pg_fast_timing.tsc_rate", rate_text, PGC_SUSET, PGC_S_SESSION);
+}
+
+/* Nor are parallel workers to use it. */
+void
+fast_rate_refuse(void)
+{
+	snprintf(rate_text, sizeof(rate_text), REFUSED);
+}
+
+bool
+fast_rate_refused(void)
+{
+	return IsParallelWorker() && fast_tsc_shared != NULL && strcmp(fast_tsc_shared, REFUSED) == 0;
 }
 
 /* The first look: by the time that the rate is wanted, nobody needs to wait for it. */

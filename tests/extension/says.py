@@ -4,6 +4,7 @@ import json
 import re
 
 from extension import METHODS, force_parallel
+from extension.statements import nodes
 from servers import Failed, Server
 
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB", "statement_timeout": "60s"}
@@ -73,6 +74,25 @@ def true_times(server):
         # 500 000 short calls, and five long ones: a filter that sleeps within the scan.
         if not 495 <= scan["Actual Total Time"] <= root["Actual Total Time"] + 3:
             yield f"{method}: a scan that sleeps 500 ms took {scan['Actual Total Time']} ms of {root['Actual Total Time']} ms"
+
+
+def rewound(server):
+    """A first loop that takes long, and many that go through its rows again: they are not as long as the first."""
+    statement = """WITH c AS MATERIALIZED (SELECT g FROM generate_series(1, 3000) g, (SELECT pg_sleep(0.5) OFFSET 0) s)
+        SELECT count(*) FROM generate_series(1, 2000) a, LATERAL (SELECT g FROM c WHERE g > a % 9 OFFSET 0) x"""
+    for method in (*METHODS, "auto", "auto", "auto"):
+        said = json.loads(server.psql(session(method, f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")))[0]
+        for node, _ in nodes(said["Plan"]):
+            took = node["Actual Total Time"] * node["Actual Loops"]
+            if took > said["Execution Time"] * 1.1:
+                yield f"{method}: {node['Node Type']} took {took} ms of {said['Execution Time']}"
+
+
+def ended_as_it_was_reviewed(server):
+    """Its last timed call is its last call."""
+    said = server.psql(session("auto", *["EXPLAIN (ANALYZE) SELECT * FROM generate_series(1, 256)"] * 9))
+    if "Timing:" in said:
+        yield f"a plan timed exactly does not print as it always did: {said}"
 
 
 def fetched(server):
@@ -156,7 +176,7 @@ def check(installation):
     """Yields what is wrong."""
     with Server(installation, SETTINGS) as server:
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
-        tests = [at_debug, by_function, true_times, fetched, in_parallel, io_times, rights]
+        tests = [at_debug, by_function, true_times, rewound, ended_as_it_was_reviewed, fetched, in_parallel, io_times, rights]
         if installation.major >= 18:
             tests.append(in_explain)
         for test in tests:
