@@ -158,6 +158,11 @@ impl Node {
         is(self) || self.plans.iter().any(|plan| plan.any(is))
     }
 
+    /// What hangs below it but for subplans.
+    pub fn inputs(&self) -> impl Iterator<Item = &Node> {
+        self.plans.iter().filter(|plan| plan.subplan.is_none())
+    }
+
     pub(super) fn is_gather(&self) -> bool {
         self.kind.starts_with("Gather")
     }

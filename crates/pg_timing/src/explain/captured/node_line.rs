@@ -27,11 +27,10 @@ const ARROW: &str = "->  ";
 /// The node of a line, if it is one. Those of workers and properties have no figures in parentheses at
 /// their end, or a colon in what would be the node's name.
 pub fn node_line(line: &str) -> Option<NodeLine> {
-    let text = line.trim_start();
-    let column = line.len() - text.len();
+    let text = line.trim();
     let (arrow, text) = match text.strip_prefix(ARROW) {
-        Some(text) => (Some(column), text.trim()),
-        None => (None, text.trim_end()),
+        Some(text) => (Some(column(line)), text.trim_start()),
+        None => (None, text),
     };
     let (before, actual) = match text.rfind("(actual ").or_else(|| text.rfind("(never executed)")) {
         Some(at) => (text[..at].trim_end(), Some(&text[at..])),
@@ -56,6 +55,11 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
         Some(actual) => figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
     };
     Some(NodeLine { arrow, node, ran })
+}
+
+/// Where a line's text begins.
+pub fn column(line: &str) -> usize {
+    line.len() - line.trim_start().len()
 }
 
 /// `time=0.007..0.008 rows=1 loops=1`, the time only if it was taken.

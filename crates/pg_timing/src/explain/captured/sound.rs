@@ -42,7 +42,7 @@ fn sound(node: &Node) -> bool {
 /// A node runs within its parent's calls, and the root within the execution: what takes longer hangs in the
 /// wrong place, or is of another plan.
 pub fn fits_together(all: &[Flat], explained: &Explained, execution_ms: f64) -> Result<(), Error> {
-    if let Some(cut) = all.iter().find(|node| has(node.node) < inputs(&node.node.kind)) {
+    if let Some(cut) = all.iter().find(|node| node.node.inputs().count() < least_inputs(&node.node.kind)) {
         return Err(Error::new(
             format!("the plan is cut off, or has lost its indentation: {} has too few inputs", cut.node.title()),
             UNDERSTOOD,
@@ -79,7 +79,7 @@ pub fn fits_together(all: &[Flat], explained: &Explained, execution_ms: f64) -> 
 }
 
 /// How many inputs a node of that kind has at least.
-pub fn inputs(kind: &str) -> usize {
+pub fn least_inputs(kind: &str) -> usize {
     match kind {
         "Nested Loop" | "Hash Join" | "Merge Join" | "Recursive Union" => 2,
         "Aggregate" | "Bitmap Heap Scan" | "Gather" | "Gather Merge" | "Group" | "Hash" | "Incremental Sort"
@@ -87,10 +87,6 @@ pub fn inputs(kind: &str) -> usize {
         | "WindowAgg" => 1,
         _ => 0,
     }
-}
-
-fn has(node: &Node) -> usize {
-    node.plans.iter().filter(|plan| plan.subplan.is_none()).count()
 }
 
 fn total(node: &Flat) -> f64 {

@@ -166,7 +166,7 @@ fn fitting(mut node: Node) -> Node {
     let inputs: f64 = node.plans.iter().map(all).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
     node.total_ms = Some((all(&node) + inputs) / node.loops.unwrap_or(1.0));
-    if node.plans.iter().filter(|plan| plan.subplan.is_none()).count() < sound::inputs(&node.kind) {
+    if node.inputs().count() < sound::least_inputs(&node.kind) {
         node.kind = "Append".into();
     }
     node

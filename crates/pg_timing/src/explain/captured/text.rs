@@ -1,6 +1,6 @@
 //! The tree out of a text plan. What hangs where is told by the columns of the arrows.
 
-use super::node_line::{NodeLine, Ran, node_line, number};
+use super::node_line::{NodeLine, Ran, column, node_line, number};
 use crate::explain::plan::{Explained, Node, Serialization, Trigger};
 
 /// What keeps a text from being a plan that ran.
@@ -43,10 +43,6 @@ pub fn plan(lines: &[&str]) -> Result<Explained, Problem> {
     }
     explained.plan = tree.root().ok_or(Problem::NoBeginning)?;
     Ok(explained)
-}
-
-fn column(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }
 
 /// Of a node's line: its beginning alone, or what a mail has moved to the next one. Citus has arrows of its own.
@@ -155,7 +151,7 @@ impl Tree {
         let text = line.trim();
         let is = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ");
         if is {
-            self.label = Some((line.len() - line.trim_start().len(), text.into()));
+            self.label = Some((column(line), text.into()));
         }
         is
     }
