@@ -33,6 +33,7 @@ CONFIGURE = ("--enable-cassert", "--enable-debug", "--without-icu", "--without-r
 FLAGS = "-O1 -g -fno-omit-frame-pointer"
 FOLDERS = (".", "contrib/auto_explain", "contrib/pg_stat_statements", "contrib/postgres_fdw", "src/test/isolation")
 
+
 def builds(installation):
     build(SOURCE, installation)
     return []
