@@ -232,6 +232,8 @@ def switching(scenario, steps, _):
     yield same("use is done", steps["use"].status, 0)
     there_and_back = [before, "acpi_pm", before]
     yield same("it switches and puts back", steps["during-use"].out.split(), there_and_back)
+    yield same("SIGTERM puts it back at once", steps["terminated"].status, 0)
+    yield Check("Stopped after" in steps["terminated"].out, "and it says so")
     yield same("SIGTERM puts back as well", steps["during-terminated"].out.split(), there_and_back)
 
 

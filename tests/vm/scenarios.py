@@ -30,11 +30,14 @@ def settle(clocksource):
 
 
 def seen_during(command):
-    """Runs `command` and writes down which clock sources were current meanwhile, without repeats."""
+    """Runs `command` and writes down which clock sources were current before, meanwhile and after it, without
+    repeats. The first look and the last are not left to the watcher: on a busy host it may be held up for long."""
     return (
-        "(while :; do cat current_clocksource; usleep 50000; done) >/tmp/seen & watcher=$!; usleep 200000\n"
+        "cat current_clocksource >/tmp/seen\n"
+        "(while :; do cat current_clocksource; usleep 50000; done) >>/tmp/seen & watcher=$!\n"
         f"{command}\n"
-        "status=$?; usleep 200000; kill $watcher; uniq /tmp/seen >/tmp/during; exit $status"
+        "status=$?; kill $watcher; wait $watcher; cat current_clocksource >>/tmp/seen\n"
+        "uniq /tmp/seen >/tmp/during; exit $status"
     )
 
 
@@ -77,10 +80,11 @@ class Scenario:
 # a chip that stands still, and the sleep would not end.
 DEMOTE = amid("devmem 0xfed00010 32 2; devmem 0xfed00010 32 3")
 
-# As soon as the watcher has seen the switch: on a busy host it takes a while.
+# As soon as it says that it only waits, and the watcher has seen the switch: on a busy host both take a while.
 TERMINATED = (
-    "pg_timing clocksource use acpi_pm --for 30 --force & "
-    "until grep -qx acpi_pm current_clocksource; do usleep 50000; done; sleep 1; kill $!; wait $!"
+    "pg_timing clocksource use acpi_pm --for 300 --force >/tmp/told & "
+    "until grep -q 'goes back at once' /tmp/told && grep -qx acpi_pm /tmp/seen; do usleep 50000; done; "
+    "kill $!; wait $! && cat /tmp/told"
 )
 SWITCHING = [
     ("list", "pg_timing clocksource list"),
