@@ -4,9 +4,10 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 
 # What the tests need beyond Rust and a C compiler: AArch64 is built and run under qemu, and real
-# kernels boot in virtual machines with the static binary inside.
+# kernels boot in virtual machines with the static binary inside. The last line is what check-world builds with.
 DEB_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-	qemu-system-x86 busybox-static musl-tools python3 python3-pip util-linux libpq5
+	qemu-system-x86 busybox-static musl-tools python3 python3-pip util-linux procps libpq5 \
+	bison flex perl bzip2
 RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
 	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt

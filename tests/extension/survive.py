@@ -1,7 +1,9 @@
 """What a server has to survive, with every method: errors, cursors, recursion, many sessions, clocks that lie."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -164,7 +166,7 @@ def worker_dies(server):
         else:
             yield "no parallel worker came up"
             return
-        subprocess.run(["kill", "-KILL", pid], check=True)
+        os.kill(int(pid), signal.SIGKILL)
     finally:
         busy.wait()
     for _ in range(100):

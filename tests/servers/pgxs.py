@@ -17,7 +17,8 @@ def adapt(installation):
     installation.pg_config.write_text(
         "#!/bin/sh\n"
         "# This server's pg_config, its paths as they are outside of the root.\n"
-        f"""{inside} "$@" | sed -E 's#^([A-Z-]+ = )?/#\\1{root}/#'\n"""
+        f"""out=$({inside} "$@") || exit\n"""
+        f"""printf '%s\\n' "$out" | sed -E 's#^([A-Z-]+ = )?/#\\1{root}/#'\n"""
     )
     installation.pg_config.chmod(0o755)
     pgxs = Path(output([installation.pg_config, "--pgxs"]).strip())

