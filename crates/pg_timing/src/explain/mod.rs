@@ -55,7 +55,7 @@ fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport 
         capture: None,
         reported_ms: overhead.reported,
         corrected_ms: overhead.corrected,
-        clock_share: share(overhead.reported - overhead.rows_only),
+        clock_share: share(overhead.clock()),
         notes: notes(server, runs),
         nodes: overhead.nodes(runs),
     }

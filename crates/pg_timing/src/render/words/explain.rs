@@ -40,7 +40,7 @@ fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     if report.reported_ms <= corrected.high {
         return format!("{first} What it adds is less than can be told apart.");
     }
-    let clock = clock_ms(report, runs) / (report.reported_ms - runs.plain_ms);
+    let clock = clock_ms(report) / (report.reported_ms - runs.plain_ms);
     let part = match clock {
         c if c > 0.9 => "nearly all of it the clock",
         c if c > 0.6 => "most of it the clock",
@@ -84,12 +84,12 @@ fn timed(timed: &[Timed]) -> impl Iterator<Item = String> {
 }
 
 /// What reading the clock added.
-fn clock_ms(report: &ExplainReport, runs: &LiveRuns) -> f64 {
-    (report.reported_ms - runs.rows_only_ms).max(0.0)
+fn clock_ms(report: &ExplainReport) -> f64 {
+    report.clock_share * report.reported_ms
 }
 
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
-    let mut parts = vec![format!("clock {} ({})", ms(clock_ms(report, runs)), per_call(runs.clock_per_call_ns))];
+    let mut parts = vec![format!("clock {} ({})", ms(clock_ms(report)), per_call(runs.clock_per_call_ns))];
     let bare = runs.without_buffers_ms.unwrap_or(runs.rows_only_ms);
     if runs.without_buffers_ms.is_some() {
         parts.push(format!("buffers {}", ms((runs.rows_only_ms - bare).max(0.0))));
