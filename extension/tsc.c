@@ -173,7 +173,7 @@ fast_tsc_compare(Bracket start)
 	if (start.ns == 0 || end.ns == 0)
 		return;
 	by_tsc = (double) (int64) (end.tsc - start.tsc) * fast_clocks[KIND_TSC].ns_per_tick;
-	by_kernel = (double) (end.ns - start.ns);
+	by_kernel = (double) (int64) (end.ns - start.ns);
 	/* whoever is interrupted in the midst of a look has seen little */
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
 	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)

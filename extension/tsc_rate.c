@@ -161,10 +161,11 @@ fast_rate_refine(Bracket now)
 		set_rate(rate.khz, rate.ppm);
 }
 
+/* No longer than asked for: a clock that has gone back meanwhile would make it hours. */
 static void
 wait_since(Bracket start, int64 ns)
 {
-	int64		left = ns - (int64) (fast_bracket().ns - start.ns);
+	int64		left = Min(ns, ns - (int64) (fast_bracket().ns - start.ns));
 
 	if (left > 0)
 		pg_usleep(left / 1000 + 1);
@@ -206,7 +207,11 @@ calibrate(void)
 	}
 	wait_since(anchor, CALIBRATION_NS);
 	if (!rate_between(anchor, narrowest_bracket(), &rate))
+	{
+		/* the next time it begins anew */
+		anchored_by = 0;
 		return false;
+	}
 	set_rate(rate.khz, rate.ppm);
 	return true;
 }

@@ -3,6 +3,7 @@
  *
  *   SLOW_NS      each read of the clock takes so much longer
  *   RAW_PPM      CLOCK_MONOTONIC_RAW is faster by so much: a counter measured by it seems slower
+ *   RAW_BACK     at each read, CLOCK_MONOTONIC_RAW has gone back by an hour
  *   SWITCH       once this file is there, it is no longer; and without RAW_PPM, CLOCK_MONOTONIC and it are 5 s ahead:
  *                they went on while the counter stood still
  *   TSC_DENIED   prctl says that this process may not read the counter
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 static int (*next)(clockid_t, struct timespec *);
-static long slow_ns, raw_ppm;
+static long slow_ns, raw_ppm, raw_reads;
 static const char *switch_file;
 
 __attribute__((constructor)) static void
@@ -54,6 +55,8 @@ clock_gettime(clockid_t clock, struct timespec *now)
 		for (next(CLOCK_MONOTONIC, &start), next(CLOCK_MONOTONIC, now); ns(now) - ns(&start) < slow_ns;)
 			next(CLOCK_MONOTONIC, now);
 	result = next(clock, now);
+	if (clock == CLOCK_MONOTONIC_RAW && getenv("RAW_BACK"))
+		now->tv_sec -= 3600 * ++raw_reads;
 	if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_RAW)
 		return result;
 	switched = switch_file && access(switch_file, F_OK) == 0;

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
 
 from extension import AUTO_EXPLAIN, METHODS, faulty_clocks, force_parallel
@@ -208,21 +207,24 @@ def load_orders(installation):
             yield from crashes(server)
 
 
-# A file that changes a clock.
+# A file that changes a clock. The server makes it, in the midst of a statement, which no timer is sure to meet.
 SWITCH = "/tmp/switch"
+SWITCHES = f"""CREATE FUNCTION switch() RETURNS void LANGUAGE plpgsql AS
+$$BEGIN COPY (SELECT 1) TO '{SWITCH}'; PERFORM pg_sleep(0.8); END$$"""
 
 
 def lying_clocks(installation):
     with faulty_clocks() as library:
         for scenario, env in (
             (denied, {"TSC_DENIED": "1"}),
+            (backwards, {"RAW_BACK": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
             (jump_before, {"SWITCH": SWITCH}),
         ):
             preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario is jump_before else {}
             with Server(installation, SETTINGS | preloaded, preload=[library], env=env) as server:
-                server.psql(TABLES)
+                server.psql(f"{TABLES} {SWITCHES}")
                 yield from scenario(server)
                 yield from crashes(server)
 
@@ -243,14 +245,22 @@ def denied(server):
             yield f"{method}: the counter is denied, and {said}"
 
 
+def backwards(server):
+    """The rate cannot be measured, and nobody waits until the clock is there again."""
+    for method in METHODS:
+        said = info(server.psql("SET statement_timeout = '10s';" + session(method, TIMED, INFO, forced=False)))
+        if said["clock"] != "system" or said["tsc_reason"] != "its rate could not be measured":
+            yield f"{method}: the kernel's clock goes backwards, and {said}"
+
+
 def other_rate(server):
     """The machine was moved between two statements: its rate is 10% off from now on."""
-    yield from warned(server, "tsc", "SELECT pg_sleep(1.5);", TIMED, "another rate")
+    yield from warned(server, "tsc", "SELECT switch();", TIMED, "another rate")
 
 
 def jump(server):
     """The machine slept, or was moved, in the midst of a statement."""
-    yield from warned(server, "auto", "EXPLAIN (ANALYZE) SELECT count(*), pg_sleep(1.5) FROM t;", TIMED, "5 s that the counter did not see")
+    yield from warned(server, "auto", "EXPLAIN (ANALYZE) SELECT count(*), switch() FROM t;", TIMED, "5 s that the counter did not see")
 
 
 def jump_before(server):
@@ -271,13 +281,9 @@ def jump_before(server):
 
 def warned(server, method, while_switched, after, what):
     """Once, and the counter is not used again."""
-    mark = server.installation.root / SWITCH.strip("/")
-    later = threading.Timer(0.7, mark.touch)
-    later.start()
     try:
         said = server.psql(session(method, TIMED, while_switched, after, TIMED, INFO, forced=False), notices=True)
     finally:
-        later.cancel()
-        mark.unlink(missing_ok=True)
+        (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
     if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
         yield f"{what}: {said}"
