@@ -43,10 +43,19 @@ impl Thinned {
 
     /// The 25th, 50th and 75th percentile. `None` if nothing was pushed.
     pub fn quartiles(&self) -> Option<[f64; 3]> {
+        self.quantiles([0.25, 0.5, 0.75])
+    }
+
+    /// The 5th percentile: of times, those that nothing else on the machine has made longer.
+    pub fn undisturbed(&self) -> Option<f64> {
+        self.quantiles([0.05]).map(|[low]| low)
+    }
+
+    fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[f64; N]> {
         let mut sorted = self.values.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;
-        Some([0.25, 0.5, 0.75].map(|share| sorted[(last as f64 * share).round() as usize]))
+        Some(shares.map(|share| sorted[(last as f64 * share).round() as usize]))
     }
 }
 
@@ -69,6 +78,6 @@ mod tests {
 
     #[test]
     fn nothing_pushed() {
-        assert_eq!(Thinned::default().quartiles(), None);
+        assert_eq!((Thinned::default().quartiles(), Thinned::default().undisturbed()), (None, None));
     }
 }

@@ -118,7 +118,12 @@ impl Reading {
                 Err((name, why)) => ClockReport::unavailable(name, why),
             })
             .collect();
-        tell_through(&mut reports);
+        let undisturbed = |clock: &Result<Box<dyn ClockMeter>, _>| {
+            let (record, _) = clock.as_ref().ok()?.record();
+            Some(outside?.nanos(record.outside.undisturbed()?).0)
+        };
+        let costs: Vec<Option<f64>> = self.clocks.iter().map(undisturbed).collect();
+        tell_through(&mut reports, &costs);
         reports
     }
 }
@@ -139,22 +144,48 @@ const LIKE_A_CALL: f64 = 0.75;
 /// And from so much on, something else is in the way as well.
 const BEYOND_A_CALL: f64 = 1.5;
 
-/// Tells the vDSO from the system call by what a read costs.
-fn tell_through(clocks: &mut [ClockReport]) {
-    let cost = |clocks: &[ClockReport], name| clocks.iter().find(|c| c.name == name).and_then(|c| c.read_ns);
-    let Some(call) = cost(clocks, "system_syscall") else { return };
+/// Tells the vDSO from the system call by what a read costs, in ns, while nothing disturbs it: of a machine that is
+/// slow now and then, one clock may have met more than the other.
+fn tell_through(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
+    let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
+    let Some(call) = cost("system_syscall") else { return };
     // Where reading the counter itself is trapped, the vDSO is as dear as a call: cost tells nothing.
-    let counter = cost(clocks, COUNTER);
-    if counter.is_some_and(|counter| counter > call * LIKE_A_CALL / 2.0) {
+    if cost(COUNTER).is_some_and(|counter| counter > call * LIKE_A_CALL / 2.0) {
         return;
     }
-    for clock in clocks.iter_mut().filter(|clock| clock.through.is_none()) {
-        clock.through = clock.read_ns.map(|read| match read / call {
+    for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.through.is_none()) {
+        clock.through = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
             _ if clock.name == "system_syscall" => Through::Syscall,
             ratio if ratio < LIKE_A_CALL => Through::Vdso,
             // PostgreSQL's clock alone is compared with the very call that it would make.
             ratio if ratio > BEYOND_A_CALL && clock.name == SYSTEM => Through::Interposed,
             _ => Through::Syscall,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(costs: [f64; 3]) -> Option<Through> {
+        // Medians of a busy virtual machine, whose clock was read by system calls.
+        let medians = [(SYSTEM, 1308.0), ("system_syscall", 2000.0), (COUNTER, 38.0)];
+        let mut clocks =
+            medians.map(|(name, ns)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() });
+        tell_through(&mut clocks, &costs.map(Some));
+        clocks[0].through
+    }
+
+    #[test]
+    fn what_disturbs_one_clock_more_than_the_other_makes_no_vdso() {
+        assert_eq!(told([950.0, 1000.0, 30.0]), Some(Through::Syscall));
+        assert_eq!(told([100.0, 1000.0, 30.0]), Some(Through::Vdso));
+        assert_eq!(told([2000.0, 1000.0, 30.0]), Some(Through::Interposed));
+    }
+
+    #[test]
+    fn where_the_counter_is_trapped_cost_tells_nothing() {
+        assert_eq!(told([1000.0, 1100.0, 900.0]), None);
     }
 }
