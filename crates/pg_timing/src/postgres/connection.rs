@@ -8,10 +8,12 @@ use super::{Error, Output, Password, Rows, Target};
 use libc::{c_char, c_int, c_void};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the flag of Ctrl-C is looked at while a statement runs.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often the server is asked to cancel: what comes before it has begun with the statement is lost on it.
+const AGAIN: Duration = Duration::from_millis(500);
 
 pub struct Connection {
     pq: &'static Libpq,
@@ -190,12 +192,12 @@ impl Connection {
 
     /// Waits for it, and looks at the flag meanwhile.
     fn next_result(&mut self, stop: &AtomicBool) -> Result<Option<QueryResult>, Error> {
-        let mut cancelled = false;
+        let mut cancelled: Option<Instant> = None;
         // SAFETY: the connection is not NULL, in all of this.
         while unsafe { (self.pq.PQisBusy)(self.conn) } != 0 {
-            if !cancelled && stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) && cancelled.is_none_or(|at| at.elapsed() > AGAIN) {
                 self.cancel();
-                cancelled = true;
+                cancelled = Some(Instant::now());
             }
             let mut socket = libc::pollfd {
                 // SAFETY: as above.
