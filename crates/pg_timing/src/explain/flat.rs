@@ -30,6 +30,11 @@ pub fn all_calls(nodes: &[Flat], explained: &Explained) -> Range {
     nodes.iter().fold(Range { low: other, estimate: other, high: other }, |sum, node| sum + node.calls)
 }
 
+/// All processes' calls: those that one CPU has seen, if they had to take turns at it.
+pub fn calls_of_all_processes(nodes: &[Flat], explained: &Explained) -> f64 {
+    explained.other_calls() + nodes.iter().map(|node| node.calls.high * others(node.processes)).sum::<f64>()
+}
+
 /// All nodes of a plan.
 pub fn flat(root: &Node) -> Vec<Flat<'_>> {
     let mut all = Vec::new();
@@ -91,8 +96,11 @@ fn processes_of(input: &Node, gather: &Node) -> f64 {
 /// The share of one of several processes. The leader may have been busy with their rows: then the
 /// others did it all.
 fn by_each(calls: Range, processes: f64) -> Range {
-    let others = (processes - 1.0).max(1.0);
-    Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / others }
+    Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / others(processes) }
+}
+
+fn others(processes: f64) -> f64 {
+    (processes - 1.0).max(1.0)
 }
 
 /// A CTE's plan hangs where the CTE is defined, and runs within the first node that reads it; or after all

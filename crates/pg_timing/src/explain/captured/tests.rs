@@ -354,3 +354,14 @@ fn a_plan_in_json_behind_one_in_text() {
     let report = by_read(20.0, &format!("{}and with the index:\n{json}", counted(10, 5.0)));
     assert_eq!((report.reported_ms, report.notes[0].as_str()), (2.1, "there are 2 plans in it; this is the last"));
 }
+
+#[test]
+fn parallel_workers_may_have_had_one_cpu() {
+    let plan = r#"[{"Plan": {"Node Type": "Gather", "Actual Total Time": 1000.0, "Actual Rows": 1, "Actual Loops": 1, "Workers Launched": 2,
+        "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 900.0, "Actual Rows": 1000000, "Actual Loops": 3}]},
+        "Execution Time": 1000.0}]"#;
+    let report = known(Some(20.0), None, plan).unwrap();
+    // A call takes 42 ns and 10 more for counting, at most; three million of them.
+    let most = 3.0 * 52.0;
+    assert!((report.corrected_ms.low - (1000.0 - most)).abs() < 1.0, "{:?}", report.corrected_ms);
+}

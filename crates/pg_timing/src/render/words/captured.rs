@@ -5,18 +5,19 @@ use super::ms;
 use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
 
-/// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 0 to 2465 ms.`
+/// `EXPLAIN ANALYZE said 7645 ms; without being timed that run would have taken 2465 ms at most.` Other runs may differ
+/// by what no plan tells: caches, neighbours.
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     let said = format!("{} said {}", who(report), ms(report.reported_ms));
     let Some(plain) = capture.given_plain_ms else {
         let (low, high) = (ms(corrected.low), ms(corrected.high));
-        let takes = match low == high {
-            true => format!("takes {high}"),
-            false if corrected.low > 0.0 => format!("takes {low} to {high}"),
-            false => format!("takes {high} at most"),
+        let took = match low == high {
+            true => high,
+            false if corrected.low > 0.0 => format!("{low} to {high}"),
+            false => format!("{high} at most"),
         };
-        return format!("{said}; without being timed it {takes}. {}", clock(capture.clock_share));
+        return format!("{said}; without being timed that run would have taken {took}. {}", clock(capture.clock_share));
     };
     if report.reported_ms <= corrected.high {
         return format!(
