@@ -176,6 +176,8 @@ fast_tsc_compare(Bracket start)
 	by_kernel = (double) (int64) (end.ns - start.ns);
 	/* whoever is interrupted in the midst of a look has seen little */
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
+	/* nor is the rate better known than it says */
+	uncertain += by_kernel * fast_tsc_uncertainty_ppm() / 1e6;
 	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
 	{
 		if (reason == NULL)
