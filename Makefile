@@ -60,8 +60,8 @@ lint:
 test:
 	$(CARGO) test --workspace --exclude bench
 
-# The crate's tests and the command's, then the command itself on that counter. Emulated, they take twenty times as
-# long: so the properties, which are the same arithmetic, are tried on fewer cases.
+# The crate's tests and the command's, then the command itself on that counter. Emulated, they take some fifteen
+# times as long: so the properties, which are the same arithmetic, are tried on fewer cases.
 test-arm: export PROPTEST_CASES = 32
 test-arm:
 	$(ARM_ENV) $(CARGO) test --target $(ARM) -p timing-clock

@@ -221,6 +221,7 @@ begin_midway(void)
 bool
 ticker_start(void)
 {
+	/* asked here: nothing that can throw under the lock */
 	bool		readable = fast_tsc_readable();
 
 	/* a statement within one that knew no counter may know it */
@@ -228,8 +229,6 @@ ticker_start(void)
 		return true;
 	if (!ticker_ready())
 		return false;
-
-	/* nothing that can throw under the lock */
 
 	pthread_mutex_lock(&mutex);
 	with_tsc = readable;

@@ -29,6 +29,9 @@
 #define CHECK_NS		200000
 #define BRACKETS		100
 
+/* in place of a rate: the counter was caught at being wrong */
+#define REFUSED			"refused"
+
 /* only compiled, where there is no counter that we know */
 #ifndef CLOCK_MONOTONIC_RAW
 #define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
@@ -39,7 +42,6 @@ char	   *fast_tsc_shared = NULL;
 
 static double khz;
 static double uncertainty_ppm;
-#define REFUSED "refused"
 static char rate_text[64];		/* what parallel workers are told */
 static Bracket anchor;			/* what the rate is measured from */
 static pid_t anchored_by = 0;

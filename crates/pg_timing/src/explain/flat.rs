@@ -99,6 +99,7 @@ fn by_each(calls: Range, processes: f64) -> Range {
     Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / others(processes) }
 }
 
+/// Processes besides the leader; or the only one.
 fn others(processes: f64) -> f64 {
     (processes - 1.0).max(1.0)
 }
