@@ -182,6 +182,7 @@ fast_tsc_compare(Bracket start)
 	{
 		if (reason == NULL)
 			fast_rate_refine(end);
+		judged = judged && fast_rate_sure();
 		return;
 	}
 

@@ -39,6 +39,7 @@ extern void fast_tsc_share(void);
 extern Bracket fast_bracket(void);
 extern void fast_rate_anchor(void);
 extern bool fast_rate_measure(void);
+extern bool fast_rate_sure(void);
 extern void fast_rate_refine(Bracket now);
 extern void fast_rate_refuse(void);
 extern bool fast_rate_refused(void);

@@ -29,6 +29,9 @@
 #define CHECK_NS		200000
 #define BRACKETS		100
 
+/* Beyond that it is measured anew: the machine slept, or was moved. */
+#define UNSURE_PPM		1000.0
+
 /* in place of a rate: the counter was caught at being wrong */
 #define REFUSED			"refused"
 
@@ -40,8 +43,15 @@
 uint64		fast_tsc_scale = 0;
 char	   *fast_tsc_shared = NULL;
 
-static double khz;
-static double uncertainty_ppm;
+/* How fast the counter counts; it is sure to be within so many ppm. */
+typedef struct Rate
+{
+	double		khz;			/* 0: not known */
+	double		ppm;
+} Rate;
+
+static Rate known;
+static Rate postmasters;		/* since its anchor; if nothing speaks against it */
 static char rate_text[64];		/* what parallel workers are told */
 static Bracket anchor;			/* what the rate is measured from */
 static pid_t anchored_by = 0;
@@ -49,19 +59,19 @@ static pid_t anchored_by = 0;
 double
 fast_tsc_khz(void)
 {
-	return khz;
+	return known.khz;
 }
 
 double
 fast_tsc_uncertainty_ppm(void)
 {
-	return uncertainty_ppm;
+	return known.ppm;
 }
 
 bool
 fast_tsc_readable(void)
 {
-	return khz != 0;
+	return known.khz != 0;
 }
 
 /* Not CLOCK_MONOTONIC: NTP slews that by 500 ppm, and chrony by 8%. */
@@ -73,7 +83,7 @@ fast_bracket(void)
 
 	look.tsc = tsc_now();
 	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-	look.width = tsc_now() - look.tsc;
+	look.width = tsc_ordered() - look.tsc;
 	look.tsc += look.width / 2;
 	look.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
 	return look;
@@ -95,25 +105,19 @@ narrowest_bracket(void)
 }
 
 static void
-set_rate(double new_khz, double ppm)
+set_rate(double khz, double ppm)
 {
-	khz = new_khz;
-	uncertainty_ppm = ppm;
+	known.khz = khz;
+	known.ppm = ppm;
 	snprintf(rate_text, sizeof(rate_text), "%.4f %.3f", khz, ppm);
 	fast_tsc_scale = (uint64) (1e6 / khz * 4294967296.0 + 0.5);
 	fast_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
 }
 
-typedef struct Rate
-{
-	double		khz;
-	double		ppm;			/* it is sure to be within these */
-} Rate;
-
 /*
  * Between two looks; the longer apart, the better.  The ends of a bracket are
- * uncertain by half its width and a step of either clock.  False if that is no
- * rate that a CPU has.
+ * uncertain by half its width, a tick and a ns.  False if that is no rate that
+ * a CPU has.
  */
 static bool
 rate_between(Bracket start, Bracket end, Rate *rate)
@@ -124,14 +128,20 @@ rate_between(Bracket start, Bracket end, Rate *rate)
 	if (end.tsc <= start.tsc || end.ns <= start.ns)
 		return false;
 	rate->khz = ticks / ns * 1e6;
-	rate->ppm = ((start.width + end.width) / 2.0 + 2 * fast_clocks[KIND_TSC].window) / ticks * 1e6;
+	rate->ppm = (((start.width + end.width) / 2.0 + 2) / ticks + 2 / ns) * 1e6;
 	return rate->khz > 1e3 && rate->khz < 1e8;
+}
+
+static double
+apart_ppm(Rate a, Rate b)
+{
+	return fabs(a.khz / b.khz - 1) * 1e6;
 }
 
 static bool
 agree(Rate a, Rate b)
 {
-	return fabs(a.khz / b.khz - 1) * 1e6 <= a.ppm + b.ppm;
+	return apart_ppm(a, b) <= a.ppm + b.ppm;
 }
 
 static void
@@ -141,55 +151,88 @@ anchor_at(Bracket look)
 	anchored_by = MyProcPid;
 }
 
+/*
+ * Takes a rate that was measured here; the postmaster's, over hours, is the
+ * better one if the two agree.  How sure that is, is for the one from here to
+ * say: the machine may have slept between the two.
+ */
+static void
+settle(Rate here)
+{
+	if (postmasters.khz != 0 && postmasters.ppm < here.ppm && agree(postmasters, here))
+		set_rate(postmasters.khz, apart_ppm(postmasters, here) + here.ppm);
+	else
+		set_rate(here.khz, here.ppm);
+}
+
 /* Makes the rate better by one more look, if it can. */
 void
 fast_rate_refine(Bracket now)
 {
-	Rate		known = {khz, uncertainty_ppm};
 	Rate		rate;
 
 	/* a parallel worker has its leader's rate, and an anchor of the postmaster's */
 	if (anchored_by != MyProcPid)
 		return;
-	if (!rate_between(anchor, now, &rate))
-		anchor_at(now);
-	else if (!agree(rate, known))
+	if (!rate_between(anchor, now, &rate) || !agree(rate, known))
 	{
-		/* the machine slept or was moved since then: begin anew */
-		anchor_at(now);
-		set_rate(khz, uncertainty_ppm + fabs(rate.khz / khz - 1) * 1e6);
+		/* an interrupted look has seen little, and is nothing to begin anew from */
+		now = narrowest_bracket();
+		if (!rate_between(anchor, now, &rate))
+		{
+			anchor_at(now);
+			return;
+		}
+		if (!agree(rate, known))
+		{
+			/* the machine slept or was moved since then */
+			anchor_at(now);
+			postmasters.khz = 0;
+			set_rate(known.khz, known.ppm + apart_ppm(rate, known));
+			return;
+		}
 	}
-	else if (rate.ppm < known.ppm / 2)
-		set_rate(rate.khz, rate.ppm);
+	/* it never gets worse by that: apart by no more than both */
+	if (rate.ppm < known.ppm / 3)
+		settle(rate);
 }
 
-/* No longer than asked for: a clock that has gone back meanwhile would make it hours. */
+/*
+ * A signal ends a sleep.  None is longer than asked for: a clock that has gone
+ * back meanwhile would make it hours.
+ */
 static void
 wait_since(Bracket start, int64 ns)
 {
-	int64		left = Min(ns, ns - (int64) (fast_bracket().ns - start.ns));
+	for (int sleeps = 0; sleeps < 10; sleeps++)
+	{
+		int64		left = Min(ns, ns - (int64) (fast_bracket().ns - start.ns));
 
-	if (left > 0)
+		if (left <= 0)
+			break;
 		pg_usleep(left / 1000 + 1);
+	}
 }
 
 /*
  * The postmaster's anchor gives the rate at once, to next to nothing; unless
- * the machine slept or was moved since.  A short look tells, and as long as
- * there is no more, that is how sure it is.
+ * the machine slept or was moved since then.  A short look tells.
  */
 static bool
 take_postmasters_rate(Bracket start)
 {
-	Rate		since;
 	Rate		here;
 
-	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &since))
+	postmasters.khz = 0;
+	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &postmasters))
 		return false;
 	wait_since(start, CHECK_NS);
-	if (!rate_between(start, narrowest_bracket(), &here) || !agree(since, here))
+	if (!rate_between(start, narrowest_bracket(), &here) || !agree(postmasters, here))
+	{
+		postmasters.khz = 0;
 		return false;
-	set_rate(since.khz, Max(since.ppm, here.ppm));
+	}
+	settle(here);
 	return true;
 }
 
@@ -239,7 +282,7 @@ take_leaders_rate(void)
 void
 fast_tsc_share(void)
 {
-	if (khz == 0 || IsInParallelMode() || IsParallelWorker())
+	if (known.khz == 0 || IsInParallelMode() || IsParallelWorker())
 		return;
 	/* RESET ALL or a rollback takes it back */
 	if (fast_tsc_shared == NULL || strcmp(rate_text, fast_tsc_shared) != 0)
@@ -259,6 +302,13 @@ fast_rate_refused(void)
 	return IsParallelWorker() && fast_tsc_shared != NULL && strcmp(fast_tsc_shared, REFUSED) == 0;
 }
 
+/* Whether it is known as well as it needs to be. */
+bool
+fast_rate_sure(void)
+{
+	return known.ppm <= UNSURE_PPM;
+}
+
 /* The first look: by the time that the rate is wanted, nobody needs to wait for it. */
 void
 fast_rate_anchor(void)
@@ -270,8 +320,9 @@ fast_rate_anchor(void)
 bool
 fast_rate_measure(void)
 {
-	if (khz == 0)
+	if (known.khz == 0)
 		return take_leaders_rate() || calibrate();
 	fast_rate_refine(narrowest_bracket());
-	return true;
+	/* a worker lives for too short a time, and has its leader's word */
+	return fast_rate_sure() || IsParallelWorker() || calibrate();
 }

@@ -4,8 +4,9 @@
  *   SLOW_NS      each read of the clock takes so much longer
  *   RAW_PPM      CLOCK_MONOTONIC_RAW is faster by so much: a counter measured by it seems slower
  *   RAW_BACK     at each read, CLOCK_MONOTONIC_RAW has gone back by an hour
- *   SWITCH       once this file is there, it is no longer; and without RAW_PPM, CLOCK_MONOTONIC and it are 5 s ahead:
- *                they went on while the counter stood still
+ *   RAW_LATE     so many reads of CLOCK_MONOTONIC_RAW return 0.3 ms after they have read it, and are 2 us behind
+ *   SWITCH       once this file is there, RAW_PPM ends and RAW_LATE begins; and without them, CLOCK_MONOTONIC and
+ *                CLOCK_MONOTONIC_RAW are 5 s ahead: they went on while the counter stood still
  *   TSC_DENIED   prctl says that this process may not read the counter
  */
 #define _GNU_SOURCE
@@ -21,17 +22,18 @@
 #include <unistd.h>
 
 static int (*next)(clockid_t, struct timespec *);
-static long slow_ns, raw_ppm, raw_reads;
+static long slow_ns, raw_ppm, raw_late, raw_reads;
 static const char *switch_file;
 
 __attribute__((constructor)) static void
 set_up(void)
 {
-	const char *slow = getenv("SLOW_NS"), *ppm = getenv("RAW_PPM"), *file = getenv("SWITCH");
+	const char *slow = getenv("SLOW_NS"), *ppm = getenv("RAW_PPM"), *late = getenv("RAW_LATE"), *file = getenv("SWITCH");
 
 	next = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
 	slow_ns = slow ? atol(slow) : 0;
 	raw_ppm = ppm ? atol(ppm) : 0;
+	raw_late = late ? atol(late) : 0;
 	/* a copy: PostgreSQL writes its title over the environment */
 	switch_file = file ? strdup(file) : NULL;
 }
@@ -42,18 +44,32 @@ ns(const struct timespec *t)
 	return t->tv_sec * 1000000000L + t->tv_nsec;
 }
 
+static void
+spend(long ns_more)
+{
+	struct timespec start, now;
+
+	for (next(CLOCK_MONOTONIC, &start), next(CLOCK_MONOTONIC, &now); ns(&now) - ns(&start) < ns_more;)
+		next(CLOCK_MONOTONIC, &now);
+}
+
+static void
+set(struct timespec *t, long to)
+{
+	t->tv_sec = to / 1000000000L;
+	t->tv_nsec = to % 1000000000L;
+}
+
 int
 clock_gettime(clockid_t clock, struct timespec *now)
 {
-	struct timespec start;
 	int			result;
 	bool		switched;
 
 	if (!next)
 		return syscall(SYS_clock_gettime, clock, now);
 	if (slow_ns)
-		for (next(CLOCK_MONOTONIC, &start), next(CLOCK_MONOTONIC, now); ns(now) - ns(&start) < slow_ns;)
-			next(CLOCK_MONOTONIC, now);
+		spend(slow_ns);
 	result = next(clock, now);
 	if (clock == CLOCK_MONOTONIC_RAW && getenv("RAW_BACK"))
 		now->tv_sec -= 3600 * ++raw_reads;
@@ -61,13 +77,13 @@ clock_gettime(clockid_t clock, struct timespec *now)
 		return result;
 	switched = switch_file && access(switch_file, F_OK) == 0;
 	if (raw_ppm && !switched && clock == CLOCK_MONOTONIC_RAW)
+		set(now, ns(now) * (1 + raw_ppm / 1e6));
+	if (raw_late && switched && clock == CLOCK_MONOTONIC_RAW && raw_reads++ < raw_late)
 	{
-		long		faster = ns(now) + ns(now) / 1000000 * raw_ppm;
-
-		now->tv_sec = faster / 1000000000L;
-		now->tv_nsec = faster % 1000000000L;
+		set(now, ns(now) - 2000);
+		spend(300000);
 	}
-	if (!raw_ppm && switched)
+	if (!raw_ppm && !raw_late && switched)
 		now->tv_sec += 5;
 	return result;
 }

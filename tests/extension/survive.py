@@ -219,6 +219,7 @@ def lying_clocks(installation):
             (denied, {"TSC_DENIED": "1"}),
             (backwards, {"RAW_BACK": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
+            (interrupted, {"RAW_LATE": "5", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
             (jump_before, {"SWITCH": SWITCH}),
         ):
@@ -236,6 +237,8 @@ def info(said):
 
 INFO = "SELECT row_to_json(i) FROM pg_fast_timing_info() i;"
 TIMED = "EXPLAIN (ANALYZE) SELECT count(*) FROM t;"
+TIMED_SWITCH = "EXPLAIN (ANALYZE) SELECT count(*), switch() FROM t;"
+LATER = "SELECT pg_sleep(3); EXPLAIN (ANALYZE) SELECT 1; EXPLAIN (ANALYZE) SELECT 1;"
 
 
 def denied(server):
@@ -258,9 +261,20 @@ def other_rate(server):
     yield from warned(server, "tsc", "SELECT switch();", TIMED, "another rate")
 
 
+def interrupted(server):
+    """Looks at the clocks that were interrupted: no rate comes from them."""
+    try:
+        said = server.psql(session("tsc", TIMED, "SELECT pg_sleep(0.5);", TIMED, INFO, TIMED_SWITCH, LATER, INFO, forced=False), notices=True)
+    finally:
+        (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
+    before, after = (json.loads(line) for line in said.splitlines() if line.startswith('{"method"'))
+    if after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 50 or not abs(after["tsc_khz"] / before["tsc_khz"] - 1) < 50e-6:
+        yield f"interrupted looks: {before}, then {after}"
+
+
 def jump(server):
     """The machine slept, or was moved, in the midst of a statement."""
-    yield from warned(server, "auto", "EXPLAIN (ANALYZE) SELECT count(*), switch() FROM t;", TIMED, "5 s that the counter did not see")
+    yield from warned(server, "auto", TIMED_SWITCH, TIMED, "5 s that the counter did not see")
 
 
 def jump_before(server):
