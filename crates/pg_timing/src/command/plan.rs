@@ -19,7 +19,7 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
     let host = arguments.host_report.as_deref().map(HostReport::read).transpose()?;
     let read = |plan: &Explained| match (&host, arguments.read_cost) {
         (Some(host), _) => host.read_of(plan),
-        (None, ns) => Ok(Read { ns: ns.unwrap_or_default(), note: None }),
+        (None, ns) => Ok(Read { ns: ns.unwrap_or_default(), lost: 0.0, note: None }),
     };
     let known = Known {
         read: (host.is_some() || arguments.read_cost.is_some()).then_some(&read),
@@ -61,9 +61,18 @@ impl HostReport {
         }
     }
 
+    fn clock(&self, name: &str) -> Option<&ClockReport> {
+        self.clocks.iter().find(|clock| clock.name == name)
+    }
+
     fn cost(&self, name: &str) -> Option<f64> {
-        let clock = self.clocks.iter().find(|clock| clock.name == name)?;
-        clock.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
+        self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
+    }
+
+    /// The share of its time that was lost to interruptions while a clock was read.
+    fn lost(&self, name: &str) -> f64 {
+        let share = self.clock(name).and_then(|clock| clock.gaps.as_ref()).map_or(0.0, |gaps| gaps.share);
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// The clock that the plan's server read, as far as its settings tell.
@@ -81,6 +90,6 @@ impl HostReport {
             let tsc = self.cost(TSC).map(crate::human::duration).unwrap_or("less".into());
             format!("taken for a server that reads the system's clock; PostgreSQL 19 reads the TSC on that host unless it is told otherwise: then --read-cost is {tsc}")
         });
-        Ok(Read { ns, note })
+        Ok(Read { ns, lost: self.lost(name), note })
     }
 }

@@ -129,6 +129,9 @@ pub struct Capture {
     pub implied_call_ns: Option<f64>,
     /// the bounds of the clock's share
     pub clock_share: Range,
+    /// by what share the bounds of the corrected time are wider, for another run differs by itself
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_differ: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

@@ -26,6 +26,8 @@ use text::Problem;
 #[derive(Clone, Debug)]
 pub struct Read {
     pub ns: f64,
+    /// the share of its time that the server's host loses to interruptions, as far as that is known
+    pub lost: f64,
     /// what to know about it
     pub note: Option<String>,
 }
@@ -55,9 +57,9 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
         ));
     }
     let read = known.read.map(|read| read(&explained)).transpose()?;
-    let expected = read
-        .as_ref()
-        .map(|read| Expected { clock: cost::clock(read.ns), call: cost::clock(read.ns) + cost::counting(&explained) });
+    let counting = cost::counting(&explained, read.as_ref().map(|read| read.ns));
+    let expected =
+        read.as_ref().map(|read| Expected { clock: cost::clock(read.ns), call: cost::clock(read.ns) + counting });
     if let (Some(read), Some(expected)) = (&read, &expected)
         && calls.low * expected.clock.low * MS > reported
     {
@@ -71,7 +73,8 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
             "this read cost is not that of the clock that timed the plan",
         ));
     }
-    let corrected = match (known.plain_ms, &expected) {
+    // Without being timed: this very run, or one that its taker has timed.
+    let run = match (known.plain_ms, &expected) {
         (Some(plain), _) => given(plain, &explained, reported)?,
         (None, Some(expected)) => {
             // Parallel workers without a CPU of their own wait for the timing of each other.
@@ -82,8 +85,9 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
         (None, None) => return Err(unknown()),
     };
     let implied_call_ns = known.plain_ms.map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS);
-    let clock = clock_ms(reported, calls, &corrected, expected.as_ref(), &explained);
-    let charge = charge(reported, calls, &corrected, clock, known.plain_ms.is_some());
+    let runs_differ = read.as_ref().filter(|_| known.plain_ms.is_none()).map(|read| read.lost.max(ANOTHER_TIME));
+    let clock = clock_ms(reported, calls, &run, expected.as_ref(), counting);
+    let charge = charge(reported, calls, &run, clock, runs_differ);
     let notes = notes(&explained, (plans, taken), read.as_ref());
     Ok(ExplainReport {
         schema_version: 1,
@@ -100,13 +104,20 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
             given_plain_ms: known.plain_ms,
             implied_call_ns,
             clock_share: clock.times(1.0 / reported.max(f64::MIN_POSITIVE)),
+            runs_differ,
         }),
         reported_ms: reported,
-        corrected_ms: corrected,
+        corrected_ms: another(run, runs_differ),
         clock_share: if reported > 0.0 { clock.estimate / reported } else { 0.0 },
         notes,
         nodes: nodes(all, calls.estimate, &charge),
     })
+}
+
+/// What one run tells of any other.
+fn another(run: Range, differ: Option<f64>) -> Range {
+    let differ = differ.unwrap_or(0.0);
+    Range { low: run.low * (1.0 - differ), estimate: run.estimate, high: run.high * (1.0 + differ) }
 }
 
 /// ns in ms.
@@ -184,15 +195,9 @@ fn given(plain: f64, explained: &Explained, reported: f64) -> Result<Range, Erro
 }
 
 /// What of the reported time is the clock: what its reads take, and no more than timing added.
-fn clock_ms(
-    reported: f64,
-    calls: Range,
-    corrected: &Range,
-    expected: Option<&Expected>,
-    explained: &Explained,
-) -> Range {
-    let added = (reported - corrected.high).max(0.0)..=(reported - corrected.low).max(0.0);
-    let counted = calls.high * cost::counting(explained).high * MS;
+fn clock_ms(reported: f64, calls: Range, run: &Range, expected: Option<&Expected>, counting: Range) -> Range {
+    let added = (reported - run.high).max(0.0)..=(reported - run.low).max(0.0);
+    let counted = calls.high * counting.high * MS;
     let (mut low, mut high) = ((added.start() - counted).max(0.0), *added.end());
     if let Some(expected) = expected {
         let reads = (calls.low * expected.clock.low * MS, calls.high * expected.clock.high * MS);
@@ -204,16 +209,17 @@ fn clock_ms(
     Range::between(low, high)
 }
 
-fn charge(reported: f64, calls: Range, corrected: &Range, clock: Range, measured: bool) -> Charge {
+/// `runs_differ` if the cost of a call is not measured, but has bounds.
+fn charge(reported: f64, calls: Range, run: &Range, clock: Range, runs_differ: Option<f64>) -> Charge {
     let calls = calls.estimate.max(1.0);
-    let off = corrected.high - corrected.estimate;
+    let off = run.high - run.estimate;
     Charge {
         reported,
-        off: if measured { off } else { 0.0 },
-        call: (reported - corrected.estimate).max(0.0) / calls,
+        off: runs_differ.map_or(off, |differ| differ * run.estimate),
+        call: (reported - run.estimate).max(0.0) / calls,
         // The bounds of a read's cost are those of any node's calls.
-        call_off: if measured { 0.0 } else { off / calls },
-        nodes_differ: if measured { NODES_DIFFER } else { 0.0 },
+        call_off: if runs_differ.is_some() { off / calls } else { 0.0 },
+        nodes_differ: if runs_differ.is_some() { 0.0 } else { NODES_DIFFER },
         clock: clock.estimate / calls,
     }
 }
