@@ -62,7 +62,7 @@ begin_run(QueryDesc *queryDesc)
 {
 	FastInstr  *any = fast_first_instr(queryDesc);
 	FastQuery  *query = any != NULL ? any->query : NULL;
-	Run			run = {query, {0, 0, 0}};
+	Run			run = {query, {0}};
 
 	if (query != NULL)
 	{

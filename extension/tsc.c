@@ -153,9 +153,12 @@ fast_tsc_usable(void)
 Bracket
 fast_tsc_look(void)
 {
-	Bracket		none = {0, 0, 0};
+	Bracket		look = {0};
 
-	return fast_tsc_readable() ? fast_bracket() : none;
+	if (fast_tsc_readable())
+		look = fast_bracket();
+	look.ppm = fast_tsc_uncertainty_ppm();
+	return look;
 }
 
 /*
@@ -176,8 +179,8 @@ fast_tsc_compare(Bracket start)
 	by_kernel = (double) (int64) (end.ns - start.ns);
 	/* whoever is interrupted in the midst of a look has seen little */
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
-	/* nor is the rate better known than it says */
-	uncertain += by_kernel * fast_tsc_uncertainty_ppm() / 1e6;
+	/* nor is the rate better known than it said; a nested statement may have begun anew since */
+	uncertain += by_kernel * start.ppm / 1e6;
 	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
 	{
 		if (reason == NULL)
@@ -213,7 +216,7 @@ fast_tsc_anchor(void)
 Bracket
 fast_tsc_look(void)
 {
-	Bracket		none = {0, 0, 0};
+	Bracket		none = {0};
 
 	return none;
 }

@@ -18,6 +18,7 @@ typedef struct Bracket
 	uint64		tsc;
 	uint64		ns;				/* 0: the counter is not usable */
 	uint64		width;			/* ticks; the counter was that, +- half of them */
+	double		ppm;			/* fast_tsc_look: how well the rate was known then */
 } Bracket;
 
 #pragma GCC visibility push(hidden)

@@ -29,8 +29,11 @@
 #define CHECK_NS		200000
 #define BRACKETS		100
 
-/* Beyond that it is measured anew: the machine slept, or was moved. */
+/* Beyond that it is measured anew: the machine slept, or its clocks are slow. */
 #define UNSURE_PPM		1000.0
+
+/* It may be anything. */
+#define NO_PPM			1e6
 
 /* in place of a rate: the counter was caught at being wrong */
 #define REFUSED			"refused"
@@ -152,49 +155,49 @@ anchor_at(Bracket look)
 }
 
 /*
- * Takes a rate that was measured here; the postmaster's, over hours, is the
- * better one if the two agree.  How sure that is, is for the one from here to
- * say: the machine may have slept between the two.
+ * Takes a rate that was measured here; or the postmaster's, over hours, which
+ * agrees with it.  How sure that is, is for the one from here to say: the
+ * machine may have slept between the two.
  */
 static void
 settle(Rate here)
 {
-	if (postmasters.khz != 0 && postmasters.ppm < here.ppm && agree(postmasters, here))
+	if (postmasters.khz != 0 && postmasters.ppm < here.ppm)
 		set_rate(postmasters.khz, apart_ppm(postmasters, here) + here.ppm);
 	else
 		set_rate(here.khz, here.ppm);
+}
+
+/* Whether a look tells the rate that is known. */
+static bool
+confirmed(Bracket now, Rate *here)
+{
+	return rate_between(anchor, now, here) && agree(*here, known) &&
+		(postmasters.khz == 0 || agree(*here, postmasters));
 }
 
 /* Makes the rate better by one more look, if it can. */
 void
 fast_rate_refine(Bracket now)
 {
-	Rate		rate;
+	Rate		here;
 
 	/* a parallel worker has its leader's rate, and an anchor of the postmaster's */
 	if (anchored_by != MyProcPid)
 		return;
-	if (!rate_between(anchor, now, &rate) || !agree(rate, known))
+	/* an interrupted look has seen little, and is nothing to begin anew from */
+	if (!confirmed(now, &here) && !confirmed(now = narrowest_bracket(), &here))
 	{
-		/* an interrupted look has seen little, and is nothing to begin anew from */
-		now = narrowest_bracket();
-		if (!rate_between(anchor, now, &rate))
-		{
-			anchor_at(now);
-			return;
-		}
-		if (!agree(rate, known))
-		{
-			/* the machine slept or was moved since then */
-			anchor_at(now);
-			postmasters.khz = 0;
-			set_rate(known.khz, known.ppm + apart_ppm(rate, known));
-			return;
-		}
+		/* the machine slept or was moved: before it was known, or since then */
+		bool		rate = rate_between(anchor, now, &here);
+
+		anchor_at(now);
+		postmasters.khz = 0;
+		set_rate(known.khz, rate ? known.ppm + apart_ppm(here, known) + here.ppm : NO_PPM);
 	}
 	/* it never gets worse by that: apart by no more than both */
-	if (rate.ppm < known.ppm / 3)
-		settle(rate);
+	else if (here.ppm < known.ppm / 3)
+		settle(here);
 }
 
 /*
@@ -257,7 +260,8 @@ calibrate(void)
 		anchored_by = 0;
 		return false;
 	}
-	set_rate(rate.khz, rate.ppm);
+	if (known.khz == 0 || rate.ppm < known.ppm)
+		settle(rate);
 	return true;
 }
 

@@ -221,6 +221,7 @@ def lying_clocks(installation):
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (interrupted, {"RAW_LATE": "5", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
+            (jump_between, {"SWITCH": SWITCH}),
             (jump_before, {"SWITCH": SWITCH}),
         ):
             preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario is jump_before else {}
@@ -232,7 +233,11 @@ def lying_clocks(installation):
 
 def info(said):
     """The last line of a session, which is pg_fast_timing_info() as JSON."""
-    return json.loads(said.strip().splitlines()[-1])
+    return infos(said)[-1]
+
+
+def infos(said):
+    return [json.loads(line) for line in said.splitlines() if line.startswith('{"method"')]
 
 
 INFO = "SELECT row_to_json(i) FROM pg_fast_timing_info() i;"
@@ -267,7 +272,7 @@ def interrupted(server):
         said = server.psql(session("tsc", TIMED, "SELECT pg_sleep(0.5);", TIMED, INFO, TIMED_SWITCH, LATER, INFO, forced=False), notices=True)
     finally:
         (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
-    before, after = (json.loads(line) for line in said.splitlines() if line.startswith('{"method"'))
+    before, after = infos(said)
     if after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 50 or not abs(after["tsc_khz"] / before["tsc_khz"] - 1) < 50e-6:
         yield f"interrupted looks: {before}, then {after}"
 
@@ -275,6 +280,19 @@ def interrupted(server):
 def jump(server):
     """The machine slept, or was moved, in the midst of a statement."""
     yield from warned(server, "auto", TIMED_SWITCH, TIMED, "5 s that the counter did not see")
+
+
+def jump_between(server):
+    """The machine slept between two statements: the rate is measured anew, and nothing was wrong."""
+    try:
+        said = server.psql(session("tsc", TIMED, INFO, "SELECT switch();", TIMED, TIMED, INFO, forced=False), notices=True)
+    finally:
+        (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
+    before, after = infos(said)
+    if "WARNING:" in said or after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 1000:
+        yield f"a pause between statements: {said}"
+    if not abs(after["tsc_khz"] / before["tsc_khz"] - 1) * 1e6 < before["tsc_uncertainty_ppm"] + after["tsc_uncertainty_ppm"]:
+        yield f"a rate across a pause: {before}, then {after}"
 
 
 def jump_before(server):

@@ -19,7 +19,7 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
     let host = arguments.host_report.as_deref().map(HostReport::read).transpose()?;
     let read = |plan: &Explained| match (&host, arguments.read_cost) {
         (Some(host), _) => host.read_of(plan),
-        (None, ns) => Ok(Read { ns: ns.unwrap_or_default(), lost: 0.0, note: None }),
+        (None, ns) => Ok(given(ns.unwrap_or_default(), plan)),
     };
     let known = Known {
         read: (host.is_some() || arguments.read_cost.is_some()).then_some(&read),
@@ -47,6 +47,17 @@ struct Tsc {
     used_by_default: Option<bool>,
 }
 
+const TSC_SOURCE: &str = "tsc";
+
+fn source_of(plan: &Explained) -> Option<&str> {
+    plan.settings.get("timing_clock_source").map(String::as_str)
+}
+
+/// By --read-cost, which is of whatever clock the server reads.
+fn given(ns: f64, plan: &Explained) -> Read {
+    Read { ns, system_ns: (source_of(plan) != Some(TSC_SOURCE)).then_some(ns), lost: 0.0, note: None }
+}
+
 /// The clock of a server with `timing_clock_source` tsc: EXPLAIN reads it unfenced.
 const TSC: &str = "rdtsc";
 
@@ -69,16 +80,17 @@ impl HostReport {
         self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
-    /// The share of its time that was lost to interruptions while a clock was read.
+    /// The share of its time that was lost to interruptions while a clock was read; of what loses more,
+    /// little can be said.
     fn lost(&self, name: &str) -> f64 {
         let share = self.clock(name).and_then(|clock| clock.gaps.as_ref()).map_or(0.0, |gaps| gaps.share);
-        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+        if share.is_finite() { share.clamp(0.0, 0.9) } else { 0.0 }
     }
 
     /// The clock that the plan's server read, as far as its settings tell.
     fn read_of(&self, plan: &Explained) -> Result<Read, Error> {
-        let source = plan.settings.get("timing_clock_source").map(String::as_str);
-        let name = if source == Some("tsc") { TSC } else { SYSTEM };
+        let source = source_of(plan);
+        let name = if source == Some(TSC_SOURCE) { TSC } else { SYSTEM };
         let ns = self.cost(name).ok_or_else(|| {
             Error::new(
                 format!("the plan's server read {name}, and the host's report has no cost of it"),
@@ -90,6 +102,6 @@ impl HostReport {
             let tsc = self.cost(TSC).map(crate::human::duration).unwrap_or("less".into());
             format!("taken for a server that reads the system's clock; PostgreSQL 19 reads the TSC on that host unless it is told otherwise: then --read-cost is {tsc}")
         });
-        Ok(Read { ns, lost: self.lost(name), note })
+        Ok(Read { ns, system_ns: self.cost(SYSTEM), lost: self.lost(name), note })
     }
 }

@@ -129,9 +129,8 @@ pub struct Capture {
     pub implied_call_ns: Option<f64>,
     /// the bounds of the clock's share
     pub clock_share: Range,
-    /// by what share the bounds of the corrected time are wider, for another run differs by itself
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runs_differ: Option<f64>,
+    /// the share of its time by which one run is taken to differ from another by itself: in the bounds
+    pub runs_differ: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

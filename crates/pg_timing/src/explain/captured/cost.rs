@@ -13,8 +13,8 @@ const OF_A_SLOW_CLOCK: (f64, f64) = (1.4, 2.1);
 const SLOW_NS: f64 = 100.0;
 
 /// Counting rows takes a call some ns more, measured as TIMING OFF against plain, and buffers as much
-/// again: 6 to 8 each where a read takes 20 ns, 9 to 17 where one of 45 ns tells that the processor is
-/// slower, or shared.
+/// again: 6 to 8 each where a read of the system's clock takes 20 ns, 9 to 17 where one of 45 ns tells
+/// that the processor is slower, or shared.
 const COUNTING_NS: (f64, f64) = (10.0, 20.0);
 const COUNTING_READS: f64 = 0.5;
 
@@ -24,10 +24,10 @@ pub fn clock(read_ns: f64) -> Range {
     Range::between(low * read_ns, high * read_ns)
 }
 
-/// What is counted beside; without a read cost, where nothing tells how fast the processor is.
-pub fn counting(explained: &Explained, read_ns: Option<f64>) -> Range {
+/// What is counted beside, by a read of the system's clock.
+pub fn counting(explained: &Explained, system_ns: Option<f64>) -> Range {
     let (least, most) = COUNTING_NS;
-    let each = read_ns.map_or(most, |ns| (COUNTING_READS * ns).clamp(least, most));
+    let each = system_ns.map_or(most, |ns| (COUNTING_READS * ns).clamp(least, most));
     Range::between(0.0, if buffers(explained) { 2.0 * each } else { each })
 }
 

@@ -17,7 +17,7 @@ use super::flat::{all_calls, calls_of_all_processes, flat};
 use super::plan::Explained;
 use crate::human::duration;
 use crate::postgres::Error;
-use crate::report::{Capture, ExplainReport, Range};
+use crate::report::{Capture, ExplainReport, ExplainedNode, Range};
 use find::{Trouble, plans};
 use sound::{fits_together, usable};
 use text::Problem;
@@ -26,6 +26,8 @@ use text::Problem;
 #[derive(Clone, Debug)]
 pub struct Read {
     pub ns: f64,
+    /// the cost of one of the system's clock, as far as that is known: how fast the processor is
+    pub system_ns: Option<f64>,
     /// the share of its time that the server's host loses to interruptions, as far as that is known
     pub lost: f64,
     /// what to know about it
@@ -57,7 +59,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
         ));
     }
     let read = known.read.map(|read| read(&explained)).transpose()?;
-    let counting = cost::counting(&explained, read.as_ref().map(|read| read.ns));
+    let counting = cost::counting(&explained, read.as_ref().and_then(|read| read.system_ns));
     let expected =
         read.as_ref().map(|read| Expected { clock: cost::clock(read.ns), call: cost::clock(read.ns) + counting });
     if let (Some(read), Some(expected)) = (&read, &expected)
@@ -73,9 +75,10 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
             "this read cost is not that of the clock that timed the plan",
         ));
     }
+    let runs_differ = read.as_ref().map_or(0.0, |read| read.lost).max(ANOTHER_TIME);
     // Without being timed: this very run, or one that its taker has timed.
     let run = match (known.plain_ms, &expected) {
-        (Some(plain), _) => given(plain, &explained, reported)?,
+        (Some(plain), _) => given(plain, runs_differ, &explained, reported)?,
         (None, Some(expected)) => {
             // Parallel workers without a CPU of their own wait for the timing of each other.
             let most = calls_of_all_processes(&all, &explained) * expected.call.high * MS;
@@ -85,9 +88,9 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
         (None, None) => return Err(unknown()),
     };
     let implied_call_ns = known.plain_ms.map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS);
-    let runs_differ = read.as_ref().filter(|_| known.plain_ms.is_none()).map(|read| read.lost.max(ANOTHER_TIME));
     let clock = clock_ms(reported, calls, &run, expected.as_ref(), counting);
-    let charge = charge(reported, calls, &run, clock, runs_differ);
+    let charge = charge(reported, calls, &run, clock, known.plain_ms.is_some());
+    let any_run = |run: Range| if known.plain_ms.is_some() { run } else { another(run, runs_differ) };
     let notes = notes(&explained, (plans, taken), read.as_ref());
     Ok(ExplainReport {
         schema_version: 1,
@@ -107,17 +110,19 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
             runs_differ,
         }),
         reported_ms: reported,
-        corrected_ms: another(run, runs_differ),
+        corrected_ms: any_run(run),
         clock_share: if reported > 0.0 { clock.estimate / reported } else { 0.0 },
         notes,
-        nodes: nodes(all, calls.estimate, &charge),
+        nodes: nodes(all, calls.estimate, &charge)
+            .into_iter()
+            .map(|node| ExplainedNode { corrected_ms: any_run(node.corrected_ms), ..node })
+            .collect(),
     })
 }
 
-/// What one run tells of any other.
-fn another(run: Range, differ: Option<f64>) -> Range {
-    let differ = differ.unwrap_or(0.0);
-    Range { low: run.low * (1.0 - differ), estimate: run.estimate, high: run.high * (1.0 + differ) }
+/// What one run tells of any other: either may be the one that lost that share of its time.
+fn another(run: Range, differ: f64) -> Range {
+    Range { low: run.low * (1.0 - differ), estimate: run.estimate, high: run.high / (1.0 - differ) }
 }
 
 /// ns in ms.
@@ -182,16 +187,16 @@ fn not_run() -> Error {
 }
 
 /// psql's \timing holds planning, which the plan's own time does not.
-fn given(plain: f64, explained: &Explained, reported: f64) -> Result<Range, Error> {
+fn given(plain: f64, differ: f64, explained: &Explained, reported: f64) -> Result<Range, Error> {
     let planning = explained.planning_ms.unwrap_or(0.0);
-    let low = ((plain - planning) * (1.0 - ANOTHER_TIME)).max(0.0);
+    let low = ((plain - planning) * (1.0 - differ)).max(0.0);
     if low > reported {
         return Err(Error::new(
             format!("without EXPLAIN it took {plain} ms, says --plain-ms, and with it {reported} ms"),
             "the first holds what the plan does not, such as sending rows (\\o /dev/null, or SELECT count(*) FROM (...)), or is of another run",
         ));
     }
-    Ok(Range { low, estimate: plain, high: plain * (1.0 + ANOTHER_TIME) })
+    Ok(Range { low, estimate: plain, high: plain / (1.0 - differ) })
 }
 
 /// What of the reported time is the clock: what its reads take, and no more than timing added.
@@ -209,17 +214,16 @@ fn clock_ms(reported: f64, calls: Range, run: &Range, expected: Option<&Expected
     Range::between(low, high)
 }
 
-/// `runs_differ` if the cost of a call is not measured, but has bounds.
-fn charge(reported: f64, calls: Range, run: &Range, clock: Range, runs_differ: Option<f64>) -> Charge {
+fn charge(reported: f64, calls: Range, run: &Range, clock: Range, measured: bool) -> Charge {
     let calls = calls.estimate.max(1.0);
     let off = run.high - run.estimate;
     Charge {
         reported,
-        off: runs_differ.map_or(off, |differ| differ * run.estimate),
+        off: if measured { off } else { 0.0 },
         call: (reported - run.estimate).max(0.0) / calls,
         // The bounds of a read's cost are those of any node's calls.
-        call_off: if runs_differ.is_some() { off / calls } else { 0.0 },
-        nodes_differ: if runs_differ.is_some() { 0.0 } else { NODES_DIFFER },
+        call_off: if measured { 0.0 } else { off / calls },
+        nodes_differ: if measured { NODES_DIFFER } else { 0.0 },
         clock: clock.estimate / calls,
     }
 }

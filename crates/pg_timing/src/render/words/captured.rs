@@ -70,13 +70,11 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
             ),
         ));
     }
-    if let Some(differ) = capture.runs_differ {
-        let why = match differ > ANOTHER_TIME {
-            true => ": so much of its time the host lost to interruptions",
-            false => ", as on a quiet machine",
-        };
-        facts.push(("runs", format!("{:.0}% allowed for what they differ by{why}", 100.0 * differ)));
-    }
+    let why = match capture.runs_differ > ANOTHER_TIME {
+        true => ": so much of its time the host lost to interruptions",
+        false => ", as on a quiet machine",
+    };
+    facts.push(("runs", format!("{:.0}% allowed for what they differ by{why}", 100.0 * capture.runs_differ)));
     if !report.settings.is_empty() {
         facts.push(("settings", settings(report)));
     }
