@@ -1,6 +1,7 @@
 """What tests on real servers print, and how they end."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from servers import MAJORS, Failed, Missing, install
 
@@ -12,29 +13,32 @@ def passed(what, test):
         wrong = list(test())
     except Failed as failed:
         wrong = [str(failed)]
-    print(f"{what} {'FAILED' if wrong else 'ok'} in {time.monotonic() - start:.1f} s", flush=True)
-    for line in wrong:
-        print(f"       {line}", flush=True)
+    line = f"{what} {'FAILED' if wrong else 'ok'} in {time.monotonic() - start:.1f} s"
+    # In one piece: others may be printing.
+    print("\n       ".join([line, *wrong]), flush=True)
     return not wrong
 
 
-def on_each(majors, tests, may_lack=False, get=install):
+def on_each(majors, tests, may_lack=False, get=install, together=1):
     """
     Runs each (name, test of an installation) on these servers, or on those that can be had here; `may_lack` modules.
 
-    Exit status 0 if all passed: of the versions that are asked for, or else of one at least.
+    So many servers at once: tests that mostly wait. Exit status 0 if all passed: of the versions that are asked for, or
+    else of one at least.
     """
-    had = []
-    for major in [int(major) for major in majors] or MAJORS:
+
+    def on(major):
         try:
             installation = get(major)
             if installation.note and not may_lack:
                 raise Missing(installation.note)
         except Missing as missing:
             print(f"{major:>6} NOT TESTED: {missing}", flush=True)
-            had += [False] if majors else []
-            continue
-        had += [passed(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
+            return [False] if majors else []
+        return [passed(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
+
+    with ThreadPoolExecutor(together) as pool:
+        had = [each for of_one in pool.map(on, [int(major) for major in majors] or MAJORS) for each in of_one]
     return 0 if had and all(had) else 1
 
 
