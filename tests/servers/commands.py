@@ -1,6 +1,10 @@
 """Running other programs, and what can go wrong with them."""
 
+import os
 import subprocess
+
+# No `make` that is run is a part of the one that runs the tests: PostgreSQL's makes no headers in one that is.
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
 class Missing(Exception):
@@ -19,7 +23,8 @@ def in_short(error):
 
 def output(command, **options):
     """What `command` printed; the options are those of subprocess.run."""
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    env = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": env} | options
     try:
         done = subprocess.run(command, text=True, **options)
     except FileNotFoundError:
