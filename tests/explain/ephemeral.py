@@ -133,7 +133,7 @@ def ends(path, env):
 
 def killed_early(path, env):
     """While the server is being made."""
-    for after in (0.02, 0.2, 0.5):
+    for after in (*(0.001 * ms for ms in range(4, 34)), 0.2, 0.5):
         for sign in (signal.SIGKILL, signal.SIGINT):
             watch = Watch()
             program = start(path, env)

@@ -6,8 +6,9 @@ use super::remains;
 use super::server::{READY, serve};
 use super::user::User;
 use crate::postgres::Error;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,17 +102,34 @@ impl Guardian {
 fn watch(socket: UnixStream, installation: &Installation, folder: &Path, user: Option<&User>) -> ! {
     // Nothing may return into the program that was copied.
     let done = std::panic::catch_unwind(move || {
-        let why = match detach(user).and_then(|()| serve(&socket, installation, folder)) {
+        let made = make(folder, user);
+        // What was there before is not ours.
+        let ours = made.is_ok();
+        let why = match made.and_then(|()| detach(user)).and_then(|()| serve(&socket, installation, folder)) {
             Ok(why) => why,
             Err(error) => error.to_string(),
         };
         _ = writeln!(&socket, "{why}");
-        end_orphans();
-        remains::clear(folder);
+        if ours {
+            end_orphans();
+            remains::clear(folder);
+        }
         _ = (&socket).write_all(CLEAN.as_bytes());
     });
     // SAFETY: ends this process, without what the program would do at its exit.
     unsafe { libc::_exit(done.is_err().into()) }
+}
+
+/// Ours alone, or the server's user's.
+fn make(folder: &Path, user: Option<&User>) -> std::io::Result<()> {
+    let owned = DirBuilder::new().mode(0o700).create(folder).and_then(|()| {
+        user.map_or(Ok(()), |user| chown(folder, Some(user.uid), Some(user.gid))).inspect_err(|_| {
+            _ = std::fs::remove_dir(folder);
+        })
+    });
+    owned.map_err(|error| {
+        std::io::Error::other(format!("could not make {}: {}", folder.display(), crate::human::reason(&error)))
+    })
 }
 
 /// Out of reach of the terminal's Ctrl-C, and as another user if need be.

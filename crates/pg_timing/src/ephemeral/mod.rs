@@ -15,10 +15,10 @@ pub use installation::Installation;
 
 use crate::postgres::{Error, Password, Target};
 use guardian::Guardian;
-use std::path::Path;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tempfile::TempDir;
 use user::User;
 
 /// Linux takes 107 bytes as a socket's address, others 103.
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 pub struct Ephemeral {
     installation: Installation,
-    folder: TempDir,
+    folder: PathBuf,
     guardian: Guardian,
 }
 
@@ -40,9 +40,9 @@ impl Ephemeral {
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         let user = User::for_server()?;
         let installation = Installation::newest()?;
-        let folder = folder(user.as_ref())?;
+        let folder = folder(user.as_ref());
         forget_other_servers();
-        let guardian = Guardian::start(&installation, folder.path(), user.as_ref(), stop)?;
+        let guardian = Guardian::start(&installation, &folder, user.as_ref(), stop)?;
         Ok(Ephemeral { installation, folder, guardian })
     }
 
@@ -53,7 +53,7 @@ impl Ephemeral {
     /// How to reach it.
     pub fn target(&self) -> Target {
         Target {
-            host: Some(self.folder.path().display().to_string()),
+            host: Some(self.folder.display().to_string()),
             port: Some(PORT.into()),
             user: Some(SUPERUSER.into()),
             database: Some("postgres".into()),
@@ -65,7 +65,7 @@ impl Ephemeral {
 impl Drop for Ephemeral {
     fn drop(&mut self) {
         if !self.guardian.end() {
-            remains::clear(self.folder.path());
+            remains::clear(&self.folder);
         }
     }
 }
@@ -81,20 +81,11 @@ fn forget_other_servers() {
     }
 }
 
-/// Ours alone, or the server's user's.
-fn folder(user: Option<&User>) -> Result<TempDir, Error> {
+/// A name that nobody has. The guardian makes the folder: whoever ends before there is one leaves nothing.
+fn folder(user: Option<&User>) -> PathBuf {
     let given = std::env::temp_dir();
     // Another user may have no way to a folder of root's.
-    let base = if user.is_some() || given.as_os_str().len() > LONGEST_BASE { Path::new("/tmp") } else { &given };
-    let failed = |error: std::io::Error| {
-        Error::new(
-            format!("could not make a folder in {} for a server: {}", base.display(), crate::human::reason(&error)),
-            "TMPDIR names another place, unless you are root",
-        )
-    };
-    let folder = tempfile::Builder::new().prefix("pg_timing.").tempdir_in(base).map_err(failed)?;
-    if let Some(user) = user {
-        std::os::unix::fs::chown(folder.path(), Some(user.uid), Some(user.gid)).map_err(failed)?;
-    }
-    Ok(folder)
+    let base = if user.is_some() || given.as_os_str().len() > LONGEST_BASE { PathBuf::from("/tmp") } else { given };
+    // The standard library's hash maps begin at random.
+    base.join(format!("pg_timing.{:016x}", RandomState::new().build_hasher().finish()))
 }
