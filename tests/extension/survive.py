@@ -213,6 +213,10 @@ SWITCHES = f"""CREATE FUNCTION switch() RETURNS void LANGUAGE plpgsql AS
 $$BEGIN COPY (SELECT 1) TO '{SWITCH}'; PERFORM pg_sleep(0.8); END$$"""
 
 
+def mark(installation):
+    return installation.root / SWITCH.strip("/")
+
+
 def lying_clocks(installation):
     with faulty_clocks() as library:
         for scenario, env in (
@@ -227,7 +231,10 @@ def lying_clocks(installation):
             preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario is jump_before else {}
             with Server(installation, SETTINGS | preloaded, preload=[library], env=env) as server:
                 server.psql(f"{TABLES} {SWITCHES}")
-                yield from scenario(server)
+                try:
+                    yield from scenario(server)
+                finally:
+                    mark(installation).unlink(missing_ok=True)
                 yield from crashes(server)
 
 
@@ -268,10 +275,7 @@ def other_rate(server):
 
 def interrupted(server):
     """Looks at the clocks that were interrupted: no rate comes from them."""
-    try:
-        said = server.psql(session("tsc", TIMED, "SELECT pg_sleep(0.5);", TIMED, INFO, TIMED_SWITCH, LATER, INFO, forced=False), notices=True)
-    finally:
-        (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
+    said = server.psql(session("tsc", TIMED, "SELECT pg_sleep(0.5);", TIMED, INFO, TIMED_SWITCH, LATER, INFO, forced=False), notices=True)
     before, after = infos(said)
     if after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 50 or not abs(after["tsc_khz"] / before["tsc_khz"] - 1) < 50e-6:
         yield f"interrupted looks: {before}, then {after}"
@@ -284,10 +288,7 @@ def jump(server):
 
 def jump_between(server):
     """The machine slept between two statements: the rate is measured anew, and nothing was wrong."""
-    try:
-        said = server.psql(session("tsc", TIMED, INFO, "SELECT switch();", TIMED, TIMED, INFO, forced=False), notices=True)
-    finally:
-        (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
+    said = server.psql(session("tsc", TIMED, INFO, "SELECT switch();", TIMED, TIMED, INFO, forced=False), notices=True)
     before, after = infos(said)
     if "WARNING:" in said or after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 1000:
         yield f"a pause between statements: {said}"
@@ -297,13 +298,9 @@ def jump_between(server):
 
 def jump_before(server):
     """The machine slept after the postmaster had looked at its clocks: new sessions do not take over its rate."""
-    mark = server.installation.root / SWITCH.strip("/")
-    try:
-        before = info(server.psql(session("tsc", TIMED, INFO, forced=False)))
-        mark.touch()
-        said = server.psql(session("tsc", TIMED, TIMED, INFO, forced=False), notices=True)
-    finally:
-        mark.unlink(missing_ok=True)
+    before = info(server.psql(session("tsc", TIMED, INFO, forced=False)))
+    mark(server.installation).touch()
+    said = server.psql(session("tsc", TIMED, TIMED, INFO, forced=False), notices=True)
     after = info(said)
     if before["clock"] == "tsc" and not 0.999 < after["tsc_khz"] / before["tsc_khz"] < 1.001:
         yield f"a rate across a pause: {before}, then {after}"
@@ -313,9 +310,6 @@ def jump_before(server):
 
 def warned(server, method, while_switched, after, what):
     """Once, and the counter is not used again."""
-    try:
-        said = server.psql(session(method, TIMED, while_switched, after, TIMED, INFO, forced=False), notices=True)
-    finally:
-        (server.installation.root / SWITCH.strip("/")).unlink(missing_ok=True)
+    said = server.psql(session(method, TIMED, while_switched, after, TIMED, INFO, forced=False), notices=True)
     if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
         yield f"{what}: {said}"

@@ -6,7 +6,7 @@ use crate::explain::figures::ANOTHER_TIME;
 use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
 
-/// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 2539 ms at most.`
+/// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 2541 ms at most.`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     let said = format!("{} said {}", who(report), ms(report.reported_ms));
