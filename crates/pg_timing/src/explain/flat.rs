@@ -1,6 +1,7 @@
 //! A plan's nodes in a row, with the calls and times of each.
 
 use super::plan::{Explained, Node};
+use super::subplans;
 use crate::report::Range;
 
 /// A node's place and what the correction needs of it; in the order of the tree, the root first.
@@ -41,7 +42,7 @@ pub fn flat(root: &Node) -> Vec<Flat<'_>> {
     // Whoever runs a statement calls its root like any other node.
     let caller = Node::default();
     add(&mut all, root, &caller, None, "0".into(), 1.0);
-    move_ctes(&mut all);
+    subplans::move_all(&mut all);
     for at in 0..all.len() {
         // Not longer than the tree is deep, whatever a file says of CTEs.
         let above: Vec<usize> =
@@ -104,36 +105,6 @@ fn others(processes: f64) -> f64 {
     (processes - 1.0).max(1.0)
 }
 
-/// A CTE's plan hangs where the CTE is defined, and runs within the node that reads it first; or after all
-/// others, if it changes data and nobody does.
-fn move_ctes(all: &mut [Flat]) {
-    for plan in 0..all.len() {
-        let Some(name) = all[plan].node.subplan.as_deref().and_then(|name| name.strip_prefix("CTE ")) else { continue };
-        let scan = first_to_read(all, plan, name);
-        if scan.is_some() || all[plan].node.kind == "ModifyTable" {
-            all[plan].within = scan;
-        }
-    }
-}
-
-/// No plan says which one it was. But it took at least as long as what it ran; or, if several took turns at
-/// that, the most.
-fn first_to_read(all: &[Flat], plan: usize, name: &str) -> Option<usize> {
-    let inside = format!("{}.", all[plan].path);
-    let ms = |at: usize| all[at].reported_ms.unwrap_or(0.0);
-    let readers = all.iter().enumerate().filter(|(_, reader)| {
-        reader.node.kind == "CTE Scan"
-            && reader.node.cte.as_deref() == Some(name)
-            && reader.node.loops.is_none_or(|loops| loops > 0.0)
-            && !reader.path.starts_with(&inside)
-    });
-    let readers: Vec<usize> = readers.map(|(at, _)| at).collect();
-    let long_enough = |&at: &usize| ms(at) + all[at].rounded_ms + all[plan].rounded_ms >= ms(plan);
-    // The first of those that took the most, which max_by() would give the last of.
-    let longest = || readers.iter().copied().rev().max_by(|&a, &b| ms(a).total_cmp(&ms(b)));
-    readers.iter().copied().find(long_enough).or_else(longest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,40 +149,6 @@ mod tests {
     }
 
     #[test]
-    fn a_cte_that_is_not_read() {
-        let explained = plan(
-            r#"{"Plan": {"Node Type": "Append", "Actual Loops": 1, "Plans": [
-                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Loops": 1},
-                {"Node Type": "ModifyTable", "Parent Relationship": "InitPlan", "Subplan Name": "CTE w", "Actual Loops": 1},
-                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 0},
-                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}]}}"#,
-        );
-        let within: Vec<_> = flat(&explained.plan).iter().map(|node| node.within).collect();
-        assert_eq!(within, [None, Some(4), None, Some(0), Some(0)]);
-    }
-
-    #[test]
-    fn a_cte_that_is_read_twice_runs_within_the_one_that_took_as_long() {
-        let within = |first: f64, second: f64| {
-            let explained = plan(&format!(
-                r#"{{"Plan": {{"Node Type": "Append", "Actual Loops": 1, "Plans": [
-                    {{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 9.0, "Actual Loops": 1}},
-                    {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {first}, "Actual Loops": 1}},
-                    {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {second}, "Actual Loops": 1}}]}}}}"#
-            ));
-            flat(&explained.plan)[1].within
-        };
-        assert_eq!(within(2.0, 10.0), Some(3));
-        // Which of these ran it, and which only read much of it, is not known.
-        assert_eq!(within(10.0, 11.0), Some(2));
-        // As far as their last digits tell.
-        assert_eq!(within(8.9995, 11.0), Some(2));
-        // Each ran some of it.
-        assert_eq!(within(5.0, 6.0), Some(3));
-        assert_eq!(within(6.0, 6.0), Some(2));
-    }
-
-    #[test]
     fn one_row_is_enough() {
         let explained = plan(
             r#"{"Plan": {"Node Type": "Nested Loop", "Inner Unique": true, "Join Type": "Inner", "Actual Rows": 1000, "Actual Loops": 1, "Plans": [
@@ -220,17 +157,5 @@ mod tests {
         );
         let all = flat(&explained.plan);
         assert_eq!(all.iter().map(|node| node.calls.estimate).collect::<Vec<_>>(), [1001.0, 1001.0, 1000.0]);
-    }
-
-    #[test]
-    fn a_cte_runs_within_its_scan() {
-        let explained = plan(
-            r#"{"Plan": {"Node Type": "Limit", "Plans": [
-                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Rows": 9, "Actual Loops": 1},
-                {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#,
-        );
-        let all = flat(&explained.plan);
-        assert_eq!(all.iter().map(|node| node.within).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
-        assert_eq!(all.iter().map(|node| node.calls_below.estimate).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
     }
 }

@@ -11,6 +11,7 @@ mod runs;
 mod sampled;
 mod server;
 mod statement;
+mod subplans;
 mod timing;
 
 pub use captured::{Known, Read, captured};

@@ -121,6 +121,9 @@ pub struct Node {
     pub timing: Option<String>,
     #[serde(rename = "Plans")]
     pub plans: Vec<Node>,
+    /// all else that it says: its conditions
+    #[serde(flatten)]
+    pub others: BTreeMap<String, serde_json::Value>,
 }
 
 /// These produce all they have in one call.

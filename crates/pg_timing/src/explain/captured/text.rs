@@ -99,7 +99,9 @@ fn of_node(node: &mut Node, name: &str, value: &str) {
         // How many and how long matters to nobody here.
         "Buffers" => node.buffers = Some(0.0),
         "I/O Timings" => node.io_ms = Some(0.0),
-        _ => {}
+        _ => {
+            node.others.insert(name.into(), value.into());
+        }
     }
 }
 
