@@ -6,6 +6,9 @@
 //! runs. A node is charged for the calls below it and for half of its own (the other half falls into
 //! its caller's time), and its interval says how far that may be off. None takes longer than the one
 //! that it runs within.
+//!
+//! A call cannot take much more than one in a loop that does nothing else. What EXPLAIN ANALYZE takes
+//! beyond that had another reason, like a machine that was slower meanwhile, and made all of it longer.
 
 use super::figures::{median, uncertainty};
 use super::flat::all_calls;
@@ -50,13 +53,16 @@ impl Overhead {
         let plans: Vec<Vec<Flat>> = runs.reported.iter().map(|run| flat(&run.plan)).collect();
         let Some(first) = plans.first() else { return Vec::new() };
         let calls = all_calls(first, &runs.reported[0]).estimate;
+        let each = |ms: f64| ms / calls.max(1.0);
+        let call = runs.bare_call_ms.map_or(each(self.total()), |bare| each(self.total()).min(bare * BUSY));
         let charge = Charge {
             reported: self.reported,
             off: self.corrected.high - self.corrected.estimate,
-            call: self.total() / calls.max(1.0),
+            call,
             call_off: 0.0,
+            rest: self.total() - call * calls,
             nodes_differ: NODES_DIFFER,
-            clock: self.clock() / calls.max(1.0),
+            clock: each(self.clock()).min(call),
         };
         let mut nodes = charged(&plans, calls, &charge);
         if let Some(sampled) = runs.sampled() {
@@ -77,11 +83,17 @@ pub struct Charge {
     pub call: f64,
     /// how far that may be off, for any node
     pub call_off: f64,
+    /// what the whole takes more for other reasons
+    pub rest: f64,
     /// and by what share of it one node may differ from another
     pub nodes_differ: f64,
     /// what of `call` is the clock
     pub clock: f64,
 }
+
+/// A call among other work takes so much more than one in a loop of calls, at most: it has to wait for that
+/// work, and holds it up.
+const BUSY: f64 = 1.15;
 
 /// The cost of a call of one node may differ from that of another by so much.
 pub const NODES_DIFFER: f64 = 0.5;
@@ -108,17 +120,22 @@ fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Explaine
             let reported = median(&reported);
             // What is off about the root is off about a part of it by as much less.
             let part = if charge.reported > 0.0 { (reported / charge.reported).min(1.0) } else { 1.0 };
+            let without_calls = (reported - charge.call * charged).clamp(0.0, reported);
+            let whole = charge.reported - charge.call * all_calls;
+            let slower = if whole > 0.0 { (charge.rest / whole).min(1.0) } else { 0.0 };
+            let estimate = without_calls * (1.0 - slower);
             let off = [
                 spread,
                 charge.call * calls / 2.0,
                 charge.call * charged * others * charge.nodes_differ,
                 charge.off * part,
+                // All of it may have fallen to this node, or none.
+                charge.rest * (part * (1.0 - part)).sqrt(),
             ];
             // Bounds add up, where what varies by chance does not.
             let off = off.iter().map(|off| off * off).sum::<f64>().sqrt()
                 + charge.call_off * (node.calls_below.estimate + calls)
                 + node.rounded_ms;
-            let estimate = (reported - charge.call * charged).clamp(0.0, reported);
             ExplainedNode {
                 path: node.path.clone(),
                 kind: node.node.kind.clone(),
@@ -228,6 +245,22 @@ mod tests {
         assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
         assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (1, 1, 2));
+    }
+
+    #[test]
+    fn what_calls_cannot_take_made_all_of_it_longer() {
+        let mut runs = counted();
+        // 40 of the 100 ms that EXPLAIN ANALYZE takes more.
+        runs.bare_call_ms = Some(40e-6 / BUSY);
+        let nodes = Overhead::of(&runs).nodes(&runs);
+        assert!((nodes[0].corrected_ms.estimate - 100.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
+        // 110 of 160 ms.
+        assert!((nodes[1].corrected_ms.estimate - 100.0 * 110.0 / 160.0).abs() < 0.1, "{:?}", nodes[1].corrected_ms);
+        assert!((nodes[1].clock_share - 20.0 / 130.0).abs() < 0.001);
+        // As much as they took is nothing else.
+        let charged = Overhead::of(&counted()).nodes(&counted());
+        runs.bare_call_ms = Some(100e-6);
+        assert_eq!(Overhead::of(&runs).nodes(&runs)[1].corrected_ms, charged[1].corrected_ms);
     }
 
     #[test]

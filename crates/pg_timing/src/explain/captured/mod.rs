@@ -223,6 +223,7 @@ fn charge(reported: f64, calls: Range, run: &Range, clock: Range, measured: bool
         call: (reported - run.estimate).max(0.0) / calls,
         // The bounds of a read's cost are those of any node's calls.
         call_off: if measured { 0.0 } else { off / calls },
+        rest: 0.0,
         nodes_differ: if measured { NODES_DIFFER } else { 0.0 },
         clock: clock.estimate / calls,
     }
