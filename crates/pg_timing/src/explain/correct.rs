@@ -7,8 +7,9 @@
 //! its caller's time), and its interval says how far that may be off. None takes longer than the one
 //! that it runs within.
 //!
-//! A call cannot take much more than one in a loop that does nothing else. What EXPLAIN ANALYZE takes
-//! beyond that had another reason, like a machine that was slower meanwhile, and made all of it longer.
+//! A call takes no more than in a loop of nothing else, where the processor has no other work to hide it
+//! behind. What EXPLAIN ANALYZE takes beyond that had another reason, like a machine that was slower
+//! meanwhile, and made all of it longer.
 
 use super::figures::{median, uncertainty};
 use super::flat::all_calls;
@@ -54,7 +55,7 @@ impl Overhead {
         let Some(first) = plans.first() else { return Vec::new() };
         let calls = all_calls(first, &runs.reported[0]).estimate;
         let each = |ms: f64| ms / calls.max(1.0);
-        let call = runs.bare_call_ms.map_or(each(self.total()), |bare| each(self.total()).min(bare * BUSY));
+        let call = runs.bare_call_ms.map_or(each(self.total()), |bare| each(self.total()).min(bare));
         let charge = Charge {
             reported: self.reported,
             off: self.corrected.high - self.corrected.estimate,
@@ -90,10 +91,6 @@ pub struct Charge {
     /// what of `call` is the clock
     pub clock: f64,
 }
-
-/// A call among other work takes so much more than one in a loop of calls, at most: it has to wait for that
-/// work, and holds it up.
-const BUSY: f64 = 1.15;
 
 /// The cost of a call of one node may differ from that of another by so much.
 pub const NODES_DIFFER: f64 = 0.5;
@@ -251,7 +248,7 @@ mod tests {
     fn what_calls_cannot_take_made_all_of_it_longer() {
         let mut runs = counted();
         // 40 of the 100 ms that EXPLAIN ANALYZE takes more.
-        runs.bare_call_ms = Some(40e-6 / BUSY);
+        runs.bare_call_ms = Some(40e-6);
         let nodes = Overhead::of(&runs).nodes(&runs);
         assert!((nodes[0].corrected_ms.estimate - 100.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
         // 110 of 160 ms.

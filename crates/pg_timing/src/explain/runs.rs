@@ -42,7 +42,7 @@ pub struct Runs {
     pub reported: Vec<Explained>,
     /// by each way to time that the server offers
     pub timed: Vec<(Timing, Vec<Explained>)>,
-    /// what a timed call takes more in a loop that does nothing else; `None` where noise hides it
+    /// what a timed call takes more in a loop that does nothing else, at most; `None` if noise hides it
     pub bare_call_ms: Option<f64>,
     /// of an empty statement
     pub round_trip_ms: f64,
@@ -247,7 +247,7 @@ impl Session<'_> {
         // The first is slower.
         let (plain, timed): (Vec<f64>, Vec<f64>) = runs.into_iter().skip(1).unzip();
         let more = longer(&timed, &plain);
-        Ok((more.low > 0.0).then(|| more.estimate / f64::from(BARE_CALLS)))
+        Ok((more.low > 0.0).then(|| more.high / f64::from(BARE_CALLS)))
     }
 
     fn without_bare_call(&mut self) -> Result<Option<f64>, Error> {
