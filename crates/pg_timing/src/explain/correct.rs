@@ -12,7 +12,7 @@
 //! meanwhile, and made all of it longer.
 
 use super::figures::{median, uncertainty};
-use super::flat::all_calls;
+use super::flat::{all_calls, calls_at_once};
 use super::{Flat, Runs, flat, sampled};
 use crate::report::{ExplainedNode, Range};
 
@@ -49,21 +49,37 @@ impl Overhead {
         (self.reported - self.rows_only).clamp(0.0, self.total())
     }
 
+    /// What a call takes more for being timed, by each process.
+    fn call(&self, runs: &Runs) -> f64 {
+        let Some(run) = runs.reported.first() else { return 0.0 };
+        let nodes = flat(&run.plan);
+        let fitted = self.total() / all_calls(&nodes, run).estimate.max(1.0);
+        // Processes without a CPU of their own wait for the timing of each other.
+        let at_once = calls_at_once(&nodes, run);
+        runs.bare_call_ms.map_or(fitted, |bare| fitted.min(bare * at_once))
+    }
+
+    /// What EXPLAIN ANALYZE takes more than its calls can.
+    pub fn rest(&self, runs: &Runs) -> f64 {
+        let Some(run) = runs.reported.first() else { return 0.0 };
+        (self.total() - self.call(runs) * all_calls(&flat(&run.plan), run).estimate.max(1.0)).max(0.0)
+    }
+
     /// Every node of the runs.
     pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
         let plans: Vec<Vec<Flat>> = runs.reported.iter().map(|run| flat(&run.plan)).collect();
         let Some(first) = plans.first() else { return Vec::new() };
         let calls = all_calls(first, &runs.reported[0]).estimate;
-        let each = |ms: f64| ms / calls.max(1.0);
-        let call = runs.bare_call_ms.map_or(each(self.total()), |bare| each(self.total()).min(bare));
+        let call = self.call(runs);
+        let clock = if self.total() > 0.0 { self.clock() / self.total() } else { 0.0 };
         let charge = Charge {
             reported: self.reported,
             off: self.corrected.high - self.corrected.estimate,
             call,
             call_off: 0.0,
-            rest: self.total() - call * calls,
+            rest: self.rest(runs),
             nodes_differ: NODES_DIFFER,
-            clock: each(self.clock()).min(call),
+            clock: call * clock,
         };
         let mut nodes = charged(&plans, calls, &charge);
         if let Some(sampled) = runs.sampled() {
@@ -253,7 +269,8 @@ mod tests {
         assert!((nodes[0].corrected_ms.estimate - 100.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
         // 110 of 160 ms.
         assert!((nodes[1].corrected_ms.estimate - 100.0 * 110.0 / 160.0).abs() < 0.1, "{:?}", nodes[1].corrected_ms);
-        assert!((nodes[1].clock_share - 20.0 / 130.0).abs() < 0.001);
+        // 90 of the 100 were the clock.
+        assert!((nodes[1].clock_share - 18.0 / 130.0).abs() < 0.001);
         // As much as they took is nothing else.
         let charged = Overhead::of(&counted()).nodes(&counted());
         runs.bare_call_ms = Some(100e-6);

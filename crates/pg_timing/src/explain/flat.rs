@@ -36,6 +36,13 @@ pub fn calls_of_all_processes(nodes: &[Flat], explained: &Explained) -> f64 {
     explained.other_calls() + nodes.iter().map(|node| node.calls.high * others(node.processes)).sum::<f64>()
 }
 
+/// Of how many processes calls are made at a time, on average.
+pub fn calls_at_once(nodes: &[Flat], explained: &Explained) -> f64 {
+    let each = all_calls(nodes, explained).estimate;
+    let more: f64 = nodes.iter().map(|node| node.calls.estimate * (node.processes - 1.0)).sum();
+    if each > 0.0 { 1.0 + more / each } else { 1.0 }
+}
+
 /// All nodes of a plan.
 pub fn flat(root: &Node) -> Vec<Flat<'_>> {
     let mut all = Vec::new();

@@ -57,7 +57,7 @@ fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport 
         reported_ms: overhead.reported,
         corrected_ms: overhead.corrected,
         clock_share: share(overhead.clock()),
-        notes: notes(server, runs),
+        notes: notes(server, runs, &overhead),
         nodes: overhead.nodes(runs),
     }
 }
@@ -96,7 +96,19 @@ fn calls_differ(runs: &Runs) -> Option<String> {
     })
 }
 
-fn notes(server: &Server, runs: &Runs) -> Vec<String> {
+/// The headline counts it as overhead, where it belongs to the runs and not to their timing.
+fn slower_meanwhile(runs: &Runs, overhead: &Overhead) -> Option<String> {
+    const MUCH: f64 = 0.05;
+    let rest = overhead.rest(runs);
+    (rest > overhead.reported * MUCH).then(|| {
+        format!(
+            "EXPLAIN ANALYZE took {} longer than its calls account for, by what one takes in a loop of nothing else: the machine was slower meanwhile, or the query is held up by its timing in other ways; it is taken off all nodes alike",
+            duration(rest * 1e6)
+        )
+    })
+}
+
+fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
     let mut notes = server.notes.clone();
     if runs.rows_sent > 0 {
         notes.push(format!(
@@ -107,6 +119,7 @@ fn notes(server: &Server, runs: &Runs) -> Vec<String> {
     notes.extend(rows_not_sent(runs));
     notes.extend(calls_differ(runs));
     notes.extend(restless(runs));
+    notes.extend(slower_meanwhile(runs, overhead));
     if runs.reported.iter().any(|run| run.jit.is_some()) {
         notes.push("JIT compiled in every run, and its time is in all figures".into());
     }

@@ -1,7 +1,8 @@
 //! A plan that ran, out of EXPLAIN's JSON.
 
 use crate::report::Range;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What `EXPLAIN (ANALYZE, FORMAT JSON)` prints of one statement.
@@ -16,7 +17,7 @@ pub struct Explained {
     #[serde(default)]
     pub triggers: Vec<Trigger>,
     #[serde(rename = "JIT")]
-    pub jit: Option<serde_json::Value>,
+    pub jit: Option<Value>,
     pub serialization: Option<Serialization>,
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
@@ -121,9 +122,27 @@ pub struct Node {
     pub timing: Option<String>,
     #[serde(rename = "Plans")]
     pub plans: Vec<Node>,
-    /// all else that it says: its conditions
-    #[serde(flatten)]
-    pub others: BTreeMap<String, serde_json::Value>,
+    /// its conditions, and whatever else of it may name the value of an InitPlan
+    #[serde(flatten, deserialize_with = "asking")]
+    pub asks: Vec<String>,
+}
+
+/// Of all else that a node says. There is much of it, in plans of many nodes and runs.
+fn asking<'de, D: Deserializer<'de>>(others: D) -> Result<Vec<String>, D::Error> {
+    let others = BTreeMap::<String, Value>::deserialize(others)?;
+    let texts = others.into_values().flat_map(|value| match value {
+        Value::Array(values) => values,
+        value => vec![value],
+    });
+    Ok(texts
+        .filter_map(|value| if let Value::String(text) = value { Some(text) } else { None })
+        .filter(|text| may_ask(text))
+        .collect())
+}
+
+/// `(InitPlan 1).col1`, and `$0` before PostgreSQL 17.
+pub(super) fn may_ask(text: &str) -> bool {
+    text.contains('$') || text.contains("InitPlan ")
 }
 
 /// These produce all they have in one call.

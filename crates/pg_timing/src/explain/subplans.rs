@@ -2,50 +2,78 @@
 //! where it runs.
 
 use super::flat::Flat;
-use serde_json::Value;
 
 /// Puts CTEs and InitPlans where they run.
 pub fn move_all(all: &mut [Flat]) {
     for plan in 0..all.len() {
-        let Some(label) = all[plan].node.subplan.clone() else { continue };
+        let (Some(label), Some(defined)) = (all[plan].node.subplan.clone(), all[plan].within) else { continue };
         if let Some(name) = label.strip_prefix("CTE ") {
-            let scan = cte_reader(all, plan, name);
+            let readers = readers(all, defined, plan, name);
+            let reader = first(all, plan, &readers).or_else(|| longest(all, &readers));
             // After all others, if it changes data and nobody reads it.
-            if scan.is_some() || all[plan].node.kind == "ModifyTable" {
-                all[plan].within = scan;
+            if reader.is_some() || all[plan].node.kind == "ModifyTable" {
+                all[plan].within = reader;
             }
         } else if label.starts_with("InitPlan ") {
-            all[plan].within = asker(all, plan, &label).or(all[plan].within);
+            // Somebody may ask whose plan does not say so: an Append that leaves partitions out.
+            all[plan].within = first(all, plan, &askers(all, defined, plan, &label)).or(Some(defined));
         }
     }
 }
 
-fn cte_reader(all: &[Flat], plan: usize, name: &str) -> Option<usize> {
+/// What reads a CTE. A name means the innermost of those who have it.
+fn readers(all: &[Flat], defined: usize, plan: usize, name: &str) -> Vec<usize> {
     let reads = |at: usize| all[at].node.kind == "CTE Scan" && all[at].node.cte.as_deref() == Some(name);
-    first(all, plan, (0..all.len()).filter(|&at| reads(at)).collect())
+    let namesakes = (0..all.len()).filter(|&other| other != plan && all[other].node.subplan == all[plan].node.subplan);
+    let inner: Vec<usize> = namesakes
+        .filter_map(|other| parent(all, other))
+        .filter(|&within| within != defined && is_below(all, within, defined))
+        .collect();
+    let means_another = |at: usize| inner.iter().any(|&within| is_below(all, at, within));
+    wanting(all, defined, plan).filter(|&at| reads(at) && !means_another(at)).collect()
 }
 
-/// The node that asks for an InitPlan's value, somewhere in the tree that it hangs at.
-fn asker(all: &[Flat], plan: usize, label: &str) -> Option<usize> {
-    let defined = all[plan].within?;
+/// What asks for an InitPlan's value; a Gather does so before its workers start.
+fn askers(all: &[Flat], defined: usize, plan: usize, label: &str) -> Vec<usize> {
     let names = values(label);
-    let asks =
-        |at: usize| is_below(all, at, defined) && all[at].node.others.values().any(|text| names_one(text, &names));
-    let asker = first(all, plan, (defined..all.len()).filter(|&at| asks(at)).collect())?;
-    // A Gather runs it before its workers start.
-    let gather = |&at: &usize| all[at].node.is_gather() && at != asker && is_below(all, asker, at);
-    Some((defined..asker).find(gather).unwrap_or(asker))
+    let asks = |at: usize| all[at].node.asks.iter().any(|text| names.iter().any(|name| is_named(text, name)));
+    let or_gather = |at: usize| {
+        (defined..at).find(|&gather| all[gather].node.is_gather() && is_below(all, at, gather)).unwrap_or(at)
+    };
+    wanting(all, defined, plan).filter(|&at| asks(at)).map(or_gather).collect()
 }
 
-/// Of those that want it. No plan says which one came first; but that one took at least as long as what it
-/// ran; or the most, if several took turns at it.
-fn first(all: &[Flat], plan: usize, mut wanting: Vec<usize>) -> Option<usize> {
-    wanting.retain(|&at| all[at].node.loops.is_none_or(|loops| loops > 0.0) && !is_below(all, at, plan));
-    let ms = |at: usize| all[at].reported_ms.unwrap_or(0.0);
-    let long_enough = |&at: &usize| ms(at) + all[at].rounded_ms + all[plan].rounded_ms >= ms(plan);
+/// Nodes that ran where a subplan is known, and not within it.
+fn wanting<'a>(all: &'a [Flat], defined: usize, plan: usize) -> impl Iterator<Item = usize> + 'a {
+    let ran = |at: usize| all[at].node.loops.is_none_or(|loops| loops > 0.0);
+    (defined..all.len()).filter(move |&at| ran(at) && is_below(all, at, defined) && !is_below(all, at, plan))
+}
+
+/// No plan says which of them came first; but that one took at least as long as what it ran, and so did all
+/// that it ran within.
+fn first(all: &[Flat], plan: usize, wanting: &[usize]) -> Option<usize> {
+    let long_enough = |&&at: &&usize| ms(all, at) + all[at].rounded_ms + all[plan].rounded_ms >= ms(all, plan);
+    let mut found = *wanting.iter().find(long_enough)?;
+    while let Some(&below) = wanting.iter().filter(|&&at| at != found && is_below(all, at, found)).find(long_enough) {
+        found = below;
+    }
+    Some(found)
+}
+
+/// Of those that took turns at it.
+fn longest(all: &[Flat], wanting: &[usize]) -> Option<usize> {
     // max_by() would give the last of equals.
-    let longest = || wanting.iter().copied().rev().max_by(|&a, &b| ms(a).total_cmp(&ms(b)));
-    wanting.iter().copied().find(long_enough).or_else(longest)
+    wanting.iter().copied().rev().max_by(|&a, &b| ms(all, a).total_cmp(&ms(all, b)))
+}
+
+fn ms(all: &[Flat], at: usize) -> f64 {
+    all[at].reported_ms.unwrap_or(0.0)
+}
+
+/// The node that it hangs at, wherever it runs.
+fn parent(all: &[Flat], at: usize) -> Option<usize> {
+    let (above, _) = all[at].path.rsplit_once('.')?;
+    (0..at).find(|&node| all[node].path == above)
 }
 
 /// Or the same.
@@ -60,14 +88,6 @@ fn values(label: &str) -> Vec<String> {
     match label.split_once(" (returns ") {
         Some((_, values)) => values.trim_end_matches(')').split(',').map(String::from).collect(),
         None => vec![label.to_string()],
-    }
-}
-
-fn names_one(value: &Value, names: &[String]) -> bool {
-    match value {
-        Value::String(text) => names.iter().any(|name| is_named(text, name)),
-        Value::Array(values) => values.iter().any(|value| names_one(value, names)),
-        _ => false,
     }
 }
 
@@ -152,6 +172,54 @@ mod tests {
         assert_eq!(of_init_plan("InitPlan 1 (returns $0,$1)", "", "(a > $1)"), Some(4));
         // Before the workers start.
         assert_eq!(of_init_plan("InitPlan 1", "(a > (InitPlan 1).col1)", ""), Some(2));
+    }
+
+    #[test]
+    fn an_init_plan_runs_within_nobody_that_took_less() {
+        // The Append has asked for it to leave out partitions, and does not say so.
+        let pruned = within(
+            r#"{"Plan": {"Node Type": "Append", "Actual Total Time": 200.0, "Actual Loops": 1, "Plans": [
+                {"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 190.0, "Actual Loops": 1},
+                {"Node Type": "Seq Scan", "Filter": "(day >= (InitPlan 1).col1)", "Actual Total Time": 5.0, "Actual Loops": 1}]}}"#,
+        );
+        assert_eq!(pruned[1], Some(0));
+    }
+
+    #[test]
+    fn an_init_plan_runs_within_the_innermost_that_took_as_long() {
+        let bitmap = within(
+            r#"{"Plan": {"Node Type": "Bitmap Heap Scan", "Recheck Cond": "(a = $0)", "Actual Total Time": 200.0, "Actual Loops": 1, "Plans": [
+                {"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1 (returns $0)", "Actual Total Time": 190.0, "Actual Loops": 1},
+                {"Node Type": "Bitmap Index Scan", "Index Cond": "(a = $0)", "Actual Total Time": 195.0, "Actual Loops": 1}]}}"#,
+        );
+        assert_eq!(bitmap[1], Some(2));
+    }
+
+    #[test]
+    fn ctes_of_one_name() {
+        let cte = |ms: f64| {
+            format!(
+                r#"{{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {ms}, "Actual Loops": 1, "Plans": [
+                {{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 9.0, "Actual Loops": 1}}]}}"#
+            )
+        };
+        // A view that is read twice.
+        let twice = within(&format!(
+            r#"{{"Plan": {{"Node Type": "Append", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [{}, {}]}}}}"#,
+            cte(11.0),
+            cte(10.0)
+        ));
+        assert_eq!(twice, [None, Some(0), Some(1), Some(0), Some(3)]);
+        // WITH c AS (WITH c AS (...) SELECT * FROM c) SELECT * FROM c
+        let nested = within(&format!(
+            r#"{{"Plan": {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [{}]}}}}"#,
+            cte(10.0).replacen(
+                r#""CTE Name""#,
+                r#""Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "CTE Name""#,
+                1
+            )
+        ));
+        assert_eq!(nested, [None, Some(0), Some(1)]);
     }
 
     #[test]

@@ -211,7 +211,7 @@ fn as_text(node: &Node, column: usize, out: &mut String) {
 /// Of a made-up tree they mean nothing.
 fn without_conditions(node: &Node) -> Node {
     let plans = node.plans.iter().map(without_conditions).collect();
-    Node { relationship: None, others: Default::default(), plans, ..node.clone() }
+    Node { relationship: None, asks: Vec::new(), plans, ..node.clone() }
 }
 
 proptest! {
@@ -394,4 +394,22 @@ fn another_run_differs_as_much_as_its_host_is_disturbed() {
     assert!(with(0.001, Some(18.0)).unwrap_err().what.contains("without EXPLAIN it took 18 ms"));
     let high = with(0.14, Some(18.0)).unwrap().corrected_ms.high;
     assert!((high - 18.0 / 0.86).abs() < 0.01, "{high}");
+}
+
+#[test]
+fn what_an_init_plan_takes_is_not_its_asker_s_own() {
+    let plan = "Sort (actual time=30.000..30.000 rows=1 loops=1)
+  InitPlan 1 (returns $1)
+    ->  Aggregate (actual time=9.000..9.000 rows=1 loops=1)
+          ->  Seq Scan on t t_1 (actual time=0.010..8.000 rows=9 loops=1)
+  ->  Seq Scan on t (actual time=9.100..29.000 rows=1 loops=1)
+        Filter: (a > $1)
+Execution Time: 30.000 ms
+";
+    let own = |plan: &str| by_read(20.0, plan).nodes.iter().map(|node| node.reported_self_ms).collect::<Vec<_>>();
+    assert_eq!(own(plan), [1.0, 1.0, 8.0, 20.0]);
+    // What a log says next is no condition of the plan's last node.
+    let logged = plan.replace("        Filter: (a > $1)\n", "")
+        + "2026-11-22 10:00:00 UTC [9] LOG:  execute <unnamed>: SELECT $1\n";
+    assert_eq!(own(&logged), [0.0, 1.0, 8.0, 29.0]);
 }

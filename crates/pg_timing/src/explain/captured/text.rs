@@ -1,7 +1,7 @@
 //! The tree out of a text plan. What hangs where is told by the columns of the arrows.
 
 use super::node_line::{NodeLine, Ran, column, node_line, number};
-use crate::explain::plan::{Explained, Node, Serialization, Trigger};
+use crate::explain::plan::{Explained, Node, Serialization, Trigger, may_ask};
 
 /// What keeps a text from being a plan that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,12 @@ pub fn plan(lines: &[&str]) -> Result<Explained, Problem> {
                 total(&mut explained, text)?;
             }
             property(&mut explained, tree.newest(), text);
+            // What a log says after the plan is no condition of its last node.
+            if let Some(node) = tree.newest_above(column(line), root)
+                && may_ask(text)
+            {
+                node.asks.push(text.into());
+            }
         }
     }
     explained.plan = tree.root().ok_or(Problem::NoBeginning)?;
@@ -99,9 +105,7 @@ fn of_node(node: &mut Node, name: &str, value: &str) {
         // How many and how long matters to nobody here.
         "Buffers" => node.buffers = Some(0.0),
         "I/O Timings" => node.io_ms = Some(0.0),
-        _ => {
-            node.others.insert(name.into(), value.into());
-        }
+        _ => {}
     }
 }
 
@@ -160,6 +164,11 @@ impl Tree {
 
     fn newest(&mut self) -> Option<&mut Node> {
         self.open.last_mut().map(|(_, node)| node)
+    }
+
+    /// Whose arrow is left of a column; the root has none.
+    fn newest_above(&mut self, column: usize, root: usize) -> Option<&mut Node> {
+        self.open.last_mut().filter(|(arrow, _)| arrow.unwrap_or(root) < column).map(|(_, node)| node)
     }
 
     fn close(&mut self) {

@@ -1,6 +1,8 @@
 //! Runs a statement in every way that tells something, interleaved, and puts everything back.
 
-use super::figures::{longer, median, uncertainty};
+mod bare_call;
+
+use super::figures::{deviation, median};
 use super::timing::Timing;
 use super::{Explained, Statement};
 use crate::postgres::{Connection, Error, Output, Rows, SqlState};
@@ -115,7 +117,7 @@ pub fn runs(
     let round = start.elapsed();
     let trips = session.round_trips()?;
     runs.round_trip_ms = median(&trips);
-    runs.round_trip_off_ms = uncertainty(&trips);
+    runs.round_trip_off_ms = deviation(&trips);
     runs.bare_call_ms = session.bare_call(runs.round_trip_ms)?;
     let wanted = (ENOUGH.as_secs_f64() / round.as_secs_f64()).ceil() as u32;
     let rounds = wanted.clamp(*ROUNDS.start(), *ROUNDS.end());
@@ -145,10 +147,6 @@ struct Session<'a> {
 
 const PLAIN: &str = "pg_timing_plain";
 const NOTHING: &str = "pg_timing_nothing";
-const BARE: &str = "pg_timing_bare";
-/// Some ms of them, and a quarter of a second in all where a read of the clock takes 800 ns.
-const BARE_CALLS: u32 = 20_000;
-const BARE_RUNS: u32 = 7;
 
 impl Session<'_> {
     fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
@@ -225,33 +223,9 @@ impl Session<'_> {
 
     /// ms that it takes to have an empty statement run, each time.
     fn round_trips(&mut self) -> Result<Vec<f64>, Error> {
+        // Planned by the first.
+        self.executed(NOTHING)?;
         (0..ROUND_TRIPS).map(|_| Ok(self.executed(NOTHING)?.0)).collect()
-    }
-
-    /// What a timed call takes more, by a plan of bare calls; `None` if noise hides it, or a limit meant for the
-    /// statement is too short for this one.
-    fn bare_call(&mut self, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-        let rows = format!("SELECT count(*) FROM (SELECT generate_series(1, {BARE_CALLS})) AS rows");
-        let statement = Statement::new(&rows)?;
-        self.run(&statement.prepared_as(BARE), Output::Discard)?;
-        let both = |session: &mut Self| {
-            Ok((session.executed(BARE)?.0 - round_trip_ms, session.explain(&statement, "TIMING ON", None)?.1))
-        };
-        let runs: Result<Vec<(f64, f64)>, Error> = (0..=BARE_RUNS).map(|_| both(self)).collect();
-        let stopped = self.stop.load(Ordering::Relaxed);
-        let runs = match runs {
-            Err(error) if error.state.is(SqlState::QUERY_CANCELED) && !stopped => return self.without_bare_call(),
-            runs => runs?,
-        };
-        self.without_bare_call()?;
-        // The first is slower.
-        let (plain, timed): (Vec<f64>, Vec<f64>) = runs.into_iter().skip(1).unzip();
-        let more = longer(&timed, &plain);
-        Ok((more.low > 0.0).then(|| more.high / f64::from(BARE_CALLS)))
-    }
-
-    fn without_bare_call(&mut self) -> Result<Option<f64>, Error> {
-        self.run(&format!("DEALLOCATE {BARE}"), Output::Discard).map(|_| None)
     }
 
     /// ms, and rows that were sent; planned before, so that it is only run.
