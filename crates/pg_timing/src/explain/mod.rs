@@ -20,6 +20,7 @@ pub use runs::Wishes;
 pub use statement::{Statement, Unfit};
 
 use correct::Overhead;
+use figures::uncertainty;
 use flat::{Flat, all_calls, flat};
 pub use plan::Explained;
 use runs::{Runs, runs};
@@ -98,9 +99,9 @@ fn calls_differ(runs: &Runs) -> Option<String> {
 
 /// The headline counts it as overhead, where it belongs to the runs and not to their timing.
 fn slower_meanwhile(runs: &Runs, overhead: &Overhead) -> Option<String> {
-    const MUCH: f64 = 0.05;
     let rest = overhead.rest(runs);
-    (rest > overhead.reported * MUCH).then(|| {
+    let noise = uncertainty(&runs.plain_ms).hypot(uncertainty(&runs.reported_ms())) + runs.round_trip_off_ms;
+    (rest > noise).then(|| {
         format!(
             "EXPLAIN ANALYZE took {} longer than its calls account for, by what one takes in a loop of nothing else: the machine was slower meanwhile, or the query is held up by its timing in other ways; it is taken off all nodes alike",
             duration(rest * 1e6)

@@ -7,7 +7,7 @@ use super::flat::Flat;
 pub fn move_all(all: &mut [Flat]) {
     for plan in 0..all.len() {
         let (Some(label), Some(defined)) = (all[plan].node.subplan.clone(), all[plan].within) else { continue };
-        if let Some(name) = label.strip_prefix("CTE ") {
+        if let Some(name) = cte_name(all, &label) {
             let readers = readers(all, defined, plan, name);
             let reader = first(all, plan, &readers).or_else(|| longest(all, &readers));
             // After all others, if it changes data and nobody reads it.
@@ -21,10 +21,24 @@ pub fn move_all(all: &mut [Flat]) {
     }
 }
 
+/// By which its readers call a CTE. Since PostgreSQL 19 those of one name are numbered, `CTE c_1`, and their
+/// readers are not.
+fn cte_name<'a>(all: &[Flat], label: &'a str) -> Option<&'a str> {
+    let name = label.strip_prefix("CTE ")?;
+    let is_read = |name: &str| {
+        all.iter().any(|reader| reader.node.kind == "CTE Scan" && reader.node.cte.as_deref() == Some(name))
+    };
+    match name.rsplit_once('_') {
+        Some((first, number)) if !is_read(name) && number.bytes().all(|digit| digit.is_ascii_digit()) => Some(first),
+        _ => Some(name),
+    }
+}
+
 /// What reads a CTE. A name means the innermost of those who have it.
 fn readers(all: &[Flat], defined: usize, plan: usize, name: &str) -> Vec<usize> {
     let reads = |at: usize| all[at].node.kind == "CTE Scan" && all[at].node.cte.as_deref() == Some(name);
-    let namesakes = (0..all.len()).filter(|&other| other != plan && all[other].node.subplan == all[plan].node.subplan);
+    let has_name = |at: usize| all[at].node.subplan.as_deref().and_then(|label| cte_name(all, label)) == Some(name);
+    let namesakes = (0..all.len()).filter(|&other| other != plan && has_name(other));
     let inner: Vec<usize> = namesakes
         .filter_map(|other| parent(all, other))
         .filter(|&within| within != defined && is_below(all, within, defined))
@@ -220,6 +234,14 @@ mod tests {
             )
         ));
         assert_eq!(nested, [None, Some(0), Some(1)]);
+        // As PostgreSQL 19 prints it; the second is an outer one's plan, which reads the inner one.
+        let numbered = within(
+            r#"{"Plan": {"Node Type": "Append", "Actual Total Time": 40.0, "Actual Loops": 1, "Plans": [
+                {"Node Type": "CTE Scan", "CTE Name": "c", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 20.0, "Actual Loops": 1, "Plans": [
+                    {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c_1", "Actual Total Time": 9.0, "Actual Loops": 1}]},
+                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": 30.0, "Actual Loops": 1}]}}"#,
+        );
+        assert_eq!(numbered, [None, Some(3), Some(1), Some(0)]);
     }
 
     #[test]
