@@ -7,9 +7,9 @@
 //! its caller's time), and its interval says how far that may be off. None takes longer than the one
 //! that it runs within.
 //!
-//! A call takes no more than in a loop of nothing else, where the processor has no other work to hide it
-//! behind. What EXPLAIN ANALYZE takes beyond that had another reason, like a machine that was slower
-//! meanwhile, and made all of it longer.
+//! A call is taken to cost no more than in a loop of nothing else, where the processor has no other work to
+//! hide it behind. What EXPLAIN ANALYZE takes beyond that is taken for another reason, like a machine that was
+//! slower meanwhile, which made all of it longer.
 
 use super::figures::{median, uncertainty};
 use super::flat::{all_calls, calls_at_once};
@@ -24,19 +24,33 @@ pub struct Overhead {
     pub without_buffers: Option<f64>,
     pub reported: f64,
     pub corrected: Range,
+    /// of the plan, by each process
+    pub calls: f64,
+    /// what one of them takes more for being timed
+    call: f64,
 }
 
 impl Overhead {
     pub fn of(runs: &Runs) -> Overhead {
         let plain = median(&runs.plain_ms);
         let off = uncertainty(&runs.plain_ms).hypot(runs.round_trip_off_ms);
-        Overhead {
+        let (calls, at_once) = runs.reported.first().map_or((0.0, 1.0), |run| {
+            let nodes = flat(&run.plan);
+            (all_calls(&nodes, run).estimate, calls_at_once(&nodes, run))
+        });
+        let mut overhead = Overhead {
             plain,
             rows_only: median(&runs.rows_only_ms),
             without_buffers: (!runs.without_buffers_ms.is_empty()).then(|| median(&runs.without_buffers_ms)),
             reported: median(&runs.reported_ms()),
             corrected: Range { low: (plain - off).max(0.0), estimate: plain, high: plain + off },
-        }
+            calls,
+            call: 0.0,
+        };
+        // Processes without a CPU of their own wait for the timing of each other.
+        let most = runs.bare_call_ms.map_or(f64::INFINITY, |bare| bare * at_once);
+        overhead.call = (overhead.total() / calls.max(1.0)).min(most);
+        overhead
     }
 
     /// All that EXPLAIN ANALYZE adds. Noise can make it look negative: then it adds nothing.
@@ -49,39 +63,26 @@ impl Overhead {
         (self.reported - self.rows_only).clamp(0.0, self.total())
     }
 
-    /// What a call takes more for being timed, by each process.
-    fn call(&self, runs: &Runs) -> f64 {
-        let Some(run) = runs.reported.first() else { return 0.0 };
-        let nodes = flat(&run.plan);
-        let fitted = self.total() / all_calls(&nodes, run).estimate.max(1.0);
-        // Processes without a CPU of their own wait for the timing of each other.
-        let at_once = calls_at_once(&nodes, run);
-        runs.bare_call_ms.map_or(fitted, |bare| fitted.min(bare * at_once))
-    }
-
     /// What EXPLAIN ANALYZE takes more than its calls can.
-    pub fn rest(&self, runs: &Runs) -> f64 {
-        let Some(run) = runs.reported.first() else { return 0.0 };
-        (self.total() - self.call(runs) * all_calls(&flat(&run.plan), run).estimate.max(1.0)).max(0.0)
+    pub fn rest(&self) -> f64 {
+        (self.total() - self.call * self.calls.max(1.0)).max(0.0)
     }
 
     /// Every node of the runs.
     pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
         let plans: Vec<Vec<Flat>> = runs.reported.iter().map(|run| flat(&run.plan)).collect();
         let Some(first) = plans.first() else { return Vec::new() };
-        let calls = all_calls(first, &runs.reported[0]).estimate;
-        let call = self.call(runs);
         let clock = if self.total() > 0.0 { self.clock() / self.total() } else { 0.0 };
         let charge = Charge {
             reported: self.reported,
             off: self.corrected.high - self.corrected.estimate,
-            call,
+            call: self.call,
             call_off: 0.0,
-            rest: self.rest(runs),
+            rest: self.rest(),
             nodes_differ: NODES_DIFFER,
-            clock: call * clock,
+            clock: self.call * clock,
         };
-        let mut nodes = charged(&plans, calls, &charge);
+        let mut nodes = charged(&plans, self.calls, &charge);
         if let Some(sampled) = runs.sampled() {
             sampled::refine(&mut nodes, sampled, self.corrected);
         }

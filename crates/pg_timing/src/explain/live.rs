@@ -2,7 +2,6 @@
 
 use super::correct::Overhead;
 use super::figures::{longer, median};
-use super::flat::{all_calls, flat};
 use super::runs::{Runs, execution_ms};
 use super::server::Server;
 use super::timing::Timing;
@@ -11,8 +10,7 @@ use crate::report::{LiveRuns, Timed};
 const NS_PER_MS: f64 = 1e6;
 
 pub fn report(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
-    let calls = runs.reported.first().map_or(0.0, |run| all_calls(&flat(&run.plan), run).estimate);
-    let per_call = NS_PER_MS / calls.max(1.0);
+    let per_call = NS_PER_MS / overhead.calls.max(1.0);
     let timed = |(timing, plans): &(Timing, Vec<_>)| {
         let reported = execution_ms(plans);
         Timed {
@@ -33,7 +31,7 @@ pub fn report(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
         without_buffers_ms: overhead.without_buffers,
         overhead_share: added(overhead.reported, overhead.plain),
         round_trip_ms: runs.round_trip_ms,
-        calls,
+        calls: overhead.calls,
         clock_per_call_ns: longer(&runs.reported_ms(), &runs.rows_only_ms).times(per_call),
         rows_per_call_ns: longer(&runs.rows_only_ms, &runs.plain_by_round()).times(per_call),
         timed: runs.timed.iter().map(timed).collect(),

@@ -99,7 +99,7 @@ fn calls_differ(runs: &Runs) -> Option<String> {
 
 /// The headline counts it as overhead, where it belongs to the runs and not to their timing.
 fn slower_meanwhile(runs: &Runs, overhead: &Overhead) -> Option<String> {
-    let rest = overhead.rest(runs);
+    let rest = overhead.rest();
     let noise = uncertainty(&runs.plain_ms).hypot(uncertainty(&runs.reported_ms())) + runs.round_trip_off_ms;
     (rest > noise).then(|| {
         format!(

@@ -4,6 +4,8 @@
 mod cost;
 mod csv_log;
 mod find;
+#[cfg(test)]
+mod made_up;
 mod node_line;
 mod prefix;
 mod sound;

@@ -147,6 +147,7 @@ struct Session<'a> {
 
 const PLAIN: &str = "pg_timing_plain";
 const NOTHING: &str = "pg_timing_nothing";
+const BARE: &str = "pg_timing_bare";
 
 impl Session<'_> {
     fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
@@ -210,13 +211,14 @@ impl Session<'_> {
     }
 
     fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
-        let all = [statement.prepared_as(PLAIN), format!("PREPARE {NOTHING} AS SELECT")];
+        let bare = bare_call::statement()?.prepared_as(BARE);
+        let all = [statement.prepared_as(PLAIN), format!("PREPARE {NOTHING} AS SELECT"), bare];
         all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| self.explained(error))
     }
 
     /// What was prepared: another statement may follow.
     fn forget(&mut self) -> Result<(), Error> {
-        [PLAIN, NOTHING]
+        [PLAIN, NOTHING, BARE]
             .iter()
             .try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
     }
