@@ -6,7 +6,7 @@ SELECT sum(i) FROM t WHERE k > 3
 -- nested loops, up to a million loops
 SELECT count(*) FROM s a, s b
 SELECT count(*) FROM t JOIN u USING (i) WHERE u.k < 300
-SELECT count(*) FROM generate_series(1, 1000) a, generate_series(1, 1000) b
+SELECT count(*) FROM generate_series(1, 1000000) a, LATERAL (SELECT a OFFSET 0) b
 SELECT count(*) FROM t a WHERE EXISTS (SELECT 1 FROM u WHERE u.i = a.i AND u.k = a.k)
 -- sorts
 SELECT * FROM t ORDER BY k, i DESC

@@ -111,7 +111,7 @@ const FACTS: &str = "SELECT 'pid', pg_catalog.pg_backend_pid()::text
 
 /// Those of roles and databases outweigh the file, in their sessions.
 const MADE_FOR: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
-        || pg_catalog.concat_ws(', ', 'role ' || rolname, 'database ' || datname) || ')'
+        || pg_catalog.concat_ws(', ', 'role ' || rolname::text, 'database ' || datname::text) || ')'
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
         LEFT JOIN pg_catalog.pg_roles r ON r.oid = setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = setdatabase

@@ -31,7 +31,11 @@ impl<'a> Session<'a> {
     pub fn look(&mut self, sql: &str) -> Result<Rows, Error> {
         self.run("BEGIN READ ONLY")?;
         let limit = LIMIT.as_millis();
-        let found = self.run(&format!("SET LOCAL statement_timeout = {limit}")).and_then(|_| self.run(sql));
+        // Nobody else's functions and operators are called.
+        let found = self
+            .run("SET LOCAL search_path = ''")
+            .and_then(|_| self.run(&format!("SET LOCAL statement_timeout = {limit}")))
+            .and_then(|_| self.run(sql));
         let end = self.run("ROLLBACK");
         found.and_then(|rows| end.map(|_| rows))
     }

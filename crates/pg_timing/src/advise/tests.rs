@@ -202,6 +202,10 @@ fn nineteen_and_its_tsc() {
         (Action::TurnOff, Some("timing_clock_source = 'system'"), Some("timing_clock_source = 'auto'"))
     );
     assert!(source.summary.ends_with("the kernel gave it up"));
+    assert_eq!(report.verdict.severity, Severity::Warning);
+    assert!(
+        report.verdict.summary.ends_with("timing_clock_source: the TSC should not be used: the kernel gave it up.")
+    );
 
     // With the system's clock in use, the TSC pays where it is faster, and nothing speaks against it.
     let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };

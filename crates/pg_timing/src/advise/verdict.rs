@@ -13,7 +13,9 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
         return unknown("It was stopped before the server's statistics could be watched.");
     }
     let on: Vec<&SettingAdvice> = settings.iter().filter(|setting| setting.on).collect();
-    let severity = on.iter().map(|setting| severity(setting)).max().unwrap_or(Severity::Ok);
+    // The clock itself is used whatever the settings are.
+    let wrong = || settings.iter().filter(|setting| !setting.on && setting.advice == Action::TurnOff);
+    let severity = on.iter().copied().chain(wrong()).map(severity).max().unwrap_or(Severity::Ok);
     let dear: Vec<String> = on
         .iter()
         .filter(|setting| self::severity(setting) > Severity::Ok)
@@ -34,10 +36,17 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
     if !unsure.is_empty() {
         summary += &format!(" Could not be told: {}.", unsure.join(", "));
     }
-    let turn_on: Vec<&str> =
-        settings.iter().filter(|setting| setting.advice == Action::TurnOn).map(|setting| setting.name).collect();
+    // What has no line to paste takes more than that.
+    let to_turn = |advice| {
+        let wanted = settings.iter().filter(move |setting| setting.advice == advice && setting.line.is_some());
+        wanted.map(|setting| setting.name).collect::<Vec<_>>().join(", ")
+    };
+    let turn_on = to_turn(Action::TurnOn);
     if !turn_on.is_empty() {
-        summary += &format!(" Cheap to turn on: {}.", turn_on.join(", "));
+        summary += &format!(" Cheap to turn on: {turn_on}.");
+    }
+    for wrong in wrong() {
+        summary += &format!(" {}: {}.", wrong.name, wrong.summary);
     }
     Verdict { severity, summary }
 }
@@ -47,6 +56,8 @@ fn severity(setting: &SettingAdvice) -> Severity {
     match setting.core_share {
         Some(CoreShare { low, .. }) if low > VERY_DEAR => Severity::Critical,
         Some(CoreShare { low, .. }) if low > CHEAP => Severity::Warning,
+        // A clock that is wrong makes every figure so, whatever it costs.
+        None if !setting.on && setting.advice == Action::TurnOff => Severity::Warning,
         _ => Severity::Ok,
     }
 }

@@ -1,9 +1,9 @@
 //! The server that the arguments name, or one of our own.
 
 use super::arguments::ConnectionArguments;
+use super::note;
 use crate::ephemeral::Ephemeral;
 use crate::postgres::{Connection, Error, Password, Target};
-use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
 /// To the one that is named, or that answers where libpq looks.
@@ -31,10 +31,6 @@ pub fn reach(arguments: &ConnectionArguments, ephemeral: bool, stop: &AtomicBool
     note(&format!("runs on its own PostgreSQL {}, of {}", installation.version, installation.bin.display()));
     let connection = Connection::open(&ephemeral.target(), ask)?;
     Ok(Reached { connection, _ephemeral: Some(ephemeral) })
-}
-
-fn note(text: &str) {
-    _ = writeln!(std::io::stderr(), "pg_timing: {text}");
 }
 
 /// Whether anything says which server is meant, and not only how to log in to it.

@@ -1,7 +1,7 @@
 //! `pg_timing explain`: how much of EXPLAIN ANALYZE is the clock.
 
 use super::arguments::{ExplainArguments, PageFormat};
-use super::{Hint, connection, input, interrupt, plan, print, progress};
+use super::{Hint, connection, input, interrupt, note, plan, print, progress};
 use crate::advise::node_read;
 use crate::explain::{Statement, Unfit, Wishes, classic, explain};
 use crate::postgres::Error;
@@ -27,6 +27,11 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
 fn live(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let statement = statement(arguments)?.map(|text| Statement::new(&text)).transpose().map_err(Error::from)?;
     let stop = interrupt::flag()?;
+    if arguments.allow_writes {
+        note(
+            "each run is rolled back; what stays are sequences, what functions do outside of the database, and dead rows until VACUUM",
+        );
+    }
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
     let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.connection;

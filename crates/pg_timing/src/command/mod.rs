@@ -60,6 +60,11 @@ impl std::fmt::Display for Hint {
     }
 }
 
+/// What whoever runs it should know meanwhile.
+fn note(text: &str) {
+    _ = writeln!(std::io::stderr(), "pg_timing: {text}");
+}
+
 /// Prints `pg_timing: error: ...`, and the hint if the error carries one.
 fn complain(error: &anyhow::Error) {
     let hint = error.downcast_ref::<Hint>().map(|Hint(text)| *text);

@@ -11,6 +11,7 @@
 //! hide it behind. What EXPLAIN ANALYZE takes beyond that is taken for another reason, like a machine that was
 //! slower meanwhile, which made all of it longer.
 
+use super::charge::{Charge, calls_differ, charged, finished};
 use super::figures::{median, uncertainty};
 use super::flat::{all_calls, calls_at_once};
 use super::{Flat, Runs, flat, sampled};
@@ -79,7 +80,7 @@ impl Overhead {
             call: self.call,
             call_off: 0.0,
             rest: self.rest(),
-            nodes_differ: NODES_DIFFER,
+            calls_differ: calls_differ(self.call),
             clock: self.call * clock,
         };
         let mut nodes = charged(&plans, self.calls, &charge);
@@ -87,131 +88,6 @@ impl Overhead {
             sampled::refine(&mut nodes, sampled, self.corrected);
         }
         finished(nodes, first)
-    }
-}
-
-/// What EXPLAIN ANALYZE adds to a plan, and how it is shared among its calls. In ms.
-#[derive(Clone, Copy, Debug)]
-pub struct Charge {
-    /// of the whole plan
-    pub reported: f64,
-    /// how far the whole may be off, for reasons that its calls have no part in
-    pub off: f64,
-    /// what each call takes more for being timed
-    pub call: f64,
-    /// how far that may be off, for any node
-    pub call_off: f64,
-    /// what the whole takes more for other reasons
-    pub rest: f64,
-    /// and by what share of it one node may differ from another
-    pub nodes_differ: f64,
-    /// what of `call` is the clock
-    pub clock: f64,
-}
-
-/// The cost of a call of one node may differ from that of another by so much.
-pub const NODES_DIFFER: f64 = 0.5;
-
-/// Every node of a plan that ran once.
-pub fn nodes(plan: Vec<Flat>, all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
-    let plans = [plan];
-    finished(charged(&plans, all_calls, charge), &plans[0])
-}
-
-/// Every node with its corrected time; in the order of the tree. `plans` are runs of the same plan.
-fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
-    let Some(first) = plans.first() else { return Vec::new() };
-    first
-        .iter()
-        .enumerate()
-        .map(|(at, node)| {
-            let reported: Vec<f64> = plans.iter().filter_map(|plan| plan[at].reported_ms).collect();
-            let calls = node.calls.estimate;
-            let charged = node.calls_below.estimate + calls / 2.0;
-            let others = (1.0 - charged / all_calls.max(1.0)).max(0.0);
-            // A single run has no spread, and its time is what it is.
-            let spread = if reported.len() > 1 { uncertainty(&reported) } else { 0.0 };
-            let reported = median(&reported);
-            // What is off about the root is off about a part of it by as much less.
-            let part = if charge.reported > 0.0 { (reported / charge.reported).min(1.0) } else { 1.0 };
-            let without_calls = (reported - charge.call * charged).clamp(0.0, reported);
-            let whole = charge.reported - charge.call * all_calls;
-            let slower = if whole > 0.0 { (charge.rest / whole).min(1.0) } else { 0.0 };
-            let estimate = without_calls * (1.0 - slower);
-            let off = [
-                spread,
-                charge.call * calls / 2.0,
-                charge.call * charged * others * charge.nodes_differ,
-                charge.off * part,
-                // All of it may have fallen to this node, or none.
-                charge.rest * (part * (1.0 - part)).sqrt(),
-            ];
-            // Bounds add up, where what varies by chance does not.
-            let off = off.iter().map(|off| off * off).sum::<f64>().sqrt()
-                + charge.call_off * (node.calls_below.estimate + calls)
-                + node.rounded_ms;
-            ExplainedNode {
-                path: node.path.clone(),
-                kind: node.node.kind.clone(),
-                title: node.node.title(),
-                depth: node.depth,
-                calls: calls * node.processes,
-                processes: node.processes as u32,
-                reported_ms: reported,
-                corrected_ms: Range {
-                    low: (estimate - off).max(0.0),
-                    estimate,
-                    high: (estimate + off).min((reported + node.rounded_ms).max(estimate)),
-                },
-                sampled_ms: None,
-                clock_share: if reported > 0.0 { (charge.clock * charged / reported).min(1.0) } else { 0.0 },
-                reported_self_ms: 0.0,
-                corrected_self_ms: 0.0,
-                rank: 0,
-                corrected_rank: 0,
-            }
-        })
-        .collect()
-}
-
-/// With what follows from all of them together.
-fn finished(mut nodes: Vec<ExplainedNode>, plan: &[Flat]) -> Vec<ExplainedNode> {
-    for (at, node) in plan.iter().enumerate() {
-        // A subplan may run in more places than the one it is shown in.
-        if let (Some(above), None) = (node.within, &node.node.subplan) {
-            let most = nodes[above].corrected_ms.high;
-            let Range { low, estimate, high } = nodes[at].corrected_ms;
-            nodes[at].corrected_ms = Range { low: low.min(most), estimate: estimate.min(most), high: high.min(most) };
-        }
-    }
-    rank(&mut nodes, plan);
-    nodes
-}
-
-/// What each node takes by itself, and which takes the most.
-fn rank(nodes: &mut [ExplainedNode], plan: &[Flat]) {
-    let mut inside = vec![(0.0, 0.0); nodes.len()];
-    for (node, flat) in nodes.iter().zip(plan) {
-        if let Some(above) = flat.within {
-            inside[above].0 += node.reported_ms;
-            inside[above].1 += node.corrected_ms.estimate;
-        }
-    }
-    for (node, (reported, corrected)) in nodes.iter_mut().zip(inside) {
-        node.reported_self_ms = (node.reported_ms - reported).max(0.0);
-        node.corrected_self_ms = (node.corrected_ms.estimate - corrected).max(0.0);
-    }
-    let order = |key: &dyn Fn(&ExplainedNode) -> f64| {
-        let mut order: Vec<usize> = (0..nodes.len()).collect();
-        order.sort_by(|&a, &b| key(&nodes[b]).total_cmp(&key(&nodes[a])));
-        order
-    };
-    let (reported, corrected) = (order(&|node| node.reported_self_ms), order(&|node| node.corrected_self_ms));
-    for (place, &at) in reported.iter().enumerate() {
-        nodes[at].rank = place + 1;
-    }
-    for (place, &at) in corrected.iter().enumerate() {
-        nodes[at].corrected_rank = place + 1;
     }
 }
 
@@ -245,7 +121,40 @@ mod tests {
         );
         assert!(overhead.corrected.low <= 99.0 && overhead.corrected.high >= 101.0);
         let nodes = overhead.nodes(&counted());
-        assert!((nodes[0].corrected_ms.estimate - 100.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
+        let (root, whole) = (nodes[0].corrected_ms, overhead.corrected);
+        assert!((root.estimate - 100.0).abs() < 0.1, "{root:?}");
+        assert!((root.off() - whole.off()).abs() < 0.1, "{root:?} {whole:?}");
+    }
+
+    #[test]
+    fn on_a_slow_clock_places_are_known() {
+        // A million calls of the scan, of 1.7 us each.
+        let run = |off: f64| -> Explained {
+            let json = format!(
+                r#"{{"Plan": {{"Node Type": "Nested Loop", "Actual Total Time": {}, "Actual Rows": 1, "Actual Loops": 1, "Plans": [
+                    {{"Node Type": "Seq Scan", "Actual Total Time": {}, "Actual Rows": 999999, "Actual Loops": 1}},
+                    {{"Node Type": "Hash", "Actual Total Time": {}, "Actual Rows": 1, "Actual Loops": 1}}]}},
+                    "Execution Time": {}}}"#,
+                9000.0 + off,
+                4300.0 + off,
+                3000.0 + off,
+                9000.0 + off
+            );
+            serde_json::from_str(&json).unwrap()
+        };
+        let runs = Runs {
+            plain_ms: vec![7300.0; 5],
+            rows_only_ms: vec![7300.0; 5],
+            reported: [-9.0, 3.0, 0.0, 6.0, -3.0].map(run).into(),
+            ..Runs::default()
+        };
+        let overhead = Overhead::of(&runs);
+        let nodes = overhead.nodes(&runs);
+        assert_eq!([1, 2].map(|at| nodes[at].corrected_self_ms.round()), [3450.0, 3000.0]);
+        // The scan's half of a call, by a twelfth of it, and the runs.
+        assert!((60.0..150.0).contains(&nodes[1].corrected_self_off_ms), "{}", nodes[1].corrected_self_off_ms);
+        assert!(nodes[2].corrected_self_off_ms < 20.0, "{}", nodes[2].corrected_self_off_ms);
+        assert!((nodes[0].corrected_ms.off() - overhead.corrected.off()).abs() < 1.0);
     }
 
     #[test]
@@ -254,8 +163,8 @@ mod tests {
         let nodes = Overhead::of(&runs).nodes(&runs);
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
-        // None of it, or all of it, may fall into its own time; but it takes no longer than the whole.
-        assert!(scan.corrected_ms.low < 31.0 && scan.corrected_ms.high > 103.0, "{:?}", scan.corrected_ms);
+        // A quarter of a call, or three, may fall into its own time; but it takes no longer than the whole.
+        assert!(scan.corrected_ms.low < 55.0 && scan.corrected_ms.high > 103.0, "{:?}", scan.corrected_ms);
         assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
         assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (1, 1, 2));

@@ -1,5 +1,6 @@
 //! A plan's nodes in a row, with the calls and times of each.
 
+use super::figures::spread;
 use super::plan::{Explained, Node};
 use super::subplans;
 use crate::report::Range;
@@ -41,6 +42,24 @@ pub fn calls_at_once(nodes: &[Flat], explained: &Explained) -> f64 {
     let each = all_calls(nodes, explained).estimate;
     let more: f64 = nodes.iter().map(|node| node.calls.estimate * (node.processes - 1.0)).sum();
     if each > 0.0 { 1.0 + more / each } else { 1.0 }
+}
+
+/// For each node, those that run within it, and within none of the others.
+pub fn below(nodes: &[Flat]) -> Vec<Vec<usize>> {
+    let mut below = vec![Vec::new(); nodes.len()];
+    for (at, node) in nodes.iter().enumerate() {
+        if let Some(above) = node.within {
+            below[above].push(at);
+        }
+    }
+    below
+}
+
+/// How far the middle share of the root's time may be off, over runs of the same plan; 0 of a single one.
+pub fn spread_of(plans: &[Vec<Flat>], ms: impl Fn(&[Flat]) -> Option<f64>) -> f64 {
+    let share = |plan: &Vec<Flat>| Some(ms(plan)? / plan.first()?.reported_ms.filter(|&root| root > 0.0)?);
+    let shares: Vec<f64> = plans.iter().filter_map(share).collect();
+    if shares.len() > 1 { spread(&shares) } else { 0.0 }
 }
 
 /// All nodes of a plan.

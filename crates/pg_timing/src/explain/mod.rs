@@ -1,6 +1,8 @@
 //! How much of EXPLAIN ANALYZE is the clock, node by node.
 
+mod by_itself;
 mod captured;
+mod charge;
 mod classic;
 mod correct;
 pub(crate) mod figures;
@@ -113,8 +115,9 @@ fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
     let mut notes = server.notes.clone();
     if runs.rows_sent > 0 {
         notes.push(format!(
-            "the plain runs sent us {} rows, which EXPLAIN ANALYZE does not: the query alone takes less",
-            runs.rows_sent
+            "the plain runs sent us {} {}, which EXPLAIN ANALYZE does not: the query alone takes less",
+            runs.rows_sent,
+            if runs.rows_sent == 1 { "row" } else { "rows" }
         ));
     }
     notes.extend(rows_not_sent(runs));

@@ -2,7 +2,7 @@
 //! it tells how the time is shared, where each timed call is a guess.
 
 use super::figures::{median, spread};
-use super::flat::flat;
+use super::flat::{below, flat};
 use super::plan::Explained;
 use crate::report::{ExplainedNode, Range};
 
@@ -12,6 +12,8 @@ const PERIOD_MS: f64 = 1.0;
 /// Gives nodes their shares of `plain`, and believes those where they are surer.
 pub fn refine(nodes: &mut [ExplainedNode], plans: &[Explained], plain: Range) {
     let runs: Vec<Vec<f64>> = plans.iter().map(shares).collect();
+    let Some(first) = plans.first().map(|run| below(&flat(&run.plan))) else { return };
+    let mut believed = vec![false; nodes.len()];
     for (at, node) in nodes.iter_mut().enumerate() {
         let shares: Vec<f64> = runs.iter().filter_map(|run| run.get(at).copied()).collect();
         if shares.is_empty() {
@@ -19,9 +21,17 @@ pub fn refine(nodes: &mut [ExplainedNode], plans: &[Explained], plain: Range) {
         }
         let sampled = sampled(&shares, plain);
         node.sampled_ms = Some(sampled);
-        if sampled.high - sampled.low < node.corrected_ms.high - node.corrected_ms.low {
+        believed[at] = sampled.high - sampled.low < node.corrected_ms.high - node.corrected_ms.low;
+        if believed[at] {
             node.corrected_ms = sampled;
         }
+    }
+    for (at, below) in first.iter().enumerate().filter(|(at, _)| *at < believed.len()) {
+        let own = |run: &Vec<f64>| Some(run.get(at)? - below.iter().map(|&at| run.get(at)).sum::<Option<f64>>()?);
+        let off = by_chance(&runs.iter().filter_map(own).collect::<Vec<f64>>(), plain.estimate);
+        let known = &mut nodes[at].corrected_self_off_ms;
+        // What it takes by itself is as unsure as the less sure of the two ways, if it comes of both.
+        *known = if below.iter().chain([&at]).all(|&at| believed[at]) { off } else { known.max(off) };
     }
 }
 
@@ -32,13 +42,17 @@ fn shares(run: &Explained) -> Vec<f64> {
     flat(&run.plan).iter().map(|node| share(node.reported_ms.unwrap_or(0.0))).collect()
 }
 
+/// How far some shares' median may be off. In ms.
+fn by_chance(shares: &[f64], plain: f64) -> f64 {
+    // Ticks that meet it come by chance. That none has come may be chance, too.
+    let ticks = ((median(shares) * plain).max(PERIOD_MS) * PERIOD_MS / shares.len().max(1) as f64).sqrt() * 2.0;
+    ticks.hypot(spread(shares) * plain)
+}
+
 fn sampled(shares: &[f64], plain: Range) -> Range {
     let share = median(shares);
     let estimate = share * plain.estimate;
-    // Ticks that meet it come by chance. That none has come may be chance, too.
-    let ticks = (estimate.max(PERIOD_MS) * PERIOD_MS / shares.len() as f64).sqrt() * 2.0;
-    let off = [ticks, spread(shares) * plain.estimate, (plain.high - plain.estimate) * share];
-    let off = off.iter().map(|off| off * off).sum::<f64>().sqrt();
+    let off = by_chance(shares, plain.estimate).hypot((plain.high - plain.estimate) * share);
     Range { low: (estimate - off).max(0.0), estimate, high: (estimate + off).min(plain.high.max(estimate)) }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 /// What timing, and with it these figures, depends on.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 9] = [
     "timing_clock_source",
     "jit",
     "max_parallel_workers_per_gather",
@@ -13,6 +13,8 @@ const SETTINGS: [&str; 7] = [
     "pg_fast_timing.method",
     "auto_explain.log_analyze",
     "auto_explain.log_min_duration",
+    "auto_explain.log_timing",
+    "auto_explain.sample_rate",
 ];
 
 #[derive(Clone, Debug)]
@@ -33,7 +35,8 @@ impl Server {
         if !connection.is_local() {
             notes.push("the server is on another host: its clock cannot be measured from here, but what it costs this statement can".into());
         }
-        if is("auto_explain.log_analyze", "on") && !is("auto_explain.log_min_duration", "-1") {
+        let logged = !is("auto_explain.log_min_duration", "-1") && !is("auto_explain.sample_rate", "0");
+        if is("auto_explain.log_analyze", "on") && logged && !is("auto_explain.log_timing", "off") {
             notes.push(
                 "auto_explain.log_analyze times the plain runs as well: what timing adds comes out too small".into(),
             );

@@ -1,10 +1,14 @@
 //! The statement that is to be explained, as text.
 
-use crate::postgres::Error;
+use crate::postgres::{Error, SqlState};
 
 /// One statement, without the semicolon and what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement(String);
+pub struct Statement {
+    text: String,
+    /// it begins like one that has a plan of its own
+    query: bool,
+}
 
 /// What keeps a text from being one statement that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,34 +50,54 @@ impl Statement {
             (None, _) => Err(Unfit::Empty),
             (Some(_), true) => Err(Unfit::Several),
             (Some(first), false) if first >= end => Err(Unfit::Empty),
-            (Some(first), false) if is_explain(&text[first..]) => Err(Unfit::Explain),
+            (Some(first), false) if word(&text[first..]).eq_ignore_ascii_case("explain") => Err(Unfit::Explain),
             (Some(_), false) if scan.parameter => Err(Unfit::Parameter),
-            (Some(_), false) => Ok(Statement(statement.to_string())),
+            (Some(first), false) => Ok(Statement { text: statement.to_string(), query: is_query(&text[first..]) }),
         }
     }
 
     pub fn explained(&self, options: &str) -> String {
-        format!("EXPLAIN ({options}) {}", self.0)
+        format!("EXPLAIN ({options}) {}", self.text)
     }
 
     /// Produces all rows and returns none. The line ends keep a comment from swallowing what follows.
     pub fn without_output(&self) -> Statement {
-        Statement(format!("SELECT * FROM (\n{}\n) AS pg_timing OFFSET {}", self.0, i64::MAX))
+        let text = format!("SELECT * FROM (\n{}\n) AS pg_timing OFFSET {}", self.text, i64::MAX);
+        Statement { text, query: true }
     }
 
     pub fn prepared_as(&self, name: &str) -> String {
-        format!("PREPARE {name} AS {}", self.0)
+        format!("PREPARE {name} AS {}", self.text)
+    }
+
+    /// What is wrong with it, for that it is no query, or the server's error.
+    pub fn unfit(&self, error: Option<Error>) -> Option<Error> {
+        let has_plan = "what has a plan is a SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE or MERGE";
+        match (self.query, error) {
+            (true, Some(error)) if error.state.is(SqlState::SYNTAX) && error.what.contains("at or near \":\"") => {
+                Some(Error { hint: "psql's variables are not known here: put the value there".into(), ..error })
+            }
+            (true, error) => error,
+            (false, Some(error)) => {
+                Some(Error { hint: format!("{has_plan}; psql's own commands are not known here"), ..error })
+            }
+            (false, None) => Some(Error::new("the statement is not run by its plan alone", has_plan)),
+        }
     }
 
     pub fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
-fn is_explain(text: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()
-        .is_some_and(|word| word.eq_ignore_ascii_case("explain"))
+/// Letters, up to what is none.
+fn word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+fn is_query(text: &str) -> bool {
+    const FIRST: [&str; 8] = ["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"];
+    text.starts_with('(') || FIRST.iter().any(|first| word(text).eq_ignore_ascii_case(first))
 }
 
 /// Where a text has what matters here. Quotes, dollar quotes and comments may hold semicolons:
@@ -215,6 +239,18 @@ mod tests {
         }
         assert_eq!(Statement::new("SELECT * FROM t WHERE i = $1"), Err(Unfit::Parameter));
         assert!(Statement::new("SELECT 1 AS explain").is_ok() && Statement::new("explained").is_ok());
+    }
+
+    #[test]
+    fn what_has_a_plan_of_its_own() {
+        for (text, query) in [
+            ("select 1", true),
+            ("-- all\n(TABLE t)", true),
+            ("CREATE TABLE x AS SELECT 1", false),
+            ("\\timing", false),
+        ] {
+            assert_eq!(Statement::new(text).unwrap().unfit(None).is_none(), query, "{text}");
+        }
     }
 
     proptest! {

@@ -233,7 +233,7 @@ impl Connection {
     fn lost(&self) -> Error {
         Error::new(
             format!("the connection was lost: {}", one_line(&self.message())),
-            "nothing was changed: what ran in a transaction was rolled back",
+            "what ran in a transaction is rolled back by the server",
         )
     }
 }

@@ -39,6 +39,8 @@ impl Target {
         add("port", self.port.as_deref());
         add("user", self.user.as_deref());
         add("password", password);
+        // Statements are read as UTF-8, and answers are, whatever the database keeps.
+        add("client_encoding", Some("UTF8"));
         // One server is measured, and one that lets us do so.
         add("application_name", Some("pg_timing"));
         keywords
@@ -54,6 +56,6 @@ mod tests {
         let target =
             Target { host: Some("/tmp".into()), database: Some("service=x host=y".into()), ..Target::default() };
         let keywords: Vec<_> = target.keywords(Some("secret")).into_iter().map(|(keyword, _)| keyword).collect();
-        assert_eq!(keywords, ["dbname", "host", "password", "application_name"]);
+        assert_eq!(keywords, ["dbname", "host", "password", "client_encoding", "application_name"]);
     }
 }

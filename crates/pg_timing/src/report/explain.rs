@@ -19,6 +19,11 @@ impl Range {
         Range { low, estimate: (low + high) / 2.0, high }
     }
 
+    /// How far from the estimate the farther bound is.
+    pub fn off(self) -> f64 {
+        (self.high - self.estimate).max(self.estimate - self.low)
+    }
+
     /// The same in another unit.
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, estimate: self.estimate * factor, high: self.high * factor }
@@ -148,6 +153,8 @@ pub struct ExplainedNode {
     pub processes: u32,
     /// all loops together, of each process
     pub reported_ms: f64,
+    /// how far that may be off because one loop's time is printed with three decimals
+    pub rounded_ms: f64,
     pub corrected_ms: Range,
     /// by pg_fast_timing's sampling, as a part of the plain time; where that is there
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,6 +164,9 @@ pub struct ExplainedNode {
     /// without the nodes below
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
+    /// how far these may be off for reasons of their own: others make all nodes longer alike
+    pub reported_self_off_ms: f64,
+    pub corrected_self_off_ms: f64,
     /// 1 takes the most by itself
     pub rank: usize,
     pub corrected_rank: usize,

@@ -13,7 +13,7 @@ mod sound;
 mod tests;
 mod text;
 
-use super::correct::{Charge, NODES_DIFFER, nodes};
+use super::charge::{Charge, calls_differ, nodes};
 use super::figures::ANOTHER_TIME;
 use super::flat::{all_calls, calls_of_all_processes, flat};
 use super::plan::Explained;
@@ -219,14 +219,15 @@ fn clock_ms(reported: f64, calls: Range, run: &Range, expected: Option<&Expected
 fn charge(reported: f64, calls: Range, run: &Range, clock: Range, measured: bool) -> Charge {
     let calls = calls.estimate.max(1.0);
     let off = run.high - run.estimate;
+    let call = (reported - run.estimate).max(0.0) / calls;
     Charge {
         reported,
         off: if measured { off } else { 0.0 },
-        call: (reported - run.estimate).max(0.0) / calls,
+        call,
         // The bounds of a read's cost are those of any node's calls.
         call_off: if measured { 0.0 } else { off / calls },
         rest: 0.0,
-        nodes_differ: if measured { NODES_DIFFER } else { 0.0 },
+        calls_differ: if measured { calls_differ(call) } else { 0.0 },
         clock: clock.estimate / calls,
     }
 }

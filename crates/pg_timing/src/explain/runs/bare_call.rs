@@ -1,10 +1,9 @@
 //! What a timed call takes more in a loop that does nothing else.
 
-use super::{BARE, Session};
+use super::session::{BARE, Session};
 use crate::explain::Statement;
 use crate::explain::figures::longer;
 use crate::postgres::{Error, SqlState};
-use std::sync::atomic::Ordering;
 
 /// Some ms of them, and a quarter of a second in all where a read of the clock takes 800 ns.
 const CALLS: u32 = 20_000;
@@ -23,7 +22,7 @@ impl Session<'_> {
             Ok((session.executed(BARE)?.0 - round_trip_ms, session.explain(&statement, "TIMING ON", None)?.1))
         };
         let runs: Result<Vec<(f64, f64)>, Error> = (0..=RUNS).map(|_| both(self)).collect();
-        let stopped = self.stop.load(Ordering::Relaxed);
+        let stopped = self.is_stopped();
         let runs = match runs {
             Err(error) if error.state.is(SqlState::QUERY_CANCELED) && !stopped => return Ok(None),
             runs => runs?,

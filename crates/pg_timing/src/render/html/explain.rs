@@ -1,7 +1,7 @@
 //! The page of `explain`: what the screen says, and where the time goes as bars.
 
 use super::page;
-use crate::render::words::explain::{Words, ranks};
+use crate::render::words::explain::{Words, clock_share, ranks, reported};
 use crate::render::words::{digits, ms};
 use crate::report::{ClassicReport, ExplainReport, ExplainedNode};
 use maud::{Markup, html};
@@ -52,7 +52,6 @@ fn tree(report: &ExplainReport) -> Markup {
 
 fn line(node: &ExplainedNode, report: &ExplainReport, most: f64) -> Markup {
     let width = |ms: f64| format!("width: {:.1}%", if most > 0.0 { 100.0 * ms / most } else { 0.0 });
-    let off = (node.corrected_ms.high - node.corrected_ms.low) / 2.0;
     html! {
         tr {
             td.node style=(format!("padding-left: {:.1}em", 0.6 + 1.4 * node.depth as f64)) {
@@ -61,9 +60,9 @@ fn line(node: &ExplainedNode, report: &ExplainReport, most: f64) -> Markup {
                     " " span.rank { "number " (reported) " by reported time, " (corrected) " by corrected" }
                 }
             }
-            td { (ms(node.reported_ms)) }
-            td { (ms(node.corrected_ms.estimate)) " " span.error { "+-" (digits(off)) } }
-            td { (format!("{:.0}%", 100.0 * node.clock_share)) }
+            td { (reported(node)) }
+            td { (ms(node.corrected_ms.estimate)) " " span.error { "+-" (digits(node.corrected_ms.off())) } }
+            td { (clock_share(node)) }
             td { (crate::human::count(node.calls.round() as u64)) }
             td.bars title=(format!("{} reported, {} corrected", ms(node.reported_self_ms), ms(node.corrected_self_ms))) {
                 div.bar.reported style=(width(node.reported_self_ms)) {}

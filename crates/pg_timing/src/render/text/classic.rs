@@ -2,8 +2,8 @@
 
 use super::{BOLD, wrapped};
 use crate::render::words::explain::Words;
-use crate::render::words::{digits, ms, per_call, with_error};
-use crate::report::{ClassicReport, ExplainReport, LiveRuns, ReadCost};
+use crate::render::words::{ms, per_call, with_error};
+use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
     let mut out = String::new();
@@ -51,9 +51,8 @@ fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
 fn read(read: &ReadCost) -> String {
     match (read.ns, read.low_ns, read.high_ns) {
         (Some(ns), Some(low), Some(high)) => format!(
-            "{} +-{} ns of the {} clock, {}; a timed call reads it twice",
-            digits(ns),
-            digits((high - low) / 2.0),
+            "{} ns of the {} clock, {}; a timed call reads it twice",
+            with_error(Range { low, estimate: ns, high }),
             read.clock,
             read.how
         ),

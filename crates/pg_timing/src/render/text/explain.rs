@@ -1,7 +1,7 @@
 //! The screen of `explain`: the answer, then the plan as a tree.
 
 use super::{BOLD, wrapped};
-use crate::render::words::explain::{Words, ranks};
+use crate::render::words::explain::{Words, clock_share, ranks, reported};
 use crate::render::words::{digits, ms};
 use crate::report::{ExplainReport, ExplainedNode};
 
@@ -24,14 +24,13 @@ fn tree(report: &ExplainReport) -> String {
         "reported", "corrected", "+-", "clock", "calls"
     );
     for node in &report.nodes {
-        let off = (node.corrected_ms.high - node.corrected_ms.low) / 2.0;
         let indent = "  ".repeat(node.depth);
         out.push_str(&format!(
-            "{:>11}  {:>11} {:>9}  {:>4.0}%  {:>10}  {indent}{}{}\n",
-            ms(node.reported_ms),
+            "{:>11}  {:>11} {:>9}  {:>5}  {:>10}  {indent}{}{}\n",
+            reported(node),
             ms(node.corrected_ms.estimate),
-            digits(off),
-            100.0 * node.clock_share,
+            digits(node.corrected_ms.off()),
+            clock_share(node),
             crate::human::count(node.calls.round() as u64),
             node.title,
             rank(node, report),

@@ -30,12 +30,11 @@ impl Words {
 /// `EXPLAIN ANALYZE says 585 ms; the query takes 219 ms (+-4).`
 fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
-    let off = (corrected.high - corrected.low) / 2.0;
     let first = format!(
         "EXPLAIN ANALYZE says {}; the query takes {} (+-{}).",
         ms(report.reported_ms),
         ms(corrected.estimate),
-        digits(off)
+        digits(corrected.off())
     );
     if report.reported_ms <= corrected.high {
         return format!("{first} What it adds is less than can be told apart.");
@@ -61,11 +60,30 @@ pub fn ranks(node: &ExplainedNode, report: &ExplainReport) -> Option<(usize, usi
     (report.runs.is_some() && matters && changed()).then_some((node.rank, node.corrected_rank))
 }
 
-/// And by more than their errors.
+/// Both before and after, and by more than their errors.
 fn have_changed_places(a: &ExplainedNode, b: &ExplainedNode) -> bool {
-    let off = |node: &ExplainedNode| (node.corrected_ms.high - node.corrected_ms.low) / 2.0;
+    let apart =
+        |ms: fn(&ExplainedNode) -> f64, off: fn(&ExplainedNode) -> f64| (ms(a) - ms(b)).abs() > off(a).hypot(off(b));
     (a.rank < b.rank) != (a.corrected_rank < b.corrected_rank)
-        && (a.corrected_self_ms - b.corrected_self_ms).abs() > off(a).hypot(off(b))
+        && apart(|node| node.reported_self_ms, |node| node.reported_self_off_ms)
+        && apart(|node| node.corrected_self_ms, |node| node.corrected_self_off_ms)
+}
+
+/// What EXPLAIN ANALYZE says of a node: many loops of nearly nothing are printed as any number of ms.
+pub fn reported(node: &ExplainedNode) -> String {
+    match is_rounded(node) {
+        true => format!("<{}", ms(node.reported_ms + node.rounded_ms)),
+        false => ms(node.reported_ms),
+    }
+}
+
+/// Of what it says.
+pub fn clock_share(node: &ExplainedNode) -> String {
+    if is_rounded(node) { "?".into() } else { format!("{:.0}%", 100.0 * node.clock_share) }
+}
+
+fn is_rounded(node: &ExplainedNode) -> bool {
+    node.rounded_ms > node.reported_ms / 4.0
 }
 
 pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
@@ -110,17 +128,14 @@ pub fn settings(report: &ExplainReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Range;
 
     fn node(rank: usize, corrected_rank: usize, corrected_self_ms: f64, off: f64) -> ExplainedNode {
-        let corrected_ms =
-            Range { low: corrected_self_ms - off, estimate: corrected_self_ms, high: corrected_self_ms + off };
         ExplainedNode {
             rank,
             corrected_rank,
-            reported_self_ms: 100.0,
+            reported_self_ms: 100.0 / rank as f64,
             corrected_self_ms,
-            corrected_ms,
+            corrected_self_off_ms: off,
             ..Default::default()
         }
     }
@@ -132,6 +147,20 @@ mod tests {
             let runs = Some(LiveRuns::default());
             let report = ExplainReport { nodes, runs, reported_ms: 200.0, ..Default::default() };
             assert_eq!(ranks(&report.nodes[0], &report), told);
+            let mut alike = report;
+            alike.nodes.iter_mut().for_each(|node| node.reported_self_off_ms = 60.0);
+            assert_eq!(ranks(&alike.nodes[0], &alike), None);
         }
+    }
+
+    #[test]
+    fn what_rounding_hides_is_not_told() {
+        let said = |reported_ms: f64, rounded_ms: f64| {
+            let node = ExplainedNode { reported_ms, rounded_ms, clock_share: 0.5, ..Default::default() };
+            (reported(&node), clock_share(&node))
+        };
+        assert_eq!(said(0.0, 500.0), ("<500 ms".into(), "?".into()));
+        assert_eq!(said(1000.0, 500.0).1, "?");
+        assert_eq!(said(3000.0, 500.0), ("3000 ms".into(), "50%".into()));
     }
 }

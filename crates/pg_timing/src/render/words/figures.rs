@@ -9,7 +9,7 @@ pub fn per_call(ns: Range) -> String {
 
 pub fn with_error(range: Range) -> String {
     match range.low > 0.0 {
-        true => format!("{} +-{}", digits(range.estimate), digits((range.high - range.low) / 2.0)),
+        true => format!("{} +-{}", digits(range.estimate), digits(range.off())),
         false => format!("0 to {}", digits(range.high)),
     }
 }
