@@ -1,7 +1,7 @@
 //! Reads every clock of the host in turns.
 
-use super::Progress;
 use super::drift::{DriftMeters, Steps};
+use super::{Progress, through};
 use crate::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, look_at_steps};
 use crate::measure::{rate_of, summarise, timing_cost, without_rate};
 use crate::report::{COUNTER, ClockReport, SYSTEM, Through};
@@ -123,7 +123,7 @@ impl Reading {
             Some(outside?.nanos(record.outside.undisturbed()?).0)
         };
         let costs: Vec<Option<f64>> = self.clocks.iter().map(undisturbed).collect();
-        tell_through(&mut reports, &costs);
+        through::tell(&mut reports, &costs);
         reports
     }
 }
@@ -136,56 +136,4 @@ fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz
     let mut report = summarise(meter.name(), record, looked, rate, outside);
     report.through = meter.is_counter().then_some(Through::Instruction);
     report
-}
-
-/// From so much of a bare system call's cost on, a read must have made one; the vDSO's takes a
-/// twentieth to a third of it.
-const LIKE_A_CALL: f64 = 0.75;
-/// And from so much on, something else is in the way as well.
-const BEYOND_A_CALL: f64 = 1.5;
-
-/// Tells the vDSO from the system call by what a read costs, in ns, while nothing disturbs it: of a machine that is
-/// slow now and then, one clock may have met more than the other.
-fn tell_through(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
-    let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
-    let Some(call) = cost("system_syscall") else { return };
-    // Where reading the counter itself is trapped, the vDSO is as dear as a call: cost tells nothing.
-    if cost(COUNTER).is_some_and(|counter| counter > call * LIKE_A_CALL / 2.0) {
-        return;
-    }
-    for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.through.is_none()) {
-        clock.through = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
-            _ if clock.name == "system_syscall" => Through::Syscall,
-            ratio if ratio < LIKE_A_CALL => Through::Vdso,
-            // PostgreSQL's clock alone is compared with the very call that it would make.
-            ratio if ratio > BEYOND_A_CALL && clock.name == SYSTEM => Through::Interposed,
-            _ => Through::Syscall,
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(costs: [f64; 3]) -> Option<Through> {
-        // Medians of a busy virtual machine, whose clock was read by system calls.
-        let medians = [(SYSTEM, 1308.0), ("system_syscall", 2000.0), (COUNTER, 38.0)];
-        let mut clocks =
-            medians.map(|(name, ns)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() });
-        tell_through(&mut clocks, &costs.map(Some));
-        clocks[0].through
-    }
-
-    #[test]
-    fn what_disturbs_one_clock_more_than_the_other_makes_no_vdso() {
-        assert_eq!(told([950.0, 1000.0, 30.0]), Some(Through::Syscall));
-        assert_eq!(told([100.0, 1000.0, 30.0]), Some(Through::Vdso));
-        assert_eq!(told([2000.0, 1000.0, 30.0]), Some(Through::Interposed));
-    }
-
-    #[test]
-    fn where_the_counter_is_trapped_cost_tells_nothing() {
-        assert_eq!(told([1000.0, 1100.0, 900.0]), None);
-    }
 }

@@ -6,6 +6,7 @@ mod clocks;
 mod drift;
 mod kernel;
 mod order;
+mod through;
 mod tsc;
 
 pub use against::against;
@@ -32,6 +33,9 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     let changed = look_again(host, log, &mut report);
     let rate = &if changed { Err("the clock source changed meanwhile".into()) } else { reading.rate.clone() };
     report.clocks = reading.summaries();
+    if let (Some(current), false) = (report.clocksource.current.known(), changed) {
+        through::correct(&mut report.clocks, current);
+    }
     report.drift = reading.drift.drifts(rate.as_ref().ok().map(|rate| rate.rate));
     report.activity = activity_since(host, &before);
     report.tsc = tsc::judge(host, &report, permission, rate, log);
