@@ -1,4 +1,4 @@
-//! The worst of what is on, in one sentence.
+//! The worst of what is on, and a clock that is wrong, in a few sentences.
 
 use super::advice::{CHEAP, VERY_DEAR, percent};
 use crate::report::{Action, CoreShare, SettingAdvice, Severity, Verdict};
@@ -51,7 +51,7 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
     Verdict { severity, summary }
 }
 
-/// By what it costs for sure.
+/// By what it costs for sure, or for being wrong.
 fn severity(setting: &SettingAdvice) -> Severity {
     match setting.core_share {
         Some(CoreShare { low, .. }) if low > VERY_DEAR => Severity::Critical,

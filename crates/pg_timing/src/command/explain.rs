@@ -3,7 +3,7 @@
 use super::arguments::{ExplainArguments, PageFormat};
 use super::{Hint, connection, input, interrupt, note, plan, print, progress};
 use crate::advise::node_read;
-use crate::explain::{Statement, Unfit, Wishes, classic, explain};
+use crate::explain::{STAYS, Statement, Unfit, Wishes, classic, explain};
 use crate::postgres::Error;
 use crate::render;
 use crate::report::{ClassicReport, ExplainReport};
@@ -28,9 +28,7 @@ fn live(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let statement = statement(arguments)?.map(|text| Statement::new(&text)).transpose().map_err(Error::from)?;
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
-        note(
-            "each run is rolled back; what stays are sequences, what functions do outside of the database, and dead rows until VACUUM",
-        );
+        note(&format!("each run is rolled back; {STAYS}"));
     }
     let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
     let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;

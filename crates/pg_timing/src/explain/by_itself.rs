@@ -1,19 +1,20 @@
 //! What each node takes by itself, and its place among the others by that.
 
 use super::charge::Charge;
+use super::figures::median;
 use super::flat::{Flat, below, spread_of};
 use crate::report::ExplainedNode;
 
-/// How far a node's own time may be off for reasons that are its own: what makes all of a plan longer changes
-/// no places. In ms.
+/// How far a node's own time may be off for reasons that are its own: a machine that is slower at another time makes
+/// all of them longer, and changes no places. In ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Own {
-    pub reported_off: f64,
-    pub corrected_off: f64,
+pub struct OwnOff {
+    pub reported: f64,
+    pub corrected: f64,
 }
 
 /// Of every node.
-pub fn by_itself(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Own> {
+pub fn own_offs(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<OwnOff> {
     let Some(first) = plans.first() else { return Vec::new() };
     let calls = |at: usize| first[at].calls.estimate;
     below(first)
@@ -24,15 +25,16 @@ pub fn by_itself(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Ow
                 let inside: Option<f64> = below.iter().map(|&at| plan[at].reported_ms).sum();
                 Some(plan[at].reported_ms? - inside?)
             };
+            let each: Vec<f64> = plans.iter().filter_map(|plan| own_ms(plan)).collect();
+            let runs_off = spread_of(plans, own_ms);
             let rounded = first[at].rounded_ms + below.iter().map(|&at| first[at].rounded_ms).sum::<f64>();
-            let reported_off = spread_of(plans, own_ms) * charge.reported + rounded;
             // Its own calls' halves, and the other halves of those that it makes.
             let halves = (calls(at) + below.iter().map(|&at| calls(at)).sum::<f64>()) / 2.0;
-            let others = (1.0 - halves / all_calls.max(1.0)).max(0.0);
-            let off = below.iter().chain([&at]).map(|&at| charge.half_off() * calls(at));
-            let off = off.chain([reported_off, charge.calls_differ * halves * others]);
-            let corrected_off = off.map(|off| off * off).sum::<f64>().sqrt() + charge.call_off * 2.0 * halves;
-            Own { reported_off, corrected_off }
+            let part = charge.part(charge.corrected(median(&each), halves, all_calls), all_calls);
+            let chance = below.iter().chain([&at]).map(|&at| charge.half_off() * calls(at));
+            let chance = chance.chain([runs_off, charge.shared_off(part, halves, all_calls)]);
+            let bounds = charge.call_off * 2.0 * halves + rounded;
+            OwnOff { reported: runs_off + rounded, corrected: chance.map(|off| off * off).sum::<f64>().sqrt() + bounds }
         })
         .collect()
 }

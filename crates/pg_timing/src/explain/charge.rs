@@ -1,7 +1,7 @@
 //! How what EXPLAIN ANALYZE adds to a plan is shared among its nodes.
 
 use super::Flat;
-use super::by_itself::{by_itself, rank};
+use super::by_itself::{own_offs, rank};
 use super::figures::median;
 use super::flat::spread_of;
 use crate::report::{ExplainedNode, Range};
@@ -17,30 +17,58 @@ pub struct Charge {
     pub call: f64,
     /// how far that may be off, for any node
     pub call_off: f64,
+    /// how far what all of them take may be off, because the runs that tell it are few
+    pub calls_off: f64,
     /// what the whole takes more for other reasons
     pub rest: f64,
-    /// and how far one node's calls may differ in it from another's
-    pub calls_differ: f64,
     /// what of `call` is the clock
     pub clock: f64,
 }
 
 impl Charge {
-    /// What is left without all of that.
-    pub fn plain(&self, all_calls: f64) -> f64 {
+    /// What the whole takes without all of that.
+    fn plain(&self, all_calls: f64) -> f64 {
         (self.reported - self.call * all_calls - self.rest).max(0.0)
+    }
+
+    /// What a part of the whole takes without it.
+    pub fn corrected(&self, reported: f64, calls: f64, all_calls: f64) -> f64 {
+        let without_calls = self.plain(all_calls) + self.rest;
+        let slower = if without_calls > 0.0 { self.rest / without_calls } else { 0.0 };
+        (reported - self.call * calls).clamp(0.0, reported.max(0.0)) * (1.0 - slower)
+    }
+
+    /// The share of the whole that is.
+    pub fn part(&self, corrected: f64, all_calls: f64) -> f64 {
+        let plain = self.plain(all_calls);
+        if plain > 0.0 { (corrected / plain).min(1.0) } else { 1.0 }
+    }
+
+    /// How far it may be off because what calls take is known of all of them together.
+    pub fn shared_off(&self, part: f64, calls: f64, all_calls: f64) -> f64 {
+        let of_calls = (calls / all_calls.max(1.0)).min(1.0);
+        // The bounds of a read's cost are those of any node's calls.
+        let differ = if self.call_off > 0.0 { 0.0 } else { hidden(self.call) };
+        let off = [
+            differ * calls * (1.0 - of_calls),
+            // The whole keeps its time: what its calls take less, the rest of it takes more.
+            self.calls_off * (of_calls - part).abs(),
+            // All of it may have fallen here, or none.
+            self.rest * (part * (1.0 - part)).sqrt(),
+        ];
+        off.iter().map(|off| off * off).sum::<f64>().sqrt()
     }
 
     /// How far half of a call may be from what falls into the node's own time.
     pub fn half_off(&self) -> f64 {
-        calls_differ(self.call) / 2.0
+        hidden(self.call) / 2.0
     }
 }
 
-/// A processor with other work to wait for may hide half of what timing takes, but no more than some dozen
-/// instructions' time of it. What a slow clock takes beyond that is alike for all nodes, but for what the
+/// By how much one node's calls may differ from another's. A processor with other work to wait for may hide half of
+/// what timing takes, but no more than some dozen instructions' time of it. What a slow clock takes beyond that is alike for all nodes, but for what the
 /// system call in it leaves behind in the caches.
-pub fn calls_differ(call: f64) -> f64 {
+fn hidden(call: f64) -> f64 {
     const HIDDEN: f64 = 50e-6;
     const LEFT_BEHIND: f64 = 0.05;
     (call / 2.0).min(HIDDEN + LEFT_BEHIND * call)
@@ -55,34 +83,25 @@ pub fn nodes(plan: Vec<Flat>, all_calls: f64, charge: &Charge) -> Vec<ExplainedN
 /// Every node with its corrected time; in the order of the tree. `plans` are runs of the same plan.
 pub fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
     let Some(first) = plans.first() else { return Vec::new() };
-    let plain = charge.plain(all_calls);
-    let without_calls = plain + charge.rest;
-    let slower = if without_calls > 0.0 { charge.rest / without_calls } else { 0.0 };
-    let own = by_itself(plans, all_calls, charge);
+    let own = own_offs(plans, all_calls, charge);
     first
         .iter()
         .zip(own)
         .enumerate()
         .map(|(at, (node, own))| {
             let each: Vec<f64> = plans.iter().filter_map(|plan| plan[at].reported_ms).collect();
-            let reported = median(&each);
+            // A clock that runs backwards makes it negative.
+            let reported = median(&each).max(0.0);
             let calls = node.calls.estimate;
             let charged = node.calls_below.estimate + calls / 2.0;
-            let others = (1.0 - charged / all_calls.max(1.0)).max(0.0);
-            let estimate = (reported - charge.call * charged).clamp(0.0, reported) * (1.0 - slower);
-            let part = if plain > 0.0 { (estimate / plain).min(1.0) } else { 1.0 };
+            let estimate = charge.corrected(reported, charged, all_calls);
+            let part = charge.part(estimate, all_calls);
             // The whole is as sure as the plain runs: what remains is how the runs share it. And what is off
             // about the root is off about a part of it by as much less.
-            let runs_off = (spread_of(plans, |plan| plan[at].reported_ms) * charge.reported).hypot(charge.off * part);
-            let off = [
-                runs_off,
-                charge.half_off() * calls,
-                charge.calls_differ * charged * others,
-                // All of it may have fallen to this node, or none.
-                charge.rest * (part * (1.0 - part)).sqrt(),
-            ];
+            let runs_off = spread_of(plans, |plan| plan[at].reported_ms).hypot(charge.off * part);
+            let chance = [runs_off, charge.half_off() * calls, charge.shared_off(part, charged, all_calls)];
             // Bounds add up, where what varies by chance does not.
-            let off = off.iter().map(|off| off * off).sum::<f64>().sqrt()
+            let off = chance.iter().map(|off| off * off).sum::<f64>().sqrt()
                 + charge.call_off * (node.calls_below.estimate + calls)
                 + node.rounded_ms;
             // It takes no longer without being timed than with it, as far as the runs tell that.
@@ -98,8 +117,8 @@ pub fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Expl
                 rounded_ms: node.rounded_ms,
                 corrected_ms: Range { low: (estimate - off).max(0.0), estimate, high: (estimate + off).min(most) },
                 clock_share: if reported > 0.0 { (charge.clock * charged / reported).min(1.0) } else { 0.0 },
-                reported_self_off_ms: own.reported_off,
-                corrected_self_off_ms: own.corrected_off,
+                reported_self_off_ms: own.reported,
+                corrected_self_off_ms: own.corrected,
                 ..Default::default()
             }
         })
@@ -111,9 +130,10 @@ pub fn finished(mut nodes: Vec<ExplainedNode>, plan: &[Flat]) -> Vec<ExplainedNo
     for (at, node) in plan.iter().enumerate() {
         // A subplan may run in more places than the one it is shown in.
         if let (Some(above), None) = (node.within, &node.node.subplan) {
-            let most = nodes[above].corrected_ms.high;
+            let Range { low: least, high: most, .. } = nodes[above].corrected_ms;
             let Range { low, estimate, high } = nodes[at].corrected_ms;
-            nodes[at].corrected_ms = Range { low: low.min(most), estimate: estimate.min(most), high: high.min(most) };
+            let low = if estimate > most { low.min(least) } else { low };
+            nodes[at].corrected_ms = Range { low, estimate: estimate.min(most), high: high.min(most) };
         }
     }
     rank(&mut nodes, plan);

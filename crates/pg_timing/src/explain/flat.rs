@@ -1,6 +1,6 @@
 //! A plan's nodes in a row, with the calls and times of each.
 
-use super::figures::spread;
+use super::figures::{median, spread};
 use super::plan::{Explained, Node};
 use super::subplans;
 use crate::report::Range;
@@ -55,11 +55,12 @@ pub fn below(nodes: &[Flat]) -> Vec<Vec<usize>> {
     below
 }
 
-/// How far the middle share of the root's time may be off, over runs of the same plan; 0 of a single one.
+/// How far the middle of some part of the root's time may be off, in ms, by the runs' shares; 0 of a single one.
 pub fn spread_of(plans: &[Vec<Flat>], ms: impl Fn(&[Flat]) -> Option<f64>) -> f64 {
-    let share = |plan: &Vec<Flat>| Some(ms(plan)? / plan.first()?.reported_ms.filter(|&root| root > 0.0)?);
-    let shares: Vec<f64> = plans.iter().filter_map(share).collect();
-    if shares.len() > 1 { spread(&shares) } else { 0.0 }
+    let root = |plan: &Vec<Flat>| plan.first()?.reported_ms.filter(|&root| root > 0.0);
+    let shares: Vec<f64> = plans.iter().filter_map(|plan| Some(ms(plan)? / root(plan)?)).collect();
+    let roots: Vec<f64> = plans.iter().filter_map(root).collect();
+    if shares.len() > 1 { spread(&shares) * median(&roots) } else { 0.0 }
 }
 
 /// All nodes of a plan.

@@ -18,7 +18,7 @@ mod timing;
 
 pub use captured::{Known, Read, captured};
 pub use classic::classic;
-pub use runs::Wishes;
+pub use runs::{STAYS, Wishes};
 pub use statement::{Statement, Unfit};
 
 use correct::Overhead;

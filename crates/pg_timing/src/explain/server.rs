@@ -36,10 +36,11 @@ impl Server {
             notes.push("the server is on another host: its clock cannot be measured from here, but what it costs this statement can".into());
         }
         let logged = !is("auto_explain.log_min_duration", "-1") && !is("auto_explain.sample_rate", "0");
-        if is("auto_explain.log_analyze", "on") && logged && !is("auto_explain.log_timing", "off") {
-            notes.push(
-                "auto_explain.log_analyze times the plain runs as well: what timing adds comes out too small".into(),
-            );
+        if is("auto_explain.log_analyze", "on") && logged {
+            let what = if is("auto_explain.log_timing", "off") { "counts" } else { "times" };
+            notes.push(format!(
+                "auto_explain.log_analyze {what} the plain runs' rows as well: what EXPLAIN ANALYZE adds comes out too small"
+            ));
         }
         Ok(Server { version, name: connection.name(), settings, notes })
     }

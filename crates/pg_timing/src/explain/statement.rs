@@ -10,6 +10,8 @@ pub struct Statement {
     query: bool,
 }
 
+pub const HAS_PLAN: &str = "what has a plan is a SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE or MERGE";
+
 /// What keeps a text from being one statement that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
@@ -72,16 +74,21 @@ impl Statement {
 
     /// What is wrong with it, for that it is no query, or the server's error.
     pub fn unfit(&self, error: Option<Error>) -> Option<Error> {
-        let has_plan = "what has a plan is a SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE or MERGE";
         match (self.query, error) {
+            (_, Some(error)) if error.state.is(SqlState::NOT_PREPARABLE) => {
+                Some(Error { hint: HAS_PLAN.into(), ..error })
+            }
             (true, Some(error)) if error.state.is(SqlState::SYNTAX) && error.what.contains("at or near \":\"") => {
                 Some(Error { hint: "psql's variables are not known here: put the value there".into(), ..error })
             }
             (true, error) => error,
-            (false, Some(error)) => {
-                Some(Error { hint: format!("{has_plan}; psql's own commands are not known here"), ..error })
+            (false, Some(error))
+                if [SqlState::SYNTAX, SqlState::NO_SUCH_STATEMENT].iter().any(|code| error.state.is(code)) =>
+            {
+                Some(Error { hint: format!("{HAS_PLAN}; psql's own commands are not known here"), ..error })
             }
-            (false, None) => Some(Error::new("the statement is not run by its plan alone", has_plan)),
+            (false, Some(error)) => Some(error),
+            (false, None) => Some(Error::new("the statement is not run by its plan alone", HAS_PLAN)),
         }
     }
 

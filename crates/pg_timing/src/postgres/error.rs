@@ -9,6 +9,8 @@ impl SqlState {
     pub const QUERY_CANCELED: &str = "57014";
     pub const READ_ONLY: &str = "25006";
     pub const SYNTAX: &str = "42601";
+    /// a statement that PREPARE does not take
+    pub const NOT_PREPARABLE: &str = "42P14";
     /// of PREPARE and EXECUTE
     pub const NO_SUCH_STATEMENT: &str = "26000";
     pub const STATEMENT_EXISTS: &str = "42P05";

@@ -153,7 +153,8 @@ pub struct ExplainedNode {
     pub processes: u32,
     /// all loops together, of each process
     pub reported_ms: f64,
-    /// how far that may be off because one loop's time is printed with three decimals
+    /// how far reported_ms may be off because one loop's time is printed with three decimals; where that is over a
+    /// quarter of it, clock_share tells nothing
     pub rounded_ms: f64,
     pub corrected_ms: Range,
     /// by pg_fast_timing's sampling, as a part of the plain time; where that is there
@@ -164,8 +165,9 @@ pub struct ExplainedNode {
     /// without the nodes below
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
-    /// how far these may be off for reasons of their own: others make all nodes longer alike
+    /// how far reported_self_ms may be off, by the runs and by rounding
     pub reported_self_off_ms: f64,
+    /// how far corrected_self_ms may be off for the node's own reasons; a slower machine makes all nodes longer alike
     pub corrected_self_off_ms: f64,
     /// 1 takes the most by itself
     pub rank: usize,

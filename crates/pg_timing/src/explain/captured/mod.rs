@@ -13,7 +13,7 @@ mod sound;
 mod tests;
 mod text;
 
-use super::charge::{Charge, calls_differ, nodes};
+use super::charge::{Charge, nodes};
 use super::figures::ANOTHER_TIME;
 use super::flat::{all_calls, calls_of_all_processes, flat};
 use super::plan::Explained;
@@ -226,8 +226,8 @@ fn charge(reported: f64, calls: Range, run: &Range, clock: Range, measured: bool
         call,
         // The bounds of a read's cost are those of any node's calls.
         call_off: if measured { 0.0 } else { off / calls },
+        calls_off: if measured { off } else { 0.0 },
         rest: 0.0,
-        calls_differ: if measured { calls_differ(call) } else { 0.0 },
         clock: clock.estimate / calls,
     }
 }

@@ -8,6 +8,7 @@ use super::figures::{deviation, median};
 use super::timing::Timing;
 use super::{Explained, Statement};
 use crate::postgres::{Connection, Error};
+pub use session::STAYS;
 use session::Session;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -84,6 +85,8 @@ const ROUNDS: std::ops::RangeInclusive<u32> = 3..=15;
 /// More rounds are begun until then.
 const ENOUGH: Duration = Duration::from_secs(4);
 const ROUND_TRIPS: usize = 15;
+/// The share of the time that the runs take which do not count; a statement that takes long is run as seldom as may be.
+const FIRST: f64 = 0.25;
 
 /// Runs the statement; `progress` is told how much is done, of 1.
 pub fn runs(
@@ -103,8 +106,7 @@ pub fn runs(
     // One of each that does not count finds its tables in the cache, and says how long it takes.
     let start = Instant::now();
     for (done, &way) in ways.iter().enumerate() {
-        // A statement that takes long is run as seldom as may be.
-        progress(done as f64 / (ways.len() * (1 + *ROUNDS.start() as usize)) as f64);
+        progress(FIRST * done as f64 / ways.len() as f64);
         round(&mut session, way, statement, &mut empty())?;
     }
     let first = start.elapsed();
@@ -118,8 +120,8 @@ pub fn runs(
         // Each has its turn to be the first.
         for n in 0..ways.len() {
             round(&mut session, ways[(n + number) % ways.len()], statement, &mut runs)?;
-            let done = (number + 1) * ways.len() + n + 1;
-            progress(done as f64 / (ways.len() * (1 + rounds)) as f64);
+            let done = (number * ways.len() + n + 1) as f64;
+            progress(FIRST + (1.0 - FIRST) * done / (ways.len() * rounds) as f64);
         }
     }
     session.forget()?;

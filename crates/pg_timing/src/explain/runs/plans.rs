@@ -1,6 +1,7 @@
 //! What EXPLAIN prints, as the one plan that it has to be.
 
 use crate::explain::Explained;
+use crate::explain::statement::HAS_PLAN;
 use crate::postgres::Error;
 use serde::de::IgnoredAny;
 
@@ -22,14 +23,11 @@ const RULES: &str =
 /// EXPLAIN's JSON is a list of all plans that rules make of a statement.
 pub fn explained(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
-        return Err(Error::new(
-            "the statement has no plan: it is a utility statement",
-            "give a SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE",
-        ));
+        return Err(Error::new("the statement has no plan: it is a utility statement", HAS_PLAN));
     }
     match serde_json::from_str::<Vec<IgnoredAny>>(json).map_or(1, |plans| plans.len()) {
         1 => {}
-        0 => return Err(Error::new("a rule leaves nothing of the statement to be run", RULES)),
+        0 => return Err(nothing()),
         many => return Err(Error::new(format!("rules make {many} statements of this one"), RULES)),
     }
     let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| match error.to_string() {
@@ -38,7 +36,11 @@ pub fn explained(json: &str) -> Result<Explained, Error> {
         }
         said => no_plan(&said),
     })?;
-    plans.into_iter().next().ok_or_else(|| no_plan("it is empty"))
+    plans.into_iter().next().ok_or_else(nothing)
+}
+
+fn nothing() -> Error {
+    Error::new("a rule leaves nothing of the statement to be run", RULES)
 }
 
 pub fn no_plan(why: &str) -> Error {

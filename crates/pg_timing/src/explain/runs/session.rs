@@ -9,6 +9,10 @@ use crate::postgres::{Connection, Error, Output, Rows, SqlState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// Of what is rolled back.
+pub const STAYS: &str =
+    "what stays then are sequences, what functions do outside of the database, and dead rows until VACUUM";
+
 pub struct Session<'a> {
     pub connection: &'a mut Connection,
     wishes: Wishes,
@@ -76,10 +80,9 @@ impl<'a> Session<'a> {
     fn explained(&self, error: Error) -> Error {
         let Error { what, hint, state } = error;
         let (what, hint) = match &state {
-            state if state.is(SqlState::READ_ONLY) => (
-                what,
-                "a statement that writes is run with --allow-writes, and rolled back; what stays then are sequences, what its functions do outside of the database, and dead rows until VACUUM".into(),
-            ),
+            state if state.is(SqlState::READ_ONLY) => {
+                (what, format!("a statement that writes is run with --allow-writes, and rolled back; {STAYS}"))
+            }
             state if state.is(SqlState::QUERY_CANCELED) && self.is_stopped() => {
                 (STOPPED.into(), self.what_stays().into())
             }
@@ -91,9 +94,10 @@ impl<'a> Session<'a> {
                     false => "--limit SECONDS gives it more".into(),
                 },
             ),
-            state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => {
-                (what, "a pooler in between gives each transaction another session: connect to the server itself".into())
-            }
+            state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => (
+                what,
+                "a pooler in between gives each transaction another session: connect to the server itself".into(),
+            ),
             _ => (what, hint),
         };
         Error { what, hint, state }
@@ -120,7 +124,10 @@ impl<'a> Session<'a> {
         let bare = bare_call::statement()?.prepared_as(BARE);
         let plain = if same { &quiet } else { statement }.prepared_as(PLAIN);
         let all = [plain, format!("PREPARE {NOTHING} AS SELECT"), bare];
-        all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| self.explained(error))
+        all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| {
+            let error = self.explained(error);
+            statement.unfit(Some(error.clone())).unwrap_or(error)
+        })
     }
 
     /// What was prepared: another statement may follow.

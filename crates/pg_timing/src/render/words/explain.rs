@@ -60,10 +60,9 @@ pub fn ranks(node: &ExplainedNode, report: &ExplainReport) -> Option<(usize, usi
     (report.runs.is_some() && matters && changed()).then_some((node.rank, node.corrected_rank))
 }
 
-/// Both before and after, and by more than their errors.
+/// Both before and after, and by more than their errors, which are of one whole: what one takes less, others take more.
 fn have_changed_places(a: &ExplainedNode, b: &ExplainedNode) -> bool {
-    let apart =
-        |ms: fn(&ExplainedNode) -> f64, off: fn(&ExplainedNode) -> f64| (ms(a) - ms(b)).abs() > off(a).hypot(off(b));
+    let apart = |ms: fn(&ExplainedNode) -> f64, off: fn(&ExplainedNode) -> f64| (ms(a) - ms(b)).abs() > off(a) + off(b);
     (a.rank < b.rank) != (a.corrected_rank < b.corrected_rank)
         && apart(|node| node.reported_self_ms, |node| node.reported_self_off_ms)
         && apart(|node| node.corrected_self_ms, |node| node.corrected_self_off_ms)
