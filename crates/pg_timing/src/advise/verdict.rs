@@ -37,13 +37,10 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
         summary += &format!(" Could not be told: {}.", unsure.join(", "));
     }
     // What has no line to paste takes more than that.
-    let to_turn = |advice| {
-        let wanted = settings.iter().filter(move |setting| setting.advice == advice && setting.line.is_some());
-        wanted.map(|setting| setting.name).collect::<Vec<_>>().join(", ")
-    };
-    let turn_on = to_turn(Action::TurnOn);
+    let cheap_to_turn_on = |setting: &&SettingAdvice| setting.advice == Action::TurnOn && setting.line.is_some();
+    let turn_on: Vec<&str> = settings.iter().filter(cheap_to_turn_on).map(|setting| setting.name).collect();
     if !turn_on.is_empty() {
-        summary += &format!(" Cheap to turn on: {turn_on}.");
+        summary += &format!(" Cheap to turn on: {}.", turn_on.join(", "));
     }
     for wrong in wrong() {
         summary += &format!(" {}: {}.", wrong.name, wrong.summary);

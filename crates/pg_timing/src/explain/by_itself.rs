@@ -1,7 +1,7 @@
 //! What each node takes by itself, and its place among the others by that.
 
 use super::charge::Charge;
-use super::figures::median;
+use super::figures::{median, together};
 use super::flat::{Flat, below, spread_of};
 use crate::report::ExplainedNode;
 
@@ -34,7 +34,7 @@ pub fn own_offs(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Own
             let chance = below.iter().chain([&at]).map(|&at| charge.half_off() * calls(at));
             let chance = chance.chain([runs_off, charge.shared_off(part, halves, all_calls)]);
             let bounds = charge.call_off * 2.0 * halves + rounded;
-            OwnOff { reported: runs_off + rounded, corrected: chance.map(|off| off * off).sum::<f64>().sqrt() + bounds }
+            OwnOff { reported: runs_off + rounded, corrected: together(chance) + bounds }
         })
         .collect()
 }

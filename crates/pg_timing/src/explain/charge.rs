@@ -2,7 +2,7 @@
 
 use super::Flat;
 use super::by_itself::{own_offs, rank};
-use super::figures::median;
+use super::figures::{median, together};
 use super::flat::spread_of;
 use crate::report::{ExplainedNode, Range};
 
@@ -49,14 +49,13 @@ impl Charge {
         let of_calls = (calls / all_calls.max(1.0)).min(1.0);
         // The bounds of a read's cost are those of any node's calls.
         let differ = if self.call_off > 0.0 { 0.0 } else { hidden(self.call) };
-        let off = [
+        together([
             differ * calls * (1.0 - of_calls),
             // The whole keeps its time: what its calls take less, the rest of it takes more.
             self.calls_off * (of_calls - part).abs(),
             // All of it may have fallen here, or none.
             self.rest * (part * (1.0 - part)).sqrt(),
-        ];
-        off.iter().map(|off| off * off).sum::<f64>().sqrt()
+        ])
     }
 
     /// How far half of a call may be from what falls into the node's own time.
@@ -66,8 +65,8 @@ impl Charge {
 }
 
 /// By how much one node's calls may differ from another's. A processor with other work to wait for may hide half of
-/// what timing takes, but no more than some dozen instructions' time of it. What a slow clock takes beyond that is alike for all nodes, but for what the
-/// system call in it leaves behind in the caches.
+/// what timing takes, but no more than some dozen instructions' time of it. What a slow clock takes beyond that is
+/// alike for all nodes, but for what the system call in it leaves behind in the caches.
 fn hidden(call: f64) -> f64 {
     const HIDDEN: f64 = 50e-6;
     const LEFT_BEHIND: f64 = 0.05;
@@ -101,9 +100,7 @@ pub fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<Expl
             let runs_off = spread_of(plans, |plan| plan[at].reported_ms).hypot(charge.off * part);
             let chance = [runs_off, charge.half_off() * calls, charge.shared_off(part, charged, all_calls)];
             // Bounds add up, where what varies by chance does not.
-            let off = chance.iter().map(|off| off * off).sum::<f64>().sqrt()
-                + charge.call_off * (node.calls_below.estimate + calls)
-                + node.rounded_ms;
+            let off = together(chance) + charge.call_off * (node.calls_below.estimate + calls) + node.rounded_ms;
             // It takes no longer without being timed than with it, as far as the runs tell that.
             let most = (reported + runs_off + node.rounded_ms).max(estimate);
             ExplainedNode {

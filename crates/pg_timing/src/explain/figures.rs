@@ -59,6 +59,11 @@ fn farthest(values: &[f64]) -> f64 {
     }
 }
 
+/// What several reasons come to that are off by chance, each for itself.
+pub fn together(offs: impl IntoIterator<Item = f64>) -> f64 {
+    offs.into_iter().map(|off| off * off).sum::<f64>().sqrt()
+}
+
 /// How much longer the first take than the second, which were run in turns: what makes the machine
 /// slow falls out, run by run. They do not take less: if it looks so, then noise is at least as large
 /// as that.
