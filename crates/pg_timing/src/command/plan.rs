@@ -55,7 +55,7 @@ fn source_of(plan: &Explained) -> Option<&str> {
 
 /// By --read-cost, which is of whatever clock the server reads.
 fn given(ns: f64, plan: &Explained) -> Read {
-    Read { ns, system_ns: (source_of(plan) != Some(TSC_SOURCE)).then_some(ns), lost: 0.0, note: None }
+    Read { ns, system_ns: (source_of(plan) != Some(TSC_SOURCE)).then_some(ns), differ: 0.0, note: None }
 }
 
 /// The clock of a server with `timing_clock_source` tsc: EXPLAIN reads it unfenced.
@@ -80,11 +80,13 @@ impl HostReport {
         self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
-    /// The share of its time that was lost to interruptions while a clock was read; of what loses more,
-    /// little can be said.
-    fn lost(&self, name: &str) -> f64 {
-        let share = self.clock(name).and_then(|clock| clock.gaps.as_ref()).map_or(0.0, |gaps| gaps.share);
-        if share.is_finite() { share.clamp(0.0, 0.9) } else { 0.0 }
+    /// How much one run differs from another: a read is a fixed piece of work, and what its cost moves by, or loses
+    /// to interruptions, any run's time does. Each clock had its own fraction of a second, so the worst of them; of
+    /// what differs more than 0.9, little can be said.
+    fn differ(&self) -> f64 {
+        let in_loops = self.clocks.iter().filter_map(|clock| Some((clock, clock.gaps.as_ref()?)));
+        let each = in_loops.flat_map(|(clock, gaps)| [gaps.share, clock.read_moves().unwrap_or(0.0)]);
+        each.filter(|differ| differ.is_finite()).fold(0.0, f64::max).min(0.9)
     }
 
     /// The clock that the plan's server read, as far as its settings tell.
@@ -102,6 +104,6 @@ impl HostReport {
             let tsc = self.cost(TSC).map(crate::human::duration).unwrap_or("less".into());
             format!("taken for a server that reads the system's clock; PostgreSQL 19 reads the TSC on that host unless it is told otherwise: then --read-cost is {tsc}")
         });
-        Ok(Read { ns, system_ns: self.cost(SYSTEM), lost: self.lost(name), note })
+        Ok(Read { ns, system_ns: self.cost(SYSTEM), differ: self.differ(), note })
     }
 }

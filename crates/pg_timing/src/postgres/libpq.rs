@@ -5,6 +5,7 @@
 
 use super::Error;
 use libc::{c_char, c_int, c_void};
+use std::error::Error as _;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
@@ -110,7 +111,8 @@ fn open() -> Result<Libpq, String> {
         // SAFETY: libpq has no initialisers that do anything but set up its own state.
         match unsafe { libloading::Library::new(*name) }.and_then(Libpq::of) {
             Ok(libpq) => return Ok(libpq),
-            Err(error) => why = error.to_string(),
+            // The loader's own words are the error's source.
+            Err(error) => why = error.source().map_or_else(|| error.to_string(), ToString::to_string),
         }
     }
     Err(why)

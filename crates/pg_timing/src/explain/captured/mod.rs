@@ -30,8 +30,8 @@ pub struct Read {
     pub ns: f64,
     /// the cost of one of the system's clock, as far as that is known: how fast the processor is
     pub system_ns: Option<f64>,
-    /// the share of its time that the server's host loses to interruptions, as far as that is known
-    pub lost: f64,
+    /// the share by which one run differs from another on the server's host, as far as that is known
+    pub differ: f64,
     /// what to know about it
     pub note: Option<String>,
 }
@@ -77,7 +77,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
             "this read cost is not that of the clock that timed the plan",
         ));
     }
-    let runs_differ = read.as_ref().map_or(0.0, |read| read.lost).max(ANOTHER_TIME);
+    let runs_differ = read.as_ref().map_or(0.0, |read| read.differ).max(ANOTHER_TIME);
     // Without being timed: this very run, or one that its taker has timed.
     let run = match (known.plain_ms, &expected) {
         (Some(plain), _) => given(plain, runs_differ, &explained, reported)?,
@@ -122,7 +122,7 @@ pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
     })
 }
 
-/// What one run tells of any other: either may be the one that lost that share of its time.
+/// What one run tells of any other: either may be the one that took longer by that share.
 fn another(run: Range, differ: f64) -> Range {
     Range { low: run.low * (1.0 - differ), estimate: run.estimate, high: run.high / (1.0 - differ) }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) fn known(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Result<ExplainReport, Error> {
-    let read = |_: &Explained| Ok(Read { ns: read_ns.unwrap(), system_ns: read_ns, lost: 0.0, note: None });
+    let read = |_: &Explained| Ok(Read { ns: read_ns.unwrap(), system_ns: read_ns, differ: 0.0, note: None });
     captured(text, &Known { read: read_ns.is_some().then_some(&read), plain_ms })
 }
 
@@ -228,11 +228,11 @@ fn parallel_workers_may_have_had_one_cpu() {
 
 #[test]
 fn another_run_differs_as_much_as_its_host_is_disturbed() {
-    let with = |lost: f64, plain_ms: Option<f64>| {
-        let read = move |_: &Explained| Ok(Read { ns: 20.0, system_ns: Some(20.0), lost, note: None });
+    let with = |differ: f64, plain_ms: Option<f64>| {
+        let read = move |_: &Explained| Ok(Read { ns: 20.0, system_ns: Some(20.0), differ, note: None });
         captured(&counted(100_000, 16.6), &Known { read: Some(&read), plain_ms })
     };
-    let of = |lost: f64| with(lost, None).unwrap();
+    let of = |differ: f64| with(differ, None).unwrap();
     let (quiet, disturbed) = (of(0.001), of(0.14));
     let (low, high) = (16.6 - 100_002.0 * 56e-6, 16.6 - 100_002.0 * 4e-6);
     for (report, differ) in [(&quiet, 0.03), (&disturbed, 0.14)] {
