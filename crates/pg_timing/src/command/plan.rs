@@ -80,13 +80,22 @@ impl HostReport {
         self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
-    /// How much one run differs from another: a read is a fixed piece of work, and what its cost moves by, or loses
-    /// to interruptions, any run's time does. Each clock had its own fraction of a second, so the worst of them; of
-    /// what differs more than 0.9, little can be said.
-    fn differ(&self) -> f64 {
-        let in_loops = self.clocks.iter().filter_map(|clock| Some((clock, clock.gaps.as_ref()?)));
-        let each = in_loops.flat_map(|(clock, gaps)| [gaps.share, clock.read_moves().unwrap_or(0.0)]);
+    /// How much one run differs from another: a read is a fixed piece of work, and what its cost moves by, any run's
+    /// time does, or it loses more to interruptions. Of what differs more than 0.9, little can be said.
+    fn differ(&self, name: &str) -> f64 {
+        let moves = self.clock(name).and_then(ClockReport::read_moves);
+        let each = [moves, self.lost()].into_iter().flatten();
         each.filter(|differ| differ.is_finite()).fold(0.0, f64::max).min(0.9)
+    }
+
+    /// The share of its time that was lost to interruptions while clocks were read: all of them, for each had a
+    /// fraction of a second.
+    fn lost(&self) -> Option<f64> {
+        let in_loops = self.clocks.iter().filter_map(|clock| Some((clock.gaps.as_ref()?, clock.loop_ns?, clock.reads)));
+        let (lost, all) = in_loops.fold((0.0, 0.0), |(lost, all), (gaps, loop_ns, reads)| {
+            (lost + gaps.total_ns, all + loop_ns * reads as f64)
+        });
+        (all > 0.0).then_some(lost / all)
     }
 
     /// The clock that the plan's server read, as far as its settings tell.
@@ -104,6 +113,6 @@ impl HostReport {
             let tsc = self.cost(TSC).map(crate::human::duration).unwrap_or("less".into());
             format!("taken for a server that reads the system's clock; PostgreSQL 19 reads the TSC on that host unless it is told otherwise: then --read-cost is {tsc}")
         });
-        Ok(Read { ns, system_ns: self.cost(SYSTEM), differ: self.differ(), note })
+        Ok(Read { ns, system_ns: self.cost(SYSTEM), differ: self.differ(name), note })
     }
 }

@@ -40,11 +40,11 @@ fn a_host_s_report() {
     let write = |text: &str| std::fs::write(&report, text).unwrap();
     let report = report.to_str().unwrap();
     let hpet = plan("docker-hpet.txt");
-    let gaps = r#"{"threshold_ns": 118400, "count": 9, "total_ns": 70000000, "largest_ns": 9000000, "share": 0.14}"#;
+    let gaps = r#"{"threshold_ns": 118400, "count": 9, "total_ns": 105000000, "largest_ns": 9000000, "share": 0.14}"#;
     let of_a_host = |spread: f64| {
         write(&format!(
-            r#"{{"clocks": [{{"name": "system", "read_ns": 7400.0, "gaps": {gaps}}}, {{"name": "rdtsc", "read_ns": 9.0}},
-            {{"name": "rdtscp", "read_ns": 10.0, "read_spread_ns": {spread}, "gaps": {gaps}}}], "findings": []}}"#
+            r#"{{"clocks": [{{"name": "system", "read_ns": 7400.0, "loop_ns": 7500.0, "reads": 100000, "gaps": {gaps}}},
+            {{"name": "rdtsc", "read_ns": 10.0, "read_spread_ns": {spread}, "loop_ns": 25.0, "reads": 10000000}}], "findings": []}}"#
         ))
     };
     of_a_host(0.1);
@@ -53,11 +53,14 @@ fn a_host_s_report() {
     assert_eq!((&capture(&hpet)["read_ns"], &capture(&hpet)["runs_differ"]), (&7400.0.into(), &0.14.into()));
     let tsc = dir.path().join("tsc.txt");
     std::fs::write(&tsc, std::fs::read_to_string(&hpet).unwrap() + "Settings: timing_clock_source = 'tsc'\n").unwrap();
-    let tsc = capture(tsc.to_str().unwrap());
-    assert_eq!((&tsc["read_ns"], &tsc["runs_differ"]), (&9.0.into(), &0.14.into()));
+    let tsc = tsc.to_str().unwrap();
+    assert_eq!((&capture(tsc)["read_ns"], &capture(tsc)["runs_differ"]), (&10.0.into(), &0.14.into()));
     // What the cost of a read moves by is more.
     of_a_host(1.0);
-    assert_eq!(capture(&hpet)["runs_differ"], 2.0 * 1.4826 * 0.1);
+    assert_eq!(capture(&hpet)["runs_differ"], 0.14);
+    assert_eq!(capture(tsc)["runs_differ"], 2.0 * 1.4826 * 0.1);
+    of_a_host(100.0);
+    assert_eq!(capture(tsc)["runs_differ"], 0.9);
     for (text, why) in [
         ("", "is no report of a host"),
         ("{}", "is no report of a host"),

@@ -63,7 +63,7 @@ pub struct ExplainArguments {
     /// What one read of the server's clock costs, in ns
     #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = nanoseconds, allow_negative_numbers = true)]
     pub read_cost: Option<f64>,
-    /// The same, out of what pg_timing --format json printed on the server's host
+    /// The same, and how much runs differ there, out of what pg_timing --format json printed on the server's host
     #[arg(long, value_name = "FILE", requires = "plan", conflicts_with_all = LIVE)]
     pub host_report: Option<PathBuf>,
     /// What the statement takes without EXPLAIN, in ms, by psql's \timing
