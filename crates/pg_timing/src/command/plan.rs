@@ -2,6 +2,7 @@
 
 use super::arguments::ExplainArguments;
 use super::{Hint, input};
+use crate::explain::figures::two_deviations;
 use crate::explain::{Explained, Known, Read, captured};
 use crate::postgres::Error;
 use crate::report::{ClockReport, ExplainReport, SYSTEM};
@@ -83,7 +84,8 @@ impl HostReport {
     /// How much one run differs from another: a read is a fixed piece of work, and what its cost moves by, any run's
     /// time does, or it loses more to interruptions. Of what differs more than 0.9, little can be said.
     fn differ(&self, name: &str) -> f64 {
-        let moves = self.clock(name).and_then(ClockReport::read_moves);
+        let clock = self.clock(name).and_then(|clock| clock.read_spread_ns.zip(clock.read_ns));
+        let moves = clock.map(|(spread, ns)| two_deviations(spread) / ns);
         let each = [moves, self.lost()].into_iter().flatten();
         each.filter(|differ| differ.is_finite()).fold(0.0, f64::max).min(0.9)
     }
@@ -93,7 +95,8 @@ impl HostReport {
     fn lost(&self) -> Option<f64> {
         let in_loops = self.clocks.iter().filter_map(|clock| Some((clock.gaps.as_ref()?, clock.loop_ns?, clock.reads)));
         let (lost, all) = in_loops.fold((0.0, 0.0), |(lost, all), (gaps, loop_ns, reads)| {
-            (lost + gaps.total_ns, all + loop_ns * reads as f64)
+            let over = loop_ns * reads as f64;
+            (lost + gaps.share * over, all + over)
         });
         (all > 0.0).then_some(lost / all)
     }

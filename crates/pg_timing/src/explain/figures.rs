@@ -31,8 +31,13 @@ pub fn deviation(values: &[f64]) -> f64 {
     }
     let middle = median(values);
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    // 1.4826 makes a standard deviation of the median one; and as few as that are not sure of it.
-    2.0 * 1.4826 * median(&deviations) * if n > 3.0 { ((n - 1.0) / (n - 3.0)).sqrt() } else { 1.0 }
+    // As few as that are not sure of it.
+    two_deviations(median(&deviations)) * if n > 3.0 { ((n - 1.0) / (n - 3.0)).sqrt() } else { 1.0 }
+}
+
+/// Two standard deviations, where half of the values are within `half` of the middle one.
+pub fn two_deviations(half: f64) -> f64 {
+    2.0 * 1.4826 * half
 }
 
 /// How far the median of some runs may be from that of many at the same time: its standard error,

@@ -97,11 +97,6 @@ impl ClockReport {
         self.read_ns.or(self.loop_ns)
     }
 
-    /// The share of its cost by which a read moved, two standard deviations; 1.4826 makes one of half an interquartile range.
-    pub fn read_moves(&self) -> Option<f64> {
-        Some(2.0 * 1.4826 * self.read_spread_ns? / self.read_ns?)
-    }
-
     /// Of a table without single durations: below what no reading lies, and where most lie.
     pub fn where_readings_lie(&self) -> Option<String> {
         use crate::human::duration;

@@ -71,7 +71,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         ));
     }
     let why = match capture.runs_differ > ANOTHER_TIME {
-        true => ": so much the host's own report had the cost of a read move, or time lost to interruptions",
+        true => ": the cost of a read moved by so much in the host's report, or interruptions took it",
         false => ", as on a quiet machine",
     };
     facts.push(("runs", format!("{:.0}% allowed for what they differ by{why}", 100.0 * capture.runs_differ)));
