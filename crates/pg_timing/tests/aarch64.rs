@@ -2,9 +2,10 @@
 
 #![cfg(target_arch = "aarch64")]
 
-use pg_timing::host::{Host, LogSource};
-use pg_timing::measure::Budget;
-use pg_timing::{render, survey};
+use pg_timing::host::facts::{Host, LogSource};
+use pg_timing::host::measure::Budget;
+use pg_timing::host::survey;
+use pg_timing::render;
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Counter, Hertz, Nanos, Ppm, Reference, firmware_claim, measure_rate};
 

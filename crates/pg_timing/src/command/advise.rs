@@ -2,8 +2,8 @@
 
 use super::arguments::{AdviseArguments, Format};
 use super::{connection, interrupt, print, progress};
-use crate::advise::advise;
 use crate::render;
+use crate::server::advise::advise;
 
 pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag()?;

@@ -2,10 +2,11 @@
 
 use super::arguments::{CheckArguments, Format};
 use super::{Hint, interrupt, print, progress};
-use crate::host::{Host, KernelLog, LogSource, capture};
-use crate::measure::Budget;
+use crate::host::facts::{Host, KernelLog, LogSource, capture};
+use crate::host::measure::Budget;
+use crate::host::survey;
+use crate::render;
 use crate::report::Report;
-use crate::{render, survey};
 use anyhow::anyhow;
 use std::path::Path;
 

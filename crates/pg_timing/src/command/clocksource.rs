@@ -2,12 +2,12 @@
 
 use super::arguments::{ClocksourceArguments, ClocksourceCommand, UseArguments};
 use super::{check, interrupt, print};
-use crate::clocksource::{Around, Stay, Wish, list, switch, wait};
-use crate::host::Host;
-use crate::measure::Budget;
+use crate::host::clocksource::{Around, Stay, Wish, list, switch, wait};
+use crate::host::facts::Host;
+use crate::host::measure::Budget;
+use crate::host::survey;
 use crate::render::text;
 use crate::report::ClockReport;
-use crate::survey;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;

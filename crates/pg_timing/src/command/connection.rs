@@ -2,8 +2,9 @@
 
 use super::arguments::ConnectionArguments;
 use super::note;
-use crate::ephemeral::Ephemeral;
-use crate::postgres::{Connection, Error, Password, Target};
+use crate::error::Error;
+use crate::server::connection::{Connection, Password, Target};
+use crate::server::ephemeral::Ephemeral;
 use std::sync::atomic::AtomicBool;
 
 /// To the one that is named, or that answers where libpq looks.

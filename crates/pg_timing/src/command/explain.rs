@@ -2,11 +2,11 @@
 
 use super::arguments::{ExplainArguments, PageFormat};
 use super::{Hint, connection, input, interrupt, note, plan, print, progress};
-use crate::advise::node_read;
-use crate::explain::{STAYS, Statement, Unfit, Wishes, classic, explain};
-use crate::postgres::Error;
+use crate::error::Error;
 use crate::render;
 use crate::report::{ClassicReport, ExplainReport};
+use crate::server::advise::node_read;
+use crate::server::explain::{STAYS, Statement, Unfit, Wishes, classic, explain};
 use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The program by the name of `pg_test_timing`: PostgreSQL's options, messages and exit statuses.
 
 use super::interrupt;
-use crate::pg_test_timing::getopt::{Request, request};
-use crate::pg_test_timing::{Ended, run as test};
+use crate::host::pg_test_timing::getopt::{Request, request};
+use crate::host::pg_test_timing::{Ended, run as test};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;

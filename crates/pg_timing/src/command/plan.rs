@@ -2,10 +2,10 @@
 
 use super::arguments::ExplainArguments;
 use super::{Hint, input};
-use crate::explain::figures::two_deviations;
-use crate::explain::{Explained, Known, Read, captured};
-use crate::postgres::Error;
+use crate::error::Error;
 use crate::report::{ClockReport, ExplainReport, SYSTEM};
+use crate::server::explain::{Explained, Known, Read, captured};
+use crate::statistics::two_deviations;
 use anyhow::anyhow;
 use serde::Deserialize;
 use std::path::Path;

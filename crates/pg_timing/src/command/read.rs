@@ -3,7 +3,7 @@
 use super::arguments::{Format, ReadArguments};
 use super::input::{self, Input};
 use super::{Hint, print};
-use crate::pg_test_timing::{ParseError, parse, report};
+use crate::host::pg_test_timing::{ParseError, parse, report};
 use crate::render;
 use crate::report::{Report, Severity};
 use anyhow::anyhow;

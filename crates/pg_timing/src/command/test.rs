@@ -2,7 +2,7 @@
 
 use super::arguments::{TestArguments, TestFormat};
 use super::{NOT_DONE, interrupt};
-use crate::pg_test_timing::{Ended, Format, Options, run as test};
+use crate::host::pg_test_timing::{Ended, Format, Options, run as test};
 use std::io::Write;
 
 /// Said on stderr: what is on stdout looks like the output of a whole run.

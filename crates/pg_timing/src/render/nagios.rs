@@ -11,7 +11,7 @@ pub fn line(report: &Report) -> String {
     if let Some(clock) = report.clock(SYSTEM) {
         let seconds = |ns: f64| format!("{:.10}", ns / 1e9);
         data.extend(clock.cost_ns().map(|ns| {
-            let (good, bad) = crate::check::READ_COST_LIMITS_NS;
+            let (good, bad) = crate::host::check::READ_COST_LIMITS_NS;
             format!("system_read={}s;{};{};0", seconds(ns), seconds(good), seconds(bad))
         }));
         data.push(format!("system_backward_steps={};0;0;0", clock.backward_steps));

@@ -6,7 +6,7 @@ mod values;
 pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments};
 
 use crate::command::NOT_DONE;
-use crate::host::LogSource;
+use crate::host::facts::LogSource;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::io::Write;

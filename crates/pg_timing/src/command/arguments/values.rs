@@ -1,6 +1,6 @@
 //! What options take, and what they refuse.
 
-use crate::host::LogSource;
+use crate::host::facts::LogSource;
 use clap::builder::TypedValueParser;
 use timing_clock::Nanos;
 

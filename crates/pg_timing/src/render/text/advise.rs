@@ -2,9 +2,9 @@
 
 use super::lines::verdict;
 use super::{BOLD, DIM, wrapped};
-use crate::advise::{FEW, percent};
 use crate::human::{count, duration};
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+use crate::server::advise::{FEW, percent};
 
 pub fn text(report: &AdviseReport) -> String {
     let mut out = headline(report);

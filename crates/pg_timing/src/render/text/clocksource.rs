@@ -2,8 +2,8 @@
 
 use super::clocks::{one_read, through};
 use super::{BOLD, wrapped};
-use crate::check::added_per_node_ns;
-use crate::clocksource::{Grade, List, Row, State, System, Vdso, best_first, known};
+use crate::host::check::added_per_node_ns;
+use crate::host::clocksource::{Grade, List, Row, State, System, Vdso, best_first, known};
 use crate::human::{count, duration, seconds};
 use crate::report::{ClockReport, Through};
 use timing_clock::Nanos;

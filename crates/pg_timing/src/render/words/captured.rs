@@ -2,9 +2,9 @@
 
 use super::explain::settings;
 use super::ms;
-use crate::explain::figures::ANOTHER_TIME;
 use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
+use crate::statistics::ANOTHER_TIME;
 
 /// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 2541 ms at most.`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {

@@ -1,0 +1,88 @@
+//! Sleeping and waking up, which explain much that happens to clocks afterwards.
+
+use super::Said;
+use crate::host::kernel_log::event::Event;
+use crate::host::kernel_log::scan::{skip, text};
+
+pub(super) fn understand(message: &str) -> Option<Said> {
+    let mut body = message;
+    while let Some(rest) = ["PM:", "ACPI:", "printk:", "hibernation:"].iter().find_map(|prefix| skip(body, prefix)) {
+        body = rest;
+    }
+    suspend(body).map(|state| Event::Suspend { state }).or_else(|| resume(body)).map(Said::from)
+}
+
+/// The inner option: which kind of sleep, if it is named.
+fn suspend(body: &str) -> Option<Option<String>> {
+    if let Some(rest) = skip(body, "suspend entry") {
+        return Some(rest.trim().strip_prefix('(').and_then(|rest| text(rest.split_once(')')?.0)));
+    }
+    if let Some(state) = skip(body, "Preparing to enter system sleep state") {
+        // S5 is off
+        let state = state.trim();
+        return matches!(state, "S1" | "S2" | "S3" | "S4").then(|| Some(state.to_string()));
+    }
+    if skip(body, "hibernation entry").is_some() {
+        return Some(Some("hibernation".into()));
+    }
+    // "Suspending console(s) (use no_console_suspend to debug)"
+    let other = ["Suspending console", "suspend-to-idle"];
+    other.iter().any(|words| skip(body, words).is_some()).then_some(None)
+}
+
+fn resume(body: &str) -> Option<Event> {
+    if let Some(rest) = skip(body, "Timekeeping suspended for") {
+        let number = rest.split_once("seconds").map(|(number, _)| number.trim());
+        let slept_s = number.and_then(|number| number.parse().ok()).filter(|s: &f64| s.is_finite() && *s >= 0.0);
+        return Some(Event::Resume { slept_s });
+    }
+    let words = [
+        "Waking up from system sleep state",
+        "suspend exit",
+        "hibernation exit",
+        "Finishing wakeup",
+        "resume from suspend-to-idle",
+        "resume devices took",
+    ];
+    words.iter().any(|words| skip(body, words).is_some()).then_some(Event::Resume { slept_s: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::understand;
+    use super::*;
+
+    #[test]
+    fn going_to_sleep() {
+        for (message, state) in [
+            ("PM: suspend entry (deep)", Some("deep")),
+            ("PM: suspend entry (s2idle)", Some("s2idle")),
+            ("PM: suspend entry (de", None),
+            ("PM: suspend entry 2018-03-01 10:00:00.123456789 UTC", None),
+            ("Suspending console(s) (use no_console_suspend to debug)", None),
+            ("printk: Suspending console(s) (use no_console_suspend to debug)", None),
+            ("ACPI: PM: Preparing to enter system sleep state S3", Some("S3")),
+            ("ACPI: Preparing to enter system sleep state S3", Some("S3")),
+            ("PM: hibernation entry", Some("hibernation")),
+            ("PM: hibernation: hibernation entry", Some("hibernation")),
+        ] {
+            let state = state.map(String::from);
+            assert_eq!(understand(message), Some(Event::Suspend { state }.into()), "{message}");
+        }
+    }
+
+    #[test]
+    fn waking_up() {
+        for (message, slept_s) in [
+            ("PM: suspend exit", None),
+            ("ACPI: PM: Waking up from system sleep state S3", None),
+            ("ACPI: Waking up from system sleep state S4", None),
+            ("PM: Finishing wakeup.", None),
+            ("PM: Timekeeping suspended for 3600.123 seconds", Some(3600.123)),
+            ("Timekeeping suspended for 36", None),
+            ("Timekeeping suspended for inf seconds", None),
+        ] {
+            assert_eq!(understand(message), Some(Event::Resume { slept_s }.into()), "{message}");
+        }
+    }
+}

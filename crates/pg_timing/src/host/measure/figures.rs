@@ -1,0 +1,265 @@
+//! From a record in ticks to figures in nanoseconds.
+
+use super::meter::Looked;
+use super::record::{GAP_FACTOR, GAP_LEAST};
+use super::{Histogram, Record};
+use crate::report::{Bin, ClockReport, Gaps, Percentiles};
+use timing_clock::{Granularity, Hertz};
+
+/// A clock whose step is more than this share of a buffer's span is timed from outside: its own
+/// readings would be wrong by that much.
+const OWN_TIME: f64 = 0.02;
+
+/// From fewer buffers no spread is given: it would say more of chance than of the clock.
+const FEW: usize = 8;
+
+/// The figures of one clock whose ticks go by at `rate`. `outside` is the rate of the clock that its
+/// buffers were timed with from outside, if it is known.
+pub fn summarise(
+    name: &str,
+    record: &Record,
+    looked: Option<Looked>,
+    rate: Hertz,
+    outside: Option<Hertz>,
+) -> ClockReport {
+    let ns = |ticks: u64| rate.nanos(ticks as f64).0;
+    let step = looked.and_then(|looked| looked.granularity.step()).map(|ticks| rate.nanos(ticks).0);
+    let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
+    let times_itself =
+        matches!((step, own), (Some(step), Some([_, read, _])) if step <= OWN_TIME * read * super::BUFFER as f64);
+    let read = match times_itself {
+        true => own,
+        false => outside.and_then(|rate| Some(record.outside.quartiles()?.map(|ticks| rate.nanos(ticks).0))),
+    };
+    let enough = record.buffers.kept() >= FEW;
+    let percentiles = percentiles(&record.differences, ns);
+    ClockReport {
+        name: name.into(),
+        read_ns: read.map(|[_, median, _]| round(median)),
+        read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
+        // The mean over the run is right for a coarse clock too, once it has made many steps.
+        loop_ns: step
+            .filter(|step| ns(record.classic.ticks) > 50.0 * step)
+            .map(|_| round(ns(record.classic.ticks) / record.classic.reads as f64)),
+        granularity_ns: step.map(round),
+        stood_still_ns: looked
+            .filter(|looked| looked.granularity == Granularity::NeverMoved && record.differences.max() == Some(0))
+            .map(|looked| looked.over.0),
+        reads: record.reads(),
+        backward_steps: record.backward_steps,
+        largest_backward_ns: round(ns(record.largest_backward)),
+        gaps: percentiles
+            .filter(|_| times_itself && record.backward_steps == 0)
+            .map(|p| gaps(&record.differences, p.p50_ns, ns)),
+        percentiles,
+        histogram: bins(&record.differences, rate),
+        ..ClockReport::default()
+    }
+}
+
+/// What is left of a clock whose rate is unknown: how often it was read, and how often it went back.
+pub fn without_rate(name: &str, record: &Record) -> ClockReport {
+    ClockReport {
+        reads: record.reads(),
+        backward_steps: record.backward_steps,
+        ..ClockReport::unavailable(name, "its rate is unknown")
+    }
+}
+
+/// Two decimals: a hundredth of a nanosecond is below every spread seen.
+fn round(ns: f64) -> f64 {
+    (ns * 100.0).round() / 100.0
+}
+
+fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Percentiles> {
+    let at = |share| differences.quantile(share).map(|ticks| round(ns(ticks)));
+    Some(Percentiles {
+        min_ns: at(0.0)?,
+        p50_ns: at(0.5)?,
+        p90_ns: at(0.9)?,
+        p99_ns: at(0.99)?,
+        p99_9_ns: at(0.999)?,
+        p99_99_ns: at(0.9999)?,
+        p99_999_ns: at(0.99999)?,
+        max_ns: at(1.0)?,
+    })
+}
+
+fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gaps {
+    let threshold_ns = round((GAP_FACTOR * median_ns).max(GAP_LEAST.0));
+    let mut gaps = Gaps { threshold_ns, count: 0, total_ns: 0.0, largest_ns: 0.0, share: 0.0 };
+    let mut all_ns = 0.0;
+    for (ticks, count) in differences.iter() {
+        let each = ns(ticks);
+        all_ns += each * count as f64;
+        if each > threshold_ns {
+            gaps.count += count;
+            gaps.total_ns += each * count as f64;
+            gaps.largest_ns = round(each);
+        }
+    }
+    gaps.share = if all_ns > 0.0 { gaps.total_ns / all_ns } else { 0.0 };
+    gaps.total_ns = round(gaps.total_ns);
+    gaps
+}
+
+/// PostgreSQL's rows: the one that a difference of so many whole nanoseconds belongs to, by its
+/// number: 0 ns, 1, 2-3, 4-7, 8-15 ...
+pub fn log2_row(ns: u64) -> usize {
+    (u64::BITS - ns.leading_zeros()) as usize
+}
+
+fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
+    let mut rows: Vec<Bin> = Vec::new();
+    for (ticks, count) in differences.iter() {
+        let row = log2_row(rate.nanos(ticks as f64).0 as u64);
+        while rows.len() <= row {
+            rows.push(Bin { le_ns: (1u64 << rows.len()).wrapping_sub(1), count: 0 });
+        }
+        rows[row].count += count;
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    //! Clocks with faults of known size, through the same reading, counting and judging as real ones.
+
+    use super::*;
+    use crate::host::check;
+    use crate::host::measure::{BUFFER, Outside};
+    use crate::report::{Activity, Fact, Origin, Report, SYSTEM, Severity};
+    use timing_clock::sim::{Character, SimClock, World};
+    use timing_clock::{Granularity, NANOSECONDS, Nanos, granularity};
+
+    const BLOCKS: u64 = 64;
+
+    fn measured(character: Character) -> ClockReport {
+        let rate = Hertz(character.hz);
+        let world = World::new(11);
+        let clock = SimClock::new(&world, character.clone());
+        let counter = SimClock::new(&world, Character { cost_ns: 9.0, jitter_ns: 2, ..Character::default() });
+        let outside = Outside { clock: &counter, cost: 9.5 };
+        let mut record = Record::default();
+        let mut left = BLOCKS;
+        record.slice(&clock, &outside, || {
+            left -= 1;
+            left > 0
+        });
+        // The steps are looked for on a clock without the faults, which are counted in reads.
+        let calm = Character { back: Vec::new(), stalls: Vec::new(), ..character };
+        let mut left = 4000;
+        let seen = granularity(&SimClock::new(&world, calm), 4000, || {
+            left -= 1;
+            left > 0
+        });
+        summarise(SYSTEM, &record, Some(Looked { granularity: seen, over: Nanos(1e6) }), rate, Some(NANOSECONDS))
+    }
+
+    fn alarms(clock: ClockReport) -> Vec<(&'static str, Severity)> {
+        let mut report = Report::empty(Origin::Measured, "");
+        report.clocks = vec![clock];
+        report.activity =
+            Fact::Known(Activity { involuntary_context_switches: 0, steal_ms: Some(0.0), suspends: Some(0) });
+        check::judge(&mut report);
+        report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(|f| (f.id, f.severity)).collect()
+    }
+
+    #[test]
+    fn a_clean_clock_raises_nothing() {
+        let clock = measured(Character::default());
+        assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3, "{clock:?}");
+        assert!((clock.loop_ns.unwrap() - 25.0).abs() < 0.3, "{clock:?}");
+        assert_eq!((clock.granularity_ns, clock.backward_steps), (Some(1.0), 0));
+        assert_eq!(clock.reads, (BLOCKS - BLOCKS / 8) * (BUFFER as u64 - 1), "each reading but a buffer's first");
+        assert_eq!(clock.histogram.iter().map(|row| row.count).sum::<u64>(), clock.reads);
+        assert_eq!(alarms(clock), []);
+    }
+
+    #[test]
+    fn steps_back_are_counted_and_sized() {
+        // A read takes 25 ns, so a step of 26 to 34 ns is needed to be seen going back by 1 ns.
+        let by = |ticks| {
+            let jitterless = Character { jitter_ns: 0, cost_ns: 25.0, ..Character::default() };
+            measured(Character { back: vec![(5_000, ticks)], ..jitterless })
+        };
+        let one = by(26);
+        assert_eq!((one.backward_steps, one.largest_backward_ns), (1, 1.0));
+        assert_eq!(alarms(one), [("clock-backward", Severity::Critical)]);
+        let big = by(34_000_025);
+        assert_eq!((big.backward_steps, big.largest_backward_ns), (1, 34_000_000.0));
+    }
+
+    #[test]
+    fn a_step_back_between_two_buffers_is_seen() {
+        let clock =
+            measured(Character { back: vec![(3 * BUFFER as u64, 10_000)], jitter_ns: 0, ..Character::default() });
+        assert_eq!(clock.backward_steps, 1);
+    }
+
+    #[test]
+    fn ticks_of_1_10_100_ns_and_4_ms() {
+        for (step, alarm) in
+            [(1, None), (10, None), (100, None), (4_000_000, Some(("clock-coarse", Severity::Critical)))]
+        {
+            let clock = measured(Character { step, ..Character::default() });
+            assert_eq!(clock.granularity_ns, Some(step as f64));
+            // The cost is told however coarse the clock is: a buffer is timed from outside then.
+            assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.5, "{step}: {clock:?}");
+            assert_eq!(alarms(clock), Vec::from_iter(alarm));
+        }
+    }
+
+    #[test]
+    fn stalls_are_gaps_and_no_part_of_the_cost() {
+        // In the middle of each of the first seven buffers: the eighth block is the classic loop's.
+        let stalls = (0..7).map(|n| (n * BUFFER as u64 + 500, 5e6)).collect();
+        let clock = measured(Character { stalls, ..Character::default() });
+        let gaps = clock.gaps.unwrap();
+        assert_eq!(gaps.count, 7);
+        assert!((gaps.total_ns - 35e6).abs() < 1e3 && (gaps.largest_ns - 5e6).abs() < 100.0, "{gaps:?}");
+        assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3);
+    }
+
+    #[test]
+    fn a_counter_near_2_63_and_near_the_wrap() {
+        for origin in [(1 << 63) - 400_000, u64::MAX - 400_000] {
+            let clock = measured(Character { origin, ..Character::default() });
+            assert_eq!(clock.backward_steps, 0);
+            assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3);
+        }
+    }
+
+    #[test]
+    fn two_rates_give_one_cost() {
+        for hz in [1e9, 2_596_098_027.0] {
+            let clock = measured(Character { hz, ..Character::default() });
+            assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3, "{hz}: {clock:?}");
+        }
+    }
+
+    #[test]
+    fn a_slow_clock() {
+        let clock = measured(Character { cost_ns: 7_350.0, ..Character::default() });
+        assert_eq!(alarms(clock), [("clock-slow", Severity::Critical)]);
+        let clock = measured(Character { cost_ns: 160.0, ..Character::default() });
+        assert_eq!(alarms(clock), [("clock-slow", Severity::Warning)]);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still() {
+        let clock = measured(Character { hz: 0.0, ..Character::default() });
+        // Its ticks have no rate; what matters is that it never moved.
+        assert_eq!(clock.stood_still_ns, Some(1e6));
+        assert_eq!(alarms(clock), [("clock-coarse", Severity::Critical)]);
+    }
+
+    #[test]
+    fn never_moved_is_told_from_a_short_look() {
+        let mut record = Record::default();
+        record.differences.add(0);
+        record.differences.add(10_000_000);
+        let looked = Looked { granularity: Granularity::NeverMoved, over: Nanos(1e6) };
+        assert_eq!(summarise("x", &record, Some(looked), NANOSECONDS, None).stood_still_ns, None);
+    }
+}

@@ -1,0 +1,96 @@
+//! pg_test_timing: what it measures, its formats printed and parsed, its options.
+
+pub mod getopt;
+mod parse;
+mod print;
+pub mod report;
+mod timing;
+mod tsc;
+
+pub use parse::{ClockKind, ClockTable, Output, ParseError, TscLines, parse};
+
+use crate::host::measure::Budget;
+use std::sync::atomic::AtomicBool;
+use timing::{Timing, Warp, time};
+use timing_clock::{NANOSECONDS, Nanos, System, counter};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// for each clock
+    pub duration_s: u32,
+    /// percent of the observed durations that are listed
+    pub cutoff: f64,
+    pub format: Format,
+}
+
+/// The shape of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Nineteen,
+    Classic,
+    Json,
+}
+
+/// How a test ended. The texts are for stderr.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    Done,
+    /// the rate in use is far from the calibrated one
+    Warning(String),
+    /// a clock went back, which ends the test
+    Warp(String),
+    /// Ctrl-C: what was measured by then has been printed
+    Interrupted,
+}
+
+/// Times the clocks one after the other and prints each as it is done.
+pub fn run(
+    options: &Options,
+    stop: &AtomicBool,
+    out: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Ended> {
+    let printed = options.format != Format::Json;
+    if printed {
+        let plural = if options.duration_s == 1 { "" } else { "s" };
+        out(&format!("Testing timing overhead for {} second{plural}.\n", options.duration_s))?;
+    }
+    let limit = Nanos::from_secs(f64::from(options.duration_s));
+    let mut timings: Vec<Timing> = Vec::new();
+    let mut show = |timings: &mut Vec<Timing>, timed: Result<Timing, Warp>| -> anyhow::Result<Option<Ended>> {
+        let timing = match timed {
+            Ok(timing) => timing,
+            Err(warp) => return Ok(Some(Ended::Warp(warp.text(options.format)))),
+        };
+        match options.format {
+            Format::Nineteen => out(&print::nineteen(&timing, options.cutoff))?,
+            Format::Classic => out(&print::classic(&timing))?,
+            Format::Json => {}
+        }
+        timings.push(timing);
+        Ok(stop.load(std::sync::atomic::Ordering::Relaxed).then_some(Ended::Interrupted))
+    };
+    let mut ended = match counter::permitted() {
+        Ok(()) => show(&mut timings, time(timing::SYSTEM, &System::default(), NANOSECONDS, &Budget::new(limit, stop)))?,
+        // The program by PostgreSQL's name has no hints: this one line must do.
+        Err(why) => anyhow::bail!("PostgreSQL's clock cannot be read: the vDSO reads the CPU's counter, and {why}"),
+    };
+    let mut lines = None;
+    if ended.is_none() && options.format != Format::Classic {
+        let (timed, tsc) = tsc::time_counters(limit, stop);
+        for timing in timed {
+            ended = ended.map_or_else(|| show(&mut timings, timing), |ended| Ok(Some(ended)))?;
+        }
+        if printed && ended.is_none() {
+            out(&tsc.text())?;
+        }
+        if let (None, Some(warning)) = (&ended, tsc.warning()) {
+            ended = Some(Ended::Warning(warning));
+        }
+        lines = Some(tsc);
+    }
+    if !printed {
+        out(&print::json(options, &timings, lines.as_ref(), ended == Some(Ended::Interrupted)))?;
+    }
+    Ok(ended.unwrap_or(Ended::Done))
+}

@@ -1,0 +1,383 @@
+//! Real outputs and what they say, then the same ones damaged in every way that a paste can.
+
+use proptest::prelude::*;
+
+use super::*;
+
+macro_rules! fixtures {
+    ($($name:ident $file:literal)*) => {
+        $(const $name: &str = include_str!(concat!("../../../../tests/fixtures/pg_test_timing/", $file));)*
+        const ALL: &[(&str, &str)] = &[$(($file, $name)),*];
+    };
+}
+
+fixtures! {
+    // published: PostgreSQL's documentation, and tickets
+    I7_TSC "i7-860-tsc.txt"
+    I7_ACPI_PM "i7-860-acpi_pm.txt"
+    JIFFIES "linux26-jiffies.txt"
+    DOCKER_HPET "docker-mac-hpet.txt"
+    DOCKER_WARP "docker-mac-warp.txt"
+    PG19_EXCERPT "pg19-desktop-excerpt.txt"
+    // measured on a virtual machine with an AMD EPYC
+    PG15 "pg15.txt"
+    PG19 "pg19.txt"
+    // composed
+    PG19_DEVELOPMENT "pg19-development.txt"
+    PG19_BETA "pg19-beta-cntvct.txt"
+    PG92 "pg92-longest-first.txt"
+    TICKET "ticket.txt"
+}
+
+fn one(text: &str) -> Output {
+    let mut outputs = parse(text).unwrap();
+    assert_eq!(outputs.len(), 1, "{outputs:?}");
+    outputs.remove(0)
+}
+
+fn counts(clock: &ClockTable) -> Vec<u64> {
+    clock.bins.iter().map(|bin| bin.count).collect()
+}
+
+/// An output of before 19: duration, loop time and the counts of its rows.
+fn assert_classic(output: &Output, duration: u64, loop_ns: f64, expected: &[u64]) {
+    let [clock] = output.clocks.as_slice() else { panic!("{output:?}") };
+    assert_eq!((output.duration_s, clock.loop_ns, counts(clock).as_slice()), (Some(duration), Some(loop_ns), expected));
+    assert_eq!((&clock.kind, clock.observed.len(), &output.tsc), (&ClockKind::System, 0, &None));
+    assert!(!output.cut_off && !output.went_back);
+    let mut below = 0.0;
+    for bin in &clock.bins {
+        assert_eq!(bin.from_ns, below, "a row begins where the last ended");
+        below = bin.below_ns;
+    }
+}
+
+#[test]
+fn classic_outputs() {
+    assert_classic(&one(I7_TSC), 3, 35.96, &[80_435_604, 2_999_652, 126, 13, 2]);
+    assert_classic(&one(I7_ACPI_PM), 3, 722.92, &[1_155_682, 2_990_371, 3241, 563, 3]);
+    assert_classic(&one(JIFFIES), 3, 97.75, &[27_694_571, 2_993_204, 3010, 22, 1, 1]);
+    let hpet = [0, 0, 0, 336_271, 60_409, 9281, 1024, 748, 164, 37, 9, 3, 0, 1];
+    assert_classic(&one(DOCKER_HPET), 3, 7353.94, &hpet);
+    assert_eq!(one(DOCKER_HPET).clocks[0].bins[3], Bin { from_ns: 4000.0, below_ns: 8000.0, count: 336_271 });
+    assert_classic(&one(PG15), 1, 25.7, &[37_922_625, 989_251, 77, 17, 13, 265, 84, 7, 2, 1]);
+    assert_classic(&one(PG92), 3, 35.29, &[82_035_461, 2_950_161, 147, 23, 10]);
+}
+
+#[test]
+fn a_warp() {
+    let output = one(DOCKER_WARP);
+    assert_eq!((output.went_back, output.warp_ns), (true, Some(-34_612_000)));
+    assert_eq!((output.duration_s, output.clocks.len(), output.cut_off), (Some(3), 0, false));
+    // stderr first, as in a file that takes both
+    let (testing, warp) = DOCKER_WARP.split_once('\n').unwrap();
+    assert_eq!(one(&format!("{warp}{testing}\n")), output);
+    // only half of it
+    let half = one("Testing timing overhead for 3 seconds.\nDetected clock going backwards in time.\n");
+    assert_eq!((half.went_back, half.warp_ns), (true, None));
+    // in the middle of 19's clocks
+    let (system, _) = PG19.split_once("Fast clock").unwrap();
+    let warp = "Fast clock source: RDTSC\nDetected clock going backwards in time.\nTime warp: -14 ns\n";
+    let output = one(&format!("{system}{warp}"));
+    assert_eq!((output.clocks.len(), output.warp_ns, output.cut_off), (3, Some(-14), false));
+    // a run, then one that went back, then one that went on, the last two without their first line
+    let (_, hpet) = DOCKER_HPET.split_once('\n').unwrap();
+    let outputs = parse(&format!("{PG15}{warp}{hpet}", warp = &warp[25..])).unwrap();
+    let seen: Vec<_> = outputs.iter().map(|o| (o.warp_ns, o.clocks.len(), o.duration_s)).collect();
+    assert_eq!(seen, [(None, 1, Some(1)), (Some(-14), 0, None), (None, 1, None)]);
+}
+
+#[test]
+fn development_outputs() {
+    let output = one(PG19_DEVELOPMENT);
+    assert_eq!((output.duration_s, output.cut_off, output.clocks.len()), (Some(3), false, 1));
+    let clock = &output.clocks[0];
+    assert_eq!((&clock.kind, clock.loop_ns), (&ClockKind::System, Some(24.99)));
+    assert_eq!(counts(clock), [0, 0, 0, 0, 0, 104_000_000, 15_990_000, 9500, 400, 0, 90, 8, 2]);
+    assert_eq!(clock.bins[0], Bin { from_ns: 0.0, below_ns: 1.0, count: 0 });
+    assert_eq!(clock.bins[5], Bin { from_ns: 16.0, below_ns: 32.0, count: 104_000_000 });
+
+    let output = one(PG19_BETA);
+    assert_eq!((output.duration_s, output.cut_off), (Some(1), false));
+    let kinds: Vec<_> = output.clocks.iter().map(|clock| clock.kind.clone()).collect();
+    assert_eq!(kinds, [ClockKind::System, ClockKind::Other("CNTVCT".into())]);
+    assert_eq!(output.clocks[1].observed.last(), Some(&Observed { ns: 41, count: 1 }));
+}
+
+#[test]
+fn pg19() {
+    let output = one(PG19);
+    assert_eq!((output.duration_s, output.cut_off, output.went_back), (Some(1), false, false));
+    let clocks: Vec<_> =
+        output.clocks.iter().map(|c| (c.kind.clone(), c.loop_ns, c.bins.len(), c.observed.len())).collect();
+    assert_eq!(
+        clocks,
+        [
+            (ClockKind::System, Some(28.75), 18, 84),
+            (ClockKind::Rdtscp, Some(23.46), 18, 44),
+            (ClockKind::Rdtsc, Some(16.49), 18, 29),
+        ]
+    );
+    let tsc = output.tsc.unwrap();
+    assert_eq!(tsc.source.as_deref(), Some("x86, hypervisor, calibration"));
+    assert_eq!((tsc.in_use_khz, tsc.calibrated_khz), (Some(2_299_474), Some(2_299_474)));
+    assert_eq!((tsc.used_by_default, tsc.not_converged, tsc.not_usable), (Some(true), false, false));
+}
+
+#[test]
+fn an_excerpt_of_19() {
+    let output = one(PG19_EXCERPT);
+    assert!(output.cut_off);
+    let loops: Vec<_> = output.clocks.iter().map(|clock| (clock.kind.clone(), clock.loop_ns.unwrap())).collect();
+    assert_eq!(loops, [(ClockKind::System, 18.8), (ClockKind::Rdtscp, 16.94), (ClockKind::Rdtsc, 11.69)]);
+    assert_eq!(counts(&output.clocks[2]), [0, 0, 0, 0, 214_321_443, 42_287_217]);
+    let tsc = output.tsc.unwrap();
+    assert_eq!((tsc.source, tsc.in_use_khz, tsc.calibrated_khz), (None, Some(2_993_629), Some(2_994_357)));
+}
+
+#[test]
+fn a_ticket_with_four_runs() {
+    let outputs = parse(TICKET).unwrap();
+    assert_eq!(outputs.len(), 4);
+    assert_eq!(outputs[0], one(I7_ACPI_PM));
+    assert_eq!(outputs[1], one(DOCKER_WARP));
+    assert_eq!(outputs[2], one(DOCKER_HPET));
+    // `...` right behind a table may stand for rows
+    assert_eq!(outputs[3], Output { cut_off: true, ..one(PG19_BETA) });
+}
+
+#[test]
+fn glued_indented_and_quoted() {
+    let all: String = ALL.iter().map(|(_, text)| *text).collect();
+    let separate: Vec<Output> = ALL.iter().flat_map(|(_, text)| parse(text).unwrap()).collect();
+    assert_eq!(parse(&all).unwrap(), separate);
+    for prefix in ["    ", "\t", "> ", ">> ", "| ", "db-1  | ", "# ", "\u{a0}"] {
+        let quoted: String = all.lines().map(|line| format!("{prefix}{line}\n")).collect();
+        assert_eq!(parse(&quoted).unwrap(), separate, "{prefix:?}");
+    }
+    let spaced = all.replace('\n', "\r\n\r\n");
+    assert_eq!(parse(&spaced).unwrap(), separate, "an empty line after each");
+    let psql: String = all.lines().map(|line| format!("| {line:<80}+|\n")).collect();
+    assert_eq!(parse(&psql).unwrap(), separate, "one value in psql");
+}
+
+#[test]
+fn nothing_but_the_loop_time() {
+    let output = one("on my laptop: Per loop time including overhead: 25.10 ns");
+    assert_eq!((output.clocks[0].loop_ns, output.cut_off), (Some(25.1), true));
+    let flat = one(&I7_TSC.replace('\n', " "));
+    assert_eq!((flat.duration_s, flat.clocks[0].loop_ns, flat.cut_off), (Some(3), Some(35.96), true));
+}
+
+#[test]
+fn tables_without_their_titles() {
+    for (name, text) in ALL {
+        let untitled: String = text.split_inclusive('\n').filter(|line| !line.contains("count")).collect();
+        // nothing else tells that the first 9.2 counts in microseconds, but nothing else is like it
+        assert_eq!(parse(&untitled), parse(text), "{name}");
+    }
+    let bare: String = I7_TSC.lines().skip(4).map(|line| format!("{line}\n")).collect();
+    assert_eq!(parse(&bare), Err(ParseError::NothingFound), "rows alone may be anything");
+}
+
+#[test]
+fn cuts_are_noticed() {
+    let without = |text: &str, from: &str| text[..text.find(from).unwrap()].to_string();
+    for text in [
+        without(PG15, "     2 "),
+        without(PG15, "Histogram"),
+        PG15.replace("    16      0.00003         13\n", ""),
+        PG19.replace("                  3       0.0000     0.0000          0\n", ""),
+        PG15.replace("     2      2.54226     989251\n", "...\n"),
+        PG15.replace("     2      2.54226     989251\n", "     2      2.54226\n"),
+        PG15.replace("     2      2.54226     989251\n", "     2      2.54226     98...\n"),
+        PG15.replace("     2      2.54226     989251\n", "     2      2.54226     99999999999999999999\n"),
+        without(PG19, "\nObserved"),
+        without(PG19, "Fast clock"),
+        without(PG19, "TSC frequency source"),
+        without(PG19, "TSC clock source"),
+        without(PG19, "...\n"),
+        PG19.replacen("...\n", "...\n...\n", 1),
+    ] {
+        assert!(one(&text).cut_off, "{text}");
+    }
+    let arm = without(PG19, "\nClock source");
+    assert!(!one(&arm).cut_off, "where there is no second clock that is all");
+    assert!(!one(arm.trim_end()).cut_off, "a last newline that a shell took is not missed");
+    assert_eq!(one(PG15.trim_end()), one(PG15));
+}
+
+#[test]
+fn other_texts() {
+    for (text, error) in [
+        ("", ParseError::Empty),
+        (" \r\n\t\u{feff}", ParseError::Empty),
+        ("a\0b", ParseError::NotText),
+        ("\u{1}\u{2}\u{3}abc", ParseError::NotText),
+        ("\u{fffd}\u{fffd}\u{fffd}PK\u{3}", ParseError::NotText),
+        ("[ 7823.105771] clocksource: Switched to clocksource hpet\n", ParseError::KernelLog),
+        ("tsc: Detected 2900.000 MHz processor", ParseError::KernelLog),
+        ("Testing timing overhead for 3 seconds.\n", ParseError::NothingFound),
+        ("TSC frequency in use: 2993629 kHz\n", ParseError::NothingFound),
+        ("Timing-Overhead wird 3 Sekunden lang getestet.\n     1     96.40465   80435604\n", ParseError::NothingFound),
+        ("It may say `Detected clock going backwards in time.` and `Time warp: N us`.", ParseError::NothingFound),
+        ("Dear all, the clock is fine.", ParseError::NothingFound),
+    ] {
+        assert_eq!(parse(text), Err(error), "{text:?}");
+        let said = error.to_string();
+        assert!(said.starts_with(char::is_lowercase) && !said.ends_with('.') && !said.contains('\n'), "{said}");
+    }
+    assert_eq!(parse(&format!("{PG15}\0")), Err(ParseError::NotText));
+}
+
+/// Whether `part` says nothing that `whole` does not.
+fn is_prefix(part: &Output, whole: &Output) -> bool {
+    fn said<T: PartialEq>(part: &Option<T>, whole: &Option<T>) -> bool {
+        part.is_none() || part == whole
+    }
+    let clocks = part.clocks.len() <= whole.clocks.len()
+        && part.clocks.iter().zip(&whole.clocks).all(|(part, whole)| {
+            part.kind == whole.kind
+                && said(&part.loop_ns, &whole.loop_ns)
+                // the first 9.2 printed the longest first
+                && (whole.bins.starts_with(&part.bins) || whole.bins.ends_with(&part.bins))
+                && whole.observed.starts_with(&part.observed)
+        });
+    let none = TscLines::default();
+    let (tsc, all_tsc) = (part.tsc.as_ref().unwrap_or(&none), whole.tsc.as_ref().unwrap_or(&none));
+    clocks
+        && said(&part.duration_s, &whole.duration_s)
+        && said(&part.warp_ns, &whole.warp_ns)
+        && part.went_back <= whole.went_back
+        && said(&tsc.source, &all_tsc.source)
+        && said(&tsc.in_use_khz, &all_tsc.in_use_khz)
+        && said(&tsc.calibrated_khz, &all_tsc.calibrated_khz)
+        && said(&tsc.used_by_default, &all_tsc.used_by_default)
+        && tsc.not_converged <= all_tsc.not_converged
+        && tsc.not_usable <= all_tsc.not_usable
+}
+
+/// Texts longer than this many bytes are cut in fewer places, to save time.
+const LONG: usize = 2000;
+
+/// Cut anywhere, a text gives no number that the whole of it does not. `end`: put where it was cut.
+fn assert_every_cut_is_a_prefix(name: &str, text: &str, end: &str) {
+    let whole = parse(text).unwrap();
+    let mut line_start = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let cuts = line_start + 1..=line_start + line.len();
+        line_start += line.len();
+        // many of its rows are alike
+        if text.len() > LONG && number % 29 != 0 && !line.contains(char::is_alphabetic) {
+            continue;
+        }
+        for at in cuts.filter(|at| text.is_char_boundary(*at)) {
+            let Ok(part) = parse(&format!("{}{end}", &text[..at])) else { continue };
+            assert!(part.len() <= whole.len(), "{name} cut at {at}");
+            let last = part.len() - 1;
+            assert_eq!(part[..last], whole[..last], "{name} cut at {at}");
+            assert!(is_prefix(&part[last], &whole[last]), "{name} cut at {at}: {:?}", part[last]);
+        }
+    }
+}
+
+#[test]
+fn every_cut_is_a_prefix() {
+    for (name, text) in ALL {
+        assert_every_cut_is_a_prefix(name, text, "");
+        if text.len() <= LONG {
+            assert_every_cut_is_a_prefix(name, text, "...");
+            assert_every_cut_is_a_prefix(name, text, "\n...\n");
+            let folded: String = text.lines().map(|line| fold(line) + "\n").collect();
+            assert_every_cut_is_a_prefix(name, &folded, "");
+        }
+    }
+}
+
+/// One blank for many, as HTML shows it.
+fn fold(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A change to a text.
+#[derive(Debug, Clone)]
+enum Change {
+    Delete,
+    Twice,
+    Insert(String),
+}
+
+fn change() -> impl Strategy<Value = (bool, prop::sample::Index, Change)> {
+    let what = prop_oneof![
+        Just(Change::Delete),
+        Just(Change::Twice),
+        prop_oneof![
+            any::<String>(),
+            "[-+.,:0-9 %|>n]{1,6}",
+            Just("...".into()),
+            Just("18446744073709551615".into()),
+            any::<prop::sample::Index>().prop_map(|at| at.get(&PG19.lines().collect::<Vec<_>>()).to_string()),
+        ]
+        .prop_map(Change::Insert),
+    ];
+    (any::<bool>(), any::<prop::sample::Index>(), what)
+}
+
+/// Changes one character, or one line.
+fn apply(text: &str, (lines, at, change): &(bool, prop::sample::Index, Change)) -> String {
+    let mut parts: Vec<&str> = match lines {
+        true => text.split_inclusive('\n').collect(),
+        false => text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect(),
+    };
+    if parts.is_empty() {
+        return String::new();
+    }
+    let at = at.index(parts.len());
+    match change {
+        Change::Delete => drop(parts.remove(at)),
+        Change::Twice => parts.insert(at, parts[at]),
+        Change::Insert(new) => parts.insert(at, new),
+    }
+    parts.concat()
+}
+
+/// What holds of any output, whatever the text was.
+fn assert_sound(outputs: &[Output]) {
+    assert!(!outputs.is_empty());
+    for output in outputs {
+        assert!(output.went_back || !output.clocks.is_empty());
+        assert!(output.warp_ns.is_none() || output.went_back);
+        for (nth, clock) in output.clocks.iter().enumerate() {
+            // Only the clock that went back may have a heading and nothing under it: the last one.
+            let went_back = output.went_back && nth + 1 == output.clocks.len();
+            assert!(went_back || clock.loop_ns.is_some() || !clock.bins.is_empty() || !clock.observed.is_empty());
+            assert!(clock.loop_ns.is_none_or(|ns| ns.is_finite() && ns >= 0.0));
+            assert!(clock.bins.iter().all(|bin| bin.from_ns < bin.below_ns && bin.below_ns.is_finite()));
+            assert!(clock.bins.windows(2).all(|pair| pair[0].below_ns <= pair[1].from_ns));
+            assert!(clock.observed.windows(2).all(|pair| pair[0].ns < pair[1].ns));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_survived(text in any::<String>(), marks in prop::collection::vec(0usize..12, 0..12)) {
+        const MARKS: [&str; 12] = [
+            "Testing timing overhead for ", " seconds.\n", "Time warp: -", " us\n", "including overhead: ", " ns\n",
+            "Histogram of timing durations:\n", "\n1 0.5 ", "\n...\n", "Observed timing durations up to ", "kHz", "0",
+        ];
+        let _ = parse(&text);
+        let text: String = marks.iter().flat_map(|mark| [MARKS[*mark], &text]).collect();
+        if let Ok(outputs) = parse(&text) {
+            assert_sound(&outputs);
+        }
+    }
+
+    #[test]
+    fn damaged_outputs_are_survived(which in 0..ALL.len(), changes in prop::collection::vec(change(), 1..8)) {
+        let text = changes.iter().fold(ALL[which].1.to_string(), |text, change| apply(&text, change));
+        if let Ok(outputs) = parse(&text) {
+            assert_sound(&outputs);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! From a pg_test_timing output to a report, so that the same checks judge it.
+
+use super::{ClockKind, ClockTable, Output, TscLines};
+use crate::host::check;
+use crate::report::{Bin, ClockReport, Fact, Origin, Percentiles, Report, SYSTEM, TscReport};
+
+/// Everything that can be told from the output; the rest is unknown.
+pub fn report(output: &Output) -> Report {
+    let mut report = Report::empty(Origin::PgTestTiming, "a pg_test_timing output does not tell");
+    report.measured_seconds = output.duration_s.unwrap_or(0) as f64;
+    report.clocks = output.clocks.iter().map(clock).collect();
+    if output.went_back {
+        went_back(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
+    }
+    report.excerpt = output.cut_off;
+    if let Some(lines) = &output.tsc {
+        report.tsc = tsc(lines);
+    }
+    check::judge(&mut report);
+    report
+}
+
+/// A warp ends the run: it belongs to the clock that was being read, the last one named.
+fn went_back(report: &mut Report, ns: f64) {
+    if report.clocks.is_empty() {
+        report.clocks.push(ClockReport { name: SYSTEM.into(), ..ClockReport::default() });
+    }
+    if let Some(clock) = report.clocks.last_mut() {
+        clock.backward_steps = 1;
+        clock.largest_backward_ns = ns;
+    }
+}
+
+fn clock(table: &ClockTable) -> ClockReport {
+    let name = match &table.kind {
+        ClockKind::System => SYSTEM.to_string(),
+        ClockKind::Rdtscp => "rdtscp".into(),
+        ClockKind::Rdtsc => "rdtsc".into(),
+        ClockKind::Other(name) => name.to_ascii_lowercase(),
+    };
+    ClockReport {
+        name,
+        // A loop that takes no time was not timed.
+        loop_ns: table.loop_ns.filter(|ns| *ns > 0.0),
+        reads: table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add),
+        histogram: table.bins.iter().map(|bin| Bin { le_ns: bin.below_ns as u64 - 1, count: bin.count }).collect(),
+        percentiles: percentiles(table),
+        ..ClockReport::default()
+    }
+}
+
+/// Only from a list of single durations that goes up to the 99.99% of the default cutoff.
+fn percentiles(table: &ClockTable) -> Option<Percentiles> {
+    let total: u64 = table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add);
+    let at = |share: f64| {
+        let mut running = 0u64;
+        table.observed.iter().find_map(|seen| {
+            running = running.saturating_add(seen.count);
+            (running as f64 >= share * total as f64).then_some(seen.ns as f64)
+        })
+    };
+    let most = table.observed.last()?.ns as f64;
+    Some(Percentiles {
+        min_ns: table.observed.first()?.ns as f64,
+        p50_ns: at(0.5)?,
+        p90_ns: at(0.9)?,
+        p99_ns: at(0.99)?,
+        p99_9_ns: at(0.999)?,
+        p99_99_ns: at(0.9999)?,
+        p99_999_ns: at(0.99999).unwrap_or(most),
+        max_ns: most,
+    })
+}
+
+fn tsc(lines: &TscLines) -> TscReport {
+    let why = match (lines.not_usable, lines.not_converged) {
+        (true, _) => "PostgreSQL 19 could not use the TSC",
+        (_, true) => "PostgreSQL 19's calibration did not converge",
+        _ => "the output does not tell",
+    };
+    TscReport {
+        frequency_khz: lines
+            .in_use_khz
+            .filter(|khz| *khz > 0)
+            .map_or_else(|| Fact::unavailable(why), |khz| Fact::Known(khz as f64)),
+        source: lines.source.clone().or_else(|| lines.in_use_khz.map(|_| "PostgreSQL 19".into())),
+        usable: lines.not_usable.then_some(false),
+        used_by_default: lines.used_by_default,
+        calibrated_khz: lines.calibrated_khz.filter(|khz| *khz > 0).map(|khz| khz as f64),
+        distrust: lines.not_usable.then(|| why.to_string()).into_iter().collect(),
+        ..TscReport::unavailable(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::pg_test_timing::parse;
+    use crate::report::Severity;
+
+    fn read(text: &str) -> Report {
+        report(&parse(text).unwrap()[0])
+    }
+
+    const SYSTEM_CLOCK: &str = "Testing timing overhead for 1 second.\n\n\
+        System clock source: clock_gettime (CLOCK_MONOTONIC)\nAverage loop time including overhead: 20.00 ns\n\
+        Histogram of timing durations:\n              <= ns   % of total  running %      count\n\
+        \x20                31     100.0000   100.0000      40000\n\n";
+
+    #[test]
+    fn a_step_back_belongs_to_the_clock_that_was_being_read() {
+        let back = "Clock source: RDTSCP\nDetected clock going backwards in time.\nTime warp: -5 ns\n";
+        let report = read(&format!("{SYSTEM_CLOCK}{back}"));
+        let steps: Vec<_> = report.clocks.iter().map(|c| (c.name.as_str(), c.backward_steps)).collect();
+        assert_eq!(steps, [("system", 0), ("rdtscp", 1)]);
+        assert_eq!(report.verdict.severity, Severity::Critical);
+        assert!(report.verdict.summary.contains("clock rdtscp"), "{}", report.verdict.summary);
+    }
+
+    #[test]
+    fn a_wrong_frequency_in_use_is_the_wrong_one() {
+        let lines = "TSC frequency in use: 7 kHz\nTSC frequency from calibration: 2500000 kHz\n";
+        let report = read(&format!("{SYSTEM_CLOCK}{lines}"));
+        let finding = report.findings.iter().find(|f| f.id == "tsc-rate-mismatch").unwrap();
+        assert_eq!(finding.severity, Severity::Critical);
+        assert!(
+            finding.summary.contains("7 kHz by PostgreSQL 19's frequency in use")
+                && finding.summary.contains("2500000 kHz by measurement"),
+            "{finding:?}"
+        );
+    }
+
+    #[test]
+    fn figures_that_are_none() {
+        let none = read(&SYSTEM_CLOCK.replace("20.00 ns", "0.00 ns"));
+        assert_eq!(none.verdict.severity, Severity::Unknown);
+        assert!(none.verdict.summary.contains("costs is unknown"), "{}", none.verdict.summary);
+        let zero =
+            read(&format!("{SYSTEM_CLOCK}TSC frequency in use: 0 kHz\nTSC frequency from calibration: 2500000 kHz\n"));
+        assert!(zero.tsc.frequency_khz.known().is_none());
+    }
+}

@@ -1,0 +1,108 @@
+//! The TSC as PostgreSQL 19 would use it: its two clocks, and the lines about its rate.
+
+use super::timing::{Timing, Warp};
+use std::sync::atomic::AtomicBool;
+use timing_clock::Nanos;
+
+/// What the lines at the end say.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct TscSummary {
+    /// how PostgreSQL 19 comes by the rate
+    pub source: String,
+    /// the rate that PostgreSQL 19 would take over, else the measured one
+    pub in_use_khz: Option<u64>,
+    pub calibrated_khz: Option<u64>,
+    pub usable: bool,
+    pub used_by_default: bool,
+}
+
+/// From so many percent on, PostgreSQL's pg_test_timing warns and exits with 1.
+const WARN_PERCENT: f64 = 10.0;
+
+impl TscSummary {
+    /// PostgreSQL 19's lines.
+    pub fn text(&self) -> String {
+        if !cfg!(target_arch = "x86_64") {
+            return String::new();
+        }
+        let Some(in_use) = self.in_use_khz.filter(|_| self.usable) else {
+            return "\nTSC clock source is not usable. Likely unable to determine TSC frequency. \
+                    Are you running in an unsupported virtualized environment?\n"
+                .into();
+        };
+        let calibration = match self.calibrated_khz {
+            Some(khz) => format!("TSC frequency from calibration: {khz} kHz"),
+            None => "TSC calibration did not converge".into(),
+        };
+        let default = match self.used_by_default {
+            true => "TSC clock source will be used by default, unless timing_clock_source is set to 'system'.",
+            false => "TSC clock source will not be used by default, unless timing_clock_source is set to 'tsc'.",
+        };
+        format!(
+            "\nTSC frequency source: {}\nTSC frequency in use: {in_use} kHz\n{calibration}\n\n{default}\n",
+            self.source
+        )
+    }
+
+    /// PostgreSQL 19's warning, where the rate in use cannot be right.
+    pub fn warning(&self) -> Option<String> {
+        let (in_use, calibrated) = self.in_use_khz.zip(self.calibrated_khz)?;
+        let percent = (calibrated as f64 - in_use as f64).abs() / in_use as f64 * 100.0;
+        (percent > WARN_PERCENT).then(|| {
+            format!(
+                "WARNING: Calibrated TSC frequency differs by {percent:.1}% from the TSC frequency in use\n\
+                 HINT: Consider setting timing_clock_source to 'system'.\n"
+            )
+        })
+    }
+}
+
+/// Times RDTSCP and RDTSC, each for `limit`; none where PostgreSQL 19 would not use them.
+#[cfg(target_arch = "x86_64")]
+pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, Warp>>, TscSummary) {
+    use super::timing::{RDTSC, RDTSCP, time};
+    use crate::host::facts::Host;
+    use crate::host::measure::Budget;
+    use timing_clock::counter::{Rdtsc, Rdtscp};
+    use timing_clock::{Features, RateMeter, Reference, postgres19};
+    let features = Features::of_this_cpu();
+    let postgres = postgres19(&features, Host::live().clocksource().verdict().as_ref());
+    let mut summary = TscSummary {
+        source: postgres.source,
+        used_by_default: postgres.auto,
+        usable: postgres.usable,
+        ..TscSummary::default()
+    };
+    let (Ok(rdtsc), Ok(rdtscp), true) = (Rdtsc::new(), Rdtscp::new(), postgres.usable) else {
+        summary.usable = false;
+        return (Vec::new(), summary);
+    };
+    let Ok(meter) = RateMeter::start(rdtsc, Reference::default()) else {
+        summary.usable = false;
+        return (Vec::new(), summary);
+    };
+    // 20 ms give 2 ppm: as good as what is printed needs, before the long measurement is over.
+    let budget = Budget::new(Nanos::from_millis(20.0), stop);
+    while budget.go_on() {
+        std::hint::spin_loop();
+    }
+    let Ok(rate) = meter.rate().map(|rate| rate.rate) else {
+        summary.usable = false;
+        return (Vec::new(), summary);
+    };
+    let mut timings = vec![time(RDTSCP, &rdtscp, rate, &Budget::new(limit, stop))];
+    if timings[0].is_ok() {
+        timings.push(time(RDTSC, &rdtsc, rate, &Budget::new(limit, stop)));
+    }
+    let measured = meter.rate().map_or(rate, |rate| rate.rate);
+    summary.calibrated_khz = Some(measured.khz().round() as u64);
+    let claimed = postgres.frequency.map(|claim| claim.rate.khz().round() as u64);
+    summary.in_use_khz = claimed.or(summary.calibrated_khz);
+    (timings, summary)
+}
+
+/// PostgreSQL 19 has no such clock on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn time_counters(_limit: Nanos, _stop: &AtomicBool) -> (Vec<Result<Timing, Warp>>, TscSummary) {
+    (Vec::new(), TscSummary { source: "not x86".into(), ..TscSummary::default() })
+}

@@ -1,0 +1,99 @@
+//! The counter's rate beside what others claim, and whether to use it.
+
+use super::claims;
+use crate::host::facts::{Host, KernelLog};
+use crate::report::{ClaimReport, Fact, Report, TscReport};
+use timing_clock::{Claim, Distrust, Hertz, REFERENCE_NAME, Rate, Refused, cpu_claims, distrust, postgres19};
+
+pub fn judge(
+    host: &Host,
+    report: &Report,
+    permission: Result<(), Refused>,
+    rate: &Result<Rate, String>,
+    log: &KernelLog,
+) -> TscReport {
+    let kernel = report.clocksource.verdict();
+    let mut tsc = TscReport { permitted: Some(permission.is_ok()), ..TscReport::unavailable("") };
+    if let Some("aarch64") = report.host.architecture.known().map(String::as_str) {
+        tsc.counter = "cntvct";
+    }
+    match rate {
+        Ok(rate) => {
+            let shown = to_uncertainty(rate.rate.khz(), rate.uncertainty.0);
+            let rounded = (shown - rate.rate.khz()).abs() / shown * 1e6;
+            tsc.frequency_khz = Fact::Known(shown);
+            tsc.uncertainty_ppm = Some(two_digits(rate.uncertainty.0 + rounded));
+            tsc.source = Some("measured".into());
+            tsc.reference = Some(REFERENCE_NAME.into());
+        }
+        Err(why) => tsc.frequency_khz = Fact::unavailable(why),
+    }
+    tsc.independent = kernel.as_ref().map(|kernel| !kernel.stands_on_counter());
+    tsc.accepted_by_kernel = kernel.as_ref().map(|kernel| kernel.accepts_counter());
+    let mut claims = Vec::new();
+    if let Fact::Known(features) = host.features() {
+        let reasons = distrust(&features, permission, kernel.as_ref(), rate);
+        tsc.usable = Some(reasons.is_empty());
+        // Of a captured tree an unmeasured rate says nothing: it is only not known.
+        let known = reasons.iter().filter(|reason| host.is_live() || !matches!(reason, Distrust::RateUnknown(_)));
+        tsc.distrust = known.map(ToString::to_string).collect();
+        tsc.invariant = Some(features.constant_rate());
+        let postgres = postgres19(&features, kernel.as_ref());
+        tsc.used_by_default = Some(postgres.auto && permission.is_ok());
+        tsc.postgres19_source = Some(postgres.source);
+        tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
+        claims = cpu_claims(&features);
+    }
+    claims.extend(claims::others(host, report, log));
+    let measured = rate.as_ref().ok().map(|rate| rate.rate);
+    claims::drop_untenable(&mut claims, measured);
+    tsc.claims = claims.iter().map(|claim| beside(claim, measured)).collect();
+    tsc
+}
+
+fn beside(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
+    ClaimReport {
+        source: claim.source.to_string(),
+        frequency_khz: claim.rate.khz(),
+        rounding_ppm: two_digits(claim.rounding.0 / claim.rate.0 * 1e6),
+        disagreement_ppm: measured.map(|measured| (claim.rate.ppm_from(measured).0 * 100.0).round() / 100.0),
+    }
+}
+
+/// No digit beyond the uncertainty: 2299998.0263 +- 0.01 ppm (0.023 kHz) is 2299998.03.
+fn to_uncertainty(khz: f64, ppm: f64) -> f64 {
+    let error = khz * ppm / 1e6;
+    if error.is_nan() || error <= 0.0 {
+        return khz;
+    }
+    let decimals = (-error.log10().floor()).clamp(-9.0, 6.0) as i32;
+    let unit = 10f64.powi(-decimals);
+    // Division by a power of ten keeps the printed form short; multiplication does not.
+    let rounded = (khz / unit).round();
+    if decimals >= 0 { rounded / 10f64.powi(decimals) } else { rounded * unit }
+}
+
+/// An uncertainty itself is known to two digits at best; rounded up, to stay true.
+fn two_digits(ppm: f64) -> f64 {
+    if ppm.is_nan() || ppm <= 0.0 {
+        return ppm;
+    }
+    let decimals = 1 - ppm.log10().floor() as i32;
+    let scale = 10f64.powi(decimals);
+    (ppm * scale).ceil() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_digit_beyond_the_uncertainty() {
+        assert_eq!(to_uncertainty(2_299_998.026_3, 0.012), 2_299_998.03);
+        assert_eq!(to_uncertainty(2_299_998.026_3, 2.0), 2_299_998.0);
+        assert_eq!(to_uncertainty(2_299_998.026_3, 300.0), 2_300_000.0);
+        assert_eq!(two_digits(0.012_31), 0.013);
+        assert_eq!(two_digits(217.3), 220.0);
+        assert_eq!(two_digits(0.0), 0.0);
+    }
+}

@@ -1,0 +1,133 @@
+//! What each setting that reads the clock costs on a server: one setting a file, `fn(&Facts) ->
+//! Option<SettingAdvice>`, with the part of the server's statistics that it needs.
+
+mod advice;
+mod auto_explain;
+mod clock_source;
+mod cost_delay;
+mod counts;
+mod facts;
+mod fast_timing;
+mod not_seen;
+mod serialize;
+mod statement_log;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod track_functions;
+mod track_io_timing;
+mod track_planning;
+mod track_wal_io_timing;
+mod verdict;
+
+pub use advice::{FEW, percent};
+
+use crate::server::clock::Clocks;
+use crate::server::session::Session;
+use crate::server::settings::Server;
+use counts::{Counts, Part, Snapshot};
+use facts::Facts;
+
+use crate::error::{Error, SqlState};
+use crate::host::measure::Budget;
+use crate::report::{AdviseReport, ReadCost, SettingAdvice};
+use crate::server::connection::Connection;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use timing_clock::Nanos;
+
+/// In the order in which they are shown; `None` of what the server does not have.
+const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
+    track_io_timing::setting,
+    track_wal_io_timing::setting,
+    track_functions::setting,
+    statement_log::setting,
+    track_planning::setting,
+    cost_delay::setting,
+    auto_explain::setting,
+    fast_timing::setting,
+    clock_source::setting,
+    serialize::setting,
+];
+
+/// What is looked at twice.
+const PARTS: &[fn(&Server) -> Option<Part>] = &[
+    statements::activity,
+    statements::counted,
+    track_io_timing::part,
+    track_wal_io_timing::part,
+    track_functions::part,
+    auto_explain::part,
+    not_seen::part,
+];
+
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a read of the clock costs that times the server's plan nodes.
+pub fn node_read(connection: &mut Connection, stop: &AtomicBool) -> Result<ReadCost, Error> {
+    let mut session = Session::new(connection, stop);
+    let server = Server::of(&mut session)?;
+    Ok(Clocks::of(&mut session, &server, stop).node)
+}
+
+/// Watches the server for so long and says what its settings cost; `progress` is told how much is
+/// done, of 1.
+pub fn advise(
+    connection: &mut Connection,
+    window: Nanos,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<AdviseReport, Error> {
+    let facts =
+        look(connection, window, stop, progress).map_err(|error| match error.state.is(SqlState::QUERY_CANCELED) {
+            true if stop.load(Ordering::Relaxed) => {
+                Error::new("stopped before anything was known", "nothing was changed")
+            }
+            _ => error,
+        })?;
+    Ok(report(&facts, stop.load(Ordering::Relaxed)))
+}
+
+fn look(
+    connection: &mut Connection,
+    window: Nanos,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Facts, Error> {
+    let mut session = Session::new(connection, stop);
+    let server = Server::of(&mut session)?;
+    let clocks = Clocks::of(&mut session, &server, stop);
+    let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
+    // From look to look, so that how long a look takes is no part of it.
+    let budget = Budget::new(window, stop);
+    let before = Snapshot::take(&mut session, &parts)?;
+    while budget.go_on() {
+        std::thread::sleep(LOOK.min(Duration::from_nanos(budget.left().0 as u64)));
+        progress(budget.spent().0 / window.0);
+    }
+    let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
+    // Ctrl-C ended the window; what it has shown is still to be fetched.
+    let go_on = AtomicBool::new(false);
+    let after = Snapshot::take(&mut Session::new(connection, &go_on), &parts)?;
+    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
+}
+
+fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
+    let settings: Vec<SettingAdvice> = SETTINGS.iter().filter_map(|setting| setting(facts)).collect();
+    let clocks = &facts.clocks;
+    let counted = facts.window_s > facts::LATE_S;
+    AdviseReport {
+        schema_version: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        server_version: facts.server.version.clone(),
+        server: facts.server.name.clone(),
+        window_s: facts.window_s,
+        interrupted,
+        read: clocks.read.clone(),
+        node_read: (clocks.node.clock != clocks.read.clock).then(|| clocks.node.clone()),
+        verdict: verdict::verdict(&settings, clocks.read.low_ns.is_some(), counted),
+        settings,
+        not_seen: not_seen::not_seen(facts),
+    }
+}

@@ -1,0 +1,256 @@
+//! Servers of every kind, from facts to the screen.
+
+use super::counts::{Counts, Snapshot};
+use super::facts::Facts;
+use super::*;
+use crate::render;
+use crate::report::{Action, ClockReport, EventsAre, Finding, ReadCost, Severity};
+use crate::server::clock::Clocks;
+use crate::server::settings::Server;
+
+fn cost(ns: Option<f64>) -> ReadCost {
+    ReadCost {
+        ns,
+        low_ns: ns.map(|ns| ns - 1.0),
+        high_ns: ns.map(|ns| ns + 1.0),
+        clock: "system".into(),
+        how: "measured on this host, where the server runs".into(),
+    }
+}
+
+const QUIET: [(&str, &str); 5] = [
+    ("track_io_timing", "off"),
+    ("track_wal_io_timing", "off"),
+    ("track_functions", "none"),
+    ("log_min_duration_statement", "-1"),
+    ("log_duration", "off"),
+];
+
+/// A server of 18 with so many blocks read a second, over ten seconds.
+fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
+    let system = cost(ns);
+    let settings = QUIET.iter().chain(more).map(|(name, value)| (name.to_string(), value.to_string()));
+    let snapshot = |seconds: f64| {
+        Snapshot::of("activity", &[("transactions", 500.0 * seconds), ("temp_bytes", 7.0), ("blks_read", 0.0)])
+            .and(Snapshot::of(
+                "io",
+                &[
+                    ("reads", reads_per_s * seconds),
+                    ("writes", 0.0),
+                    ("extends", 0.0),
+                    ("fsyncs", 0.0),
+                    ("writebacks", 0.0),
+                ],
+            ))
+            .and(Snapshot::of("wal", &[("operations", 100.0 * seconds)]))
+            .and(Snapshot::of("functions", &[("calls", 0.0)]))
+            .and(Snapshot::of("tables", &[("asked", 2_000.0 * seconds), ("scanned", 1e6 * seconds)]))
+            .and(Snapshot::of("sessions", &[("hidden", 0.0), ("oldest", 0.0)]))
+    };
+    Facts {
+        server: Server {
+            number: 180_006,
+            version: "18.6".into(),
+            name: "shop at /run/postgresql:5432".into(),
+            settings: settings.collect(),
+            databases: 1,
+            monitor: true,
+            ..Server::default()
+        },
+        clocks: Clocks { system: system.clone(), read: system.clone(), node: system, here: None },
+        counts: Counts { before: snapshot(0.0), after: snapshot(10.0) },
+        window_s: 10.0,
+    }
+}
+
+fn of<'a>(report: &'a AdviseReport, name: &str) -> &'a SettingAdvice {
+    report.settings.iter().find(|setting| setting.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn io(facts: &Facts) -> (Action, Severity) {
+    let report = report(facts, false);
+    (of(&report, "track_io_timing").advice, report.verdict.severity)
+}
+
+#[test]
+fn the_screen_of_a_busy_server() {
+    let more = [
+        ("track_io_timing", "on"),
+        ("auto_explain.log_analyze", "on"),
+        ("auto_explain.log_timing", "on"),
+        ("auto_explain.log_min_duration", "1s"),
+        ("auto_explain.sample_rate", "1"),
+    ];
+    let mut facts = facts(Some(22.0), 1000.0, &more);
+    facts.server.made_for = vec!["track_functions (role app)".into()];
+    let report = report(&facts, false);
+    insta::assert_snapshot!(anstream::adapter::strip_str(&render::text::advise::text(&report)));
+}
+
+#[test]
+fn the_threshold_is_one_percent_of_a_core() {
+    // 1000 a second, 2 to 4 reads of 22 ns: 0.004 to 0.009%.
+    let on = [("track_io_timing", "on")];
+    assert_eq!(io(&facts(Some(22.0), 1e3, &on)), (Action::Keep, Severity::Ok));
+    assert_eq!(io(&facts(Some(22.0), 1e3, &[])), (Action::TurnOn, Severity::Ok));
+    // 4.4 to 8.8%, 44 to 88%
+    assert_eq!(io(&facts(Some(22.0), 1e6, &on)), (Action::TurnOff, Severity::Warning));
+    assert_eq!(io(&facts(Some(22.0), 1e7, &on)), (Action::TurnOff, Severity::Critical));
+    assert_eq!(io(&facts(Some(22.0), 1e6, &[])), (Action::None, Severity::Ok));
+    // 0.8 to 1.8%
+    assert_eq!(io(&facts(Some(22.0), 2e5, &on)), (Action::Unknown, Severity::Ok));
+    // A slow clock makes the same events dear.
+    assert_eq!(io(&facts(Some(1000.0), 1e4, &on)), (Action::TurnOff, Severity::Warning));
+}
+
+#[test]
+fn a_figure_holds_what_the_window_may_have_missed() {
+    let report = report(&facts(Some(22.0), 1100.0, &[]), false);
+    let io = of(&report, "track_io_timing");
+    assert_eq!((io.events_per_s, io.events_are, io.reads_per_event), (Some(1100.0), EventsAre::Counted, 2.0));
+    let share = io.core_share.unwrap();
+    // 11 000 reads, in 11 s to 9 s, 2 to 4 times 21 to 23 ns.
+    assert!((share.low - 1000.0 * 2.0 * 21e-9).abs() < 1e-12, "{share:?}");
+    assert!((share.high.unwrap() - 11_000.0 / 9.0 * 4.0 * 23e-9).abs() < 1e-12, "{share:?}");
+}
+
+#[test]
+fn without_a_clock_nothing_is_said() {
+    let report = report(&facts(None, 1e9, &[("track_io_timing", "on")]), false);
+    assert_eq!(report.verdict.severity, Severity::Unknown);
+    assert!(report.settings.iter().all(|setting| setting.core_share.is_none()));
+}
+
+#[test]
+fn what_cannot_be_read_is_no_zero() {
+    let mut facts = facts(Some(22.0), 1e3, &[("track_io_timing", "on")]);
+    facts.counts.after = Snapshot::default();
+    let report = report(&facts, false);
+    let io = of(&report, "track_io_timing");
+    assert_eq!((io.events_per_s, io.events_are, io.advice), (None, EventsAre::Unknown, Action::Unknown));
+}
+
+#[test]
+fn a_window_that_ended_at_once_tells_nothing() {
+    let facts = Facts { window_s: 0.5, ..facts(Some(22.0), 1e3, &[("track_io_timing", "on")]) };
+    let report = report(&facts, true);
+    assert_eq!(report.verdict.severity, Severity::Unknown);
+    assert_eq!(of(&report, "track_io_timing").core_share.unwrap().high, None);
+}
+
+#[test]
+fn at_least_is_never_called_cheap() {
+    let on = [
+        ("auto_explain.log_analyze", "on"),
+        ("auto_explain.log_timing", "on"),
+        ("auto_explain.log_min_duration", "1s"),
+        ("auto_explain.sample_rate", "0.5"),
+    ];
+    let report = report(&facts(Some(22.0), 0.0, &on), false);
+    let auto_explain = of(&report, "auto_explain.log_timing");
+    assert_eq!((auto_explain.advice, auto_explain.events_per_s), (Action::Unknown, Some(1000.0)));
+    let with: Vec<_> = on.into_iter().chain([("pg_fast_timing.method", "auto")]).collect();
+    let report = super::report(&facts(Some(22.0), 0.0, &with), false);
+    assert_eq!(of(&report, "auto_explain.log_timing").advice, Action::Keep);
+}
+
+#[test]
+fn what_undoes_a_change_is_what_was_there() {
+    let report =
+        report(&facts(Some(1e5), 1e6, &[("track_io_timing", "on"), ("log_min_duration_statement", "250ms")]), false);
+    for (name, line, undo) in [
+        ("track_io_timing", "track_io_timing = off", "track_io_timing = on"),
+        ("log_min_duration_statement", "log_min_duration_statement = -1", "log_min_duration_statement = '250ms'"),
+    ] {
+        let setting = of(&report, name);
+        assert_eq!((setting.line.as_deref(), setting.undo.as_deref()), (Some(line), Some(undo)));
+    }
+}
+
+#[test]
+fn an_idle_server_tells_what_a_busy_one_would_pay() {
+    let idle = |ns| {
+        let mut facts = facts(Some(ns), 0.0, &[]);
+        let none = || Snapshot::of("activity", &[("transactions", 7.0), ("temp_bytes", 0.0)]);
+        for snapshot in [&mut facts.counts.before, &mut facts.counts.after] {
+            *snapshot = std::mem::take(snapshot).and(none());
+        }
+        report(&facts, false)
+    };
+    let report = idle(22.0);
+    let io = of(&report, "track_io_timing");
+    assert_eq!(
+        (io.advice, io.summary.as_str()),
+        (Action::TurnOn, "little happened; 100000 a second would take 0.46%: it can be turned on")
+    );
+    assert_eq!(of(&idle(700.0), "track_io_timing").advice, Action::Unknown);
+}
+
+#[test]
+fn nineteen_and_its_tsc() {
+    let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", "auto (tsc)")]);
+    facts.server.number = 190_000;
+    assert_eq!(of(&report(&facts, false), "timing_clock_source").advice, Action::Unknown, "its host is not seen");
+    let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
+    here.tsc.usable = Some(false);
+    here.tsc.distrust = vec!["the kernel gave it up".into()];
+    facts.clocks.here = Some(here);
+    let report = report(&facts, false);
+    let source = of(&report, "timing_clock_source");
+    assert_eq!(
+        (source.advice, source.line.as_deref(), source.undo.as_deref()),
+        (Action::TurnOff, Some("timing_clock_source = 'system'"), Some("timing_clock_source = 'auto'"))
+    );
+    assert!(source.summary.ends_with("the kernel gave it up"));
+    assert_eq!(report.verdict.severity, Severity::Warning);
+    assert!(
+        report.verdict.summary.ends_with("timing_clock_source: the TSC should not be used: the kernel gave it up.")
+    );
+
+    // With the system's clock in use, the TSC pays where it is faster, and nothing speaks against it.
+    let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
+    let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
+    here.tsc.usable = Some(true);
+    here.clocks = vec![clock("system", 22.0), clock("rdtscp", 16.0)];
+    facts.server.settings.insert("timing_clock_source".into(), "auto (system)".into());
+    facts.clocks.here = Some(here.clone());
+    assert_eq!(of(&super::report(&facts, false), "timing_clock_source").advice, Action::TurnOn);
+    here.findings = vec![Finding::new("cpu-skew", Severity::Critical, "CPUs 0 and 1 differ")];
+    facts.clocks.here = Some(here);
+    assert_eq!(of(&super::report(&facts, false), "timing_clock_source").advice, Action::None);
+}
+
+#[test]
+fn the_report_keeps_to_its_schema() {
+    let schema = serde_json::from_str(&render::json::schema::<AdviseReport>()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for ns in [None, Some(22.0)] {
+        let json = render::json::json(&report(&facts(ns, 1e6, &[("track_io_timing", "on")]), false));
+        let errors: Vec<String> =
+            validator.iter_errors(&serde_json::from_str(&json).unwrap()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_verdict_calls_cheap_only_what_was_counted() {
+    let on = [
+        ("track_io_timing", "on"),
+        ("auto_explain.log_analyze", "on"),
+        ("auto_explain.log_timing", "on"),
+        ("auto_explain.log_min_duration", "1s"),
+        ("pg_fast_timing.method", "sampling"),
+    ];
+    let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
+    assert!(summary.starts_with("Less than 1% of a core each: track_io_timing. "), "{summary}");
+    // Its method tsc times each call.
+    let on = on.map(|(name, value)| (name, if name == "pg_fast_timing.method" { "tsc" } else { value }));
+    let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
+    assert!(summary.contains("Could not be told: auto_explain.log_timing."), "{summary}");
+    assert!(
+        report(&facts(Some(22.0), 1e3, &[]), false)
+            .verdict
+            .summary
+            .starts_with("No setting that reads the clock is on.")
+    );
+}

@@ -1,0 +1,49 @@
+//! `track_functions`: the clock is read as a function is called and as it returns.
+
+use super::advice::{Setting, advise};
+use super::counts::Part;
+use super::facts::{Events, Facts};
+use crate::report::SettingAdvice;
+use crate::server::settings::Server;
+
+const NAME: &str = "track_functions";
+const PART: &str = "functions";
+/// pgstat_init_function_usage and pgstat_end_function_usage.
+const READS: f64 = 2.0;
+
+/// No time of a reset is known of functions: one shows by a smaller number.
+pub fn part(_: &Server) -> Option<Part> {
+    let sql = "SELECT 'calls', coalesce(pg_catalog.sum(calls), 0)::text FROM pg_catalog.pg_stat_user_functions";
+    Some(Part { name: PART, sql: sql.into() })
+}
+
+pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
+    let value = facts.server.setting(NAME)?.to_string();
+    let on = value != "none";
+    let line = |value: &str| format!("{NAME} = '{value}'");
+    Some(advise(
+        facts,
+        Setting {
+            name: NAME,
+            on,
+            events: events(facts, on).unwrap_or_else(Events::unknown),
+            reads_per_event: READS,
+            cost: &facts.clocks.read,
+            why: "two reads of the clock for each call, which pg_stat_user_functions counts while it is on: of procedural languages (pl), or of SQL and C too (all)".into(),
+            turn_on: line(if on { &value } else { "pl" }),
+            turn_off: line("none"),
+            value,
+        },
+    ))
+}
+
+fn events(facts: &Facts, on: bool) -> Result<Events, String> {
+    if !on {
+        return Err("calls are counted only while it is on".into());
+    }
+    let events = facts.counted(facts.counts.grew(PART, "calls")?, READS, READS);
+    Ok(match facts.server.databases > 1 {
+        true => events.or_more("only the functions of this database are shown"),
+        false => events,
+    })
+}

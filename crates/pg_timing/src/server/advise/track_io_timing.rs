@@ -1,0 +1,103 @@
+//! `track_io_timing`: the clock is read before and after each time that blocks are read or written.
+
+use super::advice::{Setting, advise};
+use super::counts::Part;
+use super::facts::{Events, Facts};
+use super::statements::ACTIVITY;
+use crate::report::SettingAdvice;
+use crate::server::settings::Server;
+
+const NAME: &str = "track_io_timing";
+const PART: &str = "io";
+
+/// pgstat_prepare_io_time and pgstat_count_io_op_time read it once each.
+const READS: f64 = 2.0;
+/// Since 18 a backend that has to wait for a read that it started times the waiting as well
+/// (WaitReadBuffers in bufmgr.c).
+const READS_WITH_WAITING: f64 = 4.0;
+/// MAX_BUFFERS_TO_EXTEND_BY in hio.c: so many new blocks may be timed as one, and be counted each.
+const EXTENDED_AT_ONCE: f64 = 64.0;
+/// WRITEBACK_MAX_PENDING_FLUSHES in bufmgr.h: the same for writebacks.
+const WRITTEN_BACK_AT_ONCE: f64 = 256.0;
+/// A block, of temporary files too.
+const BLOCK: f64 = 8192.0;
+
+pub fn part(server: &Server) -> Option<Part> {
+    let sql = match server.major() {
+        15 => {
+            "SELECT v.name, v.n::text FROM pg_catalog.pg_stat_bgwriter, LATERAL (VALUES
+                ('writes', (buffers_checkpoint + buffers_clean)::numeric), ('backend', buffers_backend),
+                ('reset', EXTRACT(epoch FROM stats_reset))) v(name, n)"
+        }
+        _ => {
+            "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT pg_catalog.sum(reads) AS r, pg_catalog.sum(writes) AS w,
+                    pg_catalog.sum(extends) AS e, pg_catalog.sum(fsyncs) AS f, pg_catalog.sum(writebacks) AS b,
+                    EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
+                    FROM pg_catalog.pg_stat_io WHERE object <> 'wal') s,
+                LATERAL (VALUES ('reads', r), ('writes', w), ('extends', e), ('fsyncs', f), ('writebacks', b),
+                    ('reset', reset)) v(name, n)"
+        }
+    };
+    Some(Part { name: PART, sql: sql.into() })
+}
+
+pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
+    let value = facts.server.setting(NAME)?.to_string();
+    Some(advise(
+        facts,
+        Setting {
+            name: NAME,
+            on: value == "on",
+            value,
+            events: events(facts).unwrap_or_else(Events::unknown),
+            reads_per_event: READS,
+            cost: &facts.clocks.read,
+            why: why(facts),
+            turn_on: "track_io_timing = on".into(),
+            turn_off: "track_io_timing = off".into(),
+        },
+    ))
+}
+
+fn why(facts: &Facts) -> String {
+    let counted = match facts.server.major() {
+        15 => {
+            "blocks read (pg_stat_database) and written (pg_stat_bgwriter; of what backends write, new blocks are not timed)"
+        }
+        16 | 17 => {
+            "reads, writes, extends, writebacks and fsyncs of pg_stat_io, which counts blocks where several are timed as one"
+        }
+        _ => {
+            "reads, writes, extends, writebacks and fsyncs of pg_stat_io; where a backend waits for a read, that takes two more reads of the clock"
+        }
+    };
+    format!("two reads of the clock each: {counted}. It is what shows I/O times in EXPLAIN (BUFFERS) and pg_stat_io")
+}
+
+fn events(facts: &Facts) -> Result<Events, String> {
+    let io = |name: &str| facts.counts.grew(PART, name);
+    let temporary = facts.counts.grew(ACTIVITY, "temp_bytes")? / BLOCK;
+    let events = if facts.server.major() == 15 {
+        let (read, written) = (facts.counts.grew(ACTIVITY, "blks_read")?, io("writes")?);
+        let backend = io("backend")?;
+        let all = read + written + backend;
+        facts.counted_reads(all, (read + written) * READS, all * READS)
+    } else {
+        let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
+        let single = io("writes")? + io("fsyncs")?;
+        let combined = match facts.server.major() {
+            17 => reads / (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
+            _ => reads,
+        };
+        let per_read = if facts.server.major() >= 18 { READS_WITH_WAITING } else { READS };
+        facts.counted_reads(
+            reads + extends + writebacks + single,
+            (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
+            reads * per_read + (extends + writebacks + single) * READS,
+        )
+    };
+    Ok(match temporary > 0.0 {
+        true => events.or_more("temporary files were written, whose blocks are timed and not counted"),
+        false => events,
+    })
+}

@@ -1,0 +1,49 @@
+//! `track_wal_io_timing`: the clock is read before and after each write and sync of WAL.
+
+use super::advice::{Setting, advise};
+use super::counts::Part;
+use super::facts::{Events, Facts};
+use crate::report::SettingAdvice;
+use crate::server::settings::Server;
+
+const NAME: &str = "track_wal_io_timing";
+const PART: &str = "wal";
+/// XLogWrite and issue_xlog_fsync in xlog.c: one before, one after.
+const READS: f64 = 2.0;
+
+pub fn part(server: &Server) -> Option<Part> {
+    let sql = match server.major() {
+        15..=17 => {
+            "SELECT v.name, v.n::text FROM pg_catalog.pg_stat_wal, LATERAL (VALUES
+                ('operations', (wal_write + wal_sync)::numeric), ('reset', EXTRACT(epoch FROM stats_reset))) v(name, n)"
+        }
+        _ => {
+            "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT
+                    pg_catalog.sum(coalesce(reads, 0) + coalesce(writes, 0) + coalesce(fsyncs, 0)) AS operations,
+                    EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
+                    FROM pg_catalog.pg_stat_io WHERE object = 'wal') s,
+                LATERAL (VALUES ('operations', operations), ('reset', reset)) v(name, n)"
+        }
+    };
+    Some(Part { name: PART, sql: sql.into() })
+}
+
+pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
+    let value = facts.server.setting(NAME)?.to_string();
+    let counted = facts.counts.grew(PART, "operations").map(|n| facts.counted(n, READS, READS));
+    let view = if facts.server.major() < 18 { "pg_stat_wal" } else { "pg_stat_io" };
+    Some(advise(
+        facts,
+        Setting {
+            name: NAME,
+            on: value == "on",
+            value,
+            events: counted.unwrap_or_else(Events::unknown),
+            reads_per_event: READS,
+            cost: &facts.clocks.read,
+            why: format!("two reads of the clock for each write and sync of WAL, which {view} counts"),
+            turn_on: "track_wal_io_timing = on".into(),
+            turn_off: "track_wal_io_timing = off".into(),
+        },
+    ))
+}

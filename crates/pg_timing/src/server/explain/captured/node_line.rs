@@ -1,0 +1,230 @@
+//! A line of a text plan that stands for a node, like
+//! `  ->  Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4) (actual time=0.007..0.008 rows=1 loops=1)`.
+
+use crate::server::explain::plan::{Node, Rows};
+
+/// A node as its line tells it, without what hangs below.
+#[derive(Debug, PartialEq)]
+pub struct NodeLine {
+    /// the column of its arrow; the root of a plan has none
+    pub arrow: Option<usize>,
+    pub node: Node,
+    pub ran: Ran,
+}
+
+/// What a line says of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// nothing: EXPLAIN without ANALYZE
+    Unknown,
+    Never,
+    Untimed,
+    Timed,
+}
+
+const ARROW: &str = "->  ";
+
+/// The node of a line, if it is one. Those of workers and properties have no figures in parentheses at
+/// their end, or a colon in what would be the node's name.
+pub fn node_line(line: &str) -> Option<NodeLine> {
+    let text = line.trim();
+    let (arrow, text) = match text.strip_prefix(ARROW) {
+        Some(text) => (Some(column(line)), text.trim_start()),
+        None => (None, text),
+    };
+    let (before, actual) = match text.rfind("(actual ").or_else(|| text.rfind("(never executed)")) {
+        Some(at) => (text[..at].trim_end(), Some(&text[at..])),
+        None => (text, None),
+    };
+    let costs = before.rfind("(cost=").filter(|&at| before.ends_with(')') && before[at..].contains(".."));
+    if actual.is_none() && costs.is_none() {
+        return None;
+    }
+    let name = costs.map_or(before, |at| &before[..at]).trim();
+    let (kind, _) = name.split_once(" on ").unwrap_or((name, ""));
+    if kind.contains(':') || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut node = named(name);
+    let ran = match actual {
+        None => Ran::Unknown,
+        Some("(never executed)") => {
+            (node.loops, node.rows, node.total_ms) = (Some(0.0), Some(Rows::new(0.0, false)), Some(0.0));
+            Ran::Never
+        }
+        Some(actual) => figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
+    };
+    Some(NodeLine { arrow, node, ran })
+}
+
+/// Where a line's text begins.
+pub fn column(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// `time=0.007..0.008 rows=1 loops=1`, the time only if it was taken.
+fn figures(node: &mut Node, actual: &str) -> Option<Ran> {
+    let mut parts = actual.split(' ').peekable();
+    let time = parts.next_if(|part| part.starts_with("time="));
+    if let Some(time) = time {
+        let (startup, total) = time.strip_prefix("time=")?.split_once("..")?;
+        number(startup)?;
+        node.total_ms = Some(number(total)?);
+    }
+    let rows = parts.next()?.strip_prefix("rows=")?;
+    node.rows = Some(Rows::new(number(rows)?, rows.contains('.')));
+    node.loops = Some(number(parts.next()?.strip_prefix("loops=")?)?);
+    if parts.next().is_some() {
+        return None;
+    }
+    Some(if time.is_some() { Ran::Timed } else { Ran::Untimed })
+}
+
+/// Of those that EXPLAIN prints: digits and a point, no exponent, no sign.
+pub fn number(text: &str) -> Option<f64> {
+    let digits =
+        text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.starts_with(|c: char| c.is_ascii_digit());
+    if digits { text.parse().ok() } else { None }
+}
+
+/// The node that JSON would show for the name in a text.
+fn named(name: &str) -> Node {
+    let (head, target) = name.split_once(" on ").unwrap_or((name, ""));
+    let (head, index) = match head.split_once(" using ") {
+        Some((head, index)) => (head, Some(identifier(index).0)),
+        None => (head, None),
+    };
+    let mut head = head.strip_suffix(" Backward").unwrap_or(head);
+    for prefix in ["Parallel ", "Async ", "Partial ", "Finalize "] {
+        head = head.strip_prefix(prefix).unwrap_or(head);
+    }
+    let mut node = Node { index, ..Node::default() };
+    node.kind = kind(head, &mut node);
+    if target.is_empty() {
+        return node;
+    }
+    let (object, rest) = identifier(target);
+    let alias = if rest.trim().is_empty() { object.clone() } else { identifier(rest.trim_start()).0 };
+    match node.kind.as_str() {
+        "Bitmap Index Scan" => node.index = Some(object),
+        "CTE Scan" | "WorkTable Scan" => (node.cte, node.alias) = (Some(object), Some(alias)),
+        "Function Scan" | "Table Function Scan" | "Values Scan" | "Subquery Scan" | "Named Tuplestore Scan" => {
+            node.alias = Some(alias)
+        }
+        _ => (node.relation, node.alias) = (Some(object), Some(alias)),
+    }
+    node
+}
+
+/// The type, without what JSON tells in other keys.
+fn kind(head: &str, node: &mut Node) -> String {
+    for join in ["Nested Loop", "Hash", "Merge"] {
+        if let Some(rest) = head.strip_prefix(join).and_then(|rest| rest.strip_suffix("Join")) {
+            let way = rest.trim();
+            node.join = Some(if way.is_empty() { "Inner" } else { way }.into());
+            return if join == "Nested Loop" { join.into() } else { format!("{join} Join") };
+        }
+    }
+    let (kind, strategy) = match head {
+        "Nested Loop" => {
+            node.join = Some("Inner".into());
+            (head, None)
+        }
+        "Aggregate" => (head, Some("Plain")),
+        "GroupAggregate" => ("Aggregate", Some("Sorted")),
+        "HashAggregate" => ("Aggregate", Some("Hashed")),
+        "MixedAggregate" => ("Aggregate", Some("Mixed")),
+        "Insert" | "Update" | "Delete" | "Merge" => ("ModifyTable", None),
+        "Foreign Insert" | "Foreign Update" | "Foreign Delete" => {
+            node.operation = head.strip_prefix("Foreign ").map(str::to_string);
+            ("Foreign Scan", None)
+        }
+        _ if head.starts_with("HashSetOp") => ("SetOp", Some("Hashed")),
+        _ if head.starts_with("SetOp") => ("SetOp", Some("Sorted")),
+        _ if head.starts_with("Custom Scan") => ("Custom Scan", None),
+        _ => (head, None),
+    };
+    node.strategy = strategy.map(str::to_string);
+    kind.into()
+}
+
+/// The last part of a name that may be quoted and may have a schema before it, and what follows.
+fn identifier(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut quoted = false;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '"' if quoted && characters.next_if(|(_, c)| *c == '"').is_some() => name.push('"'),
+            '"' => quoted = !quoted,
+            '.' if !quoted => name.clear(),
+            ' ' if !quoted => return (name, &text[at..]),
+            _ => name.push(c),
+        }
+    }
+    (name, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn title(line: &str) -> String {
+        node_line(&format!("{line}  (cost=0.00..1.50 rows=2 width=4) (actual time=0.007..0.008 rows=1 loops=1)"))
+            .unwrap_or_else(|| panic!("{line}"))
+            .node
+            .title()
+    }
+
+    #[test]
+    fn names() {
+        for (line, expected) in [
+            ("Seq Scan on public.\"we ird (x)\" \"A -> b\"", "Seq Scan on we ird (x) A -> b"),
+            ("  ->  Parallel Index Only Scan Backward using i on t a", "Index Only Scan using i on t a"),
+            ("->  Bitmap Index Scan on i", "Bitmap Index Scan using i"),
+            ("->  CTE Scan on c a", "CTE Scan on a"),
+            ("Function Scan on pg_catalog.generate_series g", "Function Scan on g"),
+            ("Values Scan on \"*VALUES*\"", "Values Scan on *VALUES*"),
+            ("Merge on t", "ModifyTable on t"),
+            ("Merge Right Anti Join", "Merge Join"),
+            ("Nested Loop Left Join", "Nested Loop"),
+            ("Finalize HashAggregate", "Aggregate"),
+            ("Custom Scan (Citus Adaptive)", "Custom Scan"),
+            ("HashSetOp Intersect All", "SetOp"),
+            ("Parallel Seq Scan on \"a\"\"b\"", "Seq Scan on a\"b"),
+        ] {
+            assert_eq!(title(line), expected);
+        }
+    }
+
+    #[test]
+    fn figures_as_every_version_prints_them() {
+        let line = |text: &str| node_line(text).unwrap();
+        let timed = line("Sort (actual time=1.000..2.500 rows=7 loops=3)");
+        assert_eq!((timed.ran, timed.node.total_ms, timed.node.loops), (Ran::Timed, Some(2.5), Some(3.0)));
+        assert_eq!(timed.node.rows, Some(Rows { each: 7.0, off: 0.5 }));
+        let untimed = line("  ->  Sort  (cost=1.00..2.00 rows=1 width=1) (actual rows=7.33 loops=3)");
+        assert_eq!((untimed.ran, untimed.node.total_ms, untimed.arrow), (Ran::Untimed, None, Some(2)));
+        assert_eq!(untimed.node.rows, Some(Rows { each: 7.33, off: 0.005 }));
+        assert_eq!(line("->  Sort  (cost=1.00..2.00 rows=1 width=1) (never executed)").ran, Ran::Never);
+        assert_eq!(line("Sort  (cost=1.00..2.00 rows=1 width=1)").ran, Ran::Unknown);
+    }
+
+    #[test]
+    fn what_is_no_node() {
+        for line in [
+            "Worker 0:  actual time=0.010..5.000 rows=3 loops=1",
+            "  Filter: (x = '(actual time=1.000..2.000 rows=1 loops=1)'::text)",
+            "  Filter: (x = 'Seq Scan on t (actual rows=1 loops=1)",
+            "Buffers: shared hit=448",
+            "Planning Time: 0.316 ms",
+            "Sort  (actual time=nan..inf rows=1 loops=1)",
+            "Sort  (actual time=1..2 rows=-1 loops=1)",
+            "-> Limit: 10 row(s)  (cost=1.00..2.00 rows=10) (actual time=0.1..0.2 rows=10 loops=1)",
+            "select 1",
+            "",
+        ] {
+            assert_eq!(node_line(line), None, "{line}");
+        }
+    }
+}

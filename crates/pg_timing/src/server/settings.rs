@@ -1,0 +1,142 @@
+//! What the server says of itself: version, settings, libraries, and what it hides from this user.
+
+use super::session::Session;
+use crate::error::Error;
+use std::collections::BTreeMap;
+
+/// What the advice is about or depends on.
+const SETTINGS: [&str; 22] = [
+    "auto_explain.log_analyze",
+    "auto_explain.log_min_duration",
+    "auto_explain.log_nested_statements",
+    "auto_explain.log_timing",
+    "auto_explain.sample_rate",
+    "autovacuum_max_workers",
+    "autovacuum_vacuum_cost_delay",
+    "io_combine_limit",
+    "log_duration",
+    "log_min_duration_sample",
+    "log_min_duration_statement",
+    "pg_fast_timing.method",
+    "pg_stat_statements.track",
+    "pg_stat_statements.track_planning",
+    "pg_stat_statements.track_utility",
+    "timing_clock_source",
+    "track_cost_delay_timing",
+    "track_counts",
+    "track_functions",
+    "track_io_timing",
+    "track_wal_io_timing",
+    "vacuum_cost_delay",
+];
+
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// like 180006
+    pub number: i32,
+    /// like `18.6`
+    pub version: String,
+    pub name: String,
+    pub settings: BTreeMap<String, String>,
+    /// of its backend for us
+    pub pid: i64,
+    /// the schema that pg_stat_statements is in, as SQL writes it
+    pub statements_schema: Option<String>,
+    /// whose functions and tables are counted apart
+    pub databases: u32,
+    /// what this user may see is everything
+    pub monitor: bool,
+    /// settings made for a role or a database: `track_io_timing (role app)`
+    pub made_for: Vec<String>,
+}
+
+impl Server {
+    pub fn of(session: &mut Session) -> Result<Server, Error> {
+        let number = session.connection().server_version();
+        let version = session.connection().known_version()?;
+        let name = session.connection().name();
+        let settings = session.settings(&SETTINGS)?;
+        let mut facts: BTreeMap<String, String> = session.look(FACTS)?.pairs().into_iter().collect();
+        let mut number_of = |name: &str| facts.remove(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (pid, databases, monitor) = (number_of("pid"), number_of("databases"), number_of("monitor") == 1);
+        let made_for = session.look(MADE_FOR)?.rows.into_iter().flatten().flatten().collect();
+        Ok(Server {
+            number,
+            version,
+            name,
+            settings,
+            pid,
+            statements_schema: facts.remove("statements"),
+            databases: databases.try_into().unwrap_or(0),
+            monitor,
+            made_for,
+        })
+    }
+
+    pub fn major(&self) -> i32 {
+        self.number / 10_000
+    }
+
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    pub fn is(&self, name: &str, value: &str) -> bool {
+        self.setting(name) == Some(value)
+    }
+
+    /// A number without its unit; `None` of what the server does not have.
+    pub fn number_in(&self, name: &str) -> Option<f64> {
+        let text = self.setting(name)?;
+        text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+    }
+
+    /// 19 reads the CPU's counter by itself: `tsc`, or `auto (tsc)`.
+    pub fn uses_tsc(&self) -> bool {
+        self.setting("timing_clock_source").is_some_and(|value| value == "tsc" || value.ends_with("(tsc)"))
+    }
+
+    /// Plan nodes are timed by pg_fast_timing in one of the ways that cost little however many rows there
+    /// are. Its method `tsc` reads the counter for each call, at a third of the cost or more.
+    pub fn fast_timing(&self) -> bool {
+        self.setting("pg_fast_timing.method").is_some_and(|method| ["auto", "sampling"].contains(&method))
+    }
+}
+
+const FACTS: &str = "SELECT 'pid', pg_catalog.pg_backend_pid()::text
+    UNION ALL SELECT 'databases', pg_catalog.count(*)::text FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate
+    UNION ALL SELECT 'monitor', pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')::int::text
+    UNION ALL SELECT 'statements', pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_extension e
+        JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'";
+
+/// Those of roles and databases outweigh the file, in their sessions.
+const MADE_FOR: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
+        || pg_catalog.concat_ws(', ', 'role ' || rolname::text, 'database ' || datname::text) || ')'
+    FROM pg_catalog.pg_db_role_setting
+        CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
+        LEFT JOIN pg_catalog.pg_roles r ON r.oid = setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = setdatabase
+    WHERE made ~ '^(auto_explain|pg_fast_timing|track_|timing_clock_source|log_(min_)?duration|(session|local)_preload)'
+    ORDER BY 1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Server {
+        Server { settings: [(name.to_string(), value.to_string())].into(), ..Server::default() }
+    }
+
+    #[test]
+    fn settings_as_the_server_prints_them() {
+        for (value, number) in
+            [("2ms", Some(2.0)), ("0.25", Some(0.25)), ("-1", Some(-1.0)), ("128kB", Some(128.0)), ("off", None)]
+        {
+            assert_eq!(with("x", value).number_in("x"), number, "{value}");
+        }
+        for (value, tsc) in
+            [("tsc", true), ("auto (tsc)", true), ("auto (system)", false), ("system", false), ("auto", false)]
+        {
+            assert_eq!(with("timing_clock_source", value).uses_tsc(), tsc, "{value}");
+        }
+    }
+}
