@@ -3,26 +3,26 @@
 
 mod cost;
 mod csv_log;
-mod find;
-#[cfg(test)]
-mod made_up;
+mod extract;
 mod node_line;
 mod prefix;
-mod sound;
+#[cfg(test)]
+mod proptests;
 #[cfg(test)]
 mod tests;
 mod text;
+mod validate;
 
-use super::charge::{Charge, nodes};
-use super::flat::{all_calls, calls_of_all_processes, flat};
+use super::attribution::charge::{Charge, nodes};
 use super::plan::Explained;
+use super::plan::calls::{all_calls, calls_of_all_processes, flat};
 use crate::error::Error;
 use crate::human::duration;
 use crate::report::{Capture, ExplainReport, ExplainedNode, Range};
 use crate::statistics::ANOTHER_TIME;
-use find::{Trouble, plans};
-use sound::{fits_together, usable};
+use extract::{Trouble, plans};
 use text::Problem;
+use validate::{fits_together, usable};
 
 /// One read of the server's clock.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! How what EXPLAIN ANALYZE adds to a plan is shared among its nodes.
 
-use super::Flat;
-use super::by_itself::{own_offs, rank};
-use super::flat::spread_of;
+use super::self_time::{own_offs, rank};
 use crate::report::{ExplainedNode, Range};
+use crate::server::explain::plan::calls::{Flat, spread_of};
 use crate::statistics::{median, together};
 
 /// What EXPLAIN ANALYZE adds to a plan, and how it is shared among its calls. In ms.

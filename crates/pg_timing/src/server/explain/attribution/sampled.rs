@@ -1,9 +1,9 @@
 //! Nodes' times by pg_fast_timing's sampling. It adds the same next to nothing to every call, so that
 //! it tells how the time is shared, where each timed call is a guess.
 
-use super::flat::{below, flat};
-use super::plan::Explained;
 use crate::report::{ExplainedNode, Range};
+use crate::server::explain::plan::Explained;
+use crate::server::explain::plan::calls::{below, flat};
 use crate::statistics::{median, spread};
 
 /// The mean time between its ticks, unless it is told otherwise.

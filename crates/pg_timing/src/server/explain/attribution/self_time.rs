@@ -1,8 +1,8 @@
 //! What each node takes by itself, and its place among the others by that.
 
 use super::charge::Charge;
-use super::flat::{Flat, below, spread_of};
 use crate::report::ExplainedNode;
+use crate::server::explain::plan::calls::{Flat, below, spread_of};
 use crate::statistics::{median, together};
 
 /// How far a node's own time may be off for reasons that are its own: a machine that is slower at another time makes

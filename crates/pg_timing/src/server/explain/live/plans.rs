@@ -1,8 +1,8 @@
 //! What EXPLAIN prints, as the one plan that it has to be.
 
+use super::statement::HAS_PLAN;
 use crate::error::Error;
 use crate::server::explain::Explained;
-use crate::server::explain::statement::HAS_PLAN;
 use serde::de::IgnoredAny;
 
 /// What is compared has to be one plan.

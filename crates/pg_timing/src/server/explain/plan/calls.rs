@@ -1,7 +1,7 @@
 //! A plan's nodes in a row, with the calls and times of each.
 
-use super::plan::{Explained, Node};
 use super::subplans;
+use super::{Explained, Node};
 use crate::report::Range;
 use crate::statistics::{median, spread};
 

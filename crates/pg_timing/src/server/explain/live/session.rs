@@ -1,12 +1,13 @@
 //! A session on the server, which runs a statement and takes back what it did.
 
+use super::Statement;
 use super::Wishes;
 use super::bare_call;
 use super::plans::{explained, no_plan};
+use super::timing::Timing;
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
-use crate::server::explain::timing::Timing;
-use crate::server::explain::{Explained, Statement};
+use crate::server::explain::Explained;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,8 @@
 //! A plan that ran, out of EXPLAIN's JSON.
 
+pub mod calls;
+mod subplans;
+
 use crate::report::Range;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

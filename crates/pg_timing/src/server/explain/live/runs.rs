@@ -1,16 +1,12 @@
 //! Runs a statement in every way that tells something, interleaved, and puts everything back.
 
-mod bare_call;
-mod plans;
-mod session;
-
+use super::session::Session;
 use super::timing::Timing;
-use super::{Explained, Statement};
+use super::{Statement, plans};
 use crate::error::Error;
 use crate::server::connection::Connection;
+use crate::server::explain::Explained;
 use crate::statistics::{deviation, median};
-pub use session::STAYS;
-use session::Session;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 

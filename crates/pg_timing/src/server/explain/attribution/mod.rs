@@ -11,11 +11,15 @@
 //! hide it behind. What EXPLAIN ANALYZE takes beyond that is taken for another reason, like a machine that was
 //! slower meanwhile, which made all of it longer.
 
-use super::charge::{Charge, charged, finished};
-use super::flat::{all_calls, calls_at_once};
-use super::{Flat, Runs, flat, sampled};
+pub mod charge;
+mod sampled;
+mod self_time;
+
+use super::live::Runs;
+use super::plan::calls::{Flat, all_calls, calls_at_once, flat};
 use crate::report::{ExplainedNode, Range};
 use crate::statistics::{longer, median, uncertainty};
+use charge::{Charge, charged, finished};
 
 /// In ms, all of it medians.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{UNDERSTOOD, not_run};
 use crate::error::Error;
-use crate::server::explain::flat::Flat;
+use crate::server::explain::plan::calls::Flat;
 use crate::server::explain::plan::{Explained, Node};
 
 /// The time that the plan says it took, if its figures can be those of a run.

@@ -1,7 +1,7 @@
 //! Which node's calls a subplan runs within. A plan shows it where it is defined, and that may be far from
 //! where it runs.
 
-use super::flat::Flat;
+use super::calls::Flat;
 
 /// Puts CTEs and InitPlans where they run.
 pub fn move_all(all: &mut [Flat]) {
@@ -113,7 +113,7 @@ fn is_named(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::server::explain::Explained;
-    use crate::server::explain::flat::flat;
+    use crate::server::explain::plan::calls::flat;
 
     fn plan(json: &str) -> Explained {
         serde_json::from_str(json).unwrap()

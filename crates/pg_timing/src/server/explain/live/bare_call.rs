@@ -1,8 +1,8 @@
 //! What a timed call takes more in a loop that does nothing else.
 
+use super::Statement;
 use super::session::{BARE, Session};
 use crate::error::{Error, SqlState};
-use crate::server::explain::Statement;
 use crate::statistics::longer;
 
 /// Some ms of them, and a quarter of a second in all where a read of the clock takes 800 ns.

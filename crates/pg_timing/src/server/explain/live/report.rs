@@ -1,10 +1,10 @@
 //! What running a statement in all ways tells of the whole.
 
-use super::correct::Overhead;
 use super::runs::{Runs, execution_ms};
 use super::server::Server;
 use super::timing::Timing;
 use crate::report::{LiveRuns, Timed};
+use crate::server::explain::attribution::Overhead;
 use crate::statistics::{longer, median};
 
 const NS_PER_MS: f64 = 1e6;
