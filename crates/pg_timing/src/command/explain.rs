@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::render;
 use crate::report::{ClassicReport, ExplainReport};
 use crate::server::advise::node_read;
-use crate::server::explain::{STAYS, Statement, Unfit, Wishes, classic, explain};
+use crate::server::explain::{NOT_ROLLED_BACK, Rejection, RunOptions, Statement, classic, explain};
 use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -28,19 +28,18 @@ fn live(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let statement = statement(arguments)?.map(|text| Statement::new(&text)).transpose().map_err(Error::from)?;
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
-        note(&format!("each run is rolled back; {STAYS}"));
+        note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
-    let wishes = Wishes { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
+    let options = RunOptions { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
     let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.connection;
     let bar = progress::bar("running");
     let mut show = |done| progress::show(bar.as_ref(), done);
     let out = match statement {
-        Some(statement) => {
-            explain(connection, &statement, wishes, &stop, &mut show).map(|report| explained(&report, arguments.format))
-        }
+        Some(statement) => explain(connection, &statement, options, &stop, &mut show)
+            .map(|report| explained(&report, arguments.format)),
         None => node_read(connection, &stop)
-            .and_then(|read| classic(connection, read, wishes, &stop, &mut show))
+            .and_then(|read| classic(connection, read, options, &stop, &mut show))
             .map(|report| tested(&report, arguments.format)),
     };
     show(1.0);
@@ -69,7 +68,7 @@ fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
     match arguments.command.as_slice() {
         [] => {}
         [text] => return Ok(Some(text.clone())),
-        _ => return Err(Error::from(Unfit::Several).into()),
+        _ => return Err(Error::from(Rejection::Several).into()),
     }
     if arguments.file.is_none() && std::io::stdin().is_terminal() {
         return Ok(None);

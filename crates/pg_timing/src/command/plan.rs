@@ -4,7 +4,7 @@ use super::arguments::ExplainArguments;
 use super::{Hint, input};
 use crate::error::Error;
 use crate::report::{ClockReport, ExplainReport, SYSTEM};
-use crate::server::explain::{Explained, Known, Read, captured};
+use crate::server::explain::{Explained, Inputs, ServerClock, captured};
 use crate::statistics::two_deviations;
 use anyhow::anyhow;
 use serde::Deserialize;
@@ -22,8 +22,8 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
         (Some(host), _) => host.read_of(plan),
         (None, ns) => Ok(given(ns.unwrap_or_default(), plan)),
     };
-    let known = Known {
-        read: (host.is_some() || arguments.read_cost.is_some()).then_some(&read),
+    let known = Inputs {
+        clock: (host.is_some() || arguments.read_cost.is_some()).then_some(&read),
         plain_ms: arguments.plain_ms,
     };
     let input = input::read(plan, MOST, TOO_LONG)?;
@@ -55,8 +55,13 @@ fn source_of(plan: &Explained) -> Option<&str> {
 }
 
 /// By --read-cost, which is of whatever clock the server reads.
-fn given(ns: f64, plan: &Explained) -> Read {
-    Read { ns, system_ns: (source_of(plan) != Some(TSC_SOURCE)).then_some(ns), differ: 0.0, note: None }
+fn given(ns: f64, plan: &Explained) -> ServerClock {
+    ServerClock {
+        read_ns: ns,
+        system_read_ns: (source_of(plan) != Some(TSC_SOURCE)).then_some(ns),
+        run_variation: 0.0,
+        note: None,
+    }
 }
 
 /// The clock of a server with `timing_clock_source` tsc: EXPLAIN reads it unfenced.
@@ -102,7 +107,7 @@ impl HostReport {
     }
 
     /// The clock that the plan's server read, as far as its settings tell.
-    fn read_of(&self, plan: &Explained) -> Result<Read, Error> {
+    fn read_of(&self, plan: &Explained) -> Result<ServerClock, Error> {
         let source = source_of(plan);
         let name = if source == Some(TSC_SOURCE) { TSC } else { SYSTEM };
         let ns = self.cost(name).ok_or_else(|| {
@@ -116,6 +121,6 @@ impl HostReport {
             let tsc = self.cost(TSC).map(crate::human::duration).unwrap_or("less".into());
             format!("taken for a server that reads the system's clock; PostgreSQL 19 reads the TSC on that host unless it is told otherwise: then --read-cost is {tsc}")
         });
-        Ok(Read { ns, system_ns: self.cost(SYSTEM), differ: self.differ(name), note })
+        Ok(ServerClock { read_ns: ns, system_read_ns: self.cost(SYSTEM), run_variation: self.differ(name), note })
     }
 }

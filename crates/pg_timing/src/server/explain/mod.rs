@@ -1,10 +1,10 @@
-//! How much of EXPLAIN ANALYZE is the clock, node by node.
+//! How much of EXPLAIN ANALYZE is overhead, node by node.
 
 mod attribution;
 mod captured;
 mod live;
 mod plan;
 
-pub use captured::{Known, Read, captured};
-pub use live::{STAYS, Statement, Unfit, Wishes, classic, explain};
+pub use captured::{Inputs, ServerClock, captured};
+pub use live::{NOT_ROLLED_BACK, Rejection, RunOptions, Statement, classic, explain};
 pub use plan::Explained;

@@ -1,137 +1,128 @@
-//! How what EXPLAIN ANALYZE adds to a plan is shared among its nodes.
+//! The overhead model: what EXPLAIN ANALYZE adds to a plan, and how much of it belongs to a part of the plan.
 
-use super::self_time::{own_offs, rank};
-use crate::report::{ExplainedNode, Range};
-use crate::server::explain::plan::calls::{Flat, spread_of};
-use crate::statistics::{median, together};
+use crate::statistics::together;
 
-/// What EXPLAIN ANALYZE adds to a plan, and how it is shared among its calls. In ms.
+/// The overhead of a plan, to be shared among its calls. All values are in ms.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge {
-    /// of the whole plan
+    /// execution time of the plan, as reported
     pub reported: f64,
-    /// how far the whole may be off, for reasons that its calls have no part in
-    pub off: f64,
-    /// what each call takes more for being timed
-    pub call: f64,
-    /// how far that may be off, for any node
-    pub call_off: f64,
-    /// how far what all of them take may be off, because the runs that tell it are few
-    pub calls_off: f64,
-    /// what the whole takes more for other reasons
-    pub rest: f64,
-    /// what of `call` is the clock
-    pub clock: f64,
+    /// margin of the plan's corrected time, apart from the calls
+    pub baseline_margin: f64,
+    /// overhead of one call
+    pub per_call: f64,
+    /// bound of the error of `per_call`, valid for each node
+    pub per_call_bound: f64,
+    /// margin of the overhead of all calls together, because there are few runs
+    pub calls_margin: f64,
+    /// overhead that calls cannot explain
+    pub unexplained: f64,
+    /// the part of `per_call` that is clock reads
+    pub clock_per_call: f64,
 }
 
 impl Charge {
-    /// What the whole takes without all of that.
-    fn plain(&self, all_calls: f64) -> f64 {
-        (self.reported - self.call * all_calls - self.rest).max(0.0)
+    /// Returns the plan's time without overhead.
+    fn baseline(&self, total_calls: f64) -> f64 {
+        (self.reported - self.per_call * total_calls - self.unexplained).max(0.0)
     }
 
-    /// What a part of the whole takes without it.
-    pub fn corrected(&self, reported: f64, calls: f64, all_calls: f64) -> f64 {
-        let without_calls = self.plain(all_calls) + self.rest;
-        let slower = if without_calls > 0.0 { self.rest / without_calls } else { 0.0 };
-        (reported - self.call * calls).clamp(0.0, reported.max(0.0)) * (1.0 - slower)
+    /// Returns the time of a part of the plan without overhead.
+    ///
+    /// The calls' overhead is subtracted. The unexplained rest made all parts slower by the same factor.
+    pub fn corrected(&self, reported: f64, calls: f64, total_calls: f64) -> f64 {
+        let without_calls = self.baseline(total_calls) + self.unexplained;
+        let unexplained_share = if without_calls > 0.0 { self.unexplained / without_calls } else { 0.0 };
+        (reported - self.per_call * calls).clamp(0.0, reported.max(0.0)) * (1.0 - unexplained_share)
     }
 
-    /// The share of the whole that is.
-    pub fn part(&self, corrected: f64, all_calls: f64) -> f64 {
-        let plain = self.plain(all_calls);
-        if plain > 0.0 { (corrected / plain).min(1.0) } else { 1.0 }
+    /// Returns a part's corrected time as a fraction of the plan's corrected time.
+    pub fn share(&self, corrected: f64, total_calls: f64) -> f64 {
+        let baseline = self.baseline(total_calls);
+        if baseline > 0.0 { (corrected / baseline).min(1.0) } else { 1.0 }
     }
 
-    /// How far it may be off because what calls take is known of all of them together.
-    pub fn shared_off(&self, part: f64, calls: f64, all_calls: f64) -> f64 {
-        let of_calls = (calls / all_calls.max(1.0)).min(1.0);
-        // The bounds of a read's cost are those of any node's calls.
-        let differ = if self.call_off > 0.0 { 0.0 } else { hidden(self.call) };
+    /// Returns the margin of a part's corrected time, because the overhead is only known for all calls together.
+    pub fn distribution_margin(&self, share: f64, calls: f64, total_calls: f64) -> f64 {
+        let share_of_calls = (calls / total_calls.max(1.0)).min(1.0);
+        // Bounds of the read cost already hold for each node.
+        let difference_per_call = if self.per_call_bound > 0.0 { 0.0 } else { max_overlap(self.per_call) };
         together([
-            differ * calls * (1.0 - of_calls),
-            // The whole keeps its time: what its calls take less, the rest of it takes more.
-            self.calls_off * (of_calls - part).abs(),
-            // All of it may have fallen here, or none.
-            self.rest * (part * (1.0 - part)).sqrt(),
+            difference_per_call * calls * (1.0 - share_of_calls),
+            // The plan's time is fixed: less overhead of the calls means more time elsewhere.
+            self.calls_margin * (share_of_calls - share).abs(),
+            // The standard deviation if the unexplained time hit this part as a whole or not at all.
+            self.unexplained * (share * (1.0 - share)).sqrt(),
         ])
     }
 
-    /// How far half of a call may be from what falls into the node's own time.
-    pub fn half_off(&self) -> f64 {
-        hidden(self.call) / 2.0
+    /// Returns how much the overhead inside a node's own time may differ from half a call.
+    pub fn half_call_margin(&self) -> f64 {
+        max_overlap(self.per_call) / 2.0
     }
 }
 
-/// By how much one node's calls may differ from another's. A processor with other work to wait for may hide half of
-/// what timing takes, but no more than some dozen instructions' time of it. What a slow clock takes beyond that is
-/// alike for all nodes, but for what the system call in it leaves behind in the caches.
-fn hidden(call: f64) -> f64 {
-    const HIDDEN: f64 = 50e-6;
-    const LEFT_BEHIND: f64 = 0.05;
-    (call / 2.0).min(HIDDEN + LEFT_BEHIND * call)
+/// Returns how much the overhead per call may differ between two nodes, in ms.
+///
+/// A processor that waits for other work can overlap half of the timing with it, but at most about 50 ns, the time
+/// of some dozen instructions. A slow clock's remaining cost is the same for all nodes, except for 5%: what
+/// its system call evicts from the caches.
+fn max_overlap(per_call: f64) -> f64 {
+    const OVERLAP_MS: f64 = 50e-6;
+    const CACHE_EVICTION: f64 = 0.05;
+    (per_call / 2.0).min(OVERLAP_MS + CACHE_EVICTION * per_call)
 }
 
-/// Every node of a plan that ran once.
-pub fn nodes(plan: Vec<Flat>, all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
-    let plans = [plan];
-    finished(charged(&plans, all_calls, charge), &plans[0])
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Every node with its corrected time; in the order of the tree. `plans` are runs of the same plan.
-pub fn charged(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
-    let Some(first) = plans.first() else { return Vec::new() };
-    let own = own_offs(plans, all_calls, charge);
-    first
-        .iter()
-        .zip(own)
-        .enumerate()
-        .map(|(at, (node, own))| {
-            let each: Vec<f64> = plans.iter().filter_map(|plan| plan[at].reported_ms).collect();
-            // A clock that runs backwards makes it negative.
-            let reported = median(&each).max(0.0);
-            let calls = node.calls.estimate;
-            let charged = node.calls_below.estimate + calls / 2.0;
-            let estimate = charge.corrected(reported, charged, all_calls);
-            let part = charge.part(estimate, all_calls);
-            // The whole is as sure as the plain runs: what remains is how the runs share it. And what is off
-            // about the root is off about a part of it by as much less.
-            let runs_off = spread_of(plans, |plan| plan[at].reported_ms).hypot(charge.off * part);
-            let chance = [runs_off, charge.half_off() * calls, charge.shared_off(part, charged, all_calls)];
-            // Bounds add up, where what varies by chance does not.
-            let off = together(chance) + charge.call_off * (node.calls_below.estimate + calls) + node.rounded_ms;
-            // It takes no longer without being timed than with it, as far as the runs tell that.
-            let most = (reported + runs_off + node.rounded_ms).max(estimate);
-            ExplainedNode {
-                path: node.path.clone(),
-                kind: node.node.kind.clone(),
-                title: node.node.title(),
-                depth: node.depth,
-                calls: calls * node.processes,
-                processes: node.processes.round() as u32,
-                reported_ms: reported,
-                rounded_ms: node.rounded_ms,
-                corrected_ms: Range { low: (estimate - off).max(0.0), estimate, high: (estimate + off).min(most) },
-                clock_share: if reported > 0.0 { (charge.clock * charged / reported).min(1.0) } else { 0.0 },
-                reported_self_off_ms: own.reported,
-                corrected_self_off_ms: own.corrected,
-                ..Default::default()
-            }
-        })
-        .collect()
-}
+    /// A plan of 200 ms with 1000 calls: 90 ms in its calls, 10 ms unexplained, 100 ms baseline.
+    const CHARGE: Charge = Charge {
+        reported: 200.0,
+        baseline_margin: 2.0,
+        per_call: 0.09,
+        per_call_bound: 0.0,
+        calls_margin: 4.0,
+        unexplained: 10.0,
+        clock_per_call: 0.08,
+    };
 
-/// With what follows from all of them together.
-pub fn finished(mut nodes: Vec<ExplainedNode>, plan: &[Flat]) -> Vec<ExplainedNode> {
-    for (at, node) in plan.iter().enumerate() {
-        // A subplan may run in more places than the one it is shown in.
-        if let (Some(above), None) = (node.within, &node.node.subplan) {
-            let Range { low: least, high: most, .. } = nodes[above].corrected_ms;
-            let Range { low, estimate, high } = nodes[at].corrected_ms;
-            let low = if estimate > most { low.min(least) } else { low };
-            nodes[at].corrected_ms = Range { low, estimate: estimate.min(most), high: high.min(most) };
-        }
+    #[test]
+    fn parts_add_up_to_the_baseline() {
+        let parts = [(120.0, 400.0), (80.0, 600.0)];
+        let corrected = parts.map(|(reported, calls)| CHARGE.corrected(reported, calls, 1000.0));
+        assert!((corrected[0] - 84.0 * 100.0 / 110.0).abs() < 1e-9, "{corrected:?}");
+        assert!((corrected.iter().sum::<f64>() - 100.0).abs() < 1e-9, "{corrected:?}");
+        assert!((CHARGE.share(corrected[1], 1000.0) - 26.0 / 110.0).abs() < 1e-9);
     }
-    rank(&mut nodes, plan);
-    nodes
+
+    #[test]
+    fn corrected_times_are_never_negative_and_never_above_reported() {
+        assert_eq!(CHARGE.corrected(5.0, 1000.0, 1000.0), 0.0);
+        assert_eq!(CHARGE.corrected(-5.0, 0.0, 1000.0), 0.0);
+        assert!(CHARGE.corrected(5.0, -1000.0, 1000.0) <= 5.0);
+        assert_eq!(CHARGE.share(500.0, 1000.0), 1.0);
+        assert_eq!(Charge { per_call: 1.0, ..CHARGE }.share(500.0, 1000.0), 1.0);
+    }
+
+    #[test]
+    fn the_overlap_is_half_of_a_fast_call_and_bounded_for_a_slow_one() {
+        assert_eq!(max_overlap(40e-6), 20e-6);
+        // 15 us per call: 50 ns and 5%.
+        assert!((max_overlap(15e-3) - 0.8e-3).abs() < 1e-12);
+        assert_eq!(Charge { per_call: 40e-6, ..CHARGE }.half_call_margin(), 10e-6);
+    }
+
+    #[test]
+    fn a_part_with_all_calls_and_all_time_has_no_distribution_margin() {
+        assert_eq!(CHARGE.distribution_margin(1.0, 1000.0, 1000.0), 0.0);
+        let margin = |charge: Charge| charge.distribution_margin(0.5, 1000.0, 1000.0);
+        // calls: 4 ms x 0.5; unexplained: 10 ms x 0.5.
+        assert!((margin(CHARGE) - 29f64.sqrt()).abs() < 1e-9);
+        let half_of_calls = |charge: Charge| charge.distribution_margin(0.5, 500.0, 1000.0);
+        let overlap = max_overlap(0.09) * 250.0;
+        assert!((half_of_calls(CHARGE) - overlap.hypot(5.0)).abs() < 1e-9);
+        assert!((half_of_calls(Charge { per_call_bound: 0.01, ..CHARGE }) - 5.0).abs() < 1e-9);
+    }
 }

@@ -1,82 +1,127 @@
-//! Nodes' times by pg_fast_timing's sampling. It adds the same next to nothing to every call, so that
-//! it tells how the time is shared, where each timed call is a guess.
+//! Node times from pg_fast_timing's sampling.
+//!
+//! Sampling costs almost nothing per call, and the same for every call. So it shows how the nodes share the time,
+//! where the overhead per call of exact timing is only an estimate.
 
 use crate::report::{ExplainedNode, Range};
-use crate::server::explain::plan::Explained;
-use crate::server::explain::plan::calls::{below, flat};
+use crate::server::explain::plan::{Plan, callees};
 use crate::statistics::{median, spread};
 
-/// The mean time between its ticks, unless it is told otherwise.
+/// The mean time between pg_fast_timing's samples with its default sample rate.
 const PERIOD_MS: f64 = 1.0;
 
-/// Gives nodes their shares of `plain`, and believes those where they are surer.
-pub fn refine(nodes: &mut [ExplainedNode], plans: &[Explained], plain: Range) {
-    let runs: Vec<Vec<f64>> = plans.iter().map(shares).collect();
-    let Some((first, whole)) = plans.first().map(|run| (flat(&run.plan), run.execution_ms.unwrap_or(0.0))) else {
-        return;
+/// Sets each node's sampled time, its share of `baseline`. Replaces the corrected time where sampling is more precise.
+pub fn refine(nodes: &mut [ExplainedNode], runs: &[Plan], baseline: Range) {
+    let Some(first) = runs.first() else { return };
+    let shares: Vec<Vec<f64>> = runs.iter().map(shares).collect();
+    // Sampled plans print one loop's time with three decimals, too.
+    let rounding = |index: usize| match first.execution_ms > 0.0 {
+        true => first.nodes[index].rounding_ms / first.execution_ms * baseline.estimate,
+        false => 0.0,
     };
-    // One loop's time is printed with three decimals here, too.
-    let rounded = |at: usize| if whole > 0.0 { first[at].rounded_ms / whole * plain.estimate } else { 0.0 };
-    let mut believed = vec![false; nodes.len()];
-    for (at, node) in nodes.iter_mut().enumerate() {
-        let shares: Vec<f64> = runs.iter().filter_map(|run| run.get(at).copied()).collect();
+    let mut replaced = vec![false; nodes.len()];
+    for (index, node) in nodes.iter_mut().enumerate() {
+        let shares: Vec<f64> = shares.iter().filter_map(|run| run.get(index).copied()).collect();
         if shares.is_empty() {
             continue;
         }
-        let sampled = sampled(&shares, rounded(at), plain);
+        let sampled = sampled_time(&shares, rounding(index), baseline);
         node.sampled_ms = Some(sampled);
-        believed[at] = sampled.high - sampled.low < node.corrected_ms.high - node.corrected_ms.low;
-        if believed[at] {
+        replaced[index] = sampled.high - sampled.low < node.corrected_ms.high - node.corrected_ms.low;
+        if replaced[index] {
             node.corrected_ms = sampled;
         }
     }
-    for (at, below) in below(&first).iter().enumerate().filter(|(at, _)| believed.get(*at).is_some()) {
-        let of_both: Vec<bool> = below.iter().chain([&at]).filter_map(|&at| believed.get(at).copied()).collect();
-        if !of_both.contains(&true) {
+    for (index, children) in callees(&first.nodes).iter().enumerate().take(nodes.len()) {
+        let family = || children.iter().chain([&index]).copied().filter(|&node| node < replaced.len());
+        if !family().any(|node| replaced[node]) {
             continue;
         }
-        let own = |run: &Vec<f64>| Some(run.get(at)? - below.iter().map(|&at| run.get(at)).sum::<Option<f64>>()?);
-        let off = by_chance(&runs.iter().filter_map(own).collect::<Vec<f64>>(), plain.estimate)
-            + below.iter().chain([&at]).map(|&at| rounded(at)).sum::<f64>();
-        let known = &mut nodes[at].corrected_self_off_ms;
-        // What it takes by itself is as unsure as the less sure of the two ways, if it comes of both.
-        *known = if of_both.contains(&false) { known.max(off) } else { off };
+        let self_share =
+            |run: &Vec<f64>| Some(run.get(index)? - children.iter().map(|&child| run.get(child)).sum::<Option<f64>>()?);
+        let self_shares: Vec<f64> = shares.iter().filter_map(self_share).collect();
+        let margin = margin_ms(&self_shares, baseline.estimate) + family().map(rounding).sum::<f64>();
+        // A self time from both methods is as uncertain as the less certain one.
+        let known = &mut nodes[index].corrected_self_off_ms;
+        *known = if family().all(|node| replaced[node]) { margin } else { known.max(margin) };
     }
 }
 
-/// Each node's part of the statement's time.
-fn shares(run: &Explained) -> Vec<f64> {
-    let whole = run.execution_ms.unwrap_or(0.0);
-    let share = |ms: f64| if whole > 0.0 { (ms / whole).min(1.0) } else { 0.0 };
-    flat(&run.plan).iter().map(|node| share(node.reported_ms.unwrap_or(0.0))).collect()
+/// Returns each node's share of the statement's time in one run.
+fn shares(run: &Plan) -> Vec<f64> {
+    let share = |ms: f64| if run.execution_ms > 0.0 { (ms / run.execution_ms).min(1.0) } else { 0.0 };
+    run.nodes.iter().map(|node| share(node.reported_or_zero_ms())).collect()
 }
 
-/// How far some shares' median may be off. In ms.
-fn by_chance(shares: &[f64], plain: f64) -> f64 {
-    // Ticks that meet it come by chance. That none has come may be chance, too.
-    let ticks = ((median(shares) * plain).max(PERIOD_MS) * PERIOD_MS / shares.len().max(1) as f64).sqrt() * 2.0;
-    ticks.hypot(spread(shares) * plain)
+/// Returns the 95% margin of the median of some shares, in ms.
+///
+/// The number of samples that hit a node varies like a Poisson variable. A node without a sample may have been
+/// missed by chance, so at least one period counts.
+fn margin_ms(shares: &[f64], baseline_ms: f64) -> f64 {
+    let sampled_ms = (median(shares) * baseline_ms).max(PERIOD_MS);
+    let sampling_error = (sampled_ms * PERIOD_MS / shares.len().max(1) as f64).sqrt() * 2.0;
+    sampling_error.hypot(spread(shares) * baseline_ms)
 }
 
-fn sampled(shares: &[f64], rounded: f64, plain: Range) -> Range {
+fn sampled_time(shares: &[f64], rounding: f64, baseline: Range) -> Range {
     let share = median(shares);
-    let estimate = share * plain.estimate;
-    let off = by_chance(shares, plain.estimate).hypot((plain.high - plain.estimate) * share) + rounded;
-    Range { low: (estimate - off).max(0.0), estimate, high: (estimate + off).min(plain.high.max(estimate)) }
+    let estimate = share * baseline.estimate;
+    let margin = margin_ms(shares, baseline.estimate).hypot((baseline.high - baseline.estimate) * share) + rounding;
+    Range { low: (estimate - margin).max(0.0), estimate, high: (estimate + margin).min(baseline.high.max(estimate)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const BASELINE: Range = Range { low: 990.0, estimate: 1000.0, high: 1010.0 };
+
     #[test]
-    fn shares_of_the_plain_time() {
-        let plain = Range { low: 990.0, estimate: 1000.0, high: 1010.0 };
-        let half = sampled(&[0.5, 0.51, 0.49, 0.5], 0.0, plain);
+    fn a_sampled_time_is_a_share_of_the_baseline() {
+        let half = sampled_time(&[0.5, 0.51, 0.49, 0.5], 0.0, BASELINE);
         assert!(half.estimate == 500.0 && half.low < 478.0 && half.high > 522.0, "{half:?}");
-        let none = sampled(&[0.0; 4], 0.0, plain);
+        assert!(half.low > 450.0 && half.high < 550.0, "{half:?}");
+    }
+
+    #[test]
+    fn a_node_without_samples_may_have_taken_a_period() {
+        let none = sampled_time(&[0.0; 4], 0.0, BASELINE);
         assert_eq!(none, Range { low: 0.0, estimate: 0.0, high: 1.0 });
-        // A million loops of less than half a microsecond.
-        assert_eq!(sampled(&[0.0; 4], 500.0, plain).high, 501.0);
+        // A million loops of less than half a microsecond each.
+        assert_eq!(sampled_time(&[0.0; 4], 500.0, BASELINE).high, 501.0);
+    }
+
+    /// Two nodes of 1000 ms; the inner one takes 600 ms. `runs` runs of it were sampled.
+    fn sampled_runs(runs: usize) -> Vec<Plan> {
+        let json = r#"{"Plan": {"Node Type": "Aggregate", "Actual Total Time": 1000.0, "Actual Rows": 1, "Actual Loops": 1, "Plans": [
+            {"Node Type": "Seq Scan", "Actual Total Time": 600.0, "Actual Rows": 9, "Actual Loops": 1}]}}"#;
+        vec![Plan::new(serde_json::from_str(json).unwrap(), 1000.0); runs]
+    }
+
+    fn node(estimate: f64, margin: f64) -> ExplainedNode {
+        let corrected_ms = Range { low: estimate - margin, estimate, high: estimate + margin };
+        ExplainedNode { corrected_ms, corrected_self_off_ms: margin, ..Default::default() }
+    }
+
+    #[test]
+    fn sampling_replaces_only_wider_intervals() {
+        let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
+        refine(&mut nodes, &sampled_runs(4), BASELINE);
+        assert_eq!(nodes[0].corrected_ms.estimate, 950.0);
+        assert_eq!(nodes[0].sampled_ms.unwrap().estimate, 1000.0);
+        assert_eq!((nodes[1].corrected_ms.estimate, nodes[1].corrected_ms), (600.0, nodes[1].sampled_ms.unwrap()));
+        // The root's self time uses both methods: the larger margin counts. 2 x sqrt(400 ms x 1 ms / 4) and rounding.
+        let root = 20.0 + 2.0 * 0.0005;
+        assert!((nodes[0].corrected_self_off_ms - root).abs() < 1e-9, "{}", nodes[0].corrected_self_off_ms);
+        let scan = 2.0 * 150f64.sqrt() + 0.0005;
+        assert!((nodes[1].corrected_self_off_ms - scan).abs() < 1e-9, "{}", nodes[1].corrected_self_off_ms);
+    }
+
+    #[test]
+    fn without_sampled_runs_nothing_changes() {
+        let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
+        refine(&mut nodes, &[], BASELINE);
+        assert_eq!(nodes.each_ref().map(|node| node.corrected_ms.estimate), [950.0, 500.0]);
+        assert!(nodes.iter().all(|node| node.sampled_ms.is_none()));
     }
 }

@@ -1,63 +1,66 @@
-//! What each node takes by itself, and its place among the others by that.
+//! Self time of plan nodes: a node's time without its children, and the node's rank by it.
 
 use super::charge::Charge;
 use crate::report::ExplainedNode;
-use crate::server::explain::plan::calls::{Flat, below, spread_of};
+use crate::server::explain::plan::{Plan, PlanNode, callees, share_margin_ms};
 use crate::statistics::{median, together};
 
-/// How far a node's own time may be off for reasons that are its own: a machine that is slower at another time makes
-/// all of them longer, and changes no places. In ms.
+/// Margins of a node's self time in ms. They exclude the machine's speed, which affects all nodes alike and
+/// changes no ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OwnOff {
+pub struct SelfTimeMargins {
     pub reported: f64,
     pub corrected: f64,
 }
 
-/// Of every node.
-pub fn own_offs(plans: &[Vec<Flat>], all_calls: f64, charge: &Charge) -> Vec<OwnOff> {
-    let Some(first) = plans.first() else { return Vec::new() };
-    let calls = |at: usize| first[at].calls.estimate;
-    below(first)
+/// Returns the margins of every node. `plans` are runs of the same plan.
+pub fn margins(plans: &[Plan], total_calls: f64, charge: &Charge) -> Vec<SelfTimeMargins> {
+    let Some(first) = plans.first().map(|plan| &plan.nodes) else { return Vec::new() };
+    let calls = |index: usize| first[index].calls.estimate;
+    callees(first)
         .iter()
         .enumerate()
-        .map(|(at, below)| {
-            let own_ms = |plan: &[Flat]| {
-                let inside: Option<f64> = below.iter().map(|&at| plan[at].reported_ms).sum();
-                Some(plan[at].reported_ms? - inside?)
+        .map(|(index, children)| {
+            let self_ms = |nodes: &[PlanNode]| {
+                let children_ms: Option<f64> = children.iter().map(|&child| nodes[child].reported_ms).sum();
+                Some(nodes[index].reported_ms? - children_ms?)
             };
-            let each: Vec<f64> = plans.iter().filter_map(|plan| own_ms(plan)).collect();
-            let runs_off = spread_of(plans, own_ms);
-            let rounded = first[at].rounded_ms + below.iter().map(|&at| first[at].rounded_ms).sum::<f64>();
-            // Its own calls' halves, and the other halves of those that it makes.
-            let halves = (calls(at) + below.iter().map(|&at| calls(at)).sum::<f64>()) / 2.0;
-            let part = charge.part(charge.corrected(median(&each), halves, all_calls), all_calls);
-            let chance = below.iter().chain([&at]).map(|&at| charge.half_off() * calls(at));
-            let chance = chance.chain([runs_off, charge.shared_off(part, halves, all_calls)]);
-            let bounds = charge.call_off * 2.0 * halves + rounded;
-            OwnOff { reported: runs_off + rounded, corrected: together(chance) + bounds }
+            let per_run: Vec<f64> = plans.iter().filter_map(|plan| self_ms(&plan.nodes)).collect();
+            let run_margin = share_margin_ms(plans, self_ms);
+            let rounding =
+                first[index].rounding_ms + children.iter().map(|&child| first[child].rounding_ms).sum::<f64>();
+            // Half of each own call falls into the node's time, and half of each call that it makes.
+            let half_calls = (calls(index) + children.iter().map(|&child| calls(child)).sum::<f64>()) / 2.0;
+            let corrected = charge.corrected(median(&per_run), half_calls, total_calls);
+            let share = charge.share(corrected, total_calls);
+            let per_node = children.iter().chain([&index]).map(|&node| charge.half_call_margin() * calls(node));
+            let independent = per_node.chain([run_margin, charge.distribution_margin(share, half_calls, total_calls)]);
+            let bounds = charge.per_call_bound * 2.0 * half_calls + rounding;
+            SelfTimeMargins { reported: run_margin + rounding, corrected: together(independent) + bounds }
         })
         .collect()
 }
 
-/// What each node takes by itself, and which takes the most.
-pub fn rank(nodes: &mut [ExplainedNode], plan: &[Flat]) {
-    for (at, below) in below(plan).iter().enumerate() {
-        let inside = |of: &dyn Fn(&ExplainedNode) -> f64| below.iter().map(|&at| of(&nodes[at])).sum::<f64>();
-        let reported = nodes[at].reported_ms - inside(&|node| node.reported_ms);
-        let corrected = nodes[at].corrected_ms.estimate - inside(&|node| node.corrected_ms.estimate);
-        nodes[at].reported_self_ms = reported.max(0.0);
-        nodes[at].corrected_self_ms = corrected.max(0.0);
+/// Sets the self times and ranks of all nodes. Rank 1 has the largest self time.
+pub fn set_self_times_and_ranks(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
+    for (index, children) in callees(plan).iter().enumerate() {
+        let children_ms =
+            |ms: &dyn Fn(&ExplainedNode) -> f64| children.iter().map(|&child| ms(&nodes[child])).sum::<f64>();
+        let reported = nodes[index].reported_ms - children_ms(&|node| node.reported_ms);
+        let corrected = nodes[index].corrected_ms.estimate - children_ms(&|node| node.corrected_ms.estimate);
+        nodes[index].reported_self_ms = reported.max(0.0);
+        nodes[index].corrected_self_ms = corrected.max(0.0);
     }
-    let order = |key: &dyn Fn(&ExplainedNode) -> f64| {
-        let mut order: Vec<usize> = (0..nodes.len()).collect();
-        order.sort_by(|&a, &b| key(&nodes[b]).total_cmp(&key(&nodes[a])));
-        order
+    let by_time = |ms: &dyn Fn(&ExplainedNode) -> f64| {
+        let mut indexes: Vec<usize> = (0..nodes.len()).collect();
+        indexes.sort_by(|&a, &b| ms(&nodes[b]).total_cmp(&ms(&nodes[a])));
+        indexes
     };
-    let (reported, corrected) = (order(&|node| node.reported_self_ms), order(&|node| node.corrected_self_ms));
-    for (place, &at) in reported.iter().enumerate() {
-        nodes[at].rank = place + 1;
+    let (by_reported, by_corrected) = (by_time(&|node| node.reported_self_ms), by_time(&|node| node.corrected_self_ms));
+    for (rank, &index) in by_reported.iter().enumerate() {
+        nodes[index].rank = rank + 1;
     }
-    for (place, &at) in corrected.iter().enumerate() {
-        nodes[at].corrected_rank = place + 1;
+    for (rank, &index) in by_corrected.iter().enumerate() {
+        nodes[index].corrected_rank = rank + 1;
     }
 }

@@ -1,8 +1,9 @@
-//! How much of a captured plan is the clock: there is nothing to run, so the cost of a timed call is
-//! what one read of the server's clock tells, or what the plain time that its taker knows implies.
+//! Estimates the overhead in a captured plan. Nothing is run: the cost of a timed call follows from the read cost of the
+//! server's clock, or from the statement's time without EXPLAIN.
 
 mod cost;
 mod csv_log;
+mod errors;
 mod extract;
 mod node_line;
 mod prefix;
@@ -13,241 +14,218 @@ mod tests;
 mod text;
 mod validate;
 
-use super::attribution::charge::{Charge, nodes};
-use super::plan::Explained;
-use super::plan::calls::{all_calls, calls_of_all_processes, flat};
+use super::attribution::{Charge, attribute};
+use super::plan::{Explained, Plan};
 use crate::error::Error;
-use crate::human::duration;
 use crate::report::{Capture, ExplainReport, ExplainedNode, Range};
 use crate::statistics::ANOTHER_TIME;
-use extract::{Trouble, plans};
-use text::Problem;
-use validate::{fits_together, usable};
 
-/// One read of the server's clock.
+/// The clock of the plan's server.
 #[derive(Clone, Debug)]
-pub struct Read {
-    pub ns: f64,
-    /// the cost of one of the system's clock, as far as that is known: how fast the processor is
-    pub system_ns: Option<f64>,
-    /// the share by which one run differs from another on the server's host, as far as that is known
-    pub differ: f64,
-    /// what to know about it
+pub struct ServerClock {
+    pub read_ns: f64,
+    /// read cost of the system clock, if known: it shows how fast the processor is
+    pub system_read_ns: Option<f64>,
+    /// relative run-to-run variation on the server's host, 0 if unknown
+    pub run_variation: f64,
+    /// what the user should know about this figure
     pub note: Option<String>,
 }
 
-/// Finds the read that timed a plan.
-pub type ReadOf<'a> = dyn Fn(&Explained) -> Result<Read, Error> + 'a;
+/// Returns the clock that timed a plan; the plan's settings select it.
+pub type ClockOf<'a> = dyn Fn(&Explained) -> Result<ServerClock, Error> + 'a;
 
-/// What its taker knows of a plan's server.
-pub struct Known<'a> {
-    /// the cost of a read, by the settings printed with the plan
-    pub read: Option<&'a ReadOf<'a>>,
-    /// ms without EXPLAIN
+/// What the user knows about the plan's server.
+pub struct Inputs<'a> {
+    pub clock: Option<&'a ClockOf<'a>>,
+    /// the statement's time without EXPLAIN
     pub plain_ms: Option<f64>,
 }
 
-/// Says what the plan in a text takes without being timed.
-pub fn captured(text: &str, known: &Known) -> Result<ExplainReport, Error> {
-    let (explained, plans, taken) = last(text)?;
-    let reported = usable(&explained)?;
-    let all = flat(&explained.plan);
-    fits_together(&all, &explained, reported)?;
-    let calls = all_calls(&all, &explained);
-    if known.read.is_some() && explained.timed_fast() {
-        return Err(Error::new(
-            "pg_fast_timing timed the plan: what a read of the server's clock costs has no part in it",
-            "give --plain-ms MS alone",
-        ));
-    }
-    let read = known.read.map(|read| read(&explained)).transpose()?;
-    let counting = cost::counting(&explained, read.as_ref().and_then(|read| read.system_ns));
-    let expected =
-        read.as_ref().map(|read| Expected { clock: cost::clock(read.ns), call: cost::clock(read.ns) + counting });
-    if let (Some(read), Some(expected)) = (&read, &expected)
-        && calls.low * expected.clock.low * MS > reported
-    {
-        return Err(Error::new(
-            format!(
-                "{} calls with reads of {} take {} ms at least, and the plan took {reported} ms",
-                crate::human::count(calls.low as u64),
-                duration(read.ns),
-                (calls.low * expected.clock.low * MS).round()
-            ),
-            "this read cost is not that of the clock that timed the plan",
-        ));
-    }
-    let runs_differ = read.as_ref().map_or(0.0, |read| read.differ).max(ANOTHER_TIME);
-    // Without being timed: this very run, or one that its taker has timed.
-    let run = match (known.plain_ms, &expected) {
-        (Some(plain), _) => given(plain, runs_differ, &explained, reported)?,
-        (None, Some(expected)) => {
-            // Parallel workers without a CPU of their own wait for the timing of each other.
-            let most = calls_of_all_processes(&all, &explained) * expected.call.high * MS;
-            let least = calls.low * expected.clock.low * MS;
-            Range::between((reported - most).max(0.0), (reported - least).max(0.0))
-        }
-        (None, None) => return Err(unknown()),
+/// Estimates the time without overhead of the last plan in a text.
+pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
+    let (explained, plans, taken) = last_usable_plan(text)?;
+    let reported = validate::execution_ms(&explained)?;
+    let clock = match inputs.clock {
+        Some(_) if explained.uses_fast_timing() => return Err(errors::timed_by_fast_timing()),
+        Some(clock_of) => Some(clock_of(&explained)?),
+        None => None,
     };
-    let implied_call_ns = known.plain_ms.map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS);
-    let clock = clock_ms(reported, calls, &run, expected.as_ref(), counting);
-    let charge = charge(reported, calls, &run, clock, known.plain_ms.is_some());
-    let any_run = |run: Range| if known.plain_ms.is_some() { run } else { another(run, runs_differ) };
-    let notes = notes(&explained, (plans, taken), read.as_ref());
+    let buffers_counted = cost::counts_buffers(&explained);
+    let plan = Plan::new(explained, reported);
+    validate::times_fit_together(&plan)?;
+    let calls = plan.total_calls();
+    let counting_ns = cost::counting_ns(buffers_counted, clock.as_ref().and_then(|clock| clock.system_read_ns));
+    let expected = clock.as_ref().map(|clock| ExpectedCall::new(clock.read_ns, counting_ns));
+    if let (Some(clock), Some(expected)) = (&clock, &expected)
+        && calls.low * expected.clock_ns.low * MS_PER_NS > reported
+    {
+        return Err(errors::read_cost_too_high(calls.low, clock.read_ns, expected.clock_ns.low, reported));
+    }
+    let run_variation = clock.as_ref().map_or(0.0, |clock| clock.run_variation).max(ANOTHER_TIME);
+    // The time of this very run without timing, or of another run that the user has timed.
+    let baseline = match (inputs.plain_ms, &expected) {
+        (Some(plain), _) => given_baseline(plain, run_variation, &plan)?,
+        (None, Some(expected)) => computed_baseline(&plan, expected),
+        (None, None) => return Err(errors::unknown_clock()),
+    };
+    let clock_ms = clock_ms(reported, calls, &baseline, expected.as_ref(), counting_ns);
+    let charge = charge(reported, calls, &baseline, clock_ms, inputs.plain_ms.is_some());
+    let for_any_run = |range: Range| match inputs.plain_ms {
+        Some(_) => range,
+        None => widen_by_run_variation(range, run_variation),
+    };
+    let notes = notes(&plan, (plans, taken), clock.as_ref(), buffers_counted);
+    let nodes = attribute(std::slice::from_ref(&plan), calls.estimate, &charge, None);
     Ok(ExplainReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
-        settings: explained.settings.clone(),
-        statement: explained.query.clone(),
+        settings: plan.settings,
+        statement: plan.query,
         runs: None,
         capture: Some(Capture {
             plans,
             taken,
             calls,
-            read_ns: read.map(|read| read.ns),
-            expected_call_ns: expected.map(|expected| expected.call),
-            given_plain_ms: known.plain_ms,
-            implied_call_ns,
-            clock_share: clock.times(1.0 / reported.max(f64::MIN_POSITIVE)),
-            runs_differ,
+            read_ns: clock.map(|clock| clock.read_ns),
+            expected_call_ns: expected.map(|expected| expected.call_ns),
+            given_plain_ms: inputs.plain_ms,
+            implied_call_ns: inputs
+                .plain_ms
+                .map(|plain| (reported - plain).max(0.0) / calls.estimate.max(1.0) / MS_PER_NS),
+            clock_share: clock_ms.times(1.0 / reported.max(f64::MIN_POSITIVE)),
+            runs_differ: run_variation,
         }),
         reported_ms: reported,
-        corrected_ms: any_run(run),
-        clock_share: if reported > 0.0 { clock.estimate / reported } else { 0.0 },
+        corrected_ms: for_any_run(baseline),
+        clock_share: if reported > 0.0 { clock_ms.estimate / reported } else { 0.0 },
         notes,
-        nodes: nodes(all, calls.estimate, &charge)
+        nodes: nodes
             .into_iter()
-            .map(|node| ExplainedNode { corrected_ms: any_run(node.corrected_ms), ..node })
+            .map(|node| ExplainedNode { corrected_ms: for_any_run(node.corrected_ms), ..node })
             .collect(),
     })
 }
 
-/// What one run tells of any other: either may be the one that took longer by that share.
-fn another(run: Range, differ: f64) -> Range {
-    Range { low: run.low * (1.0 - differ), estimate: run.estimate, high: run.high / (1.0 - differ) }
+const MS_PER_NS: f64 = 1e-6;
+
+/// What one call is expected to cost, from the read cost.
+struct ExpectedCall {
+    /// clock reads
+    clock_ns: Range,
+    /// clock reads, row counting and buffer counting
+    call_ns: Range,
 }
 
-/// ns in ms.
-const MS: f64 = 1e-6;
-
-/// By the read cost, in ns a call.
-struct Expected {
-    clock: Range,
-    /// with what counting takes
-    call: Range,
+impl ExpectedCall {
+    fn new(read_ns: f64, counting_ns: Range) -> ExpectedCall {
+        let clock_ns = cost::clock_reads_ns(read_ns);
+        ExpectedCall { clock_ns, call_ns: clock_ns + counting_ns }
+    }
 }
 
-/// The last plan that can be used, how many there are, and which it is.
-fn last(text: &str) -> Result<(Explained, usize, usize), Error> {
-    let mut plans = plans(text);
+/// Returns the last usable plan, the number of plans, and the plan's position from 1.
+fn last_usable_plan(text: &str) -> Result<(Explained, usize, usize), Error> {
+    let mut plans = extract::plans(text);
     let count = plans.len();
-    let can_be_used = |plan: &Result<Explained, Trouble>| plan.as_ref().is_ok_and(|plan| usable(plan).is_ok());
-    match plans.iter().rposition(can_be_used).or(plans.iter().rposition(Result::is_ok)) {
-        Some(at) => plans.swap_remove(at).map(|plan| (plan, count, at + 1)).map_err(|trouble| refused(&trouble)),
-        None => Err(plans.last().and_then(|plan| plan.as_ref().err()).map_or_else(nothing, refused)),
-    }
-}
-
-const UNDERSTOOD: &str =
-    "what is understood: the text or JSON of EXPLAIN ANALYZE, as psql, auto_explain or a ticket shows it";
-
-fn nothing() -> Error {
-    Error::new("there is no plan in it", UNDERSTOOD)
-}
-
-fn unknown() -> Error {
-    Error::new(
-        "what the clock costs the plan's server is not known",
-        "give --read-cost NS or --host-report FILE (pg_timing --format json, on that server's host), or --plain-ms MS (psql's \\timing without EXPLAIN)",
-    )
-}
-
-fn refused(trouble: &Trouble) -> Error {
-    match trouble {
-        Trouble::Yaml => Error::new("the plan is YAML", UNDERSTOOD),
-        Trouble::Xml => Error::new("the plan is XML", UNDERSTOOD),
-        Trouble::Json(why) => Error::new(format!("the plan's JSON is not whole: {why}"), UNDERSTOOD),
-        Trouble::Text(Problem::NotRun) => not_run(),
-        Trouble::Text(Problem::TooOld) => Error::new(
-            "the plan is of PostgreSQL 9.3 or older, by its \"Total runtime\"",
-            "plans of 9.4 and later are understood",
-        ),
-        Trouble::Text(Problem::NoBeginning) => {
-            Error::new("the plan has no beginning", "its first line names the topmost node, and has no arrow")
+    let is_usable = |plan: &Result<Explained, extract::Unreadable>| {
+        plan.as_ref().is_ok_and(|plan| validate::execution_ms(plan).is_ok())
+    };
+    match plans.iter().rposition(is_usable).or(plans.iter().rposition(Result::is_ok)) {
+        Some(index) => plans
+            .swap_remove(index)
+            .map(|plan| (plan, count, index + 1))
+            .map_err(|unreadable| errors::unreadable_plan(&unreadable)),
+        None => {
+            Err(plans.last().and_then(|plan| plan.as_ref().err()).map_or_else(errors::no_plan, errors::unreadable_plan))
         }
-        Trouble::Text(Problem::Cut) => Error::new(
-            "a line of the plan is cut off, or goes on in the next one",
-            "give it as it was printed, one line for each node",
-        ),
-        Trouble::TooDeep => Error::new("the plan's JSON nests deeper than can be read", "take the plan as text"),
-        Trouble::Text(Problem::TooDeep) => Error::new("the plan nests deeper than any plan", UNDERSTOOD),
     }
 }
 
-fn not_run() -> Error {
-    Error::new("the plan was not run", "take it with EXPLAIN (ANALYZE)")
-}
-
-/// psql's \timing holds planning, which the plan's own time does not.
-fn given(plain: f64, differ: f64, explained: &Explained, reported: f64) -> Result<Range, Error> {
-    let planning = explained.planning_ms.unwrap_or(0.0);
-    let low = ((plain - planning) * (1.0 - differ)).max(0.0);
-    if low > reported {
-        return Err(Error::new(
-            format!("without EXPLAIN it took {plain} ms, says --plain-ms, and with it {reported} ms"),
-            "the first holds what the plan does not, such as sending rows (\\o /dev/null, or SELECT count(*) FROM (...)), or is of another run",
-        ));
+/// Returns the baseline that the user gave, with the run-to-run variation. psql's \timing includes planning time.
+fn given_baseline(plain: f64, run_variation: f64, plan: &Plan) -> Result<Range, Error> {
+    let low = ((plain - plan.planning_ms.unwrap_or(0.0)) * (1.0 - run_variation)).max(0.0);
+    if low > plan.execution_ms {
+        return Err(errors::plain_time_too_long(plain, plan.execution_ms));
     }
-    Ok(Range { low, estimate: plain, high: plain / (1.0 - differ) })
+    Ok(Range { low, estimate: plain, high: plain / (1.0 - run_variation) })
 }
 
-/// What of the reported time is the clock: what its reads take, and no more than timing added.
-fn clock_ms(reported: f64, calls: Range, run: &Range, expected: Option<&Expected>, counting: Range) -> Range {
-    let added = (reported - run.high).max(0.0)..=(reported - run.low).max(0.0);
-    let counted = calls.high * counting.high * MS;
-    let (mut low, mut high) = ((added.start() - counted).max(0.0), *added.end());
+/// Returns the bounds of this run's time without timing, from the expected cost of its calls.
+fn computed_baseline(plan: &Plan, expected: &ExpectedCall) -> Range {
+    // Parallel workers that share a CPU wait for each other's timing.
+    let most = plan.max_calls_of_all_processes() * expected.call_ns.high * MS_PER_NS;
+    let least = plan.total_calls().low * expected.clock_ns.low * MS_PER_NS;
+    Range::between((plan.execution_ms - most).max(0.0), (plan.execution_ms - least).max(0.0))
+}
+
+/// Returns the bounds for any run of the statement: this run may have been faster or slower than usual.
+fn widen_by_run_variation(range: Range, run_variation: f64) -> Range {
+    Range { low: range.low * (1.0 - run_variation), estimate: range.estimate, high: range.high / (1.0 - run_variation) }
+}
+
+/// Returns the bounds of the time of all clock reads: at most the whole overhead, and within the expected cost.
+fn clock_ms(
+    reported: f64,
+    calls: Range,
+    baseline: &Range,
+    expected: Option<&ExpectedCall>,
+    counting_ns: Range,
+) -> Range {
+    let max_counting = calls.high * counting_ns.high * MS_PER_NS;
+    let mut low = (reported - baseline.high - max_counting).max(0.0);
+    let mut high = (reported - baseline.low).max(0.0);
     if let Some(expected) = expected {
-        let reads = (calls.low * expected.clock.low * MS, calls.high * expected.clock.high * MS);
-        // Where the two do not meet, what was measured counts.
-        if reads.0 <= high && reads.1 >= low {
-            (low, high) = (low.max(reads.0), high.min(reads.1));
+        let expected_low = calls.low * expected.clock_ns.low * MS_PER_NS;
+        let expected_high = calls.high * expected.clock_ns.high * MS_PER_NS;
+        // If the two intervals do not overlap, the measured one counts.
+        if expected_low <= high && expected_high >= low {
+            (low, high) = (low.max(expected_low), high.min(expected_high));
         }
     }
     Range::between(low, high)
 }
 
-fn charge(reported: f64, calls: Range, run: &Range, clock: Range, measured: bool) -> Charge {
+fn charge(reported: f64, calls: Range, baseline: &Range, clock_ms: Range, baseline_is_given: bool) -> Charge {
     let calls = calls.estimate.max(1.0);
-    let off = run.high - run.estimate;
-    let call = (reported - run.estimate).max(0.0) / calls;
+    let margin = baseline.high - baseline.estimate;
+    // The bounds of the read cost hold for each node's calls. The margin of a given baseline holds for the whole plan.
+    let (plan_margin, per_call_bound) = if baseline_is_given { (margin, 0.0) } else { (0.0, margin / calls) };
     Charge {
         reported,
-        off: if measured { off } else { 0.0 },
-        call,
-        // The bounds of a read's cost are those of any node's calls.
-        call_off: if measured { 0.0 } else { off / calls },
-        calls_off: if measured { off } else { 0.0 },
-        rest: 0.0,
-        clock: clock.estimate / calls,
+        baseline_margin: plan_margin,
+        per_call: (reported - baseline.estimate).max(0.0) / calls,
+        per_call_bound,
+        calls_margin: plan_margin,
+        unexplained: 0.0,
+        clock_per_call: clock_ms.estimate / calls,
     }
 }
 
-fn notes(explained: &Explained, (plans, taken): (usize, usize), read: Option<&Read>) -> Vec<String> {
+fn notes(
+    plan: &Plan,
+    (plans, taken): (usize, usize),
+    clock: Option<&ServerClock>,
+    buffers_counted: bool,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if plans > 1 && plans == taken {
-        notes.push(format!("there are {plans} plans in it; this is the last"));
+        notes.push(format!("the input has {plans} plans; this is the last one"));
     } else if plans > taken {
-        notes.push(format!("there are {plans} plans in it; this is number {taken}, the last that can be read"));
+        notes.push(format!("the input has {plans} plans; this is number {taken}, the last readable one"));
     }
-    notes.extend(read.and_then(|read| read.note.clone()));
-    if cost::buffers(explained) {
-        notes.push("BUFFERS were counted, too: that takes some ns a call, and is not the clock".into());
+    notes.extend(clock.and_then(|clock| clock.note.clone()));
+    if buffers_counted {
+        notes.push("BUFFERS was on: counting buffers costs some ns per call, which is not clock time".into());
     }
-    if explained.jit.is_some() {
-        notes.push("JIT compiled, and its time is in all figures".into());
+    if plan.uses_jit {
+        notes.push("JIT compilation ran; all figures include its time".into());
     }
-    if explained.plan.any(&|node| node.io_ms.is_some()) {
-        notes.push("track_io_timing was on: the clock was read for each block that was read or written, too, which is not in these figures".into());
+    if plan.any(|node| node.io_ms.is_some()) {
+        notes.push(
+            "track_io_timing was on: it reads the clock for each block read or written; these figures do not include that"
+                .into(),
+        );
     }
     notes
 }

@@ -1,21 +1,21 @@
-//! A line of a text plan that stands for a node, like
+//! Reads a node's line in a text plan, like
 //! `  ->  Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4) (actual time=0.007..0.008 rows=1 loops=1)`.
 
 use crate::server::explain::plan::{Node, Rows};
 
-/// A node as its line tells it, without what hangs below.
+/// A node from its line, without its inputs.
 #[derive(Debug, PartialEq)]
 pub struct NodeLine {
-    /// the column of its arrow; the root of a plan has none
+    /// column of the arrow; the root has none
     pub arrow: Option<usize>,
     pub node: Node,
     pub ran: Ran,
 }
 
-/// What a line says of the run.
+/// What the line shows about the execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ran {
-    /// nothing: EXPLAIN without ANALYZE
+    /// EXPLAIN without ANALYZE
     Unknown,
     Never,
     Untimed,
@@ -24,8 +24,8 @@ pub enum Ran {
 
 const ARROW: &str = "->  ";
 
-/// The node of a line, if it is one. Those of workers and properties have no figures in parentheses at
-/// their end, or a colon in what would be the node's name.
+/// Returns the node of a line, or `None` for other lines. Lines of workers and properties have no figures in
+/// parentheses at the end, or they have a colon in the place of the node's name.
 pub fn node_line(line: &str) -> Option<NodeLine> {
     let text = line.trim();
     let (arrow, text) = match text.strip_prefix(ARROW) {
@@ -45,25 +45,25 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
     if kind.contains(':') || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
-    let mut node = named(name);
+    let mut node = node_from_name(name);
     let ran = match actual {
         None => Ran::Unknown,
         Some("(never executed)") => {
             (node.loops, node.rows, node.total_ms) = (Some(0.0), Some(Rows::new(0.0, false)), Some(0.0));
             Ran::Never
         }
-        Some(actual) => figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
+        Some(actual) => read_figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
     };
     Some(NodeLine { arrow, node, ran })
 }
 
-/// Where a line's text begins.
+/// Returns the column where a line's text begins.
 pub fn column(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// `time=0.007..0.008 rows=1 loops=1`, the time only if it was taken.
-fn figures(node: &mut Node, actual: &str) -> Option<Ran> {
+/// Reads `time=0.007..0.008 rows=1 loops=1` into the node. The time is missing with TIMING OFF.
+fn read_figures(node: &mut Node, actual: &str) -> Option<Ran> {
     let mut parts = actual.split(' ').peekable();
     let time = parts.next_if(|part| part.starts_with("time="));
     if let Some(time) = time {
@@ -80,15 +80,15 @@ fn figures(node: &mut Node, actual: &str) -> Option<Ran> {
     Some(if time.is_some() { Ran::Timed } else { Ran::Untimed })
 }
 
-/// Of those that EXPLAIN prints: digits and a point, no exponent, no sign.
+/// Parses a number as EXPLAIN prints it: digits and a point, without exponent or sign.
 pub fn number(text: &str) -> Option<f64> {
     let digits =
         text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.starts_with(|c: char| c.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
-/// The node that JSON would show for the name in a text.
-fn named(name: &str) -> Node {
+/// Returns the node that the JSON format would show for a name in the text format.
+fn node_from_name(name: &str) -> Node {
     let (head, target) = name.split_once(" on ").unwrap_or((name, ""));
     let (head, index) = match head.split_once(" using ") {
         Some((head, index)) => (head, Some(identifier(index).0)),
@@ -99,7 +99,7 @@ fn named(name: &str) -> Node {
         head = head.strip_prefix(prefix).unwrap_or(head);
     }
     let mut node = Node { index, ..Node::default() };
-    node.kind = kind(head, &mut node);
+    node.kind = read_kind(head, &mut node);
     if target.is_empty() {
         return node;
     }
@@ -116,12 +116,12 @@ fn named(name: &str) -> Node {
     node
 }
 
-/// The type, without what JSON tells in other keys.
-fn kind(head: &str, node: &mut Node) -> String {
+/// Returns the node type. Sets the properties that JSON shows in other keys, such as the join type.
+fn read_kind(head: &str, node: &mut Node) -> String {
     for join in ["Nested Loop", "Hash", "Merge"] {
         if let Some(rest) = head.strip_prefix(join).and_then(|rest| rest.strip_suffix("Join")) {
-            let way = rest.trim();
-            node.join = Some(if way.is_empty() { "Inner" } else { way }.into());
+            let join_type = rest.trim();
+            node.join = Some(if join_type.is_empty() { "Inner" } else { join_type }.into());
             return if join == "Nested Loop" { join.into() } else { format!("{join} Join") };
         }
     }
@@ -148,7 +148,7 @@ fn kind(head: &str, node: &mut Node) -> String {
     kind.into()
 }
 
-/// The last part of a name that may be quoted and may have a schema before it, and what follows.
+/// Parses a name that may be quoted and may have a schema. Returns the name without schema, and the rest of the text.
 fn identifier(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut quoted = false;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_become_types_and_titles() {
         for (line, expected) in [
             ("Seq Scan on public.\"we ird (x)\" \"A -> b\"", "Seq Scan on we ird (x) A -> b"),
             ("  ->  Parallel Index Only Scan Backward using i on t a", "Index Only Scan using i on t a"),
@@ -198,20 +198,20 @@ mod tests {
     }
 
     #[test]
-    fn figures_as_every_version_prints_them() {
+    fn figures_of_every_version_are_read() {
         let line = |text: &str| node_line(text).unwrap();
         let timed = line("Sort (actual time=1.000..2.500 rows=7 loops=3)");
         assert_eq!((timed.ran, timed.node.total_ms, timed.node.loops), (Ran::Timed, Some(2.5), Some(3.0)));
-        assert_eq!(timed.node.rows, Some(Rows { each: 7.0, off: 0.5 }));
+        assert_eq!(timed.node.rows, Some(Rows { per_loop: 7.0, rounding: 0.5 }));
         let untimed = line("  ->  Sort  (cost=1.00..2.00 rows=1 width=1) (actual rows=7.33 loops=3)");
         assert_eq!((untimed.ran, untimed.node.total_ms, untimed.arrow), (Ran::Untimed, None, Some(2)));
-        assert_eq!(untimed.node.rows, Some(Rows { each: 7.33, off: 0.005 }));
+        assert_eq!(untimed.node.rows, Some(Rows { per_loop: 7.33, rounding: 0.005 }));
         assert_eq!(line("->  Sort  (cost=1.00..2.00 rows=1 width=1) (never executed)").ran, Ran::Never);
         assert_eq!(line("Sort  (cost=1.00..2.00 rows=1 width=1)").ran, Ran::Unknown);
     }
 
     #[test]
-    fn what_is_no_node() {
+    fn other_lines_are_no_nodes() {
         for line in [
             "Worker 0:  actual time=0.010..5.000 rows=3 loops=1",
             "  Filter: (x = '(actual time=1.000..2.000 rows=1 loops=1)'::text)",

@@ -1,18 +1,20 @@
-//! What syslog, journald and containers put before each line of a server's log.
+//! Removes what syslog, journald and containers put before each line of a server's log.
 
-/// The line as the server wrote it; others as they are.
-pub fn logged(line: &str) -> &str {
-    let line = of_container(line);
-    match of_syslog(line) {
-        // rsyslog writes a tab as its number.
+/// Returns the line as the server wrote it. A line without a known prefix is returned unchanged.
+pub fn without_log_prefix(line: &str) -> &str {
+    let line = without_container_prefix(line);
+    match without_syslog_prefix(line) {
+        // rsyslog writes a tab as its octal number.
         Some(message) => message.strip_prefix("#011").unwrap_or(message),
         None => line,
     }
 }
 
-/// `db-1  | ` (Docker Compose), `[pod/db-0/postgres] ` (kubectl --prefix), then `2026-11-22T01:02:03.123456789Z `
-/// (kubectl and docker logs --timestamps), and `stderr F ` behind it (a node's own files).
-fn of_container(line: &str) -> &str {
+/// Removes the prefixes of containers, in this order:
+/// `db-1  | ` (Docker Compose) or `[pod/db-0/postgres] ` (kubectl --prefix);
+/// `2026-11-22T01:02:03.123456789Z ` (kubectl and docker logs --timestamps);
+/// `stderr F ` (log files on a Kubernetes node).
+fn without_container_prefix(line: &str) -> &str {
     let mut line = line;
     if let Some((name, rest)) = line.split_once("| ")
         && is_name(name.trim_end())
@@ -23,8 +25,8 @@ fn of_container(line: &str) -> &str {
     if let Some((_, rest)) = line.strip_prefix("[pod/").and_then(|rest| rest.split_once("] ")) {
         line = rest;
     }
-    if let Some((stamp, rest)) = line.split_once(' ')
-        && is_stamp(stamp)
+    if let Some((timestamp, rest)) = line.split_once(' ')
+        && is_timestamp(timestamp)
     {
         line = rest;
         for stream in ["stderr F ", "stdout F ", "stderr P ", "stdout P "] {
@@ -34,9 +36,11 @@ fn of_container(line: &str) -> &str {
     line
 }
 
-/// `Nov 22 01:02:03 host postgres[123]: [4-2] message`, the number of the message's part only with log_destination
-/// syslog; or a stamp instead of the date, which is taken off already.
-fn of_syslog(line: &str) -> Option<&str> {
+/// Returns the message in `Nov 22 01:02:03 host postgres[123]: [4-2] message`.
+///
+/// The part number `[4-2]` is there only with log_destination syslog. An RFC 3339 timestamp may replace the date; the
+/// caller has removed it.
+fn without_syslog_prefix(line: &str) -> Option<&str> {
     let (before, message) = line.split_once("]: ")?;
     let (words, pid) = before.rsplit_once('[')?;
     let mut words = words.split(' ').filter(|word| !word.is_empty()).rev();
@@ -56,13 +60,13 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Of a container or a host.
+/// Whether a text can be the name of a container or a host.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// RFC 3339, as programs write it.
-fn is_stamp(text: &str) -> bool {
+/// Whether a text is an RFC 3339 timestamp.
+fn is_timestamp(text: &str) -> bool {
     text.split_once('T').is_some_and(|(date, time)| {
         date.len() == 10
             && date.bytes().all(|b| b.is_ascii_digit() || b == b'-')
@@ -73,10 +77,10 @@ fn is_stamp(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::logged;
+    use super::without_log_prefix;
 
     #[test]
-    fn prefixes() {
+    fn known_prefixes_are_removed() {
         const LINE: &str = "  ->  Seq Scan on t  (actual time=0.007..0.008 rows=1 loops=1)";
         for before in [
             "Nov 22 01:02:03 db1 postgres[123]: [4-2] #011",
@@ -88,12 +92,12 @@ mod tests {
             "2026-11-22T01:02:03.123456789Z stderr F ",
             "",
         ] {
-            assert_eq!(logged(&format!("{before}{LINE}")), LINE, "{before}");
+            assert_eq!(without_log_prefix(&format!("{before}{LINE}")), LINE, "{before}");
         }
     }
 
     #[test]
-    fn what_is_no_prefix() {
+    fn other_lines_are_unchanged() {
         for line in [
             "2026-11-22 01:02:03 UTC [4080]: [1-1] user=joe LOG:  duration: 1 ms  plan:",
             "  Filter: ((a | b) > 0)",
@@ -102,7 +106,7 @@ mod tests {
             "[{\"Plan\": {}}]",
             "a[1]: ",
         ] {
-            assert_eq!(logged(line), line);
+            assert_eq!(without_log_prefix(line), line);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What holds for any plan, and any text.
+//! Properties that hold for any plan and any text.
 
-use super::tests::known;
+use super::tests::estimate;
 use super::*;
 use crate::server::explain::plan::{Node, Rows};
 use proptest::prelude::*;
 
-/// A plan as a text and as JSON tell it.
+/// Generates plans with the properties that both the text and the JSON format show.
 fn tree() -> impl Strategy<Value = Node> {
     let kinds =
         ["Seq Scan", "Sort", "Hash", "Nested Loop", "Gather", "Append", "CTE Scan", "Index Only Scan", "Aggregate"];
@@ -34,28 +34,28 @@ fn tree() -> impl Strategy<Value = Node> {
         (node.clone(), prop::collection::vec(below, 0..4)).prop_map(|(node, plans)| Node { plans, ..node })
     });
     tree.prop_map(|mut root| {
-        // A root is no subplan, and runs.
+        // The root is no subplan, and it is executed.
         (root.subplan, root.loops, root.rows, root.total_ms) =
             (None, Some(1.0), Some(Rows::new(7.25, true)), Some(9.5));
         root
     })
 }
 
-/// With times that hold those of its inputs; and it runs in one process.
-fn fitting(mut node: Node) -> Node {
-    node.plans = node.plans.into_iter().map(fitting).collect();
-    let all = |node: &Node| node.total_ms.unwrap_or(0.0) * node.loops.unwrap_or(0.0);
-    let inputs: f64 = node.plans.iter().map(all).sum();
+/// Returns the tree with times that include those of the inputs, for a single process.
+fn with_consistent_times(mut node: Node) -> Node {
+    node.plans = node.plans.into_iter().map(with_consistent_times).collect();
+    let all_loops_ms = |node: &Node| node.total_ms.unwrap_or(0.0) * node.loops.unwrap_or(0.0);
+    let inputs: f64 = node.plans.iter().map(all_loops_ms).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
-    node.total_ms = Some((all(&node) + inputs) / node.loops.unwrap_or(1.0));
+    node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
     if node.inputs().count() < validate::least_inputs(&node.kind) {
         node.kind = "Append".into();
     }
     node
 }
 
-/// As PostgreSQL's explain.c lays it out.
-fn as_text(node: &Node, column: usize, out: &mut String) {
+/// Writes the tree in the layout of PostgreSQL's explain.c.
+fn write_text(node: &Node, column: usize, out: &mut String) {
     let quoted = |name: &Option<String>| format!("\"{}\"", name.as_deref().unwrap_or_default().replace('"', "\"\""));
     let mut column = column;
     if let Some(label) = &node.subplan {
@@ -74,7 +74,7 @@ fn as_text(node: &Node, column: usize, out: &mut String) {
     *out += "  (cost=0.00..1.00 rows=1 width=1) ";
     match node.loops.zip(node.rows).zip(node.total_ms) {
         Some(((loops, rows), ms)) if loops > 0.0 => {
-            *out += &format!("(actual time=0.000..{ms:.3} rows={:.2} loops={loops})\n", rows.each);
+            *out += &format!("(actual time=0.000..{ms:.3} rows={:.2} loops={loops})\n", rows.per_loop);
         }
         _ => *out += "(never executed)\n",
     }
@@ -86,20 +86,20 @@ fn as_text(node: &Node, column: usize, out: &mut String) {
     *out += &format!("{property}Filter: ((j -> 'a') = '(actual time=1.000..2.000 rows=1 loops=1)')\n");
     *out += &format!("{property}Worker 0:  actual time=0.000..5.000 rows=3.00 loops=1\n");
     for plan in &node.plans {
-        as_text(plan, inner, out);
+        write_text(plan, inner, out);
     }
 }
 
 fn without_relationships(node: &Node) -> Node {
-    // Of a made-up tree they mean nothing.
+    // The relationships of a generated tree mean nothing.
     Node { relationship: None, plans: node.plans.iter().map(without_relationships).collect(), ..node.clone() }
 }
 
 proptest! {
     #[test]
-    fn a_tree_survives_being_text(root in tree()) {
+    fn a_tree_written_as_text_reads_back(root in tree()) {
         let mut text = String::new();
-        as_text(&root, 0, &mut text);
+        write_text(&root, 0, &mut text);
         text += "Planning Time: 0.100 ms\nTrigger x on t: time=0.001 calls=3\nExecution Time: 12.345 ms\n";
         let mut all = extract::plans(&text);
         prop_assert_eq!(all.len(), 1, "{}", text);
@@ -109,13 +109,13 @@ proptest! {
     }
 
     #[test]
-    fn any_plan_s_bounds_hold_together(root in tree().prop_map(fitting), read in 0.1..5000.0f64) {
+    fn bounds_of_any_plan_are_ordered(root in tree().prop_map(with_consistent_times), read in 0.1..5000.0f64) {
         let mut text = String::new();
-        as_text(&root, 0, &mut text);
+        write_text(&root, 0, &mut text);
         text += &format!("Execution Time: {:.3} ms\n", root.total_ms.unwrap_or(0.0) + 0.1);
-        let report = match known(Some(read), None, &text) {
-            // The only complaint: so many calls take longer.
-            Err(error) => { prop_assert!(error.what.contains("ms at least"), "{}\n{}", error.what, text); return Ok(()) }
+        let report = match estimate(Some(read), None, &text) {
+            // The only possible error: the calls would take longer than the plan.
+            Err(error) => { prop_assert!(error.what.contains("take at least"), "{}\n{}", error.what, text); return Ok(()) }
             Ok(report) => report,
         };
         let ordered = |range: Range| range.low >= 0.0 && range.low <= range.estimate && range.estimate <= range.high;
@@ -127,18 +127,18 @@ proptest! {
     }
 
     #[test]
-    fn garbled_plans_are_survived(root in tree(), cut in any::<prop::sample::Index>(), junk in "[ -~\n|+>\"{}\\[\\]]{0,30}", at in any::<prop::sample::Index>()) {
+    fn damaged_plans_cause_no_panic(root in tree(), cut in any::<prop::sample::Index>(), junk in "[ -~\n|+>\"{}\\[\\]]{0,30}", at in any::<prop::sample::Index>()) {
         let mut text = String::new();
-        as_text(&root, 0, &mut text);
+        write_text(&root, 0, &mut text);
         text += "Execution Time: 12.345 ms\n";
         let at = at.index(text.len());
         text.insert_str(at, &junk);
         text.truncate(cut.index(text.len()));
-        _ = known(Some(20.0), Some(1.0), &text);
+        _ = estimate(Some(20.0), Some(1.0), &text);
     }
 
     #[test]
-    fn any_text_is_survived(text in "(\\PC|\n|->  |\\(actual time=0..1 rows=1 loops=9\\)|duration: 1 ms  plan:|\\{\"Plan\": |\\[){0,40}") {
-        _ = known(Some(20.0), None, &text);
+    fn any_text_causes_no_panic(text in "(\\PC|\n|->  |\\(actual time=0..1 rows=1 loops=9\\)|duration: 1 ms  plan:|\\{\"Plan\": |\\[){0,40}") {
+        _ = estimate(Some(20.0), None, &text);
     }
 }

@@ -1,78 +1,79 @@
-//! The tree out of a text plan. What hangs where is told by the columns of the arrows.
+//! Reads a plan in text format. The columns of the arrows show the tree.
 
 use super::node_line::{NodeLine, Ran, column, node_line, number};
-use crate::server::explain::plan::{Explained, Node, Serialization, Trigger, may_ask};
+use crate::server::explain::plan::{Explained, Node, Serialization, Trigger, may_use_init_plan};
 
-/// What keeps a text from being a plan that ran.
+/// Why a text plan cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum TextError {
     /// EXPLAIN without ANALYZE
     NotRun,
     /// `Total runtime`: 9.3 or older
     TooOld,
-    /// its root is missing
+    /// the root is missing
     NoBeginning,
-    /// nested so deeply that it is no plan
+    /// nested deeper than any real plan
     TooDeep,
-    /// a line is not whole, or goes on in the next one
+    /// a line is truncated or wrapped
     Cut,
 }
 
-/// Plans of hundreds of joins nest like this; what nests deeper is made up.
-const DEEPEST: usize = 500;
+/// Plans of hundreds of joins are nested this deep. Deeper ones are not real.
+const MAX_DEPTH: usize = 500;
 
-/// The plan in some lines, of which the first is its root.
-pub fn plan(lines: &[&str]) -> Result<Explained, Problem> {
+/// Reads the plan in these lines. The first line is the root.
+pub fn plan(lines: &[&str]) -> Result<Explained, TextError> {
     let mut explained = Explained::default();
     let mut tree = Tree::default();
-    if lines.iter().any(|line| is_part(line)) {
-        return Err(Problem::Cut);
+    if lines.iter().any(|line| is_broken_node_line(line)) {
+        return Err(TextError::Cut);
     }
     let root = lines.first().map_or(0, |line| column(line));
     for line in lines {
         let text = line.trim();
         if let Some(node) = node_line(line) {
             tree.add(node)?;
-        } else if !tree.label(line) {
-            // Citus shows the times of its tasks in the same way, further in.
+        } else if !tree.take_label(line) {
+            // Citus prints the times of its tasks in the same way, but indented.
             if column(line) <= root + 2 {
-                total(&mut explained, text)?;
+                read_total(&mut explained, text)?;
             }
-            property(&mut explained, tree.newest(), text);
-            // What a log says after the plan is no condition of its last node.
-            if let Some(node) = tree.newest_above(column(line), root)
-                && may_ask(text)
+            read_property(&mut explained, tree.last_node(), text);
+            // Log lines after the plan are no conditions of its last node.
+            if let Some(node) = tree.last_node_left_of(column(line), root)
+                && may_use_init_plan(text)
             {
-                node.asks.push(text.into());
+                node.conditions.push(text.into());
             }
         }
     }
-    explained.plan = tree.root().ok_or(Problem::NoBeginning)?;
+    explained.plan = tree.root().ok_or(TextError::NoBeginning)?;
     Ok(explained)
 }
 
-/// Of a node's line: its beginning alone, or what a mail has moved to the next one. Citus has arrows of its own.
-fn is_part(line: &str) -> bool {
+/// Whether this is only a part of a node's line, because it was truncated, or wrapped in a mail. Citus uses arrows
+/// for its tasks, too.
+fn is_broken_node_line(line: &str) -> bool {
     let text = line.trim();
     let end = ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part));
     end || text.starts_with("->") && text != "->  Task" && node_line(line).is_none()
 }
 
-/// Below the tree: what the whole took.
-fn total(explained: &mut Explained, text: &str) -> Result<(), Problem> {
+/// Reads a line below the tree: the execution or planning time.
+fn read_total(explained: &mut Explained, text: &str) -> Result<(), TextError> {
     let Some((name, value)) = text.split_once(": ") else { return Ok(()) };
     let ms = || value.trim().strip_suffix(" ms").and_then(number);
     match name {
         "Execution Time" | "Execution time" => explained.execution_ms = explained.execution_ms.or_else(ms),
         "Planning Time" | "Planning time" => explained.planning_ms = explained.planning_ms.or_else(ms),
-        "Total runtime" => return Err(Problem::TooOld),
+        "Total runtime" => return Err(TextError::TooOld),
         _ => {}
     }
     Ok(())
 }
 
-/// A line between nodes, or below them, that matters here.
-fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) {
+/// Reads a property of a node or of the whole plan, if it is needed.
+fn read_property(explained: &mut Explained, node: Option<&mut Node>, text: &str) {
     if text == "JIT:" {
         explained.jit = Some(serde_json::Value::Null);
     }
@@ -92,24 +93,26 @@ fn property(explained: &mut Explained, node: Option<&mut Node>, text: &str) {
         }
         _ => {
             if let Some(node) = node {
-                of_node(node, name, value);
+                read_node_property(node, name, value);
             }
         }
     }
 }
 
-fn of_node(node: &mut Node, name: &str, value: &str) {
+fn read_node_property(node: &mut Node, name: &str, value: &str) {
     match name {
         "Inner Unique" => node.inner_unique = value == "true",
-        "Timing" if ["exact", "estimated"].iter().any(|way| value.starts_with(way)) => node.timing = Some(value.into()),
-        // How many and how long matters to nobody here.
+        "Timing" if ["exact", "estimated"].iter().any(|method| value.starts_with(method)) => {
+            node.timing = Some(value.into())
+        }
+        // Only the presence of these lines matters.
         "Buffers" => node.buffers = Some(0.0),
         "I/O Timings" => node.io_ms = Some(0.0),
         _ => {}
     }
 }
 
-/// `jit = 'off', work_mem = '64MB'`; a quote within is written twice.
+/// Parses `jit = 'off', work_mem = '64MB'`. A quote inside a value is doubled.
 fn settings(text: &str) -> std::collections::BTreeMap<String, String> {
     text.split("', ")
         .filter_map(|setting| setting.split_once(" = '"))
@@ -117,7 +120,7 @@ fn settings(text: &str) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// The nodes above the next line, each with the column of its arrow or label.
+/// The branch of the tree that is being read: the nodes above the next line, with the columns of their arrows.
 #[derive(Default)]
 struct Tree {
     open: Vec<(Option<usize>, Node)>,
@@ -125,53 +128,54 @@ struct Tree {
 }
 
 impl Tree {
-    fn add(&mut self, line: NodeLine) -> Result<(), Problem> {
+    fn add(&mut self, line: NodeLine) -> Result<(), TextError> {
         let NodeLine { arrow, mut node, ran } = line;
         match (self.open.is_empty(), arrow) {
-            (true, Some(_)) => return Err(Problem::NoBeginning),
-            // A second root is another plan; whoever cut the lines has seen to that.
+            (true, Some(_)) => return Err(TextError::NoBeginning),
+            // The caller has split the lines at each root, so this is not a second plan.
             (false, None) => return Ok(()),
             _ => {}
         }
         if ran == Ran::Unknown {
-            return Err(Problem::NotRun);
+            return Err(TextError::NotRun);
         }
-        // A label stands where an arrow would, and pushes that of its node to the right.
+        // A label takes the arrow's column and moves its node's arrow to the right.
         let label = self.label.take();
         let column = label.as_ref().map_or(arrow, |(column, _)| Some(*column));
         while self.open.len() > 1 && self.open.last().is_some_and(|(above, _)| *above >= column) {
-            self.close();
+            self.close_last();
         }
-        if self.open.len() >= DEEPEST {
-            return Err(Problem::TooDeep);
+        if self.open.len() >= MAX_DEPTH {
+            return Err(TextError::TooDeep);
         }
         if let Some((_, parent)) = self.open.last() {
-            (node.relationship, node.subplan) = related(parent, label.map(|(_, label)| label));
+            (node.relationship, node.subplan) = relationship(parent, label.map(|(_, label)| label));
         }
         self.open.push((column, node));
         Ok(())
     }
 
-    /// `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`, which stand above the node that they name.
-    fn label(&mut self, line: &str) -> bool {
+    /// Remembers a label such as `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`. It belongs to the next node.
+    fn take_label(&mut self, line: &str) -> bool {
         let text = line.trim();
-        let is = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ");
-        if is {
+        let is_label =
+            ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ");
+        if is_label {
             self.label = Some((column(line), text.into()));
         }
-        is
+        is_label
     }
 
-    fn newest(&mut self) -> Option<&mut Node> {
+    fn last_node(&mut self) -> Option<&mut Node> {
         self.open.last_mut().map(|(_, node)| node)
     }
 
-    /// Whose arrow is left of a column; the root has none.
-    fn newest_above(&mut self, column: usize, root: usize) -> Option<&mut Node> {
+    /// Returns the last node if its arrow is left of a column. The root has no arrow.
+    fn last_node_left_of(&mut self, column: usize, root: usize) -> Option<&mut Node> {
         self.open.last_mut().filter(|(arrow, _)| arrow.unwrap_or(root) < column).map(|(_, node)| node)
     }
 
-    fn close(&mut self) {
+    fn close_last(&mut self) {
         if let (Some((_, node)), Some((_, parent))) = (self.open.pop(), self.open.last_mut()) {
             parent.plans.push(node);
         }
@@ -179,24 +183,24 @@ impl Tree {
 
     fn root(mut self) -> Option<Node> {
         while self.open.len() > 1 {
-            self.close();
+            self.close_last();
         }
         self.open.pop().map(|(_, node)| node)
     }
 }
 
-/// Which of its parent's plans a node is, as far as it matters for calls.
-fn related(parent: &Node, label: Option<String>) -> (Option<String>, Option<String>) {
-    let is = |relationship: &str| Some(relationship.to_string());
+/// Returns a node's relationship to its parent and its subplan name, as JSON would show them.
+fn relationship(parent: &Node, label: Option<String>) -> (Option<String>, Option<String>) {
+    let some = |relationship: &str| Some(relationship.to_string());
     if let Some(label) = label {
-        let relationship = if label.starts_with("SubPlan") { is("SubPlan") } else { is("InitPlan") };
+        let relationship = if label.starts_with("SubPlan") { some("SubPlan") } else { some("InitPlan") };
         return (relationship, Some(label));
     }
     let relationship = match parent.kind.as_str() {
-        "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => is("Member"),
-        "Subquery Scan" => is("Subquery"),
-        _ if parent.plans.iter().any(|plan| plan.subplan.is_none()) => is("Inner"),
-        _ => is("Outer"),
+        "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => some("Member"),
+        "Subquery Scan" => some("Subquery"),
+        _ if parent.plans.iter().any(|plan| plan.subplan.is_none()) => some("Inner"),
+        _ => some("Outer"),
     };
     (relationship, None)
 }

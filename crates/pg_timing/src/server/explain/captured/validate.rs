@@ -1,76 +1,85 @@
-//! Whether a plan's figures can be those of one run.
+//! Checks that a plan's figures can come from one run.
 
-use super::{UNDERSTOOD, not_run};
+use super::errors::{SUPPORTED, not_executed};
 use crate::error::Error;
-use crate::server::explain::plan::calls::Flat;
-use crate::server::explain::plan::{Explained, Node};
+use crate::server::explain::plan::{Explained, Node, Plan, PlanNode};
 
-/// The time that the plan says it took, if its figures can be those of a run.
-pub fn usable(explained: &Explained) -> Result<f64, Error> {
+/// Returns the plan's execution time in ms, if the plan was executed and timed and its figures are possible.
+pub fn execution_ms(explained: &Explained) -> Result<f64, Error> {
     let root = &explained.plan;
     if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
-        return Err(not_run());
+        return Err(not_executed());
     }
-    let own = explained.triggers.iter().map(|trigger| trigger.calls).chain(explained.execution_ms);
-    if !own.chain(explained.planning_ms).all(plausible) || root.any(&|node| !sound(node)) {
-        return Err(Error::new("the plan has a figure that no run can have", UNDERSTOOD));
+    let totals = explained.triggers.iter().map(|trigger| trigger.calls).chain(explained.execution_ms);
+    if !totals.chain(explained.planning_ms).all(is_possible) || root.any(&|node| !has_possible_figures(node)) {
+        return Err(Error::new("the plan has an impossible figure", SUPPORTED));
     }
     if root.total_ms.is_none() {
         return Err(Error::new(
-            "the plan was taken with TIMING OFF: its nodes were not timed, so none of it is the clock",
-            "take it with EXPLAIN (ANALYZE), which times them",
+            "the plan was taken with TIMING OFF: its nodes were not timed, so it has no clock overhead",
+            "take it with EXPLAIN (ANALYZE), which times the nodes",
         ));
     }
     explained.execution_ms.ok_or_else(|| {
         Error::new(
             "the plan has no Execution Time",
-            "it is cut off, or was taken with SUMMARY OFF; a log has it as \"duration: ... plan:\"",
+            "the plan is truncated, or was taken with SUMMARY OFF; from a log, include the line \"duration: ... plan:\"",
         )
     })
 }
 
-/// 30 years in ms; and as many rows no table has.
-fn plausible(figure: f64) -> bool {
+/// Whether a figure is possible: no run takes 30 years (in ms), and no table has that many rows.
+fn is_possible(figure: f64) -> bool {
     (0.0..=1e12).contains(&figure)
 }
 
-fn sound(node: &Node) -> bool {
-    let figures = [node.total_ms, node.rows.map(|rows| rows.each), node.loops];
-    figures.into_iter().flatten().all(plausible)
+fn has_possible_figures(node: &Node) -> bool {
+    let figures = [node.total_ms, node.rows.map(|rows| rows.per_loop), node.loops];
+    figures.into_iter().flatten().all(is_possible)
 }
 
-/// A node runs within its parent's calls, and the root within the execution: what takes longer hangs in the
-/// wrong place, or is of another plan.
-pub fn fits_together(all: &[Flat], explained: &Explained, execution_ms: f64) -> Result<(), Error> {
-    if let Some(cut) = all.iter().find(|node| node.node.inputs().count() < least_inputs(&node.node.kind)) {
+/// Checks that no node takes longer than its parent, and that no input is missing.
+///
+/// Otherwise the plan has lost its indentation, is truncated, or mixes lines of two plans.
+pub fn times_fit_together(plan: &Plan) -> Result<(), Error> {
+    let nodes = &plan.nodes;
+    if let Some(cut) = nodes.iter().find(|node| node.inputs < least_inputs(&node.node.kind)) {
         return Err(Error::new(
-            format!("the plan is cut off, or has lost its indentation: {} has too few inputs", cut.node.title()),
-            UNDERSTOOD,
+            format!("the plan is truncated or has lost its indentation: {} has too few inputs", cut.node.title()),
+            SUPPORTED,
         ));
     }
-    // By samples, each is known as well as it is.
-    if explained.timed_fast() {
+    // Sampled times of parent and child have independent errors.
+    if plan.uses_fast_timing {
         return Ok(());
     }
-    let root = &all[0];
-    if total(root) > most(execution_ms, root.rounded_ms) {
+    let root = &nodes[0];
+    if root.reported_or_zero_ms() > with_tolerance(plan.execution_ms, root.rounding_ms) {
         return Err(Error::new(
-            format!("the plan's root took {} ms, and its Execution Time is {execution_ms} ms", total(root)),
-            "they are not of the same run, or the server's clock ran backwards",
+            format!(
+                "the plan's root took {} ms, but its Execution Time is {} ms",
+                root.reported_or_zero_ms(),
+                plan.execution_ms
+            ),
+            "the two are from different runs, or the server's clock ran backwards",
         ));
     }
-    for (at, parent) in all.iter().enumerate() {
-        // Of several processes that run a node, each runs its inputs as well.
+    for (index, parent) in nodes.iter().enumerate() {
+        // The times of a parent and its input are comparable if the same processes ran both.
         let inputs = || {
-            all.iter().filter(|input| {
-                input.within == Some(at) && input.node.subplan.is_none() && input.processes == parent.processes
+            nodes.iter().filter(|input| {
+                input.caller == Some(index) && input.node.subplan.is_none() && input.processes == parent.processes
             })
         };
-        let taken: f64 = inputs().map(total).sum();
-        let rounded: f64 = inputs().map(|input| input.rounded_ms).sum();
-        if taken > most(total(parent), parent.rounded_ms + rounded) {
+        let inputs_ms: f64 = inputs().map(PlanNode::reported_or_zero_ms).sum();
+        let rounding: f64 = inputs().map(|input| input.rounding_ms).sum();
+        if inputs_ms > with_tolerance(parent.reported_or_zero_ms(), parent.rounding_ms + rounding) {
             return Err(Error::new(
-                format!("{} took {} ms, and what hangs below it {taken} ms", parent.node.title(), total(parent)),
+                format!(
+                    "{} took {} ms, but its inputs took {inputs_ms} ms",
+                    parent.node.title(),
+                    parent.reported_or_zero_ms()
+                ),
                 "the plan's lines have lost their indentation, or the server's clock ran backwards",
             ));
         }
@@ -78,7 +87,7 @@ pub fn fits_together(all: &[Flat], explained: &Explained, execution_ms: f64) -> 
     Ok(())
 }
 
-/// How many inputs a node of that kind has at least.
+/// Returns the minimum number of inputs of a node type.
 pub fn least_inputs(kind: &str) -> usize {
     match kind {
         "Nested Loop" | "Hash Join" | "Merge Join" | "Recursive Union" => 2,
@@ -89,11 +98,7 @@ pub fn least_inputs(kind: &str) -> usize {
     }
 }
 
-fn total(node: &Flat) -> f64 {
-    node.reported_ms.unwrap_or(0.0)
-}
-
-/// What may look like so many ms: rounded, and by a clock that may be put right meanwhile.
-fn most(ms: f64, rounded: f64) -> f64 {
-    ms * 1.01 + rounded + 0.01
+/// Returns the longest time that can be equal to `ms`: times are rounded, and NTP may adjust the clock meanwhile.
+fn with_tolerance(ms: f64, rounding: f64) -> f64 {
+    ms * 1.01 + rounding + 0.01
 }

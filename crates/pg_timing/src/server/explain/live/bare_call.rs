@@ -1,35 +1,36 @@
-//! What a timed call takes more in a loop that does nothing else.
+//! The overhead of a timed call in a loop that does nothing else.
 
-use super::Statement;
-use super::session::{BARE, Session};
+use super::session::{BARE_CALLS, Session};
+use super::statement::Statement;
 use crate::error::{Error, SqlState};
 use crate::statistics::longer;
 
-/// Some ms of them, and a quarter of a second in all where a read of the clock takes 800 ns.
+/// Takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
 const CALLS: u32 = 20_000;
 const RUNS: u32 = 7;
 
-/// A plan of bare calls.
-pub(super) fn statement() -> Result<Statement, Error> {
+/// Returns a statement whose plan consists of bare calls.
+pub fn statement() -> Result<Statement, Error> {
     Ok(Statement::new(&format!("SELECT count(*) FROM (SELECT generate_series(1, {CALLS})) AS rows"))?)
 }
 
-impl Session<'_> {
-    /// In ms, at most; `None` if noise hides it, or a limit meant for the statement is too short for this one.
-    pub(super) fn bare_call(&mut self, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-        let statement = statement()?;
-        let both = |session: &mut Self| {
-            Ok((session.executed(BARE)?.0 - round_trip_ms, session.explain(&statement, "TIMING ON", None)?.1))
-        };
-        let runs: Result<Vec<(f64, f64)>, Error> = (0..=RUNS).map(|_| both(self)).collect();
-        let stopped = self.is_stopped();
-        let runs = match runs {
-            Err(error) if error.state.is(SqlState::QUERY_CANCELED) && !stopped => return Ok(None),
-            runs => runs?,
-        };
-        // The first is slower.
-        let (plain, timed): (Vec<f64>, Vec<f64>) = runs.into_iter().skip(1).unzip();
-        let more = longer(&timed, &plain);
-        Ok((more.low > 0.0).then(|| more.high / f64::from(CALLS)))
-    }
+/// Returns the upper limit of one call's overhead in ms.
+///
+/// Returns `None` if noise hides the overhead, or if the user's statement timeout is too short for this statement.
+pub fn max_overhead_ms(session: &mut Session, round_trip_ms: f64) -> Result<Option<f64>, Error> {
+    let statement = statement()?;
+    let run_pair = |session: &mut Session| {
+        let baseline = session.execute(BARE_CALLS)?.0 - round_trip_ms;
+        Ok((baseline, session.explain(&statement, "TIMING ON", None)?.execution_ms))
+    };
+    let pairs: Result<Vec<(f64, f64)>, Error> = (0..=RUNS).map(|_| run_pair(session)).collect();
+    let stopped = session.is_stopped();
+    let pairs = match pairs {
+        Err(error) if error.state.is(SqlState::QUERY_CANCELED) && !stopped => return Ok(None),
+        pairs => pairs?,
+    };
+    // The first pair is a warm-up.
+    let (baseline, timed): (Vec<f64>, Vec<f64>) = pairs.into_iter().skip(1).unzip();
+    let overhead = longer(&timed, &baseline);
+    Ok((overhead.low > 0.0).then(|| overhead.high / f64::from(CALLS)))
 }

@@ -1,28 +1,28 @@
-//! The classic test: rows counted, and what EXPLAIN ANALYZE makes of it. It needs no table, so that it
-//! runs on any server, a standby too, and writes nothing.
+//! The classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on
+//! any server, including a standby.
 
-use super::{Statement, Wishes, explain};
+use super::{RunOptions, Statement, explain};
 use crate::error::Error;
 use crate::report::{ClassicReport, ReadCost};
 use crate::server::connection::Connection;
 use std::sync::atomic::AtomicBool;
 
-/// A row a call, through two nodes, and nothing kept: the set is in the select list.
+/// One call per row through two nodes. The set is in the select list, so its rows are not stored.
 const COUNT: &str = "SELECT count(*) FROM (SELECT generate_series(1, 100000)) AS rows";
-/// As many rows, read anew 400 times.
+/// The same number of rows in 400 loops.
 const NESTED: &str = "SELECT count(*) FROM generate_series(1, 400) a, generate_series(1, 250) b";
 
-/// Runs both; `read` is what a read of the server's clock was found to cost.
+/// Runs both statements. `read` is the measured cost of one read of the server's clock.
 pub fn classic(
     connection: &mut Connection,
     read: ReadCost,
-    wishes: Wishes,
+    options: RunOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ClassicReport, Error> {
-    let mut half = |sql: &str, before: f64| {
+    let mut run_half = |sql: &str, done_before: f64| {
         let statement = Statement::new(sql)?;
-        explain(connection, &statement, wishes, stop, &mut |done| progress(before + done / 2.0))
+        explain(connection, &statement, options, stop, &mut |done| progress(done_before + done / 2.0))
     };
-    Ok(ClassicReport { count: half(COUNT, 0.0)?, nested: half(NESTED, 0.5)?, read })
+    Ok(ClassicReport { count: run_half(COUNT, 0.0)?, nested: run_half(NESTED, 0.5)?, read })
 }

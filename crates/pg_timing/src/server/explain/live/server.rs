@@ -1,11 +1,11 @@
-//! The server that a statement runs on, and how it is set up.
+//! The server's version and the settings that affect timing.
 
 use crate::error::Error;
 use crate::server::connection::Connection;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-/// What timing, and with it these figures, depends on.
+/// The settings that the figures depend on.
 const SETTINGS: [&str; 9] = [
     "timing_clock_source",
     "jit",
@@ -22,25 +22,30 @@ const SETTINGS: [&str; 9] = [
 pub struct Server {
     /// like `18.6`
     pub version: String,
+    /// database, host and port
     pub name: String,
     pub settings: BTreeMap<String, String>,
     pub notes: Vec<String>,
 }
 
 impl Server {
-    pub fn of(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
+    /// Reads the server's version and settings.
+    pub fn read(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
         let version = connection.known_version()?;
         let settings = connection.settings(&SETTINGS, stop)?;
-        let is = |name: &str, value: &str| settings.get(name).is_some_and(|now| now == value);
+        let is = |name: &str, value: &str| settings.get(name).is_some_and(|current| current == value);
         let mut notes = Vec::new();
         if !connection.is_local() {
-            notes.push("the server is on another host: its clock cannot be measured from here, but what it costs this statement can".into());
+            notes.push(
+                "the server is on another host: the cost of one clock read is not measured, but the overhead of this statement is"
+                    .into(),
+            );
         }
-        let logged = !is("auto_explain.log_min_duration", "-1") && !is("auto_explain.sample_rate", "0");
-        if is("auto_explain.log_analyze", "on") && logged {
-            let what = if is("auto_explain.log_timing", "off") { "counts" } else { "times" };
+        let logs_plans = !is("auto_explain.log_min_duration", "-1") && !is("auto_explain.sample_rate", "0");
+        if is("auto_explain.log_analyze", "on") && logs_plans {
+            let what = if is("auto_explain.log_timing", "off") { "counts rows in" } else { "times" };
             notes.push(format!(
-                "auto_explain.log_analyze {what} the plain runs' rows as well: what EXPLAIN ANALYZE adds comes out too small"
+                "auto_explain.log_analyze {what} the baseline runs, too: the overhead shown here is too small"
             ));
         }
         Ok(Server { version, name: connection.name(), settings, notes })

@@ -1,39 +1,49 @@
-//! A session on the server, which runs a statement and takes back what it did.
+//! A session on the server that runs a statement and rolls it back.
 
-use super::Statement;
-use super::Wishes;
-use super::bare_call;
-use super::plans::{explained, no_plan};
+use super::explain_json::{parse, parse_executed};
+use super::runs::RunOptions;
+use super::statement::Statement;
 use super::timing::Timing;
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
-use crate::server::explain::Explained;
+use crate::server::explain::plan::{Explained, Plan};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Of what is rolled back.
-pub const STAYS: &str =
-    "what stays then are sequences, what functions do outside of the database, and dead rows until VACUUM";
+/// What ROLLBACK does not undo.
+pub const NOT_ROLLED_BACK: &str = "not rolled back: sequences, side effects outside the database, dead tuples";
 
+/// A session with the prepared statements of one measurement.
 pub struct Session<'a> {
     pub connection: &'a mut Connection,
-    wishes: Wishes,
-    /// for one run
+    options: RunOptions,
+    /// time limit of one run
     limit: Duration,
     stop: &'a AtomicBool,
-    /// the run at hand
-    began: Instant,
+    /// start of the current transaction
+    started: Instant,
 }
 
-const PLAIN: &str = "pg_timing_plain";
-const NOTHING: &str = "pg_timing_nothing";
-pub(super) const BARE: &str = "pg_timing_bare";
-const STOPPED: &str = "stopped; the statement was cancelled on the server";
+// Names of prepared statements.
+const BASELINE: &str = "pg_timing_plain";
+const EMPTY: &str = "pg_timing_nothing";
+pub const BARE_CALLS: &str = "pg_timing_bare";
+
+const STOPPED: &str = "stopped; the statement was canceled on the server";
 
 impl<'a> Session<'a> {
-    pub fn new(connection: &'a mut Connection, wishes: Wishes, stop: &'a AtomicBool) -> Result<Session<'a>, Error> {
-        let mut session = Session { connection, limit: wishes.limit, wishes, stop, began: Instant::now() };
-        session.keep_limit()?;
+    /// Opens a session. A shorter statement_timeout of the user stays in force.
+    pub fn new(
+        connection: &'a mut Connection,
+        options: RunOptions,
+        stop: &'a AtomicBool,
+    ) -> Result<Session<'a>, Error> {
+        let mut session = Session { connection, limit: options.limit, options, stop, started: Instant::now() };
+        let query = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'";
+        let timeout_ms = session.run(query, Output::Keep)?.value().and_then(|ms| ms.parse().ok());
+        if let Some(ms) = timeout_ms.filter(|&ms: &u64| ms > 0) {
+            session.limit = session.limit.min(Duration::from_millis(ms));
+        }
         Ok(session)
     }
 
@@ -41,141 +51,126 @@ impl<'a> Session<'a> {
         self.connection.run(sql, output, self.stop)
     }
 
-    /// A shorter limit that the server has for this user stays.
-    fn keep_limit(&mut self) -> Result<(), Error> {
-        let asked = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'";
-        let set = self.run(asked, Output::Keep)?.value().and_then(|ms| ms.parse().ok()).filter(|&ms: &u64| ms > 0);
-        self.limit = set.map_or(self.limit, |ms| self.limit.min(Duration::from_millis(ms)));
-        Ok(())
-    }
-
-    /// In a transaction that is rolled back, whatever comes of it.
-    fn undone<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    /// Runs `work` in a transaction and rolls it back, also after an error.
+    fn in_rolled_back_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if self.is_stopped() {
-            return Err(Error::new(STOPPED, self.what_stays()));
+            return Err(Error::new(STOPPED, self.what_was_changed()));
         }
-        let mode = if self.wishes.allow_writes { "READ WRITE" } else { "READ ONLY" };
-        // A standby refuses READ WRITE even for a statement that only reads.
+        let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
+        // A standby server refuses READ WRITE even for a statement that only reads.
         self.run(&format!("BEGIN {mode}"), Output::Discard)?;
         let limit = self.limit.as_millis();
-        self.began = Instant::now();
-        let done = self
+        self.started = Instant::now();
+        let result = self
             .run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard)
             .and_then(|_| work(self))
-            .map_err(|error| self.explained(error));
-        let back = self.run("ROLLBACK", Output::Discard);
-        done.and_then(|value| back.map(|_| value))
+            .map_err(|error| self.with_better_hint(error));
+        let rollback = self.run("ROLLBACK", Output::Discard);
+        result.and_then(|value| rollback.map(|_| value))
     }
 
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn what_stays(&self) -> &'static str {
-        match self.wishes.allow_writes {
-            true => "what it wrote was rolled back",
+    fn what_was_changed(&self) -> &'static str {
+        match self.options.allow_writes {
+            true => "the statement's changes were rolled back",
             false => "nothing was changed",
         }
     }
 
-    /// Errors that we know more about than the server.
-    fn explained(&self, error: Error) -> Error {
+    /// Replaces the message or hint of errors that pg_timing knows more about than the server.
+    fn with_better_hint(&self, error: Error) -> Error {
         let Error { what, hint, state } = error;
         let (what, hint) = match &state {
             state if state.is(SqlState::READ_ONLY) => {
-                (what, format!("a statement that writes is run with --allow-writes, and rolled back; {STAYS}"))
+                (what, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
             }
             state if state.is(SqlState::QUERY_CANCELED) && self.is_stopped() => {
-                (STOPPED.into(), self.what_stays().into())
+                (STOPPED.into(), self.what_was_changed().into())
             }
-            // Somebody else may have cancelled it.
-            state if state.is(SqlState::QUERY_CANCELED) && self.began.elapsed() >= self.limit => (
+            // Another user may have canceled the statement earlier.
+            state if state.is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit => (
                 format!("one run takes longer than {} s", self.limit.as_secs_f64()),
-                match self.limit < self.wishes.limit {
-                    true => "that is the server's statement_timeout for this user".into(),
-                    false => "--limit SECONDS gives it more".into(),
+                match self.limit < self.options.limit {
+                    true => "this limit is the server's statement_timeout for this user".into(),
+                    false => "set a longer limit with --limit SECONDS".into(),
                 },
             ),
             state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => (
                 what,
-                "a pooler in between gives each transaction another session: connect to the server itself".into(),
+                "a connection pooler gives each transaction another session: connect to the server directly".into(),
             ),
             _ => (what, hint),
         };
         Error { what, hint, state }
     }
 
-    fn planned(&mut self, statement: &Statement) -> Result<Explained, Error> {
-        let sql = statement.explained("FORMAT JSON");
-        let plan = self.undone(|session| session.run(&sql, Output::Keep))?;
-        explained(&plan.lines())
+    fn plan_of(&mut self, statement: &Statement) -> Result<Explained, Error> {
+        let sql = statement.explain("FORMAT JSON");
+        let rows = self.in_rolled_back_transaction(|session| session.run(&sql, Output::Keep))?;
+        parse(&rows.lines())
     }
 
-    /// The statement, as it is run plain.
-    pub fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
-        let plan = self.planned(statement);
-        if let Some(error) = statement.unfit(plan.as_ref().err().cloned()) {
+    /// Prepares the baseline statement, an empty statement, and a statement of bare calls.
+    pub fn prepare(&mut self, statement: &Statement, bare_calls: &Statement) -> Result<(), Error> {
+        let plan = self.plan_of(statement);
+        if let Some(error) = statement.rejection(plan.as_ref().err().cloned()) {
             return Err(error);
         }
         let plan = plan?;
-        let quiet = statement.without_output();
-        // What may stand in a subquery returns nothing to us; the plan below has to be the same one.
-        let same = self
-            .planned(&quiet)
+        let without_output = statement.without_output();
+        // A subquery with an OFFSET past the end sends no rows. Use it only if the plan below stays the same.
+        let keeps_plan = self
+            .plan_of(&without_output)
             .is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
-        let bare = bare_call::statement()?.prepared_as(BARE);
-        let plain = if same { &quiet } else { statement }.prepared_as(PLAIN);
-        let all = [plain, format!("PREPARE {NOTHING} AS SELECT"), bare];
+        let baseline = if keeps_plan { &without_output } else { statement }.prepare_as(BASELINE);
+        let all = [baseline, format!("PREPARE {EMPTY} AS SELECT"), bare_calls.prepare_as(BARE_CALLS)];
         all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| {
-            let error = self.explained(error);
-            statement.unfit(Some(error.clone())).unwrap_or(error)
+            let error = self.with_better_hint(error);
+            statement.rejection(Some(error.clone())).unwrap_or(error)
         })
     }
 
-    /// What was prepared: another statement may follow.
-    pub fn forget(&mut self) -> Result<(), Error> {
-        [PLAIN, NOTHING, BARE]
+    /// Removes the prepared statements, so that another statement can follow.
+    pub fn deallocate(&mut self) -> Result<(), Error> {
+        [BASELINE, EMPTY, BARE_CALLS]
             .iter()
             .try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
     }
 
-    /// ms that it takes to have an empty statement run, each time.
-    pub fn round_trips(&mut self, times: usize) -> Result<Vec<f64>, Error> {
-        // Planned by the first.
-        self.executed(NOTHING)?;
-        (0..times).map(|_| Ok(self.executed(NOTHING)?.0)).collect()
+    /// Returns the times of an empty statement in ms.
+    pub fn round_trips_ms(&mut self, count: usize) -> Result<Vec<f64>, Error> {
+        // The first execution plans the statement and is not counted.
+        self.execute(EMPTY)?;
+        (0..count).map(|_| Ok(self.execute(EMPTY)?.0)).collect()
     }
 
-    /// ms, and rows that were sent; planned before, so that it is only run.
-    pub fn executed(&mut self, name: &str) -> Result<(f64, u64), Error> {
+    /// Executes a prepared statement. Returns its client-side time in ms and the number of rows it sent.
+    pub fn execute(&mut self, name: &str) -> Result<(f64, u64), Error> {
         let sql = format!("EXECUTE {name}");
-        self.undone(|session| {
+        self.in_rolled_back_transaction(|session| {
             let start = Instant::now();
             let rows = session.run(&sql, Output::Discard)?;
             Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
         })
     }
 
-    pub fn plain(&mut self) -> Result<(f64, u64), Error> {
-        self.executed(PLAIN)
+    /// Executes the statement without EXPLAIN. Returns the time in ms and the number of rows it sent.
+    pub fn baseline(&mut self) -> Result<(f64, u64), Error> {
+        self.execute(BASELINE)
     }
 
-    /// EXPLAIN ANALYZE: the plan, and the ms that it says.
-    pub fn explain(
-        &mut self,
-        statement: &Statement,
-        options: &str,
-        timing: Option<&Timing>,
-    ) -> Result<(Explained, f64), Error> {
-        let sql = statement.explained(&format!("ANALYZE, {options}, FORMAT JSON"));
-        let plan = self.undone(|session| {
+    /// Runs EXPLAIN ANALYZE with these options and returns the executed plan.
+    pub fn explain(&mut self, statement: &Statement, options: &str, timing: Option<&Timing>) -> Result<Plan, Error> {
+        let sql = statement.explain(&format!("ANALYZE, {options}, FORMAT JSON"));
+        let rows = self.in_rolled_back_transaction(|session| {
             if let Some(timing) = timing {
-                session.run(&timing.chosen(), Output::Discard)?;
+                session.run(&timing.set_local(), Output::Discard)?;
             }
             session.run(&sql, Output::Keep)
         })?;
-        let plan = explained(&plan.lines())?;
-        let ms = plan.execution_ms.ok_or_else(|| no_plan("it has no Execution Time"))?;
-        Ok((plan, ms))
+        parse_executed(&rows.lines())
     }
 }

@@ -1,54 +1,54 @@
-//! The ways to time plan nodes that a server offers.
+//! The timing methods that a server offers for plan nodes.
 
 use super::server::Server;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use std::sync::atomic::AtomicBool;
 
-/// A setting that chooses how plan nodes are timed, for one transaction.
+/// A setting that selects the timing method for one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     pub setting: &'static str,
     pub value: &'static str,
-    /// pg_fast_timing is there, and would time instead
-    alone: bool,
+    /// pg_fast_timing is loaded and has to be switched off, or it would time the nodes instead
+    disables_fast_timing: bool,
 }
 
-/// PostgreSQL 19's own, and pg_fast_timing's.
 const CLOCK_SOURCE: &str = "timing_clock_source";
 const METHOD: &str = "pg_fast_timing.method";
-const OFFERED: [(&str, &[&str]); 2] =
+/// PostgreSQL 19's setting, and pg_fast_timing's.
+const METHODS: [(&str, &[&str]); 2] =
     [(CLOCK_SOURCE, &["system", "tsc"]), (METHOD, &["off", "tsc", "sampling", "auto"])];
 
 impl Timing {
-    /// The one whose times are not distorted by calls.
+    /// Whether node times come from sampling, so calls do not distort them.
     pub fn is_sampling(&self) -> bool {
         (self.setting, self.value) == (METHOD, "sampling")
     }
 
-    /// A statement that chooses it, within a transaction.
-    pub fn chosen(&self) -> String {
+    /// Returns the SQL that selects the method until the end of the transaction.
+    pub fn set_local(&self) -> String {
         let set = |setting: &str, value: &str| format!("pg_catalog.set_config('{setting}', '{value}', true)");
-        let alone = if self.alone { format!(", {}", set(METHOD, "off")) } else { String::new() };
-        format!("SELECT {}{alone}", set(self.setting, self.value))
+        let disable = if self.disables_fast_timing { format!(", {}", set(METHOD, "off")) } else { String::new() };
+        format!("SELECT {}{disable}", set(self.setting, self.value))
     }
 }
 
-/// All that may be chosen here; what is there and may not goes to the server's notes.
+/// Returns the methods that this user may select. Methods that are refused become notes of the server.
 pub fn timings(connection: &mut Connection, server: &mut Server, stop: &AtomicBool) -> Result<Vec<Timing>, Error> {
     let mut timings = Vec::new();
-    let alone = |setting| setting != METHOD && server.settings.contains_key(METHOD);
     let mut notes = Vec::new();
-    for (setting, values) in OFFERED.iter().filter(|(setting, _)| server.settings.contains_key(*setting)) {
+    let has = |setting: &str| server.settings.contains_key(setting);
+    for (setting, values) in METHODS.iter().filter(|(setting, _)| has(setting)) {
         for value in *values {
-            let timing = Timing { setting, value, alone: alone(*setting) };
+            let timing = Timing { setting, value, disables_fast_timing: *setting != METHOD && has(METHOD) };
             connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
-            let chosen = connection.run(&timing.chosen(), Output::Discard, stop);
+            let selected = connection.run(&timing.set_local(), Output::Discard, stop);
             connection.run("ROLLBACK", Output::Discard, stop)?;
-            match chosen {
+            match selected {
                 Ok(_) => timings.push(timing),
                 Err(error) => {
-                    notes.push(format!("{setting} = {value} was not tried: {error}"));
+                    notes.push(format!("{setting} = {value} was not measured: {error}"));
                     break;
                 }
             }
@@ -56,4 +56,22 @@ pub fn timings(connection: &mut Connection, server: &mut Server, stop: &AtomicBo
     }
     server.notes.extend(notes);
     Ok(timings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_clock_is_measured_without_pg_fast_timing() {
+        let timing = |disables_fast_timing| Timing { setting: CLOCK_SOURCE, value: "tsc", disables_fast_timing };
+        let alone = "SELECT pg_catalog.set_config('timing_clock_source', 'tsc', true)";
+        assert_eq!(timing(false).set_local(), alone);
+        assert_eq!(
+            timing(true).set_local(),
+            format!("{alone}, pg_catalog.set_config('pg_fast_timing.method', 'off', true)")
+        );
+        assert!(!timing(false).is_sampling());
+        assert!(Timing { setting: METHOD, value: "sampling", disables_fast_timing: false }.is_sampling());
+    }
 }

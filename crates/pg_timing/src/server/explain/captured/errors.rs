@@ -1,0 +1,80 @@
+//! Errors about captured plans: what failed, and what to do.
+
+use super::extract::Unreadable;
+use super::text::TextError;
+use crate::error::Error;
+use crate::human::{count, duration};
+
+/// The formats that `explain --plan` reads.
+pub const SUPPORTED: &str =
+    "supported: EXPLAIN ANALYZE as text or JSON, as printed by psql or auto_explain, also quoted in a ticket";
+
+pub fn no_plan() -> Error {
+    Error::new("there is no plan in the input", SUPPORTED)
+}
+
+pub fn not_executed() -> Error {
+    Error::new("the plan was not executed", "take it with EXPLAIN (ANALYZE)")
+}
+
+/// Returns the error for a plan that could not be read.
+pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
+    match unreadable {
+        Unreadable::Yaml => Error::new("the plan is in YAML format", SUPPORTED),
+        Unreadable::Xml => Error::new("the plan is in XML format", SUPPORTED),
+        Unreadable::Json(why) => Error::new(format!("the plan's JSON is incomplete or damaged: {why}"), SUPPORTED),
+        Unreadable::Text(TextError::NotRun) => not_executed(),
+        Unreadable::Text(TextError::TooOld) => Error::new(
+            "the plan has \"Total runtime\", so it is from PostgreSQL 9.3 or older",
+            "plans from PostgreSQL 9.4 and later are supported",
+        ),
+        Unreadable::Text(TextError::NoBeginning) => Error::new(
+            "the beginning of the plan is missing",
+            "include the first line, which names the topmost node and has no arrow",
+        ),
+        Unreadable::Text(TextError::Cut) => Error::new(
+            "a line of the plan is truncated or wrapped",
+            "give the plan as it was printed, with one line per node",
+        ),
+        Unreadable::TooDeep => Error::new(
+            "the plan's JSON is nested too deeply",
+            "take the plan in text format: EXPLAIN (ANALYZE, FORMAT TEXT)",
+        ),
+        Unreadable::Text(TextError::TooDeep) => Error::new("the plan is nested deeper than any real plan", SUPPORTED),
+    }
+}
+
+pub fn unknown_clock() -> Error {
+    Error::new(
+        "the read cost of the server's clock is not known",
+        "give --read-cost NS, or --host-report FILE (pg_timing --format json on the server's host), or --plain-ms MS \
+         (psql's \\timing without EXPLAIN)",
+    )
+}
+
+pub fn timed_by_fast_timing() -> Error {
+    Error::new(
+        "pg_fast_timing timed the plan, so the read cost of the server's clock does not apply",
+        "give --plain-ms MS alone",
+    )
+}
+
+/// The clock reads alone would take longer than the plan took.
+pub fn read_cost_too_high(calls: f64, read_ns: f64, least_ns_per_call: f64, reported_ms: f64) -> Error {
+    Error::new(
+        format!(
+            "{} calls with clock reads of {} take at least {} ms, but the plan took {reported_ms} ms",
+            count(calls as u64),
+            duration(read_ns),
+            (calls * least_ns_per_call / 1e6).round()
+        ),
+        "this read cost is not that of the clock that timed the plan",
+    )
+}
+
+pub fn plain_time_too_long(plain_ms: f64, reported_ms: f64) -> Error {
+    Error::new(
+        format!("--plain-ms says {plain_ms} ms without EXPLAIN, but EXPLAIN ANALYZE took only {reported_ms} ms"),
+        "the plain time may be from another run, or include sending rows; time it with \\o /dev/null or SELECT count(*) FROM (...)",
+    )
+}

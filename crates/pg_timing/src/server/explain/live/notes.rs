@@ -1,0 +1,128 @@
+//! Notes about live runs: what limits the precision of the figures.
+
+use super::overhead::Overhead;
+use super::runs::Runs;
+use super::server::Server;
+use crate::human::duration;
+use crate::statistics::uncertainty;
+
+/// Returns all notes, those about the server first.
+pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
+    let mut notes = server.notes.clone();
+    if runs.rows_sent > 0 {
+        let rows = if runs.rows_sent == 1 { "row" } else { "rows" };
+        notes.push(format!("the baseline includes sending {} {rows}", runs.rows_sent));
+    }
+    notes.extend(rows_not_sent(runs));
+    notes.extend(different_calls(runs));
+    notes.extend(run_to_run_variation(runs));
+    notes.extend(unexplained_time(runs, overhead));
+    if runs.reported.iter().any(|run| run.uses_jit) {
+        notes.push("JIT compilation ran in every run; all figures include its time".into());
+    }
+    notes
+}
+
+/// psql's \timing includes sending the rows.
+fn rows_not_sent(runs: &Runs) -> Option<String> {
+    const MANY: f64 = 1000.0;
+    let rows = runs.reported.first()?.rows()?;
+    (runs.rows_sent == 0 && rows >= MANY)
+        .then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
+}
+
+/// Single runs on a quiet machine differ by a few percent.
+fn run_to_run_variation(runs: &Runs) -> Option<String> {
+    const QUIET: f64 = 1.25;
+    let (min, max) = min_max(&runs.baseline_ms);
+    (max > min * QUIET + runs.round_trip_margin_ms).then(|| {
+        let [min, max] = [min, max].map(|ms| duration(ms * 1e6));
+        format!("baseline runs took {min} to {max}; the machine may be busy, so the +- is wide")
+    })
+}
+
+/// The overhead per call is computed from the calls of the first run.
+fn different_calls(runs: &Runs) -> Option<String> {
+    const TOLERANCE: f64 = 1.1;
+    const FEW: f64 = 10.0;
+    let calls: Vec<f64> = runs.reported.iter().map(|run| run.total_calls().estimate).collect();
+    let (min, max) = min_max(&calls);
+    (max > min * TOLERANCE + FEW).then(|| {
+        format!("the runs made different numbers of calls, {min} to {max}: the overhead per call is less certain")
+    })
+}
+
+fn unexplained_time(runs: &Runs, overhead: &Overhead) -> Option<String> {
+    let unexplained = overhead.unexplained();
+    let noise = uncertainty(&runs.baseline_ms).hypot(uncertainty(&runs.reported_ms())) + runs.round_trip_margin_ms;
+    (unexplained > noise).then(|| {
+        format!(
+            "{} of the overhead is unexplained: the calls cannot cost that much; the machine was slower meanwhile, or \
+             timing slows the query in another way; it is subtracted from all nodes in proportion",
+            duration(unexplained * 1e6)
+        )
+    })
+}
+
+fn min_max(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), &value| (min.min(value), max.max(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::explain::plan::Plan;
+
+    fn run(rows: u32) -> Plan {
+        let json = format!(
+            r#"{{"Plan": {{"Node Type": "Seq Scan", "Actual Total Time": 90.0, "Actual Rows": {rows}, "Actual Loops": 1}}}}"#
+        );
+        Plan::new(serde_json::from_str(&json).unwrap(), 100.0)
+    }
+
+    fn runs(baseline_ms: [f64; 3], rows: [u32; 3]) -> Runs {
+        Runs {
+            baseline_ms: baseline_ms.into(),
+            rows_only_ms: vec![95.0; 3],
+            reported: rows.map(run).into(),
+            ..Runs::default()
+        }
+    }
+
+    #[test]
+    fn quiet_runs_of_few_rows_have_no_notes() {
+        let runs = runs([90.0, 92.0, 91.0], [900, 900, 900]);
+        assert_eq!((rows_not_sent(&runs), different_calls(&runs), run_to_run_variation(&runs)), (None, None, None));
+    }
+
+    #[test]
+    fn rows_that_are_not_sent_are_noted() {
+        let mut runs = runs([90.0; 3], [5000; 3]);
+        assert!(rows_not_sent(&runs).unwrap().starts_with("5000 rows are not sent"));
+        runs.rows_sent = 5000;
+        assert_eq!(rows_not_sent(&runs), None);
+    }
+
+    #[test]
+    fn different_numbers_of_calls_are_noted() {
+        let note = different_calls(&runs([90.0; 3], [500, 900, 600])).unwrap();
+        assert!(note.contains("501 to 901"), "{note}");
+        assert_eq!(different_calls(&runs([90.0; 3], [900, 950, 910])), None);
+    }
+
+    #[test]
+    fn a_busy_machine_is_noted() {
+        let note = run_to_run_variation(&runs([80.0, 101.0, 90.0], [900; 3])).unwrap();
+        assert!(note.contains("80 ms to 101 ms"), "{note}");
+    }
+
+    #[test]
+    fn overhead_beyond_the_calls_and_the_noise_is_noted() {
+        let mut runs = runs([50.0; 3], [900; 3]);
+        assert_eq!(unexplained_time(&runs, &Overhead::of(&runs)), None);
+        // The calls explain at most 901 x 10 us of the 50 ms.
+        runs.bare_call_ms = Some(0.01);
+        let note = unexplained_time(&runs, &Overhead::of(&runs)).unwrap();
+        assert!(note.starts_with("41 ms of the overhead is unexplained"), "{note}");
+    }
+}

@@ -1,0 +1,63 @@
+//! One node of a flattened plan, and its position in the tree.
+
+use super::explained::Node;
+use crate::report::Range;
+
+/// A plan node with the figures that the correction needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanNode {
+    /// the node as EXPLAIN printed it; its `plans` are moved into the flat list
+    pub node: Node,
+    /// number of child nodes that are not subplans
+    pub inputs: usize,
+    pub depth: usize,
+    /// child indexes from the root down, like `0.1`
+    pub path: String,
+    /// index of the node whose calls run this node; for subplans, not always the node above
+    pub caller: Option<usize>,
+    /// number of processes that ran the node in parallel, on average
+    pub processes: f64,
+    /// calls per process, on average
+    pub calls: Range,
+    /// time that EXPLAIN ANALYZE reported, per process on average; `None` without timing
+    pub reported_ms: Option<f64>,
+    /// maximum rounding error of `reported_ms`, over all loops
+    pub rounding_ms: f64,
+    /// calls of all nodes that run within this node's calls
+    pub calls_below: Range,
+}
+
+impl PlanNode {
+    /// Whether the node was executed. A plan without loop counts is assumed to be.
+    pub fn was_executed(&self) -> bool {
+        self.node.loops.is_none_or(|loops| loops > 0.0)
+    }
+
+    /// Returns the reported time in ms, or 0 if the plan was not timed.
+    pub fn reported_or_zero_ms(&self) -> f64 {
+        self.reported_ms.unwrap_or(0.0)
+    }
+
+    /// Whether this node is `other` or stands below it in the printed tree.
+    pub fn is_within_tree_of(&self, other: &PlanNode) -> bool {
+        let rest = self.path.strip_prefix(other.path.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+/// Returns the index of the node above `index` in the printed tree.
+pub fn parent(nodes: &[PlanNode], index: usize) -> Option<usize> {
+    let (parent_path, _) = nodes[index].path.rsplit_once('.')?;
+    (0..index).find(|&parent| nodes[parent].path == parent_path)
+}
+
+/// Returns, for each node, the nodes that it calls directly.
+pub fn callees(nodes: &[PlanNode]) -> Vec<Vec<usize>> {
+    let mut callees = vec![Vec::new(); nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        if let Some(caller) = node.caller {
+            callees[caller].push(index);
+        }
+    }
+    callees
+}
