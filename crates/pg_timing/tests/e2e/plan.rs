@@ -86,27 +86,27 @@ fn what_is_no_plan_that_can_be_used() {
     let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
     let (cut, _) = hpet.split_once("Execution").unwrap();
     for (contents, why) in [
-        ("", "there is no plan in it"),
-        ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in it"),
-        ("Per loop time including overhead: 20.1 ns\n", "there is no plan in it"),
+        ("", "there is no plan in the input"),
+        ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in the input"),
+        ("Per loop time including overhead: 20.1 ns\n", "there is no plan in the input"),
         ("a\0b", "not text"),
-        ("[\n  {\n    \"Plan\": {\n      \"Node Type\": \"Result\",\n", "the plan's JSON is not whole: EOF"),
-        ("[{\"Plan\": {\"Node Type\": 7}}]", "the plan's JSON is not whole: invalid type"),
-        ("[{\"Plan\": {\"Node Type\": \"Result\"}}]", "the plan was not run"),
+        ("[\n  {\n    \"Plan\": {\n      \"Node Type\": \"Result\",\n", "the plan's JSON is incomplete or damaged: EOF"),
+        ("[{\"Plan\": {\"Node Type\": 7}}]", "the plan's JSON is incomplete or damaged: invalid type"),
+        ("[{\"Plan\": {\"Node Type\": \"Result\"}}]", "the plan was not executed"),
         (
             r#"[{"Plan": {"Node Type": "Result", "Actual Rows": 1, "Actual Loops": 1}, "Execution Time": 1}]"#,
             "TIMING OFF",
         ),
         (
             r#"[{"Plan": {"Node Type": "Result", "Actual Total Time": 1, "Actual Rows": -1, "Actual Loops": 1}, "Execution Time": 1}]"#,
-            "a figure that no run can have",
+            "the plan has an impossible figure",
         ),
-        ("Result  (cost=0.00..0.01 rows=1 width=4)\n", "the plan was not run"),
+        ("Result  (cost=0.00..0.01 rows=1 width=4)\n", "the plan was not executed"),
         ("Result  (cost=0.00..0.01 rows=1 width=4) (actual rows=1 loops=1)\nExecution Time: 1.000 ms", "TIMING OFF"),
         ("Result (actual time=0.001..0.001 rows=1 loops=1)\nTotal runtime: 1.000 ms\n", "PostgreSQL 9.3 or older"),
-        ("  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n", "has no beginning"),
-        ("- Plan: \n    Node Type: \"Result\"\n", "the plan is YAML"),
-        ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan is XML"),
+        ("  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n", "the beginning of the plan is missing"),
+        ("- Plan: \n    Node Type: \"Result\"\n", "the plan is in YAML format"),
+        ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan is in XML format"),
         (cut, "has no Execution Time"),
         (
             "Result (actual time=0.001..0.001 rows=1 loops=1)\n  Timing: estimated from 3 samples, +-1.000 ms\nExecution Time: 1.000 ms\n",
@@ -127,7 +127,7 @@ fn what_is_no_plan_that_can_be_used() {
 fn arguments_that_do_not_go_together() {
     let hpet = plan("docker-hpet.txt");
     let with = |more: &[&str]| refused(&[&["explain", "--plan", &hpet][..], more].concat());
-    assert!(with(&[]).contains("--read-cost NS or --host-report FILE"));
+    assert!(with(&[]).contains("--read-cost NS, or --host-report FILE"));
     for live in [
         &["-c", "SELECT 1"][..],
         &["-f", "x"],
@@ -148,5 +148,5 @@ fn arguments_that_do_not_go_together() {
         assert!(refused(&["explain", known, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{known}");
         assert!(refused(&["explain", known, "20"]).contains("--plan"), "{known}");
     }
-    assert!(with(&["--read-cost", "100000"]).contains("take 70000 ms at least, and the plan took 7645.004 ms"));
+    assert!(with(&["--read-cost", "100000"]).contains("take at least 70000 ms, but the plan took 7645.004 ms"));
 }
