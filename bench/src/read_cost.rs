@@ -1,8 +1,9 @@
 //! Read cost and loop cost against the raw limit and the installed pg_test_timing.
 
 use crate::{limit, median};
-use pg_timing::host::measure::{Outside, Record, summarise, timing_cost};
+use pg_timing::host::measure::summarise;
 use pg_timing::host::pg_test_timing::parse;
+use read_loops::{Outside, Record, timing_cost};
 use std::path::PathBuf;
 use std::process::Command;
 use timing_clock::counter::{Rdtsc, Rdtscp};
@@ -64,8 +65,7 @@ fn round<C: Clock>(clock: &C, rate: Hertz, counter_rate: Hertz, ours: &mut Ours)
         left -= 1;
         left > 0
     });
-    let looked =
-        pg_timing::host::measure::Looked { granularity: timing_clock::Granularity::Step(1.0), over: Nanos(0.0) };
+    let looked = read_loops::MeasuredStep { granularity: timing_clock::Granularity::Step(1.0), duration: Nanos(0.0) };
     let clock = summarise("", &record, Some(looked), rate, Some(counter_rate));
     ours.read.extend(clock.read_ns);
     ours.looped.extend(clock.loop_ns);

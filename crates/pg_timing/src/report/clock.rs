@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of the clock that PostgreSQL reads on every platform.
-pub const SYSTEM: &str = "system";
+pub const SYSTEM: &str = read_loops::SYSTEM;
 
 /// How a reading comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -90,7 +90,10 @@ fn what_is_no_plan_that_can_be_used() {
         ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in the input"),
         ("Per loop time including overhead: 20.1 ns\n", "there is no plan in the input"),
         ("a\0b", "not text"),
-        ("[\n  {\n    \"Plan\": {\n      \"Node Type\": \"Result\",\n", "the plan's JSON is incomplete or damaged: EOF"),
+        (
+            "[\n  {\n    \"Plan\": {\n      \"Node Type\": \"Result\",\n",
+            "the plan's JSON is incomplete or damaged: EOF",
+        ),
         ("[{\"Plan\": {\"Node Type\": 7}}]", "the plan's JSON is incomplete or damaged: invalid type"),
         ("[{\"Plan\": {\"Node Type\": \"Result\"}}]", "the plan was not executed"),
         (
@@ -104,7 +107,10 @@ fn what_is_no_plan_that_can_be_used() {
         ("Result  (cost=0.00..0.01 rows=1 width=4)\n", "the plan was not executed"),
         ("Result  (cost=0.00..0.01 rows=1 width=4) (actual rows=1 loops=1)\nExecution Time: 1.000 ms", "TIMING OFF"),
         ("Result (actual time=0.001..0.001 rows=1 loops=1)\nTotal runtime: 1.000 ms\n", "PostgreSQL 9.3 or older"),
-        ("  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n", "the beginning of the plan is missing"),
+        (
+            "  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n",
+            "the beginning of the plan is missing",
+        ),
         ("- Plan: \n    Node Type: \"Result\"\n", "the plan is in YAML format"),
         ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan is in XML format"),
         (cut, "has no Execution Time"),

@@ -1,8 +1,6 @@
 //! From a record in ticks to figures in nanoseconds.
 
-use super::meter::Looked;
-use super::record::{GAP_FACTOR, GAP_LEAST};
-use super::{Histogram, Record};
+use super::{BUFFER, GAP_FACTOR, Histogram, MIN_GAP, MeasuredStep, Record};
 use crate::report::{Bin, ClockReport, Gaps, Percentiles};
 use timing_clock::{Granularity, Hertz};
 
@@ -18,20 +16,21 @@ const FEW: usize = 8;
 pub fn summarise(
     name: &str,
     record: &Record,
-    looked: Option<Looked>,
+    measured_step: Option<MeasuredStep>,
     rate: Hertz,
     outside: Option<Hertz>,
 ) -> ClockReport {
     let ns = |ticks: u64| rate.nanos(ticks as f64).0;
-    let step = looked.and_then(|looked| looked.granularity.step()).map(|ticks| rate.nanos(ticks).0);
+    let step =
+        measured_step.and_then(|measured_step| measured_step.granularity.step()).map(|ticks| rate.nanos(ticks).0);
     let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
     let times_itself =
-        matches!((step, own), (Some(step), Some([_, read, _])) if step <= OWN_TIME * read * super::BUFFER as f64);
+        matches!((step, own), (Some(step), Some([_, read, _])) if step <= OWN_TIME * read * BUFFER as f64);
     let read = match times_itself {
         true => own,
         false => outside.and_then(|rate| Some(record.outside.quartiles()?.map(|ticks| rate.nanos(ticks).0))),
     };
-    let enough = record.buffers.kept() >= FEW;
+    let enough = record.buffers.len() >= FEW;
     let percentiles = percentiles(&record.differences, ns);
     ClockReport {
         name: name.into(),
@@ -42,9 +41,11 @@ pub fn summarise(
             .filter(|step| ns(record.classic.ticks) > 50.0 * step)
             .map(|_| round(ns(record.classic.ticks) / record.classic.reads as f64)),
         granularity_ns: step.map(round),
-        stood_still_ns: looked
-            .filter(|looked| looked.granularity == Granularity::NeverMoved && record.differences.max() == Some(0))
-            .map(|looked| looked.over.0),
+        stood_still_ns: measured_step
+            .filter(|measured_step| {
+                measured_step.granularity == Granularity::NeverMoved && record.differences.max() == Some(0)
+            })
+            .map(|measured_step| measured_step.duration.0),
         reads: record.reads(),
         backward_steps: record.backward_steps,
         largest_backward_ns: round(ns(record.largest_backward)),
@@ -86,7 +87,7 @@ fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Perce
 }
 
 fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gaps {
-    let threshold_ns = round((GAP_FACTOR * median_ns).max(GAP_LEAST.0));
+    let threshold_ns = round((GAP_FACTOR * median_ns).max(MIN_GAP.0));
     let mut gaps = Gaps { threshold_ns, count: 0, total_ns: 0.0, largest_ns: 0.0, share: 0.0 };
     let mut all_ns = 0.0;
     for (ticks, count) in differences.iter() {
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::host::check;
-    use crate::host::measure::{BUFFER, Outside};
+    use crate::host::measure::Outside;
     use crate::report::{Activity, Fact, Origin, Report, SYSTEM, Severity};
     use timing_clock::sim::{Character, SimClock, World};
     use timing_clock::{Granularity, NANOSECONDS, Nanos, granularity};
@@ -146,14 +147,20 @@ mod tests {
             left -= 1;
             left > 0
         });
-        // The steps are looked for on a clock without the faults, which are counted in reads.
+        // The steps are measured_step for on a clock without the faults, which are counted in reads.
         let calm = Character { back: Vec::new(), stalls: Vec::new(), ..character };
         let mut left = 4000;
         let seen = granularity(&SimClock::new(&world, calm), 4000, || {
             left -= 1;
             left > 0
         });
-        summarise(SYSTEM, &record, Some(Looked { granularity: seen, over: Nanos(1e6) }), rate, Some(NANOSECONDS))
+        summarise(
+            SYSTEM,
+            &record,
+            Some(MeasuredStep { granularity: seen, duration: Nanos(1e6) }),
+            rate,
+            Some(NANOSECONDS),
+        )
     }
 
     fn alarms(clock: ClockReport) -> Vec<(&'static str, Severity)> {
@@ -259,7 +266,7 @@ mod tests {
         let mut record = Record::default();
         record.differences.add(0);
         record.differences.add(10_000_000);
-        let looked = Looked { granularity: Granularity::NeverMoved, over: Nanos(1e6) };
-        assert_eq!(summarise("x", &record, Some(looked), NANOSECONDS, None).stood_still_ns, None);
+        let measured_step = MeasuredStep { granularity: Granularity::NeverMoved, duration: Nanos(1e6) };
+        assert_eq!(summarise("x", &record, Some(measured_step), NANOSECONDS, None).stood_still_ns, None);
     }
 }

@@ -9,10 +9,11 @@ mod tsc;
 
 pub use parse::{ClockKind, ClockTable, Output, ParseError, TscLines, parse};
 
-use crate::host::measure::Budget;
+use crate::host::measure::{self, Budget};
+use anyhow::Context;
 use std::sync::atomic::AtomicBool;
 use timing::{Timing, Warp, time};
-use timing_clock::{NANOSECONDS, Nanos, System, counter};
+use timing_clock::{NANOSECONDS, Nanos, counter};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +72,10 @@ pub fn run(
         Ok(stop.load(std::sync::atomic::Ordering::Relaxed).then_some(Ended::Interrupted))
     };
     let mut ended = match counter::permitted() {
-        Ok(()) => show(&mut timings, time(timing::SYSTEM, &System::default(), NANOSECONDS, &Budget::new(limit, stop)))?,
+        Ok(()) => {
+            let system = measure::clock(measure::SYSTEM, Ok(())).context("PostgreSQL's clock cannot be read")?;
+            show(&mut timings, time(timing::SYSTEM, &*system, NANOSECONDS, &Budget::new(limit, stop)))?
+        }
         // The program by PostgreSQL's name has no hints: this one line must do.
         Err(why) => anyhow::bail!("PostgreSQL's clock cannot be read: the vDSO reads the CPU's counter, and {why}"),
     };

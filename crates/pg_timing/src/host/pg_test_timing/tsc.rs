@@ -62,8 +62,8 @@ impl TscSummary {
 pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, Warp>>, TscSummary) {
     use super::timing::{RDTSC, RDTSCP, time};
     use crate::host::facts::Host;
-    use crate::host::measure::Budget;
-    use timing_clock::counter::{Rdtsc, Rdtscp};
+    use crate::host::measure::{Budget, clock};
+    use timing_clock::counter::Rdtsc;
     use timing_clock::{Features, RateMeter, Reference, postgres19};
     let features = Features::of_this_cpu();
     let postgres = postgres19(&features, Host::live().clocksource().verdict().as_ref());
@@ -73,11 +73,13 @@ pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, War
         usable: postgres.usable,
         ..TscSummary::default()
     };
-    let (Ok(rdtsc), Ok(rdtscp), true) = (Rdtsc::new(), Rdtscp::new(), postgres.usable) else {
+    let permission = timing_clock::counter::permitted();
+    let [Some(rdtscp), Some(rdtsc)] = ["rdtscp", "rdtsc"].map(|name| clock(name, permission)) else {
         summary.usable = false;
         return (Vec::new(), summary);
     };
-    let Ok(meter) = RateMeter::start(rdtsc, Reference::default()) else {
+    let counter = Rdtsc::new().ok().filter(|_| postgres.usable);
+    let Some(Ok(meter)) = counter.map(|counter| RateMeter::start(counter, Reference::default())) else {
         summary.usable = false;
         return (Vec::new(), summary);
     };
@@ -90,9 +92,9 @@ pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, War
         summary.usable = false;
         return (Vec::new(), summary);
     };
-    let mut timings = vec![time(RDTSCP, &rdtscp, rate, &Budget::new(limit, stop))];
+    let mut timings = vec![time(RDTSCP, &*rdtscp, rate, &Budget::new(limit, stop))];
     if timings[0].is_ok() {
-        timings.push(time(RDTSC, &rdtsc, rate, &Budget::new(limit, stop)));
+        timings.push(time(RDTSC, &*rdtsc, rate, &Budget::new(limit, stop)));
     }
     let measured = meter.rate().map_or(rate, |rate| rate.rate);
     summary.calibrated_khz = Some(measured.khz().round() as u64);

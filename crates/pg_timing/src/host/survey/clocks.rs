@@ -2,7 +2,7 @@
 
 use super::drift::{DriftMeters, Steps};
 use super::{Progress, through};
-use crate::host::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, look_at_steps};
+use crate::host::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, measure_step};
 use crate::host::measure::{rate_of, summarise, timing_cost, without_rate};
 use crate::report::{COUNTER, ClockReport, SYSTEM, Through};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
@@ -49,7 +49,7 @@ fn read(
 ) -> Reading {
     let mut meters: Vec<&mut Box<dyn ClockMeter>> = all.iter_mut().flatten().collect();
     let look = Nanos(LOOK.0.min((budget.left().0 / 20.0).max(12e6)));
-    meters.iter_mut().for_each(|meter| meter.look_at_steps(budget, look));
+    meters.iter_mut().for_each(|meter| meter.measure_step(budget, look));
 
     // The rate needs no time of its own: it is taken from now to the end of the reading.
     let step = |wanted: &dyn Fn(&dyn ClockMeter) -> bool| {
@@ -58,7 +58,7 @@ fn read(
     let steps = Steps {
         counter: step(&|meter| meter.is_counter()),
         // Where the counter is denied the reference is too: it is the vDSO's.
-        reference: permission.ok().and_then(|()| look_at_steps(&Reference::default(), budget, look).granularity.step()),
+        reference: permission.ok().and_then(|()| measure_step(&Reference::default(), budget, look).granularity.step()),
         system: step(&|meter| meter.name() == SYSTEM),
         boottime: step(&|meter| meter.name() == "boottime"),
     };

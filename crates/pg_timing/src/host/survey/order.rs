@@ -1,6 +1,7 @@
 //! Whether the CPUs' clocks agree.
 
-use crate::host::measure::{Budget, look_at_steps, skew_between};
+use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
+use crate::human::reason;
 use crate::report::{COUNTER, Cpus, SYSTEM, Skew};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, Refused, System};
 
@@ -85,14 +86,18 @@ struct Compare<C> {
 
 impl<C: Clock + Sync> Compare<C> {
     fn new(name: &'static str, clock: C, rate: Hertz, budget: &Budget) -> Self {
-        let step = look_at_steps(&clock, budget, PER_PAIR).granularity.step();
+        let step = measure_step(&clock, budget, PER_PAIR).granularity.step();
         Compare { name, clock, rate, step }
     }
 
     fn pair(&self, a: usize, b: usize, budget: &Budget, limit: Nanos) -> Result<Skew, String> {
         let name = self.name;
         let step = self.step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
-        let bounds = skew_between(&self.clock, step, (a, b), budget, limit).map_err(|why| format!("{name}: {why}"))?;
+        let bounds = skew_between(&self.clock, step, (a, b), budget, limit).map_err(|error| match error {
+            SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
+            SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
+            SkewError::ThreadFailed => format!("{name}: CPU {b}: its thread failed"),
+        })?;
         let ns = |ticks: i64| (self.rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
         Ok(Skew {
             clock: name.into(),

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// Differences below this many ticks are counted in an array: 16 us of a nanosecond clock, some 5 us
-/// of a counter, above any clean read of a fast clock.
+/// Differences below this many ticks are counted in an array. That is 16 us of a nanosecond clock and about 5 us of a
+/// counter: longer than any uninterrupted read of a fast clock.
 const DIRECT: usize = 1 << 14;
-/// Distinct long differences that are kept exactly (some 5 MB). A run of hours can see more; further
-/// ones are then counted under their first three digits.
+/// Maximum number of distinct long differences that are counted exactly (about 5 MB). A run of hours may see more. They
+/// are counted with three digits.
 const DISTINCT: usize = 100_000;
 
-/// How often each difference was seen, in ticks.
+/// The number of occurrences of each difference in ticks.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     direct: Box<[u64; DIRECT]>,
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one difference. `false` if it was a long one, which takes longer to count.
+    /// Counts one difference. Returns `false` for a long one, which takes longer to count.
     #[inline(always)]
     pub fn add(&mut self, ticks: u64) -> bool {
         self.count += 1;
@@ -49,18 +49,18 @@ impl Histogram {
         *self.long.entry(key).or_insert(0) += 1;
     }
 
-    /// How many differences were counted.
+    /// Returns the number of differences.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Every difference that was seen, smallest first, with how often.
+    /// Returns every difference with its number of occurrences, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let direct = self.direct.iter().enumerate().map(|(ticks, count)| (ticks as u64, *count));
         direct.filter(|(_, count)| *count > 0).chain(self.long.iter().map(|(ticks, count)| (*ticks, *count)))
     }
 
-    /// The smallest difference that at least this share of all do not exceed. `None` if there are none.
+    /// Returns the smallest difference that at least this share of all differences do not exceed. `None` if empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -70,13 +70,13 @@ impl Histogram {
         })
     }
 
-    /// The largest difference.
+    /// Returns the largest difference. `None` if empty.
     pub fn max(&self) -> Option<u64> {
         self.iter().last().map(|(ticks, _)| ticks)
     }
 }
 
-/// The number with all but its first three digits set to 0.
+/// Returns the number with all digits after the third set to 0.
 fn three_digits(n: u64) -> u64 {
     let unit = 10u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(2));
     n / unit * unit
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_list(values in prop::collection::vec(0u64..1 << 20, 1..400), share in 0.0..=1.0f64) {
+        fn quantiles_match_the_sorted_list(values in prop::collection::vec(0u64..1 << 20, 1..400), share in 0.0..=1.0f64) {
             let mut values: Vec<u64> = values;
             let mut histogram = Histogram::default();
             for &v in &values {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_nothing_is_lost() {
+    fn memory_is_bounded_and_every_difference_is_counted() {
         let mut histogram = Histogram::default();
         for i in 0..300_000u64 {
             histogram.add(1_000_000 + i * 7);
@@ -114,8 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn empty() {
+    fn an_empty_histogram_has_no_quantiles() {
         assert_eq!((Histogram::default().quantile(0.5), Histogram::default().max()), (None, None));
+    }
+
+    #[test]
+    fn three_digits_remain() {
         assert_eq!(three_digits(123_456), 123_000);
         assert_eq!(three_digits(7), 7);
     }

@@ -1,6 +1,6 @@
-//! Which CPU a thread runs on.
+//! Pins a thread to a CPU.
 
-/// Keeps this thread on one CPU for as long as it lives, then gives it back the CPUs it had.
+/// Pins the current thread to one CPU. Dropping it restores the CPUs that the thread had before.
 #[derive(Debug)]
 pub struct Pinned {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -14,15 +14,15 @@ mod linux {
     use super::Pinned;
     use std::io;
 
-    /// The CPUs this thread may use. Kernels with more than 1024 CPUs refuse the fixed-size set.
+    /// Returns the CPUs that this thread may use. Kernels with more than 1024 CPUs refuse the fixed-size set.
     pub fn allowed() -> io::Result<Vec<usize>> {
         let set = get()?;
-        // SAFETY: the set is initialised, and every index is below its size.
+        // SAFETY: the set is initialized, and every index is below its size.
         Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
     }
 
     fn get() -> io::Result<libc::cpu_set_t> {
-        // SAFETY: an all-zero set is a valid, empty one.
+        // SAFETY: an all-zero set is a valid empty set.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         // SAFETY: `set` is writable and its size is given.
         match unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } {
@@ -46,13 +46,13 @@ mod linux {
             if cpu >= libc::CPU_SETSIZE as usize {
                 return Err(io::Error::from(io::ErrorKind::InvalidInput));
             }
-            // SAFETY: an all-zero set is a valid, empty one, and `cpu` is below its size.
+            // SAFETY: an all-zero set is a valid empty set, and `cpu` is below its size.
             let mut only: libc::cpu_set_t = unsafe { std::mem::zeroed() };
             // SAFETY: as above.
             unsafe { libc::CPU_SET(cpu, &mut only) };
-            // A set without one CPU that is online and allowed is refused so.
+            // The kernel refuses a set without an online and allowed CPU.
             set(&only).map_err(|e| match e.raw_os_error() {
-                Some(libc::EINVAL) => io::Error::other("it is offline, or not for this process"),
+                Some(libc::EINVAL) => io::Error::other("the CPU is offline, or this process may not use it"),
                 _ => e,
             })?;
             Ok(Pinned { before, cpu })
@@ -60,25 +60,26 @@ mod linux {
     }
 
     impl Pinned {
-        /// `result`, if the thread still is where it was put: a CPU that goes offline loses its
-        /// threads to others, and what they then read is not its clock.
-        pub fn held<T>(&self, result: T) -> io::Result<T> {
+        /// Returns `result` if the thread is still on its CPU.
+        ///
+        /// The threads of a CPU that goes offline move to other CPUs. Then they read another CPU's clock.
+        pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
             let mut cpu: libc::c_uint = 0;
-            // By a system call: the vDSO may not be touched where the counter is denied.
-            // SAFETY: `cpu` is writable, and the kernel ignores the other two.
+            // A system call, because the vDSO ends the process if the counter is denied.
+            // SAFETY: `cpu` is writable, and the kernel accepts null for the other two.
             let rc = unsafe {
                 libc::syscall(libc::SYS_getcpu, &mut cpu, std::ptr::null_mut::<u8>(), std::ptr::null_mut::<u8>())
             };
             match rc == 0 && cpu as usize == self.cpu {
                 true => Ok(result),
-                false => Err(io::Error::other("it went offline meanwhile")),
+                false => Err(io::Error::other("the CPU went offline during the measurement")),
             }
         }
     }
 
     impl Drop for Pinned {
         fn drop(&mut self) {
-            // The old CPUs may have gone offline: then the kernel has widened the set itself.
+            // This fails if the old CPUs went offline. Then the kernel has already extended the set.
             _ = set(&self.before);
         }
     }
@@ -88,27 +89,27 @@ mod linux {
 pub use linux::allowed;
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod elsewhere {
+mod unsupported {
     use super::Pinned;
     use std::io;
 
-    /// Not asked on this system.
+    /// Returns an error: this system has no API to pin threads.
     pub fn allowed() -> io::Result<Vec<usize>> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "CPUs cannot be chosen on this system"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned to CPUs on this system"))
     }
 
     impl Pinned {
-        /// Not possible on this system.
+        /// Returns an error: this system has no API to pin threads.
         pub fn to(_cpu: usize) -> io::Result<Pinned> {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "CPUs cannot be chosen on this system"))
+            Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned to CPUs on this system"))
         }
 
-        /// Never asked on this system.
-        pub fn held<T>(&self, result: T) -> io::Result<T> {
+        /// Returns `result`. Nobody can be pinned on this system.
+        pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
             Ok(result)
         }
     }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub use elsewhere::allowed;
+pub use unsupported::allowed;

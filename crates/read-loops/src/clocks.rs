@@ -1,18 +1,27 @@
-//! The clocks of this host that PostgreSQL or a fast-clock library could read.
+//! The clocks of this host that PostgreSQL or a fast-clock library can read.
 
 use super::meter::{ClockMeter, Meter};
-use crate::report::SYSTEM;
 use timing_clock::{Clock, Posix, Refused, System, SystemSyscall};
 
-/// The clocks in the order in which they are shown; of one that cannot be read, its name and why.
+/// The name of PostgreSQL's clock in reports.
+pub const SYSTEM: &str = "system";
+
+/// The clocks in display order. A clock that cannot be read has its name and the reason.
 pub type Clocks = Vec<Result<Box<dyn ClockMeter>, (&'static str, String)>>;
 
-/// What PostgreSQL reads gets most of the time.
+/// The clocks that PostgreSQL reads get most of the measuring time.
 const MAIN: f64 = 4.0;
 const MINOR: f64 = 1.0;
 
-/// Every clock of this host. Where the counter is denied the vDSO would fault: only what enters the
-/// kernel or needs no counter is read then.
+/// Returns the clock of that name, if it can be read.
+pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn ClockMeter>> {
+    clocks(permission).into_iter().flatten().find(|clock| clock.name() == name)
+}
+
+/// Returns every clock of this host.
+///
+/// If the counter is denied, reading the vDSO's clocks would end the process. Then only clocks that use system calls, or
+/// no counter, are readable.
 pub fn clocks(permission: Result<(), Refused>) -> Clocks {
     let mut clocks = Clocks::default();
     let vdso = permission.map_err(|why| format!("the vDSO reads the CPU's counter, and {why}"));
@@ -29,7 +38,7 @@ pub fn clocks(permission: Result<(), Refused>) -> Clocks {
     clocks
 }
 
-/// The CPU's counter, read in every way this architecture has.
+/// Adds the CPU's counter, once for each read instruction of this architecture.
 #[cfg(target_arch = "x86_64")]
 fn add_counters(clocks: &mut Clocks) {
     use timing_clock::counter::{LfenceRdtsc, Rdtsc, Rdtscp};
@@ -38,7 +47,7 @@ fn add_counters(clocks: &mut Clocks) {
     add_counter(clocks, "lfence_rdtsc", LfenceRdtsc::new(), MINOR);
 }
 
-/// The CPU's counter, read in every way this architecture has.
+/// Adds the CPU's counter, once for each read instruction of this architecture.
 #[cfg(target_arch = "aarch64")]
 fn add_counters(clocks: &mut Clocks) {
     use timing_clock::counter::{Cntvct, IsbCntvct};
@@ -68,6 +77,6 @@ fn add<C: Clock + 'static>(
 
 fn add_existing<const ID: libc::clockid_t>(clocks: &mut Clocks, name: &'static str, permission: Result<(), String>) {
     let clock = Posix::<ID>;
-    let permission = if clock.exists() { permission } else { Err("this kernel does not have it".into()) };
+    let permission = if clock.exists() { permission } else { Err("this kernel does not have this clock".into()) };
     add(clocks, name, clock, MINOR, permission);
 }
