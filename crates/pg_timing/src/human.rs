@@ -56,6 +56,18 @@ pub fn khz(khz: f64) -> String {
     }
 }
 
+/// Returns a fraction as a percentage, with the digits that matter next to 1%.
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0%".into(),
+        p if p < 0.001 => "<0.001%".into(),
+        p if p < 0.01 => format!("{p:.3}%"),
+        p if p < 1.0 => format!("{p:.2}%"),
+        p if p < 10.0 => format!("{p:.1}%"),
+        p => format!("{p:.0}%"),
+    }
+}
+
 /// How long a machine is up.
 pub fn uptime(seconds: f64) -> String {
     let plural = |n: f64, unit: &str| format!("{n:.0} {unit}{}", if n.round() == 1.0 { "" } else { "s" });

@@ -31,7 +31,7 @@ fn current() -> String {
 /// `None`, and a word on stderr, where there is nothing to switch or no right to.
 fn switchable() -> Option<Switchable> {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let not_tested = |why: &str| eprintln!("not tested: {why}");
+    let not_tested = |why: &str| eprintln!("SKIPPED: {why}");
     let Ok(available) = std::fs::read_to_string(AVAILABLE) else {
         not_tested("this machine has no sysfs");
         return None;
@@ -140,7 +140,7 @@ fn under_way(host: &Switchable, until_it_waits: bool) -> (Child, BufReader<Child
     let mut child = command.spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
-    while until_it_waits && !line.starts_with("Back to ") {
+    while until_it_waits && !line.ends_with("restores it at once.\n") {
         line.clear();
         assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended by itself");
     }
@@ -195,10 +195,10 @@ fn no_right_to() {
     let Some(host) = switchable() else { return };
     let refused = |mut command: Command, why: &str| {
         // Where the user may not run the program, or namespaces are refused, there is nothing to see.
-        let Ok(output) = command.output() else { return eprintln!("not tested: {why}") };
+        let Ok(output) = command.output() else { return eprintln!("SKIPPED: {why}") };
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{stderr}");
-        assert!(stderr.contains(&format!("may not write {CURRENT}")) && stderr.contains(why), "{stderr}");
+        assert!(stderr.contains(&format!("cannot write {CURRENT}")) && stderr.contains(why), "{stderr}");
         assert_eq!(current(), host.old);
     };
     let mut as_nobody = command(&["use", &host.other, "--for", "1"]);

@@ -2,6 +2,7 @@
 
 use super::arguments::{CheckArguments, Format};
 use super::{Hint, interrupt, print, progress};
+use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, LogSource, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
@@ -22,10 +23,11 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         // Said before the measuring, and not after it.
         capture::possible(dir).map_err(|e| e.context(CAPTURE_HINT))?;
     }
-    let report = match host.is_live() {
+    let mut report = match host.is_live() {
         true => measured(&arguments, &host, &log)?,
         false => survey::captured(&host, &log),
     };
+    judge(&mut report);
     if let Some(dir) = &arguments.capture {
         captured(&host, &log, &report, dir)?;
     }

@@ -15,7 +15,6 @@ mod read;
 mod test;
 
 use crate::error::Error;
-use crate::host::clocksource::NotDone;
 use arguments::{Arguments, Command};
 use std::ffi::OsString;
 use std::io::Write;
@@ -75,9 +74,8 @@ fn complain(error: &anyhow::Error) {
     };
     let mut stderr = std::io::stderr();
     _ = writeln!(stderr, "pg_timing: error: {}", message.join(": "));
-    let not_done = error.downcast_ref::<NotDone>().map(|not_done| not_done.hint.as_str());
-    let postgres = error.downcast_ref::<Error>().map(|error| error.hint.as_str());
-    if let Some(hint) = hint.or(not_done).or(postgres).filter(|hint| !hint.is_empty()) {
+    let own_hint = error.downcast_ref::<Error>().map(|error| error.hint.as_str());
+    if let Some(hint) = hint.or(own_hint).filter(|hint| !hint.is_empty()) {
         _ = writeln!(stderr, "hint: {hint}");
     }
 }

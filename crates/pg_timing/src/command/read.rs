@@ -3,6 +3,7 @@
 use super::arguments::{Format, ReadArguments};
 use super::input::{self, Input};
 use super::{Hint, print};
+use crate::host::check::judge;
 use crate::host::pg_test_timing::{ParseError, parse, report};
 use crate::render;
 use crate::report::{Report, Severity};
@@ -16,7 +17,8 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
         input::read(&arguments.file, MOST, Hint("cut out the part that pg_test_timing printed"))?;
     // A letter in another encoding, in the prose around it, spoils nothing.
     let outputs = parse(&String::from_utf8_lossy(&bytes)).map_err(|e| anyhow!("{name}: {e}").context(hint(&e)))?;
-    let reports: Vec<Report> = outputs.iter().map(report::report).collect();
+    let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
+    reports.iter_mut().for_each(judge);
     // One document an output, whether there are one or several.
     print(&match arguments.format {
         Format::Text => reports.iter().map(render::text::text).collect::<Vec<_>>().join("\n"),

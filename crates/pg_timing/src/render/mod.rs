@@ -1,7 +1,7 @@
-//! Shows a [`Report`](crate::report::Report). Pure functions: nothing here measures or decides.
+//! Renders reports. These are pure functions of a report: nothing here measures or judges.
 
+mod explain_text;
 pub mod html;
 pub mod json;
 pub mod nagios;
 pub mod text;
-mod words;

@@ -1,18 +1,18 @@
-//! One line and performance data, as the Monitoring Plugins' guidelines have it.
+//! One line with performance data, in the format of the Monitoring Plugins' guidelines.
 
 use crate::report::{Report, SYSTEM};
 
-/// `CLOCKS OK - summary | label=value;warning;critical;min`. Times are in seconds: the guidelines
-/// know s, ms and us, and a read is less than any of them.
+/// Returns `CLOCKS OK - summary | label=value;warning;critical;min`. Times are in seconds, because the guidelines have no
+/// unit for nanoseconds.
 pub fn line(report: &Report) -> String {
-    // A bar would begin the performance data.
+    // A vertical bar would start the performance data.
     let summary = report.verdict.summary.replace('|', "/");
     let mut data = Vec::new();
     if let Some(clock) = report.clock(SYSTEM) {
         let seconds = |ns: f64| format!("{:.10}", ns / 1e9);
         data.extend(clock.cost_ns().map(|ns| {
-            let (good, bad) = crate::host::check::READ_COST_LIMITS_NS;
-            format!("system_read={}s;{};{};0", seconds(ns), seconds(good), seconds(bad))
+            let limits = report.read_cost_limits_ns.map(|(warning, critical)| [seconds(warning), seconds(critical)]);
+            format!("system_read={}s;{};0", seconds(ns), limits.unwrap_or_default().join(";"))
         }));
         data.push(format!("system_backward_steps={};0;0;0", clock.backward_steps));
         data.extend(clock.gaps.map(|gaps| format!("gaps={:.2}%;;;0;100", gaps.share * 100.0)));

@@ -1,103 +1,106 @@
-//! What `advise` found out. The serde names are the JSON contract.
+//! The report of `advise`. The serde names are the JSON contract.
 
 use super::Verdict;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AdviseReport {
-    /// version of this JSON's shape
+    /// version of this JSON format
     pub schema_version: u32,
     /// version of pg_timing
-    pub version: &'static str,
+    pub version: String,
     /// like `18.6`
     pub server_version: String,
     /// database, host and port
     pub server: String,
-    /// how long the server's statistics were watched
+    /// observation time of the server's statistics in seconds
     pub window_s: f64,
-    /// stopped before its time: the figures are what was had by then
+    /// stopped early: the figures are from a shorter time
     pub interrupted: bool,
-    /// of the clock that the settings read
+    /// read cost of the clock that the settings read
     pub read: ReadCost,
-    /// of the clock that plan nodes are timed by, where that is another one (19's tsc)
+    /// read cost of the clock that times plan nodes, if it is another one (PostgreSQL 19's tsc)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_read: Option<ReadCost>,
     pub settings: Vec<SettingAdvice>,
     pub verdict: Verdict,
-    /// what the server did not show, or shows late
+    /// events that the server's statistics do not show, or show late
     pub not_seen: Vec<String>,
 }
 
-/// What one read of the server's clock costs. Where `ns` is missing nothing but the bounds is known;
-/// where those are missing too, nothing is.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
+/// nothing is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadCost {
     pub ns: Option<f64>,
     pub low_ns: Option<f64>,
     pub high_ns: Option<f64>,
     /// `system`, `rdtscp`, `rdtsc` or `tsc`
     pub clock: String,
-    /// how that is known, or why it is not
+    /// how it was measured, or why it was not
     pub how: String,
 }
 
-/// How the events were had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// How complete the number of events is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventsAre {
     Counted,
-    /// the statistics show some of them, and cannot show more
+    /// the statistics show only some of the events
     AtLeast,
     Unknown,
 }
 
 /// What to do about a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// it is cheap as it is
+    /// keep it on: it is cheap
     Keep,
-    /// it would be cheap
+    /// turn it on: it would be cheap
     TurnOn,
-    /// it is dear
+    /// turn it off: it is expensive
     TurnOff,
-    /// leave it as it is: changing it would be dear, or is of no use
+    /// do not change it: a change would be expensive or useless
     None,
-    /// could not tell
+    /// not determined
     Unknown,
 }
 
-/// Of one core, 0.01 is 1%.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+/// A share of one core: 0.01 is 1%.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CoreShare {
     pub low: f64,
-    /// missing where there is no upper bound
+    /// missing if there is no upper bound
     pub high: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingAdvice {
-    pub name: &'static str,
+    pub name: String,
     /// as the server prints it, or `not loaded`
     pub value: String,
-    /// whether it reads the clock as it is set
+    /// whether it reads the clock with its current value
     pub on: bool,
-    /// missing where it is unknown
+    /// missing if unknown
     pub events_per_s: Option<f64>,
     pub events_are: EventsAre,
-    /// of the clock, usually
+    /// typical number of clock reads per event
     pub reads_per_event: f64,
-    /// what it costs, or would cost if it were on
+    /// cost, or the cost if it were on
     pub core_share: Option<CoreShare>,
     pub advice: Action,
     /// one sentence
     pub summary: String,
     pub why: String,
-    /// for postgresql.conf
+    /// line for postgresql.conf
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// the way back
+    /// line that undoes it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
+    /// too few events in the window: the summary is about a busy server, not about the window
+    #[serde(skip)]
+    pub extrapolated: bool,
 }

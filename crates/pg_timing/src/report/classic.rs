@@ -1,16 +1,16 @@
-//! What the classic test found out: a report of each of its statements.
+//! The report of the classic test: one report per statement.
 
 use super::{ExplainReport, ReadCost};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClassicReport {
-    /// 100 000 rows, one after the other
+    /// 100 000 rows in one loop
     #[serde(flatten)]
     pub count: ExplainReport,
     /// 100 000 rows in 400 loops
     pub nested: ExplainReport,
-    /// of the clock that times the server's plan nodes
+    /// read cost of the clock that times the server's plan nodes
     pub read: ReadCost,
 }

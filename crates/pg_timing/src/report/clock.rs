@@ -3,24 +3,24 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The name of the clock that PostgreSQL reads on every platform.
+/// The name of PostgreSQL's clock, on every platform.
 pub const SYSTEM: &str = read_loops::SYSTEM;
 
-/// How a reading comes about.
+/// How a program reads a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Through {
-    /// an instruction of the CPU
+pub enum AccessPath {
+    /// a CPU instruction
     Instruction,
-    /// the vDSO: kernel code that runs in the program
+    /// the vDSO: kernel code inside the program
     Vdso,
     /// a system call
     Syscall,
-    /// dearer than a system call: something stands between the program and the kernel's clock
+    /// slower than a system call: something intercepts it
     Interposed,
 }
 
-/// One clock, measured or not.
+/// One clock. It may have no figures.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClockReport {
@@ -29,7 +29,7 @@ pub struct ClockReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub through: Option<Through>,
+    pub through: Option<AccessPath>,
     /// what one read costs: the median over buffers of (last - first) / (n - 1)
     pub read_ns: Option<f64>,
     /// half the interquartile range of those
@@ -66,7 +66,7 @@ pub struct Percentiles {
     pub max_ns: f64,
 }
 
-/// Differences so far above the rest that something else ran: no part of a read's cost.
+/// Interruptions: differences far above the rest. They do not count in the read cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gaps {
     /// a difference above this is a gap: 16 times the median, and at least 1 us
@@ -74,31 +74,31 @@ pub struct Gaps {
     pub count: u64,
     pub total_ns: f64,
     pub largest_ns: f64,
-    /// `total_ns` as a share of the time this clock was read
+    /// `total_ns` as a fraction of this clock's measuring time
     pub share: f64,
 }
 
 /// One row of the histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bin {
-    /// the largest whole number of ns that belongs here: 0, 1, 3, 7, 15 ...
+    /// upper bound of the row in whole ns: 0, 1, 3, 7, 15 ...
     pub le_ns: u64,
     pub count: u64,
 }
 
 impl ClockReport {
-    /// A clock that cannot be read here.
+    /// Returns a clock without figures, for the reason `why`.
     pub fn unavailable(name: &str, why: impl Into<String>) -> ClockReport {
         ClockReport { name: name.into(), unavailable: Some(why.into()), ..ClockReport::default() }
     }
 
-    /// What a read costs: its own cost, or where only pg_test_timing's figure is known, that.
+    /// Returns the read cost. If only pg_test_timing's figure is known, returns that.
     pub fn cost_ns(&self) -> Option<f64> {
         self.read_ns.or(self.loop_ns)
     }
 
-    /// Of a table without single durations: below what no reading lies, and where most lie.
-    pub fn where_readings_lie(&self) -> Option<String> {
+    /// Describes a histogram without percentiles: its fullest row and its lower bound.
+    pub fn distribution(&self) -> Option<String> {
         use crate::human::duration;
         if self.percentiles.is_some() || self.reads == 0 {
             return None;
@@ -109,12 +109,18 @@ impl ClockReport {
         let share = row.count as f64 / self.reads as f64 * 100.0;
         let below = duration(row.le_ns as f64 + 1.0);
         let most = match fullest {
-            0 => format!("{share:.1}% took less than {below}"),
-            _ => format!("{share:.1}% took {} to {below}", duration(from(fullest))),
+            0 => format!("{share:.1}% of the reads took less than {below}"),
+            _ => format!("{share:.1}% of the reads took {} to {below}", duration(from(fullest))),
         };
         Some(match first {
             0 => most,
-            _ => format!("{most}, none less than {}", duration(from(first))),
+            _ => format!("{most}; none took less than {}", duration(from(first))),
         })
     }
+}
+
+/// Returns the maximum overhead of EXPLAIN ANALYZE per row and plan node: it reads the clock when it enters a node and
+/// when it leaves it.
+pub fn overhead_per_node_ns(read_ns: f64) -> f64 {
+    2.0 * read_ns
 }

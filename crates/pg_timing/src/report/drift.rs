@@ -1,31 +1,31 @@
-//! How the clocks ran against each other over the run.
+//! Drift between clocks during a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One clock against the reference.
+/// The drift of one clock against a reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
-    /// the clock that was looked at
+    /// name of the clock
     pub clock: String,
-    /// the clock that it was held against
+    /// name of the reference clock
     pub reference: String,
-    /// how much faster it ran, in ppm, steps left out
+    /// relative rate in ppm, without steps
     pub rate_ppm: f64,
-    /// `rate_ppm` is off by at most this
+    /// maximum error of `rate_ppm`
     pub uncertainty_ppm: f64,
-    /// how far the rates of the two halves of the run are apart, beyond what both may be off
+    /// difference between the rates of the two halves of the run, minus their errors
     pub bend_ppm: f64,
     pub steps: Vec<DriftStep>,
     pub over_seconds: f64,
 }
 
-/// A sudden change that no slewing explains.
+/// A sudden change, faster than NTP can adjust a clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriftStep {
-    /// since the first look
+    /// seconds since the first sample
     pub at_seconds: f64,
-    /// ahead, or behind if negative
+    /// positive: the clock moved ahead
     pub by_ns: f64,
     pub error_ns: f64,
 }

@@ -1,12 +1,12 @@
-//! What `explain` found out. The serde names are the JSON contract.
+//! The report of `explain`. The serde names are the JSON contract.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Add;
 
-/// An estimate, and the bounds that the truth lies between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+/// An estimate with its bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Range {
     pub low: f64,
     pub estimate: f64,
@@ -14,17 +14,17 @@ pub struct Range {
 }
 
 impl Range {
-    /// Two bounds, and the middle as the estimate.
+    /// Returns two bounds, with the middle as the estimate.
     pub fn between(low: f64, high: f64) -> Range {
         Range { low, estimate: (low + high) / 2.0, high }
     }
 
-    /// How far from the estimate the farther bound is.
+    /// Returns the distance between the estimate and the farther bound.
     pub fn off(self) -> f64 {
         (self.high - self.estimate).max(self.estimate - self.low)
     }
 
-    /// The same in another unit.
+    /// Returns the range in another unit.
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, estimate: self.estimate * factor, high: self.high * factor }
     }
@@ -38,138 +38,138 @@ impl Add for Range {
     }
 }
 
-/// How much of an EXPLAIN ANALYZE is the clock.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+/// How much of an EXPLAIN ANALYZE is overhead.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainReport {
-    /// version of this JSON's shape
+    /// version of this JSON format
     pub schema_version: u32,
     /// version of pg_timing
-    pub version: &'static str,
-    /// what matters for the figures, as it was
+    pub version: String,
+    /// server settings that affect the figures
     pub settings: BTreeMap<String, String>,
-    /// not in every captured plan
+    /// missing in some captured plans
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
-    /// of a statement that was run
+    /// for a statement that was run
     #[serde(flatten)]
     pub runs: Option<LiveRuns>,
-    /// of a captured plan
+    /// for a captured plan
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
-    /// EXPLAIN ANALYZE
+    /// execution time that EXPLAIN ANALYZE reported
     pub reported_ms: f64,
-    /// without being timed
+    /// time without overhead
     pub corrected_ms: Range,
-    /// (reported - rows only) / reported; of a captured plan an estimate
+    /// (reported - rows only) / reported; an estimate for a captured plan
     pub clock_share: f64,
-    /// what to know about these figures
+    /// limits of these figures
     pub notes: Vec<String>,
     pub nodes: Vec<ExplainedNode>,
 }
 
-/// What running the statement told, in ms. None of it is known of a captured plan.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+/// Results of running the statement. A captured plan has none of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRuns {
     /// like `18.6`
     pub server_version: String,
     /// database, host and port
     pub server: String,
-    /// of each way to run it
+    /// number of runs in each mode
     pub runs: usize,
-    /// and plain, without EXPLAIN
+    /// number of baseline runs
     pub plain_runs: usize,
-    /// without EXPLAIN, its rows not sent
+    /// baseline: without EXPLAIN, rows not sent
     pub plain_ms: f64,
     /// EXPLAIN ANALYZE, TIMING OFF
     pub rows_only_ms: f64,
-    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; where EXPLAIN ANALYZE counts buffers unasked
+    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; if BUFFERS is on by default
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_buffers_ms: Option<f64>,
     /// (reported - plain) / reported
     pub overhead_share: f64,
-    /// of an empty statement; taken off the plain runs
+    /// time of an empty statement; it is subtracted from the baseline
     pub round_trip_ms: f64,
-    /// of all nodes, by each process
+    /// calls of all nodes, per process
     pub calls: f64,
-    /// what reading the clock adds to one of them, on average, in ns
+    /// overhead of TIMING ON per call, mean, in ns
     pub clock_per_call_ns: Range,
-    /// what counting rows, and buffers where they are counted unasked, adds
+    /// overhead of row counting (and buffers, if BUFFERS is on by default) per call, in ns
     pub rows_per_call_ns: Range,
-    /// EXPLAIN ANALYZE with every other way to time that the server offers
+    /// results of the other timing methods that the server offers
     pub timed: Vec<Timed>,
 }
 
-/// What EXPLAIN ANALYZE says with a setting.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+/// The result of one timing method.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Timed {
     pub setting: String,
     pub value: String,
     pub reported_ms: f64,
     /// (reported - plain) / reported
     pub overhead_share: f64,
-    /// what its timing adds to a call, on average, in ns
+    /// overhead of its timing per call, mean, in ns
     pub clock_per_call_ns: Range,
 }
 
-/// What a captured plan and its taker told.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+/// Facts about a captured plan.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Capture {
-    /// plans in the file
+    /// number of plans in the input
     pub plans: usize,
-    /// the one that was taken, from 1
+    /// number of the plan that was used, from 1
     pub taken: usize,
-    /// timed calls of all nodes, by each process
+    /// timed calls of all nodes, per process
     pub calls: Range,
-    /// one read of the server's clock, as given
+    /// read cost of the server's clock, as given
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_ns: Option<f64>,
-    /// what a timed call takes more by that read, and by counting rows
+    /// expected overhead per call: clock reads and row counting
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_call_ns: Option<Range>,
-    /// what the statement takes without EXPLAIN, as given
+    /// time without EXPLAIN, as given
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_plain_ms: Option<f64>,
     /// (reported - plain) / calls
     #[serde(skip_serializing_if = "Option::is_none")]
     pub implied_call_ns: Option<f64>,
-    /// the bounds of the clock's share
+    /// bounds of the clock's share of the reported time
     pub clock_share: Range,
-    /// the share of its time by which one run is taken to differ from another by itself: in the bounds
+    /// assumed run-to-run variation as a fraction; the bounds include it
     pub runs_differ: f64,
 }
 
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedNode {
-    /// indexes from the root down, like `0.1`
+    /// child indexes from the root down, like `0.1`
     pub path: String,
     #[serde(rename = "type")]
     pub kind: String,
     pub title: String,
     #[serde(skip)]
     pub depth: usize,
-    /// of all processes
+    /// calls of all processes
     pub calls: f64,
-    /// that ran it side by side
+    /// number of parallel processes
     pub processes: u32,
-    /// all loops together, of each process
+    /// all loops together, per process
     pub reported_ms: f64,
-    /// how far reported_ms may be off because one loop's time is printed with three decimals; where that is over a
-    /// quarter of it, clock_share tells nothing
+    /// maximum rounding error of reported_ms: EXPLAIN prints one loop's time with three decimals. If it is more than a
+    /// quarter of reported_ms, ignore clock_share
     pub rounded_ms: f64,
     pub corrected_ms: Range,
-    /// by pg_fast_timing's sampling, as a part of the plain time; where that is there
+    /// time from pg_fast_timing's sampling, as a part of the baseline; missing without it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_ms: Option<Range>,
-    /// of the reported time
+    /// fraction of the reported time
     pub clock_share: f64,
-    /// without the nodes below
+    /// self time: without the nodes below
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
-    /// how far reported_self_ms may be off, by the runs and by rounding
+    /// error of reported_self_ms: run-to-run variation and rounding
     pub reported_self_off_ms: f64,
-    /// how far corrected_self_ms may be off for the node's own reasons; a slower machine makes all nodes longer alike
+    /// error of corrected_self_ms, without the machine's speed, which affects all nodes alike
     pub corrected_self_off_ms: f64,
-    /// 1 takes the most by itself
+    /// rank by reported self time, from 1
     pub rank: usize,
     pub corrected_rank: usize,
 }

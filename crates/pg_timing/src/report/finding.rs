@@ -1,11 +1,10 @@
-//! One thing worth telling.
+//! Findings: the results of checks.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// How bad it is. The order is that of the exit status, but for `Unknown`, which never outweighs
-/// what is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+/// The severity of a finding. The order is that of the exit status, except that `Unknown` is the lowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     Unknown,
@@ -15,7 +14,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The exit status, which is also that of a monitoring plugin.
+    /// Returns the exit status, as monitoring plugins define it.
     pub fn exit_status(self) -> u8 {
         match self {
             Severity::Ok => 0,
@@ -25,7 +24,7 @@ impl Severity {
         }
     }
 
-    /// As people read it.
+    /// Returns the severity in capital letters.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Ok => "OK",
@@ -36,34 +35,34 @@ impl Severity {
     }
 }
 
-/// What one check found. Decided in one place (`check/`), worded once, rendered everywhere.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The result of one check. It is decided and worded in one place (`check/`), and all outputs show the same text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// stable: see docs/reading.md
-    pub id: &'static str,
+    /// stable id, see docs/reading.md
+    pub id: String,
     pub severity: Severity,
     /// one sentence
     pub summary: String,
-    /// the figures it rests on
+    /// figures that prove it
     pub evidence: Vec<String>,
-    /// why it matters to whoever reads plans
+    /// why it matters
     pub why: String,
-    /// what to do, best first
+    /// what to do, the best first
     pub fix: Vec<Fix>,
 }
 
-/// One thing to do about a finding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+/// A way to fix a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fix {
     /// what it does
     pub what: String,
-    /// the line to type, if it is one
+    /// command to type
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// the way back
+    /// how to undo it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
-    /// how to make it last beyond a reboot
+    /// how to keep it after a restart
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
     /// what can go wrong
@@ -71,26 +70,33 @@ pub struct Fix {
     pub risk: Option<String>,
 }
 
-/// The worst of what is known, in one sentence.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The worst finding, in one sentence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     pub severity: Severity,
     pub summary: String,
 }
 
 impl Finding {
-    /// A finding that is fine.
-    pub fn ok(id: &'static str, summary: impl Into<String>) -> Finding {
+    /// Returns a finding without a problem.
+    pub fn ok(id: &str, summary: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Ok, summary)
     }
 
-    /// A finding that cannot be decided, and why.
-    pub fn unknown(id: &'static str, why: impl Into<String>) -> Finding {
+    /// Returns a finding that cannot be decided, for the reason `why`.
+    pub fn unknown(id: &str, why: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Unknown, why)
     }
 
-    pub fn new(id: &'static str, severity: Severity, summary: impl Into<String>) -> Finding {
-        Finding { id, severity, summary: summary.into(), evidence: Vec::new(), why: String::new(), fix: Vec::new() }
+    pub fn new(id: &str, severity: Severity, summary: impl Into<String>) -> Finding {
+        Finding {
+            id: id.into(),
+            severity,
+            summary: summary.into(),
+            evidence: Vec::new(),
+            why: String::new(),
+            fix: Vec::new(),
+        }
     }
 
     pub fn evidence(mut self, line: impl Into<String>) -> Finding {
@@ -107,10 +113,8 @@ impl Finding {
         self.fix.push(fix);
         self
     }
-}
 
-impl Finding {
-    /// Adds what there is to do, if anything.
+    /// Adds several fixes.
     pub fn fixes(mut self, fixes: impl IntoIterator<Item = Fix>) -> Finding {
         self.fix.extend(fixes);
         self

@@ -1,41 +1,41 @@
-//! What the machine says of itself.
+//! Facts about the host.
 
 use super::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Names, versions and settings that bear on clocks.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// Names, versions and settings that affect clocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
-    /// never in a captured tree
+    /// a captured tree does not contain it
     pub name: Fact<String>,
-    /// system and release, such as `Linux 6.18.44`
+    /// system and release, like `Linux 6.18.44`
     pub kernel: Fact<String>,
     pub architecture: Fact<String>,
     pub cpu_model: Fact<String>,
-    /// what it is a guest of, such as `KVM`; `none` on bare metal
+    /// hypervisor, like `KVM`; `none` on bare metal
     pub virtualization: Fact<String>,
-    /// who runs that hypervisor, such as `AWS Nitro`, where it tells
+    /// platform of the hypervisor, like `AWS Nitro`, if it shows
     pub platform: Fact<String>,
-    /// what kind of container this is, such as `docker`; `none`
+    /// kind of container, like `docker`; `none` outside of containers
     pub container: Fact<String>,
-    /// of the CPU's flags, those that speak of its counter
+    /// CPU flags about the counter
     pub cpu_flags: Fact<Vec<String>>,
-    /// of the kernel's boot parameters, those that speak of clocks
+    /// boot parameters about clocks
     pub boot_parameters: Fact<Vec<String>>,
     pub numa_nodes: Fact<usize>,
-    /// times the machine was suspended since boot
+    /// number of suspends since boot
     pub suspends: Fact<u64>,
     pub ntp: Fact<Ntp>,
     pub uptime_seconds: Fact<f64>,
 }
 
-/// What the kernel is told about its clock's rate by NTP or its like.
+/// NTP's correction of the kernel's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ntp {
-    /// somebody keeps the clock
+    /// the clock is synchronized
     pub synchronized: bool,
-    /// the correction in force, in ppm
+    /// current correction in ppm
     pub frequency_ppm: f64,
 }
 
@@ -60,52 +60,52 @@ impl HostFacts {
     }
 }
 
-/// The hardware that the kernel's clock stands on.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The kernel's clock sources.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clocksource {
     pub current: Fact<String>,
     pub available: Fact<Vec<String>>,
-    /// the source before, if it changed while the clocks were measured
+    /// clock source before, if it changed during the measurement
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
-/// The CPUs, and how far their counters are apart.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The CPUs, and the skew between their counters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpus {
-    /// the CPUs that this host runs on
+    /// online CPUs
     pub online: Fact<Vec<usize>>,
-    /// the CPUs that this process may use
+    /// CPUs that this process may use
     pub allowed: Fact<Vec<usize>>,
     pub skew: Vec<Skew>,
-    /// why there is no (further) skew
+    /// why the skew of some or all CPUs is missing
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skew_unavailable: Option<String>,
 }
 
-/// What CPU `b`'s reading is above CPU `a`'s at the same instant: somewhere from `low_ns` to `high_ns`.
+/// Bounds of CPU `b`'s reading minus CPU `a`'s reading at the same instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Skew {
-    /// the clock that was read
+    /// name of the clock
     pub clock: String,
     pub a: usize,
     pub b: usize,
     pub low_ns: f64,
     pub high_ns: f64,
-    /// the offset changed while it was measured: the clocks run apart, or one went back
+    /// the offset changed during the measurement: the rates differ, or a clock went back
     pub moving: bool,
-    /// messages that passed between the two
+    /// number of messages between the CPUs
     pub passes: u64,
 }
 
-/// What else went on while the clocks were read: it tells interruptions apart.
+/// Other activity during the measurement. It shows the cause of interruptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Activity {
-    /// times that the kernel gave this CPU to somebody else
+    /// involuntary context switches
     pub involuntary_context_switches: u64,
-    /// time that the hypervisor ran something else on our CPUs, all CPUs together, in ms
+    /// steal time of all CPUs together, in ms
     pub steal_ms: Option<f64>,
-    /// times that the machine slept
+    /// number of suspends
     #[serde(default)]
     pub suspends: Option<u64>,
 }

@@ -1,85 +1,84 @@
-//! What the kernel's log says of clocks.
+//! What the kernel log says about clocks.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// The log, told and boiled down.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+/// The summary of the kernel log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelReport {
-    /// in order and in plain words
+    /// messages about clocks in plain English, in order
     pub story: Vec<String>,
-    /// the log reaches back to the boot: what is not in it was not said
+    /// the log goes back to the boot, so it is complete
     pub since_boot: bool,
     pub demotion: Option<Demoted>,
-    /// a clock source, the TSC or another, was marked unstable or failed a check
+    /// a clock source was marked unstable or failed a check
     pub unstable: bool,
-    /// the clock sources taken since boot
+    /// clock sources that the kernel switched to since boot
     pub switches: Vec<Switch>,
-    /// the firmware had changed a CPU's counter
+    /// the firmware changed a CPU's counter
     pub firmware_bug: bool,
-    /// the kernel warned that the TSC's claimed rate is not the measured one
+    /// the kernel warned that the TSC's claimed rate differs from its measured rate
     pub rate_warning: bool,
-    /// a clock source that was asked for and refused, for good
+    /// a clock source that was requested and refused permanently
     pub refused: Option<String>,
 }
 
-/// By then a kernel has chosen: the TSC's own refinement takes a second, drivers some more.
-const BOOTED_S: f64 = 60.0;
+/// By this time the kernel has selected its clock source: refining the TSC's rate takes a second, drivers take longer.
+const BOOT_COMPLETE_S: f64 = 60.0;
 
-/// A switch that the kernel did not make as it booted.
+/// A switch after the boot.
 pub struct LateSwitch<'a> {
     pub from: Option<&'a str>,
     pub to: &'a str,
-    /// since boot
+    /// seconds since boot
     pub seconds: f64,
 }
 
 impl KernelReport {
-    /// Whether anything in it speaks against a clock.
-    pub fn speaks_against(&self) -> bool {
+    /// Whether the log shows a clock problem.
+    pub fn has_problems(&self) -> bool {
         self.demotion.is_some() || self.unstable || self.firmware_bug || self.rate_warning || self.refused.is_some()
     }
 
-    /// The clock source that the log ends on, if that is not the one in use: then it is an old log, or
-    /// another host's.
-    pub fn ends_elsewhere(&self, now: &str) -> Option<&str> {
-        self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != now)
+    /// Returns the log's last clock source if it is not the current one. Then the log is old, or from another host.
+    pub fn other_last_clocksource(&self, current: &str) -> Option<&str> {
+        self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != current)
     }
 
-    /// The last switch after boot.
+    /// Returns the last switch after the boot.
     pub fn late_switch(&self) -> Option<LateSwitch<'_>> {
-        let late = |switch: &Switch| switch.seconds.filter(|seconds| *seconds > BOOTED_S);
+        let late = |switch: &Switch| switch.seconds.filter(|seconds| *seconds > BOOT_COMPLETE_S);
         let nth = self.switches.iter().rposition(|switch| late(switch).is_some())?;
         let (switch, before) = (&self.switches[nth], nth.checked_sub(1).map(|nth| &self.switches[nth]));
         Some(LateSwitch { from: before.map(|before| before.to.as_str()), to: &switch.to, seconds: late(switch)? })
     }
 }
 
-/// How the TSC was given up.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// How the kernel marked the TSC unstable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demoted {
-    /// such as `at 7823 s`, or the log's own stamp
+    /// like `at 7823 s`, or the log's own timestamp
     pub when: Option<String>,
-    /// since boot
+    /// seconds since boot
     pub seconds: Option<f64>,
-    /// as the machine came up: the same will be found at the next boot
+    /// it happened during boot, so it will happen again at the next boot
     pub at_boot: bool,
     pub cpu: Option<u32>,
     pub watchdog: Option<String>,
     pub skew_ns: Option<i64>,
     pub interval_ns: Option<u64>,
-    /// the kernel's own words behind "due to"
+    /// the kernel's text after "due to"
     pub reason: Option<String>,
-    /// why, in a phrase
+    /// the reason in a few words
     pub because: String,
-    /// why this verdict of the kernel may be wrong, where that kind is known to be
+    /// why this kind of kernel verdict may be wrong
     pub doubt: Option<String>,
 }
 
-/// A clock source taken.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The kernel switched to a clock source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Switch {
-    /// since boot
+    /// seconds since boot
     pub seconds: Option<f64>,
     pub to: String,
 }

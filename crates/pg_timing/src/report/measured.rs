@@ -1,9 +1,9 @@
-//! What a run measured, apart from what it concluded: kept with a captured tree.
+//! The measured figures of a run, without conclusions. A captured tree contains them.
 
 use super::{Activity, ClockReport, Drift, Report, Skew};
 use serde::{Deserialize, Serialize};
 
-/// The figures of a run.
+/// The measured figures of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Measured {
@@ -19,7 +19,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The figures in a report.
+    /// Returns the measured figures of a report.
     pub fn of(report: &Report) -> Measured {
         Measured {
             seconds: report.measured_seconds,
@@ -33,28 +33,26 @@ impl Measured {
             drift: report.drift.clone(),
         }
     }
-}
 
-impl Measured {
-    /// Refuses figures that no run can have measured: a file can hold anything.
+    /// Refuses impossible figures. A file may contain anything.
     pub fn plausible(self) -> Result<Measured, String> {
-        // A century in ns; no figure here is larger.
-        const MOST: f64 = 3.2e18;
+        // A century in ns.
+        const MAX_NS: f64 = 3.2e18;
         let spans = self.clocks.iter().flat_map(|clock| {
             let gaps = clock.gaps.map_or([0.0; 4], |g| [g.threshold_ns, g.total_ns, g.largest_ns, g.share]);
             let percentiles = clock.percentiles.map_or([0.0; 2], |p| [p.min_ns, p.max_ns]);
             let own = [clock.read_ns, clock.read_spread_ns, clock.loop_ns, clock.granularity_ns, clock.stood_still_ns];
             own.into_iter().flatten().chain([clock.largest_backward_ns]).chain(gaps).chain(percentiles)
         });
-        if !spans.chain([self.seconds]).all(|ns| (0.0..=MOST).contains(&ns)) {
-            return Err("a clock has a figure that is no time".into());
+        if !spans.chain([self.seconds]).all(|ns| (0.0..=MAX_NS).contains(&ns)) {
+            return Err("a clock has an impossible figure".into());
         }
         let rate = self.frequency_khz.is_none_or(|khz| (1.0..=1e9).contains(&khz));
         if !rate || !self.uncertainty_ppm.is_none_or(|ppm| (0.0..=1e6).contains(&ppm)) {
-            return Err("the counter's rate is none".into());
+            return Err("the counter's rate is impossible".into());
         }
-        if !self.skew.iter().all(|s| s.low_ns <= s.high_ns && s.low_ns.abs() <= MOST && s.high_ns.abs() <= MOST) {
-            return Err("a skew is no interval".into());
+        if !self.skew.iter().all(|s| s.low_ns <= s.high_ns && s.low_ns.abs() <= MAX_NS && s.high_ns.abs() <= MAX_NS) {
+            return Err("a skew is not an interval".into());
         }
         if !self.drift.iter().all(|d| d.rate_ppm.abs() <= 1e9 && (0.0..=1e9).contains(&d.uncertainty_ppm)) {
             return Err("a drift is none".into());

@@ -1,7 +1,6 @@
-//! What was found out about a host: the data between measuring and showing. Every output is a
-//! function of a [`Report`].
+//! The data between measuring and rendering. Every output is a function of a report, and JSON can be read back.
 //!
-//! The serde names here are the JSON contract: `docs/check.schema.json` is generated from them.
+//! The serde names are the JSON contract. The JSON Schemas in docs/ are generated from these types.
 
 mod advise;
 mod classic;
@@ -9,14 +8,20 @@ mod clock;
 mod drift;
 mod explain;
 mod finding;
+pub mod finding_id;
 mod host;
 mod kernel;
 mod measured;
 mod tsc;
 
+mod clocksource;
+mod clocksource_table;
+
 pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
 pub use classic::ClassicReport;
-pub use clock::{Bin, ClockReport, Gaps, Percentiles, SYSTEM, Through};
+pub use clock::{AccessPath, Bin, ClockReport, Gaps, Percentiles, SYSTEM, overhead_per_node_ns};
+pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
+pub use clocksource_table::{Grade, Known, Vdso, best_first, known};
 pub use drift::{Drift, DriftStep};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
@@ -26,10 +31,11 @@ pub use measured::Measured;
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-/// A fact that may be unavailable, and then says why. In JSON: the value, or `{"unavailable": "why"}`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// A fact, or the reason why it is not available. In JSON: the value, or `{"unavailable": "why"}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Fact<T> {
     Known(T),
@@ -72,31 +78,31 @@ impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
     }
 }
 
-/// Where the figures come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// The source of the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// measured on this host
     Measured,
-    /// a captured tree (`--root`): nothing was measured
+    /// a captured tree (`--root`): nothing was measured now
     Captured,
-    /// the output of a pg_test_timing (`read`)
+    /// a pg_test_timing output (`read`)
     PgTestTiming,
 }
 
-/// Everything that one run found out.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+/// The report of a host check.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// version of this JSON's shape
+    /// version of this JSON format
     pub schema_version: u32,
     /// version of pg_timing
-    pub version: &'static str,
+    pub version: String,
     pub origin: Origin,
-    /// time spent measuring, in seconds
+    /// measuring time in seconds
     pub measured_seconds: f64,
-    /// stopped before its time: the figures are what was had by then
+    /// stopped early: the figures are from a shorter time
     pub interrupted: bool,
-    /// of a pg_test_timing output: parts of it are missing
+    /// parts of the pg_test_timing output are missing
     pub excerpt: bool,
     pub host: HostFacts,
     pub clocks: Vec<ClockReport>,
@@ -105,18 +111,21 @@ pub struct Report {
     pub clocksource: Clocksource,
     pub kernel: Fact<KernelReport>,
     pub activity: Fact<Activity>,
-    /// how the clocks ran against each other
+    /// drift between clocks
     pub drift: Vec<Drift>,
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
+    /// the read costs in ns above which `clock-slow` warns, and is critical; set by the checks
+    #[serde(skip)]
+    pub read_cost_limits_ns: Option<(f64, f64)>,
 }
 
 impl Report {
-    /// A report of which nothing is known yet, for the reason `why`.
+    /// Returns a report without facts, for the reason `why`.
     pub fn empty(origin: Origin, why: &str) -> Report {
         Report {
             schema_version: 1,
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             origin,
             measured_seconds: 0.0,
             interrupted: false,
@@ -140,16 +149,77 @@ impl Report {
             drift: Vec::new(),
             findings: Vec::new(),
             verdict: Verdict { severity: Severity::Unknown, summary: why.into() },
+            read_cost_limits_ns: None,
         }
     }
 
-    /// The clock of that name, if it has figures.
+    /// Reads a report from JSON. Another version may have written it: missing fields get the values of an empty report.
+    pub fn from_json(json: &[u8]) -> Option<Report> {
+        let written: Value = serde_json::from_slice(json).ok()?;
+        written.get("clocks")?.as_array()?;
+        let mut empty = Report::empty(Origin::Measured, "not in the report");
+        // A complete report omits this field if there is nothing to say.
+        empty.cpus.skew_unavailable = None;
+        let mut report = serde_json::to_value(empty).ok()?;
+        merge(&mut report, written);
+        serde_json::from_value(report).ok()
+    }
+
+    /// Returns the clock of that name, if it has figures.
     pub fn clock(&self, name: &str) -> Option<&ClockReport> {
         self.clocks.iter().find(|clock| clock.name == name && clock.unavailable.is_none())
     }
 
-    /// The clock that PostgreSQL reads.
+    /// Returns PostgreSQL's clock, if it has figures.
     pub fn system(&self) -> Option<&ClockReport> {
         self.clock(SYSTEM)
+    }
+}
+
+/// Replaces the values in `base` with those in `changes`, object by object.
+fn merge(base: &mut Value, changes: Value) {
+    match (base, changes) {
+        (Value::Object(base), Value::Object(changes)) => {
+            for (key, change) in changes {
+                merge(base.entry(key).or_insert(Value::Null), change);
+            }
+        }
+        (base, change) => *base = change,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The whole JSON of every captured host reads back, and writes the same JSON again.
+    #[test]
+    fn reports_of_captured_hosts_survive_a_round_trip() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/snapshots");
+        let mut hosts = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if !(name.contains("__captured__") && name.ends_with(".json.snap")) {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let json = &text[text.find("\n{").unwrap()..];
+            let report = Report::from_json(json.as_bytes()).unwrap_or_else(|| panic!("{name}"));
+            let written: Value = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_value(&report).unwrap(), written, "{name}");
+            hosts += 1;
+        }
+        assert!(hosts > 20, "{hosts}");
+    }
+
+    #[test]
+    fn missing_fields_are_unavailable() {
+        let report = Report::from_json(br#"{"clocks": [{"name": "system", "read_ns": 20.0}]}"#).unwrap();
+        assert_eq!(report.system().and_then(|clock| clock.read_ns), Some(20.0));
+        assert_eq!(report.host.kernel, Fact::unavailable("not in the report"));
+        for other in ["", "{}", "[1]", r#"{"clocks": 7}"#, r#"{"clocks": [7]}"#] {
+            assert!(Report::from_json(other.as_bytes()).is_none(), "{other}");
+        }
     }
 }

@@ -1,64 +1,64 @@
-//! The CPU's counter as a clock: its rate, and whether to use it.
+//! The CPU's counter as a clock: its rate, and whether it can be trusted.
 
 use super::Fact;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// The name of this architecture's counter.
+/// The name of this architecture's counter in reports.
 pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
 
-/// The counter: the TSC on x86, CNTVCT on AArch64.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TscReport {
     /// `rdtsc` or `cntvct`
-    pub counter: &'static str,
-    /// the measured rate, with no digit beyond its uncertainty
+    pub counter: String,
+    /// measured rate, rounded to its uncertainty
     pub frequency_khz: Fact<f64>,
     pub uncertainty_ppm: Option<f64>,
-    /// how the rate was had
+    /// how the rate was determined
     pub source: Option<String>,
-    /// the clock that it was measured against
+    /// reference clock of the measurement
     pub reference: Option<String>,
-    /// whether that clock stands on other hardware; if not, the conversion was checked and not the crystal
+    /// whether the reference runs on other hardware; if not, the conversion was checked, and not the crystal
     pub independent: Option<bool>,
-    /// whether we would time with it
+    /// whether it is safe to use
     pub usable: Option<bool>,
-    /// why not
+    /// reasons why it is not safe
     pub distrust: Vec<String>,
-    /// whether PostgreSQL 19's `timing_clock_source = auto` takes it
+    /// whether PostgreSQL 19's `timing_clock_source = auto` uses it
     pub used_by_default: Option<bool>,
-    /// how PostgreSQL 19 comes by its rate, as its pg_test_timing words it
+    /// source of PostgreSQL 19's rate, in the words of its pg_test_timing
     pub postgres19_source: Option<String>,
-    /// the rate that PostgreSQL 19 takes over from CPUID; without, it calibrates
+    /// rate that PostgreSQL 19 uses from CPUID; if missing, it calibrates
     pub postgres19_frequency_khz: Option<f64>,
-    /// a second figure that pg_test_timing 19 printed
+    /// calibrated rate that pg_test_timing 19 printed
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibrated_khz: Option<f64>,
-    /// CPUID calls the counter invariant
+    /// CPUID reports an invariant counter
     pub invariant: Option<bool>,
-    /// the kernel lets this process read it
+    /// this process may read it
     pub permitted: Option<bool>,
-    /// the kernel uses it or offers to
+    /// the kernel uses or offers it
     pub accepted_by_kernel: Option<bool>,
-    /// what others say the rate is
+    /// rates from other sources
     pub claims: Vec<ClaimReport>,
 }
 
-/// One such claim.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// A rate from another source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimReport {
     pub source: String,
     pub frequency_khz: f64,
-    /// half of the last digit that the source gives, in ppm
+    /// half of the source's last digit, in ppm
     pub rounding_ppm: f64,
-    /// how far the claim is above the measured rate
+    /// claimed rate minus measured rate, in ppm
     pub disagreement_ppm: Option<f64>,
 }
 
 impl TscReport {
     pub fn unavailable(why: &str) -> TscReport {
         TscReport {
-            counter: COUNTER,
+            counter: COUNTER.into(),
             frequency_khz: Fact::unavailable(why),
             uncertainty_ppm: None,
             source: None,

@@ -2,6 +2,7 @@
 
 use super::session::Session;
 use super::settings::Server;
+use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
 use crate::host::survey;
@@ -63,7 +64,8 @@ fn on_this_host(session: &Session, server: &Server) -> Result<(), String> {
 
 fn here(server: &Server, stop: &AtomicBool) -> Clocks {
     let host = Host::live();
-    let report = survey::live(&host, &KernelLog::own(&host), HERE, &Budget::new(HERE, stop), &mut |_| ());
+    let mut report = survey::live(&host, &KernelLog::own(&host), HERE, &Budget::new(HERE, stop), &mut |_| ());
+    judge(&mut report);
     let of = |name: &str| measured(&report, name);
     let (read, node) = match server.uses_tsc() {
         // EXPLAIN's nodes are timed by the bare counter, everything else behind a fence.

@@ -13,7 +13,7 @@ fn refused(arguments: &[&str]) -> String {
 fn list_on_this_host() {
     let read = |name: &str| std::fs::read_to_string(format!("{DIR}/{name}_clocksource"));
     let (Ok(current), Ok(available)) = (read("current"), read("available")) else {
-        eprintln!("not tested: this machine has no {DIR}");
+        eprintln!("SKIPPED: this machine has no {DIR}");
         assert!(refused(&[]).contains("sysfs"));
         return;
     };
@@ -22,9 +22,9 @@ fn list_on_this_host() {
         assert_eq!((status, stderr.as_str()), (0, ""));
         let row = |name: &str| stdout.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
         let in_use = row(current.trim());
-        assert!(in_use.contains("in use") && in_use.contains("(measured)"), "{stdout}");
+        assert!(in_use.contains("current") && in_use.contains("(measured)"), "{stdout}");
         for name in available.split_whitespace().filter(|name| *name != current.trim()) {
-            assert!(row(name).contains("offered"), "{stdout}");
+            assert!(row(name).contains("available"), "{stdout}");
         }
     }
 }
@@ -62,7 +62,7 @@ fn arguments_that_are_none() {
 #[test]
 fn a_clock_source_that_does_not_exist() {
     if std::fs::metadata(DIR).is_err() {
-        return eprintln!("not tested: this machine has no {DIR}");
+        return eprintln!("SKIPPED: this machine has no {DIR}");
     }
     for name in ["flux-capacitor", "", "tsc kvm-clock", "../../x"] {
         assert!(refused(&["use", name]).contains("available: "), "{name}");

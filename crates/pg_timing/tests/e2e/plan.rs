@@ -66,12 +66,12 @@ fn a_host_s_report() {
     of_a_host(100.0);
     assert_eq!(capture(tsc)["runs_differ"], 0.9);
     for (text, why) in [
-        ("", "is no report of a host"),
-        ("{}", "is no report of a host"),
-        ("[1]", "is no report of a host"),
-        (r#"{"clocks": []}"#, "has no read cost of the system's clock"),
-        (r#"{"clocks": [{"name": "system", "read_ns": null}]}"#, "has no read cost of the system's clock"),
-        (r#"{"clocks": [{"name": "system", "read_ns": -5}]}"#, "has no read cost of the system's clock"),
+        ("", "is not a host report"),
+        ("{}", "is not a host report"),
+        ("[1]", "is not a host report"),
+        (r#"{"clocks": []}"#, "has no read cost of the system clock"),
+        (r#"{"clocks": [{"name": "system", "read_ns": null}]}"#, "has no read cost of the system clock"),
+        (r#"{"clocks": [{"name": "system", "read_ns": -5}]}"#, "has no read cost of the system clock"),
     ] {
         write(text);
         let said = refused(&["explain", "--plan", &hpet, "--host-report", report]);
@@ -89,7 +89,7 @@ fn what_is_no_plan_that_can_be_used() {
         ("", "there is no plan in the input"),
         ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in the input"),
         ("Per loop time including overhead: 20.1 ns\n", "there is no plan in the input"),
-        ("a\0b", "not text"),
+        ("a\0b", "not a text file"),
         (
             "[\n  {\n    \"Plan\": {\n      \"Node Type\": \"Result\",\n",
             "the plan's JSON is incomplete or damaged: EOF",

@@ -1,63 +1,66 @@
 //! `pg_timing clocksource`: lists the kernel's clock sources, or switches to another one.
 
+#[cfg(test)]
+mod tests;
+
 use super::arguments::{ClocksourceArguments, ClocksourceCommand, UseArguments};
 use super::{check, interrupt, print};
-use crate::host::clocksource::{Around, Stay, Wish, list, switch, wait};
+use crate::host::clocksource::{Duration, SwitchEnv, SwitchRequest, list, switch, wait};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::render::text;
-use crate::report::ClockReport;
+use crate::report::{ClockReport, SwitchEvent};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
-/// The clock source in use, for the list.
-const GLANCE: Nanos = Nanos::from_millis(200.0);
-/// Each of the two that are compared.
-const LOOK: Nanos = Nanos::from_millis(500.0);
+/// Measuring time of the current clock source, for the list.
+const LIST: Nanos = Nanos::from_millis(200.0);
+/// Measuring time of each clock source that is compared.
+const COMPARE: Nanos = Nanos::from_millis(500.0);
 
 pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
     match arguments.command {
-        None => show(None),
-        Some(ClocksourceCommand::List { root }) => show(root.as_deref()),
-        Some(ClocksourceCommand::Use(arguments)) => use_other(&arguments),
+        None => show_list(None),
+        Some(ClocksourceCommand::List { root }) => show_list(root.as_deref()),
+        Some(ClocksourceCommand::Use(arguments)) => use_clocksource(&arguments),
     }
     .map(|()| 0)
 }
 
-fn show(root: Option<&Path>) -> anyhow::Result<()> {
+fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
     let host = check::host(root)?;
-    let measure = || survey::system_clock(GLANCE, &AtomicBool::new(false));
+    let measure = || survey::system_clock(LIST, &AtomicBool::new(false));
     print(&text::clocksource::list(&list(&host, measure)?))
 }
 
-fn use_other(arguments: &UseArguments) -> anyhow::Result<()> {
-    let stay = if arguments.keep { Stay::Keep } else { Stay::For(arguments.seconds) };
-    let wish = Wish { name: &arguments.name, stay, force: arguments.force };
+fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
+    let duration = if arguments.keep { Duration::Keep } else { Duration::For(arguments.seconds) };
+    let request = SwitchRequest { name: &arguments.name, duration, force: arguments.force };
     let stop = interrupt::until_put_back()?;
-    switch(&Host::live(), &wish, &mut Live { stop: &stop }, &stop)
+    switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
 }
 
-/// This machine's clock, this process's time and output.
-struct Live<'a> {
+/// This host's clock, and this process's time and output.
+struct LiveEnv<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Around for Live<'_> {
-    fn against(&mut self, name: &str) -> Vec<String> {
-        survey::against(&Host::live(), name, &Budget::new(LOOK, self.stop))
+impl SwitchEnv for LiveEnv<'_> {
+    fn known_faults(&mut self, name: &str) -> Vec<String> {
+        survey::known_faults(&Host::live(), name, &Budget::new(COMPARE, self.stop))
     }
 
     fn measure(&mut self) -> ClockReport {
-        survey::system_clock(LOOK, self.stop)
+        survey::system_clock(COMPARE, self.stop)
     }
 
     fn wait(&mut self, budget: &Budget) {
         wait(budget);
     }
 
-    fn say(&mut self, text: &str) -> anyhow::Result<()> {
-        print(text)
+    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
+        print(&text::clocksource::event(&event))
     }
 }

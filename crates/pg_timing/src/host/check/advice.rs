@@ -1,7 +1,6 @@
 //! What more than one finding advises.
 
-use crate::host::clocksource::{Grade, System, best_first, known};
-use crate::report::{Fact, Fix, Report, Severity};
+use crate::report::{Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, known};
 
 /// What to do about a clock that is slow, coarse or goes back: another clock source, if there is
 /// one. Nothing where another finding has the cure.
@@ -24,7 +23,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     if let Some(name) = best_first().map(|known| known.name).find(|name| available.iter().any(|a| a == name)) {
         return Some(switch(report, current, name));
     }
-    let demoted = report.findings.iter().any(|f| f.id == "tsc-demoted" && f.severity >= Severity::Warning);
+    let demoted = report.findings.iter().any(|f| f.id == finding_id::TSC_DEMOTED && f.severity >= Severity::Warning);
     (!demoted)
         .then(|| Fix::new(format!("this kernel offers no faster clock source (available: {})", available.join(" "))))
 }
@@ -40,17 +39,21 @@ fn switch(report: &Report, from: &str, to: &str) -> Fix {
     let advised = if xen { " (what AWS recommends for its Xen instances)" } else { "" };
     let what = format!(
         "switch the kernel to the {} {to}{advised}, as root; pg_timing clocksource use {to} tries it for 10 seconds",
-        system.word()
+        system.clocksource_term()
     );
-    Fix::new(what).command(system.set(to)).undo(system.set(from)).lasting(system.lasting(to)).risk(match xen {
-        true => "Xen does not promise that its rate survives a move to another host: check again after one",
-        false => "if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly",
-    })
+    Fix::new(what)
+        .command(system.switch_command(to))
+        .undo(system.switch_command(from))
+        .lasting(system.make_permanent(to))
+        .risk(match xen {
+            true => "Xen does not promise that its rate survives a move to another host: check again after one",
+            false => "if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly",
+        })
 }
 
 fn unknown_host() -> Fix {
     Fix::new("see which clock source that host's kernel uses and which it offers; tsc is the one to have, and pg_timing run there says more")
-        .command(System::Linux.look())
+        .command(System::Linux.show_command())
 }
 
 /// What to restart.

@@ -2,12 +2,12 @@
 
 use super::advice::other_clocksource;
 use crate::human::{count, duration};
-use crate::report::{ClockReport, Finding, Fix, Report, Severity};
+use crate::report::{ClockReport, Finding, Fix, Report, Severity, finding_id};
 
 /// The one clock that may go back: it is set by hand and by NTP.
 const SET_BY_HAND: &str = "realtime";
 
-const ID: &str = "clock-backward";
+const ID: &str = finding_id::CLOCK_BACKWARD;
 
 pub fn check(report: &Report) -> Finding {
     // A clock of unknown rate counts too: its steps back were seen all the same.

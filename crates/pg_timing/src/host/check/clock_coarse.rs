@@ -2,14 +2,14 @@
 
 use super::advice::other_clocksource;
 use crate::human::duration;
-use crate::report::{Finding, Report, Severity};
+use crate::report::{Finding, Report, Severity, finding_id};
 
 /// EXPLAIN prints microseconds: a coarser clock spoils digits that are shown.
 const VISIBLE_NS: f64 = 1_000.0;
 /// A clock that ticks this slowly (jiffies: 1 to 10 ms) tells nothing of most nodes.
 const USELESS_NS: f64 = 1_000_000.0;
 
-const ID: &str = "clock-coarse";
+const ID: &str = finding_id::CLOCK_COARSE;
 
 pub fn check(report: &Report) -> Finding {
     let Some(clock) = report.system() else {

@@ -1,13 +1,13 @@
 //! `clock-gaps`: was the measuring held up, and by whom?
 
 use crate::human::{count, duration};
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
 /// Interruptions of an idle machine take well under a percent of the time. One that loses this
 /// much, and not to its own processes, loses it to firmware or to the hypervisor.
 const MUCH: f64 = 0.10;
 
-const ID: &str = "clock-gaps";
+const ID: &str = finding_id::CLOCK_GAPS;
 
 pub fn check(report: &Report) -> Finding {
     let Some((clock, gaps)) = report.system().and_then(|clock| clock.gaps.map(|gaps| (clock, gaps))) else {

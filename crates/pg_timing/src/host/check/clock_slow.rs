@@ -1,9 +1,8 @@
 //! `clock-slow`: does a read of PostgreSQL's clock cost too much?
 
-use super::added_per_node_ns;
 use super::advice::other_clocksource;
 use crate::human::duration;
-use crate::report::{ClockReport, Finding, Fix, Report, Severity};
+use crate::report::{ClockReport, Finding, Fix, Report, Severity, finding_id, overhead_per_node_ns};
 
 /// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
 const GOOD_NS: f64 = 100.0;
@@ -16,7 +15,7 @@ const GOOD_HOST_NS: f64 = 36.0;
 /// Warning and critical.
 pub const LIMITS_NS: (f64, f64) = (GOOD_NS, BAD_NS);
 
-const ID: &str = "clock-slow";
+const ID: &str = finding_id::CLOCK_SLOW;
 
 pub fn check(report: &Report) -> Finding {
     let Some(clock) = report.system() else {
@@ -38,11 +37,11 @@ pub fn check(report: &Report) -> Finding {
     let summary =
         format!("PostgreSQL's clock is slow: {} a read, about {times:.0} times what a good host takes", duration(cost));
     let finding = Finding::new(ID, severity, summary).evidence(evidence(clock, cost));
-    clock.where_readings_lie().into_iter().fold(finding, Finding::evidence)
+    clock.distribution().into_iter().fold(finding, Finding::evidence)
         .why(format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node: up to {} more each time. {}, and nodes with many \
              rows look dearer than they are (track_io_timing and auto_explain pay it too)",
-            duration(added_per_node_ns(cost)),
+            duration(overhead_per_node_ns(cost)),
             match severity {
                 Severity::Critical => "What it prints is then mostly the clock",
                 _ => "What it prints of a plan with many rows is then in good part the clock",

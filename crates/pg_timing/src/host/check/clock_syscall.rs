@@ -1,9 +1,9 @@
 //! `clock-syscall`: does a read of PostgreSQL's clock have to enter the kernel?
 
 use super::advice::other_clocksource;
-use crate::report::{Finding, Fix, Report, Severity, Through};
+use crate::report::{AccessPath, Finding, Fix, Report, Severity, finding_id};
 
-const ID: &str = "clock-syscall";
+const ID: &str = finding_id::CLOCK_SYSCALL;
 
 pub fn check(report: &Report) -> Finding {
     let Some((clock, through)) = report.system().and_then(|clock| clock.through.map(|through| (clock, through))) else {
@@ -19,15 +19,15 @@ pub fn check(report: &Report) -> Finding {
         }
     };
     match through {
-        Through::Instruction | Through::Vdso => {
+        AccessPath::Instruction | AccessPath::Vdso => {
             Finding::ok(ID, "PostgreSQL's clock is read without a system call (vDSO)").evidence(costs())
         }
-        Through::Syscall => Finding::new(ID, Severity::Warning, "each read of PostgreSQL's clock is a system call: the vDSO does not serve it")
+        AccessPath::Syscall => Finding::new(ID, Severity::Warning, "each read of PostgreSQL's clock is a system call: the vDSO does not serve it")
             .evidence(costs())
             .why("the kernel serves its clock to programs without a system call only on some clock sources (tsc, kvm-clock, \
                   the Hyper-V page, arch_sys_counter); on others each read costs 5 to 20 times as much")
             .fixes(other_clocksource(report)),
-        Through::Interposed => Finding::new(
+        AccessPath::Interposed => Finding::new(
             ID,
             Severity::Warning,
             "a read of PostgreSQL's clock costs more than a system call: something stands between programs and the kernel's clock",

@@ -1,11 +1,11 @@
 //! `clocksource-changed`: did the kernel's clock source change after boot?
 
-use crate::report::{Demoted, Finding, LateSwitch, Report, Severity};
+use crate::report::{Demoted, Finding, LateSwitch, Report, Severity, finding_id};
 
 /// The kernel switches within a second of its verdict.
 const FOLLOWS_S: f64 = 10.0;
 
-const ID: &str = "clocksource-changed";
+const ID: &str = finding_id::CLOCKSOURCE_CHANGED;
 
 pub fn check(report: &Report) -> Finding {
     if let (Some(before), Some(now)) = (&report.clocksource.before, report.clocksource.current.known()) {
@@ -21,7 +21,7 @@ pub fn check(report: &Report) -> Finding {
         return Finding::unknown(ID, "the kernel log is not to be had");
     };
     let now = report.clocksource.current.known();
-    if let Some((now, last)) = now.and_then(|now| Some((now, kernel.ends_elsewhere(now)?))) {
+    if let Some((now, last)) = now.and_then(|now| Some((now, kernel.other_last_clocksource(now)?))) {
         let summary = format!(
             "the kernel log ends on {last}, but this kernel runs on {now}: it is an old log, or another host's"
         );

@@ -1,9 +1,8 @@
 //! `clocksource-not-persistent`: will the clock source of now be gone after a reboot?
 
-use crate::host::clocksource::System;
-use crate::report::{Fact, Finding, Fix, Report, Severity};
+use crate::report::{Fact, Finding, Fix, Report, Severity, System, finding_id};
 
-const ID: &str = "clocksource-not-persistent";
+const ID: &str = finding_id::CLOCKSOURCE_NOT_PERSISTENT;
 
 pub fn check(report: &Report) -> Finding {
     let (Fact::Known(current), Fact::Known(available)) = (&report.clocksource.current, &report.clocksource.available)
@@ -42,7 +41,7 @@ pub fn check(report: &Report) -> Finding {
     })
     .why("what EXPLAIN ANALYZE costs on this host will change at the next restart")
     .fix(
-        Fix::new(format!("to keep it: {}", system.lasting(current)))
+        Fix::new(format!("to keep it: {}", system.make_permanent(current)))
             .undo("take it out again")
             .risk("if the kernel cannot take it at boot, it takes its own choice and says so in its log"),
     )

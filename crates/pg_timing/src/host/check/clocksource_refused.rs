@@ -1,8 +1,8 @@
 //! `clocksource-refused`: was a clock source asked for that the kernel would not take?
 
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
-const ID: &str = "clocksource-refused";
+const ID: &str = finding_id::CLOCKSOURCE_REFUSED;
 
 pub fn check(report: &Report) -> Finding {
     let Some(kernel) = report.kernel.known() else {

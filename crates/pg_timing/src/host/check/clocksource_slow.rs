@@ -1,10 +1,9 @@
 //! `clocksource-slow`: does the kernel's clock stand on slow hardware?
 
 use super::advice::other_clocksource;
-use crate::host::clocksource::known;
-use crate::report::{Fact, Finding, Report, Severity};
+use crate::report::{Fact, Finding, Report, Severity, finding_id, known};
 
-const ID: &str = "clocksource-slow";
+const ID: &str = finding_id::CLOCKSOURCE_SLOW;
 
 pub fn check(report: &Report) -> Finding {
     let current = match &report.clocksource.current {
@@ -20,7 +19,7 @@ pub fn check(report: &Report) -> Finding {
         return Finding::ok(ID, format!("clock source {current}"));
     }
     // Some are slow on some kernels only: where the cost was measured, that decides.
-    if report.system().and_then(|clock| clock.read_ns).is_some_and(|ns| ns <= super::READ_COST_LIMITS_NS.0) {
+    if report.system().and_then(|clock| clock.read_ns).is_some_and(|ns| ns <= super::clock_slow::LIMITS_NS.0) {
         return Finding::ok(ID, format!("clock source {current}, which costs little here"));
     }
     Finding::new(ID, Severity::Warning, format!("the kernel keeps time by {current}, a slow clock source"))

@@ -1,7 +1,7 @@
 //! `cpu-skew`: do the CPUs' clocks differ?
 
 use crate::human::duration;
-use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew};
+use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew, finding_id};
 
 /// A process that moves between CPUs meets the skew as a step. From a microsecond on EXPLAIN prints it.
 const VISIBLE_NS: f64 = 1_000.0;
@@ -9,7 +9,7 @@ const VISIBLE_NS: f64 = 1_000.0;
 /// A message between CPUs takes a tenth of a microsecond; a bound this wide tells of CPUs that were busy.
 const BROAD_NS: f64 = 10_000.0;
 
-const ID: &str = "cpu-skew";
+const ID: &str = finding_id::CPU_SKEW;
 
 pub fn check(report: &Report) -> Finding {
     let skews = &report.cpus.skew;

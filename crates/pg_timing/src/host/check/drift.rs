@@ -1,7 +1,7 @@
 //! `drift`: did the clocks keep step with each other over the run?
 
 use crate::human::duration;
-use crate::report::{Drift, DriftStep, Finding, Fix, Report, SYSTEM, Severity};
+use crate::report::{Drift, DriftStep, Finding, Fix, Report, SYSTEM, Severity, finding_id};
 
 /// Linux lets NTP slew by at most 500 ppm: whoever needs nearly all of it has a clock that is broken.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
@@ -12,11 +12,11 @@ const QUARTZ_PPM: f64 = 5.0;
 /// What NTP does moves by more than this; below, it is the looks that differ.
 const NOTICEABLE_PPM: f64 = 0.1;
 
-const ID: &str = "drift";
+const ID: &str = finding_id::DRIFT;
 
 pub fn check(report: &Report) -> Finding {
     let of = |name: &str| report.drift.iter().find(|drift| drift.clock == name);
-    let counter = of(report.tsc.counter);
+    let counter = of(&report.tsc.counter);
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
     // A nap inside one second of the hardware's clock counts as no time, but it counts.
     let naps = report.activity.known().and_then(|activity| activity.suspends).unwrap_or(0);

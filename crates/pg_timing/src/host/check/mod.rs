@@ -25,9 +25,6 @@ pub use cpu_skew::differs;
 
 use crate::report::{Finding, Report};
 
-/// What a read of PostgreSQL's clock may cost before `clock-slow` warns, and before it is critical.
-pub const READ_COST_LIMITS_NS: (f64, f64) = clock_slow::LIMITS_NS;
-
 /// Every check there is, a cause before what it brings about: the order in which findings are shown.
 const CHECKS: &[fn(&Report) -> Finding] = &[
     tsc_demoted::check,
@@ -59,9 +56,5 @@ pub fn judge(report: &mut Report) {
         report.findings.push(finding);
     }
     report.verdict = verdict::verdict(report);
-}
-
-/// What EXPLAIN ANALYZE adds at most: it reads the clock as a node is entered and as it is left.
-pub fn added_per_node_ns(read_ns: f64) -> f64 {
-    2.0 * read_ns
+    report.read_cost_limits_ns = Some(clock_slow::LIMITS_NS);
 }

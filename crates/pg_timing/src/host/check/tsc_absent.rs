@@ -1,8 +1,8 @@
 //! `tsc-absent`: is there a counter that keeps one rate?
 
-use crate::report::{Finding, Report};
+use crate::report::{Finding, Report, finding_id};
 
-const ID: &str = "tsc-absent";
+const ID: &str = finding_id::TSC_ABSENT;
 
 /// Never an alarm by itself: where the system clock is slow for want of a TSC, `clock-slow` says so.
 pub fn check(report: &Report) -> Finding {

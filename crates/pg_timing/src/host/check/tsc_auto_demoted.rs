@@ -1,8 +1,8 @@
 //! `tsc-auto-demoted`: would PostgreSQL 19 time with a TSC that the kernel has given up?
 
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
-const ID: &str = "tsc-auto-demoted";
+const ID: &str = finding_id::TSC_AUTO_DEMOTED;
 
 pub fn check(report: &Report) -> Finding {
     match (report.tsc.used_by_default, report.tsc.accepted_by_kernel) {
@@ -15,7 +15,7 @@ pub fn check(report: &Report) -> Finding {
     }
     let doubt = report.kernel.known().and_then(|kernel| kernel.demotion.as_ref()?.doubt.clone());
     let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
-    if let Some(doubt) = doubt.filter(|_| clean("cpu-skew") && clean("tsc-rate-mismatch")) {
+    if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {
         return Finding::ok(ID, "PostgreSQL 19 goes on timing with the TSC, and nothing was found against it here")
             .evidence(format!("the kernel's verdict on it can be false: {doubt}"));
     }

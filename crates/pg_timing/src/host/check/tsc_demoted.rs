@@ -1,11 +1,10 @@
 //! `tsc-demoted`: has the kernel given up a TSC that the CPU calls good?
 
 use super::advice::restart;
-use crate::host::clocksource::System;
 use crate::human::duration;
-use crate::report::{ClockReport, Demoted, Fact, Finding, Fix, Report, Severity};
+use crate::report::{ClockReport, Demoted, Fact, Finding, Fix, Report, Severity, System, finding_id};
 
-const ID: &str = "tsc-demoted";
+const ID: &str = finding_id::TSC_DEMOTED;
 
 pub fn check(report: &Report) -> Finding {
     let demotion = report.kernel.known().and_then(|kernel| kernel.demotion.as_ref());
@@ -27,7 +26,7 @@ pub fn check(report: &Report) -> Finding {
     };
     // A hypervisor's clock corrects the bare counter: the kernel prefers it, and nobody pays for that.
     let served = report.clocksource.verdict().is_some_and(|kernel| kernel.stands_on_counter());
-    let cheap = report.system().and_then(ClockReport::cost_ns).is_none_or(|ns| ns <= super::READ_COST_LIMITS_NS.0);
+    let cheap = report.system().and_then(ClockReport::cost_ns).is_none_or(|ns| ns <= super::clock_slow::LIMITS_NS.0);
     let finding = match served && cheap {
         true => return evidence(report, demotion).into_iter().fold(Finding::ok(ID, summary), Finding::evidence),
         false => Finding::new(ID, Severity::Warning, summary),

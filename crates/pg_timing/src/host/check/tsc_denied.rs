@@ -1,8 +1,8 @@
 //! `tsc-denied`: may this process read the counter?
 
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
-const ID: &str = "tsc-denied";
+const ID: &str = finding_id::TSC_DENIED;
 
 pub fn check(report: &Report) -> Finding {
     match report.tsc.permitted {

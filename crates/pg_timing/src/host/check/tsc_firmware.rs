@@ -1,8 +1,8 @@
 //! `tsc-firmware`: did firmware change the counters?
 
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
-const ID: &str = "tsc-firmware";
+const ID: &str = finding_id::TSC_FIRMWARE;
 
 pub fn check(report: &Report) -> Finding {
     let Some(kernel) = report.kernel.known() else {

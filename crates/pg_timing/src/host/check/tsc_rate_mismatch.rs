@@ -1,6 +1,6 @@
 //! `tsc-rate-mismatch`: would a server convert the counter's ticks at a wrong rate?
 
-use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
+use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport, finding_id};
 
 /// A tenth of a percent: below it no reader of a plan sees the difference, and quartz (100 ppm), a
 /// quick calibration at boot (500 ppm) and PostgreSQL 19's own (up to 920 ppm off, measured) all
@@ -9,7 +9,7 @@ const VISIBLE_PPM: f64 = 1_000.0;
 /// Where PostgreSQL 19's own pg_test_timing gives its warning.
 const WRONG_PPM: f64 = 100_000.0;
 
-const ID: &str = "tsc-rate-mismatch";
+const ID: &str = finding_id::TSC_RATE_MISMATCH;
 
 /// A claimed rate beside the measured one.
 struct Claimed {

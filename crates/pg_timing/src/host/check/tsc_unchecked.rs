@@ -1,11 +1,11 @@
 //! `tsc-unchecked`: has somebody told the kernel not to watch the TSC?
 
-use crate::report::{Finding, Fix, Report, Severity};
+use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
 /// The values of `tsc=` that switch the watchdog off.
 const UNWATCHED: &[&str] = &["tsc=reliable", "tsc=nowatchdog"];
 
-const ID: &str = "tsc-unchecked";
+const ID: &str = finding_id::TSC_UNCHECKED;
 
 pub fn check(report: &Report) -> Finding {
     let Some(parameters) = report.host.boot_parameters.known() else {
@@ -14,7 +14,7 @@ pub fn check(report: &Report) -> Finding {
     let Some(parameter) = parameters.iter().find(|word| UNWATCHED.contains(&word.as_str())) else {
         return Finding::ok(ID, "no boot parameter keeps the kernel from watching the TSC");
     };
-    let skew = report.findings.iter().find(|f| f.id == "cpu-skew" && f.severity >= Severity::Warning);
+    let skew = report.findings.iter().find(|f| f.id == finding_id::CPU_SKEW && f.severity >= Severity::Warning);
     let Some(skew) = skew else {
         return Finding::ok(
             ID,

@@ -1,8 +1,7 @@
 //! The worst of the findings, and what it means for EXPLAIN ANALYZE.
 
-use super::added_per_node_ns;
 use crate::human::{duration, seconds};
-use crate::report::{Finding, Origin, Report, Severity, Verdict};
+use crate::report::{Finding, Origin, Report, Severity, Verdict, finding_id, overhead_per_node_ns};
 
 pub fn verdict(report: &Report) -> Verdict {
     let worst = report.findings.iter().max_by_key(|f| f.severity).map_or(Severity::Unknown, |f| f.severity);
@@ -54,21 +53,21 @@ fn summary(report: &Report, severity: Severity, gravest: Option<&Finding>) -> St
 
 /// Why the clock is slow, coarse or goes back, if another finding says it.
 fn cause<'a>(report: &'a Report, gravest: Option<&Finding>) -> Option<&'a Finding> {
-    let effects = ["clock-slow", "clock-coarse", "clock-backward"];
-    gravest.filter(|f| effects.contains(&f.id))?;
-    let causes = ["tsc-demoted", "clocksource-slow"];
-    report.findings.iter().find(|f| causes.contains(&f.id) && f.severity >= Severity::Warning)
+    let effects = [finding_id::CLOCK_SLOW, finding_id::CLOCK_COARSE, finding_id::CLOCK_BACKWARD];
+    gravest.filter(|f| effects.contains(&f.id.as_str()))?;
+    let causes = [finding_id::TSC_DEMOTED, finding_id::CLOCKSOURCE_SLOW];
+    report.findings.iter().find(|f| causes.contains(&f.id.as_str()) && f.severity >= Severity::Warning)
 }
 
 /// What a query pays at most on this host.
 fn consequence(report: &Report) -> Option<String> {
-    let added = added_per_node_ns(report.system()?.cost_ns()?);
+    let added = overhead_per_node_ns(report.system()?.cost_ns()?);
     let fast = report
         .tsc
         .used_by_default
         .filter(|by_default| *by_default && report.tsc.usable != Some(false))
         .and_then(|_| report.clock("rdtsc")?.cost_ns())
-        .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(added_per_node_ns(read))))
+        .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(overhead_per_node_ns(read))))
         .unwrap_or_default();
     Some(format!(
         "timing adds up to {} per row and plan node{fast}: a million rows through three nodes take up to {} longer.",

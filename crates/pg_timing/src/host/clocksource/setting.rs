@@ -1,46 +1,47 @@
-//! Where the clock source is set: a file of sysfs, or FreeBSD's sysctl.
+//! Reads and writes the kernel's clock source: a file in sysfs, or FreeBSD's sysctl.
 
-use super::{NotDone, System};
+use crate::error::Error;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host, set_timecounter};
 use crate::human::reason;
-use crate::report::Clocksource;
+use crate::report::{Clocksource, System};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
-/// The kernel's clock source as something that can be looked at and set.
+/// The kernel's clock source.
 pub trait Setting {
-    fn look(&self) -> Clocksource;
-    /// Makes sure that it may be set, and by nobody else at the same time, without setting it.
-    fn claim(&self) -> io::Result<Claim>;
-    fn set(&self, name: &str) -> io::Result<()>;
+    /// Reads the current and the available clock sources.
+    fn read(&self) -> Clocksource;
+    /// Checks the permission to write, and locks out other pg_timing processes.
+    fn lock(&self) -> io::Result<Lock>;
+    fn write(&self, name: &str) -> io::Result<()>;
     fn system(&self) -> System;
 }
 
-/// The claim on a [`Setting`], for as long as this lives.
+/// The lock on a [`Setting`]. Dropping it releases the lock.
 #[derive(Debug)]
-pub struct Claim {
-    _locked: Option<File>,
+pub struct Lock {
+    _file: Option<File>,
 }
 
 impl Setting for Host {
-    fn look(&self) -> Clocksource {
+    fn read(&self) -> Clocksource {
         self.clocksource()
     }
 
-    fn claim(&self) -> io::Result<Claim> {
+    fn lock(&self) -> io::Result<Lock> {
         if self.system() == System::FreeBsd {
-            // The sysctl asks for root at the write and not before; a try would count as a choice.
-            return if is_root() { Ok(Claim { _locked: None }) } else { Err(io::ErrorKind::PermissionDenied.into()) };
+            // The sysctl checks for root only at a write, and a write would switch.
+            return if is_root() { Ok(Lock { _file: None }) } else { Err(io::ErrorKind::PermissionDenied.into()) };
         }
         let file = OpenOptions::new().write(true).open(self.file(CURRENT_CLOCKSOURCE)?)?;
-        lock(&file)?;
-        Ok(Claim { _locked: Some(file) })
+        lock_exclusively(&file)?;
+        Ok(Lock { _file: Some(file) })
     }
 
-    fn set(&self, name: &str) -> io::Result<()> {
+    fn write(&self, name: &str) -> io::Result<()> {
         match self.system() {
-            // Truncated for the sake of plain files; one write, for the kernel takes each for a name.
+            // Truncate because tests use plain files. Use one write, because the kernel takes each write as a name.
             System::Linux => OpenOptions::new()
                 .write(true)
                 .truncate(true)
@@ -51,19 +52,19 @@ impl Setting for Host {
     }
 
     fn system(&self) -> System {
-        System::of(self)
+        if self.sysctls().is_some() { System::FreeBsd } else { System::Linux }
     }
 }
 
-/// Two at a time would each put back what the other has set.
-fn lock(file: &File) -> io::Result<()> {
+/// Locks the file. Two processes at a time would restore each other's clock source.
+fn lock_exclusively(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open for as long as `file` lives.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
         return Ok(());
     }
     match io::Error::last_os_error() {
-        e if e.kind() == io::ErrorKind::WouldBlock => Err(e),
-        // A file system without locks: it worked without them before.
+        error if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+        // The file system has no locks. Continue without.
         _ => Ok(()),
     }
 }
@@ -73,16 +74,16 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Why [`Setting::claim`] was refused, and which right is missing.
-pub fn refused(error: &io::Error, system: System, name: &str) -> NotDone {
-    refused_to(error, system, name, is_root())
+/// Returns the error for a failed [`Setting::lock`], with the missing permission.
+pub fn not_permitted(error: &io::Error, system: System, name: &str) -> Error {
+    not_permitted_to(error, system, name, is_root())
 }
 
-fn refused_to(error: &io::Error, system: System, name: &str, root: bool) -> NotDone {
+fn not_permitted_to(error: &io::Error, system: System, name: &str, is_root: bool) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock {
-        return NotDone::new(
-            "another pg_timing is switching the clock source at this moment",
-            "wait until it has put it back",
+        return Error::new(
+            "another pg_timing is switching the clock source",
+            "wait until it has restored the clock source",
         );
     }
     let place = match system {
@@ -90,18 +91,18 @@ fn refused_to(error: &io::Error, system: System, name: &str, root: bool) -> NotD
         System::FreeBsd => "the sysctl kern.timecounter.hardware",
     };
     let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied if !root => {
+        io::ErrorKind::PermissionDenied if !is_root => {
             format!("only root may switch the clock source: sudo pg_timing clocksource use {name}")
         }
         io::ErrorKind::PermissionDenied => {
-            "this root may not (a container, or a security module): switch on the host itself".into()
+            "a container or a security module denies it even to root: run this on the host itself".into()
         }
         io::ErrorKind::ReadOnlyFilesystem => {
-            "/sys is mounted read-only here, as in most containers: switch on the host itself".into()
+            "/sys is mounted read-only, as in most containers: run this on the host itself".into()
         }
-        _ => format!("by hand it would be, as root: {}", system.set(name)),
+        _ => format!("to switch by hand, as root: {}", system.switch_command(name)),
     };
-    NotDone::new(format!("may not write {place}: {}", reason(error)), hint)
+    Error::new(format!("cannot write {place}: {}", reason(error)), hint)
 }
 
 #[cfg(test)]
@@ -109,25 +110,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_missing_right_is_named() {
-        let hint = |code: i32, root| refused_to(&io::Error::from_raw_os_error(code), System::Linux, "tsc", root).hint;
+    fn the_missing_permission_is_named() {
+        let hint =
+            |code: i32, root| not_permitted_to(&io::Error::from_raw_os_error(code), System::Linux, "tsc", root).hint;
         assert!(hint(libc::EACCES, false).contains("only root may"));
         assert!(hint(libc::EACCES, true).contains("container"));
         assert!(hint(libc::EPERM, true).contains("container"));
         assert!(hint(libc::EROFS, true).contains("read-only"));
         assert!(hint(libc::EISDIR, true).contains("echo tsc > /sys"));
-        let told = refused_to(&io::Error::from_raw_os_error(libc::EROFS), System::Linux, "tsc", true).what;
-        assert_eq!(told, format!("may not write {CURRENT_CLOCKSOURCE}: Read-only file system"));
+        let what = not_permitted_to(&io::Error::from_raw_os_error(libc::EROFS), System::Linux, "tsc", true).what;
+        assert_eq!(what, format!("cannot write {CURRENT_CLOCKSOURCE}: Read-only file system"));
     }
 
     #[test]
-    fn one_at_a_time() {
-        let root = super::super::tests::tree("tsc", "tsc hpet");
+    fn only_one_process_can_hold_the_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(CURRENT_CLOCKSOURCE.trim_start_matches('/'));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "tsc\n").unwrap();
         let host = Host::captured(root.path().into());
-        let first = host.claim().unwrap();
-        let second = host.claim().unwrap_err();
-        assert!(refused(&second, System::Linux, "tsc").what.contains("another pg_timing"));
+        let first = host.lock().unwrap();
+        let second = host.lock().unwrap_err();
+        assert!(not_permitted(&second, System::Linux, "tsc").what.contains("another pg_timing"));
         drop(first);
-        host.claim().unwrap();
+        host.lock().unwrap();
     }
 }

@@ -1,189 +1,199 @@
-//! `clocksource use`: check, measure, switch, measure again, put back.
+//! `clocksource use`: check, measure, switch, measure again, restore.
 
-use super::known::{Grade, known};
-use super::{Back, NotDone, PutBack, Setting, setting};
+use super::{Restore, Restored, Setting, setting};
+use crate::error::Error;
 use crate::host::measure::Budget;
 use crate::human::{duration, reason};
-use crate::render::text::clocksource as text;
-use crate::report::{ClockReport, Fact};
+use crate::report::{ClockReport, Fact, Grade, SwitchEvent, known};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
-/// What is asked for.
+/// What the user asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct SwitchRequest<'a> {
     pub name: &'a str,
-    pub stay: Stay,
-    /// even one that can stall a host, or that is known to be bad
+    pub duration: Duration,
+    /// switch even to a clock source that can stall a host, or that has known faults
     pub force: bool,
 }
 
+/// How long the new clock source stays.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stay {
-    /// put back after so long
+pub enum Duration {
+    /// the old one is restored after this time
     For(Nanos),
+    /// until the next restart
     Keep,
 }
 
-/// What a switch needs besides the setting; tests bring their own.
-pub trait Around {
-    /// What is known against a clock source, as far as it can be known before it is in use.
-    fn against(&mut self, name: &str) -> Vec<String>;
+/// What a switch needs besides the setting. Tests bring their own.
+pub trait SwitchEnv {
+    /// Returns the faults of a clock source that are known before it is used.
+    fn known_faults(&mut self, name: &str) -> Vec<String>;
     /// Measures PostgreSQL's clock.
     fn measure(&mut self) -> ClockReport;
-    /// Waits until the budget is spent or a signal has come.
+    /// Waits until the budget is spent or a signal arrives.
     fn wait(&mut self, budget: &Budget);
-    /// Shows a part of the result at once.
-    fn say(&mut self, text: &str) -> anyhow::Result<()>;
+    /// Shows a step at once.
+    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()>;
 }
 
-/// Switches as wished. `stop` is set by a signal: what was switched is put back then.
-pub fn switch(setting: &dyn Setting, wish: &Wish, around: &mut dyn Around, stop: &AtomicBool) -> anyhow::Result<()> {
-    let (name, system) = (wish.name, setting.system());
-    // Claimed before the first look, so that no other run of ours can change what is seen; told
-    // last, because a wish that cannot be had needs no right.
-    let claim = setting.claim();
+/// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
+pub fn switch(
+    setting: &dyn Setting,
+    request: &SwitchRequest,
+    env: &mut dyn SwitchEnv,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    let (name, system) = (request.name, setting.system());
+    // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
+    // a request that is impossible anyway needs no permission.
+    let lock = setting.lock();
     let old = match current(setting)? {
-        current if current == name => return around.say(&text::in_use_already(name)),
+        current if current == name => return env.show(SwitchEvent::AlreadyCurrent { name }),
         current => current,
     };
-    may_be_had(setting, wish)?;
-    let _claim = claim.map_err(|e| setting::refused(&e, system, name))?;
-    if !wish.force {
-        not_known_bad(name, &around.against(name))?;
+    check_request(setting, request)?;
+    let _lock = lock.map_err(|error| setting::not_permitted(&error, system, name))?;
+    if !request.force {
+        refuse_known_faults(name, &env.known_faults(name))?;
     }
 
-    around.say(&text::way_back(&system.set(&old)))?;
-    let before = around.measure();
-    if stopped(stop) {
-        return Err(NotDone::new("stopped before anything was changed", still(&old)).into());
+    env.show(SwitchEvent::UndoCommand { command: &system.switch_command(&old) })?;
+    let before = env.measure();
+    if is_set(stop) {
+        return Err(Error::new("stopped before anything was changed", unchanged(&old)).into());
     }
-    // Half a second has passed.
+    // The measurement took half a second.
     let now = current(setting)?;
     if now != old {
-        let what = format!("somebody else has just changed the clock source from {old} to {now}");
-        return Err(NotDone::new(what, "it is left as it is; try again").into());
+        let what = format!("another user or program has just changed the clock source from {old} to {now}");
+        return Err(Error::new(what, "pg_timing changed nothing; try again").into());
     }
-    let limit = if let Stay::For(limit) = wish.stay { limit } else { Nanos(0.0) };
+    let limit = if let Duration::For(limit) = request.duration { limit } else { Nanos(0.0) };
     let budget = Budget::new(limit, stop);
-    let mut back = PutBack::armed(setting, &old, name);
-    write(setting, name, &old, &mut back)?;
+    let mut restore = Restore::armed(setting, &old, name);
+    write(setting, name, &old, &mut restore)?;
 
-    let after = around.measure();
-    if stopped(stop) {
-        let told = back.now().told(&old, system)?;
-        return Err(NotDone::new(format!("stopped before {name} was measured"), told).into());
+    let after = env.measure();
+    if is_set(stop) {
+        let message = restore.now().message(&old, system)?;
+        return Err(Error::new(format!("stopped before {name} was measured"), message).into());
     }
-    around.say(&text::comparison((&old, &before), (name, &after)))?;
-    if wish.stay == Stay::Keep {
-        return keep(wish, &old, &after, setting, back, around);
+    env.show(SwitchEvent::Measured { old: (&old, &before), new: (name, &after) })?;
+    if request.duration == Duration::Keep {
+        return keep(request, &old, &after, setting, restore, env);
     }
-    around.say(&text::waiting(&old, budget.left()))?;
-    around.wait(&budget);
-    let early = stopped(stop).then(|| budget.spent());
-    let told = back.now().told(&old, system)?;
-    around.say(&text::put_back(&told, early))
+    env.show(SwitchEvent::Waiting { old: &old, left: budget.left() })?;
+    env.wait(&budget);
+    let stopped_after = is_set(stop).then(|| budget.spent());
+    let message = restore.now().message(&old, system)?;
+    env.show(SwitchEvent::Restored { message: &message, stopped_after })
 }
 
-fn current(setting: &dyn Setting) -> Result<String, NotDone> {
-    match setting.look().current {
+fn current(setting: &dyn Setting) -> Result<String, Error> {
+    match setting.read().current {
         Fact::Known(name) => Ok(name),
-        Fact::Unavailable { unavailable } => Err(nothing_to_switch(&unavailable)),
+        Fact::Unavailable { unavailable } => Err(unknown_clocksource(&unavailable)),
     }
 }
 
-/// Where the kernel does not say what it keeps time by.
-pub fn nothing_to_switch(why: &str) -> NotDone {
-    NotDone::new(
+/// The kernel does not show its clock source.
+pub fn unknown_clocksource(why: &str) -> Error {
+    Error::new(
         format!("the kernel's clock source is unknown: {why}"),
-        "this needs Linux with sysfs mounted on /sys, or FreeBSD; pg_timing check measures the clock all the same",
+        "this command needs Linux with sysfs mounted on /sys, or FreeBSD; pg_timing check works without it",
     )
 }
 
-fn may_be_had(setting: &dyn Setting, wish: &Wish) -> Result<(), NotDone> {
-    let name = wish.name;
-    let available = match setting.look().available {
+/// Refuses a clock source that the kernel does not offer, or that can stall the host.
+fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), Error> {
+    let name = request.name;
+    let available = match setting.read().available {
         Fact::Known(available) => available,
-        Fact::Unavailable { unavailable } => return Err(nothing_to_switch(&unavailable)),
+        Fact::Unavailable { unavailable } => return Err(unknown_clocksource(&unavailable)),
     };
-    if !available.iter().any(|offered| offered == name) {
+    if !available.iter().any(|available| available == name) {
         let mut hint = format!("available: {}", available.join(" "));
         if name == "tsc" {
-            hint += "; a TSC that the kernel has given up cannot be switched back on while this kernel runs: only a \
-                     restart makes it judge anew";
+            hint += "; if the kernel marked the TSC unstable, only a restart makes it available again";
         }
         let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
-        return Err(NotDone::new(what, hint));
+        return Err(Error::new(what, hint));
     }
     match known(name) {
-        Some(known) if known.grade == Grade::Stalls && !wish.force => Err(NotDone::new(
-            format!("{name} can make a large host stall: it is {}", known.what),
-            format!("to try it all the same, as briefly as it takes: pg_timing clocksource use {name} --for 1 --force"),
-        )),
+        Some(known) if known.grade == Grade::Stalls && !request.force => {
+            Err(Error::new(format!("{name} can stall a large host: it is {}", known.what), hint_to_force(name)))
+        }
         _ => Ok(()),
     }
 }
 
-fn not_known_bad(name: &str, against: &[String]) -> Result<(), NotDone> {
-    match against.is_empty() {
+fn refuse_known_faults(name: &str, faults: &[String]) -> Result<(), Error> {
+    match faults.is_empty() {
         true => Ok(()),
-        false => Err(NotDone::new(
-            format!("{name} is known to be bad on this host: {}", against.join("; ")),
-            format!("to try it all the same, as briefly as it takes: pg_timing clocksource use {name} --for 1 --force"),
-        )),
+        false => {
+            Err(Error::new(format!("{name} has known faults on this host: {}", faults.join("; ")), hint_to_force(name)))
+        }
     }
 }
 
-/// Writes and reads back. A name that the kernel does not take is no error to it: it then runs on
-/// what itself thinks best, which need not be the old one.
-fn write(setting: &dyn Setting, name: &str, old: &str, back: &mut PutBack) -> Result<(), NotDone> {
-    let written = setting.set(name);
-    let now = setting.look().current;
-    let why = match (written, &now) {
-        (Ok(()), Fact::Known(now)) if now == name => return Ok(()),
-        (Err(e), _) => reason(&e),
-        (Ok(()), Fact::Known(now)) if now == old => format!("the kernel stays with {old}"),
-        (Ok(()), Fact::Known(now)) => format!("the kernel has taken {now} instead"),
+fn hint_to_force(name: &str) -> String {
+    format!("to try it for one second anyway: pg_timing clocksource use {name} --for 1 --force")
+}
+
+/// Writes the name and reads it back.
+///
+/// The kernel reports no error for a name that it does not accept. It selects what it thinks best, which may not be the
+/// old clock source.
+fn write(setting: &dyn Setting, name: &str, old: &str, restore: &mut Restore) -> Result<(), Error> {
+    let written = setting.write(name);
+    let current = setting.read().current;
+    let why = match (written, &current) {
+        (Ok(()), Fact::Known(current)) if current == name => return Ok(()),
+        (Err(error), _) => reason(&error),
+        (Ok(()), Fact::Known(current)) if current == old => format!("the kernel still uses {old}"),
+        (Ok(()), Fact::Known(current)) => format!("the kernel switched to {current} instead"),
         (Ok(()), Fact::Unavailable { unavailable }) => unavailable.clone(),
     };
-    if let Fact::Known(now) = now {
-        back.answered_with(&now);
+    if let Fact::Known(current) = current {
+        restore.set_expected(&current);
     }
-    Err(NotDone::new(
+    Err(Error::new(
         format!("could not switch to {name}: {why}"),
-        "the kernel's log may say why: dmesg | grep -i clocksource",
+        "the kernel log may show the reason: dmesg | grep -i clocksource",
     ))
 }
 
 fn keep(
-    wish: &Wish,
+    request: &SwitchRequest,
     old: &str,
     after: &ClockReport,
     setting: &dyn Setting,
-    back: PutBack,
-    around: &mut dyn Around,
+    restore: Restore,
+    env: &mut dyn SwitchEnv,
 ) -> anyhow::Result<()> {
-    let (name, system) = (wish.name, setting.system());
-    if after.backward_steps > 0 && !wish.force {
-        let told = match back.now() {
-            Back::Done => String::new(),
-            other => other.told(old, system)? + " ",
+    let (name, system) = (request.name, setting.system());
+    if after.backward_steps > 0 && !request.force {
+        let message = match restore.now() {
+            Restored::Done => String::new(),
+            other => other.message(old, system)? + " ",
         };
         let by = duration(after.largest_backward_ns);
-        return Err(NotDone::new(
-            format!("{name} is not kept: the time went back by up to {by} while it was measured"),
-            format!("{told}{}; --force keeps it all the same", still(old)),
+        return Err(Error::new(
+            format!("{name} is not kept: the time went back by up to {by} during the measurement"),
+            format!("{message}{}; --force keeps {name} anyway", unchanged(old)),
         )
         .into());
     }
-    back.disarm();
-    around.say(&text::kept(name, old, system))
+    restore.disarm();
+    env.show(SwitchEvent::Kept { name, old, system })
 }
 
-fn still(old: &str) -> String {
-    format!("the clock source is {old} as before")
+fn unchanged(old: &str) -> String {
+    format!("the clock source is still {old}")
 }
 
-fn stopped(stop: &AtomicBool) -> bool {
+fn is_set(stop: &AtomicBool) -> bool {
     stop.load(std::sync::atomic::Ordering::Relaxed)
 }

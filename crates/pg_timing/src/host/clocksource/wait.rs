@@ -1,17 +1,17 @@
-//! Waiting that a signal ends at once.
+//! Waits until a signal arrives or time is up.
 
 use crate::host::measure::Budget;
 
-/// So long at a time, in ms: the longest that a signal goes unnoticed which arrives just before.
-const AT_A_TIME: f64 = 20.0;
+/// The longest single wait in ms. A signal that arrives just before it starts goes unnoticed for this long.
+const MAX_WAIT_MS: f64 = 20.0;
 
 /// Waits until the budget is spent or its flag is set.
 pub fn wait(budget: &Budget) {
     while budget.go_on() {
-        let ms = (budget.left().0 / 1e6).ceil().clamp(1.0, AT_A_TIME) as libc::c_int;
-        // Unlike a sleep of the standard library, poll ends when a signal comes: on a clock source
-        // that stands still, timers do as well.
-        // SAFETY: no descriptors, so the null pointer is not looked at.
+        let ms = (budget.left().0 / 1e6).ceil().clamp(1.0, MAX_WAIT_MS) as libc::c_int;
+        // A signal ends poll(), but not the standard library's sleep. This matters on a clock source that stands still,
+        // where timers stand still, too.
+        // SAFETY: there are no descriptors, so poll() does not use the null pointer.
         unsafe { libc::poll(std::ptr::null_mut(), 0, ms) };
     }
 }
@@ -23,7 +23,7 @@ mod tests {
     use timing_clock::Nanos;
 
     #[test]
-    fn until_the_time_is_up() {
+    fn it_ends_when_time_is_up() {
         let stop = AtomicBool::new(false);
         let budget = Budget::new(Nanos::from_millis(5.0), &stop);
         wait(&budget);
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn or_the_flag_is_set() {
+    fn it_ends_when_the_flag_is_set() {
         let stop = AtomicBool::new(true);
         let budget = Budget::new(Nanos::from_secs(1e6), &stop);
         wait(&budget);

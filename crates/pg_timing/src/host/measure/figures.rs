@@ -163,13 +163,13 @@ mod tests {
         )
     }
 
-    fn alarms(clock: ClockReport) -> Vec<(&'static str, Severity)> {
+    fn alarms(clock: ClockReport) -> Vec<(String, Severity)> {
         let mut report = Report::empty(Origin::Measured, "");
         report.clocks = vec![clock];
         report.activity =
             Fact::Known(Activity { involuntary_context_switches: 0, steal_ms: Some(0.0), suspends: Some(0) });
         check::judge(&mut report);
-        report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(|f| (f.id, f.severity)).collect()
+        report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(|f| (f.id.clone(), f.severity)).collect()
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         };
         let one = by(26);
         assert_eq!((one.backward_steps, one.largest_backward_ns), (1, 1.0));
-        assert_eq!(alarms(one), [("clock-backward", Severity::Critical)]);
+        assert_eq!(alarms(one), [("clock-backward".into(), Severity::Critical)]);
         let big = by(34_000_025);
         assert_eq!((big.backward_steps, big.largest_backward_ns), (1, 34_000_000.0));
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn ticks_of_1_10_100_ns_and_4_ms() {
         for (step, alarm) in
-            [(1, None), (10, None), (100, None), (4_000_000, Some(("clock-coarse", Severity::Critical)))]
+            [(1, None), (10, None), (100, None), (4_000_000, Some(("clock-coarse".to_string(), Severity::Critical)))]
         {
             let clock = measured(Character { step, ..Character::default() });
             assert_eq!(clock.granularity_ns, Some(step as f64));
@@ -248,9 +248,9 @@ mod tests {
     #[test]
     fn a_slow_clock() {
         let clock = measured(Character { cost_ns: 7_350.0, ..Character::default() });
-        assert_eq!(alarms(clock), [("clock-slow", Severity::Critical)]);
+        assert_eq!(alarms(clock), [("clock-slow".into(), Severity::Critical)]);
         let clock = measured(Character { cost_ns: 160.0, ..Character::default() });
-        assert_eq!(alarms(clock), [("clock-slow", Severity::Warning)]);
+        assert_eq!(alarms(clock), [("clock-slow".into(), Severity::Warning)]);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         let clock = measured(Character { hz: 0.0, ..Character::default() });
         // Its ticks have no rate; what matters is that it never moved.
         assert_eq!(clock.stood_still_ns, Some(1e6));
-        assert_eq!(alarms(clock), [("clock-coarse", Severity::Critical)]);
+        assert_eq!(alarms(clock), [("clock-coarse".into(), Severity::Critical)]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! By what a clock is read: the vDSO, or a system call.
 
-use crate::host::clocksource::{Vdso, known};
-use crate::report::{COUNTER, ClockReport, SYSTEM, Through};
+use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM, Vdso, known};
 
 /// From so much of a bare system call's cost on, a read must have made one; the vDSO's takes a
 /// twentieth to a third of it.
@@ -20,11 +19,11 @@ pub fn tell(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
     }
     for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.through.is_none()) {
         clock.through = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
-            _ if clock.name == "system_syscall" => Through::Syscall,
-            ratio if ratio < LIKE_A_CALL => Through::Vdso,
+            _ if clock.name == "system_syscall" => AccessPath::Syscall,
+            ratio if ratio < LIKE_A_CALL => AccessPath::Vdso,
             // PostgreSQL's clock alone is compared with the very call that it would make.
-            ratio if ratio > BEYOND_A_CALL && clock.name == SYSTEM => Through::Interposed,
-            _ => Through::Syscall,
+            ratio if ratio > BEYOND_A_CALL && clock.name == SYSTEM => AccessPath::Interposed,
+            _ => AccessPath::Syscall,
         });
     }
 }
@@ -37,8 +36,8 @@ pub fn correct(clocks: &mut [ClockReport], clocksource: &str) {
     }
     // The coarse clocks are the kernel's last tick, which the vDSO knows whatever it was counted by.
     for clock in clocks.iter_mut().filter(|clock| !clock.name.ends_with("_coarse")) {
-        if clock.through == Some(Through::Vdso) {
-            clock.through = Some(Through::Syscall);
+        if clock.through == Some(AccessPath::Vdso) {
+            clock.through = Some(AccessPath::Syscall);
         }
     }
 }
@@ -47,7 +46,7 @@ pub fn correct(clocks: &mut [ClockReport], clocksource: &str) {
 mod tests {
     use super::*;
 
-    fn told(costs: [f64; 3]) -> Option<Through> {
+    fn told(costs: [f64; 3]) -> Option<AccessPath> {
         // Medians of a busy virtual machine, whose clock was read by system calls.
         let medians = [(SYSTEM, 1308.0), ("system_syscall", 2000.0), (COUNTER, 38.0)];
         let mut clocks =
@@ -58,9 +57,9 @@ mod tests {
 
     #[test]
     fn what_disturbs_one_clock_more_than_the_other_makes_no_vdso() {
-        assert_eq!(told([950.0, 1000.0, 30.0]), Some(Through::Syscall));
-        assert_eq!(told([100.0, 1000.0, 30.0]), Some(Through::Vdso));
-        assert_eq!(told([2000.0, 1000.0, 30.0]), Some(Through::Interposed));
+        assert_eq!(told([950.0, 1000.0, 30.0]), Some(AccessPath::Syscall));
+        assert_eq!(told([100.0, 1000.0, 30.0]), Some(AccessPath::Vdso));
+        assert_eq!(told([2000.0, 1000.0, 30.0]), Some(AccessPath::Interposed));
     }
 
     #[test]
@@ -73,14 +72,14 @@ mod tests {
         let through = |clocksource: &str| {
             let mut clocks = ["system", "rdtsc", "monotonic_coarse"].map(|name| ClockReport {
                 name: name.into(),
-                through: Some(if name == "rdtsc" { Through::Instruction } else { Through::Vdso }),
+                through: Some(if name == "rdtsc" { AccessPath::Instruction } else { AccessPath::Vdso }),
                 ..ClockReport::default()
             });
             correct(&mut clocks, clocksource);
             clocks.map(|clock| clock.through.unwrap())
         };
-        assert_eq!(through("hpet"), [Through::Syscall, Through::Instruction, Through::Vdso]);
-        assert_eq!(through("tsc"), [Through::Vdso, Through::Instruction, Through::Vdso]);
-        assert_eq!(through("of-next-year"), [Through::Vdso, Through::Instruction, Through::Vdso]);
+        assert_eq!(through("hpet"), [AccessPath::Syscall, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(through("tsc"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(through("of-next-year"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
     }
 }

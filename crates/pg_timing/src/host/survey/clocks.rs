@@ -1,10 +1,10 @@
 //! Reads every clock of the host in turns.
 
 use super::drift::{DriftMeters, Steps};
-use super::{Progress, through};
+use super::{Progress, access_path};
 use crate::host::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, measure_step};
 use crate::host::measure::{rate_of, summarise, timing_cost, without_rate};
-use crate::report::{COUNTER, ClockReport, SYSTEM, Through};
+use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
 
 /// At least so many turns per clock, and none longer than this: what drifts (another process, the
@@ -123,7 +123,7 @@ impl Reading {
             Some(outside?.nanos(record.outside.undisturbed()?).0)
         };
         let costs: Vec<Option<f64>> = self.clocks.iter().map(undisturbed).collect();
-        through::tell(&mut reports, &costs);
+        access_path::tell(&mut reports, &costs);
         reports
     }
 }
@@ -134,6 +134,6 @@ fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz
         return without_rate(meter.name(), record);
     };
     let mut report = summarise(meter.name(), record, looked, rate, outside);
-    report.through = meter.is_counter().then_some(Through::Instruction);
+    report.through = meter.is_counter().then_some(AccessPath::Instruction);
     report
 }

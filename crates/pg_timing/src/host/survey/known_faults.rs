@@ -1,6 +1,6 @@
 //! What is known against a clock source before it is in use.
 
-use super::order;
+use super::cpu_skew;
 use crate::host::check;
 use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
@@ -12,7 +12,7 @@ const ENOUGH: Ppm = Ppm(10.0);
 const RATE: Nanos = Nanos::from_millis(20.0);
 
 /// The kernel's log against it; and if it is the CPUs' own counter, what differs between CPUs.
-pub fn against(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
+pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
     let mut against = Vec::new();
     if KernelLog::own(host).said.known().is_some_and(|said| said.gave_up(name)) {
         against.push(format!("the kernel's log says that {name} was marked unstable"));
@@ -31,6 +31,6 @@ fn skewed(host: &Host, budget: &Budget) -> Vec<String> {
         .and_then(|counter| measure_rate(counter, Reference::default(), ENOUGH, RATE).map_err(|e| e.to_string()));
     let cpus =
         Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
-    let cpus = order::between_cpus(cpus, permission, &rate, budget);
+    let cpus = cpu_skew::between_cpus(cpus, permission, &rate, budget);
     cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }

@@ -1,17 +1,16 @@
 //! Looks at a host and measures its clocks: [`Host`] and `measure` in, a [`Report`] out.
 
-mod against;
+mod access_path;
 mod claims;
 mod clocks;
+mod cpu_skew;
 mod drift;
 mod kernel;
-mod order;
-mod through;
+mod known_faults;
 mod tsc;
 
-pub use against::against;
+pub use known_faults::known_faults;
 
-use crate::host::check;
 use crate::host::facts::{ActivityBefore, Host, KernelLog, activity_since};
 use crate::host::measure::{self, Budget};
 use crate::report::{ClockReport, Clocksource, Cpus, Fact, Measured, Origin, Report, SYSTEM};
@@ -28,22 +27,21 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     let before = ActivityBefore::now(host);
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
     // What is not set aside for the CPUs' order goes to reading clocks.
-    let reading = Nanos(limit.0 - order::wanted(cpus.len(), limit).0);
+    let reading = Nanos(limit.0 - cpu_skew::wanted(cpus.len(), limit).0);
     let reading = clocks::read_all(permission, &cpus, &budget.part(reading), progress);
     let changed = look_again(host, log, &mut report);
     let rate = &if changed { Err("the clock source changed meanwhile".into()) } else { reading.rate.clone() };
     report.clocks = reading.summaries();
     if let (Some(current), false) = (report.clocksource.current.known(), changed) {
-        through::correct(&mut report.clocks, current);
+        access_path::correct(&mut report.clocks, current);
     }
     report.drift = reading.drift.drifts(rate.as_ref().ok().map(|rate| rate.rate));
     report.activity = activity_since(host, &before);
     report.tsc = tsc::judge(host, &report, permission, rate, log);
-    report.cpus = order::between_cpus(report.cpus, permission, rate, budget);
+    report.cpus = cpu_skew::between_cpus(report.cpus, permission, rate, budget);
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
     report.interrupted = budget.interrupted();
     progress(1.0);
-    check::judge(&mut report);
     report
 }
 
@@ -102,7 +100,6 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     if !figures.skew.is_empty() {
         report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
     }
-    check::judge(&mut report);
     report
 }
 

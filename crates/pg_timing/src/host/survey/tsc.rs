@@ -15,7 +15,7 @@ pub fn judge(
     let kernel = report.clocksource.verdict();
     let mut tsc = TscReport { permitted: Some(permission.is_ok()), ..TscReport::unavailable("") };
     if let Some("aarch64") = report.host.architecture.known().map(String::as_str) {
-        tsc.counter = "cntvct";
+        tsc.counter = "cntvct".into();
     }
     match rate {
         Ok(rate) => {

@@ -1,59 +1,56 @@
-//! The words for a captured plan.
+//! Sentences about a captured plan.
 
-use super::explain::settings;
+use super::figures::settings;
 use super::ms;
 use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
 use crate::statistics::ANOTHER_TIME;
 
-/// `EXPLAIN ANALYZE said 7645 ms; without being timed it takes 2541 ms at most.`
+/// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without timing it takes at most 2541 ms.`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
-    let said = format!("{} said {}", who(report), ms(report.reported_ms));
+    // Only auto_explain prints the statement.
+    let source = if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" };
+    let reported = format!("{source} reported {}", ms(report.reported_ms));
     let Some(plain) = capture.given_plain_ms else {
         let (low, high) = (ms(corrected.low), ms(corrected.high));
-        let took = match low == high {
+        let time = match low == high {
             true => high,
             false if corrected.low > 0.0 => format!("{low} to {high}"),
-            false => format!("{high} at most"),
+            false => format!("at most {high}"),
         };
-        return format!("{said}; without being timed it takes {took}. {}", clock(capture.clock_share));
+        return format!("{reported}; without timing it takes {time}. {}", clock(capture.clock_share));
     };
     if report.reported_ms <= corrected.high {
         return format!(
-            "{said}, and without it the statement takes {}: what it adds is less than can be told apart.",
+            "{reported}; without it the statement takes {}. The overhead is below measurement noise.",
             ms(plain)
         );
     }
-    let added = 100.0 * (1.0 - plain / report.reported_ms);
+    let overhead = 100.0 * (1.0 - plain / report.reported_ms);
     format!(
-        "{said}; without it the statement takes {}, so {added:.0}% is its own overhead. {}",
+        "{reported}; without it the statement takes {}: {overhead:.0}% is overhead. {}",
         ms(plain),
         clock(capture.clock_share)
     )
 }
 
-/// auto_explain tells the statement, EXPLAIN does not.
-fn who(report: &ExplainReport) -> &'static str {
-    if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" }
-}
-
 fn clock(share: Range) -> String {
     let (low, high) = (format!("{:.0}", 100.0 * share.low), format!("{:.0}", 100.0 * share.high));
     match low == high {
-        true => format!("The clock is {low}% of what it said."),
-        false => format!("The clock is {low} to {high}% of what it said."),
+        true => format!("Clock reads are {low}% of the reported time."),
+        false => format!("Clock reads are {low}% to {high}% of the reported time."),
     }
 }
 
+/// Returns the facts below the plan.
 pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("calls", calls(capture))];
-    let expected = capture.expected_call_ns;
-    if let (Some(read), Some(expected)) = (capture.read_ns, expected) {
+    let mut facts = vec![("calls", total_calls(capture))];
+    if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
         facts.push((
             "expected",
             format!(
-                "{} to {} per call, at {} a read of the server's clock, counting rows included",
+                "{} to {} per call, with {} per clock read; includes row counting",
                 duration(expected.low),
                 duration(expected.high),
                 duration(read)
@@ -61,20 +58,14 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         ));
     }
     if let Some(implied) = capture.implied_call_ns {
-        facts.push((
-            "implied",
-            format!(
-                "{} per call: what EXPLAIN ANALYZE added, over its calls{}",
-                duration(implied),
-                compared(implied, capture)
-            ),
-        ));
+        let overhead = format!("{} per call: the overhead divided by the calls", duration(implied));
+        facts.push(("implied", overhead + &comparison(implied, capture)));
     }
     let why = match capture.runs_differ > ANOTHER_TIME {
-        true => ": the cost of a read moved by so much in the host's report, or interruptions took it",
-        false => ", as on a quiet machine",
+        true => "from the host report: the read cost varied, or interruptions",
+        false => "as measured on a quiet machine",
     };
-    facts.push(("runs", format!("{:.0}% allowed for what they differ by{why}", 100.0 * capture.runs_differ)));
+    facts.push(("runs", format!("run-to-run variation assumed: {:.0}% ({why})", 100.0 * capture.runs_differ)));
     if !report.settings.is_empty() {
         facts.push(("settings", settings(report)));
     }
@@ -84,33 +75,33 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
     facts
 }
 
-fn calls(capture: &Capture) -> String {
+fn total_calls(capture: &Capture) -> String {
     let calls = capture.calls;
-    let [low, estimate, high] = [calls.low, calls.estimate, calls.high].map(|calls| count(calls.round() as u64));
+    let [low, high] = [calls.low, calls.high].map(|calls| count(calls.round() as u64));
     match low == high {
-        true => format!("{estimate} of all nodes"),
-        false => format!("{estimate} of all nodes; {low} to {high}, which the plan does not tell apart"),
+        true => format!("total calls: {high}"),
+        false => format!("total calls: {low} to {high} (the plan does not show the exact number)"),
     }
 }
 
-/// What is implied, beside what a read leads to expect.
-fn compared(implied: f64, capture: &Capture) -> String {
+/// Compares the implied with the expected overhead per call.
+fn comparison(implied: f64, capture: &Capture) -> String {
     let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) else { return String::new() };
-    let reads = format!("; that is {:.1} reads", implied / read);
+    let reads = format!("; {:.1} clock reads", implied / read);
     reads
         + match implied {
-            ns if ns > expected.high => ": more than the clock explains",
-            ns if ns < expected.low => ": less than that clock can take",
+            ns if ns > expected.high => ", more than the clock explains",
+            ns if ns < expected.low => ", less than this clock can cost",
             _ => ", as expected",
         }
 }
 
-/// A statement on a line or so.
+/// Returns about one line of a statement.
 fn shortened(statement: &str) -> String {
-    const MOST: usize = 150;
+    const MAX_CHARS: usize = 150;
     let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{} ...", &line[..at]),
+    match line.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
         None => line,
     }
 }

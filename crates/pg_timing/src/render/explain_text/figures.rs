@@ -1,29 +1,54 @@
-//! Figures with their units and errors.
+//! Figures with units and margins.
 
-use crate::report::Range;
+use crate::report::{ExplainReport, Range};
 
-/// `40 +-3 ns a call`, or as much at most.
+/// Returns `40 +-3 ns per call`, or `0 to 3 ns per call` if the lower bound is 0.
 pub fn per_call(ns: Range) -> String {
-    format!("{} ns a call", with_error(ns))
+    format!("{} ns per call", with_margin(ns))
 }
 
-pub fn with_error(range: Range) -> String {
+/// Returns `40 +-3`, or `0 to 3` if the lower bound is 0.
+pub fn with_margin(range: Range) -> String {
     match range.low > 0.0 {
         true => format!("{} +-{}", digits(range.estimate), digits(range.off())),
         false => format!("0 to {}", digits(range.high)),
     }
 }
 
+/// Returns milliseconds with three digits.
 pub fn ms(ms: f64) -> String {
     format!("{} ms", digits(ms))
 }
 
-/// Three digits, as far as they are before the point.
-pub fn digits(ms: f64) -> String {
-    match ms.abs() {
-        m if m < 0.9995 => format!("{ms:.3}"),
-        m if m < 9.995 => format!("{ms:.2}"),
-        m if m < 99.95 => format!("{ms:.1}"),
-        _ => format!("{ms:.0}"),
+/// Returns a number with three digits, and all digits before the point.
+pub fn digits(number: f64) -> String {
+    match number.abs() {
+        n if n < 0.9995 => format!("{number:.3}"),
+        n if n < 9.995 => format!("{number:.2}"),
+        n if n < 99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+/// Returns the server's settings: `jit off, track_io_timing off`.
+pub fn settings(report: &ExplainReport) -> String {
+    let settings: Vec<String> = report.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    settings.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_are_shown() {
+        assert_eq!([0.01234, 1.2345, 12.345, 123.45, 12345.6].map(digits), ["0.012", "1.23", "12.3", "123", "12346"]);
+        assert_eq!(ms(9.996), "10.0 ms");
+    }
+
+    #[test]
+    fn a_range_from_zero_shows_its_upper_bound() {
+        assert_eq!(per_call(Range { low: 37.0, estimate: 40.0, high: 43.0 }), "40.0 +-3.00 ns per call");
+        assert_eq!(with_margin(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
     }
 }

@@ -1,7 +1,35 @@
-//! What reports say in words: the same in every output.
+//! The sentences and cells of an explain report. The text screen and the HTML page both use them.
 
 mod captured;
-pub mod explain;
 mod figures;
+mod live;
+mod nodes;
 
-pub use figures::{digits, ms, per_call, with_error};
+pub use figures::{digits, ms, per_call, with_margin};
+pub use nodes::{clock_share, rank_change, reported};
+
+use crate::report::ExplainReport;
+
+/// The answer, and the facts below the plan.
+#[derive(Default)]
+pub struct ExplainText {
+    pub answer: String,
+    /// name and sentence
+    pub facts: Vec<(&'static str, String)>,
+}
+
+impl ExplainText {
+    /// Returns the sentences for a report.
+    pub fn of(report: &ExplainReport) -> ExplainText {
+        let (answer, mut facts) = match (&report.runs, &report.capture) {
+            (Some(runs), _) => (live::answer(report, runs), live::facts(report, runs)),
+            (None, Some(capture)) => (captured::answer(report, capture), captured::facts(report, capture)),
+            (None, None) => Default::default(),
+        };
+        if report.nodes.iter().any(|node| node.processes > 1) {
+            facts.push(("note", "times of parallel nodes are per process".into()));
+        }
+        facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
+        ExplainText { answer, facts }
+    }
+}

@@ -1,24 +1,23 @@
-//! The page of `explain`: what the screen says, and where the time goes as bars.
+//! The page of `explain`: the text of the screen, and a bar chart of self times.
 
 use super::page;
-use crate::render::words::explain::{Words, clock_share, ranks, reported};
-use crate::render::words::{digits, ms};
+use crate::render::explain_text::{ExplainText, clock_share, digits, ms, rank_change, reported};
 use crate::report::{ClassicReport, ExplainReport, ExplainedNode};
 use maud::{Markup, html};
 
-const TITLE: &str = "How much of EXPLAIN ANALYZE is the clock";
+const TITLE: &str = "Overhead of EXPLAIN ANALYZE";
 
 pub fn html(report: &ExplainReport) -> String {
     page(TITLE, section(report))
 }
 
-/// Of the classic test: one statement after the other.
+/// Renders both statements of the classic test.
 pub fn classic(report: &ClassicReport) -> String {
     page(TITLE, html! { (section(&report.count)) (section(&report.nested)) })
 }
 
 fn section(report: &ExplainReport) -> Markup {
-    let Words { answer, facts } = Words::of(report);
+    let ExplainText { answer, facts } = ExplainText::of(report);
     html! {
         h1 { (answer) }
         @if let Some(statement) = &report.statement { pre { (statement) } }
@@ -30,7 +29,7 @@ fn section(report: &ExplainReport) -> Markup {
 }
 
 fn tree(report: &ExplainReport) -> Markup {
-    let most = report.nodes.iter().map(|node| node.reported_self_ms.max(node.corrected_self_ms)).fold(0.0, f64::max);
+    let max_ms = report.nodes.iter().map(|node| node.reported_self_ms.max(node.corrected_self_ms)).fold(0.0, f64::max);
     html! {
         table {
             thead {
@@ -40,24 +39,24 @@ fn tree(report: &ExplainReport) -> Markup {
                     th { "corrected" }
                     th { "clock" }
                     th { "calls" }
-                    th.node title="without the nodes below" {
-                        "by itself: " span.reported { "reported" } ", " span.corrected { "corrected" }
+                    th.node title="time without the nodes below" {
+                        "self time: " span.reported { "reported" } ", " span.corrected { "corrected" }
                     }
                 }
             }
-            tbody { @for node in &report.nodes { (line(node, report, most)) } }
+            tbody { @for node in &report.nodes { (line(node, report, max_ms)) } }
         }
     }
 }
 
-fn line(node: &ExplainedNode, report: &ExplainReport, most: f64) -> Markup {
-    let width = |ms: f64| format!("width: {:.1}%", if most > 0.0 { 100.0 * ms / most } else { 0.0 });
+fn line(node: &ExplainedNode, report: &ExplainReport, max_ms: f64) -> Markup {
+    let width = |ms: f64| format!("width: {:.1}%", if max_ms > 0.0 { 100.0 * ms / max_ms } else { 0.0 });
     html! {
         tr {
             td.node style=(format!("padding-left: {:.1}em", 0.6 + 1.4 * node.depth as f64)) {
                 (node.title)
-                @if let Some((reported, corrected)) = ranks(node, report) {
-                    " " span.rank { "number " (reported) " by reported time, " (corrected) " by corrected" }
+                @if let Some((reported, corrected)) = rank_change(node, report) {
+                    " " span.rank { "rank " (reported) " by reported time, " (corrected) " by corrected time" }
                 }
             }
             td { (reported(node)) }
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_plan_says_is_text() {
+    fn texts_of_a_plan_are_escaped() {
         let node = ExplainedNode { title: "Seq Scan on <b>\"t\"".into(), ..Default::default() };
         let report = ExplainReport { nodes: vec![node], statement: Some("SELECT 1 < 2".into()), ..Default::default() };
         let page = html(&report);

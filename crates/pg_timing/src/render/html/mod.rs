@@ -1,4 +1,4 @@
-//! Pages that stand alone: no script, nothing fetched, readable in light and dark.
+//! HTML pages in one file: without scripts, without external resources, for light and dark mode.
 
 pub mod explain;
 

@@ -1,10 +1,9 @@
-//! The screen of `advise`: a line a setting, the verdict, and what to type.
+//! The screen of `advise`: one line per setting, the verdict, and the lines for postgresql.conf.
 
 use super::lines::verdict;
 use super::{BOLD, DIM, wrapped};
-use crate::human::{count, duration};
+use crate::human::{count, duration, percent};
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
-use crate::server::advise::{FEW, percent};
 
 pub fn text(report: &AdviseReport) -> String {
     let mut out = headline(report);
@@ -18,17 +17,17 @@ pub fn text(report: &AdviseReport) -> String {
         out.push('\n');
     }
     for line in &report.not_seen {
-        wrapped(&mut out, "not seen   ", line);
+        wrapped(&mut out, "not counted  ", line);
     }
     if report.interrupted {
-        out.push_str(&format!("Stopped after {:.1} s: the figures are what was had by then.\n", report.window_s));
+        out.push_str(&format!("Stopped after {:.1} s. The figures are from this time.\n", report.window_s));
     }
     out
 }
 
 fn headline(report: &AdviseReport) -> String {
     let mut out = format!(
-        "{BOLD}PostgreSQL {}{BOLD:#}, {}: watched for {:.1} s\n",
+        "{BOLD}PostgreSQL {}{BOLD:#}, {}: observed for {:.1} s\n",
         report.server_version, report.server, report.window_s
     );
     wrapped(&mut out, "clock      ", &read(&report.read));
@@ -40,9 +39,9 @@ fn headline(report: &AdviseReport) -> String {
 
 fn read(read: &ReadCost) -> String {
     let cost = match (read.ns, read.low_ns, read.high_ns) {
-        (Some(ns), _, Some(high)) => format!("a read takes {} +- {}", duration(ns), duration(high - ns)),
-        (None, Some(low), Some(high)) => format!("a read takes {} to {}", duration(low), duration(high)),
-        _ => "what a read takes is unknown".into(),
+        (Some(ns), _, Some(high)) => format!("one read {} +- {}", duration(ns), duration(high - ns)),
+        (None, Some(low), Some(high)) => format!("one read {} to {}", duration(low), duration(high)),
+        _ => "read cost not determined".into(),
     };
     format!("{}: {cost}; {}", read.clock, read.how)
 }
@@ -60,33 +59,33 @@ fn table(report: &AdviseReport) -> String {
             setting.value,
             events(setting),
             setting.core_share.map_or_else(|| "-".into(), share),
-            word(setting),
+            advice(setting),
         ));
     }
-    out.push_str(&format!("{DIM}of a core: what its reads of the clock take, or would take if it were on{DIM:#}\n"));
+    out.push_str(&format!("{DIM}of a core: the cost of the setting's clock reads, or the cost if it were on{DIM:#}\n"));
     out
 }
 
-fn word(setting: &SettingAdvice) -> &'static str {
+fn advice(setting: &SettingAdvice) -> &'static str {
     match setting.advice {
         Action::Keep => "leave it on",
         Action::TurnOn => "can be turned on",
         Action::TurnOff => "turn it off",
         Action::None if setting.core_share.is_some() && !setting.on => "leave it off",
         Action::None => "nothing to do",
-        Action::Unknown => "could not tell",
+        Action::Unknown => "not determined",
     }
 }
 
-/// What a word does not say: why it could not be told, what there is to know without figures, or that the figures
-/// are of a server that had nothing to do.
+/// Renders what the table does not show: why an advice was not determined, advice without figures, and advice for a busy
+/// server where the observed server was idle.
 fn notes(report: &AdviseReport) -> String {
     let mut out = String::new();
     for setting in &report.settings {
-        let told = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
-        if !told || setting.core_share.is_none() || setting.summary.starts_with(FEW) {
-            let said = setting.summary.strip_prefix("could not tell: ").unwrap_or(&setting.summary);
-            wrapped(&mut out, &format!("{}  ", setting.name), said);
+        let is_clear = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
+        if !is_clear || setting.core_share.is_none() || setting.extrapolated {
+            let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
+            wrapped(&mut out, &format!("{}  ", setting.name), text);
         }
     }
     if !out.is_empty() {
@@ -120,13 +119,13 @@ fn share(share: CoreShare) -> String {
     }
 }
 
-/// What goes into postgresql.conf, and the way back.
+/// Renders the lines for postgresql.conf, each with its undo.
 fn lines(report: &AdviseReport) -> String {
     let mut out = String::new();
-    for (action, label) in [(Action::TurnOff, "turn off   "), (Action::TurnOn, "can be on  ")] {
+    for (action, label) in [(Action::TurnOff, "turn off   "), (Action::TurnOn, "turn on    ")] {
         for setting in report.settings.iter().filter(|setting| setting.advice == action) {
             let (Some(line), Some(undo)) = (&setting.line, &setting.undo) else { continue };
-            out.push_str(&format!("{label}{line}    back: {undo}\n"));
+            out.push_str(&format!("{label}{line}    undo: {undo}\n"));
         }
     }
     match out.is_empty() {

@@ -1,8 +1,7 @@
-//! The screen of `explain` without a statement: what a timed call costs on this server.
+//! The screen of `explain` without a statement: the overhead per call on this server.
 
 use super::{BOLD, wrapped};
-use crate::render::words::explain::Words;
-use crate::render::words::{ms, per_call, with_error};
+use crate::render::explain_text::{ExplainText, ms, per_call, with_margin};
 use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
@@ -11,30 +10,30 @@ pub fn text(report: &ClassicReport) -> String {
     wrapped(&mut out, "", &answer(count, nested));
     out.push_str(&format!(
         "\n{BOLD}{:<28}{:>10}  {:>10}  {:<24}{}{BOLD:#}\n",
-        "", "plain", "reported", "clock", "counting rows"
+        "", "plain", "reported", "clock", "row counting"
     ));
     out.push_str(&line("count 100 000 rows", &report.count, count));
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
     out.push('\n');
     wrapped(&mut out, "one read   ", &read(&report.read));
-    // The first is in the table.
-    for (name, fact) in Words::of(&report.count).facts.into_iter().skip(1) {
+    // The table already has the first fact.
+    for (name, fact) in ExplainText::of(&report.count).facts.into_iter().skip(1) {
         wrapped(&mut out, &format!("{name:<11}"), &fact);
     }
     out
 }
 
-/// In a DBA's terms: the dearer of the two.
+/// Returns the headline, for the statement with the higher overhead.
 fn answer(count: &LiveRuns, nested: &LiveRuns) -> String {
     const ROWS: f64 = 1e6;
     const NODES: f64 = 3.0;
-    let each = |runs: &LiveRuns| runs.clock_per_call_ns + runs.rows_per_call_ns;
-    let (count, nested) = (each(count), each(nested));
-    let dearer = if count.estimate > nested.estimate { count } else { nested };
+    let per_row = |runs: &LiveRuns| runs.clock_per_call_ns + runs.rows_per_call_ns;
+    let (count, nested) = (per_row(count), per_row(nested));
+    let higher = if count.estimate > nested.estimate { count } else { nested };
     format!(
-        "EXPLAIN ANALYZE adds {} ns to each row and plan node on this server: a million rows through three nodes take {} s longer.",
-        with_error(dearer),
-        with_error(dearer.times(ROWS * NODES / 1e9))
+        "EXPLAIN ANALYZE adds {} ns per row and plan node on this server. For a million rows through three nodes that is {} s.",
+        with_margin(higher),
+        with_margin(higher.times(ROWS * NODES / 1e9))
     )
 }
 
@@ -51,11 +50,11 @@ fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
 fn read(read: &ReadCost) -> String {
     match (read.ns, read.low_ns, read.high_ns) {
         (Some(ns), Some(low), Some(high)) => format!(
-            "{} ns of the {} clock, {}; a timed call reads it twice",
-            with_error(Range { low, estimate: ns, high }),
+            "{} ns for the {} clock, {}; a timed call reads it twice",
+            with_margin(Range { low, estimate: ns, high }),
             read.clock,
             read.how
         ),
-        _ => format!("of the {} clock: {}", read.clock, read.how),
+        _ => format!("not determined for the {} clock: {}", read.clock, read.how),
     }
 }

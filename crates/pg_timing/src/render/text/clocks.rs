@@ -2,10 +2,10 @@
 
 use super::{BOLD, DIM};
 use crate::human::{count, duration};
-use crate::report::{ClockReport, Origin, Report, SYSTEM, Through};
+use crate::report::{AccessPath, ClockReport, Origin, Report, SYSTEM};
 use std::fmt::Write;
 
-/// PostgreSQL's own clock and the ways to read the counter get a row each.
+/// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
 const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
 pub fn table(report: &Report) -> String {
@@ -18,40 +18,35 @@ pub fn table(report: &Report) -> String {
     if main.iter().any(|clock| clock.unavailable.is_none()) {
         let head = format!(
             "{:<12} {:<18} {:<8} {:<8} {:<8} {:<20} {}",
-            "clock", "one read", "step", "99.9%", "worst", "went back", "through"
+            "clock", "one read", "step", "99.9%", "worst", "went back", "access"
         );
         _ = writeln!(out, "{BOLD}{}{BOLD:#}", head.trim_end());
     }
     for clock in &main {
         let line = match &clock.unavailable {
             Some(why) if clock.reads > 0 => {
-                format!("{:<12} no times: {why} ({} readings)", clock.name, count(clock.reads))
+                format!("{:<12} no times: {why} ({} reads)", clock.name, count(clock.reads))
             }
-            Some(why) => format!("{:<12} not read: {why}", clock.name),
+            Some(why) => format!("{:<12} not measured: {why}", clock.name),
             None => row(clock),
         };
         _ = writeln!(out, "{}", line.trim_end());
     }
-    also(&mut out, &other);
+    other_clocks(&mut out, &other);
     out
 }
 
-/// What a pg_test_timing tells of a clock.
+/// Renders a clock from a pg_test_timing output.
 fn loop_row(clock: &ClockReport) -> String {
-    let looped = clock.loop_ns.map_or("no loop time".into(), |ns| format!("{ns:.2} ns a loop"));
+    let looped = clock.loop_ns.map_or("no loop time".into(), |ns| format!("{ns:.2} ns per loop"));
     let mut parts = vec![match clock.reads {
         0 => String::new(),
-        reads => format!("{} readings", count(reads)),
+        reads => format!("{} reads", count(reads)),
     }];
     parts.extend(clock.percentiles.map(|p| {
-        format!(
-            "half within {}, 99.9% within {}, worst {}",
-            duration(p.p50_ns),
-            duration(p.p99_9_ns),
-            duration(p.max_ns)
-        )
+        format!("median {}, 99.9% {}, worst {}", duration(p.p50_ns), duration(p.p99_9_ns), duration(p.max_ns))
     }));
-    parts.extend(clock.where_readings_lie());
+    parts.extend(clock.distribution());
     if clock.backward_steps > 0 {
         parts.push(format!("went back by {}", duration(clock.largest_backward_ns)));
     }
@@ -65,7 +60,7 @@ fn row(clock: &ClockReport) -> String {
     let back = match (clock.backward_steps, clock.reads) {
         (0, 0) => "-".to_string(),
         (0, reads) => format!("never in {}", count(reads)),
-        (steps, _) => format!("{} x, by {}", count(steps), duration(clock.largest_backward_ns)),
+        (steps, _) => format!("{} times, by {}", count(steps), duration(clock.largest_backward_ns)),
     };
     let percentiles = clock.percentiles;
     format!(
@@ -74,15 +69,15 @@ fn row(clock: &ClockReport) -> String {
         or_dash(clock.granularity_ns),
         or_dash(percentiles.map(|p| p.p99_9_ns)),
         or_dash(percentiles.map(|p| p.max_ns)),
-        clock.through.map_or("", through),
+        clock.through.map_or("", access),
     )
 }
 
-/// What a read costs, with its spread.
+/// Returns the read cost with its spread.
 pub(super) fn one_read(clock: &ClockReport) -> String {
     match (clock.read_ns, clock.read_spread_ns) {
         (Some(read), Some(spread)) if read < 999.5 => {
-            // A spread below the last digit shown is shown as that digit: no figure is without error.
+            // A smaller spread would be shown as 0.0, but every figure has an error.
             format!("{read:.1} +- {:.1} ns", spread.max(0.1))
         }
         (Some(read), Some(spread)) => format!("{:.1} +- {:.1} us", read / 1e3, (spread / 1e3).max(0.1)),
@@ -91,18 +86,19 @@ pub(super) fn one_read(clock: &ClockReport) -> String {
     }
 }
 
-pub(super) fn through(through: Through) -> &'static str {
-    match through {
-        Through::Instruction => "an instruction",
-        Through::Vdso => "vDSO",
-        Through::Syscall => "system call",
-        Through::Interposed => "more than a system call",
+/// Returns the name of an access path.
+pub(super) fn access(path: AccessPath) -> &'static str {
+    match path {
+        AccessPath::Instruction => "instruction",
+        AccessPath::Vdso => "vDSO",
+        AccessPath::Syscall => "system call",
+        AccessPath::Interposed => "intercepted",
     }
 }
 
-/// The clocks that PostgreSQL does not read, in a line.
-fn also(out: &mut String, clocks: &[&ClockReport]) {
-    let each: Vec<String> = clocks
+/// Appends a line with the clocks that PostgreSQL does not read.
+fn other_clocks(out: &mut String, clocks: &[&ClockReport]) {
+    let cells: Vec<String> = clocks
         .iter()
         .filter_map(|clock| {
             let step = clock
@@ -112,9 +108,9 @@ fn also(out: &mut String, clocks: &[&ClockReport]) {
             Some(format!("{} {}{}", clock.name, duration(clock.read_ns?), step.unwrap_or_default()))
         })
         .collect();
-    if !each.is_empty() {
+    if !cells.is_empty() {
         let mut line = String::new();
-        super::wrapped(&mut line, "also         ", &each.join(", "));
+        super::wrapped(&mut line, "also         ", &cells.join(", "));
         _ = write!(out, "{DIM}{line}{DIM:#}");
     }
 }

@@ -1,16 +1,14 @@
-//! What `pg_timing clocksource` shows.
+//! The screens of `pg_timing clocksource`.
 
-use super::clocks::{one_read, through};
+use super::clocks::{access, one_read};
 use super::{BOLD, wrapped};
-use crate::host::check::added_per_node_ns;
-use crate::host::clocksource::{Grade, List, Row, State, System, Vdso, best_first, known};
 use crate::human::{count, duration, seconds};
-use crate::report::{ClockReport, Through};
-use timing_clock::Nanos;
+use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
+use crate::report::{Grade, System, Vdso, known, overhead_per_node_ns};
 
-/// The clock sources of a host, a row each, and what to say of some of them.
-pub fn list(list: &List) -> String {
-    let head = ["clock source", "kernel says", "one read", "vDSO", "what it is"].map(String::from);
+/// Renders the clock sources of a host, one row each, with notes.
+pub fn list(list: &ClocksourceList) -> String {
+    let head = ["clock source", "state", "one read", "vDSO", "what it is"].map(String::from);
     let rows: Vec<_> = list.rows.iter().map(|row| cells(row, list.measured.as_ref())).collect();
     let mut out = table(&head, &rows);
     out.push('\n');
@@ -19,36 +17,32 @@ pub fn list(list: &List) -> String {
             wrapped(&mut out, &format!("{}: ", row.name), &note);
         }
     }
-    wrapped(&mut out, "vDSO: ", "programs read it by themselves, without a system call");
-    let offered =
-        |name: &str| list.rows.iter().any(|row| row.name == name && matches!(row.state, State::InUse | State::Offered));
-    let best = best_first().find(|known| offered(known.name)).map(|known| known.name);
-    let best = best.is_some_and(|best| list.rows.iter().any(|row| row.name == best && row.state == State::InUse));
-    if list.live && best {
-        out.push_str("\nThe one in use is the best of these: nothing to change.\n");
-    } else if let (true, Some(other)) = (list.live, list.other()) {
+    wrapped(&mut out, "vDSO: ", "programs read the clock without a system call");
+    if list.live && list.is_best() {
+        out.push_str("\nThe current clock source is the best of these. Nothing to do.\n");
+    } else if let (true, Some(candidate)) = (list.live, list.candidate()) {
         out.push_str("\nTo try another one for 10 seconds, as root:\n");
-        out.push_str(&format!("    {BOLD}pg_timing clocksource use {}{BOLD:#}\n", other.name));
+        out.push_str(&format!("    {BOLD}pg_timing clocksource use {}{BOLD:#}\n", candidate.name));
     }
     out
 }
 
-fn cells(row: &Row, measured: Option<&ClockReport>) -> [String; 5] {
+fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 5] {
     let state = match &row.state {
-        State::InUse => "in use",
-        State::Offered => "offered",
-        State::GivenUp => "given up",
-        State::Forbidden(_) | State::NotConstant => "not offered",
-        State::Refused => "refused",
+        ClocksourceState::Current => "current",
+        ClocksourceState::Available => "available",
+        ClocksourceState::Rejected => "rejected",
+        ClocksourceState::Forbidden(_) | ClocksourceState::NotConstant => "not available",
+        ClocksourceState::NegativeQuality => "refused",
     };
-    let measured = measured.filter(|_| row.state == State::InUse);
+    let measured = measured.filter(|_| row.state == ClocksourceState::Current);
     let read = match (measured, row.known) {
         (Some(clock), _) => format!("{} (measured)", one_read(clock)),
         (None, Some(known)) => format!("{} (typical)", known.read),
         (None, None) => "unknown".into(),
     };
     let vdso = match (measured.and_then(|clock| clock.through), row.known.map(|known| known.vdso)) {
-        (Some(Through::Vdso), _) => "yes",
+        (Some(AccessPath::Vdso), _) => "yes",
         (Some(_), _) => "no",
         (None, Some(Vdso::Yes)) => "yes",
         (None, Some(Vdso::No)) => "no",
@@ -59,22 +53,21 @@ fn cells(row: &Row, measured: Option<&ClockReport>) -> [String; 5] {
     [row.name.clone(), state.into(), read, vdso.into(), what.into()]
 }
 
-fn note(row: &Row) -> Option<String> {
+fn note(row: &ClocksourceRow) -> Option<String> {
     Some(match &row.state {
-        State::GivenUp => {
-            "the CPU says that its rate is constant, yet the kernel does not offer it: it does not trust it, and its log says \
-             why (pg_timing check). It cannot be switched back on while this kernel runs; only a restart makes the kernel \
-             judge anew"
+        ClocksourceState::Rejected => {
+            "the CPU reports a constant rate, but the kernel does not offer this clock source. The kernel log shows the \
+             reason (pg_timing check). Only a restart makes the kernel check it again"
                 .into()
         }
-        State::Forbidden(word) => format!("ruled out by the boot parameter {word}"),
-        State::NotConstant => "the CPU, or its hypervisor, does not promise that its rate is constant".into(),
-        State::Refused => "the kernel itself calls its quality negative".into(),
-        State::InUse | State::Offered => return None,
+        ClocksourceState::Forbidden(word) => format!("the boot parameter {word} disables it"),
+        ClocksourceState::NotConstant => "the CPU or its hypervisor does not promise a constant rate".into(),
+        ClocksourceState::NegativeQuality => "the kernel gives it a negative quality".into(),
+        ClocksourceState::Current | ClocksourceState::Available => return None,
     })
 }
 
-/// Columns as wide as their widest cell; the first row is the head.
+/// Renders columns as wide as their widest cell.
 fn table<const N: usize>(head: &[String; N], rows: &[[String; N]]) -> String {
     let all = || std::iter::once(head).chain(rows);
     let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -87,17 +80,27 @@ fn table<const N: usize>(head: &[String; N], rows: &[[String; N]]) -> String {
     format!("{BOLD}{}{BOLD:#}\n{body}", line(head))
 }
 
-pub fn in_use_already(name: &str) -> String {
-    format!("The clock source is {name} already: nothing to do.\n")
+/// Renders one step of a switch.
+pub fn event(event: &SwitchEvent) -> String {
+    match *event {
+        SwitchEvent::AlreadyCurrent { name } => format!("The clock source is {name} already. Nothing to do.\n"),
+        SwitchEvent::UndoCommand { command } => {
+            format!("To undo this by hand, as root:\n    {BOLD}{command}{BOLD:#}\n\n")
+        }
+        SwitchEvent::Measured { old, new } => comparison(old, new),
+        SwitchEvent::Waiting { old, left } => {
+            format!("{old} will be restored in {}. Ctrl-C restores it at once.\n", seconds(left.0))
+        }
+        SwitchEvent::Restored { message, stopped_after: Some(after) } => {
+            format!("Stopped after {}. {message}\n", seconds(after.0))
+        }
+        SwitchEvent::Restored { message, stopped_after: None } => format!("{message}\n"),
+        SwitchEvent::Kept { name, old, system } => kept(name, old, system),
+    }
 }
 
-/// Shown before anything is changed.
-pub fn way_back(command: &str) -> String {
-    format!("The way back by hand, as root:\n    {BOLD}{command}{BOLD:#}\n\n")
-}
-
-/// The old clock source beside the new one, each with its name.
-pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> String {
+/// Renders the old and the new clock source side by side.
+fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> String {
     let row = |when: &str, (name, clock): (&str, &ClockReport)| match &clock.unavailable {
         Some(why) => [when.into(), name.into(), "-".into(), "-".into(), format!("not measured: {why}")],
         None => [
@@ -105,76 +108,62 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Strin
             name.into(),
             one_read(clock),
             clock.granularity_ns.map_or("-".into(), duration),
-            clock.through.map_or("unknown", through).into(),
+            clock.through.map_or("unknown", access).into(),
         ],
     };
-    let head = ["", "clock source", "one read", "step", "through"].map(String::from);
+    let head = ["", "clock source", "one read", "step", "access"].map(String::from);
     let mut out = table(&head, &[row("before", old), row("now", new)]);
     out.push('\n');
-    if let Some(words) = difference(old, new) {
-        wrapped(&mut out, "", &words);
+    if let Some(sentence) = difference(old, new) {
+        wrapped(&mut out, "", &sentence);
     }
     let (name, clock) = new;
     if clock.backward_steps > 0 {
         let (times, by) = (count(clock.backward_steps), duration(clock.largest_backward_ns));
-        let words = format!("Beware: on {name} the time went back {times} x while it was measured, by up to {by}.");
-        wrapped(&mut out, "", &words);
+        wrapped(&mut out, "", &format!("Warning: with {name} the time went back {times} times, by up to {by}."));
     }
     out
 }
 
-/// A difference below this share would be shown as 1.0 times.
+/// A smaller relative difference would be shown as 1.0 times.
 const SAME: f64 = 0.05;
 
-/// What the difference means to whoever reads plans.
+/// Returns what the difference means for EXPLAIN ANALYZE.
 fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Option<String> {
     let (before, after) = (old.1.read_ns?, new.1.read_ns?);
     let noise = (old.1.read_spread_ns? + new.1.read_spread_ns?).max(SAME * before);
-    let explain = |ns: f64| duration(added_per_node_ns(ns));
+    let overhead = |ns: f64| duration(overhead_per_node_ns(ns));
     if (after - before).abs() <= noise {
-        return Some(format!("A read takes about as long on {} as on {}.", new.0, old.0));
+        return Some(format!("A read costs about the same with {} and {}.", new.0, old.0));
     }
     let change = match after / before {
-        slower if slower > 1.0 => format!("takes {slower:.1} times as long"),
-        faster => format!("is {:.1} times as fast", 1.0 / faster),
+        slower if slower > 1.0 => format!("costs {slower:.1} times as much as with {}", old.0),
+        faster => format!("is {:.1} times as fast as with {}", 1.0 / faster, old.0),
     };
-    let ((new, _), (old, _)) = (new, old);
     Some(format!(
-        "On {new} a read {change}: EXPLAIN ANALYZE adds up to {} per row and plan node; on {old} it was up to {}.",
-        explain(after),
-        explain(before),
+        "A read with {} {change}. EXPLAIN ANALYZE now adds up to {} per row and plan node; before, up to {}.",
+        new.0,
+        overhead(after),
+        overhead(before),
     ))
 }
 
-pub fn waiting(old: &str, left: Nanos) -> String {
-    format!("Back to {old} in {}; Ctrl-C goes back at once.\n", seconds(left.0))
-}
-
-/// `early`: how long the new one was in use, if a signal has cut it short.
-pub fn put_back(told: &str, early: Option<Nanos>) -> String {
-    match early {
-        Some(after) => format!("Stopped after {}. {told}\n", seconds(after.0)),
-        None => format!("{told}\n"),
-    }
-}
-
-/// With what it takes to make it last, and what it risks.
-pub fn kept(name: &str, old: &str, system: System) -> String {
+/// Renders how to make the switch permanent, how to undo it, and its risk.
+fn kept(name: &str, old: &str, system: System) -> String {
     let mut out = String::new();
     wrapped(&mut out, "", &format!("The clock source stays {name} until the next restart."));
-    wrapped(&mut out, "lasting: ", &system.lasting(name));
-    out.push_str(&format!("undo:    {}\n", system.set(old)));
-    let mut risk = format!(
-        "if the kernel had chosen {old} for a reason (pg_timing check tells what it has logged), time may run unevenly on {name}"
-    );
+    wrapped(&mut out, "permanent: ", &system.make_permanent(name));
+    out.push_str(&format!("undo:      {}\n", system.switch_command(old)));
+    let mut risk =
+        format!("if the kernel selected {old} for a reason (see pg_timing check), time may be unreliable with {name}");
     if name == "tsc" {
-        risk += "; leave the boot parameter tsc=reliable alone: it also switches off the checks that would notice";
+        risk += "; do not use the boot parameter tsc=reliable, which also switches off the kernel's checks";
     }
     risk += match known(name).map(|known| known.grade) {
-        Some(Grade::Slow) => "; every program that looks at the time pays for it",
-        Some(Grade::Stalls) => "; every program that looks at the time pays for it, and a large host can stall",
+        Some(Grade::Slow) => "; every program that reads the time becomes slower",
+        Some(Grade::Stalls) => "; every program that reads the time becomes slower, and a large host can stall",
         _ => "",
     };
-    wrapped(&mut out, "risk:    ", &risk);
+    wrapped(&mut out, "risk:      ", &risk);
     out
 }

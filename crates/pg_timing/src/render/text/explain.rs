@@ -1,13 +1,12 @@
-//! The screen of `explain`: the answer, then the plan as a tree.
+//! The screen of `explain`: the answer, the plan as a tree, the facts.
 
 use super::{BOLD, wrapped};
-use crate::render::words::explain::{Words, clock_share, ranks, reported};
-use crate::render::words::{digits, ms};
+use crate::render::explain_text::{ExplainText, clock_share, digits, ms, rank_change, reported};
 use crate::report::{ExplainReport, ExplainedNode};
 
 pub fn text(report: &ExplainReport) -> String {
     let mut out = String::new();
-    let Words { answer, facts } = Words::of(report);
+    let ExplainText { answer, facts } = ExplainText::of(report);
     wrapped(&mut out, "", &answer);
     out.push('\n');
     out.push_str(&tree(report));
@@ -40,7 +39,7 @@ fn tree(report: &ExplainReport) -> String {
 }
 
 fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
-    ranks(node, report).map_or(String::new(), |(reported, corrected)| {
-        format!("  {BOLD}<- number {reported} by reported time, {corrected} by corrected{BOLD:#}")
+    rank_change(node, report).map_or(String::new(), |(reported, corrected)| {
+        format!("  {BOLD}<- rank {reported} by reported time, {corrected} by corrected time{BOLD:#}")
     })
 }

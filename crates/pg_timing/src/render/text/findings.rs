@@ -1,57 +1,55 @@
-//! What is wrong: how it is known, why it matters, what to type.
+//! The findings: evidence, reason, and what to type.
 
 use super::{BOLD, DIM, style, wrapped};
-use crate::report::{Finding, Fix, Origin, Report, Severity};
+use crate::report::{Finding, Fix, Origin, Report, Severity, finding_id};
 use std::fmt::Write;
 
-/// What follows from a TSC that was given up: said in a line below it, and in full in JSON.
-const CONSEQUENCES: &[&str] = &["clocksource-slow", "clock-syscall", "clocksource-changed"];
+/// Consequences of `tsc-demoted`. The screen shows them in one line, and JSON in full.
+const CONSEQUENCES: &[&str] =
+    &[finding_id::CLOCKSOURCE_SLOW, finding_id::CLOCK_SYSCALL, finding_id::CLOCKSOURCE_CHANGED];
 
-/// The findings that are not fine, a block each. Advice that more than one gives is shown once.
-pub fn bad(report: &Report) -> Vec<String> {
-    let bad: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
-    let demoted = bad.iter().any(|f| f.id == "tsc-demoted");
-    let (follows, shown): (Vec<&Finding>, Vec<&Finding>) =
-        bad.iter().partition(|f| demoted && CONSEQUENCES.contains(&f.id));
-    let mut given: Vec<&Fix> = Vec::new();
+/// Renders each warning and critical finding as a block. A fix of several findings is shown once.
+pub fn alarms(report: &Report) -> Vec<String> {
+    let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
+    let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
+    let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) =
+        alarms.iter().partition(|f| demoted && CONSEQUENCES.contains(&f.id.as_str()));
+    let mut shown_fixes: Vec<&Fix> = Vec::new();
     shown
         .iter()
         .map(|finding| {
-            let fixes: Vec<&Fix> = finding.fix.iter().filter(|fix| !given.contains(fix)).collect();
-            given.extend(&fixes);
-            let mut block = one(finding, &fixes);
-            if finding.id == "tsc-demoted" && !follows.is_empty() {
-                let ids: Vec<&str> = follows.iter().map(|f| f.id).collect();
-                wrapped(
-                    &mut block,
-                    "  also   ",
-                    &format!("{} follow from it (in full: --format json)", ids.join(", ")),
-                );
+            let fixes: Vec<&Fix> = finding.fix.iter().filter(|fix| !shown_fixes.contains(fix)).collect();
+            shown_fixes.extend(&fixes);
+            let mut block = finding_block(finding, &fixes);
+            if finding.id == finding_id::TSC_DEMOTED && !consequences.is_empty() {
+                let ids: Vec<&str> = consequences.iter().map(|f| f.id.as_str()).collect();
+                wrapped(&mut block, "  also   ", &format!("consequence: {} (details: --format json)", ids.join(", ")));
             }
             block
         })
         .collect()
 }
 
-/// Those that could not be told, in a line.
-pub fn unknown(report: &Report) -> String {
-    let ids: Vec<&str> = report.findings.iter().filter(|f| f.severity == Severity::Unknown).map(|f| f.id).collect();
+/// Renders a line with the checks that were not possible.
+pub fn not_determined(report: &Report) -> String {
+    let ids: Vec<&str> =
+        report.findings.iter().filter(|f| f.severity == Severity::Unknown).map(|f| f.id.as_str()).collect();
     if ids.is_empty() || report.origin == Origin::PgTestTiming {
         return String::new();
     }
     let mut line = String::new();
-    wrapped(&mut line, "could not be told: ", &ids.join(", "));
+    wrapped(&mut line, "not determined: ", &ids.join(", "));
     format!("{DIM}{line}{DIM:#}")
 }
 
-fn one(finding: &Finding, fixes: &[&Fix]) -> String {
+fn finding_block(finding: &Finding, fixes: &[&Fix]) -> String {
     let mut out = String::new();
-    let colour = style(finding.severity);
+    let color = style(finding.severity);
     let mut head = String::new();
     let label = format!("{}  {}", finding.id, finding.severity.word());
     wrapped(&mut head, &format!("{label}  "), &finding.summary);
     let rest = head.strip_prefix(&label).unwrap_or(&head);
-    _ = write!(out, "{colour}{label}{colour:#}{rest}");
+    _ = write!(out, "{color}{label}{color:#}{rest}");
     for line in &finding.evidence {
         wrapped(&mut out, "  seen   ", line);
     }
@@ -66,7 +64,7 @@ fn one(finding: &Finding, fixes: &[&Fix]) -> String {
 
 fn fix(out: &mut String, fix: &Fix) {
     wrapped(out, "  do     ", &fix.what);
-    // A line to type is never broken: it is there to be pasted.
+    // Never wrap a command: users paste it.
     if let Some(command) = &fix.command {
         _ = writeln!(out, "             {BOLD}{command}{BOLD:#}");
     }
@@ -74,7 +72,7 @@ fn fix(out: &mut String, fix: &Fix) {
         _ = writeln!(out, "         undo: {undo}");
     }
     if let Some(lasting) = &fix.lasting {
-        wrapped(out, "         lasting: ", lasting);
+        wrapped(out, "         permanent: ", lasting);
     }
     if let Some(risk) = &fix.risk {
         wrapped(out, "         risk: ", risk);

@@ -1,8 +1,8 @@
-//! The headline, the TSC line, the CPUs line, the verdict.
+//! The headline, the lines about the TSC and the CPUs, and the verdict.
 
 use super::{BOLD, kernel, style, wrapped};
 use crate::human::khz;
-use crate::report::{Fact, Origin, Report, Severity, Verdict};
+use crate::report::{Fact, Origin, Report, Severity, Verdict, finding_id};
 
 pub fn headline(report: &Report) -> String {
     let host = &report.host;
@@ -22,7 +22,7 @@ pub fn headline(report: &Report) -> String {
     let unnamed = if report.origin == Origin::Captured { "captured host" } else { "this host" };
     let name = host.name.known().map_or(unnamed, String::as_str);
     let name = match (report.origin, report.excerpt) {
-        (Origin::PgTestTiming, true) => "pg_test_timing output, not the whole of it",
+        (Origin::PgTestTiming, true) => "pg_test_timing output (incomplete)",
         (Origin::PgTestTiming, false) => "pg_test_timing output",
         _ => name,
     };
@@ -52,7 +52,7 @@ fn clocksource(report: &Report) -> String {
     }
 }
 
-/// The counter and the CPUs.
+/// Renders the lines about the counter, the CPUs and the kernel log.
 pub fn facts(report: &Report) -> String {
     let mut out = String::new();
     tsc(&mut out, report);
@@ -72,13 +72,13 @@ fn tsc(out: &mut String, report: &Report) {
     };
     let mut parts = vec![rate];
     if !tsc.distrust.is_empty() {
-        parts.push(format!("programs should not read it themselves: {}", tsc.distrust.join("; ")));
+        parts.push(format!("not safe to read directly: {}", tsc.distrust.join("; ")));
     }
     if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
-        let known = "(it is known to be up to 1000 ppm off)";
+        const ERROR: &str = "which may be wrong by up to 1000 ppm";
         parts.push(match (calibrated - rate) / rate * 1e6 {
-            0.0 => "PostgreSQL's own calibration, which is known to be up to 1000 ppm off".into(),
-            off => format!("PostgreSQL's own calibration came out {off:+.0} ppm beside it {known}"),
+            0.0 => format!("from PostgreSQL's own calibration, {ERROR}"),
+            ppm => format!("PostgreSQL's own calibration, {ERROR}, differs by {ppm:+.0} ppm"),
         });
     }
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
@@ -93,42 +93,42 @@ fn tsc(out: &mut String, report: &Report) {
 
 fn reference(independent: Option<bool>) -> &'static str {
     match independent {
-        Some(false) => " of the kernel's clock, which itself runs on this counter",
-        Some(true) => " of the kernel's clock, which runs on other hardware",
-        None => " of the kernel's clock",
+        Some(false) => ", measured against the kernel's clock (same counter)",
+        Some(true) => ", measured against the kernel's clock (other hardware)",
+        None => ", measured against the kernel's clock",
     }
 }
 
 fn claims(out: &mut String, report: &Report) {
-    let each: Vec<String> = report
+    let sources: Vec<String> = report
         .tsc
         .claims
         .iter()
         .filter_map(|claim| {
             claim.disagreement_ppm.map(|ppm| {
-                // Without the minus sign of a zero.
+                // Avoid -0.0.
                 let ppm = if ppm.abs() < 0.05 { 0.0 } else { ppm };
                 format!("{} {ppm:+.1} ppm", claim.source)
             })
         })
         .collect();
-    if !each.is_empty() {
-        wrapped(out, "           ", &format!("others say: {}", each.join("; ")));
+    if !sources.is_empty() {
+        wrapped(out, "           ", &format!("other sources: {}", sources.join("; ")));
     }
 }
 
-/// Whether the CPUs' clocks agree, in the words of that finding; an alarm stands further down.
+/// Renders whether the CPUs' clocks agree, with the finding's text. An alarm has its own block.
 fn cpus(out: &mut String, report: &Report) {
-    let Some(finding) = report.findings.iter().find(|f| f.id == "cpu-skew") else { return };
+    let Some(finding) = report.findings.iter().find(|f| f.id == finding_id::CPU_SKEW) else { return };
     let one = report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1);
     if report.cpus.skew.is_empty() && (one || report.origin != Origin::Measured) {
         return;
     }
-    let told = match finding.severity {
-        Severity::Warning | Severity::Critical => "they differ: see cpu-skew below",
+    let text = match finding.severity {
+        Severity::Warning | Severity::Critical => "the clocks differ: see cpu-skew below",
         _ => finding.summary.strip_prefix("CPUs ").unwrap_or(&finding.summary),
     };
-    wrapped(out, "CPUs       ", told);
+    wrapped(out, "CPUs       ", text);
 }
 
 pub fn verdict(verdict: &Verdict) -> String {
@@ -136,14 +136,14 @@ pub fn verdict(verdict: &Verdict) -> String {
     let word = severity.word();
     let mut block = String::new();
     wrapped(&mut block, &format!("{word}  "), &verdict.summary);
-    let colour = style(severity);
+    let color = style(severity);
     let rest = block.strip_prefix(word).unwrap_or(&block);
-    format!("{colour}{word}{colour:#}{rest}")
+    format!("{color}{word}{color:#}{rest}")
 }
 
 pub fn interrupted(report: &Report) -> String {
     match report.interrupted {
-        true => format!("Stopped after {:.1} s: the figures are what was measured by then.\n", report.measured_seconds),
+        true => format!("Stopped after {:.1} s. The figures are from this time.\n", report.measured_seconds),
         false => String::new(),
     }
 }

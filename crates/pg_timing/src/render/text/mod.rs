@@ -1,4 +1,4 @@
-//! The screen: what a DBA sees after five seconds.
+//! The text screens. The check's screen is here.
 
 pub mod advise;
 pub mod classic;
@@ -12,12 +12,12 @@ mod lines;
 use crate::report::Report;
 use anstyle::{AnsiColor, Style};
 
-/// The report as styled text: blocks with an empty line between them. The writer that prints it
-/// drops the colours where they do not belong.
+/// Renders a host's report: blocks of styled text with an empty line between them. The writer removes the styles if the
+/// output is no terminal.
 pub fn text(report: &Report) -> String {
     let mut blocks = vec![lines::headline(report), clocks::table(report), lines::facts(report)];
-    blocks.extend(findings::bad(report));
-    blocks.push(findings::unknown(report));
+    blocks.extend(findings::alarms(report));
+    blocks.push(findings::not_determined(report));
     blocks.push(lines::verdict(&report.verdict));
     blocks.push(lines::interrupted(report));
     blocks.retain(|block| !block.is_empty());
@@ -27,20 +27,20 @@ pub fn text(report: &Report) -> String {
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// The colour of a severity.
+/// Returns the style of a severity.
 fn style(severity: crate::report::Severity) -> Style {
     use crate::report::Severity::*;
-    let colour = match severity {
+    let color = match severity {
         Ok => AnsiColor::Green,
         Warning => AnsiColor::Yellow,
         Critical => AnsiColor::Red,
         Unknown => AnsiColor::Cyan,
     };
-    Style::new().bold().fg_color(Some(colour.into()))
+    Style::new().bold().fg_color(Some(color.into()))
 }
 
-/// Breaks `text` into lines of at most 100 columns; the first starts after `first`, the others
-/// after as many spaces.
+/// Appends `text` in lines of at most 100 columns. The first line starts with `first`; the others are indented by the same
+/// width.
 fn wrapped(out: &mut String, first: &str, text: &str) {
     const WIDTH: usize = 100;
     let indent = first.chars().count();

@@ -1,6 +1,7 @@
 //! From events and reads to a share of a core, and to a yes or no.
 
 use super::facts::{Events, Facts};
+use crate::human::percent;
 use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
 
 /// Of one core. Below this nobody finds it in a throughput: pgbench's own runs differ by more.
@@ -10,8 +11,6 @@ pub const VERY_DEAR: f64 = 0.1;
 
 /// Rarer than this in an idle server, events tell nothing about it at work.
 const FEW_PER_S: f64 = 10.0;
-/// How it is said then: the figures are those of other times.
-pub const FEW: &str = "little happened";
 /// What a busy server does: 100 000 blocks or calls a second.
 const BUSY_PER_S: f64 = 100_000.0;
 
@@ -37,16 +36,16 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     let few = facts.idle() && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
     let (advice, summary) = match (share, busy) {
         (Some(share), Some(busy)) if few && share.high.is_some() => {
-            let said = format!("{FEW}; {BUSY_PER_S} a second would take {}", percent(busy));
+            let said = format!("little happened; {BUSY_PER_S} a second would take {}", percent(busy));
             match (on, busy <= CHEAP) {
                 (true, true) => (Action::Keep, format!("{said}: leave it on")),
                 (false, true) => (Action::TurnOn, format!("{said}: it can be turned on")),
-                (_, false) => (Action::Unknown, format!("could not tell: {said}")),
+                (_, false) => (Action::Unknown, format!("not determined: {said}")),
             }
         }
         (Some(share), _) => judged(on, share, &events),
         (None, _) if cost.low_ns.is_none() => {
-            (Action::Unknown, "could not tell: what a read of the clock costs is unknown".into())
+            (Action::Unknown, "not determined: what a read of the clock costs is unknown".into())
         }
         (None, _) => (Action::Unknown, could_not(&events)),
     };
@@ -56,7 +55,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
         _ => (None, None),
     };
     SettingAdvice {
-        name,
+        name: name.into(),
         value,
         on,
         events_per_s: events.per_s,
@@ -68,6 +67,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
         why,
         line,
         undo,
+        extrapolated: few,
     }
 }
 
@@ -90,24 +90,12 @@ fn judged(on: bool, share: CoreShare, events: &Events) -> (Action, String) {
         (false, share) if share.low > CHEAP => (Action::None, "dear: leave it off".into()),
         (_, CoreShare { high: None, .. }) => (Action::Unknown, could_not(events)),
         (_, CoreShare { low, high: Some(high) }) => {
-            (Action::Unknown, format!("could not tell: somewhere from {} to {}", percent(low), percent(high)))
+            (Action::Unknown, format!("not determined: somewhere from {} to {}", percent(low), percent(high)))
         }
     }
 }
 
 fn could_not(events: &Events) -> String {
     let why = events.unseen.as_deref().unwrap_or("the window is too short for what backends report once a second");
-    format!("could not tell: {why}")
-}
-
-/// As many digits as matter beside 1%.
-pub fn percent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0%".into(),
-        p if p < 0.001 => "<0.001%".into(),
-        p if p < 0.01 => format!("{p:.3}%"),
-        p if p < 1.0 => format!("{p:.2}%"),
-        p if p < 10.0 => format!("{p:.1}%"),
-        p => format!("{p:.0}%"),
-    }
+    format!("not determined: {why}")
 }

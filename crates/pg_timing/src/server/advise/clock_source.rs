@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::human::duration;
-use crate::report::{Action, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity};
+use crate::report::{Action, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id};
 
 const NAME: &str = "timing_clock_source";
 
@@ -15,7 +15,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let (advice, summary, line, undo) = match &facts.clocks.here {
         None => (
             Action::Unknown,
-            "could not tell: whether its TSC can be trusted is seen only on the server's host, by pg_timing there"
+            "not determined: whether its TSC can be trusted is seen only on the server's host, by pg_timing there"
                 .into(),
             None,
             None,
@@ -32,11 +32,11 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
                 (Action::TurnOn, format!("the TSC can be trusted{}", saves(here)), line("tsc"), line(now))
             }
             (None, Some(true)) => (Action::None, "the TSC is no faster here".into(), None, None),
-            (None, _) => (Action::Unknown, "could not tell: the TSC could not be judged".into(), None, None),
+            (None, _) => (Action::Unknown, "not determined: the TSC could not be judged".into(), None, None),
         },
     };
     Some(SettingAdvice {
-        name: NAME,
+        name: NAME.into(),
         value: value.into(),
         on: false,
         events_per_s: None,
@@ -48,13 +48,14 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         why: "every read of the settings above, and of EXPLAIN ANALYZE, is of this clock".into(),
         line,
         undo,
+        extrapolated: false,
     })
 }
 
 /// What the check of the host has against its TSC.
 fn against(here: &Report) -> Option<String> {
     let alarm = |finding: &&Finding| {
-        finding.severity >= Severity::Warning && (finding.id.starts_with("tsc-") || finding.id == "cpu-skew")
+        finding.severity >= Severity::Warning && (finding.id.starts_with("tsc-") || finding.id == finding_id::CPU_SKEW)
     };
     let found = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
     let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(found).collect();

@@ -35,7 +35,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         (None, false) => (Action::None, "of use where auto_explain times plans, which it does not here", None, None),
     };
     Some(SettingAdvice {
-        name: NAME,
+        name: NAME.into(),
         value: value.unwrap_or("not loaded").into(),
         on: false,
         events_per_s: None,
@@ -47,6 +47,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         why: why(server),
         line,
         undo,
+        extrapolated: false,
     })
 }
 

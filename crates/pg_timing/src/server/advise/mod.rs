@@ -20,8 +20,6 @@ mod track_planning;
 mod track_wal_io_timing;
 mod verdict;
 
-pub use advice::{FEW, percent};
-
 use crate::server::clock::Clocks;
 use crate::server::session::Session;
 use crate::server::settings::Server;
@@ -119,7 +117,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
     let counted = facts.window_s > facts::LATE_S;
     AdviseReport {
         schema_version: 1,
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
         server_version: facts.server.version.clone(),
         server: facts.server.name.clone(),
         window_s: facts.window_s,

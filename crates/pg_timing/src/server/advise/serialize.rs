@@ -13,10 +13,10 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     }
     let summary = match facts.clocks.read.high_ns {
         Some(ns) => format!("up to {} a row: {} in 100 000 rows", duration(READS * ns), duration(READS * ns * 1e5)),
-        None => "could not tell: what a read of the clock costs is unknown".into(),
+        None => "not determined: what a read of the clock costs is unknown".into(),
     };
     Some(SettingAdvice {
-        name: "EXPLAIN (SERIALIZE)",
+        name: "EXPLAIN (SERIALIZE)".into(),
         value: "no setting".into(),
         on: false,
         events_per_s: None,
@@ -28,5 +28,6 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         why: "two reads of the clock for each row that is turned into text; TIMING OFF spares them".into(),
         line: None,
         undo: None,
+        extrapolated: false,
     })
 }

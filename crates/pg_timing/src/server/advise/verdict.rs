@@ -1,6 +1,7 @@
 //! The worst of what is on, and a clock that is wrong, in a few sentences.
 
-use super::advice::{CHEAP, VERY_DEAR, percent};
+use super::advice::{CHEAP, VERY_DEAR};
+use crate::human::percent;
 use crate::report::{Action, CoreShare, SettingAdvice, Severity, Verdict};
 
 /// `clock` says whether a read's cost is known, `counted` whether there was a window.
@@ -22,7 +23,7 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
         .filter_map(|setting| Some(format!("{} takes at least {}", setting.name, percent(setting.core_share?.low))))
         .collect();
     let names = |wanted: &dyn Fn(&SettingAdvice) -> bool| -> Vec<&str> {
-        on.iter().filter(|setting| wanted(setting)).map(|setting| setting.name).collect()
+        on.iter().filter(|setting| wanted(setting)).map(|setting| setting.name.as_str()).collect()
     };
     let cheap = names(&|setting| setting.advice == Action::Keep && setting.core_share.is_some());
     let unsure = names(&|setting| setting.advice == Action::Unknown);
@@ -38,7 +39,7 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
     }
     // What has no line to paste takes more than that.
     let cheap_to_turn_on = |setting: &&SettingAdvice| setting.advice == Action::TurnOn && setting.line.is_some();
-    let turn_on: Vec<&str> = settings.iter().filter(cheap_to_turn_on).map(|setting| setting.name).collect();
+    let turn_on: Vec<&str> = settings.iter().filter(cheap_to_turn_on).map(|setting| setting.name.as_str()).collect();
     if !turn_on.is_empty() {
         summary += &format!(" Cheap to turn on: {}.", turn_on.join(", "));
     }

@@ -8,12 +8,12 @@ mod target;
 pub use result::{Output, Rows};
 pub use target::{Password, Target};
 
-use libpq::{Libpq, Opaque, code, libpq, owned};
-use parameters::{Parameters, text};
-use result::QueryResult;
 use crate::error::Error;
 use crate::error::one_line;
 use libc::{c_char, c_int, c_void};
+use libpq::{Libpq, Opaque, code, libpq, owned};
+use parameters::{Parameters, text};
+use result::QueryResult;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

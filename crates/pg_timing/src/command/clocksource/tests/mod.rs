@@ -3,8 +3,6 @@
 
 mod kernel;
 mod list;
+mod requests;
 mod signals;
 mod stage;
-mod wishes;
-
-pub use stage::tree;

@@ -1,9 +1,11 @@
 //! Ends that come early: signals, panics, readers that go away.
 
-use super::super::*;
-use super::stage::{Stage, TEN, current, host, run, tree, wish};
+use super::stage::{Stage, TEN, current, host, request, run, tree};
+use crate::error::Error;
+use crate::host::clocksource::*;
 use crate::host::measure::Budget;
 use crate::report::ClockReport;
+use crate::report::SwitchEvent;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -20,9 +22,9 @@ fn a_signal_puts_it_back() {
             stop.store(true, Relaxed);
         };
         stage.waiting = Box::new(wait_for_it);
-        let result = switch(&host(&root), &wish("hpet", TEN), &mut stage, &stop);
+        let result = switch(&host(&root), &request("hpet", TEN), &mut stage, &stop);
         assert_eq!(current(&root), "tsc");
-        (result.map_err(|e| e.downcast::<NotDone>().unwrap()), stage.text())
+        (result.map_err(|e| e.downcast::<Error>().unwrap()), stage.text())
     };
     let (result, _) = stopped_while(0);
     assert_eq!(result.unwrap_err().what, "stopped before anything was changed");
@@ -44,7 +46,7 @@ fn a_panic_puts_it_back() {
         stage.measuring = Box::new(measuring);
         let waiting = |_: &Budget| panic!("on purpose");
         stage.waiting = Box::new(waiting);
-        let result = catch_unwind(AssertUnwindSafe(|| run(&host(&root), wish("hpet", TEN), &mut stage)));
+        let result = catch_unwind(AssertUnwindSafe(|| run(&host(&root), request("hpet", TEN), &mut stage)));
         assert!(result.is_err(), "{panicking}");
         assert_eq!(current(&root), "tsc", "{panicking}");
     }
@@ -54,8 +56,8 @@ fn a_panic_puts_it_back() {
 #[test]
 fn output_that_fails_puts_it_back() {
     struct Mute<'a>(Stage<'a>, usize);
-    impl Around for Mute<'_> {
-        fn against(&mut self, _: &str) -> Vec<String> {
+    impl SwitchEnv for Mute<'_> {
+        fn known_faults(&mut self, _: &str) -> Vec<String> {
             Vec::new()
         }
         fn measure(&mut self) -> ClockReport {
@@ -64,15 +66,15 @@ fn output_that_fails_puts_it_back() {
         fn wait(&mut self, budget: &Budget) {
             self.0.wait(budget);
         }
-        fn say(&mut self, text: &str) -> anyhow::Result<()> {
+        fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
             anyhow::ensure!(self.0.said.len() < self.1, "broken pipe");
-            self.0.say(text)
+            self.0.show(event)
         }
     }
     for lines in 0..4 {
         let root = tree("tsc", "tsc hpet");
         let mut mute = Mute(Stage::on(&root), lines);
-        switch(&host(&root), &wish("hpet", TEN), &mut mute, &AtomicBool::new(false)).unwrap_err();
+        switch(&host(&root), &request("hpet", TEN), &mut mute, &AtomicBool::new(false)).unwrap_err();
         assert_eq!(current(&root), "tsc");
         assert_eq!(mute.0.measured, [0, 2, 2, 2][lines], "nothing without a way back");
     }

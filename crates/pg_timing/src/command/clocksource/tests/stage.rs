@@ -1,9 +1,11 @@
 //! What the tests switch instead of a host, and what they see of it.
 
-use super::super::*;
+use crate::error::Error;
+use crate::host::clocksource::*;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
-use crate::report::{ClockReport, Clocksource, Through};
+use crate::report::{AccessPath, ClockReport, Clocksource};
+use crate::report::{SwitchEvent, System};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -43,7 +45,7 @@ pub struct Stage<'a> {
     pub measuring: Box<dyn Fn(usize) + 'a>,
     pub waiting: Box<dyn Fn(&Budget) + 'a>,
     pub back: u64,
-    pub against: Vec<String>,
+    pub faults: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
@@ -55,7 +57,7 @@ impl<'a> Stage<'a> {
             measuring: Box::new(|_| ()),
             waiting: Box::new(|_| ()),
             back: 0,
-            against: Vec::new(),
+            faults: Vec::new(),
         }
     }
 
@@ -64,9 +66,9 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl Around for Stage<'_> {
-    fn against(&mut self, _: &str) -> Vec<String> {
-        self.against.clone()
+impl SwitchEnv for Stage<'_> {
+    fn known_faults(&mut self, _: &str) -> Vec<String> {
+        self.faults.clone()
     }
 
     fn measure(&mut self) -> ClockReport {
@@ -77,7 +79,7 @@ impl Around for Stage<'_> {
             read_ns: Some(COSTS[self.measured - 1]),
             read_spread_ns: Some(0.5),
             granularity_ns: Some(10.0),
-            through: Some([Through::Vdso, Through::Syscall][self.measured - 1]),
+            through: Some([AccessPath::Vdso, AccessPath::Syscall][self.measured - 1]),
             backward_steps: self.back,
             largest_backward_ns: 1500.0,
             ..ClockReport::default()
@@ -88,21 +90,21 @@ impl Around for Stage<'_> {
         (self.waiting)(budget);
     }
 
-    fn say(&mut self, text: &str) -> anyhow::Result<()> {
-        self.said.push((text.into(), current(self.root)));
+    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
+        self.said.push((crate::render::text::clocksource::event(&event), current(self.root)));
         Ok(())
     }
 }
 
-pub const TEN: Stay = Stay::For(Nanos::from_secs(10.0));
+pub const TEN: Duration = Duration::For(Nanos::from_secs(10.0));
 
-pub fn wish(name: &str, stay: Stay) -> Wish<'_> {
-    Wish { name, stay, force: true }
+pub fn request(name: &str, duration: Duration) -> SwitchRequest<'_> {
+    SwitchRequest { name, duration, force: true }
 }
 
 /// A switch that nothing stops.
-pub fn run(setting: &dyn Setting, wish: Wish, stage: &mut Stage) -> Result<(), NotDone> {
-    switch(setting, &wish, stage, &AtomicBool::new(false)).map_err(|e| e.downcast().unwrap())
+pub fn run(setting: &dyn Setting, request: SwitchRequest, stage: &mut Stage) -> Result<(), Error> {
+    switch(setting, &request, stage, &AtomicBool::new(false)).map_err(|e| e.downcast().unwrap())
 }
 
 pub fn host(root: &TempDir) -> Host {
@@ -110,10 +112,10 @@ pub fn host(root: &TempDir) -> Host {
 }
 
 /// Nothing was measured, said or changed.
-pub fn refused(root: &TempDir, wish: Wish) -> NotDone {
+pub fn refused(root: &TempDir, request: SwitchRequest) -> Error {
     let before = current(root);
     let mut stage = Stage::on(root);
-    let error = run(&host(root), wish, &mut stage).unwrap_err();
+    let error = run(&host(root), request, &mut stage).unwrap_err();
     assert_eq!((stage.measured, stage.text().as_str()), (0, ""));
     assert_eq!(current(root), before);
     error
@@ -128,20 +130,20 @@ pub struct Faulty<'a> {
 }
 
 impl Setting for Faulty<'_> {
-    fn look(&self) -> Clocksource {
-        self.host.look()
+    fn read(&self) -> Clocksource {
+        Setting::read(&self.host)
     }
 
-    fn claim(&self) -> io::Result<Claim> {
+    fn lock(&self) -> io::Result<Lock> {
         match self.claim {
             Some(code) => Err(io::Error::from_raw_os_error(code)),
-            None => self.host.claim(),
+            None => self.host.lock(),
         }
     }
 
-    fn set(&self, name: &str) -> io::Result<()> {
+    fn write(&self, name: &str) -> io::Result<()> {
         match (self.set)(name) {
-            Some(name) => self.host.set(&name),
+            Some(name) => self.host.write(&name),
             None => Err(io::Error::from_raw_os_error(libc::EIO)),
         }
     }

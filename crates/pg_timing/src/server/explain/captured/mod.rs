@@ -5,6 +5,7 @@ mod cost;
 mod csv_log;
 mod errors;
 mod extract;
+mod host_report;
 mod node_line;
 mod prefix;
 #[cfg(test)]
@@ -13,6 +14,8 @@ mod proptests;
 mod tests;
 mod text;
 mod validate;
+
+pub use host_report::HostReport;
 
 use super::attribution::{Charge, attribute};
 use super::plan::{Explained, Plan};
@@ -79,7 +82,7 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
     let nodes = attribute(std::slice::from_ref(&plan), calls.estimate, &charge, None);
     Ok(ExplainReport {
         schema_version: 1,
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
         settings: plan.settings,
         statement: plan.query,
         runs: None,

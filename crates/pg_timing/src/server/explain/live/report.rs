@@ -17,7 +17,7 @@ pub fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainRep
     let overhead = Overhead::of(runs);
     ExplainReport {
         schema_version: 1,
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
         settings: server.settings.clone(),
         statement: Some(statement.text().into()),
         runs: Some(live_runs(server, runs, &overhead)),

@@ -1,0 +1,85 @@
+//! Cells of the plan's table.
+
+use super::ms;
+use crate::report::{ExplainReport, ExplainedNode};
+
+/// Returns the node's rank by reported and by corrected self time, if the node matters and its rank changed for certain.
+///
+/// Ranks of a captured plan are not precise enough.
+pub fn rank_change(node: &ExplainedNode, report: &ExplainReport) -> Option<(usize, usize)> {
+    const MATTERS: f64 = 0.05;
+    let matters = node.reported_self_ms > MATTERS * report.reported_ms
+        || node.corrected_self_ms > MATTERS * report.corrected_ms.estimate;
+    let changed = || report.nodes.iter().any(|other| have_swapped_ranks(node, other));
+    (report.runs.is_some() && matters && changed()).then_some((node.rank, node.corrected_rank))
+}
+
+/// Whether two nodes swapped ranks, and differ by more than their errors both before and after.
+///
+/// The errors are added: both nodes are parts of the same whole, so they are not independent.
+fn have_swapped_ranks(a: &ExplainedNode, b: &ExplainedNode) -> bool {
+    let differ = |ms: fn(&ExplainedNode) -> f64, margin: fn(&ExplainedNode) -> f64| {
+        (ms(a) - ms(b)).abs() > margin(a) + margin(b)
+    };
+    (a.rank < b.rank) != (a.corrected_rank < b.corrected_rank)
+        && differ(|node| node.reported_self_ms, |node| node.reported_self_off_ms)
+        && differ(|node| node.corrected_self_ms, |node| node.corrected_self_off_ms)
+}
+
+/// Returns the reported time, or its upper bound if it is mostly rounding error: EXPLAIN rounds each loop.
+pub fn reported(node: &ExplainedNode) -> String {
+    match is_mostly_rounding(node) {
+        true => format!("<{}", ms(node.reported_ms + node.rounded_ms)),
+        false => ms(node.reported_ms),
+    }
+}
+
+/// Returns the clock's share of the reported time, or `?` if rounding hides it.
+pub fn clock_share(node: &ExplainedNode) -> String {
+    if is_mostly_rounding(node) { "?".into() } else { format!("{:.0}%", 100.0 * node.clock_share) }
+}
+
+fn is_mostly_rounding(node: &ExplainedNode) -> bool {
+    node.rounded_ms > node.reported_ms / 4.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::LiveRuns;
+
+    fn node(rank: usize, corrected_rank: usize, corrected_self_ms: f64, margin: f64) -> ExplainedNode {
+        ExplainedNode {
+            rank,
+            corrected_rank,
+            reported_self_ms: 100.0 / rank as f64,
+            corrected_self_ms,
+            corrected_self_off_ms: margin,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn rank_changes_within_the_errors_are_not_reported() {
+        for (margin, change) in [(1.0, Some((1, 2))), (10.0, None)] {
+            let nodes = vec![node(1, 2, 50.0, margin), node(2, 1, 55.0, margin)];
+            let runs = Some(LiveRuns::default());
+            let report = ExplainReport { nodes, runs, reported_ms: 200.0, ..Default::default() };
+            assert_eq!(rank_change(&report.nodes[0], &report), change);
+            let mut imprecise = report;
+            imprecise.nodes.iter_mut().for_each(|node| node.reported_self_off_ms = 60.0);
+            assert_eq!(rank_change(&imprecise.nodes[0], &imprecise), None);
+        }
+    }
+
+    #[test]
+    fn times_that_are_mostly_rounding_are_upper_bounds() {
+        let cells = |reported_ms: f64, rounded_ms: f64| {
+            let node = ExplainedNode { reported_ms, rounded_ms, clock_share: 0.5, ..Default::default() };
+            (reported(&node), clock_share(&node))
+        };
+        assert_eq!(cells(0.0, 500.0), ("<500 ms".into(), "?".into()));
+        assert_eq!(cells(1000.0, 500.0).1, "?");
+        assert_eq!(cells(3000.0, 500.0), ("3000 ms".into(), "50%".into()));
+    }
+}
