@@ -1,7 +1,7 @@
 //! What the CPU says of its counter, and which CPUs there are.
 
 use super::Host;
-use super::names::field;
+use super::proc_text::{cpuinfo_field, number_list};
 use crate::host::measure;
 use crate::report::Fact;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ impl Host {
             Some("aarch64") => Architecture::Aarch64,
             _ => Architecture::X86_64,
         };
-        self.cpuinfo().and_then(|text| match (field(&text, "flags"), architecture) {
+        self.cpuinfo().and_then(|text| match (cpuinfo_field(&text, "flags"), architecture) {
             (Some(flags), _) => Fact::Known(Features { architecture, ..with_cpuid(features_from_flags(flags), cpuid) }),
             (None, Architecture::Aarch64) => Fact::Known(Features { architecture, ..Features::default() }),
             (None, _) => Fact::unavailable("/proc/cpuinfo has no flags"),
@@ -59,12 +59,14 @@ impl Host {
 
     /// Of the flags, those that speak of the counter, as the kernel shows them.
     pub fn cpu_flags(&self) -> Fact<Vec<String>> {
-        self.cpuinfo().and_then(|text| match field(&text, "flags").or_else(|| field(&text, "Features")) {
-            Some(flags) => {
-                let flags = flags.split_whitespace().filter(|flag| COUNTER_FLAGS.contains(flag));
-                Fact::Known(flags.map(Into::into).collect())
+        self.cpuinfo().and_then(|text| {
+            match cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features")) {
+                Some(flags) => {
+                    let flags = flags.split_whitespace().filter(|flag| COUNTER_FLAGS.contains(flag));
+                    Fact::Known(flags.map(Into::into).collect())
+                }
+                None => Fact::unavailable("/proc/cpuinfo has no flags"),
             }
-            None => Fact::unavailable("/proc/cpuinfo has no flags"),
         })
     }
 
@@ -79,7 +81,7 @@ impl Host {
     /// The CPUs that the kernel runs on.
     pub fn online_cpus(&self) -> Fact<Vec<usize>> {
         let path = "/sys/devices/system/cpu/online";
-        self.read_line(path).and_then(|list| match cpu_list(&list) {
+        self.read_line(path).and_then(|list| match number_list(&list) {
             Some(cpus) => Fact::Known(cpus),
             None => Fact::unavailable(format!("{path}: not a list of CPUs")),
         })
@@ -108,34 +110,9 @@ fn with_cpuid(features: Features, cpuid: CapturedCpuid) -> Features {
     }
 }
 
-/// The kernel's list form, such as `0-3,8`.
-pub(super) fn cpu_list(list: &str) -> Option<Vec<usize>> {
-    // No machine has more: a longer range is junk.
-    const MOST: usize = 1 << 16;
-    let mut cpus = Vec::new();
-    for part in list.split(',') {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-        if from > to || to > MOST || cpus.len() > MOST {
-            return None;
-        }
-        cpus.extend(from..=to);
-    }
-    Some(cpus)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(cpu_list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
-        assert_eq!(cpu_list("0"), Some(vec![0]));
-        for junk in ["", "x", "5-3", "0-99999999999", "1-", "0-0-0"] {
-            assert_eq!(cpu_list(junk), None, "{junk}");
-        }
-    }
 
     #[test]
     fn flags_name_the_bits() {

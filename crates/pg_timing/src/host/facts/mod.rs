@@ -10,6 +10,7 @@ mod kernel_log;
 mod names;
 mod ntp;
 mod platform;
+mod proc_text;
 mod sysctl;
 
 pub use activity::{ActivityBefore, activity_since};

@@ -1,6 +1,7 @@
 //! The host's name, kernel and CPU.
 
 use super::Host;
+use super::proc_text::{cpuinfo_field, number_list};
 use crate::report::{Fact, HostFacts};
 
 impl Host {
@@ -44,9 +45,11 @@ impl Host {
         if let Some(sysctls) = self.sysctls() {
             return sysctls.text("hw.model");
         }
-        self.cpuinfo().and_then(|text| match field(&text, "model name").or_else(|| field(&text, "Model")) {
-            Some(model) => Fact::Known(model.to_string()),
-            None => Fact::unavailable("/proc/cpuinfo does not name it"),
+        self.cpuinfo().and_then(|text| {
+            match cpuinfo_field(&text, "model name").or_else(|| cpuinfo_field(&text, "Model")) {
+                Some(model) => Fact::Known(model.to_string()),
+                None => Fact::unavailable("/proc/cpuinfo does not name it"),
+            }
         })
     }
 
@@ -58,10 +61,12 @@ impl Host {
         if let Some(sysctls) = self.sysctls() {
             return sysctls.text("hw.machine_arch").map(|arch| if arch == "amd64" { "x86_64".into() } else { arch });
         }
-        self.cpuinfo().and_then(|text| match (field(&text, "vendor_id"), field(&text, "CPU implementer")) {
-            (Some(_), _) => Fact::Known("x86_64".into()),
-            (None, Some(_)) => Fact::Known("aarch64".into()),
-            (None, None) => Fact::unavailable("/proc/cpuinfo does not tell"),
+        self.cpuinfo().and_then(|text| {
+            match (cpuinfo_field(&text, "vendor_id"), cpuinfo_field(&text, "CPU implementer")) {
+                (Some(_), _) => Fact::Known("x86_64".into()),
+                (None, Some(_)) => Fact::Known("aarch64".into()),
+                (None, None) => Fact::unavailable("/proc/cpuinfo does not tell"),
+            }
         })
     }
 
@@ -93,17 +98,9 @@ impl Host {
 
     fn numa_nodes(&self) -> Fact<usize> {
         let path = "/sys/devices/system/node/online";
-        self.read_line(path).and_then(|list| match super::cpu::cpu_list(&list) {
+        self.read_line(path).and_then(|list| match number_list(&list) {
             Some(nodes) => Fact::Known(nodes.len()),
             None => Fact::unavailable(format!("{path}: not a list of nodes")),
         })
     }
-}
-
-/// The first value of a field of /proc/cpuinfo.
-pub fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
-    cpuinfo.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then_some(value.trim())
-    })
 }

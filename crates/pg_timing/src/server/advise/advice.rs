@@ -1,6 +1,7 @@
 //! From events and reads to a share of a core, and to a yes or no.
 
 use super::facts::{Events, Facts};
+use super::statements::is_idle;
 use crate::human::percent;
 use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
 
@@ -33,7 +34,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     let Setting { name, value, on, events, reads_per_event, cost, why, turn_on, turn_off } = setting;
     let share = share(&events, cost);
     let busy = cost.high_ns.map(|ns| BUSY_PER_S * reads_per_event * ns / 1e9);
-    let few = facts.idle() && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
+    let few = is_idle(facts) && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
     let (advice, summary) = match (share, busy) {
         (Some(share), Some(busy)) if few && share.high.is_some() => {
             let said = format!("little happened; {BUSY_PER_S} a second would take {}", percent(busy));

@@ -1,7 +1,6 @@
 //! What the settings' files decide from.
 
 use super::counts::Counts;
-use super::statements;
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
 use crate::server::settings::Server;
@@ -67,11 +66,5 @@ impl Facts {
             reads_high: (shortest > 0.0).then(|| high / shortest),
             unseen: None,
         }
-    }
-
-    /// Fewer transactions than this a second tell nothing of a server at work.
-    pub fn idle(&self) -> bool {
-        const IDLE_PER_S: f64 = 10.0;
-        statements::transactions(self).is_ok_and(|transactions| transactions < IDLE_PER_S * self.window_s)
     }
 }

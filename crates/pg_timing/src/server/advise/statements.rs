@@ -66,3 +66,9 @@ pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
         (Err(_), Err(why)) => Events::unknown(why),
     }
 }
+
+/// Whether the server was idle. So few transactions per second say nothing about a busy server.
+pub fn is_idle(facts: &Facts) -> bool {
+    const IDLE_PER_S: f64 = 10.0;
+    transactions(facts).is_ok_and(|transactions| transactions < IDLE_PER_S * facts.window_s)
+}

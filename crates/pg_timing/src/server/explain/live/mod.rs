@@ -13,8 +13,7 @@ mod statement;
 mod timing;
 
 pub use classic::classic;
-pub use runs::RunOptions;
-pub use session::NOT_ROLLED_BACK;
+pub use session::{NOT_ROLLED_BACK, RunOptions};
 pub use statement::{Rejection, Statement};
 
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! Runs a statement in all modes, interleaved, and rolls every run back.
 
 use super::bare_call;
-use super::session::Session;
+use super::session::{RunOptions, Session};
 use super::statement::Statement;
 use super::timing::Timing;
 use crate::error::Error;
@@ -10,15 +10,6 @@ use crate::server::explain::plan::Plan;
 use crate::statistics::{deviation, median};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// What the runs may do.
-#[derive(Clone, Copy, Debug)]
-pub struct RunOptions {
-    /// the statement may write; it is always rolled back
-    pub allow_writes: bool,
-    /// time limit of one run
-    pub limit: Duration,
-}
 
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

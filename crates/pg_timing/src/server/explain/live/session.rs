@@ -1,7 +1,6 @@
 //! A session on the server that runs a statement and rolls it back.
 
 use super::explain_json::{parse, parse_executed};
-use super::runs::RunOptions;
 use super::statement::Statement;
 use super::timing::Timing;
 use crate::error::{Error, SqlState};
@@ -12,6 +11,15 @@ use std::time::{Duration, Instant};
 
 /// What ROLLBACK does not undo.
 pub const NOT_ROLLED_BACK: &str = "not rolled back: sequences, side effects outside the database, dead tuples";
+
+/// What the runs may do.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// the statement may write; it is always rolled back
+    pub allow_writes: bool,
+    /// time limit of one run
+    pub limit: Duration,
+}
 
 /// A session with the prepared statements of one measurement.
 pub struct Session<'a> {
