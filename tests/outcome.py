@@ -1,4 +1,4 @@
-"""What tests on real servers print, and how they end."""
+"""Runs tests on real servers, and prints the results."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -6,44 +6,45 @@ from concurrent.futures import ThreadPoolExecutor
 from servers import MAJORS, Failed, Missing, install
 
 
-def passed(what, test):
-    """Whether a test that yields what is wrong has nothing to say; a line, and one for each complaint."""
+def run_test(name, test):
+    """Runs a test that yields its complaints. Prints one line, and one for each complaint. Returns whether it passed."""
     start = time.monotonic()
     try:
-        wrong = list(test())
+        complaints = list(test())
     except Failed as failed:
-        wrong = [str(failed)]
-    line = f"{what} {'FAILED' if wrong else 'ok'} in {time.monotonic() - start:.1f} s"
-    # In one piece: others may be printing.
-    print("\n       ".join([line, *wrong]), flush=True)
-    return not wrong
+        complaints = [str(failed)]
+    line = f"{name} {'FAILED' if complaints else 'ok'} in {time.monotonic() - start:.1f} s"
+    # One call to print, because other threads print, too.
+    print("\n       ".join([line, *complaints]), flush=True)
+    return not complaints
 
 
-def on_each(majors, tests, may_lack=False, get=install, together=1):
+def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1):
     """
-    Runs each (name, test of an installation) on these servers, or on those that can be had here; `may_lack` modules.
+    Runs each (name, function of an installation) on these servers, or on all servers that can be installed.
 
-    So many servers at once: tests that mostly wait. Exit status 0 if all passed: of the versions that are asked for, or
-    else of one at least.
+    `parallel` servers run at once: use it only for tests that mostly wait. Returns the exit status: 0 if all tests
+    passed. Each of the named versions must be there, or else at least one version.
     """
 
     def on(major):
         try:
             installation = get(major)
-            if installation.note and not may_lack:
+            if installation.note and not allow_missing_modules:
                 raise Missing(installation.note)
         except Missing as missing:
-            print(f"{major:>6} NOT TESTED: {missing}", flush=True)
+            print(f"{major:>6} SKIPPED: {missing}", flush=True)
             return [False] if majors else []
-        return [passed(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
+        return [run_test(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
 
-    with ThreadPoolExecutor(together) as pool:
-        had = [each for of_one in pool.map(on, [int(major) for major in majors] or MAJORS) for each in of_one]
-    return 0 if had and all(had) else 1
+    with ThreadPoolExecutor(parallel) as pool:
+        passed = [result for results in pool.map(on, [int(major) for major in majors] or MAJORS) for result in results]
+    return 0 if passed and all(passed) else 1
 
 
 def refused(done, what, line):
-    """pg_timing's one line, a hint perhaps, nothing on stdout."""
-    said = done.stderr.splitlines()
-    if done.returncode != 3 or done.stdout or line not in done.stderr or not said[0].startswith("pg_timing: error: ") or len(said) > 2:
+    """Yields a complaint unless pg_timing printed one error line, at most one hint, and nothing on stdout."""
+    stderr = done.stderr.splitlines()
+    is_one_error = stderr and stderr[0].startswith("pg_timing: error: ") and len(stderr) <= 2
+    if done.returncode != 3 or done.stdout or line not in done.stderr or not is_one_error:
         yield f"{what}: exit status {done.returncode}, {done.stdout!r}, {done.stderr!r}"

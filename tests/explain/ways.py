@@ -46,8 +46,8 @@ def slow(new_program, installation, settings, tables):
         server.psql(tables)
         program = new_program(server)
         text = program.run("-c", CALLS_AND_WORK)
-        flagged = [line for line in text.stdout.splitlines() if "<- number " in line]
-        if not any("Function Scan" in line and line.endswith(", 1 by corrected") for line in flagged):
+        flagged = [line for line in text.stdout.splitlines() if "<- rank " in line]
+        if not any("Function Scan" in line and line.endswith(", 1 by corrected time") for line in flagged):
             yield f"a node whose place is another on a slow clock: {text}"
         root = json.loads(program.run("-c", COUNT, "--format", "json").stdout)
         of_root, of_all = (each["high"] - each["estimate"] for each in (root["nodes"][0]["corrected_ms"], root["corrected_ms"]))

@@ -1,6 +1,7 @@
-"""What it takes: qemu, a kernel, and what goes in: busybox, pg_timing and the measurer that it is held against."""
+"""The programs for a virtual machine: qemu, a kernel, busybox, pg_timing, and an independent program for comparison."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,7 +14,6 @@ WORK = TARGET / "vm"
 
 # Debian's kernel for virtual machines: the drivers needed here are built in, and it is the smallest.
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
-RUST_TARGET = "x86_64-unknown-linux-musl"
 
 
 class Missing(Exception):
@@ -28,7 +28,7 @@ def tool(name, package):
 
 
 def output(command, **options):
-    """What `command` printed; if it fails, what it complained of."""
+    """Returns what `command` printed. Raises Missing with its error message if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode != 0:
         complaint = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
@@ -41,10 +41,10 @@ def qemu():
 
 
 def kernel():
-    """The kernel image, downloaded once and installed nowhere."""
+    """Returns the path of the kernel image. It is downloaded once, and not installed."""
     cache = WORK / "kernel"
     if not cache.exists():
-        # Whole or not at all: an interrupted download must not pass for a kernel.
+        # Rename last: an interrupted download must not count as a kernel.
         part = WORK / "kernel.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
@@ -58,7 +58,7 @@ def kernel():
 
 def download_kernel(folder):
     apt_get, dpkg_deb = tool("apt-get", "apt"), tool("dpkg-deb", "dpkg")
-    # The package itself is empty and depends on the one of the current version.
+    # The package is empty and depends on the package of the current version.
     depends = output([tool("apt-cache", "apt"), "depends", KERNEL_PACKAGE])
     images = [line.split()[-1] for line in depends.splitlines() if "Depends: linux-image-" in line]
     if not images:
@@ -70,35 +70,40 @@ def download_kernel(folder):
 
 
 def inside():
-    """The files of the machine: path to contents. All of them are executable."""
+    """Returns the files of the machine: path to contents. All of them are executable."""
     return {
         "init": (HERE / "init").read_bytes(),
         "bin/busybox": busybox(),
         "bin/read_cost": read_cost(),
-        "bin/pg_timing": pg_timing(),
-        # For `su`: an ordinary user.
+        **pg_timing(),
+        # An ordinary user for `su`.
         "etc/passwd": b"root::0:0::/:/bin/sh\nnobody::65534:65534::/:/bin/sh\n",
     }
 
 
 def busybox():
     program = Path(tool("busybox", "busybox-static")).read_bytes()
-    # There is no C library in the machine. The name of its loader is in every program that wants one.
+    # The tests also check that the static busybox needs no library. A dynamic program contains the loader's name.
     if b"/ld-linux" in program:
         raise Missing("busybox is not the static one, as root: apt-get install busybox-static")
     return program
 
 
 def pg_timing():
-    build = ["cargo", "build", "--quiet", "--release", "--target", RUST_TARGET, "-p", "pg_timing"]
-    # Cargo's own messages go to the user: they say more than we could.
-    if subprocess.run(build, cwd=ROOT).returncode != 0:
-        raise Missing(f"pg_timing could not be built for {RUST_TARGET} (rustup target add {RUST_TARGET})")
-    return (TARGET / RUST_TARGET / "release" / "pg_timing").read_bytes()
+    """The debug binary with its shared libraries. Its read loops are optimized, so its figures are those of a release."""
+    if subprocess.run(["cargo", "build", "--quiet", "-p", "pg_timing"], cwd=ROOT).returncode != 0:
+        raise Missing("pg_timing could not be built: cargo build")
+    program = TARGET / "debug/pg_timing"
+    libraries = re.findall(r"(/\S+) \(0x", output([tool("ldd", "libc-bin"), program]))
+    # The loader has a fixed path; it finds the other libraries in /lib.
+    folders = {path: "lib64" if "/ld-linux" in path else "lib" for path in libraries}
+    return {"bin/pg_timing": program.read_bytes()} | {
+        f"{folder}/{Path(path).name}": Path(path).read_bytes() for path, folder in folders.items()
+    }
 
 
 def read_cost():
     WORK.mkdir(parents=True, exist_ok=True)
     program = WORK / "read_cost"
-    output([tool("musl-gcc", "musl-tools"), "-O2", "-static", "-o", program, HERE / "read_cost.c"])
+    output([tool("gcc", "gcc"), "-O2", "-static", "-o", program, HERE / "read_cost.c"])
     return program.read_bytes()
