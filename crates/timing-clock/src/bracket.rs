@@ -1,24 +1,23 @@
-//! Two clocks read at the same instant, as nearly as one CPU can.
+//! Two clocks read at the same instant, as precisely as one CPU can.
 
 use crate::{Clock, ticks_between};
 
-/// Something read between two reads of a clock: the clock's value at that instant is known to half
-/// the width.
+/// A value read between two reads of a clock. The clock's value at that instant is known to half the width.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bracket<T> {
-    /// the clock before it
+    /// the clock before the value was read
     pub before: u64,
-    /// what was read
+    /// the value
     pub inside: T,
     /// ticks of the clock until it was read again
     pub width: u64,
 }
 
-/// After so many tries one is undisturbed nearly always; they take some 10 us.
+/// Of this many attempts at least one is almost always uninterrupted. They take some 10 us.
 const TRIES: u32 = 200;
 
 impl<T> Bracket<T> {
-    /// The narrowest of 200 brackets. `None` if the clock went back in every one of them.
+    /// Returns the narrowest of 200 brackets. `None` if the clock went back in every one of them.
     pub fn narrowest<C: Clock>(clock: &C, mut inside: impl FnMut() -> T) -> Option<Bracket<T>> {
         let mut best: Option<Bracket<T>> = None;
         for _ in 0..TRIES {
@@ -34,14 +33,66 @@ impl<T> Bracket<T> {
         best
     }
 
-    /// Ticks of the clock from the middle of this bracket to the middle of a later one.
+    /// Returns the clock's ticks from the middle of this bracket to the middle of a later one.
     pub fn ticks_to(&self, later: &Bracket<T>) -> f64 {
         ticks_between(self.before, later.before) as f64 + later.half_width() - self.half_width()
     }
 
-    /// The clock's value at the instant of the inner read is off by at most this, in ticks, beside
-    /// one step of the clock.
+    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. One step of the clock
+    /// comes on top.
     pub fn half_width(&self) -> f64 {
         self.width as f64 / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A clock whose n-th read returns the n-th value.
+    struct Scripted {
+        values: Vec<u64>,
+        next: Cell<usize>,
+    }
+
+    impl Clock for Scripted {
+        fn read(&self) -> u64 {
+            self.values[self.next.replace(self.next.get() + 1)]
+        }
+    }
+
+    /// Returns the narrowest of 200 brackets of these widths. The value inside is the bracket's number.
+    fn narrowest(width: impl Fn(u64) -> i64) -> Option<Bracket<u64>> {
+        let values = (0..200u64).flat_map(|n| [n * 10_000, (n * 10_000).wrapping_add_signed(width(n))]).collect();
+        let clock = Scripted { values, next: Cell::new(0) };
+        let mut number = 0;
+        Bracket::narrowest(&clock, || {
+            number += 1;
+            number - 1
+        })
+    }
+
+    #[test]
+    fn the_narrowest_bracket_is_kept_wherever_it_is() {
+        for narrow in [0, 7, 199] {
+            let found = narrowest(|n| if n == narrow { 30 } else { 40 + n as i64 });
+            assert_eq!(found, Some(Bracket { before: narrow * 10_000, inside: narrow, width: 30 }));
+        }
+    }
+
+    #[test]
+    fn brackets_in_which_the_clock_went_back_do_not_count() {
+        let found = narrowest(|n| if n == 50 { 900 } else { -1 });
+        assert_eq!(found.map(|bracket| (bracket.inside, bracket.width)), Some((50, 900)));
+        assert_eq!(narrowest(|_| -1), None);
+    }
+
+    #[test]
+    fn distances_are_from_middle_to_middle() {
+        let first = Bracket { before: 100, inside: (), width: 20 };
+        let later = Bracket { before: 1100, inside: (), width: 60 };
+        assert_eq!((first.ticks_to(&later), first.half_width()), (1020.0, 10.0));
+        assert_eq!(later.ticks_to(&first), -1020.0);
     }
 }

@@ -1,18 +1,18 @@
-//! The smallest step that a clock's value makes.
+//! The smallest step of a clock's value.
 
 use crate::{Clock, ticks_between};
 
-/// What a look at a clock's steps found.
+/// The step of a clock's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Granularity {
-    /// The value moves in steps of so many ticks (1: every value can appear).
+    /// The value moves in steps of this many ticks. 1 means that every value can appear.
     Step(f64),
-    /// The value never moved while it was looked at.
+    /// The value never moved during the measurement.
     NeverMoved,
 }
 
 impl Granularity {
-    /// The step in ticks, if it is known.
+    /// Returns the step in ticks, if it is known.
     pub fn step(self) -> Option<f64> {
         match self {
             Granularity::Step(ticks) => Some(ticks),
@@ -23,19 +23,30 @@ impl Granularity {
 
 /// Finds the step of `clock` from up to `samples` differences that are not 0.
 ///
-/// Reads back to back would all be the same distance apart and could hide the step, so the reads
-/// are dithered by up to about 100 ns. `go_on` is asked every 256 reads; a coarse clock wants
-/// some tens of milliseconds.
-pub fn granularity<C: Clock>(clock: &C, samples: usize, mut go_on: impl FnMut() -> bool) -> Granularity {
+/// Reads back to back could all have the same distance, which would hide the step. So random delays of up to about
+/// 100 ns come between the reads. `go_on` is called every 256 reads. A coarse clock needs some tens of milliseconds.
+pub fn granularity<C: Clock>(clock: &C, samples: usize, go_on: impl FnMut() -> bool) -> Granularity {
+    granularity_with_delay(clock, samples, go_on, |turns| {
+        for turn in 0..turns {
+            std::hint::black_box(turn);
+        }
+    })
+}
+
+/// As [`granularity`]. `delay` waits for a random number of turns, 0 to 63.
+fn granularity_with_delay<C: Clock>(
+    clock: &C,
+    samples: usize,
+    mut go_on: impl FnMut() -> bool,
+    mut delay: impl FnMut(u64),
+) -> Granularity {
     let mut steps = Vec::with_capacity(samples);
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     let mut last = clock.read();
     loop {
         for _ in 0..256 {
             random = random.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(1);
-            for turn in 0..random >> 58 {
-                std::hint::black_box(turn);
-            }
+            delay(random >> 58);
             let now = clock.read();
             if let Ok(step @ 1..) = u64::try_from(ticks_between(last, now)) {
                 steps.push(step);
@@ -48,19 +59,18 @@ pub fn granularity<C: Clock>(clock: &C, samples: usize, mut go_on: impl FnMut() 
     }
 }
 
-/// The step behind a set of differences, none of them 0.
+/// Returns the step that explains a set of differences. None of them is 0.
 ///
-/// Differences of a clock that moves in steps lie on a comb, and where the step is no whole number
-/// of ticks each tooth is two values wide. Values next to each other three wide or wider mean
-/// that every value can appear.
+/// If a clock moves in steps, all differences are multiples of the step: the teeth of a comb. If the step is no whole
+/// number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can appear.
 fn step_of(differences: &mut [u64]) -> Option<f64> {
     differences.sort_unstable();
-    // Long differences are interruptions and thin out: only the lower half has whole teeth.
+    // Long differences are interruptions, and they are rare. Only short differences fill the teeth.
     let median = *differences.get(differences.len() / 2)?;
     let low = &differences[..differences.partition_point(|&d| d <= median.saturating_mul(4))];
     let rare = differences.len() / 1000;
-    // Where no value comes twice (a slow and jittery clock) the smallest distance between any two
-    // still is no less than the step.
+    // If no value occurs twice (a slow clock with jitter), the smallest distance between two values is still at least the
+    // step.
     let rare = if low.chunk_by(|a, b| a == b).any(|run| run.len() > rare) { rare } else { 0 };
     let mut teeth: Vec<Tooth> = Vec::new();
     for run in low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare) {
@@ -73,18 +83,18 @@ fn step_of(differences: &mut [u64]) -> Option<f64> {
     if teeth.iter().any(Tooth::is_solid) {
         return Some(1.0);
     }
-    let first = teeth.first()?.centre();
-    let gaps = teeth.windows(2).map(|pair| pair[1].centre() - pair[0].centre());
+    let first = teeth.first()?.center();
+    let gaps = teeth.windows(2).map(|pair| pair[1].center() - pair[0].center());
     Some(gaps.fold(first, f64::min))
 }
 
-/// How far apart two values may be and still be the same number of steps: a tick of rounding, or
-/// for steps of milliseconds, what NTP's slewing (at most 500 ppm) can do to them.
+/// Returns the largest distance of two values with the same number of steps: one tick of rounding. For steps of
+/// milliseconds it is NTP's adjustment, at most 500 ppm.
 fn blur(value: u64) -> u64 {
     (value / 1000).max(1)
 }
 
-/// Values that lie together.
+/// Neighboring values.
 struct Tooth {
     first: u64,
     last: u64,
@@ -103,7 +113,7 @@ impl Tooth {
         self.count += run.len();
     }
 
-    fn centre(&self) -> f64 {
+    fn center(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
 
@@ -128,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_1_10_100_ns_and_4_ms_are_told_exactly() {
+    fn steps_of_1_10_100_ns_and_4_ms_are_exact() {
         for (step, cost) in [(1, 20.0), (10, 20.0), (100, 20.0), (4_000_000, 5.0)] {
             assert_eq!(seen(step, 1e9, cost), Granularity::Step(step as f64), "{step} ns");
         }
@@ -141,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_no_whole_number_of_ticks() {
-        // A 14.318 MHz HPET shown in nanoseconds: 69.84 ns, rounded to 69 or 70 at each reading.
+    fn a_step_may_be_a_fraction_of_ticks() {
+        // An HPET of 14.318 MHz, in nanoseconds: 69.84 ns, rounded to 69 or 70 at each reading.
         let mut seen: Vec<u64> = (0..4000u64)
             .map(|i| {
                 let (from, to) = (i * 3, i * 3 + 10 + i % 4);
@@ -154,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn differences_that_never_come_twice() {
+    fn differences_without_repetition_give_a_step() {
         let mut spread: Vec<u64> = (0..2000u64).map(|i| 3_000_000 + i * i * 7).collect();
         assert!(step_of(&mut spread).is_some_and(|step| step >= 1.0));
     }
 
     #[test]
-    fn a_clock_that_stands_still() {
+    fn a_clock_that_stands_still_never_moved() {
         let world = World::new(1);
         let clock = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
         let mut rounds = 0;
@@ -169,5 +179,33 @@ mod tests {
             rounds < 10
         });
         assert_eq!(found, Granularity::NeverMoved);
+    }
+
+    /// Each read takes exactly two steps, so only delays between the reads show the step.
+    #[test]
+    fn delays_show_a_step_that_regular_reads_hide() {
+        let step_with = |delay_ns: f64| {
+            let world = World::new(7);
+            let character = Character { step: 26, cost_ns: 52.0, jitter_ns: 0, ..Character::default() };
+            let clock = SimClock::new(&world, character);
+            let mut rounds = 0;
+            let go_on = || {
+                rounds += 1;
+                rounds < 100
+            };
+            granularity_with_delay(&clock, 4000, go_on, |turns| world.pass_ns(turns as f64 * delay_ns))
+        };
+        assert_eq!(step_with(1.6), Granularity::Step(26.0));
+        assert_eq!(step_with(0.0), Granularity::Step(52.0));
+    }
+
+    #[test]
+    fn delays_cover_their_range() {
+        let world = World::new(7);
+        let clock = SimClock::new(&world, Character::default());
+        let mut turns = Vec::new();
+        granularity_with_delay(&clock, 4000, || true, |n| turns.push(n));
+        let distinct = turns.iter().collect::<std::collections::BTreeSet<_>>();
+        assert_eq!((distinct.len(), *turns.iter().max().unwrap()), (64, 63));
     }
 }
