@@ -1,31 +1,32 @@
-"""What must hold of the steps that a machine ran."""
+"""The checks of what the steps of a virtual machine printed."""
 
 import json
 import re
 from dataclasses import dataclass
 from statistics import median
 
-# By this factor ours may be above or below the independent figure. On hpet and acpi_pm it was 1 to 14% above it in a
-# dozen runs on an idle machine, and up to 91% while both cores were busy: the two are not measured at the same moment.
-# A factor of three still tells hpet or acpi_pm from the vDSO.
+# Largest ratio between our read cost and the independent one, in both directions. On hpet and acpi_pm ours was 1 to 14%
+# higher in a dozen runs on an idle host, and up to 91% higher while both cores were busy, because the two measurements
+# run at different times. A factor of three still separates hpet and acpi_pm from the vDSO.
 TOLERANCE = 3.0
-# Through the vDSO it was 14 to 22% above. That is emulation's noise: one and the same program was seen to read in
-# 91 ns and, started anew, in 104, for the whole of its run; probably by where in memory its code came to lie. The
-# figure of another clock (a system call, the bare counter) would be off by a factor of three and more.
+# Through the vDSO ours was 14 to 22% higher. This is noise of the emulation: the same program measured 91 ns in one
+# process and 104 ns in another, probably because its code had another address. A wrong clock (a system call, or the
+# counter itself) differs by a factor of three or more.
 TOLERANCE_VDSO = 3.0
 
-# The kernel's first calibration, by the PIT, promises 500 ppm (Linux, arch/x86/kernel/tsc.c, quick_pit_calibrate); with
-# an emulated PIT and both cores busy it was seen 1232 ppm off.
+# The kernel's first calibration, by the PIT, promises 500 ppm (Linux, arch/x86/kernel/tsc.c, quick_pit_calibrate). With
+# an emulated PIT and both cores busy, its error was 1232 ppm.
 BOOT_CALIBRATION_PPM = 5000
 
-# qemu stops a machine's clocks one after the other: in a pause the counter was seen to gain 0.8 us on the hpet, that is
-# 0.26 ppm of such a run. On a busy host it may be some more.
-APART_PPM = 5
-# A check of 3 s that is held up for 3 s in its second second.
-HELD_UP_S = 3.5
-# From falling asleep to the RTC's third second from before that, at least two; and to fall asleep takes a while.
+# qemu stops the clocks of a machine one after the other. In a pause the counter gained 0.8 us on the hpet, which is
+# 0.26 ppm of a check of 3 s. A busy host may cause more.
+PAUSE_PPM = 5
+# A check of 3 s that is stopped for 3 s after its first second.
+STOPPED_S = 3.5
+# The alarm comes at the third second of the RTC after the request, so at least two seconds later. Falling asleep takes a
+# part of that time.
 SLEPT_S = 1.0
-# The kernel reads full seconds off the RTC before and after.
+# The kernel reads full seconds from the RTC before and after a sleep.
 RTC_S = 1.1
 
 STATUS = {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}
@@ -33,38 +34,40 @@ STATUS = {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}
 
 @dataclass
 class Check:
+    """One result: passed or failed, and what was checked."""
+
     passed: bool
     what: str
 
 
-def same(what, got, wanted):
-    """A check that two things are equal; both are shown if they are not."""
-    return Check(got == wanted, what if got == wanted else f"{what}: {got!r}, not {wanted!r}")
+def same(what, actual, expected):
+    """Returns a check that two values are equal. Its text shows both if they are not."""
+    return Check(actual == expected, what if actual == expected else f"{what}: {actual!r}, not {expected!r}")
 
 
-def of(scenario, booted):
-    """All checks of a scenario."""
+def check(scenario, booted):
+    """Yields all checks of a scenario."""
     if booted.trouble:
         yield Check(False, booted.trouble)
         return
     try:
-        yield from of_steps(scenario, booted.steps)
+        yield from check_steps(scenario, booted.steps)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        yield Check(False, f"what was printed is not in the shape expected: {error!r}")
+        yield Check(False, f"the output has an unexpected shape: {error!r}")
 
 
-def of_steps(scenario, steps):
+def check_steps(scenario, steps):
     release = re.search(r"Linux version (\S+)", steps["dmesg"].out)[1]
-    yield same(f"Linux {release} takes {scenario.clocksource}", steps["current"].out.strip(), scenario.clocksource)
-    yield same("and keeps it", steps["current-after"].out.strip(), scenario.clocksource)
+    yield same(f"Linux {release} selects {scenario.clocksource}", steps["current"].out.strip(), scenario.clocksource)
+    yield same("the clock source does not change", steps["current-after"].out.strip(), scenario.clocksource)
     report = json.loads(steps["json"].out)
-    yield Check(True, "JSON parses")
+    yield Check(True, "the JSON output parses")
     yield from clocksource(scenario, steps, report)
     yield from read_cost(scenario, steps, report)
-    yield from truth(scenario, steps, report)
+    yield from true_facts(scenario, steps, report)
     yield from exit_status(steps, report)
     yield from text(scenario, steps)
-    yield from reason(steps, report)
+    yield from demotion_reason(steps, report)
     special = {
         "default": as_user,
         "demoted": demoted,
@@ -91,81 +94,85 @@ def read_cost(scenario, steps, report):
     tolerance = TOLERANCE if scenario.slow else TOLERANCE_VDSO
     yield Check(
         1 / tolerance <= ratio <= tolerance,
-        f"a read costs {ours['read_ns']:.0f} ns, {ratio:.2f} times what an independent measurement says",
+        f"read cost {ours['read_ns']:.0f} ns, {ratio:.2f} times the independent measurement",
     )
-    # Neither hpet nor acpi_pm is served by the vDSO.
-    through = "syscall" if scenario.slow else "vdso"
-    yield same(f"read through {through}", ours["through"], through)
+    # The vDSO serves neither hpet nor acpi_pm.
+    access = "syscall" if scenario.slow else "vdso"
+    yield same(f"access path {access}", ours["through"], access)
 
 
-def truth(scenario, steps, report):
-    """What is true of these machines by construction."""
-    yield from sound_clocks(report)
+def true_facts(scenario, steps, report):
+    """Checks what the construction of these machines guarantees."""
+    yield from no_clock_faults(report)
     at_boot = float(re.search(r"tsc: Detected (\S+) MHz", steps["dmesg"].out)[1]) * 1000
     ppm = (report["tsc"]["frequency_khz"] / at_boot - 1) * 1e6
-    yield Check(abs(ppm) <= BOOT_CALIBRATION_PPM, f"the TSC's rate is {ppm:+.1f} ppm from what the kernel saw at boot")
+    yield Check(abs(ppm) <= BOOT_CALIBRATION_PPM, f"TSC rate {ppm:+.1f} ppm from the kernel's value at boot")
     independent = scenario.slow
     yield same(
-        f"the rate is told to be {'' if independent else 'not '}independent of the TSC",
+        f"the TSC rate's reference is {'' if independent else 'not '}independent of the TSC",
         report["tsc"]["independent"],
         independent,
     )
 
 
-def sound_clocks(report):
-    """One counter for all CPUs, and a kernel that works: no clock goes back, none jumps, and no two CPUs differ."""
+def no_clock_faults(report):
+    """All CPUs share one counter and the kernel works, so no clock steps back or jumps, and no two CPUs differ."""
     for name in ("clock-backward", "cpu-skew", "drift"):
         alarm = severity(report, name) in ("warning", "critical")
         yield Check(not alarm, f"no alarm {name}" + (f": {finding(report, name)['summary']}" if alarm else ""))
-    off = [pair for pair in report["cpus"]["skew"] if not pair["low_ns"] <= 0 <= pair["high_ns"]]
-    yield Check(not off, f"the bounds of the CPUs' skew hold 0 {off or ''}".rstrip())
+    wrong = [pair for pair in report["cpus"]["skew"] if not pair["low_ns"] <= 0 <= pair["high_ns"]]
+    yield Check(not wrong, f"the bounds of the CPU skew contain 0 {wrong or ''}".rstrip())
 
 
 def exit_status(steps, report):
-    yield same("exit status of JSON tells the verdict", steps["json"].status, STATUS[report["verdict"]["severity"]])
-    # Another run, another verdict: a read cost close to a limit may fall on its other side.
+    yield same("the exit status with JSON matches the verdict", steps["json"].status, STATUS[report["verdict"]["severity"]])
+    # Another run can have another verdict, because a read cost can be close to a limit.
     verdict = re.search(r"^(OK|WARNING|CRITICAL|UNKNOWN) ", steps["text"].out, re.M)[1]
-    yield same("exit status of text tells the verdict", steps["text"].status, STATUS[verdict.lower()])
+    yield same("the exit status with text matches the verdict", steps["text"].status, STATUS[verdict.lower()])
 
 
 def text(scenario, steps):
     out = steps["text"].out
-    yield Check(f"clock source {scenario.clocksource}" in out.split("\n")[0], "the headline names the clock source")
+    yield Check(f"clock source {scenario.clocksource}" in out.split("\n")[0], "the first line names the clock source")
     on_screen = "on the screen" if scenario.slow else "not on the screen"
-    # In a block of its own, or in the line below the TSC that was given up.
+    # It has a block of its own, or is named in the block of the demoted TSC.
     yield same(f"clocksource-slow is {on_screen}", "clocksource-slow" in out, scenario.slow)
     yield same("nothing on stderr", steps["text"].err + steps["json"].err, "")
 
 
-def reason(steps, report):
-    """tsc-demoted tells why, in the words of that machine's kernel; and is silent where the kernel is content."""
-    given = re.findall(r"Marking TSC unstable due to (.+)", steps["dmesg"].out)
-    yield same("finding tsc-demoted", severity(report, "tsc-demoted"), "warning" if given else "ok")
-    if given:
+def demotion_reason(steps, report):
+    """Finding tsc-demoted quotes the reason from the kernel's log, and is "ok" if the kernel gave none."""
+    reasons = re.findall(r"Marking TSC unstable due to (.+)", steps["dmesg"].out)
+    yield same("finding tsc-demoted", severity(report, "tsc-demoted"), "warning" if reasons else "ok")
+    if reasons:
         evidence = "\n".join(finding(report, "tsc-demoted")["evidence"])
-        yield Check(given[-1] in evidence, f"it quotes the kernel's reason: {given[-1]}")
+        yield Check(reasons[-1] in evidence, f"it quotes the kernel's reason: {reasons[-1]}")
 
 
 def as_user(scenario, steps, _):
-    """An ordinary user may not read the kernel's log, and gets the rest."""
+    """An ordinary user may not read the kernel's log, but gets the other results."""
     report = json.loads(steps["as-user"].out)
-    yield same("an ordinary user's exit status", steps["as-user"].status, STATUS[report["verdict"]["severity"]])
-    yield same("and clock source", report["clocksource"]["current"], scenario.clocksource)
+    yield same("ordinary user: exit status", steps["as-user"].status, STATUS[report["verdict"]["severity"]])
+    yield same("ordinary user: clock source", report["clocksource"]["current"], scenario.clocksource)
 
 
 def demoted(scenario, steps, later):
-    """The run in whose midst the TSC was given up, and what came after."""
+    """Checks the run in which the kernel demoted the TSC, and the state afterwards."""
     report = json.loads(steps["live"].out)
-    yield same("exit status while it happened", steps["live"].status, STATUS[report["verdict"]["severity"]])
-    yield same("no clock went back", severity(report, "clock-backward"), "ok")
+    yield same("exit status of the run with the demotion", steps["live"].status, STATUS[report["verdict"]["severity"]])
+    yield same("no clock stepped back", severity(report, "clock-backward"), "ok")
     yield same("finding clocksource-changed", severity(report, "clocksource-changed"), "warning")
-    yield Check(true_rate(report["tsc"], later["tsc"]), "no rate is given, or a true one")
+    yield Check(is_true_rate(report["tsc"], later["tsc"]), "the report gives no TSC rate, or the true one")
     yield same("use of the demoted tsc is refused", steps["use-tsc"].status, 3)
-    yield same("and changes nothing", steps["use-tsc-after"].out.strip(), scenario.clocksource)
+    yield same("the refusal changes nothing", steps["use-tsc-after"].out.strip(), scenario.clocksource)
 
 
-def true_rate(given, true, tolerance_ppm=0):
-    """Half of a run on one reference and half on another gives the rate of neither."""
+def is_true_rate(given, true, tolerance_ppm=0):
+    """
+    Returns whether the report gives no rate, or a rate that agrees with the true one within the uncertainties.
+
+    A rate that was measured partly against one reference and partly against another is the rate of neither.
+    """
     if given.get("uncertainty_ppm") is None:
         return True
     ppm = abs(given["frequency_khz"] / true["frequency_khz"] - 1) * 1e6
@@ -173,68 +180,68 @@ def true_rate(given, true, tolerance_ppm=0):
 
 
 def disturbed(name, step, later, tolerance_ppm=0):
-    """A check in whose midst something befell the machine, but no clock."""
+    """Checks a run that a fault of the machine, but of no clock, disturbed."""
     report = json.loads(step.out)
-    yield same(f"{name}: exit status tells the verdict", step.status, STATUS[report["verdict"]["severity"]])
+    yield same(f"{name}: the exit status matches the verdict", step.status, STATUS[report["verdict"]["severity"]])
     yield same(f"{name}: nothing on stderr", step.err, "")
-    for check in sound_clocks(report):
-        yield Check(check.passed, f"{name}: {check.what}")
+    for one in no_clock_faults(report):
+        yield Check(one.passed, f"{name}: {one.what}")
     given = report["tsc"]["uncertainty_ppm"] is not None
-    yield Check(given and true_rate(report["tsc"], later["tsc"], tolerance_ppm), f"{name}: a rate is given, and true")
+    yield Check(given and is_true_rate(report["tsc"], later["tsc"], tolerance_ppm), f"{name}: the report gives the true TSC rate")
 
 
 def offline(_, steps, later):
-    """CPU 1 comes and goes."""
+    """CPU 1 goes offline and comes back."""
     times = steps["dmesg"].out.count("CPU 1 is now offline")
-    # Once each in the other two.
-    yield Check(times >= 5, f"CPU 1 went away {times} times, all but two while flapping")
+    # "away" and "one-cpu" account for one time each.
+    yield Check(times >= 5, f"CPU 1 went offline {times} times, all but two of them in \"flapping\"")
     for name in ("flapping", "away", "one-cpu"):
         yield from disturbed(name, steps[name], later)
-    yield same("away: CPU 1 was away", steps["away-online"].out.strip(), "0")
+    yield same("away: only CPU 0 was online", steps["away-online"].out.strip(), "0")
     cpus = json.loads(steps["away"].out)["cpus"]
-    yield same("away: nothing was compared with it", cpus["skew"], [])
-    yield Check("CPU" in cpus["skew_unavailable"], f"away: it says why: {cpus['skew_unavailable']}")
-    yield same("one-cpu: it is the only one", json.loads(steps["one-cpu"].out)["cpus"]["online"], [0])
+    yield same("away: no CPU was compared with CPU 1", cpus["skew"], [])
+    yield Check("CPU" in cpus["skew_unavailable"], f"away: the report gives the reason: {cpus['skew_unavailable']}")
+    yield same("one-cpu: the report lists only CPU 0", json.loads(steps["one-cpu"].out)["cpus"]["online"], [0])
 
 
 def paused(_, steps, later):
-    """The whole machine stood still: with its clocks, of which it knows nothing then, and while they went on."""
-    for name in ("paused", "held-up"):
-        yield from disturbed(name, steps[name], later, APART_PPM)
-    seconds = json.loads(steps["held-up"].out)["measured_seconds"]
-    yield Check(seconds >= HELD_UP_S, f"held-up: it took {seconds} s, so that this fell into it")
+    """The machine stood still: in "paused" its clocks stood still, too; in "stopped" they went on."""
+    for name in ("paused", "stopped"):
+        yield from disturbed(name, steps[name], later, PAUSE_PPM)
+    seconds = json.loads(steps["stopped"].out)["measured_seconds"]
+    yield Check(seconds >= STOPPED_S, f"stopped: the check took {seconds} s, so it contains the stop")
 
 
 def suspended(_, steps, later):
-    """The machine slept: the counter went on, and the kernel's CLOCK_MONOTONIC did not."""
+    """The machine slept: the TSC went on, and the kernel's CLOCK_MONOTONIC stood still."""
     for name in ("early", "slept", "napped"):
         yield from disturbed(name, steps[name], later)
     report = json.loads(steps["slept"].out)
     summary = finding(report, "drift")["summary"]
-    yield Check("suspended" in summary, f"slept: drift tells of it: {summary}")
+    yield Check("suspended" in summary, f"slept: finding drift names the cause: {summary}")
     jump = {one["clock"]: sum(step["by_ns"] for step in one["steps"]) / 1e9 for one in report["drift"]}
-    yield Check(jump["rdtsc"] >= SLEPT_S, f"slept: the counter went ahead by {jump['rdtsc']:.2f} s")
-    off = abs(jump["boottime"] - jump["rdtsc"])
-    yield Check(off <= RTC_S, f"slept: and CLOCK_BOOTTIME by as much, but for {off:.2f} s")
+    yield Check(jump["rdtsc"] >= SLEPT_S, f"slept: the TSC jumped forward by {jump['rdtsc']:.2f} s")
+    difference = abs(jump["boottime"] - jump["rdtsc"])
+    yield Check(difference <= RTC_S, f"slept: CLOCK_BOOTTIME jumped by the same within {difference:.2f} s")
     yield same("slept: PostgreSQL's clock did not jump", jump["system"], 0)
 
 
 def switching(scenario, steps, _):
     before = scenario.clocksource
-    yield same("list is done", steps["list"].status, 0)
+    yield same("clocksource list: exit status", steps["list"].status, 0)
     for name in steps["available"].out.split():
-        yield Check(name in steps["list"].out, f"it names {name}")
+        yield Check(name in steps["list"].out, f"clocksource list names {name}")
     yield same("acpi_pm without --force is refused", steps["unforced"].status, 3)
-    yield Check("--force" in steps["unforced"].err, "and the way is named")
+    yield Check("--force" in steps["unforced"].err, "the error names --force")
     yield same("an ordinary user is refused", steps["no-right"].status, 3)
-    yield Check("current_clocksource" in steps["no-right"].err, "and told which right is missing")
-    yield same("neither has changed anything", steps["refused"].out.strip(), before)
-    yield same("use is done", steps["use"].status, 0)
+    yield Check("current_clocksource" in steps["no-right"].err, "the error names the file that the user may not write")
+    yield same("neither refusal changed the clock source", steps["refused"].out.strip(), before)
+    yield same("clocksource use: exit status", steps["use"].status, 0)
     there_and_back = [before, "acpi_pm", before]
-    yield same("it switches and puts back", steps["during-use"].out.split(), there_and_back)
-    yield same("SIGTERM puts it back at once", steps["terminated"].status, 0)
-    yield Check("Stopped after" in steps["terminated"].out, "and it says so")
-    yield same("SIGTERM puts back as well", steps["during-terminated"].out.split(), there_and_back)
+    yield same("clocksource use switches and restores", steps["during-use"].out.split(), there_and_back)
+    yield same("SIGTERM: exit status", steps["terminated"].status, 0)
+    yield Check("Stopped after" in steps["terminated"].out, "SIGTERM: the program says that it was stopped")
+    yield same("SIGTERM restores the clock source", steps["during-terminated"].out.split(), there_and_back)
 
 
 def finding(report, name):

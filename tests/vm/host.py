@@ -1,4 +1,4 @@
-"""What the host does to a running machine, which asks for it on its console: `host: DEED SECONDS`."""
+"""Actions of the host that a virtual machine requests on its console with a line `host: ACTION SECONDS`."""
 
 import json
 import re
@@ -7,48 +7,49 @@ import time
 
 
 class Failed(Exception):
-    """qemu did not do what it was told."""
+    """qemu did not carry out a command."""
 
 
 class Host:
-    """Serves one machine. qemu takes orders (QMP) on its stdin, and answers on its stdout."""
+    """Serves one machine. qemu reads commands (QMP) from its stdin and writes answers to its stdout."""
 
     def __init__(self, qemu, console):
         self.qemu, self.console = qemu, console
-        # Deeds done.
+        # number of requests served
         self.done = 0
-        self.order("qmp_capabilities")
+        self.execute("qmp_capabilities")
 
     def serve(self):
-        """Does what is asked for until the machine has ended."""
-        deeds = {"pause": self.pause, "hold-up": self.hold_up, "wake": self.wake}
+        """Serves requests until the machine has ended."""
+        actions = {"pause": self.pause, "stop": self.stop, "wake": self.wake}
         while self.qemu.poll() is None:
-            asked = re.findall(rb"^host: (\S+) (\S+)\r?\n", self.console.read_bytes(), re.MULTILINE)
-            for deed, seconds in asked[self.done :]:
-                deeds[deed.decode()](float(seconds))
+            requests = re.findall(rb"^host: (\S+) (\S+)\r?\n", self.console.read_bytes(), re.MULTILINE)
+            for action, seconds in requests[self.done :]:
+                actions[action.decode()](float(seconds))
                 self.done += 1
             time.sleep(0.05)
 
     def pause(self, seconds):
-        """The machine stands still, and its clocks with it, as while it is moved to another host."""
-        self.order("stop")
+        """Stops the machine and its clocks, as a migration to another host does."""
+        self.execute("stop")
         time.sleep(seconds)
-        self.order("cont")
+        self.execute("cont")
 
-    def hold_up(self, seconds):
-        """The machine stands still, but its clocks go on, as on a host that is busy elsewhere."""
+    def stop(self, seconds):
+        """Stops the machine, but not its clocks, as a busy host does."""
         self.qemu.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.qemu.send_signal(signal.SIGCONT)
 
     def wake(self, seconds):
-        """Wakes the machine when it has slept for so long. It is about to fall asleep."""
-        while self.order("query-status")["status"] != "suspended":
+        """Wakes the machine after it has slept for `seconds`. The machine falls asleep right after its request."""
+        while self.execute("query-status")["status"] != "suspended":
             time.sleep(0.02)
         time.sleep(seconds)
-        self.order("system_wakeup")
+        self.execute("system_wakeup")
 
-    def order(self, command):
+    def execute(self, command):
+        """Sends a command to qemu. Returns the answer."""
         self.qemu.stdin.write(json.dumps({"execute": command}) + "\n")
         self.qemu.stdin.flush()
         for line in self.qemu.stdout:
@@ -57,5 +58,5 @@ class Host:
                 raise Failed(f"{command}: {message['error']['desc']}")
             if "return" in message:
                 return message["return"]
-            # The rest tells of events: nobody waits for them.
-        raise Failed(f"{command}: it ended")
+            # All other messages are events.
+        raise Failed(f"{command}: qemu ended without an answer")

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from host import Failed, Host
 from programs import WORK
 
-# A machine is done in ten to twenty seconds; a busy host may take some times as long.
+# A machine needs ten to twenty seconds, and several times as much on a busy host.
 LIMIT_SECONDS = 120
 
 
 @dataclass
 class Step:
-    """What one command in the machine printed, and its exit status."""
+    """The output and the exit status of one command in the machine."""
 
     out: str = ""
     err: str = ""
@@ -26,13 +26,17 @@ class Step:
 
 @dataclass
 class Booted:
-    """A machine that ran: why it did not end well, if so, and its steps by name."""
+    """The results of a machine."""
+
+    # why the machine did not end normally, or empty
 
     trouble: str = ""
+    # name to Step
     steps: dict = field(default_factory=dict)
 
 
 def boot(scenario, qemu, kernel, files):
+    """Runs a scenario in a virtual machine. Returns its results."""
     folder = WORK / scenario.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -41,31 +45,31 @@ def boot(scenario, qemu, kernel, files):
     initramfs.write_bytes(cpio(files | steps))
     command = [
         qemu,
-        # Emulation: it needs no rights, and only there Linux meets an hpet and TSCs that it does not trust.
+        # Emulation (tcg) needs no rights. Only emulation offers Linux an hpet and TSCs that it does not trust.
         *("-accel", "tcg", "-m", "512", "-smp", str(scenario.cpus), "-cpu", scenario.cpu),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-serial", f"file:{console}", "-serial", f"file:{results}", "-qmp", "stdio"),
         *("-kernel", str(kernel), "-initrd", str(initramfs)),
-        # A panic reboots, and -no-reboot makes that the end, not a wait for the time limit.
+        # After a panic the kernel reboots, and because of -no-reboot the machine ends then, and not at the time limit.
         *("-append", f"console=ttyS0 quiet panic=-1 scenario={scenario.name} {scenario.boot}".strip()),
     ]
     console.touch()
-    asks = sum(script.count("host: ") for _, script in scenario.steps)
-    booted = Booted(trouble=run(command, folder / "qemu.log", console, asks))
+    requests = sum(script.count("host: ") for _, script in scenario.steps)
+    booted = Booted(trouble=run(command, folder / "qemu.log", console, requests))
     booted.steps = received(results)
     for name, step in booted.steps.items():
         (folder / f"{name}.out").write_text(step.out + step.err)
     if not booted.trouble and len(booted.steps) != len(steps):
-        booted.trouble = f"{len(booted.steps)} of {len(steps)} steps came through, see console.log"
+        booted.trouble = f"{len(booted.steps)} of {len(steps)} steps sent results, see console.log"
     return booted
 
 
-def run(command, log, console, asks):
-    """Runs qemu until the machine powers off, after `asks` requests to us. Returns what went wrong, or nothing."""
+def run(command, log, console, requests):
+    """Runs qemu until the machine powers off after `requests` requests. Returns what went wrong, or an empty text."""
     failed, deadline = "", time.monotonic() + LIMIT_SECONDS
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with log.open("wb") as messages, subprocess.Popen(command, stderr=messages, **pipes) as qemu:
-        # Its end ends every wait for it as well.
+        # When qemu ends, every read from it ends, too.
         limit = threading.Timer(LIMIT_SECONDS, qemu.kill)
         limit.start()
         try:
@@ -77,14 +81,14 @@ def run(command, log, console, asks):
             limit.cancel()
             qemu.kill()
     if time.monotonic() >= deadline:
-        return f"not done within {LIMIT_SECONDS} s, see console.log"
+        return f"the machine did not end within {LIMIT_SECONDS} s, see console.log"
     if failed or qemu.returncode != 0:
         return f"qemu failed: {failed}{log.read_text(errors='replace').strip()[-200:]}"
-    return "" if host.done == asks else f"it asked the host {host.done} times, not {asks}"
+    return "" if host.done == requests else f"the machine sent {host.done} requests to the host, not {requests}"
 
 
 def received(results):
-    """The steps in the archives that the machine sent one after the other; the last may be cut off."""
+    """Returns the steps from the archives that the machine sent. The last archive may be incomplete."""
     steps = {}
     try:
         with tarfile.open(results, ignore_zeros=True) as archive:
@@ -100,9 +104,9 @@ def received(results):
 
 
 def cpio(files):
-    """An initramfs in cpio's `newc` format (Linux, Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    """Returns an initramfs in cpio's `newc` format (Linux, Documentation/driver-api/early-userspace/buffer-format.rst)."""
     archive = io.BytesIO()
-    # All files lie in folders of the root, or in it.
+    # Every file is in the root directory or in a directory of the root.
     folders = sorted({path.split("/")[0] for path in files if "/" in path})
     entries = [(path, 0o040755, b"") for path in folders]
     entries += [(path, 0o100755, contents) for path, contents in files.items()]

@@ -8,19 +8,20 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# As cargo, which runs in ROOT, takes it.
+# cargo runs in ROOT, so a relative path starts there.
 TARGET = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target")
 WORK = TARGET / "vm"
 
-# Debian's kernel for virtual machines: the drivers needed here are built in, and it is the smallest.
+# Debian's kernel for virtual machines. It is the smallest one, and the drivers needed here are built in.
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
 
 
 class Missing(Exception):
-    """Something the tests need is not there; the text says what to do."""
+    """Something that the tests need is missing. The text says what to do."""
 
 
 def tool(name, package):
+    """Returns the path of a program of a Debian package."""
     path = shutil.which(name)
     if path is None:
         raise Missing(f"{name} is missing, as root: apt-get install {package}")
@@ -28,7 +29,7 @@ def tool(name, package):
 
 
 def output(command, **options):
-    """Returns what `command` printed. Raises Missing with its error message if it fails."""
+    """Returns the output of `command`. Raises Missing with its error message if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode != 0:
         complaint = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
@@ -41,10 +42,10 @@ def qemu():
 
 
 def kernel():
-    """Returns the path of the kernel image. It is downloaded once, and not installed."""
+    """Returns the path of the kernel image. The package is downloaded once and not installed."""
     cache = WORK / "kernel"
     if not cache.exists():
-        # Rename last: an interrupted download must not count as a kernel.
+        # The rename comes last, so that an interrupted download does not look complete.
         part = WORK / "kernel.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
@@ -52,7 +53,7 @@ def kernel():
         part.rename(cache)
     images = sorted(cache.glob("boot/vmlinuz-*"))
     if not images:
-        raise Missing(f"{KERNEL_PACKAGE} brought no kernel")
+        raise Missing(f"{KERNEL_PACKAGE} contains no kernel")
     return images[-1]
 
 
@@ -70,32 +71,32 @@ def download_kernel(folder):
 
 
 def inside():
-    """Returns the files of the machine: path to contents. All of them are executable."""
+    """Returns the files of the machine as {path: contents}. All of them are executable."""
     return {
         "init": (HERE / "init").read_bytes(),
         "bin/busybox": busybox(),
         "bin/read_cost": read_cost(),
         **pg_timing(),
-        # An ordinary user for `su`.
+        # root, and an ordinary user for `su`
         "etc/passwd": b"root::0:0::/:/bin/sh\nnobody::65534:65534::/:/bin/sh\n",
     }
 
 
 def busybox():
     program = Path(tool("busybox", "busybox-static")).read_bytes()
-    # The tests also check that the static busybox needs no library. A dynamic program contains the loader's name.
+    # A dynamic program contains the name of the loader.
     if b"/ld-linux" in program:
-        raise Missing("busybox is not the static one, as root: apt-get install busybox-static")
+        raise Missing("busybox is not statically linked, as root: apt-get install busybox-static")
     return program
 
 
 def pg_timing():
-    """The debug binary with its shared libraries. Its read loops are optimized, so its figures are those of a release."""
+    """Returns the debug binary with its shared libraries. Its read loops are optimized, so it measures what a release measures."""
     if subprocess.run(["cargo", "build", "--quiet", "-p", "pg_timing"], cwd=ROOT).returncode != 0:
         raise Missing("pg_timing could not be built: cargo build")
     program = TARGET / "debug/pg_timing"
     libraries = re.findall(r"(/\S+) \(0x", output([tool("ldd", "libc-bin"), program]))
-    # The loader has a fixed path; it finds the other libraries in /lib.
+    # The loader has a fixed path. It finds the other libraries in /lib.
     folders = {path: "lib64" if "/ld-linux" in path else "lib" for path in libraries}
     return {"bin/pg_timing": program.read_bytes()} | {
         f"{folder}/{Path(path).name}": Path(path).read_bytes() for path, folder in folders.items()
@@ -103,6 +104,7 @@ def pg_timing():
 
 
 def read_cost():
+    """Returns the program of the independent measurement."""
     WORK.mkdir(parents=True, exist_ok=True)
     program = WORK / "read_cost"
     output([tool("gcc", "gcc"), "-O2", "-static", "-o", program, HERE / "read_cost.c"])

@@ -1,10 +1,10 @@
 /*
- * Prints what one read of CLOCK_MONOTONIC costs, in ns: the time that a batch of reads takes by that same clock.
- * Shares no code with pg_timing, whose figure is held against it, but the C library: where each instruction is
- * emulated, another library's few instructions more or less are a tenth of the figure. For the same reason each
- * reading is worked out and kept, as whoever reads a clock does.
+ * Prints the cost of one read of CLOCK_MONOTONIC, in ns: the duration of a batch of reads by that same clock, divided by
+ * the number of reads. It is the median of many short batches, so interrupted batches have no effect.
  *
- * The median of many short batches: those in which the machine was held up do not count.
+ * The tests compare pg_timing's figure with this one. The two programs share no code except the C library, because in an
+ * emulated machine a few more instructions change the figure by a tenth. For the same reason each reading is converted
+ * to ns and stored, as other programs do.
  */
 #include <stdio.h>
 #include <stdlib.h>
