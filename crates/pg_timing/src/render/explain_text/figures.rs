@@ -2,17 +2,24 @@
 
 use crate::report::{ExplainReport, Range};
 
-/// Returns `40 +-3 ns per call`, or `0 to 3 ns per call` if the lower bound is 0.
+/// Returns `40.0 +-3.0 ns per call`, or `0 to 3 ns per call` if the lower bound is 0.
 pub fn per_call(ns: Range) -> String {
     format!("{} ns per call", with_margin(ns))
 }
 
-/// Returns `40 +-3`, or `0 to 3` if the lower bound is 0.
+/// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is 0.
 pub fn with_margin(range: Range) -> String {
     match range.low > 0.0 {
-        true => format!("{} +-{}", digits(range.estimate), digits(range.off())),
+        true => format!("{} +-{}", digits(range.estimate), margin(range)),
         false => format!("0 to {}", digits(range.high)),
     }
+}
+
+/// Returns the margin with the decimals of the estimate. A margin that would then be 0 has its own digits.
+fn margin(range: Range) -> String {
+    let decimals = digits(range.estimate).split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let margin = format!("{:.decimals$}", range.off());
+    if margin.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { margin } else { digits(range.off()) }
 }
 
 /// Returns milliseconds with three digits.
@@ -48,7 +55,9 @@ mod tests {
 
     #[test]
     fn a_range_from_zero_shows_its_upper_bound() {
-        assert_eq!(per_call(Range { low: 37.0, estimate: 40.0, high: 43.0 }), "40.0 +-3.00 ns per call");
+        assert_eq!(per_call(Range { low: 37.0, estimate: 40.0, high: 43.0 }), "40.0 +-3.0 ns per call");
+        assert_eq!(with_margin(Range { low: 43.6, estimate: 44.1, high: 44.6 }), "44.1 +-0.5");
+        assert_eq!(with_margin(Range { low: 219.8, estimate: 220.0, high: 220.2 }), "220 +-0.200");
         assert_eq!(with_margin(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
     }
 }

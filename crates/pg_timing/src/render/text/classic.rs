@@ -1,7 +1,7 @@
 //! The screen of `explain` without a statement: the overhead per call on this server.
 
 use super::{BOLD, wrapped};
-use crate::render::explain_text::{ExplainText, ms, per_call, with_margin};
+use crate::render::explain_text::{ExplainText, ms, with_margin};
 use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
@@ -9,8 +9,8 @@ pub fn text(report: &ClassicReport) -> String {
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return out };
     wrapped(&mut out, "", &answer(count, nested));
     out.push_str(&format!(
-        "\n{BOLD}{:<28}{:>10}  {:>10}  {:<24}{}{BOLD:#}\n",
-        "", "plain", "reported", "clock", "row counting"
+        "\n{BOLD}{:<28}{:>10}  {:>10}  {:<18}{}{BOLD:#}\n",
+        "", "baseline", "reported", "clock per call", "row counting per call"
     ));
     out.push_str(&line("count 100 000 rows", &report.count, count));
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
@@ -39,11 +39,11 @@ fn answer(count: &LiveRuns, nested: &LiveRuns) -> String {
 
 fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
     format!(
-        "{name:<28}{:>10}  {:>10}  {:<24}{}\n",
+        "{name:<28}{:>10}  {:>10}  {:<18}{} ns\n",
         ms(runs.plain_ms),
         ms(report.reported_ms),
-        per_call(runs.clock_per_call_ns),
-        per_call(runs.rows_per_call_ns)
+        format!("{} ns", with_margin(runs.clock_per_call_ns)),
+        with_margin(runs.rows_per_call_ns)
     )
 }
 
