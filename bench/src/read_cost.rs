@@ -1,7 +1,7 @@
 //! Read cost and loop cost against the raw limit and the installed pg_test_timing.
 
 use crate::{limit, median};
-use pg_timing::host::measure::summarise;
+use pg_timing::host::measure::summarize;
 use pg_timing::host::pg_test_timing::parse;
 use read_loops::{Outside, Record, timing_cost};
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ fn round<C: Clock>(clock: &C, rate: Hertz, counter_rate: Hertz, ours: &mut Ours)
         left > 0
     });
     let looked = read_loops::MeasuredStep { granularity: timing_clock::Granularity::Step(1.0), duration: Nanos(0.0) };
-    let clock = summarise("", &record, Some(looked), rate, Some(counter_rate));
+    let clock = summarize("", &record, Some(looked), rate, Some(counter_rate));
     ours.read.extend(clock.read_ns);
     ours.looped.extend(clock.loop_ns);
 }

@@ -21,7 +21,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         .map_err(|e| e.context(Hint("it takes what dmesg prints: sudo dmesg | pg_timing check --kernel-log -")))?;
     if let Some(dir) = &arguments.capture {
         // Said before the measuring, and not after it.
-        capture::possible(dir).map_err(|e| e.context(CAPTURE_HINT))?;
+        capture::check_target(dir).map_err(|e| e.context(CAPTURE_HINT))?;
     }
     let mut report = match host.is_live() {
         true => measured(&arguments, &host, &log)?,
@@ -60,6 +60,6 @@ fn measured(arguments: &CheckArguments, host: &Host, log: &KernelLog) -> anyhow:
 }
 
 fn captured(host: &Host, log: &KernelLog, report: &Report, dir: &Path) -> anyhow::Result<()> {
-    let lines = log.said.known().map(|said| said.about_clocks.as_slice()).unwrap_or_default();
+    let lines = log.entries.known().map(|entries| entries.about_clocks.as_slice()).unwrap_or_default();
     capture::write(host, lines, report, dir).map_err(|e| e.context(CAPTURE_HINT))
 }

@@ -1,4 +1,4 @@
-//! What is measured on a host: its facts, its clocks, and what the checks find.
+//! The host wing: the host's facts, its clocks, and the checks.
 
 pub mod check;
 pub mod clocksource;

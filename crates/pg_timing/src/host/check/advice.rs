@@ -1,44 +1,46 @@
-//! What more than one finding advises.
+//! Advice that several findings share.
 
 use crate::report::{Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, known};
 
-/// What to do about a clock that is slow, coarse or goes back: another clock source, if there is
-/// one. Nothing where another finding has the cure.
+/// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
+///
+/// Returns nothing if the current clock source is fast, or if another finding has the fix.
 pub fn other_clocksource(report: &Report) -> Option<Fix> {
     let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
         (Fact::Known(current), Fact::Known(available)) => (current, available),
         _ => return Some(unknown_host()),
     };
-    // It is a fast one already: what is wrong lies elsewhere, and this is no advice.
+    // The clock source is already a fast one, so the fault has another cause.
     if known(current).is_some_and(|known| known.grade == Grade::Fast) {
         return None;
     }
-    if let Some(asked) = asked_at_boot(report, current) {
+    if let Some(parameter) = boot_parameter(report, current) {
         return Some(
-            Fix::new(format!("the boot parameter {asked} asks for this: take it out and restart, and the kernel chooses the best it finds"))
-                .undo(format!("put {asked} back"))
-                .risk("somebody may have had a reason; the restart stops what runs here"),
+            Fix::new(format!("the boot parameter {parameter} selects it: remove the parameter and restart; then the kernel selects the best clock source"))
+                .undo(format!("add {parameter} again"))
+                .risk("someone may have had a reason for it; the restart stops everything on this machine"),
         );
     }
     if let Some(name) = best_first().map(|known| known.name).find(|name| available.iter().any(|a| a == name)) {
         return Some(switch(report, current, name));
     }
     let demoted = report.findings.iter().any(|f| f.id == finding_id::TSC_DEMOTED && f.severity >= Severity::Warning);
-    (!demoted)
-        .then(|| Fix::new(format!("this kernel offers no faster clock source (available: {})", available.join(" "))))
+    (!demoted).then(|| Fix::new(format!("this kernel has no faster clock source (available: {})", available.join(" "))))
 }
 
-fn asked_at_boot(report: &Report, current: &str) -> Option<String> {
-    let asked = format!("clocksource={current}");
-    report.host.boot_parameters.known().filter(|words| words.contains(&asked)).map(|_| asked)
+/// Returns the boot parameter that selects the current clock source, if there is one.
+fn boot_parameter(report: &Report, current: &str) -> Option<String> {
+    let parameter = format!("clocksource={current}");
+    report.host.boot_parameters.known().filter(|words| words.contains(&parameter)).map(|_| parameter)
 }
 
+/// Returns the fix that switches the clock source.
 fn switch(report: &Report, from: &str, to: &str) -> Fix {
     let system = System::of_facts(&report.host);
     let xen = report.host.virtualization.known().is_some_and(|guest| guest == "Xen");
-    let advised = if xen { " (what AWS recommends for its Xen instances)" } else { "" };
+    let advised = if xen { " (as AWS recommends for its Xen instances)" } else { "" };
     let what = format!(
-        "switch the kernel to the {} {to}{advised}, as root; pg_timing clocksource use {to} tries it for 10 seconds",
+        "switch to the {} {to}{advised}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds",
         system.clocksource_term()
     );
     Fix::new(what)
@@ -46,17 +48,20 @@ fn switch(report: &Report, from: &str, to: &str) -> Fix {
         .undo(system.switch_command(from))
         .lasting(system.make_permanent(to))
         .risk(match xen {
-            true => "Xen does not promise that its rate survives a move to another host: check again after one",
-            false => "if the kernel or somebody left it for a reason (see the kernel log), time may run unevenly",
+            true => "Xen does not promise the same TSC rate after a migration: check again after one",
+            false => {
+                "if the kernel or someone stopped using it for a reason (see the kernel log), time may be unreliable"
+            }
         })
 }
 
+/// Returns the fix for a host whose clock sources are unknown.
 fn unknown_host() -> Fix {
-    Fix::new("see which clock source that host's kernel uses and which it offers; tsc is the one to have, and pg_timing run there says more")
+    Fix::new("look at the current and the available clock sources of that host (tsc is best), or run pg_timing there")
         .command(System::Linux.show_command())
 }
 
-/// What to restart.
+/// Returns what to restart, as an instruction.
 pub fn restart(report: &Report) -> &'static str {
     let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
     match report.host.kernel.known() {

@@ -1,18 +1,18 @@
-//! `clock-backward`: did a clock ever go back?
+//! `clock-backward`: did a clock go back?
 
 use super::advice::other_clocksource;
 use crate::human::{count, duration};
 use crate::report::{ClockReport, Finding, Fix, Report, Severity, finding_id};
 
-/// The one clock that may go back: it is set by hand and by NTP.
-const SET_BY_HAND: &str = "realtime";
+/// The only clock that may go back, because administrators and NTP set it.
+const SETTABLE: &str = "realtime";
 
 const ID: &str = finding_id::CLOCK_BACKWARD;
 
 pub fn check(report: &Report) -> Finding {
-    // A clock of unknown rate counts too: its steps back were seen all the same.
-    let looked_at = |clock: &&ClockReport| clock.name != SET_BY_HAND && (clock.reads > 0 || clock.backward_steps > 0);
-    let read: Vec<&ClockReport> = report.clocks.iter().filter(looked_at).collect();
+    // A clock of unknown rate counts, too: a backward step needs no rate.
+    let checked = |clock: &&ClockReport| clock.name != SETTABLE && (clock.reads > 0 || clock.backward_steps > 0);
+    let read: Vec<&ClockReport> = report.clocks.iter().filter(checked).collect();
     if read.is_empty() {
         return Finding::unknown(ID, "no clock was measured");
     }
@@ -22,18 +22,18 @@ pub fn check(report: &Report) -> Finding {
         return Finding::ok(ID, format!("no clock went back in {} readings", count(reads)));
     };
     let by = match worst.largest_backward_ns {
-        0.0 => "by an amount that is not told".to_string(),
+        0.0 => "by an unknown amount".to_string(),
         ns => format!("by up to {}", duration(ns)),
     };
-    let summary = format!("time went back {by} (clock {}): no timing on this host can be trusted", worst.name);
+    let summary = format!("time went back {by} (clock {}): do not trust any timing on this host", worst.name);
     let finding = Finding::new(ID, Severity::Critical, summary).why(
-        "a span that a backward step falls into comes out too short or negative, in EXPLAIN ANALYZE as in the \
-         log's durations",
+        "if time goes back during an interval, its duration is too short or negative, in EXPLAIN ANALYZE and in the \
+         server's log",
     );
     let finding = back.iter().fold(finding, |finding, clock| {
-        let steps = if clock.backward_steps == 1 { "step" } else { "steps" };
+        let steps = if clock.backward_steps == 1 { "backward step" } else { "backward steps" };
         finding.evidence(format!(
-            "{}: {} {steps} back, the largest {}{}",
+            "{}: {} {steps}, the largest {}{}",
             clock.name,
             count(clock.backward_steps),
             if clock.largest_backward_ns > 0.0 {
@@ -46,10 +46,8 @@ pub fn check(report: &Report) -> Finding {
     });
     finding
         .fix(
-            Fix::new(
-                "in a virtual machine, restart it: clocks lose their step after the host sleeps or the guest is moved",
-            )
-            .risk("stops what runs in it"),
+            Fix::new("in a virtual machine, restart it: a sleep of the host or a migration can break its clocks")
+                .risk("stops everything in it"),
         )
         .fixes(other_clocksource(report))
 }

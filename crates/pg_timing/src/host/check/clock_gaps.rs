@@ -1,11 +1,11 @@
-//! `clock-gaps`: was the measuring held up, and by whom?
+//! `clock-gaps`: did something interrupt the measurement, and what?
 
 use crate::human::{count, duration};
 use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
-/// Interruptions of an idle machine take well under a percent of the time. One that loses this
-/// much, and not to its own processes, loses it to firmware or to the hypervisor.
-const MUCH: f64 = 0.10;
+/// On an idle machine, interruptions take well under 1% of the time. If they take more than this share, and other
+/// processes are not the reason, the reason is the firmware or the hypervisor.
+const LIMIT_SHARE: f64 = 0.10;
 
 const ID: &str = finding_id::CLOCK_GAPS;
 
@@ -14,30 +14,29 @@ pub fn check(report: &Report) -> Finding {
         return Finding::unknown(ID, "interruptions were not measured");
     };
     if clock.backward_steps > 0 {
-        return Finding::unknown(ID, "the clock went back, so that a long difference may be its way forward again");
+        return Finding::unknown(ID, "the clock went back, so a long difference may be the clock's return");
     }
     let Some(activity) = report.activity.known() else {
-        return Finding::unknown(ID, "what interrupted the measuring is unknown");
+        return Finding::unknown(ID, "the cause of interruptions is unknown");
     };
     let share = gaps.share * 100.0;
     let evidence = format!(
-        "{} of {} readings came more than {} after the one before, the longest after {}: {share:.1}% of the time",
+        "{} of {} readings came more than {} after the previous one, the longest after {}: {share:.1}% of the time",
         count(gaps.count),
         count(clock.reads),
         duration(gaps.threshold_ns),
         duration(gaps.largest_ns)
     );
-    let switches =
-        format!("{} times the kernel gave the CPU to another process", count(activity.involuntary_context_switches));
+    let switches = format!("{} involuntary context switches", count(activity.involuntary_context_switches));
     let steal = match activity.steal_ms {
-        Some(ms) => format!("the hypervisor took {ms:.0} ms (steal)"),
-        None => "steal is unknown".into(),
+        Some(ms) => format!("steal: the hypervisor took {ms:.0} ms"),
+        None => "steal: unknown".into(),
     };
-    // One switch is a slice of milliseconds: a handful of them explains a large share.
-    let own_doing =
+    // A context switch costs a time slice of milliseconds, so a few explain a large share.
+    let other_processes =
         activity.involuntary_context_switches > 0 && activity.steal_ms.unwrap_or(0.0) * 1e6 < gaps.total_ns / 2.0;
     let summary = format!("interruptions took {share:.1}% of the time, the longest {}", duration(gaps.largest_ns));
-    if gaps.share <= MUCH || own_doing {
+    if gaps.share <= LIMIT_SHARE || other_processes {
         return Finding::ok(ID, summary).evidence(evidence).evidence(switches).evidence(steal);
     }
     Finding::new(ID, Severity::Warning, summary)
@@ -45,8 +44,8 @@ pub fn check(report: &Report) -> Finding {
         .evidence(switches)
         .evidence(steal)
         .why(
-            "whatever runs here is stopped for that share of the time, and EXPLAIN ANALYZE counts it to the node that \
-             was running: repeat a measurement before you believe it",
+            "every program on this host stands still for that share of the time, and EXPLAIN ANALYZE adds it to the node \
+             that was running: repeat a measurement before you believe it",
         )
-        .fix(Fix::new("in a virtual machine, ask whether its host is overbooked; on hardware, look for firmware (SMI) or power management"))
+        .fix(Fix::new("in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI) and power management"))
 }

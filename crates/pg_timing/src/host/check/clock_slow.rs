@@ -1,4 +1,4 @@
-//! `clock-slow`: does a read of PostgreSQL's clock cost too much?
+//! `clock-slow`: is a read of PostgreSQL's clock too expensive?
 
 use super::advice::other_clocksource;
 use crate::human::duration;
@@ -6,13 +6,13 @@ use crate::report::{ClockReport, Finding, Fix, Report, Severity, finding_id, ove
 
 /// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
 const GOOD_NS: f64 = 100.0;
-/// From here on a node's time is mostly its two reads: an executor node passes a row on in 20 to
-/// 100 ns, and at 790 ns a read EXPLAIN ANALYZE of a count(*) was measured at 96 times the query.
+/// Above this, most of a node's time is its two reads: an executor node returns a row in 20 to 100 ns. With 790 ns per
+/// read, EXPLAIN ANALYZE of a count(*) took 96 times as long as the query.
 const BAD_NS: f64 = 500.0;
-/// What a good host takes in that documentation: an i7-860 with tsc, 36 ns a loop.
+/// The good host in that documentation, an i7-860 with tsc, takes 36 ns per loop.
 const GOOD_HOST_NS: f64 = 36.0;
 
-/// Warning and critical.
+/// The limits for warning and critical, in ns per read.
 pub const LIMITS_NS: (f64, f64) = (GOOD_NS, BAD_NS);
 
 const ID: &str = finding_id::CLOCK_SLOW;
@@ -22,41 +22,43 @@ pub fn check(report: &Report) -> Finding {
         return Finding::unknown(ID, "PostgreSQL's clock was not measured");
     };
     let Some(cost) = clock.cost_ns() else {
-        return Finding::unknown(ID, "what a read of PostgreSQL's clock costs is unknown");
+        return Finding::unknown(ID, "the read cost of PostgreSQL's clock is unknown");
     };
-    // The cost counts as high only if it still is at the low end of its spread.
+    // The alarm must exceed the noise, so the low end of the spread counts.
     let severity = match cost - clock.read_spread_ns.unwrap_or(0.0) {
         low if low > BAD_NS => Severity::Critical,
         low if low > GOOD_NS => Severity::Warning,
         _ => {
-            return Finding::ok(ID, format!("a read of PostgreSQL's clock takes {cost:.1} ns"))
+            return Finding::ok(ID, format!("one read of PostgreSQL's clock takes {cost:.1} ns"))
                 .evidence(evidence(clock, cost));
         }
     };
     let times = (cost / GOOD_HOST_NS).round();
-    let summary =
-        format!("PostgreSQL's clock is slow: {} a read, about {times:.0} times what a good host takes", duration(cost));
+    let summary = format!(
+        "PostgreSQL's clock is slow: {} per read, about {times:.0} times as much as on a good host",
+        duration(cost)
+    );
     let finding = Finding::new(ID, severity, summary).evidence(evidence(clock, cost));
     clock.distribution().into_iter().fold(finding, Finding::evidence)
         .why(format!(
-            "EXPLAIN ANALYZE reads the clock twice per row and plan node: up to {} more each time. {}, and nodes with many \
-             rows look dearer than they are (track_io_timing and auto_explain pay it too)",
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node, which adds up to {}. {}, and nodes with many rows \
+             look more expensive than they are. track_io_timing and auto_explain read the same clock",
             duration(overhead_per_node_ns(cost)),
             match severity {
-                Severity::Critical => "What it prints is then mostly the clock",
-                _ => "What it prints of a plan with many rows is then in good part the clock",
+                Severity::Critical => "Most of the time that it reports is then overhead",
+                _ => "In plans with many rows, a large part of the time that it reports is then overhead",
             }
         ))
         .fixes(other_clocksource(report))
         .fix(
-            Fix::new("meanwhile, run EXPLAIN without timing (row counts and buffers stay exact), or time by sampling with the extension pg_fast_timing")
+            Fix::new("until it is fixed: run EXPLAIN without timing (row counts and buffers stay exact), or use the extension pg_fast_timing")
                 .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
         )
 }
 
 fn evidence(clock: &ClockReport, cost: f64) -> String {
     match clock.read_ns.zip(clock.read_spread_ns) {
-        Some((read, spread)) => format!("system: {read:.1} ns a read +- {:.1} ns", spread.max(0.1)),
-        None => format!("system: {cost:.2} ns a loop, as pg_test_timing measures it"),
+        Some((read, spread)) => format!("system: {read:.1} ns +- {:.1} ns per read", spread.max(0.1)),
+        None => format!("system: {cost:.2} ns per loop, as pg_test_timing measures it"),
     }
 }

@@ -1,4 +1,4 @@
-//! `clock-syscall`: does a read of PostgreSQL's clock have to enter the kernel?
+//! `clock-syscall`: does a read of PostgreSQL's clock need a system call?
 
 use super::advice::other_clocksource;
 use crate::report::{AccessPath, Finding, Fix, Report, Severity, finding_id};
@@ -7,34 +7,34 @@ const ID: &str = finding_id::CLOCK_SYSCALL;
 
 pub fn check(report: &Report) -> Finding {
     let Some((clock, through)) = report.system().and_then(|clock| clock.through.map(|through| (clock, through))) else {
-        return Finding::unknown(ID, "how PostgreSQL's clock is read was not measured");
+        return Finding::unknown(ID, "the access path of PostgreSQL's clock was not measured");
     };
     let costs = || {
         let read = |name| report.clock(name).and_then(|clock| clock.read_ns);
         match (read("system"), read("system_syscall")) {
             (Some(own), Some(call)) => {
-                format!("system: {own:.1} ns a read; the same by a bare system call: {call:.1} ns")
+                format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns")
             }
-            _ => format!("system: through {through:?}"),
+            _ => format!("system: access by {through:?}"),
         }
     };
     match through {
         AccessPath::Instruction | AccessPath::Vdso => {
-            Finding::ok(ID, "PostgreSQL's clock is read without a system call (vDSO)").evidence(costs())
+            Finding::ok(ID, "reads of PostgreSQL's clock need no system call (vDSO)").evidence(costs())
         }
-        AccessPath::Syscall => Finding::new(ID, Severity::Warning, "each read of PostgreSQL's clock is a system call: the vDSO does not serve it")
+        AccessPath::Syscall => Finding::new(ID, Severity::Warning, "each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source")
             .evidence(costs())
-            .why("the kernel serves its clock to programs without a system call only on some clock sources (tsc, kvm-clock, \
-                  the Hyper-V page, arch_sys_counter); on others each read costs 5 to 20 times as much")
+            .why("programs can read the clock without a system call only with some clock sources (tsc, kvm-clock, the Hyper-V \
+                  page, arch_sys_counter); with others a read costs 5 to 20 times as much")
             .fixes(other_clocksource(report)),
         AccessPath::Interposed => Finding::new(
             ID,
             Severity::Warning,
-            "a read of PostgreSQL's clock costs more than a system call: something stands between programs and the kernel's clock",
+            "a read of PostgreSQL's clock costs more than a system call: something intercepts the reads",
         )
         .evidence(costs())
-        .evidence(format!("{} ns a read at the 99.9th percentile", clock.percentiles.map_or(0.0, |p| p.p99_9_ns)))
-        .why("a sandbox, a tracer or an LD_PRELOAD library pays for each read")
-        .fix(Fix::new("see whether LD_PRELOAD, ptrace or a sandbox is at work in this process's environment")),
+        .evidence(format!("{} ns per read at the 99.9th percentile", clock.percentiles.map_or(0.0, |p| p.p99_9_ns)))
+        .why("a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read")
+        .fix(Fix::new("check whether LD_PRELOAD is set, whether a tracer is attached, and whether a sandbox runs this process")),
     }
 }

@@ -1,4 +1,4 @@
-//! `clocksource-slow`: does the kernel's clock stand on slow hardware?
+//! `clocksource-slow`: does the kernel's clock run on slow hardware?
 
 use super::advice::other_clocksource;
 use crate::report::{Fact, Finding, Report, Severity, finding_id, known};
@@ -13,17 +13,17 @@ pub fn check(report: &Report) -> Finding {
         }
     };
     let Some(known) = known(current) else {
-        return Finding::unknown(ID, format!("{current} is no clock source that pg_timing knows"));
+        return Finding::unknown(ID, format!("pg_timing does not know the clock source {current}"));
     };
     if !known.is_slow() {
         return Finding::ok(ID, format!("clock source {current}"));
     }
-    // Some are slow on some kernels only: where the cost was measured, that decides.
+    // Some clock sources are slow only on some kernels, so a measured cost decides.
     if report.system().and_then(|clock| clock.read_ns).is_some_and(|ns| ns <= super::clock_slow::LIMITS_NS.0) {
-        return Finding::ok(ID, format!("clock source {current}, which costs little here"));
+        return Finding::ok(ID, format!("clock source {current}, which is cheap on this host"));
     }
-    Finding::new(ID, Severity::Warning, format!("the kernel keeps time by {current}, a slow clock source"))
+    Finding::new(ID, Severity::Warning, format!("the kernel's clock source is {current}, which is slow"))
         .evidence(format!("{current}: {}; a read typically takes {}", known.what, known.read))
-        .why("every process on this host pays it at every look at the time, PostgreSQL's EXPLAIN ANALYZE most of all")
+        .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
         .fixes(other_clocksource(report))
 }

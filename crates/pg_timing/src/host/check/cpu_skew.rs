@@ -1,13 +1,13 @@
-//! `cpu-skew`: do the CPUs' clocks differ?
+//! `cpu-skew`: do the clocks of the CPUs differ?
 
 use crate::human::duration;
 use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew, finding_id};
 
-/// A process that moves between CPUs meets the skew as a step. From a microsecond on EXPLAIN prints it.
+/// A process that moves to another CPU sees the skew as a step. EXPLAIN prints microseconds.
 const VISIBLE_NS: f64 = 1_000.0;
 
-/// A message between CPUs takes a tenth of a microsecond; a bound this wide tells of CPUs that were busy.
-const BROAD_NS: f64 = 10_000.0;
+/// A message between CPUs takes about 100 ns. Wider bounds mean that the CPUs were busy.
+const WIDE_NS: f64 = 10_000.0;
 
 const ID: &str = finding_id::CPU_SKEW;
 
@@ -17,91 +17,98 @@ pub fn check(report: &Report) -> Finding {
         if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
             return Finding::ok(ID, "one CPU is online");
         }
-        let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "it was not measured".into());
-        return Finding::unknown(ID, format!("whether the CPUs' clocks agree is unknown: {why}"));
+        let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "not measured".into());
+        return Finding::unknown(ID, format!("not determined whether the CPUs' clocks agree: {why}"));
     }
-    // The clock of PostgreSQL comes first; of each clock, what is proven.
+    // PostgreSQL's clock comes first; within a clock, the largest certain skew.
     let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
     bad.sort_by(|a, b| {
-        (b.clock == SYSTEM, proven(b)).partial_cmp(&(a.clock == SYSTEM, proven(a))).unwrap_or(std::cmp::Ordering::Equal)
+        (b.clock == SYSTEM, certain(b))
+            .partial_cmp(&(a.clock == SYSTEM, certain(a)))
+            .unwrap_or(std::cmp::Ordering::Equal)
     });
-    let Some(worst) = bad.first() else { return none_differs(report) };
+    let Some(worst) = bad.first() else { return no_difference(report) };
     let severity = severity(report, worst);
     let system: Vec<&Skew> = skews.iter().filter(|s| s.clock == SYSTEM).collect();
     let summary = match (severity, worst.moving) {
         (Severity::Ok, _) if !system.is_empty() => {
-            format!("{}; their counters differ, and nobody uses them", agreement(&system))
+            format!("{}; their counters differ, but no program uses them", agreement(&system))
         }
-        (_, true) => format!("{} does not keep one offset between CPUs {} and {}", whose(worst), worst.a, worst.b),
+        (_, true) => format!("the offset of {} between CPUs {} and {} changes", clock_name(worst), worst.a, worst.b),
         (_, false) => format!(
             "{} differs between CPUs {} and {} by at least {:.0} ns",
-            whose(worst),
+            clock_name(worst),
             worst.a,
             worst.b,
-            proven(worst).floor()
+            certain(worst).floor()
         ),
     };
     let lines = bad.iter().filter_map(|skew| differs(skew));
     let finding = lines.fold(Finding::new(ID, severity, summary), Finding::evidence);
     if severity == Severity::Ok {
         return finding.evidence(
-            "nobody uses the counter here: the kernel keeps time by another clock, and PostgreSQL 19 does not take it",
+            "no program uses the counter: the kernel's clock source is another one, and PostgreSQL 19 does not select it",
         );
     }
     finding
-        .why("a process that is moved from one CPU to another sees time jump by that much, forward or back")
-        .fix(Fix::new("switch the machine off and on again: firmware sets the counters at power-on, and a plain restart may leave them"))
+        .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
+        .fix(Fix::new("switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not reset them"))
 }
 
-fn none_differs(report: &Report) -> Finding {
+/// Returns the finding if no two CPUs differ for certain.
+fn no_difference(report: &Report) -> Finding {
     let all: Vec<&Skew> = report.cpus.skew.iter().collect();
-    let rest = report
+    let missing = report
         .cpus
         .skew_unavailable
         .as_ref()
-        .map(|why| format!(" (not all could be compared: {why})"))
+        .map(|why| format!(" (not all CPUs were compared: {why})"))
         .unwrap_or_default();
     match widest(&all) {
-        w if w > BROAD_NS => Finding::unknown(
+        w if w > WIDE_NS => Finding::unknown(
             ID,
-            format!("{}: whether their clocks agree cannot be told better than to {}{rest}", who(&all), duration(w)),
+            format!(
+                "{}: their clocks agree within {}, but the CPUs were too busy for a narrower bound{missing}",
+                cpu_list(&all),
+                duration(w)
+            ),
         ),
-        _ => Finding::ok(ID, agreement(&all) + &rest),
+        _ => Finding::ok(ID, agreement(&all) + &missing),
     }
 }
 
-/// `CPUs 0, 1: counter and system clock agree within 31 ns`
+/// Returns `CPUs 0, 1: counter and system clock agree within 31 ns`.
 fn agreement(skews: &[&Skew]) -> String {
-    format!("{}: {} agree within {}", who(skews), what(skews), duration(widest(skews)))
+    format!("{}: {} agree within {}", cpu_list(skews), clock_names(skews), duration(widest(skews)))
 }
 
-/// No skew is larger than this.
+/// Returns the largest bound, in ns.
 fn widest(skews: &[&Skew]) -> f64 {
     skews.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max)
 }
 
-/// The CPUs that were compared.
-fn who(skews: &[&Skew]) -> String {
+/// Returns the compared CPUs.
+fn cpu_list(skews: &[&Skew]) -> String {
     let mut cpus: Vec<usize> = skews.iter().flat_map(|s| [s.a, s.b]).collect();
     cpus.sort_unstable();
     cpus.dedup();
     match cpus.as_slice() {
-        [first, .., last] if cpus.len() > 4 => format!("CPUs {first} to {last}, {} of them", cpus.len()),
+        [first, .., last] if cpus.len() > 4 => format!("{} CPUs from {first} to {last}", cpus.len()),
         few => format!("CPUs {}", few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
 
-/// The clocks in which they were compared.
-fn what(skews: &[&Skew]) -> &'static str {
+/// Returns the clocks that were compared.
+fn clock_names(skews: &[&Skew]) -> &'static str {
     match (skews.iter().any(|s| s.clock == SYSTEM), skews.iter().any(|s| s.clock != SYSTEM)) {
         (true, true) => "counter and system clock",
-        (true, false) => "their system clocks",
-        _ => "their counters",
+        (true, false) => "system clocks",
+        _ => "counters",
     }
 }
 
-/// How far the interval stays away from 0: the least that the skew can be.
-fn proven(skew: &Skew) -> f64 {
+/// Returns the distance of the bounds from 0, in ns: the skew is at least that large.
+fn certain(skew: &Skew) -> f64 {
     skew.low_ns.max(-skew.high_ns).max(0.0)
 }
 
@@ -112,27 +119,30 @@ fn severity(report: &Report, worst: &Skew) -> Severity {
         && report.tsc.used_by_default == Some(false);
     match worst {
         _ if unused => Severity::Ok,
-        skew if skew.moving || proven(skew) >= VISIBLE_NS => Severity::Critical,
+        skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
         _ => Severity::Warning,
     }
 }
 
-fn whose(skew: &Skew) -> String {
+/// Returns the name of the clock on the screen.
+fn clock_name(skew: &Skew) -> String {
     match skew.clock.as_str() {
         SYSTEM => "PostgreSQL's clock".into(),
         counter => format!("the counter ({counter})"),
     }
 }
 
-/// How two CPUs differ, if that is sure: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`
+/// Returns the difference of two CPUs if it is certain: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`.
 pub fn differs(skew: &Skew) -> Option<String> {
-    if !skew.moving && proven(skew) == 0.0 {
+    if !skew.moving && certain(skew) == 0.0 {
         return None;
     }
     let Skew { clock, a, b, low_ns, high_ns, .. } = skew;
     Some(match (skew.moving, *high_ns < 0.0) {
         (true, _) => {
-            format!("{clock}: CPU {b} was between {low_ns:.0} and {high_ns:.0} ns from CPU {a} within milliseconds")
+            format!(
+                "{clock}: within milliseconds the offset of CPU {b} from CPU {a} varied from {low_ns:.0} to {high_ns:.0} ns"
+            )
         }
         (_, false) => format!("{clock}: CPU {b} is {low_ns:.0} to {high_ns:.0} ns ahead of CPU {a}"),
         (_, true) => format!("{clock}: CPU {b} is {:.0} to {:.0} ns behind CPU {a}", -high_ns, -low_ns),

@@ -1,15 +1,15 @@
-//! `drift`: did the clocks keep step with each other over the run?
+//! `drift`: did the clocks run at the same rate during the measurement?
 
 use crate::human::duration;
 use crate::report::{Drift, DriftStep, Finding, Fix, Report, SYSTEM, Severity, finding_id};
 
-/// Linux lets NTP slew by at most 500 ppm: whoever needs nearly all of it has a clock that is broken.
+/// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
-/// Quartz that warms up changes by about 1 ppm in minutes; a counter that bends by more, beyond
-/// what the looks may be off, does not keep one rate.
+/// A quartz crystal that warms up changes its rate by about 1 ppm in minutes. A counter whose rate changes by more than
+/// this, beyond the errors of the samples, has no constant rate.
 const QUARTZ_PPM: f64 = 5.0;
 
-/// What NTP does moves by more than this; below, it is the looks that differ.
+/// Smaller differences come from the errors of the samples, and not from NTP.
 const NOTICEABLE_PPM: f64 = 0.1;
 
 const ID: &str = finding_id::DRIFT;
@@ -18,84 +18,91 @@ pub fn check(report: &Report) -> Finding {
     let of = |name: &str| report.drift.iter().find(|drift| drift.clock == name);
     let counter = of(&report.tsc.counter);
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
-    // A nap inside one second of the hardware's clock counts as no time, but it counts.
-    let naps = report.activity.known().and_then(|activity| activity.suspends).unwrap_or(0);
-    let slept = Slept { steps: suspended, times: usize::try_from(naps).unwrap_or(usize::MAX) };
-    if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, &slept)) {
+    // The kernel measures a suspend in full seconds, so it can have a length of zero.
+    let suspends = report.activity.known().and_then(|activity| activity.suspends).unwrap_or(0);
+    let suspensions = Suspensions { steps: suspended, count: usize::try_from(suspends).unwrap_or(usize::MAX) };
+    if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, &suspensions)) {
         return finding;
     }
     let Some(system) = of(SYSTEM) else {
-        return Finding::unknown(ID, "how the clocks run against each other was not measured");
+        return Finding::unknown(ID, "the drift was not measured");
     };
     if let Some(step) = system.steps.first() {
         let summary = format!("PostgreSQL's clock jumped by {} against {}", duration(step.by_ns), system.reference);
         return Finding::new(ID, Severity::Critical, summary)
-            .evidence(format!("{:.1} s into the run", step.at_seconds))
-            .why("a span that the jump falls into comes out wrong by as much");
+            .evidence(format!("{:.1} s after the start", step.at_seconds))
+            .why("the duration of an interval that contains the jump is wrong by that much");
     }
     if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
-        let summary = format!("NTP slews this host's clock by {:+.0} ppm, near the most that it can", system.rate_ppm);
+        let summary =
+            format!("NTP adjusts this host's clock by {:+.0} ppm, close to its limit of 500 ppm", system.rate_ppm);
         return Finding::new(ID, Severity::Warning, summary)
             .evidence(rate(system))
-            .why("the host's own clock runs wrong by so much that NTP hardly keeps it: its clock source, or the host below, is at fault")
-            .fix(Fix::new("look at what chrony or ntpd says of the drift").command("chronyc tracking"));
+            .why("without NTP this host's clock would run at that wrong rate: its clock source, or the host of this virtual machine, is faulty")
+            .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking"));
     }
-    let told = match (suspended.first(), slewed(system)) {
-        (Some(step), _) => format!("the machine was suspended for {} during the run", duration(step.by_ns)),
-        (None, _) if naps > 0 => "the machine was suspended during the run, for less than a second".into(),
-        (None, true) => format!("NTP slews PostgreSQL's clock by {:+.1} ppm, which is what it is for", system.rate_ppm),
+    let summary = match (suspended.first(), is_adjusted(system)) {
+        (Some(step), _) => format!("the machine was suspended for {} during the measurement", duration(step.by_ns)),
+        (None, _) if suspends > 0 => "the machine was suspended during the measurement, for less than a second".into(),
+        (None, true) => format!("NTP adjusts PostgreSQL's clock by {:+.1} ppm, which is normal", system.rate_ppm),
         (None, false) => {
-            format!("the clocks kept step with each other within {:.2} ppm", system.uncertainty_ppm.max(0.01))
+            format!("the clocks ran at the same rate within {:.2} ppm", system.uncertainty_ppm.max(0.01))
         }
     };
-    let finding = Finding::ok(ID, told).evidence(rate(system));
+    let finding = Finding::ok(ID, summary).evidence(rate(system));
     counter.map(rate).into_iter().fold(finding, Finding::evidence)
 }
 
-/// When the machine slept, as far as the clock that goes on in a suspend has seen it, and how often.
-struct Slept<'a> {
+/// The suspends of the machine during the measurement.
+struct Suspensions<'a> {
+    /// steps of CLOCK_BOOTTIME, which goes on during a suspend
     steps: &'a [DriftStep],
-    times: usize,
+    /// number of suspends that the kernel counted
+    count: usize,
 }
 
-/// The counter is compared with a clock that nobody slews: any change of its rate is its own.
-fn counter_alarm(counter: &Drift, slept: &Slept) -> Option<Finding> {
-    let during_suspend = |step: &&DriftStep| slept.steps.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
+/// Returns the alarm of the counter, if there is one.
+///
+/// NTP does not adjust the reference clock, so the counter causes every change of their ratio.
+fn counter_alarm(counter: &Drift, suspensions: &Suspensions) -> Option<Finding> {
+    let during_suspend =
+        |step: &&DriftStep| suspensions.steps.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
     let unexplained = counter.steps.iter().filter(|step| !during_suspend(step));
-    // Each further suspend explains one more step.
-    let own: Vec<&DriftStep> = unexplained.skip(slept.times.saturating_sub(slept.steps.len())).collect();
-    let finding = if let Some(step) = own.first() {
+    // Each suspend without a step of CLOCK_BOOTTIME explains one more step.
+    let faults: Vec<&DriftStep> = unexplained.skip(suspensions.count.saturating_sub(suspensions.steps.len())).collect();
+    let finding = if let Some(step) = faults.first() {
         let summary = format!(
-            "the counter jumped by {} against {}: a virtual machine that was paused or restored, or a broken counter",
+            "the counter jumped by {} against {}: the virtual machine was paused or restored, or the counter is faulty",
             duration(step.by_ns),
             counter.reference
         );
-        own.iter().fold(Finding::new(ID, Severity::Critical, summary), |finding, step| {
+        faults.iter().fold(Finding::new(ID, Severity::Critical, summary), |finding, step| {
             finding.evidence(format!(
-                "{:.1} s into the run: {} +- {}",
+                "{:.1} s after the start: {} +- {}",
                 step.at_seconds,
                 duration(step.by_ns),
                 duration(step.error_ns)
             ))
         })
     } else if counter.bend_ppm > QUARTZ_PPM {
-        let summary = format!("the counter's rate changed by {:.1} ppm during the run", counter.bend_ppm);
+        let summary = format!("the counter's rate changed by {:.1} ppm during the measurement", counter.bend_ppm);
         Finding::new(ID, Severity::Warning, summary).evidence(rate(counter))
     } else {
         return None;
     };
     Some(
         finding
-            .why("a server that times with the counter (PostgreSQL 19's tsc) measures wrong spans: its rate is measured once, at start")
+            .why("a server that reads the counter (PostgreSQL 19's tsc) reports wrong times, because it determines the rate only once, at its start")
             .fix(
-                Fix::new("after a migration or a suspend, restart the server; if it comes again, time with the system clock")
+                Fix::new("after a migration or a suspend, restart the server; if this happens again, use the system clock")
                     .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
                     .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()"),
             ),
     )
 }
 
-fn slewed(system: &Drift) -> bool {
+/// Returns whether NTP adjusts the clock by more than the error.
+fn is_adjusted(system: &Drift) -> bool {
     system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM
 }
 
@@ -132,41 +139,41 @@ mod tests {
     }
 
     #[test]
-    fn a_slew_is_named_and_is_no_alarm() {
+    fn an_adjustment_by_ntp_is_named_and_no_alarm() {
         let finding = judged(vec![drift(SYSTEM, -14.2)]);
         assert_eq!(finding.severity, Severity::Ok);
-        assert!(finding.summary.contains("NTP slews"), "{finding:?}");
+        assert!(finding.summary.contains("NTP adjusts"), "{finding:?}");
         assert_eq!(judged(vec![drift(SYSTEM, 480.0)]).severity, Severity::Warning);
         assert_eq!(judged(vec![drift(SYSTEM, 0.01)]).severity, Severity::Ok);
     }
 
     #[test]
-    fn a_step_of_the_counter_is_told_from_a_suspend() {
+    fn a_step_of_the_counter_is_an_alarm_unless_the_machine_was_suspended() {
         let stepped = Drift { steps: vec![step(-3e9)], ..drift(COUNTER, 0.0) };
         assert_eq!(judged(vec![drift(SYSTEM, 0.0), stepped.clone()]).severity, Severity::Critical);
-        let slept = Drift { steps: vec![step(3e9)], ..drift("boottime", 0.0) };
-        let finding = judged(vec![drift(SYSTEM, 0.0), stepped, slept]);
+        let boottime = Drift { steps: vec![step(3e9)], ..drift("boottime", 0.0) };
+        let finding = judged(vec![drift(SYSTEM, 0.0), stepped, boottime]);
         assert_eq!(finding.severity, Severity::Ok);
         assert!(finding.summary.contains("suspended for 3.0 s"), "{finding:?}");
     }
 
     #[test]
-    fn a_nap_that_boottime_does_not_see() {
-        let napped = |steps: usize, suspends| {
+    fn a_suspend_shorter_than_a_second_explains_one_step() {
+        let check_with = |steps: usize, suspends| {
             let counter = Drift { steps: vec![step(1.1e8); steps], ..drift(COUNTER, 0.0) };
             let activity = Fact::Known(Activity { suspends: Some(suspends), ..Activity::default() });
             let report = Report::empty(Origin::Measured, "");
             check(&Report { drift: vec![drift(SYSTEM, 0.0), counter], activity, ..report })
         };
-        assert_eq!(napped(1, 0).severity, Severity::Critical);
-        let one = napped(1, 1);
+        assert_eq!(check_with(1, 0).severity, Severity::Critical);
+        let one = check_with(1, 1);
         assert!(one.severity == Severity::Ok && one.summary.contains("less than a second"), "{one:?}");
-        assert_eq!(napped(2, 1).severity, Severity::Critical, "one nap does not explain two steps");
+        assert_eq!(check_with(2, 1).severity, Severity::Critical, "one suspend does not explain two steps");
     }
 
     #[test]
-    fn a_counter_that_bends() {
-        let bent = Drift { bend_ppm: 50.0, ..drift(COUNTER, 25.0) };
-        assert_eq!(judged(vec![drift(SYSTEM, 0.0), bent]).severity, Severity::Warning);
+    fn a_change_of_the_counters_rate_is_a_warning() {
+        let changed = Drift { bend_ppm: 50.0, ..drift(COUNTER, 25.0) };
+        assert_eq!(judged(vec![drift(SYSTEM, 0.0), changed]).severity, Severity::Warning);
     }
 }

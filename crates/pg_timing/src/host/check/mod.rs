@@ -1,4 +1,4 @@
-//! From facts to findings: one check a file, each `fn(&Report) -> Finding`.
+//! The checks: each file has one `fn(&Report) -> Finding`.
 
 mod advice;
 mod clock_backward;
@@ -25,7 +25,7 @@ pub use cpu_skew::differs;
 
 use crate::report::{Finding, Report};
 
-/// Every check there is, a cause before what it brings about: the order in which findings are shown.
+/// Every check, a cause before its effects. Findings are shown in this order.
 const CHECKS: &[fn(&Report) -> Finding] = &[
     tsc_demoted::check,
     clock_backward::check,
@@ -47,9 +47,9 @@ const CHECKS: &[fn(&Report) -> Finding] = &[
     clock_gaps::check,
 ];
 
-/// Fills in the report's findings and verdict.
+/// Adds the findings and the verdict to the report.
 pub fn judge(report: &mut Report) {
-    // One after the other: a check may look at what those before it found.
+    // A check may use the findings of the checks before it.
     report.findings = Vec::new();
     for check in CHECKS {
         let finding = check(report);

@@ -1,17 +1,17 @@
-//! `tsc-absent`: is there a counter that keeps one rate?
+//! `tsc-absent`: does the CPU have a counter with a constant rate?
 
 use crate::report::{Finding, Report, finding_id};
 
 const ID: &str = finding_id::TSC_ABSENT;
 
-/// Never an alarm by itself: where the system clock is slow for want of a TSC, `clock-slow` says so.
+/// Never an alarm. If the system clock is slow because there is no TSC, `clock-slow` is the alarm.
 pub fn check(report: &Report) -> Finding {
     match report.tsc.invariant {
-        None => Finding::unknown(ID, "what the CPU says of its counter is unknown"),
-        Some(true) => Finding::ok(ID, "the CPU has a counter of constant rate"),
+        None => Finding::unknown(ID, "the CPU's description of its counter is unknown"),
+        Some(true) => Finding::ok(ID, "the CPU has a counter with a constant rate"),
         Some(false) => Finding::ok(
             ID,
-            "this CPU, or its hypervisor, offers no TSC of constant rate: PostgreSQL 19 uses the system clock",
+            "the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock",
         )
         .evidence("CPUID does not set the invariant TSC bit"),
     }

@@ -1,4 +1,4 @@
-//! `tsc-demoted`: has the kernel given up a TSC that the CPU calls good?
+//! `tsc-demoted`: did the kernel demote a TSC that the CPU describes as invariant?
 
 use super::advice::restart;
 use crate::human::duration;
@@ -11,47 +11,50 @@ pub fn check(report: &Report) -> Finding {
     match (report.tsc.invariant, report.tsc.accepted_by_kernel) {
         (_, Some(true)) => return Finding::ok(ID, "the kernel accepts the counter"),
         (Some(false), _) if demotion.is_none() => {
-            return Finding::ok(ID, "there is no TSC of constant rate to give up");
+            return Finding::ok(ID, "there is no TSC with a constant rate");
         }
-        (None, _) if demotion.is_none() => return Finding::unknown(ID, "what the CPU says of its TSC is unknown"),
+        (None, _) if demotion.is_none() => return Finding::unknown(ID, "the CPU's description of its TSC is unknown"),
         (_, None) if demotion.is_none() => {
-            return Finding::unknown(ID, "which clock sources the kernel offers is unknown");
+            return Finding::unknown(ID, "the available clock sources are unknown");
         }
         _ => {}
     }
-    let current = report.clocksource.current.known().map_or("another clock", String::as_str);
+    let current = report.clocksource.current.known().map_or("another one", String::as_str);
     let summary = match demotion {
         Some(demotion) => story(demotion, current),
-        None => format!("the kernel does not trust this host's TSC and keeps time by {current}"),
+        None => format!("the kernel does not trust this host's TSC; its clock source is {current}"),
     };
-    // A hypervisor's clock corrects the bare counter: the kernel prefers it, and nobody pays for that.
-    let served = report.clocksource.verdict().is_some_and(|kernel| kernel.stands_on_counter());
+    // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
+    let on_counter = report.clocksource.verdict().is_some_and(|kernel| kernel.stands_on_counter());
     let cheap = report.system().and_then(ClockReport::cost_ns).is_none_or(|ns| ns <= super::clock_slow::LIMITS_NS.0);
-    let finding = match served && cheap {
+    let finding = match on_counter && cheap {
         true => return evidence(report, demotion).into_iter().fold(Finding::ok(ID, summary), Finding::evidence),
         false => Finding::new(ID, Severity::Warning, summary),
     };
     evidence(report, demotion)
         .into_iter()
         .fold(finding, Finding::evidence)
-        .why("the kernel drops the TSC when it drifts from another clock or differs between CPUs, and then reads slower hardware")
+        .why("the kernel demotes the TSC if it drifts from another clock or differs between CPUs; then it reads slower hardware")
         .fixes(fixes(report, demotion))
 }
 
-/// `at 7823 s CPU 2 saw that the TSC drifted from hpet: the kernel marked it unstable and keeps time by hpet`
+/// Returns `the kernel marked the TSC unstable at 7823 s on CPU 2, because it drifted from hpet; the clock source is now hpet`.
 fn story(demotion: &Demoted, current: &str) -> String {
     let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
     let cpu = demotion.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
-    format!("the kernel marked the TSC unstable{when}{cpu}, because {}; it keeps time by {current}", demotion.because)
+    format!(
+        "the kernel marked the TSC unstable{when}{cpu}, because {}; the clock source is now {current}",
+        demotion.because
+    )
 }
 
 fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Fact::Known(available) = &report.clocksource.available {
-        lines.push(format!("offered clock sources, without tsc: {}", available.join(" ")));
+        lines.push(format!("available clock sources, without tsc: {}", available.join(" ")));
     }
     if report.tsc.invariant == Some(true) {
-        lines.push("CPUID calls the TSC invariant".into());
+        lines.push("CPUID describes the TSC as invariant".into());
     }
     if let Some((skew, interval)) =
         demotion.and_then(|d| d.skew_ns.zip(d.interval_ns)).filter(|(_, interval)| *interval > 0)
@@ -61,11 +64,11 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     }
     let reason = demotion.and_then(|d| d.reason.as_ref());
     lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
-    lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("this verdict can be false: {doubt}")));
+    lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
     if let (None, Fact::Unavailable { unavailable }, System::Linux) =
         (demotion, &report.kernel, System::of_facts(&report.host))
     {
-        lines.push(format!("the reason would stand in the kernel log, which is not to be had: {unavailable}"));
+        lines.push(format!("the reason would be in the kernel log, which is not readable: {unavailable}"));
     }
     lines
 }
@@ -73,7 +76,7 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
 fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
     if System::of_facts(&report.host) == System::FreeBsd {
         return vec![
-            Fix::new("FreeBSD gives the TSC a negative quality and judges so at each boot: see what it says")
+            Fix::new("FreeBSD gives the TSC a negative quality at each boot: look at the values")
                 .command("sysctl kern.timecounter machdep.tsc_freq"),
         ];
     }
@@ -82,32 +85,32 @@ fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
         let read = "dmesg | pg_timing check --kernel-log -";
         fixes.push(Fix::new("look for the reason in the kernel log").command(read));
     }
-    fixes.push(back(report, demotion));
+    fixes.push(restore(report, demotion));
     fixes
 }
 
-/// How to get the TSC back. A restart helps only against what came up while the machine ran.
-fn back(report: &Report, demotion: Option<&Demoted>) -> Fix {
+/// Returns how to get the TSC back. A restart helps only if the kernel demoted the TSC after boot.
+fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
     let has = |word: &str| report.host.boot_parameters.known().is_some_and(|words| words.iter().any(|w| w == word));
     if has("tsc=unstable") {
-        return Fix::new("the boot parameter tsc=unstable asks for this: take it out and restart")
-            .undo("put tsc=unstable back")
-            .risk("somebody may have had a reason");
+        return Fix::new("the boot parameter tsc=unstable demotes it: remove the parameter and restart")
+            .undo("add tsc=unstable again")
+            .risk("someone may have had a reason for it");
     }
     if demotion.and_then(|d| d.reason.as_deref()).is_some_and(|reason| reason.contains("halts in idle")) {
-        return Fix::new("this CPU's TSC stops while it sleeps: no setting makes it fit to keep time by");
+        return Fix::new("this CPU's TSC stops when the CPU is idle: no setting makes it usable as a clock");
     }
     let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
     match demotion {
         Some(Demoted { at_boot: true, .. }) if guest => Fix::new(
-            "it was found as the machine came up, and will be at each boot: ask for an invariant TSC in the virtual machine's \
-             CPU settings, or for another host",
+            "the kernel found the fault during boot and will find it at each boot: enable the invariant TSC in the virtual \
+             machine's CPU settings, or use another host",
         ),
         Some(Demoted { at_boot: true, .. }) => Fix::new(
-            "it was found as the machine came up, and may well be again: restart once, and if it comes back look for a newer \
+            "the kernel found the fault during boot and may find it again: restart once; if it is found again, update the \
              firmware (BIOS)",
         ),
-        _ => Fix::new(format!("{}: a TSC that was given up cannot be switched back on while this kernel runs", restart(report)))
-            .risk("stops what runs on it; if the reason is still there (a machine that is often paused or put to sleep), the TSC will be given up again"),
+        _ => Fix::new(format!("{}: a running kernel cannot use a demoted TSC again", restart(report)))
+            .risk("stops everything on it; if the cause remains (for example frequent pauses or sleeps of the machine), the kernel will demote the TSC again"),
     }
 }

@@ -1,4 +1,4 @@
-//! `tsc-firmware`: did firmware change the counters?
+//! `tsc-firmware`: did the firmware change a CPU's counter?
 
 use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
@@ -6,13 +6,13 @@ const ID: &str = finding_id::TSC_FIRMWARE;
 
 pub fn check(report: &Report) -> Finding {
     let Some(kernel) = report.kernel.known() else {
-        return Finding::unknown(ID, "the kernel log is not to be had");
+        return Finding::unknown(ID, "the kernel log is not readable");
     };
     if !kernel.firmware_bug {
-        return Finding::ok(ID, "the kernel log names no firmware that changed a counter");
+        return Finding::ok(ID, "the kernel log shows no change of a counter by the firmware");
     }
-    Finding::new(ID, Severity::Warning, "firmware has changed a CPU's counter, and the kernel had to set it right")
+    Finding::new(ID, Severity::Warning, "the firmware changed a CPU's counter, and the kernel corrected it")
         .evidence("kernel log: [Firmware Bug]: TSC ADJUST differs")
-        .why("it may do so again while the machine runs, for instance at a management interrupt or a suspend: time would jump on that CPU")
+        .why("the firmware may do that again later, for example in a management interrupt or a suspend; then time jumps on that CPU")
         .fix(Fix::new("update the firmware (BIOS)").risk("needs a restart"))
 }

@@ -1,4 +1,4 @@
-//! `tsc-unchecked`: has somebody told the kernel not to watch the TSC?
+//! `tsc-unchecked`: does a boot parameter stop the kernel from checking the TSC?
 
 use crate::report::{Finding, Fix, Report, Severity, finding_id};
 
@@ -12,26 +12,26 @@ pub fn check(report: &Report) -> Finding {
         return Finding::unknown(ID, "the kernel's boot parameters are unknown");
     };
     let Some(parameter) = parameters.iter().find(|word| UNWATCHED.contains(&word.as_str())) else {
-        return Finding::ok(ID, "no boot parameter keeps the kernel from watching the TSC");
+        return Finding::ok(ID, "no boot parameter stops the kernel from checking the TSC");
     };
     let skew = report.findings.iter().find(|f| f.id == finding_id::CPU_SKEW && f.severity >= Severity::Warning);
     let Some(skew) = skew else {
         return Finding::ok(
             ID,
-            format!("the kernel was told to trust the TSC ({parameter}); nothing was found against it"),
+            format!("{parameter} stops the kernel from checking the TSC; pg_timing found no fault of the TSC"),
         );
     };
     Finding::new(
         ID,
         Severity::Critical,
-        format!("{parameter} hides that the CPUs' counters differ: the kernel was told not to look"),
+        format!("the CPUs' counters differ, and the kernel does not notice because of {parameter}"),
     )
     .evidence(format!("boot parameter: {parameter}"))
     .evidence(skew.summary.clone())
-    .why("without that parameter the kernel would find the skew, drop the TSC, and take a clock that is right")
+    .why("without this parameter the kernel would find the skew, demote the TSC, and select a correct clock source")
     .fix(
-        Fix::new(format!("take {parameter} out of the boot parameters and restart"))
-            .undo(format!("put {parameter} back"))
-            .risk("the kernel will then take a slower clock source"),
+        Fix::new(format!("remove the boot parameter {parameter} and restart"))
+            .undo(format!("add {parameter} again"))
+            .risk("the kernel will then select a slower clock source"),
     )
 }

@@ -1,4 +1,4 @@
-//! What else the machine did while the clocks were read.
+//! Activity of the machine during the measurement: context switches, steal and suspends.
 
 use super::Host;
 use crate::report::{Activity, Fact};
@@ -11,6 +11,7 @@ pub struct ActivityBefore {
 }
 
 impl ActivityBefore {
+    /// Reads the counters.
     pub fn now(host: &Host) -> ActivityBefore {
         ActivityBefore {
             involuntary: involuntary_context_switches(),
@@ -20,10 +21,11 @@ impl ActivityBefore {
     }
 }
 
+/// Returns the activity since the start of the measurement.
 pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
-    // A count that never moved since boot may just not be kept: that is unknown, and not 0.
+    // A steal count that is 0 since boot may not be maintained, so it is unknown.
     let steal_ms = steal(host).filter(|now| *now > 0).zip(before.steal_ticks).map(|(now, then)| {
-        // /proc counts in hundredths of a second (USER_HZ), whatever the kernel's tick is.
+        // /proc counts in 1/100 s (USER_HZ), independent of the kernel's tick.
         now.saturating_sub(then) as f64 * 10.0
     });
     Fact::Known(Activity {
@@ -34,14 +36,14 @@ pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
 }
 
 fn involuntary_context_switches() -> u64 {
-    // SAFETY: an all-zero rusage is valid, and getrusage fills it in.
+    // SAFETY: an all-zero rusage is valid. getrusage fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is writable. On failure it stays 0.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     u64::try_from(usage.ru_nivcsw).unwrap_or(0)
 }
 
-/// The eighth figure of /proc/stat's first line.
+/// Returns the steal ticks of all CPUs: the eighth number in the first line of /proc/stat.
 fn steal(host: &Host) -> Option<u64> {
     let stat = host.read("/proc/stat");
     stat.known()?.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()

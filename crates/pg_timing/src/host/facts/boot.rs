@@ -1,10 +1,10 @@
-//! The kernel's boot parameters that speak of clocks.
+//! The kernel's boot parameters that concern clocks.
 
 use super::Host;
 use crate::report::Fact;
 
-/// Their names, without what stands behind `=`. No other parameter is looked at or captured: a
-/// command line can hold addresses and keys.
+/// Their names, without `=` and the value. Other parameters are neither used nor captured, because a command line can
+/// contain addresses and keys.
 const ABOUT_CLOCKS: &[&str] = &[
     "clocksource",
     "tsc",
@@ -32,12 +32,14 @@ const ABOUT_CLOCKS: &[&str] = &[
 ];
 
 impl Host {
+    /// Returns the boot parameters that concern clocks.
     pub fn boot_parameters(&self) -> Fact<Vec<String>> {
         self.read("/proc/cmdline")
             .map(|line| line.split_whitespace().filter(|word| about_clocks(word)).map(Into::into).collect())
     }
 }
 
+/// Returns whether a boot parameter concerns clocks.
 fn about_clocks(word: &str) -> bool {
     ABOUT_CLOCKS.contains(&word.split('=').next().unwrap_or_default())
 }
@@ -47,7 +49,7 @@ mod tests {
     use super::about_clocks;
 
     #[test]
-    fn only_what_speaks_of_clocks() {
+    fn only_parameters_about_clocks_are_kept() {
         for word in ["clocksource=tsc", "tsc=reliable", "notsc", "no-kvmclock"] {
             assert!(about_clocks(word), "{word}");
         }

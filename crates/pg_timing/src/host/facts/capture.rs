@@ -1,15 +1,15 @@
-//! `check --capture`: writes a tree that `--root` reads, with nothing in it that names the host.
+//! `check --capture`: writes a tree for `--root`. The tree contains nothing that identifies the host.
 
 use super::clocksource::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE};
 use super::cpu::CapturedCpuid;
 use super::platform::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION};
-use super::{Host, kept_path};
+use super::{Host, json_path};
 use crate::report::{Fact, Measured, Report};
 use anyhow::{Context, bail};
 use std::path::Path;
 
-/// Files that hold nothing but facts about clocks, CPUs and the kind of machine.
-const AS_THEY_ARE: &[&str] = &[
+/// Files that contain only facts about clocks, CPUs and the kind of machine. They are copied whole.
+const COPIED: &[&str] = &[
     "/proc/sys/kernel/osrelease",
     "/proc/uptime",
     CURRENT_CLOCKSOURCE,
@@ -24,7 +24,7 @@ const AS_THEY_ARE: &[&str] = &[
     "/run/systemd/container",
 ];
 
-/// Fields of /proc/cpuinfo that are kept, of the first CPU. Others (ARM's `Serial`) name the machine.
+/// Fields of the first CPU in /proc/cpuinfo that are copied. Other fields can identify the machine, as ARM's `Serial`.
 const CPUINFO: &[&str] = &[
     "processor",
     "vendor_id",
@@ -43,25 +43,26 @@ const CPUINFO: &[&str] = &[
     "CPU revision",
 ];
 
-/// Whether a tree can be written to `dir`: it must not exist yet, or be empty.
-pub fn possible(dir: &Path) -> anyhow::Result<()> {
+/// Returns an error if no tree can be written to `dir`. It must not exist, or it must be an empty directory.
+pub fn check_target(dir: &Path) -> anyhow::Result<()> {
     let taken = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
     if taken || dir.is_file() {
-        bail!("\"{}\" is there already, and not an empty directory", dir.display());
+        bail!("\"{}\" exists and is not an empty directory", dir.display());
     }
     let named = dir.file_name().is_some();
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !named || !parent.is_dir() {
-        bail!("\"{}\" is no directory that can be made", dir.display());
+        bail!("cannot create the directory \"{}\"", dir.display());
     }
     Ok(())
 }
 
-/// Writes the facts of this machine, the lines of its kernel log that speak of clocks, and what was
-/// measured. The tree appears as a whole: it is written beside `dir` and then given that name.
+/// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
+///
+/// The tree appears complete or not at all: it is written next to `dir` and then renamed.
 pub fn write(host: &Host, log: &[String], report: &Report, dir: &Path) -> anyhow::Result<()> {
-    possible(dir)?;
-    let name = dir.file_name().with_context(|| format!("\"{}\" names no directory", dir.display()))?;
+    check_target(dir)?;
+    let name = dir.file_name().with_context(|| format!("\"{}\" is not a directory name", dir.display()))?;
     let mut partial = name.to_os_string();
     partial.push(format!(".partial-{}", std::process::id()));
     let partial = dir.with_file_name(partial);
@@ -83,7 +84,7 @@ fn write_files(files: &Files, dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The files of a tree: each one's absolute path on the machine, and what is in it.
+/// The files of a tree: absolute path on the machine, and contents.
 #[derive(Default)]
 struct Files(Vec<(String, String)>);
 
@@ -92,16 +93,17 @@ impl Files {
         self.0.push((path.into(), text.into()));
     }
 
-    /// What no file of the machine holds.
-    fn keep(&mut self, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.add(&kept_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n");
+    /// Adds a value that is in no file of the machine, as JSON.
+    fn add_json(&mut self, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.add(&json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n");
         Ok(())
     }
 }
 
+/// Returns the files of the tree.
 fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> {
     let mut files = Files::default();
-    for path in AS_THEY_ARE {
+    for path in COPIED {
         if let Fact::Known(text) = host.read(path) {
             files.add(path, text);
         }
@@ -112,7 +114,7 @@ fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> 
     if let Fact::Known(parameters) = host.boot_parameters() {
         files.add("/proc/cmdline", parameters.join(" ") + "\n");
     }
-    // Of what could hold a number of the machine's own, only the part that is the same everywhere.
+    // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
     if host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into()) {
         files.add(ASSET_TAG, format!("{AZURE_TAG}\n"));
     }
@@ -140,16 +142,16 @@ fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> 
             leaf_16_hz: features.leaf_16_hz,
             hypervisor_hz: features.hypervisor_hz,
         };
-        files.keep("cpuid", &cpuid)?;
+        files.add_json("cpuid", &cpuid)?;
     }
     if let Fact::Known(ntp) = &report.host.ntp {
-        files.keep("ntp", ntp)?;
+        files.add_json("ntp", ntp)?;
     }
-    files.keep("measured", &Measured::of(report))?;
+    files.add_json("measured", &Measured::of(report))?;
     Ok(files)
 }
 
-/// The block of the first CPU, with the fields that are kept.
+/// Returns the first CPU's block of /proc/cpuinfo, with the copied fields.
 fn first_cpu(cpuinfo: &str) -> String {
     let block = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
     let kept = block.filter(|line| line.split_once(':').is_some_and(|(key, _)| CPUINFO.contains(&key.trim())));
@@ -161,7 +163,7 @@ mod tests {
     use super::first_cpu;
 
     #[test]
-    fn one_cpu_and_no_serial_number() {
+    fn the_first_cpu_is_copied_without_its_serial_number() {
         let text = "processor\t: 0\nmodel name\t: X\nSerial\t\t: 0000000012345678\n\nprocessor\t: 1\n";
         assert_eq!(first_cpu(text), "processor\t: 0\nmodel name\t: X\n");
     }

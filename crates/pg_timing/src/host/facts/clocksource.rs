@@ -1,17 +1,18 @@
-//! The hardware that the kernel's clock stands on, as sysfs names it.
+//! The kernel's clock sources.
 
 use super::Host;
 use crate::report::{Clocksource, Fact};
 use timing_clock::KernelVerdict;
 
-/// Where Linux shows its clock sources.
+/// The directory in which Linux shows its clock sources.
 pub const CLOCKSOURCE_DIR: &str = "/sys/devices/system/clocksource/clocksource0";
-/// The file that names the one in use; a name written there switches to it.
+/// The file with the current clock source. Writing a name to it switches the clock source.
 pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// The file that names those on offer.
+/// The file with the available clock sources.
 pub const AVAILABLE_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 impl Host {
+    /// Returns the current and the available clock sources.
     pub fn clocksource(&self) -> Clocksource {
         if let Some(sysctls) = self.sysctls() {
             return sysctls.clocksource();
@@ -29,13 +30,13 @@ impl Host {
     }
 }
 
-/// Whether it can be one: names are printed inside lines that people paste into a shell.
+/// Returns whether this can be the name of a clock source. Names appear in commands that users paste into a shell.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
 }
 
 impl Clocksource {
-    /// What the kernel makes of the counter, if it says.
+    /// Returns the kernel's decision about the counter, if it is known.
     pub fn verdict(&self) -> Option<KernelVerdict> {
         match (&self.current, &self.available) {
             (Fact::Known(current), Fact::Known(available)) => {

@@ -1,4 +1,4 @@
-//! What the CPU says of its counter, and which CPUs there are.
+//! The CPU's description of its counter, and the list of CPUs.
 
 use super::Host;
 use super::proc_text::{cpuinfo_field, number_list};
@@ -7,7 +7,7 @@ use crate::report::Fact;
 use serde::{Deserialize, Serialize};
 use timing_clock::{Architecture, Features};
 
-/// What CPUID says that /proc/cpuinfo does not: kept beside a captured tree.
+/// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CapturedCpuid {
@@ -17,7 +17,7 @@ pub struct CapturedCpuid {
     pub hypervisor_hz: Option<f64>,
 }
 
-/// The flags that speak of the counter.
+/// The CPU flags about the counter.
 const COUNTER_FLAGS: &[&str] = &[
     "tsc",
     "rdtscp",
@@ -31,8 +31,8 @@ const COUNTER_FLAGS: &[&str] = &[
 ];
 
 impl Host {
-    /// Live: from CPUID. Captured: from the flags in /proc/cpuinfo, which name the same bits, and
-    /// what was kept of CPUID.
+    /// Returns the CPU's features: from CPUID, or in a captured tree from the flags in /proc/cpuinfo and the captured
+    /// values of CPUID.
     pub fn features(&self) -> Fact<Features> {
         if self.is_live() {
             return Fact::Known(Features::of_this_cpu());
@@ -57,7 +57,7 @@ impl Host {
         })
     }
 
-    /// Of the flags, those that speak of the counter, as the kernel shows them.
+    /// Returns the CPU flags about the counter, with the kernel's names.
     pub fn cpu_flags(&self) -> Fact<Vec<String>> {
         self.cpuinfo().and_then(|text| {
             match cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features")) {
@@ -70,15 +70,15 @@ impl Host {
         })
     }
 
-    /// The CPUs that this process may use. A captured tree does not tell.
+    /// Returns the CPUs that this process may use. A captured tree does not contain them.
     pub fn allowed_cpus(&self) -> Fact<Vec<usize>> {
         match self.is_live() {
             true => measure::allowed().map_err(|e| crate::human::reason(&e)).into(),
-            false => Fact::unavailable("a captured tree does not tell"),
+            false => Fact::unavailable("a captured tree does not contain it"),
         }
     }
 
-    /// The CPUs that the kernel runs on.
+    /// Returns the CPUs that are online.
     pub fn online_cpus(&self) -> Fact<Vec<usize>> {
         let path = "/sys/devices/system/cpu/online";
         self.read_line(path).and_then(|list| match number_list(&list) {
@@ -88,7 +88,7 @@ impl Host {
     }
 }
 
-/// `nonstop_tsc` and `constant_tsc` together are what Linux makes of CPUID's invariant bit.
+/// Returns the features that these flags show. Linux sets `nonstop_tsc` and `constant_tsc` for CPUID's invariant bit.
 fn features_from_flags(flags: &str) -> Features {
     let has = |name| flags.split_whitespace().any(|flag| flag == name);
     Features {
@@ -100,6 +100,7 @@ fn features_from_flags(flags: &str) -> Features {
     }
 }
 
+/// Adds the captured values of CPUID.
 fn with_cpuid(features: Features, cpuid: CapturedCpuid) -> Features {
     Features {
         hypervisor_signature: cpuid.hypervisor_signature,
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_name_the_bits() {
+    fn flags_are_translated_to_features() {
         let features = features_from_flags("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
         assert!(features.rdtscp && features.invariant && features.hypervisor && !features.tsc_adjust);
         assert!(!features_from_flags("constant_tsc").invariant);

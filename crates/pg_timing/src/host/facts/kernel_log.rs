@@ -1,4 +1,4 @@
-//! The kernel's log.
+//! Reads the kernel's log.
 
 use super::Host;
 use crate::host::kernel_log::{KernelClockLog, parse};
@@ -7,66 +7,65 @@ use crate::report::Fact;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Where to take the log from.
+/// The source of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogSource {
-    /// the machine's own: /dev/kmsg, or in a captured tree var/log/dmesg
+    /// the machine's own log: /dev/kmsg, or var/log/dmesg in a captured tree
     Own,
     File(PathBuf),
     Stdin,
 }
 
-/// What the log says.
+/// The entries about clocks in a log.
 #[derive(Clone, Debug)]
 pub struct KernelLog {
-    pub said: Fact<KernelClockLog>,
-    /// the user named it: it may be another machine's
+    pub entries: Fact<KernelClockLog>,
+    /// whether the user named the log; then it may be from another machine
     pub named: bool,
 }
 
 impl KernelLog {
-    /// The machine's own, as it is now. An ordinary user may be refused it, which is a fact like any
-    /// other.
+    /// Reads the machine's own log. If this user may not read it, the entries are unavailable, with the reason.
     pub fn own(host: &Host) -> KernelLog {
         let text = if host.is_live() { kmsg() } else { host.read("/var/log/dmesg") };
-        KernelLog { said: text.map(|text| parse(&text)), named: false }
+        KernelLog { entries: text.map(|text| parse(&text)), named: false }
     }
 }
 
-/// A log is never larger: the kernel's ring holds 16 MB at most in practice.
-const MOST: u64 = 64 << 20;
+/// The rest of a longer log is ignored. In practice the kernel's ring buffer has at most 16 MB.
+const MAX_BYTES: u64 = 64 << 20;
 
 impl LogSource {
-    /// Reads the log. A file or stdin that the user named and that cannot be read is an error.
+    /// Reads the log. It is an error if the user named a file, or stdin, and it is not readable.
     pub fn read(&self, host: &Host) -> anyhow::Result<KernelLog> {
         let mut bytes = Vec::new();
         match self {
             LogSource::Own => return Ok(KernelLog::own(host)),
             LogSource::File(path) => std::fs::File::open(path)
-                .and_then(|file| file.take(MOST).read_to_end(&mut bytes))
+                .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
                 .map_err(|e| anyhow::anyhow!("could not read kernel log \"{}\": {}", path.display(), reason(&e)))?,
             LogSource::Stdin => std::io::stdin()
-                .take(MOST)
+                .take(MAX_BYTES)
                 .read_to_end(&mut bytes)
                 .map_err(|e| anyhow::anyhow!("could not read the kernel log from stdin: {}", reason(&e)))?,
         };
         if bytes.contains(&0) {
             anyhow::bail!("the kernel log is not text (it has NUL bytes)");
         }
-        // An ordinary user's dmesg prints nothing here but an error of its own, to stderr.
+        // If a user may not read the log, dmesg prints only an error, to stderr.
         if bytes.trim_ascii().is_empty() {
             anyhow::bail!("the kernel log is empty");
         }
         let log = parse(&String::from_utf8_lossy(&bytes));
-        let said = match log.entries.is_empty() {
-            true => Fact::unavailable("nothing in what was given as the kernel log speaks of clocks"),
+        let entries = match log.entries.is_empty() {
+            true => Fact::unavailable("the given kernel log has no line about clocks"),
             false => Fact::Known(log),
         };
-        Ok(KernelLog { said, named: true })
+        Ok(KernelLog { entries, named: true })
     }
 }
 
-/// Reads /dev/kmsg, one message a read, without waiting for more.
+/// Reads /dev/kmsg, one message per read, without waiting for new messages.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn kmsg() -> Fact<String> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -76,14 +75,14 @@ fn kmsg() -> Fact<String> {
         Err(e) => return Fact::unavailable(format!("/dev/kmsg: {}", reason(&e))),
     };
     let mut text = String::new();
-    // Longer than any record: a shorter buffer makes the kernel refuse the read.
+    // Longer than any record, because the kernel refuses a read into a shorter buffer.
     let mut record = [0u8; 8192];
     loop {
         match file.read(&mut record) {
             Ok(0) => break,
             Ok(n) => push_record(&mut text, &String::from_utf8_lossy(&record[..n])),
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-            // EPIPE: the ring has overtaken us; the next read goes on with what is left.
+            // EPIPE: the kernel overwrote the next message. The next read continues with the oldest one.
             Err(e) if matches!(e.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::Interrupted) => {}
             Err(e) if text.is_empty() => return Fact::unavailable(format!("/dev/kmsg: {}", reason(&e))),
             Err(_) => break,
@@ -98,7 +97,7 @@ fn kmsg() -> Fact<String> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", test))]
-/// `6,342,10301420,-;message` followed by lines of ` KEY=value`: as `dmesg` prints it, `[   10.301420] message`.
+/// Adds a record `6,342,10301420,-;message` with lines of ` KEY=value` in the format of dmesg: `[   10.301420] message`.
 fn push_record(text: &mut String, record: &str) {
     let Some((prefix, rest)) = record.split_once(';') else { return };
     let micros: u64 = prefix.split(',').nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_read_like_dmesg() {
+    fn records_are_converted_to_the_format_of_dmesg() {
         let mut text = String::new();
         push_record(&mut text, "6,342,10301420,-;tsc: Detected 2299.998 MHz processor\n SUBSYSTEM=x\n");
         push_record(&mut text, "junk");

@@ -1,5 +1,5 @@
-//! What the machine says of itself. Every fact comes through one [`Host`], so that a captured tree
-//! reads like a live machine. A fact that cannot be had is `Unavailable`, with the reason.
+//! Facts about the host. Every fact comes through a [`Host`], so that a captured tree reads like a live machine. A missing
+//! fact is `Unavailable`, with the reason.
 
 mod activity;
 mod boot;
@@ -23,34 +23,34 @@ use crate::report::Fact;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The machine, or a captured tree of one.
+/// A machine, or the captured tree of a machine.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// `None`: this machine
+    /// root of the captured tree; `None` means this machine
     captured: Option<PathBuf>,
 }
 
-/// No file that is read here is larger: what is, is not what its name says.
-const MOST: u64 = 4 << 20;
+/// The rest of a longer file is ignored. No file that is read here is as long.
+const MAX_BYTES: u64 = 4 << 20;
 
 impl Host {
-    /// This machine.
+    /// Returns this machine.
     pub fn live() -> Host {
         Host { captured: None }
     }
 
-    /// The tree captured under `root`.
+    /// Returns the tree captured under `root`.
     pub fn captured(root: PathBuf) -> Host {
         Host { captured: Some(root) }
     }
 
-    /// Whether this is the machine that the program runs on.
+    /// Returns whether this is the machine that the program runs on.
     pub fn is_live(&self) -> bool {
         self.captured.is_none()
     }
 
-    /// The contents of a file, named by its absolute path on the machine. Bytes that are no text
-    /// become U+FFFD: junk in a file must not end the run.
+    /// Returns the contents of a file, given its absolute path on the machine. Invalid UTF-8 becomes U+FFFD, so that it
+    /// does not end the run.
     pub fn read(&self, path: &str) -> Fact<String> {
         match self.bytes(path) {
             Ok(bytes) => Fact::Known(printable(&String::from_utf8_lossy(&bytes))),
@@ -60,11 +60,11 @@ impl Host {
 
     fn bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        std::fs::File::open(self.file(path)?)?.take(MOST).read_to_end(&mut bytes)?;
+        std::fs::File::open(self.file(path)?)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Where a file of the machine, named by its absolute path there, lies here.
+    /// Returns the path of a file in this file system, given its absolute path on the machine.
     pub fn file(&self, path: &str) -> std::io::Result<PathBuf> {
         match &self.captured {
             None => Ok(PathBuf::from(path)),
@@ -72,13 +72,13 @@ impl Host {
         }
     }
 
-    /// Whether a capture kept something of that name, readable or not.
-    pub fn kept(&self, name: &str) -> bool {
-        let path = kept_path(name);
+    /// Returns whether the captured tree has JSON of that name, readable or not.
+    pub fn has_captured_json(&self, name: &str) -> bool {
+        let path = json_path(name);
         self.captured.as_ref().is_some_and(|root| root.join(path.trim_start_matches('/')).exists())
     }
 
-    /// The contents without the white space around them; an empty file is as good as none.
+    /// Returns the contents without surrounding white space. An empty file is unavailable.
     pub fn read_line(&self, path: &str) -> Fact<String> {
         match self.read(path) {
             Fact::Known(text) if text.trim().is_empty() => Fact::unavailable(format!("{path}: empty")),
@@ -86,24 +86,24 @@ impl Host {
         }
     }
 
-    /// What a capture kept beside the tree, under `pg_timing/`: what no file of the machine holds.
+    /// Returns a value that is in no file of the machine. A captured tree has it as JSON in `pg_timing/`.
     pub fn captured_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Fact<T> {
-        let path = kept_path(name);
+        let path = json_path(name);
         self.read(&path).and_then(|text| serde_json::from_str(&text).map_err(|e| format!("{path}: {e}")).into())
     }
 }
 
-/// Where in a captured tree lies what no file of the machine holds.
-fn kept_path(name: &str) -> String {
+/// Returns the path of a JSON file in a captured tree.
+fn json_path(name: &str) -> String {
     format!("/pg_timing/{name}.json")
 }
 
-/// The file in the tree: a regular one, and not one outside that a link leads to.
+/// Returns the path of a regular file in the tree. A link must not lead out of the tree.
 fn inside(root: &Path, path: &str) -> std::io::Result<PathBuf> {
     let file = root.join(path.trim_start_matches('/')).canonicalize()?;
     let refused = |why| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
     if !file.starts_with(root.canonicalize()?) {
-        return refused("it lies outside the captured tree");
+        return refused("outside of the captured tree");
     }
     match file.is_file() {
         true => Ok(file),
@@ -111,7 +111,7 @@ fn inside(root: &Path, path: &str) -> std::io::Result<PathBuf> {
     }
 }
 
-/// Without control characters but tabs and ends of lines: what a file holds goes to terminals.
+/// Removes control characters except tabs and line ends, because the text is printed on terminals.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_read_and_nothing_outside_it() {
+    fn no_file_outside_of_the_tree_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let (root, outside) = (dir.path().join("root"), dir.path().join("secret"));
         std::fs::create_dir_all(root.join("proc")).unwrap();

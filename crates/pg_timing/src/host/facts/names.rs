@@ -1,10 +1,11 @@
-//! The host's name, kernel and CPU.
+//! The host's name, kernel, CPU and uptime.
 
 use super::Host;
 use super::proc_text::{cpuinfo_field, number_list};
 use crate::report::{Fact, HostFacts};
 
 impl Host {
+    /// Returns all facts about the host.
     pub fn facts(&self) -> HostFacts {
         HostFacts {
             name: self.name(),
@@ -25,10 +26,10 @@ impl Host {
 
     fn name(&self) -> Fact<String> {
         match self.sysctls() {
-            Some(_) => Fact::unavailable("a captured tree does not name its host"),
-            // What Linux says where nobody has set it.
+            Some(_) => Fact::unavailable("a captured tree does not contain the host name"),
+            // Linux prints (none) if no name is set.
             None => self.read_line("/proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
-                "(none)" => Fact::unavailable("it has no name"),
+                "(none)" => Fact::unavailable("the host has no name"),
                 _ => Fact::Known(name),
             }),
         }
@@ -48,12 +49,12 @@ impl Host {
         self.cpuinfo().and_then(|text| {
             match cpuinfo_field(&text, "model name").or_else(|| cpuinfo_field(&text, "Model")) {
                 Some(model) => Fact::Known(model.to_string()),
-                None => Fact::unavailable("/proc/cpuinfo does not name it"),
+                None => Fact::unavailable("/proc/cpuinfo has no model name"),
             }
         })
     }
 
-    /// Of a captured tree, told by how its CPUs are described.
+    /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
     pub fn architecture(&self) -> Fact<String> {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
@@ -65,12 +66,12 @@ impl Host {
             match (cpuinfo_field(&text, "vendor_id"), cpuinfo_field(&text, "CPU implementer")) {
                 (Some(_), _) => Fact::Known("x86_64".into()),
                 (None, Some(_)) => Fact::Known("aarch64".into()),
-                (None, None) => Fact::unavailable("/proc/cpuinfo does not tell"),
+                (None, None) => Fact::unavailable("/proc/cpuinfo has neither vendor_id nor CPU implementer"),
             }
         })
     }
 
-    /// The description of the CPUs.
+    /// Returns the kernel's description of the CPUs.
     pub fn cpuinfo(&self) -> Fact<String> {
         self.read("/proc/cpuinfo")
     }
@@ -83,13 +84,13 @@ impl Host {
         })
     }
 
-    /// Times that the machine was suspended since boot.
+    /// Returns the number of suspends since boot.
     pub fn suspends(&self) -> Fact<u64> {
-        self.parsed("/sys/power/suspend_stats/success")
+        self.number_in("/sys/power/suspend_stats/success")
     }
 
-    /// A file that holds one number.
-    fn parsed(&self, path: &str) -> Fact<u64> {
+    /// Returns the number in a file.
+    fn number_in(&self, path: &str) -> Fact<u64> {
         self.read_line(path).and_then(|text| match text.parse() {
             Ok(number) => Fact::Known(number),
             Err(_) => Fact::unavailable(format!("{path}: not a number")),

@@ -1,16 +1,16 @@
-//! What NTP does to the kernel's clock.
+//! NTP's adjustment of the kernel's clock.
 
 use super::Host;
 use crate::report::{Fact, Ntp};
 
 impl Host {
-    /// Asked of the kernel; of a captured tree, read from what was asked then.
+    /// Returns the kernel's state of NTP, or the state in a captured tree.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) fn ntp(&self) -> Fact<Ntp> {
         if !self.is_live() {
             return self.captured_json("ntp");
         }
-        // SAFETY: an all-zero timex is valid, and modes 0 asks without changing anything.
+        // SAFETY: an all-zero timex is valid. modes = 0 reads the state and changes nothing.
         let mut timex: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: `timex` is writable.
         match unsafe { libc::adjtimex(&mut timex) } {
@@ -23,9 +23,9 @@ impl Host {
         }
     }
 
-    /// Not asked on this system.
+    /// Returns the state in a captured tree. This system is not supported.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(super) fn ntp(&self) -> Fact<Ntp> {
-        if self.is_live() { Fact::unavailable("asked on Linux only") } else { self.captured_json("ntp") }
+        if self.is_live() { Fact::unavailable("available only on Linux") } else { self.captured_json("ntp") }
     }
 }

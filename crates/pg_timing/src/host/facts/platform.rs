@@ -1,16 +1,17 @@
-//! What the machine is a guest of, and whether this is a container.
+//! The hypervisor, the cloud platform and the container.
 
 use super::Host;
 use crate::report::Fact;
 
+/// The file with the machine's asset tag.
 pub const ASSET_TAG: &str = "/sys/class/dmi/id/chassis_asset_tag";
-/// The asset tag that every Azure machine carries.
+/// The asset tag of every Azure machine.
 pub const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
-/// gVisor's kernel says this of itself, whatever it runs on.
+/// gVisor's kernel version, which does not depend on the host.
 pub const GVISOR_VERSION: &str = "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016";
 
 impl Host {
-    /// The hypervisor.
+    /// Returns the name of the hypervisor, or "none".
     pub(super) fn virtualization(&self) -> Fact<String> {
         if self.is_gvisor() {
             return Fact::Known("gVisor".into());
@@ -28,20 +29,20 @@ impl Host {
             Fact::Known(_) if self.architecture().known().is_some_and(|arch| arch == "x86_64") => {
                 Fact::Known("none".into())
             }
-            Fact::Known(_) => Fact::unavailable("this CPU does not tell"),
+            Fact::Known(_) => Fact::unavailable("this CPU does not report a hypervisor"),
             Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
         }
     }
 
-    /// Who runs it.
+    /// Returns the cloud platform.
     pub(super) fn platform(&self) -> Fact<String> {
         match self.by_product().and_then(|(_, platform)| platform).or_else(|| self.firecracker()) {
             Some(name) => Fact::Known(name.into()),
-            None => Fact::unavailable("nothing names it (no DMI, or not to this user)"),
+            None => Fact::unavailable("the firmware's tables are missing, unknown, or not readable for this user"),
         }
     }
 
-    /// Hypervisor and platform by what the firmware's tables call the machine.
+    /// Returns hypervisor and platform from the product names in the firmware's tables.
     fn by_product(&self) -> Option<(&'static str, Option<&'static str>)> {
         let dmi =
             |name: &str| self.read_line(&format!("/sys/class/dmi/id/{name}")).known().cloned().unwrap_or_default();
@@ -66,25 +67,27 @@ impl Host {
         })
     }
 
+    /// Returns the hypervisor from sysfs. Only Xen is there.
     fn by_sysfs(&self) -> Option<String> {
         let kind = self.read_line("/sys/hypervisor/type");
         (kind.known()? == "xen").then(|| "Xen".to_string())
     }
 
-    /// Firecracker has no DMI; its ACPI tables carry its name, for root.
+    /// Returns the platform if it is Firecracker. It has no DMI, but root can read its name in an ACPI table.
     fn firecracker(&self) -> Option<&'static str> {
         let table = self.read("/sys/firmware/acpi/tables/DSDT");
         table.known()?.contains("FIRECK").then_some("Firecracker")
     }
 
-    /// gVisor is a kernel of its own in user space: what looks like the host's is made up.
+    /// Returns whether this is gVisor, a kernel in user space whose facts are not those of the host.
     pub(super) fn is_gvisor(&self) -> bool {
         self.read("/proc/version").known().is_some_and(|text| text.starts_with(GVISOR_VERSION))
     }
 
+    /// Returns the kind of container, or "none".
     pub(super) fn container(&self) -> Fact<String> {
         if self.sysctls().is_some() {
-            return Fact::unavailable("not asked on FreeBSD");
+            return Fact::unavailable("not available on FreeBSD");
         }
         let known = |path| self.read(path).known().is_some();
         if self.is_gvisor() {
@@ -109,8 +112,8 @@ impl Host {
     }
 }
 
-/// The hypervisor behind a signature of CPUID leaf 0x40000000, or behind FreeBSD's word for it; as
-/// it stands if it is unknown.
+/// Returns the hypervisor's name for a signature of CPUID leaf 0x40000000, or for FreeBSD's name. Unknown signatures are
+/// returned unchanged.
 fn hypervisor_name(signature: &str) -> &str {
     match signature {
         "KVMKVMKVM" | "Linux KVM Hv" | "kvm" => "KVM",

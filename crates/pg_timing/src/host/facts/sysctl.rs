@@ -1,9 +1,9 @@
-//! FreeBSD's answers: there are no /proc and /sys, but sysctl.
+//! FreeBSD's sysctl values, which it has instead of /proc and /sys.
 
 use super::Host;
 use crate::report::{Clocksource, Fact};
 
-/// Everything that is asked.
+/// The values that are read.
 #[cfg(target_os = "freebsd")]
 const NAMES: &[&str] = &[
     "kern.osrelease",
@@ -17,34 +17,35 @@ const NAMES: &[&str] = &[
     "machdep.tsc_freq",
 ];
 
-/// Names and values, as `sysctl NAME ...` prints them.
+/// Names and values in the format of `sysctl NAME ...`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sysctls(Vec<(String, String)>);
 
 impl Sysctls {
-    /// From `name: value` lines.
+    /// Parses lines of `name: value`.
     pub fn parse(text: &str) -> Sysctls {
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Sysctls(pairs.map(|(name, value)| (name.trim().into(), value.trim().into())).collect())
     }
 
-    /// This machine's.
+    /// Returns the values of this machine.
     #[cfg(target_os = "freebsd")]
     pub fn live() -> Option<Sysctls> {
-        let ask = |name: &&str| ask(name).map(|value| (name.to_string(), value));
-        Some(Sysctls(NAMES.iter().filter_map(ask).collect()))
+        let pair = |name: &&str| read(name).map(|value| (name.to_string(), value));
+        Some(Sysctls(NAMES.iter().filter_map(pair).collect()))
     }
 
-    /// This system has none that speak of clocks.
+    /// Returns `None`, because this system has no such values.
     #[cfg(not(target_os = "freebsd"))]
     pub fn live() -> Option<Sysctls> {
         None
     }
 
+    /// Returns a value as text.
     pub fn text(&self, name: &str) -> Fact<String> {
         match self.0.iter().find(|(known, value)| known == name && !value.is_empty()) {
             Some((_, value)) => Fact::Known(value.clone()),
-            None => Fact::unavailable(format!("sysctl {name}: not there")),
+            None => Fact::unavailable(format!("sysctl {name}: missing")),
         }
     }
 
@@ -52,17 +53,17 @@ impl Sysctls {
         self.text(name).known()?.parse().ok().filter(|n| *n > 0.0)
     }
 
-    /// The counter's rate in hertz.
+    /// Returns the counter's rate in hertz.
     pub fn tsc_hz(&self) -> Option<f64> {
         self.number("machdep.tsc_freq")
     }
 
-    /// The counter keeps one rate.
+    /// Returns whether the counter has a constant rate.
     pub fn invariant_tsc(&self) -> bool {
         self.number("kern.timecounter.invariant_tsc").is_some()
     }
 
-    /// The timecounters; a negative quality is one that the kernel refuses to choose.
+    /// Returns the timecounters. The kernel never selects one with a negative quality.
     pub fn clocksource(&self) -> Clocksource {
         Clocksource {
             current: self.text("kern.timecounter.hardware"),
@@ -71,7 +72,7 @@ impl Sysctls {
         }
     }
 
-    /// The timecounters that the kernel has and refuses, but for the one that stands still by design.
+    /// Returns the timecounters with a negative quality, without the dummy, which never moves.
     pub fn refused(&self) -> Vec<String> {
         let choice = self.text("kern.timecounter.choice").known().cloned().unwrap_or_default();
         let refused = choices(&choice).into_iter().filter(|(quality, name)| *quality < 0 && name != "dummy");
@@ -79,8 +80,7 @@ impl Sysctls {
     }
 }
 
-/// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`: qualities and names, best first. A name may
-/// have spaces in it.
+/// Parses `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)` to qualities and names, best first. A name can contain spaces.
 fn choices(choice: &str) -> Vec<(i64, String)> {
     let mut named: Vec<(i64, String)> = choice
         .split(')')
@@ -93,12 +93,13 @@ fn choices(choice: &str) -> Vec<(i64, String)> {
     named
 }
 
+/// Returns the timecounters that the kernel can select, best first.
 fn usable(choice: &str) -> Vec<String> {
     choices(choice).into_iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| name).collect()
 }
 
 impl Host {
-    /// FreeBSD's settings, where this is FreeBSD or a tree captured there.
+    /// Returns FreeBSD's values, if this is FreeBSD or a tree captured there.
     pub fn sysctls(&self) -> Option<Sysctls> {
         match self.is_live() {
             true => Sysctls::live(),
@@ -107,9 +108,9 @@ impl Host {
     }
 }
 
-/// One value: a string, or an integer of 4 or 8 bytes.
+/// Reads one value: a string, or an integer of 4 or 8 bytes.
 #[cfg(target_os = "freebsd")]
-fn ask(name: &str) -> Option<String> {
+fn read(name: &str) -> Option<String> {
     let name = std::ffi::CString::new(name).ok()?;
     let mut value = [0u8; 1024];
     let mut length = value.len();
@@ -131,12 +132,12 @@ pub fn set_timecounter(name: &str) -> std::io::Result<()> {
     let value = std::ffi::CString::new(name).map_err(|_| std::io::Error::from(std::io::ErrorKind::InvalidInput))?;
     let (setting, nothing) = (c"kern.timecounter.hardware".as_ptr(), std::ptr::null_mut());
     let length = value.as_bytes().len();
-    // SAFETY: the old value is not asked for, and the new one is readable for its length.
+    // SAFETY: no old value is requested, and the new one is readable for its length.
     let rc = unsafe { libc::sysctlbyname(setting, nothing, std::ptr::null_mut(), value.as_ptr().cast(), length) };
     if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Switches FreeBSD to another timecounter; this is another system.
+/// Returns an error, because this system is not FreeBSD.
 #[cfg(not(target_os = "freebsd"))]
 pub fn set_timecounter(_name: &str) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timecounters_best_first_without_the_refused() {
+    fn timecounters_are_listed_best_first_without_negative_qualities() {
         let sysctls = Sysctls::parse(
             "kern.timecounter.choice: ACPI-fast(900) HPET(950) TSC-low(-100) i8254(0) dummy(-1000000)\n\
              kern.timecounter.hardware: HPET\nmachdep.tsc_freq: 2400000000\n",
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timecounter_of_three_words() {
+    fn a_timecounter_name_can_contain_spaces() {
         let sysctls = Sysctls::parse("kern.timecounter.choice: ARM MPCore Timecounter(1000) dummy(-1000000)\n");
         assert_eq!(sysctls.clocksource().available.known().unwrap(), &["ARM MPCore Timecounter"]);
         assert_eq!(sysctls.refused(), [""; 0]);

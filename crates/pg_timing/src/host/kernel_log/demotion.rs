@@ -1,60 +1,60 @@
-//! When, by whom and why the TSC was given up.
+//! Finds the demotion of the TSC: its time, CPU and reason.
 
 use super::Entry;
 use super::event::{Event, ReadBack};
 use super::skew::{Figures, Rates};
 
-/// The TSC was marked unstable. While this kernel runs nothing makes it good again.
+/// The kernel marked the TSC unstable. This holds until the next boot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demotion {
     /// `tsc`, or `tsc-early` during boot
     pub clocksource: String,
-    /// when, in seconds since boot
+    /// seconds since boot
     pub seconds: Option<f64>,
-    /// when, by the wall clock as it stood in the log
+    /// wall-clock time, as printed
     pub stamp: Option<String>,
-    /// the CPU that found it
+    /// the CPU that found the fault
     pub cpu: Option<u32>,
     /// the clock source that it was compared with
     pub watchdog: Option<String>,
-    /// how far the TSC ran ahead of the watchdog, printed or out of their counters
+    /// TSC minus watchdog, as printed or computed from their counters
     pub skew_ns: Option<i64>,
-    /// in which time, by the watchdog
+    /// the interval of the comparison, by the watchdog
     pub interval_ns: Option<u64>,
-    /// The watchdog's rate in MHz, where the figures rest on a guess of it, because the log does not tell it. They are
-    /// not given unless the clocks disagree at every rate that an HPET can have.
+    /// The assumed rate of the watchdog in MHz, if the log does not contain it. Figures are then given only if the clocks
+    /// disagree at every rate that an HPET can have.
     pub assumed_mhz: Option<f64>,
-    /// The whole rounds of the watchdog's counter that explain the skew: the TSC was right
+    /// The number of overflows of the watchdog's counter that explains the skew. Then the TSC was right.
     pub rounds: Option<u64>,
-    /// what follows "due to"
+    /// the text after "due to"
     pub reason: Option<String>,
-    /// how it was found
+    /// how the kernel found the fault
     pub kind: DemotionKind,
-    /// the machine had slept before that
+    /// whether the machine had slept before
     pub after_suspend: bool,
 }
 
-/// How the TSC was found to be unstable.
+/// How the kernel found the fault of the TSC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DemotionKind {
-    /// it ran at another rate than the watchdog
+    /// the TSC and the watchdog had different rates
     Watchdog,
-    /// the same, as 7.1 words it
+    /// the same, in the wording of Linux 7.1
     FrequencySkew,
-    /// comparing took too long: says more about how busy the machine was than about the TSC
+    /// the comparison took too long, which points to a busy machine rather than to the TSC
     ReadBackDelay { delay_ns: Option<i64> },
-    /// it went back from one CPU to another while CPUs were started
+    /// the TSC went back from one CPU to another while the kernel started CPUs
     Warp { cycles: Option<u64>, cpus: Option<(u32, u32)> },
-    /// it differed between CPUs, by the watchdog (7.1)
+    /// the watchdog found a difference between CPUs (7.1)
     InterCpuSkew,
-    /// the kernel only says that it suspects the firmware
+    /// the kernel suspects the firmware and gives no other reason
     Firmware,
-    /// no evidence, only what follows "due to"
+    /// only the text after "due to"
     Reason,
 }
 
 impl DemotionKind {
-    /// Whether `reason` says no more than this finding.
+    /// Returns whether this kind of fault causes the kernel's `reason`.
     fn explains(&self, reason: Option<&str>) -> bool {
         match (self, reason) {
             (DemotionKind::Reason, _) => false,
@@ -65,23 +65,23 @@ impl DemotionKind {
     }
 }
 
-/// `tsc`, or what stands for it until its rate is known well.
+/// Returns whether this is `tsc`, or `tsc-early`, which the kernel uses until it knows the TSC's rate.
 pub(super) fn is_tsc(clocksource: &str) -> bool {
     matches!(clocksource, "tsc" | "tsc-early")
 }
 
-/// The last time that the TSC was marked unstable in these entries.
+/// Returns the last demotion of the TSC in these entries.
 pub(super) fn last(entries: &[Entry]) -> Option<Demotion> {
     let (mut rates, mut last, mut slept) = (Rates::default(), None, false);
     for entry in entries {
-        rates.note(&entry.event);
+        rates.learn(&entry.event);
         slept |= matches!(entry.event, Event::Suspend { .. } | Event::Resume { .. });
         let new = found(entry, &rates, slept);
         match &entry.event {
-            // what the line above it was about: "tsc: Marking TSC unstable due to clocksource watchdog"
+            // The line "tsc: Marking TSC unstable due to clocksource watchdog" belongs to the fault above it.
             Event::Unstable { clocksource, reason } if is_tsc(clocksource) => match &mut last {
-                Some(Demotion { reason: said @ None, kind, .. }) if kind.explains(reason.as_deref()) => {
-                    said.clone_from(reason);
+                Some(Demotion { reason: missing @ None, kind, .. }) if kind.explains(reason.as_deref()) => {
+                    missing.clone_from(reason);
                 }
                 _ => last = new,
             },
@@ -92,7 +92,7 @@ pub(super) fn last(entries: &[Entry]) -> Option<Demotion> {
     last
 }
 
-/// What this entry alone says of the TSC's demotion.
+/// Returns the demotion that this entry alone shows.
 fn found(entry: &Entry, rates: &Rates, after_suspend: bool) -> Option<Demotion> {
     let (clocksource, cpu, watchdog, kind) = match &entry.event {
         Event::Skew(skew) => {
@@ -108,7 +108,7 @@ fn found(entry: &Entry, rates: &Rates, after_suspend: bool) -> Option<Demotion> 
         Event::UnstableAfterBoot => (None, None, None, DemotionKind::Firmware),
         _ => return None,
     };
-    // Where the name is lost or was not printed: on a PC nothing else is watched.
+    // If the name is missing, it is the TSC: on a PC the kernel watches no other clock source.
     let clocksource = clocksource.unwrap_or("tsc");
     let figures = match &entry.event {
         Event::Skew(skew) => rates.figures(skew),

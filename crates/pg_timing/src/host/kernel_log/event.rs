@@ -1,11 +1,11 @@
-//! What the kernel can say about clocks.
+//! The events about clocks in a kernel log.
 //!
-//! A field is `None` where that version does not print it, or where the line was damaged: a number
-//! that cannot be read costs the field, never the event.
+//! A field is `None` if that version does not print it, or if the line was damaged. An unreadable number removes the
+//! field, and never the event.
 
 use std::fmt;
 
-/// One thing that the kernel said about clocks.
+/// One event about clocks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// `Linux version 6.18.5 ...`: a boot begins
@@ -14,39 +14,39 @@ pub enum Event {
     Rate(Rate),
     /// `Warning: TSC freq calibrated by CPUID/MSR differs from ...`
     RateWarning,
-    /// `clocksource: tsc: mask: 0x... max_cycles: 0x..., max_idle_ns: N ns`: it can be chosen from now on
+    /// `clocksource: tsc: mask: 0x... max_cycles: 0x..., max_idle_ns: N ns`: the clock source is available from now on
     ///
-    /// `mhz`: the rate that these numbers come from
+    /// `mhz`: the rate that these numbers imply
     Registered { clocksource: String, mhz: Option<f64> },
     /// `Switched to clocksource tsc`
     Switched { clocksource: String },
-    /// `Override clocksource tsc is ...`: the one asked for cannot be had
+    /// `Override clocksource tsc is ...`: the kernel refuses the requested clock source
     OverrideRefused(OverrideRefused),
-    /// The watchdog found a clock source to run at another rate, and marked it unstable
+    /// The watchdog found a wrong rate and marked the clock source unstable
     Skew(Box<Skew>),
-    /// The watchdog found a clock source to differ between CPUs, and marked it unstable (7.1)
+    /// The watchdog found a difference between CPUs and marked the clock source unstable (7.1)
     CpuSkew(CpuSkew),
-    /// The watchdog could not read fast enough to compare, and marked the clock source unstable for it
+    /// The watchdog's comparison took too long, and it marked the clock source unstable
     ReadBack(ReadBack),
-    /// The watchdog could not read fast enough to compare, and drew no conclusion
+    /// The watchdog's comparison took too long, and it was skipped
     CheckSkipped(CheckSkipped),
     /// `hpet retried 3 times before success`
     Retried { cpu: Option<u32>, watchdog: Option<String>, times: Option<u32> },
-    /// The comparison between CPUs that follows once a clock source was marked unstable
+    /// The comparison between CPUs after a clock source was marked unstable
     SyncCheck(SyncCheck),
-    /// While CPUs were started, the TSC of one was behind that of another
+    /// The TSC of one CPU was behind that of another while the kernel started CPUs
     Warp(Warp),
-    /// `TSC ADJUST compensate: CPU1 observed 340 warp. Adjust: 340`: a warp that could be mended
-    WarpMended { cpu: Option<u32>, cycles: Option<i64> },
+    /// `TSC ADJUST compensate: CPU1 observed 340 warp. Adjust: 340`: the kernel corrected a warp
+    WarpCorrected { cpu: Option<u32>, cycles: Option<i64> },
     /// `[Firmware Bug]: TSC ADJUST ...`
     FirmwareBug(FirmwareBug),
     /// `Skipped synchronization checks as TSC is reliable.`
     SyncSkipped,
-    /// `Marking TSC unstable due to ...`; since 7.1 for other clock sources too
+    /// `Marking TSC unstable due to ...`; since 7.1 also for other clock sources
     Unstable { clocksource: String, reason: Option<String> },
     /// `TSC found unstable after boot, most likely due to broken BIOS.`
     UnstableAfterBoot,
-    /// `sched_clock: Marking unstable (...)`: the scheduler's clock leaves the TSC too
+    /// `sched_clock: Marking unstable (...)`: the scheduler stops using the TSC, too
     SchedClockUnstable,
     /// `kvm-clock: Using msrs ...`: the hypervisor offers its clock
     KvmClock,
@@ -58,27 +58,26 @@ pub enum Event {
     Resume { slept_s: Option<f64> },
 }
 
-/// A rate that the kernel names.
+/// A rate in the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rate {
-    /// whose, and where it comes from
     pub source: RateSource,
-    /// megahertz, as printed
+    /// MHz, as printed
     pub mhz: f64,
 }
 
-/// Whose rate, and where it comes from.
+/// The counter that a rate belongs to, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateSource {
-    /// `Detected N MHz processor`: the TSC's too, if no [`RateSource::Tsc`] follows
+    /// `Detected N MHz processor`: also the TSC's rate, if no [`RateSource::Tsc`] follows
     Processor,
-    /// `Detected N MHz TSC`: where it is not the processor's
+    /// `Detected N MHz TSC`: if it differs from the processor's rate
     Tsc,
     /// `Refined TSC clocksource calibration`
     Refined,
-    /// `TSC freq recalibrated by [HPET]`, as `tsc=recalibrate` asks for: measured, but used only by newer kernels
+    /// `TSC freq recalibrated by [HPET]`, with `tsc=recalibrate`: measured, but only newer kernels use it
     Recalibrated(String),
-    /// `Previous calibrated TSC freq`: what the recalibration disagrees with
+    /// `Previous calibrated TSC freq`: the rate before the recalibration
     Previous,
     /// `TSC freq read from hypervisor` (VMware)
     Hypervisor,
@@ -88,17 +87,17 @@ pub enum RateSource {
     Hpet,
 }
 
-/// A clock source that was asked for, by the boot parameter or through sysfs, and cannot be had.
+/// A clock source that the boot parameter or a write to sysfs requested, and that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverrideRefused {
     pub clocksource: String,
-    /// it was marked unstable, so it stays refused until the next boot
+    /// whether it is marked unstable; then the refusal holds until the next boot
     pub unstable: bool,
-    /// `deferring`: it may still be taken once it has been verified
+    /// `deferring`: the kernel may still select it after a verification
     pub deferred: bool,
 }
 
-/// A watchdog message, all its lines.
+/// All lines of a watchdog message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skew {
     /// the clock source that was marked unstable
@@ -107,24 +106,24 @@ pub struct Skew {
     pub cpu: Option<u32>,
     /// the clock source that it was compared with
     pub watchdog: Option<String>,
-    /// printed, above zero where the clock source ran ahead
+    /// clock source minus watchdog, as printed
     pub skew_ns: Option<i64>,
-    /// printed: the time between the two comparisons by the watchdog
+    /// time between the two comparisons by the watchdog, as printed
     pub interval_ns: Option<u64>,
     /// the watchdog's counter
     pub wd: Reading,
     /// the clock source's counter
     pub cs: Reading,
-    /// the clock source in use then
+    /// the current clock source at that time
     pub current: Option<String>,
     /// `due to frequency skew` (7.1)
     pub frequency: bool,
 }
 
-/// A counter at two moments.
+/// Two readings of a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// the time between them by the kernel's own reckoning (6.1 on)
+    /// the time between them, computed by the kernel (since 6.1)
     pub nsec: Option<i64>,
     pub now: Option<u64>,
     pub last: Option<u64>,
@@ -132,55 +131,55 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The counts between the two moments, the counter's whole rounds not counted.
+    /// Returns the ticks between the two readings, without overflows of the counter.
     pub fn elapsed(&self) -> Option<u64> {
         let (now, last, mask) = (self.now?, self.last?, self.mask?);
-        // A mask is ones only. One that lost digits at the line's end is below the counts.
-        let whole = mask != 0 && mask & mask.wrapping_add(1) == 0 && now <= mask && last <= mask;
-        whole.then(|| now.wrapping_sub(last) & mask)
+        // All digits of a mask are ones. A mask that lost digits at the end of the line is smaller than the readings.
+        let complete = mask != 0 && mask & mask.wrapping_add(1) == 0 && now <= mask && last <= mask;
+        complete.then(|| now.wrapping_sub(last) & mask)
     }
 }
 
-/// A clock source that differs between CPUs (7.1).
+/// A difference of a clock source between CPUs (7.1).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuSkew {
     pub clocksource: Option<String>,
-    /// the CPU with the lower count, and that count; it was read after the other
+    /// the CPU with the lower reading, and the reading, which came after the higher one
     pub low: Option<(u32, u64)>,
     pub high: Option<(u32, u64)>,
 }
 
-/// Reading took too long, and the clock source was marked unstable for it.
+/// A comparison took too long, so the kernel marked the clock source unstable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadBack {
-    /// the clock source under test; 5.13 to 6.0 don't name it
+    /// the checked clock source; 5.13 to 6.0 do not print it
     pub clocksource: Option<String>,
     pub cpu: Option<u32>,
-    /// 5.13 to 6.0 name it
+    /// printed by 5.13 to 6.0
     pub watchdog: Option<String>,
-    /// from the watchdog's first reading to its second, around the clock source's
+    /// time between the watchdog's readings before and after the clock source's reading
     pub delay_ns: Option<i64>,
     pub limit_ns: Option<i64>,
-    /// the watchdog's own part of it
+    /// the part of the delay that the watchdog itself takes
     pub watchdog_delay_ns: Option<i64>,
     pub attempt: Option<u32>,
 }
 
-/// Reading took too long, and nothing was concluded.
+/// A comparison took too long, so the kernel skipped it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckSkipped {
     pub clocksource: Option<String>,
     pub cpu: Option<u32>,
     pub watchdog: Option<String>,
-    /// from the watchdog's first reading to its second
+    /// time between the watchdog's two readings
     pub delay_ns: Option<i64>,
-    /// between two readings of the watchdog alone
+    /// time between two readings of the watchdog alone
     pub watchdog_delay_ns: Option<i64>,
-    /// `Long readout interval`: the last check was this long ago, by the watchdog
+    /// `Long readout interval`: time since the last check, by the watchdog
     pub interval_ns: Option<i64>,
 }
 
-/// How a clock source that was marked unstable compares between CPUs.
+/// The comparison of an unstable clock source between CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncCheck {
     pub clocksource: Option<String>,
@@ -189,11 +188,11 @@ pub struct SyncCheck {
     pub compared: Option<Cpus>,
     pub ahead: Option<Cpus>,
     pub behind: Option<Cpus>,
-    /// how long a comparison took, from and to
+    /// shortest and longest duration of a comparison
     pub took_ns: Option<(i64, i64)>,
 }
 
-/// CPUs as the kernel lists them: `0,4-7`.
+/// Ranges of CPUs in the kernel's format: `0,4-7`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cpus(pub Vec<(u32, u32)>);
 
@@ -211,22 +210,22 @@ impl fmt::Display for Cpus {
     }
 }
 
-/// The TSC was seen to go back from one CPU to the next.
+/// The TSC went back from one CPU to another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Warp {
-    /// the one that was running, and the one just started
+    /// the running CPU, and the CPU that was just started
     pub cpus: Option<(u32, u32)>,
-    /// the largest step back
+    /// the largest backward step
     pub cycles: Option<u64>,
-    /// in both directions: no offset would explain it
+    /// backward steps in both directions, which no constant offset explains
     pub random: bool,
 }
 
-/// The firmware changed the offset that each CPU adds to its TSC.
+/// The firmware changed a CPU's TSC offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirmwareBug {
     pub cpu: Option<u32>,
-    /// the offset that it should have
+    /// the correct offset
     pub expected: Option<i64>,
     pub found: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Takes a line of a kernel log apart: when, and what.
+//! Splits a line of a kernel log into its time and its message.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use super::stamp;
 pub(super) struct Line<'a> {
     /// seconds since boot
     pub seconds: Option<f64>,
-    /// the time by the wall clock, as it stood
+    /// wall-clock time, as printed
     pub stamp: Option<&'a str>,
-    /// what the kernel said
+    /// the kernel's message
     pub message: &'a str,
 }
 
-/// Prefixes are looked for so far into a line, in bytes. It keeps long lines cheap, and none is longer.
-const REACH: usize = 200;
+/// Prefixes are searched in this many bytes, so that long lines stay cheap. No prefix is longer.
+const MAX_PREFIX: usize = 200;
 
-/// The line without colours (`dmesg --color=always`).
+/// Returns the line without colors (`dmesg --color=always`).
 pub(super) fn plain(line: &str) -> Cow<'_, str> {
     let Some((first, escaped)) = line.split_once('\u{1b}') else { return Cow::Borrowed(line) };
     let mut plain = first.to_string();
@@ -34,19 +34,19 @@ pub(super) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Takes off what syslog, journald, `dmesg`, containers and mails put before a message.
+/// Removes the prefixes of syslog, journald, `dmesg`, containers and mails.
 pub(super) fn split(text: &str) -> Line<'_> {
     let mut line = Line::default();
     let mut rest = peel(text, &mut line);
     if let Some((before, after)) = tagged(rest) {
-        // Before `kernel:` stands a host and perhaps a zone; more words are a sentence.
+        // Before `kernel:` there is a host and perhaps a time zone. More words are a sentence.
         let before = peel(before, &mut line);
         if before.split_whitespace().count() <= 2 {
             rest = peel(after, &mut line);
         }
     }
     if line.seconds.is_none() {
-        // whatever else a console or a log shipper put there
+        // Other prefixes, from a console or a log shipper.
         let bracketed =
             |(at, _): (usize, _)| in_brackets(&rest[at..]).filter(|(time, _)| stamp::seconds(time).is_some());
         if let Some((time, after)) = start(rest).match_indices('[').find_map(bracketed) {
@@ -58,13 +58,13 @@ pub(super) fn split(text: &str) -> Line<'_> {
     line
 }
 
-/// The part of the text in which prefixes are looked for.
+/// Returns the part of the text in which prefixes are searched.
 fn start(text: &str) -> &str {
-    let end = (0..=REACH.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let end = (0..=MAX_PREFIX.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }
 
-/// The text around syslog's name for the kernel.
+/// Returns the text before and after syslog's tag for the kernel.
 fn tagged(text: &str) -> Option<(&str, &str)> {
     const NAME: &str = "kernel";
     let begin = start(text);
@@ -75,7 +75,7 @@ fn tagged(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// What follows `:` or `[12]:`, or RFC 5424's ` - - - ` (no process, no id, no data).
+/// Returns the text after `:` or `[12]:`, or after RFC 5424's ` - - - ` (no process, no id, no data).
 fn after_tag(text: &str) -> Option<&str> {
     if let Some(after) = text.strip_prefix(" - - -") {
         return Some(after);
@@ -85,9 +85,9 @@ fn after_tag(text: &str) -> Option<&str> {
     (after.is_empty() || after.starts_with([' ', '\t'])).then_some(after)
 }
 
-/// Takes off one prefix after the other, and notes the times among them.
+/// Removes one prefix after the other, and stores the times among them.
 fn peel<'a>(text: &'a str, line: &mut Line<'a>) -> &'a str {
-    // mails quote with `>`, tables with `|`; a byte order mark begins some files
+    // Mails quote with `>` and tables with `|`. Some files start with a byte order mark.
     let trim = |text: &'a str| text.trim_start_matches(|c: char| c.is_whitespace() || ">|\u{feff}".contains(c));
     let mut rest = trim(text);
     while let Some(next) = peel_one(rest, line) {
@@ -111,7 +111,7 @@ fn level(text: &str) -> Option<&str> {
     ((1..=3).contains(&level.len()) && level.bytes().all(|b| b.is_ascii_digit())).then_some(rest)
 }
 
-/// What is in the brackets that the text begins with, and what follows them.
+/// Returns the text in the leading brackets, and the text after them.
 fn in_brackets(text: &str) -> Option<(&str, &str)> {
     let (inner, _) = start(text.strip_prefix('[')?).split_once(']')?;
     Some((inner.trim(), &text[inner.len() + 2..]))
@@ -145,7 +145,7 @@ fn record<'a>(text: &'a str, line: &mut Line<'a>) -> Option<&'a str> {
     Some(&text[head.len() + 1..])
 }
 
-/// `1 `, which begins a line of RFC 5424 behind its level
+/// `1 `, the version in a line of RFC 5424, after its level
 fn version(text: &str) -> Option<&str> {
     text.strip_prefix("1 ").filter(|rest| stamp::leading(start(rest)).is_some())
 }
@@ -229,7 +229,7 @@ mod tests {
     ];
 
     #[test]
-    fn lines_of_every_kind() {
+    fn every_prefix_is_removed() {
         for (text, seconds, stamp) in LINES {
             let plain = plain(text);
             assert_eq!(split(&plain), Line { seconds: *seconds, stamp: *stamp, message: "tsc: x" }, "{text:?}");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_stay_whole() {
+    fn messages_that_look_like_prefixes_are_kept() {
         for message in [
             "[Firmware Bug]: TSC ADJUST: CPU0: -23 force to 0",
             "'hpet' wd_now: eb454b8a wd_last: ea528dea mask: ffffffff",

@@ -1,6 +1,6 @@
-//! Understands single messages, in the wording of every kernel version.
+//! Parses single messages, in the wording of every kernel version.
 //!
-//! A message is recognised by how it begins, so that a sentence which merely mentions one is not taken for it.
+//! The beginning of a message identifies it, so a sentence that only quotes a message is not recognized.
 
 mod clocksource;
 mod power;
@@ -10,37 +10,37 @@ mod watchdog;
 use super::event::Event;
 use super::scan::skip;
 
-/// What a line says.
+/// The event, or the part of an event, in a line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Said {
-    /// The event, as far as this line tells it
+pub(super) struct Parsed {
+    /// the event, with the fields of this line
     pub event: Event,
-    /// Whether the event begins with this line. Else it is a part of what earlier lines began.
+    /// whether the event begins with this line; otherwise the line belongs to an earlier event
     pub begins: bool,
 }
 
-impl From<Event> for Said {
-    fn from(event: Event) -> Said {
-        Said { event, begins: true }
+impl From<Event> for Parsed {
+    fn from(event: Event) -> Parsed {
+        Parsed { event, begins: true }
     }
 }
 
-impl Said {
-    /// A further line of an event.
-    fn part(event: Event) -> Said {
-        Said { event, begins: false }
+impl Parsed {
+    /// Returns a further line of an event.
+    fn part(event: Event) -> Parsed {
+        Parsed { event, begins: false }
     }
 }
 
-/// What the message says of clocks, if anything.
-pub(super) fn understand(message: &str) -> Option<Said> {
-    // Which of these stands there changed with the versions.
+/// Returns the event in a message, if the message is about clocks.
+pub(super) fn parse(message: &str) -> Option<Parsed> {
+    // The prefix depends on the kernel version.
     let prefixes = ["clocksource:", "tsc:", "time.c:", "timekeeping:", "vmware:", "arch_timer:"];
     let body = prefixes.iter().find_map(|prefix| skip(message, prefix)).unwrap_or(message);
-    clocksource::understand(message, body)
-        .or_else(|| watchdog::understand(body))
-        .or_else(|| tsc::understand(body))
-        .or_else(|| power::understand(message))
+    clocksource::parse(message, body)
+        .or_else(|| watchdog::parse(body))
+        .or_else(|| tsc::parse(body))
+        .or_else(|| power::parse(message))
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_messages_say_nothing() {
+    fn other_messages_are_ignored() {
         for other in [
             "",
             "x",
@@ -76,7 +76,7 @@ mod tests {
             "sched_clock: 56 bits at 24MHz, resolution 41ns, wraps every 4398046511097ns",
             "it says: Switched to clocksource hpet",
         ] {
-            assert_eq!(understand(other), None, "{other:?}");
+            assert_eq!(parse(other), None, "{other:?}");
         }
     }
 }

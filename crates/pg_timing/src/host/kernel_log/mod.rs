@@ -1,16 +1,16 @@
-//! What the kernel's log says about clocks.
+//! Parses the messages about clocks in a kernel log.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `line` | takes the time and every kind of prefix off a line |
-//! | `message` | understands a single message, in every version's wording |
-//! | `join` | puts the lines of one event together |
-//! | `skew` | computes from the watchdog's counters by how much a clock was off |
-//! | `demotion`, `query` | answer what checks ask |
-//! | `story` | tells it all in plain words |
+//! | `line` | removes the time and every kind of prefix from a line |
+//! | `message` | parses a single message, in the wording of every kernel version |
+//! | `join` | joins the lines of one event |
+//! | `skew` | computes the error of a clock from the watchdog's counters |
+//! | `demotion`, `query` | find the facts that checks need |
+//! | `story` | describes the events in sentences |
 //!
-//! Logs come out of `dmesg`, journals, mails and containers, and they can be cut and damaged anywhere. The rule for
-//! all of them: a number is taken only if all of it is there, and what is missing is missing.
+//! Logs come from `dmesg`, journals, mails and containers. They can be cut or damaged anywhere. So a number counts only if
+//! it is complete, and missing values stay missing.
 
 mod demotion;
 mod event;
@@ -33,35 +33,33 @@ pub use event::{
 };
 pub use story::story;
 
-/// One thing that the kernel said about clocks, and when.
+/// One event about clocks, with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// seconds since boot, by the kernel
+    /// seconds since boot, by the kernel's clock
     pub seconds: Option<f64>,
-    /// the time by the wall clock, as it stood before the message
+    /// wall-clock time, as printed before the message
     pub stamp: Option<String>,
-    /// what it said
     pub event: Event,
 }
 
-/// What a log says about clocks, in its order.
+/// The events about clocks in a log, in the order of the log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelClockLog {
-    /// what it says
     pub entries: Vec<Entry>,
-    /// the lines that say so, without prefixes
+    /// the lines about clocks, without prefixes
     pub about_clocks: Vec<String>,
-    /// how many lines it has, whatever they are about
+    /// number of all lines
     pub lines: usize,
-    /// Nothing shows that the beginning of this boot is in it: the ring may have overwritten that, or the log was
-    /// cleared or filtered. Then no mention of a clock does not mean that there was none.
+    /// The log may lack the beginning of this boot: the kernel overwrote it, or someone cleared or filtered the log. Then
+    /// a missing message proves nothing.
     pub truncated: bool,
 }
 
-/// printk's time starts with the log's first line; no first line comes later than this.
+/// The kernel's time starts near zero. A log that starts later than this lacks its beginning.
 const BOOT_S: f64 = 1.0;
 
-/// Reads a log of any kind.
+/// Parses a log of any kind.
 pub fn parse(text: &str) -> KernelClockLog {
     let mut joiner = join::Joiner::default();
     let (mut lines, mut first, mut boot, mut about_clocks) = (0, None, false, Vec::new());
@@ -70,19 +68,19 @@ pub fn parse(text: &str) -> KernelClockLog {
         let plain = line::plain(text);
         let line = line::split(&plain);
         first = first.or(line.seconds);
-        if let Some(said) = message::understand(line.message) {
-            boot |= matches!(said.event, Event::Boot { .. });
-            about_clocks.push(bare(&line, &said.event));
-            joiner.push(&line, said);
+        if let Some(parsed) = message::parse(line.message) {
+            boot |= matches!(parsed.event, Event::Boot { .. });
+            about_clocks.push(without_prefix(&line, &parsed.event));
+            joiner.push(&line, parsed);
         }
     }
     let truncated = !boot && first.is_none_or(|first| first > BOOT_S);
     KernelClockLog { entries: joiner.finish(), about_clocks, lines, truncated }
 }
 
-/// The line as `[seconds] message` and nothing else: a syslog prefix names the host, and the kernel's first line names
-/// who built it.
-fn bare(line: &line::Line, event: &Event) -> String {
+/// Returns the line as `[seconds] message`. A syslog prefix would identify the host, and the kernel's first line
+/// identifies the person who built the kernel.
+fn without_prefix(line: &line::Line, event: &Event) -> String {
     let boot = matches!(event, Event::Boot { .. });
     let message = if boot { line.message.split(" (").next().unwrap_or_default() } else { line.message };
     match line.seconds {

@@ -1,24 +1,24 @@
-//! What checks ask a kernel log.
+//! Finds the facts that checks need in a kernel log.
 //!
-//! The answers are about the last boot that the log shows: a journal can hold several.
+//! Only the last boot in the log counts, because a journal can contain several.
 
 use super::demotion::{self, Demotion};
 use super::event::{Event, FirmwareBug, OverrideRefused, Rate};
 use super::{Entry, KernelClockLog};
 
 impl KernelClockLog {
-    /// The entries since the last boot.
+    /// Returns the entries since the last boot.
     pub fn this_boot(&self) -> &[Entry] {
         let boot = self.entries.iter().rposition(|entry| matches!(entry.event, Event::Boot { .. }));
         &self.entries[boot.unwrap_or(0)..]
     }
 
-    /// The last time that the TSC was marked unstable.
+    /// Returns the last demotion of the TSC.
     pub fn demotion(&self) -> Option<Demotion> {
         demotion::last(self.this_boot())
     }
 
-    /// The clock sources taken, with the time.
+    /// Returns the selected clock sources, with the times of the switches.
     pub fn switches(&self) -> impl Iterator<Item = (Option<f64>, &str)> {
         self.this_boot().iter().filter_map(|entry| match &entry.event {
             Event::Switched { clocksource } => Some((entry.seconds, clocksource.as_str())),
@@ -26,7 +26,7 @@ impl KernelClockLog {
         })
     }
 
-    /// The rates that the kernel named, in its order.
+    /// Returns the rates in the log, in the order of the log.
     pub fn rates(&self) -> impl Iterator<Item = &Rate> {
         self.events().filter_map(|event| match event {
             Event::Rate(rate) => Some(rate),
@@ -34,12 +34,12 @@ impl KernelClockLog {
         })
     }
 
-    /// The kernel says that the TSC's claimed rate is not the measured one.
+    /// Returns whether the kernel warned that the TSC's claimed rate differs from the measured one.
     pub fn rate_warning(&self) -> bool {
         self.events().any(|event| *event == Event::RateWarning)
     }
 
-    /// The last time that the firmware had changed a CPU's TSC offset.
+    /// Returns the last change of a CPU's TSC offset by the firmware.
     pub fn firmware_bug(&self) -> Option<&FirmwareBug> {
         self.last(|event| match event {
             Event::FirmwareBug(bug) => Some(bug),
@@ -47,7 +47,7 @@ impl KernelClockLog {
         })
     }
 
-    /// The last clock source that was asked for and refused.
+    /// Returns the last requested clock source that the kernel refused.
     pub fn override_refused(&self) -> Option<&OverrideRefused> {
         self.last(|event| match event {
             Event::OverrideRefused(refused) => Some(refused),
@@ -55,8 +55,8 @@ impl KernelClockLog {
         })
     }
 
-    /// Whether a clock source was marked unstable.
-    pub fn gave_up(&self, name: &str) -> bool {
+    /// Returns whether the kernel marked a clock source unstable.
+    pub fn demoted(&self, name: &str) -> bool {
         self.events().any(|event| match event {
             Event::Unstable { clocksource, .. } => clocksource == name,
             Event::Skew(skew) => skew.clocksource.as_deref() == Some(name),

@@ -1,22 +1,22 @@
-//! Takes numbers and names out of a message. One that may be cut off is not taken.
+//! Finds numbers and names in a message. A number or a name that may be cut off is ignored.
 
 use std::str::FromStr;
 
-/// What follows these words, whatever blanks are between them: pasting through HTML folds those.
+/// Returns the text after these words, with any white space between them, because copying from HTML changes it.
 pub(super) fn skip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     words.split(' ').try_fold(text, |rest, word| rest.trim_start().strip_prefix(word))
 }
 
-/// As [`skip`], but goes on from the first place where they are.
+/// Like [`skip`], but the words can be anywhere in the text.
 pub(super) fn skip_to<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let first = words.split(' ').next().unwrap_or("");
     text.match_indices(first).find_map(|(at, _)| skip(&text[at..], words))
 }
 
-/// A whole number and what follows it.
+/// Returns a whole number and the text after it.
 ///
-/// `None`: there is none. The inner `None`: too big, or the text ends with it, so that there may
-/// have been more digits.
+/// `None` means that there is no number. The inner `None` means that the number is too big, or that it is at the end of
+/// the text and may have lost digits.
 pub(super) fn number<T: FromStr>(text: &str) -> Option<(Option<T>, &str)> {
     let text = text.trim_start();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -28,23 +28,23 @@ pub(super) fn number<T: FromStr>(text: &str) -> Option<(Option<T>, &str)> {
     Some((number.parse().ok().filter(|_| !rest.is_empty()), rest))
 }
 
-/// The number right after these words, wherever they are.
+/// Returns the number after these words, which can be anywhere in the text.
 pub(super) fn number_after<T: FromStr>(text: &str, words: &str) -> Option<T> {
     number(skip_to(text, words)?)?.0
 }
 
-/// A number of megahertz with the unit after it.
+/// Returns a number with the unit MHz.
 pub(super) fn mhz(text: &str) -> Option<f64> {
     let (number, _) = text.split_once("MHz")?;
     let number = number.trim();
-    // `f64` would also take "inf", "1e9" and a sign
+    // `f64` would also accept "inf", "1e9" and a sign.
     if number.len() > 32 || !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return None;
     }
     number.parse().ok().filter(|mhz: &f64| *mhz > 0.0 && mhz.is_finite())
 }
 
-/// A hexadecimal number that is the whole token.
+/// Returns a hexadecimal number, if the whole token is one.
 pub(super) fn hex(token: &str) -> Option<u64> {
     let digits = token.strip_prefix("0x").unwrap_or(token).trim_end_matches([',', '.']);
     if digits.starts_with('+') {
@@ -53,7 +53,7 @@ pub(super) fn hex(token: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// The names that are met, to tell a cut one by.
+/// Known clock sources. They show whether a name was cut off.
 const KNOWN: &[&str] = &[
     "tsc",
     "tsc-early",
@@ -71,7 +71,7 @@ const KNOWN: &[&str] = &[
     "vmi-timer",
 ];
 
-/// A clock source's name, in quotes or not, and what follows it.
+/// Returns the name of a clock source, with or without quotes, and the text after it.
 pub(super) fn name(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start();
     let (name, rest) = match text.strip_prefix('\'') {
@@ -79,13 +79,13 @@ pub(super) fn name(text: &str) -> Option<(String, &str)> {
         None => text.split_at(text.find(char::is_whitespace).unwrap_or(text.len())),
     };
     let name = name.trim_end_matches(['.', ',', ';', ':']);
-    // The kernel's limit is 32. No blanks and no quotes, and nothing that a terminal would obey.
+    // The kernel's limit is 32 bytes. Control characters are not accepted, because the name is printed.
     let plausible = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic() && b != b'\'');
     let cut = rest.is_empty() && !KNOWN.contains(&name) && KNOWN.iter().any(|known| known.starts_with(name));
     (plausible && !cut).then(|| (name.to_string(), rest))
 }
 
-/// The rest of a line as text to show: nothing that a terminal would obey, and not longer than a sentence.
+/// Returns the rest of a line as text to print: without control characters, and at most 120 characters long.
 pub(super) fn text(rest: &str) -> Option<String> {
     let text: String = rest.trim().chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(120).collect();
     (!text.is_empty()).then_some(text)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_with_any_spacing() {
+    fn words_are_found_with_any_spacing() {
         assert_eq!(skip("  over   watchdog 'x'", "over watchdog"), Some(" 'x'"));
         assert_eq!(skip("over a watchdog", "over watchdog"), None);
         assert_eq!(skip_to("wd-wd read-back delay only 7ns", "delay only"), Some(" 7ns"));
@@ -104,9 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_taken_whole_or_not_at_all() {
+    fn incomplete_numbers_are_ignored() {
         assert_eq!(number::<u32>(" 12: x"), Some((Some(12), ": x")));
-        assert_eq!(number::<u32>("12"), Some((None, "")), "may be 120");
+        assert_eq!(number::<u32>("12"), Some((None, "")), "can be the start of 120");
         assert_eq!(number::<u32>("99999999999 ns"), Some((None, " ns")), "too big");
         assert_eq!(number::<i64>("-5 ns"), Some((Some(-5), " ns")));
         assert_eq!(number::<u64>("-5 ns"), Some((None, " ns")));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn incomplete_names_are_ignored() {
         assert_eq!(name("'tsc' as"), Some(("tsc".into(), " as")));
         assert_eq!(name("hpet"), Some(("hpet".into(), "")));
         assert_eq!(name(" tsc."), Some(("tsc".into(), "")));

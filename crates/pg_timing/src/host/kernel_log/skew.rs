@@ -1,52 +1,51 @@
-//! By how much a clock source was off, out of what the watchdog printed.
+//! Computes the error of a clock source from the watchdog's message.
 
 use super::event::{Event, RateSource, Skew};
 
 /// ACPI's power management timer, by the ACPI specification.
 const ACPI_PM_MHZ: f64 = 3.579545;
-/// Most HPETs tick at this, four times the ACPI timer's rate, but by no means all: 25 and 24 MHz are met too,
-/// and QEMU's ticks at 100 MHz.
+/// The rate of most HPETs, which is four times the ACPI timer's rate. Others have 24 or 25 MHz, and QEMU's has 100 MHz.
 const HPET_MHZ: f64 = 14.318180;
 /// The HPET specification allows a period of 100 ns at most.
 const HPET_SLOWEST_MHZ: f64 = 10.0;
-/// QEMU's; none faster is known.
+/// QEMU's HPET. No faster one is known.
 const HPET_FASTEST_MHZ: f64 = 100.0;
-/// Two intervals as close as this are the same, but for rounds of the counter. The kernel itself allowed 62 ms
-/// (up to 5.12); a few ms of rate error over a round or two of the ACPI timer, 4.7 s each, must fit in.
+/// Two intervals with a smaller difference count as equal, apart from overflows of the counter. The kernel allowed 62 ms
+/// up to 5.12. The limit must allow a few ms of rate error over one or two overflows of the ACPI timer, 4.7 s each.
 const SAME_NS: f64 = 10e6;
 
 /// The interval between two checks, by both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Figures {
-    /// by the watchdog
+    /// measured by the watchdog
     pub watchdog_ns: Option<u64>,
-    /// by the clock source
+    /// measured by the clock source
     pub clocksource_ns: Option<u64>,
-    /// the clock source's less the watchdog's
+    /// clock source minus watchdog
     pub skew_ns: Option<i64>,
-    /// The rate that was taken for the watchdog's, where the log does not tell it. It is not used unless
-    /// the clocks disagree at any rate that an HPET can have.
+    /// The assumed rate of the watchdog, if the log does not contain it. It is used only if the clocks disagree at every
+    /// rate that an HPET can have.
     pub assumed_mhz: Option<f64>,
-    /// The watchdog's counter went round so often between the checks. With that counted, both agree: the clock source
-    /// was right, and the watchdog was looked at too late.
+    /// The number of overflows of the watchdog's counter between the checks, if both clocks agree with these overflows.
+    /// Then the clock source was right, and the kernel read the watchdog too late.
     pub rounds: Option<u64>,
 }
 
-/// The counters' rates, as far as a log has told them.
+/// The rates of the counters, as far as the log contains them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rates {
-    /// and whether it may still be replaced: the kernel goes from a guess to better values
+    /// rate and quality; the kernel replaces a first estimate by better values
     tsc: Option<(f64, u8)>,
     hpet: Option<f64>,
     others: Vec<(String, f64)>,
 }
 
-/// More clock sources than any machine has: a log of nothing but registrations must not slow down every look-up.
-const MOST: usize = 32;
+/// More clock sources than any machine has. The limit keeps a log with many registrations from slowing down each lookup.
+const MAX_OTHERS: usize = 32;
 
 impl Rates {
-    /// Learns what this event tells.
-    pub fn note(&mut self, event: &Event) {
+    /// Stores the rates in this event.
+    pub fn learn(&mut self, event: &Event) {
         match event {
             Event::Boot { .. } => *self = Rates::default(),
             Event::Rate(rate) => {
@@ -58,25 +57,25 @@ impl Rates {
                     RateSource::Hpet => return self.hpet = Some(rate.mhz),
                     RateSource::Recalibrated(_) | RateSource::Previous | RateSource::ArchTimer => return,
                 };
-                self.note_tsc(rate.mhz, quality);
+                self.learn_tsc(rate.mhz, quality);
             }
             Event::Registered { clocksource, mhz: Some(mhz) } => match clocksource.as_str() {
-                "tsc" | "tsc-early" => self.note_tsc(*mhz, 0),
+                "tsc" | "tsc-early" => self.learn_tsc(*mhz, 0),
                 "hpet" => self.hpet = self.hpet.or(Some(*mhz)),
-                _ if self.others.len() < MOST => self.others.push((clocksource.clone(), *mhz)),
+                _ if self.others.len() < MAX_OTHERS => self.others.push((clocksource.clone(), *mhz)),
                 _ => {}
             },
             _ => {}
         }
     }
 
-    fn note_tsc(&mut self, mhz: f64, quality: u8) {
+    fn learn_tsc(&mut self, mhz: f64, quality: u8) {
         if self.tsc.is_none_or(|(_, known)| known <= quality) {
             self.tsc = Some((mhz, quality));
         }
     }
 
-    /// The TSC's rate.
+    /// Returns the TSC's rate in MHz.
     pub fn tsc(&self) -> Option<f64> {
         self.tsc.map(|(mhz, _)| mhz)
     }
@@ -90,12 +89,12 @@ impl Rates {
         }
     }
 
-    /// By how much they were off: as the kernel printed it, else out of the counters where both rates are known.
+    /// Returns the error: as the kernel printed it, or else computed from the counters if both rates are known.
     pub fn figures(&self, skew: &Skew) -> Figures {
         let mut figures = self.counted(skew).unwrap_or_default();
         let nsec = |nsec: Option<i64>| nsec.and_then(|nsec| u64::try_from(nsec).ok());
         if let Some(watchdog_ns) = skew.interval_ns.or(nsec(skew.wd.nsec)) {
-            // the kernel's own reckoning
+            // The kernel computed the interval itself.
             figures = Figures { rounds: figures.rounds, ..Figures::default() };
             figures.watchdog_ns = Some(watchdog_ns);
             figures.clocksource_ns = nsec(skew.cs.nsec).or_else(|| watchdog_ns.checked_add_signed(skew.skew_ns?));
@@ -105,7 +104,7 @@ impl Rates {
         figures
     }
 
-    /// From the counters.
+    /// Computes the figures from the counters.
     fn counted(&self, skew: &Skew) -> Option<Figures> {
         let (watchdog, clocksource) = (skew.watchdog.as_deref()?, skew.clocksource.as_deref()?);
         let ticks = skew.wd.elapsed()? as f64;
@@ -131,10 +130,10 @@ impl Rates {
     }
 }
 
-/// The rate of a clock source out of the two numbers that the kernel prints when it is registered.
+/// Returns the rate of a clock source from the two numbers that the kernel prints when it registers it.
 ///
-/// The second is the time that the first many cycles take, less the 11% by which the clock may be slewed,
-/// and half of that (`clocks_calc_max_nsecs`).
+/// The second number is the duration of that many cycles, minus 11% for adjustments of the clock, and divided by two
+/// (`clocks_calc_max_nsecs`).
 pub(super) fn registered_mhz(max_cycles: Option<u64>, max_idle_ns: Option<u64>) -> Option<f64> {
     let (cycles, ns) = (max_cycles?, max_idle_ns?);
     (cycles > 0 && ns > 0).then(|| cycles as f64 * 0.89 / 2.0 / ns as f64 * 1e3)
@@ -147,14 +146,14 @@ mod tests {
 
     fn rates(tsc: f64, hpet: Option<f64>) -> Rates {
         let mut rates = Rates::default();
-        rates.note(&Event::Rate(Rate { source: RateSource::Tsc, mhz: tsc }));
+        rates.learn(&Event::Rate(Rate { source: RateSource::Tsc, mhz: tsc }));
         if let Some(mhz) = hpet {
-            rates.note(&Event::Rate(Rate { source: RateSource::Hpet, mhz }));
+            rates.learn(&Event::Rate(Rate { source: RateSource::Hpet, mhz }));
         }
         rates
     }
 
-    /// tsc against a watchdog, by counts
+    /// Returns a comparison of the TSC with a watchdog, as counters.
     fn skew(watchdog: &str, wd_ticks: u64, mask: u64, cs_ticks: u64) -> Skew {
         let reading = |ticks: u64, mask: u64| Reading {
             now: Some(5u64.wrapping_add(ticks) & mask),
@@ -174,26 +173,26 @@ mod tests {
     const BITS32: u64 = u32::MAX as u64;
 
     #[test]
-    fn counters_become_intervals() {
+    fn intervals_are_computed_from_counters() {
         let figures = rates(2000.0, Some(25.0)).figures(&skew("hpet", 12_500_000, BITS32, 1_001_000_000));
         assert_eq!((figures.watchdog_ns, figures.clocksource_ns), (Some(500_000_000), Some(500_500_000)));
         assert_eq!((figures.skew_ns, figures.assumed_mhz, figures.rounds), (Some(500_000), None, None));
-        // acpi_pm's rate is the same everywhere
+        // acpi_pm has the same rate on every machine.
         let figures = rates(2000.0, None).figures(&skew("acpi_pm", 3_579_545, 0xff_ffff, 1_000_000_000));
         assert_eq!((figures.watchdog_ns, figures.skew_ns), (Some(1_000_000_000), Some(-500_000_000)));
     }
 
     #[test]
-    fn an_unknown_hpet_is_guessed_only_where_the_guess_does_not_matter() {
-        // 0.5 s by QEMU's hpet of 100 MHz would be 3.5 s by the usual one
+    fn an_hpet_rate_is_assumed_only_if_every_rate_shows_a_skew() {
+        // 0.5 s on QEMU's hpet of 100 MHz would be 3.5 s on a usual one.
         assert_eq!(rates(2000.0, None).figures(&skew("hpet", 50_000_000, BITS32, 1_001_000_000)), Figures::default());
         let figures = rates(2000.0, None).figures(&skew("hpet", 14_318_180, BITS32, 20_000_000_000));
         assert_eq!((figures.assumed_mhz, figures.skew_ns), (Some(HPET_MHZ), Some(9_000_000_000)));
     }
 
     #[test]
-    fn a_watchdog_that_went_round() {
-        // the guest stood still for 10 s; the ACPI timer goes round in 4.687 s
+    fn overflows_of_the_watchdog_are_recognized() {
+        // The guest stood still for 10 s. The ACPI timer overflows every 4.687 s.
         let ticks = (10.0 * ACPI_PM_MHZ * 1e6) as u64;
         let figures = rates(2000.0, None).figures(&skew("acpi_pm", ticks & 0xff_ffff, 0xff_ffff, 20_000_000_000));
         assert_eq!(figures.rounds, Some(2));
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_figures_win() {
+    fn printed_figures_replace_computed_ones() {
         let printed = Skew { skew_ns: Some(876_429), interval_ns: Some(495_412_266), ..skew("hpet", 1, BITS32, 1) };
         let figures = rates(2000.0, Some(25.0)).figures(&printed);
         assert_eq!((figures.watchdog_ns, figures.clocksource_ns), (Some(495_412_266), Some(496_288_695)));
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_without_all_parts() {
+    fn incomplete_readings_give_no_figures() {
         let all = skew("hpet", 12_500_000, BITS32, 1_001_000_000);
         let cut_mask = Reading { mask: Some(0xff), ..all.wd };
         for part in [
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn better_rates_replace_worse() {
+    fn better_rates_replace_worse_ones() {
         let mut rates = Rates::default();
         for (source, mhz, then) in [
             (RateSource::Hypervisor, 1.0, 1.0),
@@ -244,15 +243,15 @@ mod tests {
             (RateSource::Recalibrated("HPET".into()), 5.0, 4.0),
             (RateSource::Processor, 6.0, 4.0),
         ] {
-            rates.note(&Event::Rate(Rate { source, mhz }));
+            rates.learn(&Event::Rate(Rate { source, mhz }));
             assert_eq!(rates.tsc(), Some(then));
         }
-        rates.note(&Event::Boot { version: None });
+        rates.learn(&Event::Boot { version: None });
         assert_eq!(rates.tsc(), None);
     }
 
     #[test]
-    fn a_rate_from_a_registration() {
+    fn the_rate_follows_from_the_registration() {
         for (cycles, ns, mhz) in [
             (0xffff_ffff, 76_450_417_870, 25.0),
             (0xff_ffff, 2_085_701_024, ACPI_PM_MHZ),

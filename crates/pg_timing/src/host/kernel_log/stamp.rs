@@ -1,8 +1,8 @@
-//! Recognises the times that stand before a message.
+//! Recognizes times before a message.
 
-/// Seconds since boot, as printk writes them: `12345.678901`.
+/// Parses seconds since boot in the kernel's format: `12345.678901`.
 ///
-/// With `dmesg --show-delta` more follows: `12345.678901 <    0.000012>`.
+/// `dmesg --show-delta` adds a difference: `12345.678901 <    0.000012>`.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let text = text.split_whitespace().next()?;
     let (whole, fraction) = text.split_once('.')?;
@@ -10,12 +10,12 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     (digits(whole, 12) && digits(fraction, 9)).then(|| text.parse().ok())?
 }
 
-/// `dmesg --reltime`: `+0.000123`, the time since the line before.
+/// Returns whether this is a difference from the previous line, as `dmesg --reltime` prints it: `+0.000123`.
 pub(super) fn is_delta(text: &str) -> bool {
     text.strip_prefix('+').is_some_and(|rest| seconds(rest).is_some())
 }
 
-/// Whether there is a time of day in it: `dmesg -T` and its kin, in any language.
+/// Returns whether the text contains a time of day, as `dmesg -T` prints it, in any language.
 pub(super) fn has_time_of_day(text: &str) -> bool {
     text.len() <= 64
         && text.chars().all(|c| c.is_alphanumeric() || " .,+-:".contains(c))
@@ -40,13 +40,13 @@ fn is_date(word: &str) -> bool {
     word.len() == 10 && (0..10).all(|i| if i == 4 || i == 7 { at(i) == b'-' } else { at(i).is_ascii_digit() })
 }
 
-/// The wall-clock time that the text begins with and what follows it:
+/// Returns the wall-clock time at the start of the text, and the text after it:
 /// `2026-11-20T10:29:43,123456+00:00`, `2026-11-20 10:29:43`, `Nov 20 10:29:43`, `Fri 2026-11-20 10:29:43`.
 pub(super) fn leading(text: &str) -> Option<(&str, &str)> {
     let mut letters = 0;
     for word in text.split_whitespace().take(4) {
         let end = offset_in(text, word) + word.len();
-        // by bytes: a word need not be ASCII
+        // Bytes, because a word may not be ASCII.
         let (date, time) = match word.as_bytes().get(10) {
             Some(b'T') => (&word[..10], &word[11..]),
             _ => ("", word),
@@ -55,7 +55,7 @@ pub(super) fn leading(text: &str) -> Option<(&str, &str)> {
             return Some(text.split_at(end));
         }
         let day = word.len() <= 2 && word.bytes().all(|b| b.is_ascii_digit());
-        // a month, or a day of the week
+        // A month, or a day of the week.
         let month =
             letters < 2 && word.len() <= 20 && word.chars().count() <= 5 && word.chars().all(char::is_alphabetic);
         if !(is_date(word) || month || day && letters > 0) {
@@ -66,7 +66,7 @@ pub(super) fn leading(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Where a part of the text begins in it.
+/// Returns the position of a part within the text.
 fn offset_in(text: &str, part: &str) -> usize {
     part.as_ptr() as usize - text.as_ptr() as usize
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn since_boot() {
+    fn seconds_since_boot_are_parsed() {
         assert_eq!(seconds("    0.000000"), Some(0.0));
         assert_eq!(seconds("12345.678901 <    0.000012>"), Some(12345.678901));
         for none in ["", "12", "1.", ".5", "-1.5", "1e5.0", "1.5s", "1234567890123.0", "1.0.0", "+0.5"] {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn by_the_wall_clock() {
+    fn wall_clock_times_are_found() {
         for (stamp, rest) in [
             ("2026-11-20T10:29:43,123456+00:00", " msg"),
             ("2026-11-20T10:29:43.123456789Z", " host kernel: msg"),

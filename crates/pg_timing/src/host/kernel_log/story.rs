@@ -1,4 +1,4 @@
-//! Tells what the kernel's log says about clocks, in order and in plain words.
+//! Describes the events about clocks in a kernel log, in their order.
 
 mod found;
 mod words;
@@ -10,38 +10,38 @@ use super::event::{Event, Rate, RateSource};
 use super::skew::Rates;
 use super::{Entry, OverrideRefused};
 
-/// What happened, a sentence for each event, or for several that belong together.
+/// Returns one sentence for each event, or for several events that belong together.
 pub fn story(events: &[Entry]) -> Vec<String> {
-    let mut teller = Teller::default();
+    let mut story = Story::default();
     let mut rest = events;
     while let Some(first) = rest.first() {
-        let run = rest.iter().take_while(|entry| alike(first, entry)).count().max(1);
+        let run = rest.iter().take_while(|entry| same_sentence(first, entry)).count().max(1);
         let (run, after) = rest.split_at(run);
         for entry in run {
-            teller.rates.note(&entry.event);
+            story.rates.learn(&entry.event);
         }
-        teller.tell(run, after);
+        story.describe(run, after);
         rest = after;
     }
-    teller.told
+    story.sentences
 }
 
-/// Whether a single sentence says both. What a machine does again and again would fill pages.
-fn alike(a: &Entry, b: &Entry) -> bool {
+/// Returns whether one sentence describes both events. Frequent events would fill pages.
+fn same_sentence(a: &Entry, b: &Entry) -> bool {
     use Event::*;
     match (&a.event, &b.event) {
         (Suspend { .. } | Resume { .. }, Suspend { .. } | Resume { .. }) => true,
         (Retried { .. } | CheckSkipped(_), Retried { .. } | CheckSkipped(_)) => true,
-        (FirmwareBug(_), FirmwareBug(_)) | (WarpMended { .. }, WarpMended { .. }) => true,
+        (FirmwareBug(_), FirmwareBug(_)) | (WarpCorrected { .. }, WarpCorrected { .. }) => true,
         (OverrideRefused(a), OverrideRefused(b)) => a == b,
-        (a, b) if is_measured_again(a) => is_measured_again(b),
+        (a, b) if is_recalibration(a) => is_recalibration(b),
         (Switched { clocksource: a }, Switched { clocksource: b }) => a == b,
         _ => false,
     }
 }
 
-/// What `tsc=recalibrate` has the kernel say.
-fn is_measured_again(event: &Event) -> bool {
+/// Returns whether this is a message of `tsc=recalibrate`.
+fn is_recalibration(event: &Event) -> bool {
     match event {
         Event::RateWarning => true,
         Event::Rate(rate) => matches!(rate.source, RateSource::Previous | RateSource::Recalibrated(_)),
@@ -50,42 +50,42 @@ fn is_measured_again(event: &Event) -> bool {
 }
 
 #[derive(Default)]
-struct Teller {
-    told: Vec<String>,
+struct Story {
+    sentences: Vec<String>,
     rates: Rates,
-    /// the last sentence was about the kernel, so that "it" is clear
+    /// whether the last sentence was about the kernel, so that "it" is clear
     kernel_named: bool,
-    /// a clock source had been taken before
+    /// whether the kernel has already selected a clock source
     switched: bool,
-    /// the TSC was marked unstable
+    /// whether the TSC was marked unstable
     demoted: bool,
 }
 
-impl Teller {
-    /// A sentence about the kernel: `at 7823 s it switched to hpet`.
+impl Story {
+    /// Adds a sentence about the kernel: `at 7823 s it switched to hpet`.
     fn kernel(&mut self, entry: &Entry, did: &str) {
         let kernel = if self.kernel_named { "it" } else { "the kernel" };
-        self.told.push(format!("{}{kernel} {did}", when(entry)));
+        self.sentences.push(format!("{}{kernel} {did}", when(entry)));
         self.kernel_named = true;
     }
 
-    /// A sentence about something else.
+    /// Adds a sentence about something else.
     fn other(&mut self, entry: &Entry, sentence: &str) {
-        self.told.push(format!("{}{sentence}", when(entry)));
+        self.sentences.push(format!("{}{sentence}", when(entry)));
         self.kernel_named = false;
     }
 
-    /// `run`: entries that a sentence can tell together, at least one. `after`: what comes then.
-    fn tell(&mut self, run: &[Entry], after: &[Entry]) {
+    /// Adds the sentence for `run`, which has at least one event. `after` are the later events.
+    fn describe(&mut self, run: &[Entry], after: &[Entry]) {
         let first = &run[0];
         match &first.event {
             Event::Boot { version } => self.boot(first, version.as_deref()),
-            Event::RateWarning => self.measured_again(run),
+            Event::RateWarning => self.recalibrated(run),
             Event::Rate(Rate { source: RateSource::Previous | RateSource::Recalibrated(_), .. }) => {
-                self.measured_again(run)
+                self.recalibrated(run)
             }
             Event::Rate(rate) => self.rate(first, rate, after),
-            // the kernel then says more where it matters
+            // If this matters, the kernel prints another message.
             Event::Registered { .. } | Event::SyncSkipped => {}
             Event::Switched { clocksource } => self.switched(first, clocksource),
             Event::OverrideRefused(refused) => self.refused(first, refused),
@@ -95,15 +95,15 @@ impl Teller {
             Event::CheckSkipped(_) | Event::Retried { .. } => self.busy(run),
             Event::SyncCheck(check) => self.sync_check(first, check),
             Event::Warp(warp) => self.warp(first, warp),
-            Event::WarpMended { .. } | Event::FirmwareBug(_) => self.offsets(run),
+            Event::WarpCorrected { .. } | Event::FirmwareBug(_) => self.offsets(run),
             Event::Unstable { clocksource, reason } => self.unstable(first, clocksource, reason.as_deref()),
-            // they follow from a demotion, and add something only where that was lost
+            // A demotion causes these messages. They matter only if its message is missing.
             Event::UnstableAfterBoot if !self.demoted => {
                 self.kernel(first, "found the TSC unstable and suspects the firmware");
                 self.demoted = true;
             }
             Event::SchedClockUnstable if !self.demoted => {
-                self.kernel(first, "stopped relying on the TSC for its own scheduling");
+                self.kernel(first, "stopped using the TSC in its scheduler");
             }
             Event::UnstableAfterBoot | Event::SchedClockUnstable => {}
             Event::KvmClock => self.kernel(first, "found KVM's clock, kvm-clock"),
@@ -113,12 +113,12 @@ impl Teller {
     }
 
     fn boot(&mut self, entry: &Entry, version: Option<&str>) {
-        let again = !self.told.is_empty();
-        *self = Teller { told: std::mem::take(&mut self.told), ..Teller::default() };
-        // one boot is what everybody expects
+        let again = !self.sentences.is_empty();
+        *self = Story { sentences: std::mem::take(&mut self.sentences), ..Story::default() };
+        // The first boot needs no sentence.
         if again {
             let version = version.map(|version| format!(" with Linux {version}")).unwrap_or_default();
-            // at second 0 of its own time, as every boot
+            // Every boot is at second 0 of its own time.
             let stamped = Entry { seconds: None, ..entry.clone() };
             self.other(&stamped, &format!("the machine booted again{version}"));
         }
@@ -130,20 +130,20 @@ impl Teller {
             other => Some(matches!(other, Event::Rate(Rate { source: RateSource::Tsc, .. }))),
         });
         let did = match source {
-            // the TSC's own rate comes next
+            // The TSC's own rate follows.
             RateSource::Processor if next == Some(true) => return,
-            RateSource::Processor | RateSource::Tsc => format!("detected a TSC of {mhz:.3} MHz"),
-            RateSource::Refined => format!("measured the TSC more exactly, at {mhz:.3} MHz"),
-            RateSource::Hypervisor => format!("was told by the hypervisor that the TSC has {mhz:.3} MHz"),
-            RateSource::ArchTimer => format!("found a counter of {mhz:.2} MHz"),
-            // of interest only for computing with it
+            RateSource::Processor | RateSource::Tsc => format!("detected a TSC rate of {mhz:.3} MHz"),
+            RateSource::Refined => format!("refined the TSC rate to {mhz:.3} MHz"),
+            RateSource::Hypervisor => format!("got a TSC rate of {mhz:.3} MHz from the hypervisor"),
+            RateSource::ArchTimer => format!("found a counter with a rate of {mhz:.2} MHz"),
+            // These rates are needed only for calculations.
             RateSource::Hpet | RateSource::Previous | RateSource::Recalibrated(_) => return,
         };
         self.kernel(entry, &did);
     }
 
-    /// `tsc=recalibrate`: up to three lines.
-    fn measured_again(&mut self, run: &[Entry]) {
+    /// Adds the sentence for `tsc=recalibrate`, which prints up to three lines.
+    fn recalibrated(&mut self, run: &[Entry]) {
         let rate = |wanted: fn(&RateSource) -> bool| {
             run.iter().find_map(|entry| match &entry.event {
                 Event::Rate(rate) if wanted(&rate.source) => Some(format!(" at {:.3} MHz", rate.mhz)),
@@ -153,21 +153,19 @@ impl Teller {
         let measured = rate(|source| matches!(source, RateSource::Recalibrated(_))).unwrap_or_default();
         let claimed = rate(|source| *source == RateSource::Previous).unwrap_or_default();
         let differs = if claimed.is_empty() {
-            ", which is not the claimed rate".into()
+            "; its rate differs from the claimed one".into()
         } else {
-            format!(", not{claimed} as claimed")
+            format!("; the claimed rate was {}", claimed.trim_start_matches(" at "))
         };
         let differs = if run.iter().any(|entry| entry.event == Event::RateWarning) { differs } else { String::new() };
-        self.kernel(&run[0], &format!("measured the TSC by another timer{measured}{differs}"));
+        self.kernel(&run[0], &format!("measured the TSC with another timer{measured}{differs}"));
     }
 
     fn switched(&mut self, entry: &Entry, clocksource: &str) {
         let boot = !self.switched && entry.seconds.is_none_or(|seconds| seconds < 60.0);
         let did = match (boot, clocksource) {
-            (true, "tsc-early") => {
-                "took tsc-early, the TSC before its rate is measured well, as its clock source".into()
-            }
-            (true, name) => format!("took {name} as its clock source"),
+            (true, "tsc-early") => "selected the clock source tsc-early (the TSC before its rate is known well)".into(),
+            (true, name) => format!("selected the clock source {name}"),
             (false, name) => format!("switched to {name}"),
         };
         self.kernel(entry, &did);
@@ -177,17 +175,17 @@ impl Teller {
     fn refused(&mut self, entry: &Entry, refused: &OverrideRefused) {
         let name = &refused.clocksource;
         let did = if refused.unstable {
-            format!("was asked for {name} and refused, since {name} is marked unstable")
+            format!("refused the requested clock source {name}, because it is marked unstable")
         } else if refused.deferred {
-            format!("was asked for {name} and put that off until {name} is verified")
+            format!("deferred the requested clock source {name} until it is verified")
         } else {
-            format!("was asked for {name} and refused, since it is not known to be precise enough")
+            format!("refused the requested clock source {name}, because it may not be precise enough")
         };
         self.kernel(entry, &did);
     }
 
     fn unstable(&mut self, entry: &Entry, clocksource: &str, reason: Option<&str>) {
-        // With a finding right above it this says nothing new.
+        // After a message about the fault itself, this adds nothing new.
         let follows =
             ["clocksource watchdog", "check_tsc_sync"].iter().any(|known| reason.is_none_or(|r| r.starts_with(known)));
         if is_tsc(clocksource) && self.demoted && follows {
@@ -202,8 +200,8 @@ impl Teller {
     fn old_timer(&mut self, entry: &Entry, mhz: Option<f64>, wall: Option<&str>, timer: Option<&str>) {
         let wall = wall.map(|wall| format!(" {wall}")).unwrap_or_default();
         let mhz = mhz.map(|mhz| format!(" at {mhz:.6} MHz")).unwrap_or_default();
-        let timer = timer.map(|timer| format!(" and reads it with {timer}")).unwrap_or_default();
-        self.kernel(entry, &format!("keeps the time by the timer{wall}{mhz}{timer}"));
+        let timer = timer.map(|timer| format!(" and reads it by {timer}")).unwrap_or_default();
+        self.kernel(entry, &format!("uses the timer{wall}{mhz}{timer}"));
     }
 
     fn slept(&mut self, run: &[Entry]) {
@@ -216,20 +214,20 @@ impl Teller {
             Event::Resume { slept_s } => slept_s,
             _ => None,
         });
-        let slept = slept.map(|seconds| format!(", having slept for {seconds:.0} s")).unwrap_or_default();
+        let slept = slept.map(|seconds| format!(" after {seconds:.0} s of sleep")).unwrap_or_default();
         let sentence = match (times, run.iter().any(|entry| woke(&entry))) {
-            (0, _) => format!("the machine woke up from sleep{slept}"),
-            (1, false) => "the machine was put to sleep".into(),
-            (1, true) => format!("the machine was put to sleep, and it woke up{}{slept}", spaced(last)),
+            (0, _) => format!("the machine woke up{slept}"),
+            (1, false) => "the machine went to sleep".into(),
+            (1, true) => format!("the machine went to sleep, and it woke up{}{slept}", spaced(last)),
             (times, _) => {
-                format!("the machine was put to sleep, the first of {times} times; the last ended{}", spaced(last))
+                format!("the machine went to sleep {times} times; the last sleep ended{}", spaced(last))
             }
         };
         self.other(first, &sentence);
     }
 }
 
-/// With a blank before it, if there is anything.
+/// Returns the text with a leading space, unless it is empty.
 fn spaced(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" {text}") }
 }

@@ -1,4 +1,4 @@
-//! Whole logs and what they answer.
+//! Facts in whole logs.
 
 mod damaged;
 
@@ -14,7 +14,7 @@ pub(super) const DOCKER: &str = "\
 [ 7823.105771] clocksource: Switched to clocksource hpet
 ";
 
-/// Composed of every message that takes several lines, and some that take one.
+/// Every message with several lines, and some with one line.
 const ALL_KINDS: &str = "\
 Nov 20 10:00:00 db kernel: [    0.000000] Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)
 Nov 20 10:00:00 db kernel: [    0.000000] tsc: Detected 1900.000 MHz processor
@@ -44,7 +44,7 @@ Nov 20 10:01:02 db kernel: [   62.000104] clocksource: Switched to clocksource h
 ";
 
 #[test]
-fn what_checks_ask_docker() {
+fn facts_in_the_log_of_docker_desktop() {
     let log = parse(DOCKER);
     assert_eq!((log.lines, log.entries.len(), log.truncated), (6, 4, false));
     let demotion = Demotion {
@@ -69,7 +69,7 @@ fn what_checks_ask_docker() {
 }
 
 #[test]
-fn what_checks_ask_a_full_log() {
+fn facts_in_a_log_with_all_messages() {
     let log = parse(ALL_KINDS);
     let demotion = log.demotion().unwrap();
     assert_eq!((demotion.skew_ns, demotion.interval_ns, demotion.cpu), (Some(876_429), Some(495_412_266), Some(4)));
@@ -82,7 +82,7 @@ fn what_checks_ask_a_full_log() {
 }
 
 #[test]
-fn ways_to_lose_the_tsc() {
+fn every_kind_of_demotion_is_found() {
     let kind = |text: &str| parse(text).demotion().map(|demotion| (demotion.kind, demotion.reason));
     let warp = DemotionKind::Warp { cycles: Some(7), cpus: None };
     let watchdog = Some("clocksource watchdog".to_string());
@@ -107,7 +107,7 @@ fn ways_to_lose_the_tsc() {
         ("TSC found unstable after boot, most likely due to broken BIOS.", Some((DemotionKind::Firmware, None))),
         ("Marking TSC unstable due to clocksource watchdog", Some((DemotionKind::Reason, watchdog))),
         ("Marking TSC unstable due to cpufreq changes", Some((DemotionKind::Reason, Some("cpufreq changes".into())))),
-        // another reason is another finding
+        // Another reason is another demotion.
         (
             "Clocksource tsc unstable (delta = 5 ns)\nMarking TSC unstable due to boot parameter",
             Some((DemotionKind::Reason, Some("boot parameter".into()))),
@@ -115,7 +115,7 @@ fn ways_to_lose_the_tsc() {
         ("Clocksource acpi_pm unstable (delta = 5 ns)", None),
         ("Marking clocksource kvm-clock unstable due to frequency skew", None),
         ("Switched to clocksource hpet", None),
-        // it belongs to an earlier boot
+        // The demotion belongs to an earlier boot.
         ("Clocksource tsc unstable (delta = 5 ns)\nLinux version 6.1 (gcc)\nSwitched to clocksource tsc", None),
     ] {
         assert_eq!(kind(text), expected, "{text}");
@@ -123,7 +123,7 @@ fn ways_to_lose_the_tsc() {
 }
 
 #[test]
-fn where_a_log_begins() {
+fn a_missing_beginning_is_noticed() {
     for (text, truncated) in [
         ("", true),
         ("Switched to clocksource tsc", true),
@@ -138,7 +138,7 @@ fn where_a_log_begins() {
     }
 }
 
-/// The only event, of any kind of text.
+/// Returns the only event in the text.
 fn skew(text: &str) -> Skew {
     match parse(text).entries.as_slice() {
         [Entry { event: Event::Skew(skew), .. }] => (**skew).clone(),
@@ -162,7 +162,7 @@ fn lines_of_an_event_are_joined() {
 }
 
 #[test]
-fn lines_of_different_events_are_not() {
+fn lines_of_different_events_are_not_joined() {
     let count = |text: &str| parse(text).entries.len();
     let lines: Vec<&str> = DOCKER.lines().skip(2).collect();
     let later = lines[1].replace("7823", "7923");
@@ -176,7 +176,7 @@ fn lines_of_different_events_are_not() {
 }
 
 #[test]
-fn prefixes_make_no_difference() {
+fn prefixes_do_not_change_the_facts() {
     let entries = parse(DOCKER).entries;
     let each = |change: fn(&str) -> String| DOCKER.lines().map(|line| change(line) + "\n").collect::<String>();
     for text in [

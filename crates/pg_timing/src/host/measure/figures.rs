@@ -1,19 +1,19 @@
-//! From a record in ticks to figures in nanoseconds.
+//! Converts a record in ticks to figures in nanoseconds.
 
 use super::{BUFFER, GAP_FACTOR, Histogram, MIN_GAP, MeasuredStep, Record};
 use crate::report::{Bin, ClockReport, Gaps, Percentiles};
 use timing_clock::{Granularity, Hertz};
 
-/// A clock whose step is more than this share of a buffer's span is timed from outside: its own
-/// readings would be wrong by that much.
-const OWN_TIME: f64 = 0.02;
+/// If the step of a clock is more than this share of a buffer's duration, another clock times the buffer. The clock's own
+/// readings would have an error of one step.
+const MAX_STEP_SHARE: f64 = 0.02;
 
-/// From fewer buffers no spread is given: it would say more of chance than of the clock.
-const FEW: usize = 8;
+/// With fewer buffers the spread is left out, because it would depend on chance.
+const MIN_BUFFERS: usize = 8;
 
-/// The figures of one clock whose ticks go by at `rate`. `outside` is the rate of the clock that its
-/// buffers were timed with from outside, if it is known.
-pub fn summarise(
+/// Returns the figures of one clock. `rate` is the rate of its ticks. `outside` is the rate of the clock that timed the
+/// buffers from outside, if it is known.
+pub fn summarize(
     name: &str,
     record: &Record,
     measured_step: Option<MeasuredStep>,
@@ -25,18 +25,18 @@ pub fn summarise(
         measured_step.and_then(|measured_step| measured_step.granularity.step()).map(|ticks| rate.nanos(ticks).0);
     let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
     let times_itself =
-        matches!((step, own), (Some(step), Some([_, read, _])) if step <= OWN_TIME * read * BUFFER as f64);
+        matches!((step, own), (Some(step), Some([_, read, _])) if step <= MAX_STEP_SHARE * read * BUFFER as f64);
     let read = match times_itself {
         true => own,
         false => outside.and_then(|rate| Some(record.outside.quartiles()?.map(|ticks| rate.nanos(ticks).0))),
     };
-    let enough = record.buffers.len() >= FEW;
+    let enough = record.buffers.len() >= MIN_BUFFERS;
     let percentiles = percentiles(&record.differences, ns);
     ClockReport {
         name: name.into(),
         read_ns: read.map(|[_, median, _]| round(median)),
         read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
-        // The mean over the run is right for a coarse clock too, once it has made many steps.
+        // For a coarse clock the mean is right only after many steps.
         loop_ns: step
             .filter(|step| ns(record.classic.ticks) > 50.0 * step)
             .map(|_| round(ns(record.classic.ticks) / record.classic.reads as f64)),
@@ -58,7 +58,7 @@ pub fn summarise(
     }
 }
 
-/// What is left of a clock whose rate is unknown: how often it was read, and how often it went back.
+/// Returns the figures that need no rate: the number of reads and of backward steps.
 pub fn without_rate(name: &str, record: &Record) -> ClockReport {
     ClockReport {
         reads: record.reads(),
@@ -67,11 +67,12 @@ pub fn without_rate(name: &str, record: &Record) -> ClockReport {
     }
 }
 
-/// Two decimals: a hundredth of a nanosecond is below every spread seen.
+/// Rounds to two decimals. Every measured spread was larger than 0.01 ns.
 fn round(ns: f64) -> f64 {
     (ns * 100.0).round() / 100.0
 }
 
+/// Returns the percentiles of the differences.
 fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Percentiles> {
     let at = |share| differences.quantile(share).map(|ticks| round(ns(ticks)));
     Some(Percentiles {
@@ -86,17 +87,18 @@ fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Perce
     })
 }
 
+/// Returns the differences that are long enough to be gaps.
 fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gaps {
     let threshold_ns = round((GAP_FACTOR * median_ns).max(MIN_GAP.0));
     let mut gaps = Gaps { threshold_ns, count: 0, total_ns: 0.0, largest_ns: 0.0, share: 0.0 };
     let mut all_ns = 0.0;
     for (ticks, count) in differences.iter() {
-        let each = ns(ticks);
-        all_ns += each * count as f64;
-        if each > threshold_ns {
+        let difference_ns = ns(ticks);
+        all_ns += difference_ns * count as f64;
+        if difference_ns > threshold_ns {
             gaps.count += count;
-            gaps.total_ns += each * count as f64;
-            gaps.largest_ns = round(each);
+            gaps.total_ns += difference_ns * count as f64;
+            gaps.largest_ns = round(difference_ns);
         }
     }
     gaps.share = if all_ns > 0.0 { gaps.total_ns / all_ns } else { 0.0 };
@@ -104,12 +106,13 @@ fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gap
     gaps
 }
 
-/// PostgreSQL's rows: the one that a difference of so many whole nanoseconds belongs to, by its
-/// number: 0 ns, 1, 2-3, 4-7, 8-15 ...
+/// Returns the number of the row of PostgreSQL's histogram for a difference in ns. The rows are 0 ns, 1, 2-3, 4-7, 8-15
+/// and so on.
 pub fn log2_row(ns: u64) -> usize {
     (u64::BITS - ns.leading_zeros()) as usize
 }
 
+/// Returns the histogram with PostgreSQL's rows.
 fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
     let mut rows: Vec<Bin> = Vec::new();
     for (ticks, count) in differences.iter() {
@@ -124,7 +127,7 @@ fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
 
 #[cfg(test)]
 mod tests {
-    //! Clocks with faults of known size, through the same reading, counting and judging as real ones.
+    //! Simulated clocks with known faults go through the same reading, counting and checking as real clocks.
 
     use super::*;
     use crate::host::check;
@@ -147,14 +150,14 @@ mod tests {
             left -= 1;
             left > 0
         });
-        // The steps are measured_step for on a clock without the faults, which are counted in reads.
-        let calm = Character { back: Vec::new(), stalls: Vec::new(), ..character };
+        // The step is measured on a clock without faults, because the faults are positioned by numbers of reads.
+        let faultless = Character { back: Vec::new(), stalls: Vec::new(), ..character };
         let mut left = 4000;
-        let seen = granularity(&SimClock::new(&world, calm), 4000, || {
+        let seen = granularity(&SimClock::new(&world, faultless), 4000, || {
             left -= 1;
             left > 0
         });
-        summarise(
+        summarize(
             SYSTEM,
             &record,
             Some(MeasuredStep { granularity: seen, duration: Nanos(1e6) }),
@@ -173,53 +176,57 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_clock_raises_nothing() {
+    fn a_clock_without_faults_raises_no_alarm() {
         let clock = measured(Character::default());
         assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3, "{clock:?}");
         assert!((clock.loop_ns.unwrap() - 25.0).abs() < 0.3, "{clock:?}");
         assert_eq!((clock.granularity_ns, clock.backward_steps), (Some(1.0), 0));
-        assert_eq!(clock.reads, (BLOCKS - BLOCKS / 8) * (BUFFER as u64 - 1), "each reading but a buffer's first");
+        assert_eq!(
+            clock.reads,
+            (BLOCKS - BLOCKS / 8) * (BUFFER as u64 - 1),
+            "every reading except the first of each buffer"
+        );
         assert_eq!(clock.histogram.iter().map(|row| row.count).sum::<u64>(), clock.reads);
         assert_eq!(alarms(clock), []);
     }
 
     #[test]
-    fn steps_back_are_counted_and_sized() {
-        // A read takes 25 ns, so a step of 26 to 34 ns is needed to be seen going back by 1 ns.
-        let by = |ticks| {
+    fn backward_steps_are_counted_and_measured() {
+        // A read takes 25 ns, so a backward step of 26 ns shows as 1 ns.
+        let step_back = |ticks| {
             let jitterless = Character { jitter_ns: 0, cost_ns: 25.0, ..Character::default() };
             measured(Character { back: vec![(5_000, ticks)], ..jitterless })
         };
-        let one = by(26);
+        let one = step_back(26);
         assert_eq!((one.backward_steps, one.largest_backward_ns), (1, 1.0));
         assert_eq!(alarms(one), [("clock-backward".into(), Severity::Critical)]);
-        let big = by(34_000_025);
+        let big = step_back(34_000_025);
         assert_eq!((big.backward_steps, big.largest_backward_ns), (1, 34_000_000.0));
     }
 
     #[test]
-    fn a_step_back_between_two_buffers_is_seen() {
+    fn a_backward_step_between_two_buffers_is_counted() {
         let clock =
             measured(Character { back: vec![(3 * BUFFER as u64, 10_000)], jitter_ns: 0, ..Character::default() });
         assert_eq!(clock.backward_steps, 1);
     }
 
     #[test]
-    fn ticks_of_1_10_100_ns_and_4_ms() {
+    fn steps_from_1_ns_to_4_ms_are_measured() {
         for (step, alarm) in
             [(1, None), (10, None), (100, None), (4_000_000, Some(("clock-coarse".to_string(), Severity::Critical)))]
         {
             let clock = measured(Character { step, ..Character::default() });
             assert_eq!(clock.granularity_ns, Some(step as f64));
-            // The cost is told however coarse the clock is: a buffer is timed from outside then.
+            // The read cost is right for a coarse clock, too, because another clock times the buffers.
             assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.5, "{step}: {clock:?}");
             assert_eq!(alarms(clock), Vec::from_iter(alarm));
         }
     }
 
     #[test]
-    fn stalls_are_gaps_and_no_part_of_the_cost() {
-        // In the middle of each of the first seven buffers: the eighth block is the classic loop's.
+    fn stalls_are_gaps_and_do_not_change_the_read_cost() {
+        // One stall in the middle of each of the first seven buffers. The eighth block is the loop of pg_test_timing.
         let stalls = (0..7).map(|n| (n * BUFFER as u64 + 500, 5e6)).collect();
         let clock = measured(Character { stalls, ..Character::default() });
         let gaps = clock.gaps.unwrap();
@@ -229,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_near_2_63_and_near_the_wrap() {
+    fn counters_near_2_63_and_2_64_have_no_backward_step() {
         for origin in [(1 << 63) - 400_000, u64::MAX - 400_000] {
             let clock = measured(Character { origin, ..Character::default() });
             assert_eq!(clock.backward_steps, 0);
@@ -238,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn two_rates_give_one_cost() {
+    fn the_read_cost_does_not_depend_on_the_tick_rate() {
         for hz in [1e9, 2_596_098_027.0] {
             let clock = measured(Character { hz, ..Character::default() });
             assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3, "{hz}: {clock:?}");
@@ -246,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_clock() {
+    fn a_slow_clock_raises_an_alarm() {
         let clock = measured(Character { cost_ns: 7_350.0, ..Character::default() });
         assert_eq!(alarms(clock), [("clock-slow".into(), Severity::Critical)]);
         let clock = measured(Character { cost_ns: 160.0, ..Character::default() });
@@ -254,19 +261,19 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still() {
+    fn a_clock_that_never_moves_is_critical() {
         let clock = measured(Character { hz: 0.0, ..Character::default() });
-        // Its ticks have no rate; what matters is that it never moved.
+        // Its ticks have no rate, so only the missing movement is reported.
         assert_eq!(clock.stood_still_ns, Some(1e6));
         assert_eq!(alarms(clock), [("clock-coarse".into(), Severity::Critical)]);
     }
 
     #[test]
-    fn never_moved_is_told_from_a_short_look() {
+    fn a_clock_that_moved_later_does_not_stand_still() {
         let mut record = Record::default();
         record.differences.add(0);
         record.differences.add(10_000_000);
         let measured_step = MeasuredStep { granularity: Granularity::NeverMoved, duration: Nanos(1e6) };
-        assert_eq!(summarise("x", &record, Some(measured_step), NANOSECONDS, None).stood_still_ns, None);
+        assert_eq!(summarize("x", &record, Some(measured_step), NANOSECONDS, None).stood_still_ns, None);
     }
 }

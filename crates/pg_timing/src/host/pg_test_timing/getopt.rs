@@ -1,18 +1,18 @@
-//! pg_test_timing's options, by the C library's getopt_long: the one that PostgreSQL's tools use,
-//! with its messages, abbreviations and order.
+//! pg_test_timing's options, parsed by the C library's getopt_long. PostgreSQL's tools use it, too, so messages,
+//! abbreviations and the order of options are the same.
 
 use super::{Format, Options};
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 
-/// What the arguments ask for.
+/// The request in the arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     Help,
     Version,
     Test(Options),
-    /// the message has been printed
+    /// invalid arguments; the message has been printed
     Refused,
 }
 
@@ -21,15 +21,15 @@ unsafe extern "C" {
     static mut optind: c_int;
 }
 
-/// `name` is the program's, for messages.
+/// Parses the arguments. `name` is the program's name in messages.
 pub fn request(name: &str, arguments: Vec<OsString>) -> Request {
-    // As in PostgreSQL: help and version only as the first argument.
+    // As in PostgreSQL, help and version are recognized only as the first argument.
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some("--help" | "-?") => return Request::Help,
         Some("--version" | "-V") => return Request::Version,
         _ => {}
     }
-    // An argument cannot hold a NUL: the kernel ends it there.
+    // No argument contains a NUL, because the kernel ends arguments there.
     let arguments: Vec<CString> = arguments.into_iter().filter_map(|a| CString::new(a.into_vec()).ok()).collect();
     parse(name, &arguments).map_or_else(
         |message| {
@@ -49,14 +49,14 @@ fn parse(name: &str, arguments: &[CString]) -> Result<Options, String> {
         match letter {
             b'd' => options.duration_s = duration(name, &value, &try_help)?,
             b'c' => options.cutoff = cutoff(name, &value, &try_help)?,
-            // getopt_long has said what is wrong.
+            // getopt_long has printed the error.
             _ => return Err(try_help),
         }
     }
-    // SAFETY: getopt_long has set it, and this is the only thread that uses it.
+    // SAFETY: getopt_long has set it, and only this thread uses it.
     let first = unsafe { optind } as usize;
     match arguments.len() > first {
-        // getopt_long has moved what is no option to the end.
+        // getopt_long has moved arguments that are no options to the end.
         // SAFETY: below the NULL at the end, each pointer is one of `arguments`.
         true => Err(unsafe { CStr::from_ptr(argv[first]) }.to_string_lossy().into_owned())
             .map_err(|surplus| format!("{name}: too many command-line arguments (first is \"{surplus}\")\n{try_help}")),
@@ -64,7 +64,7 @@ fn parse(name: &str, arguments: &[CString]) -> Result<Options, String> {
     }
 }
 
-/// The next option with its value. `?` is one that is wrong.
+/// Returns the next option with its value. `?` is an invalid option.
 fn next(argv: &mut [*mut c_char]) -> Option<(u8, String)> {
     let long = |name: &'static CStr, letter: u8| libc::option {
         name: name.as_ptr(),
@@ -84,7 +84,7 @@ fn next(argv: &mut [*mut c_char]) -> Option<(u8, String)> {
     Some((letter, value.to_string_lossy().into_owned()))
 }
 
-/// As strtoul reads it: white space and a sign in front are fine, anything behind is not.
+/// Parses the duration like strtoul: leading white space and a sign are accepted, trailing text is not.
 fn duration(name: &str, text: &str, try_help: &str) -> Result<u32, String> {
     match text.trim_start().parse::<u32>() {
         Ok(0) => Err(format!("{name}: --duration must be in range 1..{}\n", u32::MAX)),
@@ -93,7 +93,8 @@ fn duration(name: &str, text: &str, try_help: &str) -> Result<u32, String> {
     }
 }
 
-/// By strtod, as PostgreSQL reads it. It lets "nan" through and then lists everything; we do not.
+/// Parses the cutoff by strtod, as PostgreSQL does. PostgreSQL accepts "nan" and then lists everything; this program
+/// refuses it.
 fn cutoff(name: &str, text: &str, try_help: &str) -> Result<f64, String> {
     let invalid = || format!("{name}: invalid argument for option --cutoff\n{try_help}");
     let text = CString::new(text).map_err(|_| invalid())?;
@@ -102,7 +103,7 @@ fn cutoff(name: &str, text: &str, try_help: &str) -> Result<f64, String> {
     let percent = unsafe { libc::strtod(text.as_ptr(), &mut end) };
     // SAFETY: `end` points into `text` or to its NUL.
     let whole = unsafe { *end == 0 } && !text.is_empty();
-    // Digits that come out infinite are out of a double's range: an error of strtod's, not of the range.
+    // Digits that give an infinite number exceed a double's range. That is an error of strtod, and not of the range.
     let overflowed = percent.is_infinite() && !text.to_string_lossy().to_ascii_lowercase().contains("inf");
     match percent {
         _ if !whole || overflowed => Err(invalid()),

@@ -1,4 +1,4 @@
-//! pg_test_timing: what it measures, its formats printed and parsed, its options.
+//! pg_test_timing: its measurement, its output formats and their parser, and its options.
 
 pub mod getopt;
 mod parse;
@@ -15,17 +15,17 @@ use std::sync::atomic::AtomicBool;
 use timing::{Timing, Warp, time};
 use timing_clock::{NANOSECONDS, Nanos, counter};
 
-/// What is asked for.
+/// The options of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// for each clock
+    /// measuring time for each clock
     pub duration_s: u32,
-    /// percent of the observed durations that are listed
+    /// share of the observed durations that are listed, in percent
     pub cutoff: f64,
     pub format: Format,
 }
 
-/// The shape of the output.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Nineteen,
@@ -33,19 +33,19 @@ pub enum Format {
     Json,
 }
 
-/// How a test ended. The texts are for stderr.
+/// The end of a test. The texts are for stderr.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     Done,
-    /// the rate in use is far from the calibrated one
+    /// the rate in use differs too much from the calibrated one
     Warning(String),
     /// a clock went back, which ends the test
     Warp(String),
-    /// Ctrl-C: what was measured by then has been printed
+    /// Ctrl-C; the results until then have been printed
     Interrupted,
 }
 
-/// Times the clocks one after the other and prints each as it is done.
+/// Measures the clocks one after the other, and prints the result of each.
 pub fn run(
     options: &Options,
     stop: &AtomicBool,
@@ -73,11 +73,11 @@ pub fn run(
     };
     let mut ended = match counter::permitted() {
         Ok(()) => {
-            let system = measure::clock(measure::SYSTEM, Ok(())).context("PostgreSQL's clock cannot be read")?;
+            let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
             show(&mut timings, time(timing::SYSTEM, &*system, NANOSECONDS, &Budget::new(limit, stop)))?
         }
-        // The program by PostgreSQL's name has no hints: this one line must do.
-        Err(why) => anyhow::bail!("PostgreSQL's clock cannot be read: the vDSO reads the CPU's counter, and {why}"),
+        // Under PostgreSQL's name the program prints no hints, so this line must be enough.
+        Err(why) => anyhow::bail!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}"),
     };
     let mut lines = None;
     if ended.is_none() && options.format != Format::Classic {

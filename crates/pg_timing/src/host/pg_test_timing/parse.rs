@@ -1,14 +1,13 @@
-//! Reads what pg_test_timing printed, whichever version it was, out of the text it was pasted into.
+//! Parses the output of every version of pg_test_timing, also within other text.
 //!
-//! | version | what it prints |
+//! | version | output |
 //! |---|---|
-//! | 9.2 to 18 | one clock, a table in microseconds (`< us`, older `< usec`: without the bound) |
-//! | 19 in development | one clock, a table in nanoseconds (`<= ns`: with the bound), then also exact durations |
-//! | 19 | up to three clocks like that, and what it thinks of the TSC |
+//! | 9.2 to 18 | one clock; a table in microseconds with exclusive bounds (`< us`, older `< usec`) |
+//! | 19 in development | one clock; a table in nanoseconds with inclusive bounds (`<= ns`), later also exact durations |
+//! | 19 | up to three such clocks, and lines about the TSC |
 //!
-//! Reports come out of mails, tickets and terminals, so quoting, indentation, prompts and cuts are
-//! expected. The rule for all of them: a number is taken only if all of it is there. What is
-//! missing is missing, and `cut_off` says so where it can be known.
+//! The text can come from mails, tickets and terminals, with quoting, indentation, prompts and cuts. So a number counts
+//! only if it is complete. Missing values stay missing, and `cut_off` is set if that is visible.
 
 mod collect;
 mod line;
@@ -22,72 +21,68 @@ mod tests;
 /// One run of pg_test_timing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Output {
-    /// `Testing timing overhead for N seconds`: for how long each clock was read
+    /// measuring time of each clock, from `Testing timing overhead for N seconds`
     pub duration_s: Option<u64>,
-    /// the clocks in the order printed, each with a loop time or a table at least
+    /// the clocks in the printed order, each with a loop time or a table
     pub clocks: Vec<ClockTable>,
-    /// What 19 says of the TSC
+    /// the lines of PostgreSQL 19 about the TSC
     pub tsc: Option<TscLines>,
-    /// The clock went back. Beside `warp_ns`, since a cut text can say so without the amount
+    /// whether the clock went back; a cut text can show that without the amount
     pub went_back: bool,
-    /// By how much, in ns, below zero as it is printed. A printed `ms` is taken for microseconds, in
-    /// an output that counts in nanoseconds for those: no version has ever measured milliseconds
+    /// The amount in ns, negative as printed. A printed `ms` means microseconds, or nanoseconds in an output that counts
+    /// in nanoseconds, because no version ever measured milliseconds.
     pub warp_ns: Option<i64>,
-    /// Something that was printed is not here: there is a `...` in its place, rows are missing or
-    /// damaged, or the text ends too early
+    /// whether a part of the output is missing: there is a `...`, rows are missing or damaged, or the text ends too early
     ///
-    /// The `...` that 19 itself prints before the longest duration does not count. Rows lost from
-    /// the end of a classic table are noticed once they hold more than 0.0002% of the readings.
+    /// The `...` that PostgreSQL 19 prints before the longest duration does not count. Missing rows at the end of a classic
+    /// table are noticed if they contain more than 0.0002% of the readings.
     pub cut_off: bool,
 }
 
-/// Which clock was read.
+/// The clock of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClockKind {
-    /// the one that every version reads: `clock_gettime`
+    /// `clock_gettime`, which every version reads
     System,
     /// 19's `Clock source: RDTSCP`
     Rdtscp,
     /// 19's `Fast clock source: RDTSC`
     Rdtsc,
-    /// one not known when this was written, by the name printed
+    /// an unknown clock, with its printed name
     Other(String),
 }
 
-/// What was printed of one clock.
+/// The printed results of one clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockTable {
-    /// which clock
     pub kind: ClockKind,
-    /// elapsed time over readings, the loop's own work included
+    /// elapsed time divided by the number of readings; includes the loop's own work
     pub loop_ns: Option<f64>,
-    /// the histogram, shortest first
+    /// the histogram, shortest durations first
     pub bins: Vec<Bin>,
-    /// 19's exact durations, shortest first
+    /// PostgreSQL 19's exact durations, shortest first
     pub observed: Vec<Observed>,
 }
 
 /// One row of the histogram: `count` durations d with `from_ns <= d < below_ns`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bin {
-    /// the shortest duration that is counted here
+    /// lower bound, inclusive
     pub from_ns: f64,
-    /// the shortest that no longer is
+    /// upper bound, exclusive
     pub below_ns: f64,
-    /// how many there were, from the column `count`: the percentages are rounded
+    /// from the column `count`, because the percentages are rounded
     pub count: u64,
 }
 
-/// One row of 19's exact durations.
+/// One row of PostgreSQL 19's exact durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// the duration
     pub ns: u64,
-    /// how many there were
     pub count: u64,
 }
 
-/// What 19 prints about the TSC, as far as it is there.
+/// The lines of PostgreSQL 19 about the TSC.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TscLines {
     /// `TSC frequency source: ...`, such as `x86, hypervisor, calibration`
@@ -104,16 +99,16 @@ pub struct TscLines {
     pub used_by_default: Option<bool>,
 }
 
-/// Why there is nothing to interpret.
+/// The reason why a text has no output of pg_test_timing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParseError {
-    /// no text, or blanks only
+    /// no text, or only white space
     Empty,
-    /// NULs, or so many control characters that it was never meant to be read
+    /// NUL bytes, or too many control characters for a text
     NotText,
-    /// lines of a kernel's log about its clocks
+    /// lines of a kernel log about clocks
     KernelLog,
-    /// some other text
+    /// another text
     NothingFound,
 }
 
@@ -121,10 +116,10 @@ impl std::fmt::Display for ParseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             ParseError::Empty => "the text is empty",
-            ParseError::NotText => "this is not text: it has NULs or is full of control characters",
-            ParseError::KernelLog => "this is a kernel log, not an output of pg_test_timing",
+            ParseError::NotText => "the input is not text: it has NUL bytes or many control characters",
+            ParseError::KernelLog => "this is a kernel log, and not the output of pg_test_timing",
             ParseError::NothingFound => {
-                "no output of pg_test_timing found, neither a loop time nor a table (other languages: use LC_ALL=C)"
+                "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)"
             }
         })
     }
@@ -132,7 +127,7 @@ impl std::fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// All the runs in a text, in its order. Each has a loop time, a table with rows, or a clock that went back.
+/// Returns all outputs in a text, in their order. Each has a loop time, a table with rows, or a clock that went back.
 pub fn parse(text: &str) -> Result<Vec<Output>, ParseError> {
     if text.contains('\0') {
         return Err(ParseError::NotText);
@@ -148,16 +143,16 @@ pub fn parse(text: &str) -> Result<Vec<Output>, ParseError> {
     }
     Err(match () {
         () if line::unquote(text).is_empty() => ParseError::Empty,
-        () if mostly_junk(text) => ParseError::NotText,
+        () if is_binary(text) => ParseError::NotText,
         () if text.lines().any(line::is_kernel_log) => ParseError::KernelLog,
         () => ParseError::NothingFound,
     })
 }
 
-/// A third of it is control characters, or the mark left where bytes were not UTF-8.
+/// Returns whether more than a third of the characters are control characters or invalid UTF-8.
 ///
-/// Text has next to none, even a terminal's with its escapes; random bytes have more than half.
-fn mostly_junk(text: &str) -> bool {
+/// Text has almost none, even with a terminal's escapes. Random bytes have more than half.
+fn is_binary(text: &str) -> bool {
     let junk = |c: &char| (c.is_control() && !c.is_whitespace()) || *c == char::REPLACEMENT_CHARACTER;
     text.chars().filter(junk).count() * 3 > text.chars().count()
 }

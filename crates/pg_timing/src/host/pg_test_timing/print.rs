@@ -1,4 +1,4 @@
-//! pg_test_timing's formats.
+//! pg_test_timing's output formats.
 
 use super::timing::Timing;
 use super::tsc::TscSummary;
@@ -7,7 +7,7 @@ use crate::host::measure::log2_row;
 use serde_json::json;
 use std::fmt::Write;
 
-/// PostgreSQL 19: nanoseconds, a row per power of two, then each duration up to the cutoff.
+/// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff.
 pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     let mut out = format!("\n{}\n", timing.title);
     _ = writeln!(out, "Average loop time including overhead: {:.2} ns", timing.loop_ns);
@@ -45,9 +45,10 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     out
 }
 
-/// PostgreSQL 9.2 to 18: microseconds. Its own histogram takes the difference of two readings that
-/// were first cut to whole microseconds, which puts some 25 ns reads in the second row; ours is
-/// that of the differences themselves.
+/// Returns the format of PostgreSQL 9.2 to 18: microseconds.
+///
+/// PostgreSQL first cuts each reading to whole microseconds, so some reads of 25 ns are in its second row. This histogram
+/// contains the exact differences.
 pub fn classic(timing: &Timing) -> String {
     let mut out = format!("Per loop time including overhead: {:.2} ns\n", timing.loop_ns);
     out.push_str("Histogram of timing durations:\n");
@@ -60,7 +61,7 @@ pub fn classic(timing: &Timing) -> String {
     out
 }
 
-/// Counts by power of two of `unit(ns)`, up to the last that is not 0.
+/// Returns counts by power of two of `unit(ns)`, up to the last one that is not 0.
 fn rows(timing: &Timing, unit: impl Fn(u64) -> u64) -> Vec<u64> {
     let mut rows = Vec::new();
     for (&ns, &count) in &timing.observed {
@@ -71,7 +72,7 @@ fn rows(timing: &Timing, unit: impl Fn(u64) -> u64) -> Vec<u64> {
     rows
 }
 
-/// All of it, for programs.
+/// Returns everything as JSON.
 pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>, interrupted: bool) -> String {
     debug_assert_eq!(options.format, Format::Json);
     let clocks: Vec<_> = timings
@@ -97,6 +98,7 @@ pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>, int
     format!("{value:#}\n")
 }
 
+/// Returns the short name of a clock.
 fn name(title: &str) -> String {
     match title {
         super::timing::SYSTEM => "system".into(),
@@ -114,18 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn nineteen_as_postgresql_prints_it() {
+    fn the_format_is_that_of_postgresql_19() {
         insta::assert_snapshot!(nineteen(&timing(), 90.0));
     }
 
     #[test]
-    fn a_cutoff_of_100_lists_all() {
+    fn a_cutoff_of_100_lists_all_durations() {
         let text = nineteen(&timing(), 100.0);
         assert!(!text.contains("...") && text.ends_with("70000       0.9009   100.0000          1\n"), "{text}");
     }
 
     #[test]
-    fn classic_as_postgresql_prints_it() {
+    fn the_classic_format_is_that_of_postgresql_18() {
         insta::assert_snapshot!(classic(&timing()));
     }
 }

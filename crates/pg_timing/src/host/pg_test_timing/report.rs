@@ -1,15 +1,15 @@
-//! From a pg_test_timing output to a report, so that the same checks judge it.
+//! Converts an output of pg_test_timing to a report, so that the same checks apply.
 
 use super::{ClockKind, ClockTable, Output, TscLines};
 use crate::report::{Bin, ClockReport, Fact, Origin, Percentiles, Report, SYSTEM, TscReport};
 
-/// Everything that can be told from the output; the rest is unknown.
+/// Returns the report. Facts that the output does not contain are unknown.
 pub fn report(output: &Output) -> Report {
-    let mut report = Report::empty(Origin::PgTestTiming, "a pg_test_timing output does not tell");
+    let mut report = Report::empty(Origin::PgTestTiming, "not in the output of pg_test_timing");
     report.measured_seconds = output.duration_s.unwrap_or(0) as f64;
     report.clocks = output.clocks.iter().map(clock).collect();
     if output.went_back {
-        went_back(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
+        add_backward_step(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
     }
     report.excerpt = output.cut_off;
     if let Some(lines) = &output.tsc {
@@ -18,8 +18,8 @@ pub fn report(output: &Output) -> Report {
     report
 }
 
-/// A warp ends the run: it belongs to the clock that was being read, the last one named.
-fn went_back(report: &mut Report, ns: f64) {
+/// Adds a backward step to the last clock. It ends the run, so it belongs to the clock that was being read.
+fn add_backward_step(report: &mut Report, ns: f64) {
     if report.clocks.is_empty() {
         report.clocks.push(ClockReport { name: SYSTEM.into(), ..ClockReport::default() });
     }
@@ -29,6 +29,7 @@ fn went_back(report: &mut Report, ns: f64) {
     }
 }
 
+/// Returns the report of one clock.
 fn clock(table: &ClockTable) -> ClockReport {
     let name = match &table.kind {
         ClockKind::System => SYSTEM.to_string(),
@@ -38,7 +39,7 @@ fn clock(table: &ClockTable) -> ClockReport {
     };
     ClockReport {
         name,
-        // A loop that takes no time was not timed.
+        // A loop time of zero is not a measurement.
         loop_ns: table.loop_ns.filter(|ns| *ns > 0.0),
         reads: table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add),
         histogram: table.bins.iter().map(|bin| Bin { le_ns: bin.below_ns as u64 - 1, count: bin.count }).collect(),
@@ -47,7 +48,7 @@ fn clock(table: &ClockTable) -> ClockReport {
     }
 }
 
-/// Only from a list of single durations that goes up to the 99.99% of the default cutoff.
+/// Returns the percentiles, if the list of exact durations reaches the default cutoff of 99.99%.
 fn percentiles(table: &ClockTable) -> Option<Percentiles> {
     let total: u64 = table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add);
     let at = |share: f64| {
@@ -57,7 +58,7 @@ fn percentiles(table: &ClockTable) -> Option<Percentiles> {
             (running as f64 >= share * total as f64).then_some(seen.ns as f64)
         })
     };
-    let most = table.observed.last()?.ns as f64;
+    let max = table.observed.last()?.ns as f64;
     Some(Percentiles {
         min_ns: table.observed.first()?.ns as f64,
         p50_ns: at(0.5)?,
@@ -65,16 +66,17 @@ fn percentiles(table: &ClockTable) -> Option<Percentiles> {
         p99_ns: at(0.99)?,
         p99_9_ns: at(0.999)?,
         p99_99_ns: at(0.9999)?,
-        p99_999_ns: at(0.99999).unwrap_or(most),
-        max_ns: most,
+        p99_999_ns: at(0.99999).unwrap_or(max),
+        max_ns: max,
     })
 }
 
+/// Returns the report about the counter.
 fn tsc(lines: &TscLines) -> TscReport {
     let why = match (lines.not_usable, lines.not_converged) {
         (true, _) => "PostgreSQL 19 could not use the TSC",
         (_, true) => "PostgreSQL 19's calibration did not converge",
-        _ => "the output does not tell",
+        _ => "not in the output of pg_test_timing",
     };
     TscReport {
         frequency_khz: lines
@@ -108,7 +110,7 @@ mod tests {
         \x20                31     100.0000   100.0000      40000\n\n";
 
     #[test]
-    fn a_step_back_belongs_to_the_clock_that_was_being_read() {
+    fn a_backward_step_belongs_to_the_clock_that_was_being_read() {
         let back = "Clock source: RDTSCP\nDetected clock going backwards in time.\nTime warp: -5 ns\n";
         let report = read(&format!("{SYSTEM_CLOCK}{back}"));
         let steps: Vec<_> = report.clocks.iter().map(|c| (c.name.as_str(), c.backward_steps)).collect();
@@ -118,23 +120,27 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_frequency_in_use_is_the_wrong_one() {
+    fn a_wrong_frequency_in_use_is_critical() {
         let lines = "TSC frequency in use: 7 kHz\nTSC frequency from calibration: 2500000 kHz\n";
         let report = read(&format!("{SYSTEM_CLOCK}{lines}"));
         let finding = report.findings.iter().find(|f| f.id == "tsc-rate-mismatch").unwrap();
         assert_eq!(finding.severity, Severity::Critical);
         assert!(
-            finding.summary.contains("7 kHz by PostgreSQL 19's frequency in use")
-                && finding.summary.contains("2500000 kHz by measurement"),
+            finding.summary.contains("7 kHz according to PostgreSQL 19's frequency in use")
+                && finding.summary.contains("the measured rate is 2500000 kHz"),
             "{finding:?}"
         );
     }
 
     #[test]
-    fn figures_that_are_none() {
+    fn figures_of_zero_are_unknown() {
         let none = read(&SYSTEM_CLOCK.replace("20.00 ns", "0.00 ns"));
         assert_eq!(none.verdict.severity, Severity::Unknown);
-        assert!(none.verdict.summary.contains("costs is unknown"), "{}", none.verdict.summary);
+        assert!(
+            none.verdict.summary.contains("read cost of PostgreSQL's clock is unknown"),
+            "{}",
+            none.verdict.summary
+        );
         let zero =
             read(&format!("{SYSTEM_CLOCK}TSC frequency in use: 0 kHz\nTSC frequency from calibration: 2500000 kHz\n"));
         assert!(zero.tsc.frequency_khz.known().is_none());

@@ -1,26 +1,26 @@
-//! The TSC as PostgreSQL 19 would use it: its two clocks, and the lines about its rate.
+//! PostgreSQL 19's use of the TSC: two clocks, and the lines about its rate.
 
 use super::timing::{Timing, Warp};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
-/// What the lines at the end say.
+/// The facts in the last lines of the output.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct TscSummary {
-    /// how PostgreSQL 19 comes by the rate
+    /// PostgreSQL 19's sources of the rate
     pub source: String,
-    /// the rate that PostgreSQL 19 would take over, else the measured one
+    /// the rate that PostgreSQL 19 would use, or the measured rate if it would calibrate
     pub in_use_khz: Option<u64>,
     pub calibrated_khz: Option<u64>,
     pub usable: bool,
     pub used_by_default: bool,
 }
 
-/// From so many percent on, PostgreSQL's pg_test_timing warns and exits with 1.
+/// If the rates differ by more percent, PostgreSQL's pg_test_timing warns and exits with status 1.
 const WARN_PERCENT: f64 = 10.0;
 
 impl TscSummary {
-    /// PostgreSQL 19's lines.
+    /// Returns PostgreSQL 19's lines.
     pub fn text(&self) -> String {
         if !cfg!(target_arch = "x86_64") {
             return String::new();
@@ -44,7 +44,7 @@ impl TscSummary {
         )
     }
 
-    /// PostgreSQL 19's warning, where the rate in use cannot be right.
+    /// Returns PostgreSQL 19's warning, if the rate in use is too far from the calibrated one.
     pub fn warning(&self) -> Option<String> {
         let (in_use, calibrated) = self.in_use_khz.zip(self.calibrated_khz)?;
         let percent = (calibrated as f64 - in_use as f64).abs() / in_use as f64 * 100.0;
@@ -57,7 +57,7 @@ impl TscSummary {
     }
 }
 
-/// Times RDTSCP and RDTSC, each for `limit`; none where PostgreSQL 19 would not use them.
+/// Measures RDTSCP and RDTSC, each for `limit`. The result is empty if PostgreSQL 19 would not use them.
 #[cfg(target_arch = "x86_64")]
 pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, Warp>>, TscSummary) {
     use super::timing::{RDTSC, RDTSCP, time};
@@ -83,7 +83,7 @@ pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, War
         summary.usable = false;
         return (Vec::new(), summary);
     };
-    // 20 ms give 2 ppm: as good as what is printed needs, before the long measurement is over.
+    // 20 ms give an error of 2 ppm, which is enough for the printed figures.
     let budget = Budget::new(Nanos::from_millis(20.0), stop);
     while budget.go_on() {
         std::hint::spin_loop();
@@ -103,7 +103,7 @@ pub fn time_counters(limit: Nanos, stop: &AtomicBool) -> (Vec<Result<Timing, War
     (timings, summary)
 }
 
-/// PostgreSQL 19 has no such clock on this architecture.
+/// Returns no clocks, because PostgreSQL 19 has none on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn time_counters(_limit: Nanos, _stop: &AtomicBool) -> (Vec<Result<Timing, Warp>>, TscSummary) {
     (Vec::new(), TscSummary { source: "not x86".into(), ..TscSummary::default() })

@@ -1,40 +1,40 @@
-//! By what a clock is read: the vDSO, or a system call.
+//! Determines whether a clock is read by the vDSO or by a system call.
 
 use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM, Vdso, known};
 
-/// From so much of a bare system call's cost on, a read must have made one; the vDSO's takes a
-/// twentieth to a third of it.
-const LIKE_A_CALL: f64 = 0.75;
-/// And from so much on, something else is in the way as well.
-const BEYOND_A_CALL: f64 = 1.5;
+/// A read that costs at least this share of a system call contains one. A read by the vDSO costs a twentieth to a third
+/// of a system call.
+const SYSCALL_SHARE: f64 = 0.75;
+/// If a read costs more than this share of a system call, something intercepts it.
+const INTERPOSED_SHARE: f64 = 1.5;
 
-/// Tells the vDSO from the system call by what a read costs, in ns, while nothing disturbs it: of a machine that is
-/// slow now and then, one clock may have met more than the other.
-pub fn tell(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
+/// Sets the access path of each clock by its undisturbed read cost, in ns.
+///
+/// The medians are not reliable: if the machine is slow from time to time, one clock may be affected more than another.
+pub fn determine(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
     let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
     let Some(call) = cost("system_syscall") else { return };
-    // Where reading the counter itself is trapped, the vDSO is as dear as a call: cost tells nothing.
-    if cost(COUNTER).is_some_and(|counter| counter > call * LIKE_A_CALL / 2.0) {
+    // If the hypervisor traps reads of the counter, the vDSO costs as much as a system call, so the cost decides nothing.
+    if cost(COUNTER).is_some_and(|counter| counter > call * SYSCALL_SHARE / 2.0) {
         return;
     }
     for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.through.is_none()) {
         clock.through = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
             _ if clock.name == "system_syscall" => AccessPath::Syscall,
-            ratio if ratio < LIKE_A_CALL => AccessPath::Vdso,
-            // PostgreSQL's clock alone is compared with the very call that it would make.
-            ratio if ratio > BEYOND_A_CALL && clock.name == SYSTEM => AccessPath::Interposed,
+            ratio if ratio < SYSCALL_SHARE => AccessPath::Vdso,
+            // Only PostgreSQL's clock is compared with the same system call that it would use.
+            ratio if ratio > INTERPOSED_SHARE && clock.name == SYSTEM => AccessPath::Interposed,
             _ => AccessPath::Syscall,
         });
     }
 }
 
-/// The kernel reads these clock sources by system calls only, whatever costs seem to tell; of a machine that
-/// is busy enough, they tell the wrong way.
+/// Corrects the access paths for clock sources that the vDSO cannot read. On a busy machine the costs can mislead.
 pub fn correct(clocks: &mut [ClockReport], clocksource: &str) {
     if known(clocksource).is_none_or(|known| known.vdso != Vdso::No) {
         return;
     }
-    // The coarse clocks are the kernel's last tick, which the vDSO knows whatever it was counted by.
+    // The coarse clocks return the time of the kernel's last tick, which the vDSO can read with every clock source.
     for clock in clocks.iter_mut().filter(|clock| !clock.name.ends_with("_coarse")) {
         if clock.through == Some(AccessPath::Vdso) {
             clock.through = Some(AccessPath::Syscall);
@@ -46,29 +46,29 @@ pub fn correct(clocks: &mut [ClockReport], clocksource: &str) {
 mod tests {
     use super::*;
 
-    fn told(costs: [f64; 3]) -> Option<AccessPath> {
-        // Medians of a busy virtual machine, whose clock was read by system calls.
+    fn path_of_system(costs: [f64; 3]) -> Option<AccessPath> {
+        // Medians from a busy virtual machine whose clock is read by system calls.
         let medians = [(SYSTEM, 1308.0), ("system_syscall", 2000.0), (COUNTER, 38.0)];
         let mut clocks =
             medians.map(|(name, ns)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() });
-        tell(&mut clocks, &costs.map(Some));
+        determine(&mut clocks, &costs.map(Some));
         clocks[0].through
     }
 
     #[test]
-    fn what_disturbs_one_clock_more_than_the_other_makes_no_vdso() {
-        assert_eq!(told([950.0, 1000.0, 30.0]), Some(AccessPath::Syscall));
-        assert_eq!(told([100.0, 1000.0, 30.0]), Some(AccessPath::Vdso));
-        assert_eq!(told([2000.0, 1000.0, 30.0]), Some(AccessPath::Interposed));
+    fn the_undisturbed_cost_decides_and_not_the_median() {
+        assert_eq!(path_of_system([950.0, 1000.0, 30.0]), Some(AccessPath::Syscall));
+        assert_eq!(path_of_system([100.0, 1000.0, 30.0]), Some(AccessPath::Vdso));
+        assert_eq!(path_of_system([2000.0, 1000.0, 30.0]), Some(AccessPath::Interposed));
     }
 
     #[test]
-    fn where_the_counter_is_trapped_cost_tells_nothing() {
-        assert_eq!(told([1000.0, 1100.0, 900.0]), None);
+    fn the_path_is_unknown_if_counter_reads_are_trapped() {
+        assert_eq!(path_of_system([1000.0, 1100.0, 900.0]), None);
     }
 
     #[test]
-    fn a_device_has_no_vdso() {
+    fn a_device_is_never_read_by_the_vdso() {
         let through = |clocksource: &str| {
             let mut clocks = ["system", "rdtsc", "monotonic_coarse"].map(|name| ClockReport {
                 name: name.into(),
@@ -80,6 +80,6 @@ mod tests {
         };
         assert_eq!(through("hpet"), [AccessPath::Syscall, AccessPath::Instruction, AccessPath::Vdso]);
         assert_eq!(through("tsc"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
-        assert_eq!(through("of-next-year"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(through("unknown-clock-source"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
     }
 }

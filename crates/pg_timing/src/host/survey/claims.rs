@@ -1,34 +1,34 @@
-//! What others than the CPU say the counter's rate is.
+//! The counter's rate according to the firmware, the kernel and procfs.
 
 use crate::host::facts::{Host, KernelLog};
 use crate::host::kernel_log::{Rate, RateSource};
 use crate::report::Report;
 use timing_clock::{Claim, ClaimSource, Hertz, bogomips_claim, firmware_claim};
 
-/// Further off, bogomips are those of another loop.
+/// If bogomips differ by more, the kernel's delay loop does not use the counter.
 const DELAY_LOOP_PPM: f64 = 50_000.0;
 
-/// The claims of firmware, kernel and procfs.
-pub fn others(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
+/// Returns the claims of firmware, kernel and procfs.
+pub fn claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
     let mut claims = Vec::new();
     if host.is_live() {
         claims.extend(firmware_claim());
     }
     let sysctl = host.sysctls().and_then(|sysctls| sysctls.tsc_hz());
     claims.extend(sysctl.map(|hz| Claim { source: ClaimSource::Sysctl, rate: Hertz(hz), rounding: Hertz(0.5) }));
-    // The log's tsc lines and the delay loop speak of the TSC, and of no other counter.
+    // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
-        // A log that was named beside a live machine may be another's: its rates are no claim on this one.
-        if let (Some(said), false) = (log.said.known(), log.named && host.is_live()) {
-            claims.extend(of_kernel(said.rates()));
+        // With --kernel-log on a live machine, the log may be from another machine.
+        if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
+            claims.extend(kernel_claims(entries.rates()));
         }
         claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
     }
     claims
 }
 
-/// The kernel's claims. Where the CPU's own rate is not the counter's it names both, the CPU's first.
-fn of_kernel<'a>(rates: impl Iterator<Item = &'a Rate>) -> Vec<Claim> {
+/// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first.
+fn kernel_claims<'a>(rates: impl Iterator<Item = &'a Rate>) -> Vec<Claim> {
     let (mut processor, mut tsc, mut refined) = (None, None, None);
     for rate in rates {
         match rate.source {
@@ -38,19 +38,19 @@ fn of_kernel<'a>(rates: impl Iterator<Item = &'a Rate>) -> Vec<Claim> {
             _ => {}
         }
     }
-    // printed in MHz with three decimals
+    // The kernel prints MHz with three decimals.
     let claim = |source, mhz: f64| Claim { source, rate: Hertz(mhz * 1e6), rounding: Hertz(500.0) };
     let detected = tsc.or(processor).map(|mhz| claim(ClaimSource::KernelDetected, mhz));
     detected.into_iter().chain(refined.map(|mhz| claim(ClaimSource::KernelRefined, mhz))).collect()
 }
 
-/// Leaves out what its own source would not claim any more.
-pub fn drop_untenable(claims: &mut Vec<Claim>, measured: Option<Hertz>) {
-    // What the kernel measured at boot it has given up for what it measured better.
+/// Removes claims that a better one replaces, or that do not describe the counter.
+pub fn remove_obsolete(claims: &mut Vec<Claim>, measured: Option<Hertz>) {
+    // The refined rate replaces the kernel's first calibration.
     let refined = claims.iter().any(|claim| claim.source == ClaimSource::KernelRefined);
     claims.retain(|claim| match claim.source {
         ClaimSource::KernelDetected => !refined,
-        // Where the kernel's delay loop is something else, its figure is no claim on the counter.
+        // If the kernel's delay loop does not use the counter, bogomips do not describe it.
         ClaimSource::Bogomips => measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM),
         _ => true,
     });
@@ -62,18 +62,18 @@ mod tests {
     use crate::host::kernel_log::parse;
 
     #[test]
-    fn what_the_kernel_says() {
-        let said = |log: &str| -> Vec<(ClaimSource, f64)> {
-            of_kernel(parse(log).rates()).iter().map(|claim| (claim.source, claim.rate.0)).collect()
+    fn rates_are_read_from_the_kernel_log() {
+        let claims_in = |log: &str| -> Vec<(ClaimSource, f64)> {
+            kernel_claims(parse(log).rates()).iter().map(|claim| (claim.source, claim.rate.0)).collect()
         };
-        let detected = said("[    0.000053] tsc: Detected 2299.998 MHz processor");
+        let detected = claims_in("[    0.000053] tsc: Detected 2299.998 MHz processor");
         assert_eq!(detected, [(ClaimSource::KernelDetected, 2_299_998_000.0)]);
-        let both = said("tsc: Detected 2500.000 MHz processor\ntsc: Detected 2400.000 MHz TSC\n");
+        let both = claims_in("tsc: Detected 2500.000 MHz processor\ntsc: Detected 2400.000 MHz TSC\n");
         assert_eq!(both, [(ClaimSource::KernelDetected, 2_400_000_000.0)]);
-        let refined = said("tsc: Refined TSC clocksource calibration: 2596.098 MHz");
+        let refined = claims_in("tsc: Refined TSC clocksource calibration: 2596.098 MHz");
         assert_eq!(refined, [(ClaimSource::KernelRefined, 2_596_098_000.0)]);
         for junk in ["tsc: Detected", "tsc: Detected x MHz processor", "tsc: Detected -3 MHz processor", ""] {
-            assert_eq!(said(junk), [], "{junk}");
+            assert_eq!(claims_in(junk), [], "{junk}");
         }
     }
 }

@@ -3,33 +3,34 @@
 use super::drift::{DriftMeters, Steps};
 use super::{Progress, access_path};
 use crate::host::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, measure_step};
-use crate::host::measure::{rate_of, summarise, timing_cost, without_rate};
+use crate::host::measure::{rate_of, summarize, timing_cost, without_rate};
 use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
 
-/// At least so many turns per clock, and none longer than this: what drifts (another process, the
-/// CPU's frequency) then meets every clock alike.
+/// The least number of turns per clock. The clocks alternate, so that a change of the machine (another process, the CPU's
+/// frequency) affects every clock.
 const ROUNDS: f64 = 20.0;
+/// The longest turn of a clock, for the same reason.
 const LONGEST_TURN: Nanos = Nanos::from_millis(50.0);
-/// A clock of 10 ms steps needs so long to show a few; a fine one is done in 1 ms.
-const LOOK: Nanos = Nanos::from_millis(50.0);
+/// The time to measure the step of a clock. A clock with steps of 10 ms needs it to show a few steps.
+const STEP_TIME: Nanos = Nanos::from_millis(50.0);
 
-/// Everything that was read.
+/// The result of reading all clocks.
 pub struct Reading {
     pub clocks: Clocks,
     pub drift: DriftMeters,
     /// the counter's rate over the whole time
     pub rate: Result<Rate, String>,
-    /// buffers were timed from outside by the counter, and not by system calls
+    /// whether the counter timed the buffers from outside; otherwise system calls did
     outside_is_counter: bool,
 }
 
-/// Reads every clock that there is.
+/// Reads every clock of the host.
 pub fn read_all(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget, progress: Progress) -> Reading {
     read(clocks(permission), permission, cpus, budget, progress)
 }
 
-/// Reads PostgreSQL's clock, and what tells how it is read: a bare system call and the bare counter.
+/// Reads PostgreSQL's clock, and two clocks that show its access path: a plain system call and the counter.
 pub fn read_system(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget) -> Reading {
     let mut few = clocks(permission);
     few.retain(|clock| {
@@ -48,23 +49,25 @@ fn read(
     progress: Progress,
 ) -> Reading {
     let mut meters: Vec<&mut Box<dyn ClockMeter>> = all.iter_mut().flatten().collect();
-    let look = Nanos(LOOK.0.min((budget.left().0 / 20.0).max(12e6)));
-    meters.iter_mut().for_each(|meter| meter.measure_step(budget, look));
+    let step_time = Nanos(STEP_TIME.0.min((budget.left().0 / 20.0).max(12e6)));
+    meters.iter_mut().for_each(|meter| meter.measure_step(budget, step_time));
 
-    // The rate needs no time of its own: it is taken from now to the end of the reading.
+    // The rate needs no extra time: its measurement lasts from here to the end of the reading.
     let step = |wanted: &dyn Fn(&dyn ClockMeter) -> bool| {
         meters.iter().find(|meter| wanted(&****meter)).and_then(|meter| meter.record().1?.granularity.step())
     };
     let steps = Steps {
         counter: step(&|meter| meter.is_counter()),
-        // Where the counter is denied the reference is too: it is the vDSO's.
-        reference: permission.ok().and_then(|()| measure_step(&Reference::default(), budget, look).granularity.step()),
+        // If the counter is denied, the reference is denied, too, because the vDSO reads the counter.
+        reference: permission
+            .ok()
+            .and_then(|()| measure_step(&Reference::default(), budget, step_time).granularity.step()),
         system: step(&|meter| meter.name() == SYSTEM),
         boottime: step(&|meter| meter.name() == "boottime"),
     };
-    // Looked at before the rate's own first look: a suspend right after that is seen, too.
+    // The first sample precedes the start of the rate's measurement, so that no suspend falls between the two.
     let mut drift = DriftMeters::new(&steps);
-    drift.look();
+    drift.sample();
     let rate_meter = start_rate(&steps);
     let outside_clock: Box<dyn Clock> = match (&rate_meter, Counter::new()) {
         (Ok(_), Ok(counter)) => Box::new(counter),
@@ -78,16 +81,16 @@ fn read(
     let rounds = (limit.0 / (LONGEST_TURN.0 / heaviest * weights)).max(ROUNDS).ceil();
     let unit = Nanos(limit.0 / rounds / weights);
     let mut round = 0;
-    // The first turns are taken whatever the budget says, so that no clock is without figures.
+    // The first round ignores the budget, so that every clock has figures.
     while round == 0 || (f64::from(round) < rounds && budget.go_on()) {
-        // Refused or offline: the clocks are read wherever the kernel puts us.
+        // If the CPU is offline or refused, the clocks are read on any CPU.
         let _pin = cpus.get(round as usize % cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
         for meter in &mut meters {
             if round == 0 || budget.go_on() {
                 meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight())));
             }
         }
-        drift.look();
+        drift.sample();
         round += 1;
         progress(f64::from(round) / rounds);
     }
@@ -106,7 +109,7 @@ fn start_rate(steps: &Steps) -> Result<RateMeter<Counter, Reference>, String> {
 }
 
 impl Reading {
-    /// The figures, with ticks turned into nanoseconds by the counter's rate.
+    /// Returns the figures of each clock. The counter's rate converts ticks to nanoseconds.
     pub fn summaries(&self) -> Vec<ClockReport> {
         let counter = self.rate.as_ref().ok().map(|rate| rate.rate);
         let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
@@ -123,17 +126,18 @@ impl Reading {
             Some(outside?.nanos(record.outside.undisturbed()?).0)
         };
         let costs: Vec<Option<f64>> = self.clocks.iter().map(undisturbed).collect();
-        access_path::tell(&mut reports, &costs);
+        access_path::determine(&mut reports, &costs);
         reports
     }
 }
 
+/// Returns the figures of one clock.
 fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz>) -> ClockReport {
-    let (record, looked) = meter.record();
+    let (record, measured_step) = meter.record();
     let Some(rate) = rate_of(meter, counter) else {
         return without_rate(meter.name(), record);
     };
-    let mut report = summarise(meter.name(), record, looked, rate, outside);
+    let mut report = summarize(meter.name(), record, measured_step, rate, outside);
     report.through = meter.is_counter().then_some(AccessPath::Instruction);
     report
 }

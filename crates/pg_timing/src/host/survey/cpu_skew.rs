@@ -1,95 +1,97 @@
-//! Whether the CPUs' clocks agree.
+//! Measures whether the clocks of the CPUs agree.
 
 use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
 use crate::human::reason;
 use crate::report::{COUNTER, Cpus, SYSTEM, Skew};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, Refused, System};
 
-/// CPUs that answer are done in 1 to 2 ms a clock; busy ones get so long at least.
+/// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
 const PER_PAIR: Nanos = Nanos::from_millis(20.0);
-/// And so long where there is time: by then the kernel has let both threads run at once.
-const PATIENCE: Nanos = Nanos::from_millis(250.0);
-/// What a pair takes as a rule, with both clocks.
-const USUALLY: Nanos = Nanos::from_millis(6.0);
+/// The longest time limit for one clock of a pair. Within this time the kernel has run both threads at once.
+const MAX_PER_PAIR: Nanos = Nanos::from_millis(250.0);
+/// The usual time for both clocks of a pair.
+const USUAL_PER_PAIR: Nanos = Nanos::from_millis(6.0);
 
-/// Two CPUs that are busy want this.
-const LEAST: Nanos = Nanos::from_millis(600.0);
+/// The time that two busy CPUs need.
+const MIN_TOTAL: Nanos = Nanos::from_millis(600.0);
 
-/// The time to set aside for so many CPUs out of `limit`: on a large host more, but never so much
-/// that too little is left for reading the clocks.
-pub fn wanted(cpus: usize, limit: Nanos) -> Nanos {
-    let least = (limit.0 * 0.15).min(LEAST.0);
-    Nanos((cpus as f64 * USUALLY.0).clamp(least, limit.0 * 0.4))
+/// Returns the part of `limit` for comparing `cpus` CPUs. It grows with their number, up to 40% of the limit.
+pub fn time_share(cpus: usize, limit: Nanos) -> Nanos {
+    let min = (limit.0 * 0.15).min(MIN_TOTAL.0);
+    Nanos((cpus as f64 * USUAL_PER_PAIR.0).clamp(min, limit.0 * 0.4))
 }
 
-/// Bounds the skew of the counter and of PostgreSQL's clock between the first CPU and each other.
+/// Measures bounds of the skew between the first CPU and each other CPU, for the counter and for PostgreSQL's clock.
 pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<Rate, String>, budget: &Budget) -> Cpus {
     let Some(allowed) = cpus.allowed.known().cloned() else {
-        return Cpus { skew_unavailable: Some("which CPUs may be used is unknown".into()), ..cpus };
+        return Cpus { skew_unavailable: Some("the CPUs that this process may use are unknown".into()), ..cpus };
     };
     let Some((&first, rest @ [_, ..])) = allowed.split_first() else {
-        return Cpus { skew_unavailable: Some("this process may use one CPU only".into()), ..cpus };
+        return Cpus { skew_unavailable: Some("this process may use only one CPU".into()), ..cpus };
     };
-    // Spread over the whole machine, so that where time runs out every socket was looked at.
+    // The order is spread over the machine, so that every socket is compared even if time runs out.
     let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
-    let mut compared = Compared { budget, limit: PER_PAIR, skew: Vec::new(), refused: None };
+    let mut results = Results { budget, limit: PER_PAIR, skew: Vec::new(), failure: None };
     let counter = Counter::new()
         .ok()
         .zip(rate.as_ref().ok())
-        .map(|(counter, rate)| Compare::new(COUNTER, counter, rate.rate, budget));
-    let system = permission.ok().map(|()| Compare::new(SYSTEM, System::default(), NANOSECONDS, budget));
+        .map(|(counter, rate)| ComparedClock::new(COUNTER, counter, rate.rate, budget));
+    let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
     for (nth, &other) in others.iter().enumerate() {
         let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
-        compared.limit = Nanos(share.clamp(PER_PAIR.0, PATIENCE.0));
+        results.limit = Nanos(share.clamp(PER_PAIR.0, MAX_PER_PAIR.0));
         if !budget.go_on() {
-            let why = if budget.interrupted() { "it was interrupted" } else { "time was up" };
-            compared.refused = Some(why.into());
+            let why = if budget.interrupted() { "interrupted" } else { "the time was up" };
+            results.failure = Some(why.into());
             break;
         }
-        compared.note(counter.as_ref(), first, other);
-        compared.note(system.as_ref(), first, other);
+        results.compare(counter.as_ref(), first, other);
+        results.compare(system.as_ref(), first, other);
     }
-    if compared.skew.is_empty() && compared.refused.is_none() {
-        compared.refused = Some("no clock that can be compared may be read".into());
+    if results.skew.is_empty() && results.failure.is_none() {
+        results.failure = Some("this process may read no clock that can be compared".into());
     }
-    Cpus { skew: compared.skew, skew_unavailable: compared.refused, ..cpus }
+    Cpus { skew: results.skew, skew_unavailable: results.failure, ..cpus }
 }
 
-/// What came out so far, and the last reason why something did not.
-struct Compared<'a> {
+/// The results so far.
+struct Results<'a> {
     budget: &'a Budget<'a>,
-    /// for one clock of one pair
+    /// time limit for one clock of a pair
     limit: Nanos,
     skew: Vec<Skew>,
-    refused: Option<String>,
+    /// reason of the last failed comparison
+    failure: Option<String>,
 }
 
-impl Compared<'_> {
-    fn note<C: Clock + Sync>(&mut self, clock: Option<&Compare<C>>, a: usize, b: usize) {
+impl Results<'_> {
+    /// Compares one clock of two CPUs.
+    fn compare<C: Clock + Sync>(&mut self, clock: Option<&ComparedClock<C>>, a: usize, b: usize) {
         match clock.map(|clock| clock.pair(a, b, self.budget, self.limit)) {
             Some(Ok(bounds)) => self.skew.push(bounds),
-            Some(Err(why)) => self.refused = Some(why),
+            Some(Err(why)) => self.failure = Some(why),
             None => {}
         }
     }
 }
 
-/// One clock to compare.
-struct Compare<C> {
+/// A clock to compare.
+struct ComparedClock<C> {
     name: &'static str,
     clock: C,
     rate: Hertz,
-    /// in ticks. A reading can be late by a step: without knowing the step there is no bound.
+    /// in ticks. A reading can be late by one step, so without the step there is no bound.
     step: Option<f64>,
 }
 
-impl<C: Clock + Sync> Compare<C> {
+impl<C: Clock + Sync> ComparedClock<C> {
     fn new(name: &'static str, clock: C, rate: Hertz, budget: &Budget) -> Self {
         let step = measure_step(&clock, budget, PER_PAIR).granularity.step();
-        Compare { name, clock, rate, step }
+        ComparedClock { name, clock, rate, step }
     }
 
+    /// Returns the bounds of the skew between CPUs `a` and `b`.
     fn pair(&self, a: usize, b: usize, budget: &Budget, limit: Nanos) -> Result<Skew, String> {
         let name = self.name;
         let step = self.step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
@@ -116,9 +118,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_host_gets_more_time_and_never_too_much() {
+    fn the_time_grows_with_the_cpus_up_to_a_maximum() {
         let four = Nanos::from_secs(4.0);
-        assert_eq!([2, 256].map(|cpus| wanted(cpus, four).secs()), [0.6, 1.536]);
-        assert_eq!(wanted(10_000, four).secs(), 1.6);
+        assert_eq!([2, 256].map(|cpus| time_share(cpus, four).secs()), [0.6, 1.536]);
+        assert_eq!(time_share(10_000, four).secs(), 1.6);
     }
 }

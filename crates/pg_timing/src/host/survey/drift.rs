@@ -1,4 +1,4 @@
-//! Looks at the clocks beside each other once a round.
+//! Samples the drift of clocks against each other, once per round.
 
 use crate::host::measure::{DriftMeter, Trend, trend};
 use crate::report::{Drift, DriftStep, SYSTEM};
@@ -6,8 +6,9 @@ use crate::report::{Drift, DriftStep, SYSTEM};
 use timing_clock::Posix;
 use timing_clock::{Clock, Counter, Hertz, Nanos, REFERENCE_NAME, Rate, Reference, System};
 
-/// The counter and PostgreSQL's clock against the reference, and the clock that goes on in a suspend.
-/// A clock whose step is not known is not looked at: nobody could say how far the looks are off.
+/// Compares the counter and PostgreSQL's clock with the reference, and CLOCK_BOOTTIME with PostgreSQL's clock.
+///
+/// A clock without a known step is left out, because the errors of its samples would be unknown.
 pub struct DriftMeters {
     counter: Option<DriftMeter<Counter, Reference>>,
     system: Option<DriftMeter<System, Reference>>,
@@ -15,7 +16,7 @@ pub struct DriftMeters {
     boottime: Option<DriftMeter<Posix<{ libc::CLOCK_BOOTTIME }>, System>>,
 }
 
-/// By how much a clock's value moves at a time, in its ticks, where that was seen.
+/// The steps of the clocks, in their ticks, if they were measured.
 pub struct Steps {
     pub counter: Option<f64>,
     pub reference: Option<f64>,
@@ -35,38 +36,38 @@ impl DriftMeters {
         }
     }
 
-    /// Takes a look at each: some 50 us.
-    pub fn look(&mut self) {
+    /// Takes one sample of each clock, in about 50 us.
+    pub fn sample(&mut self) {
         if let Some(meter) = &mut self.counter {
-            meter.look();
+            meter.sample();
         }
         if let Some(meter) = &mut self.system {
-            meter.look();
+            meter.sample();
         }
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if let Some(meter) = &mut self.boottime {
-            meter.look();
+            meter.sample();
         }
     }
 
-    /// The counter's rate in the longest stretch without a break, if there was one.
+    /// Returns the counter's rate in the longest period without a break, if there was a break.
     pub fn unbroken_rate(&self) -> Option<Rate> {
         self.counter.as_ref()?.unbroken_rate()
     }
 
-    /// What they show. `counter` is the counter's rate as the whole run gave it: by that its own mean
-    /// rate is right, and what is left are its bends and steps.
+    /// Returns the drift of each clock. `counter` is the counter's rate over the whole measurement. With that rate the
+    /// counter's mean drift is zero, so only changes of its rate and steps remain.
     pub fn drifts(&self, counter: Option<Hertz>) -> Vec<Drift> {
         let mut drifts = Vec::new();
         let mut add = |clock: &str, reference: &str, trend: Option<Trend>| {
             drifts.extend(trend.map(|trend| drift(clock, reference, &trend)));
         };
         let by_rate = self.counter.as_ref().zip(counter);
-        let looks = by_rate.map(|(meter, rate)| meter.looks(rate.nanos(1.0).0));
-        add(crate::report::COUNTER, REFERENCE_NAME, looks.and_then(|looks| trend(&looks)));
-        add(SYSTEM, REFERENCE_NAME, self.system.as_ref().and_then(|meter| trend(&meter.looks(1.0))));
+        let samples = by_rate.map(|(meter, rate)| meter.samples(rate.nanos(1.0).0));
+        add(crate::report::COUNTER, REFERENCE_NAME, samples.and_then(|samples| trend(&samples)));
+        add(SYSTEM, REFERENCE_NAME, self.system.as_ref().and_then(|meter| trend(&meter.samples(1.0))));
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        add("boottime", SYSTEM, self.boottime.as_ref().and_then(|meter| trend(&meter.looks(1.0))));
+        add("boottime", SYSTEM, self.boottime.as_ref().and_then(|meter| trend(&meter.samples(1.0))));
         drifts
     }
 }

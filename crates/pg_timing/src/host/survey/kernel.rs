@@ -1,20 +1,20 @@
-//! Boils the kernel's log down to what checks and the screen need.
+//! Reduces the kernel's log to the facts that checks and screens need.
 
 use crate::host::kernel_log::{Demotion, DemotionKind, Event, KernelClockLog, story};
 use crate::human::duration;
 use crate::report::{Demoted, KernelReport, Switch};
 
-/// What a kernel finds in its first seconds it finds at each boot.
+/// A fault that the kernel finds in its first seconds appears at each boot.
 const AT_BOOT_S: f64 = 10.0;
-/// A watchdog that was not run for so long was held up: it runs every half second.
-const HELD_UP_NS: u64 = 10_000_000_000;
+/// The watchdog runs every half second. A longer interval than this means that the machine stood still.
+const STALLED_NS: u64 = 10_000_000_000;
 
 pub fn report(log: &KernelClockLog) -> KernelReport {
     KernelReport {
         story: story(log.this_boot()),
         since_boot: !log.truncated,
         demotion: log.demotion().map(|demotion| demoted(&demotion)),
-        unstable: log.this_boot().iter().any(|entry| speaks_against(&entry.event)),
+        unstable: log.this_boot().iter().any(|entry| is_fault(&entry.event)),
         switches: switches(log),
         firmware_bug: log.firmware_bug().is_some(),
         rate_warning: log.rate_warning(),
@@ -22,8 +22,8 @@ pub fn report(log: &KernelClockLog) -> KernelReport {
     }
 }
 
-/// Whether a clock source, whichever, was found bad.
-fn speaks_against(event: &Event) -> bool {
+/// Returns whether the kernel found a fault of any clock source.
+fn is_fault(event: &Event) -> bool {
     use Event::*;
     matches!(event, Skew(_) | CpuSkew(_) | ReadBack(_) | Warp(_) | Unstable { .. } | UnstableAfterBoot)
 }
@@ -35,16 +35,16 @@ fn switches(log: &KernelClockLog) -> Vec<Switch> {
 fn demoted(demotion: &Demotion) -> Demoted {
     Demoted {
         when: match (demotion.seconds, &demotion.stamp) {
-            (Some(seconds), _) if seconds < AT_BOOT_S => Some("as it booted".into()),
+            (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
             (Some(seconds), _) => Some(format!("at {seconds:.0} s")),
             (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
         },
         cpu: demotion.cpu,
         watchdog: demotion.watchdog.clone(),
-        skew_ns: demotion.skew_ns.filter(|_| figures_are_sure(demotion)),
-        interval_ns: demotion.interval_ns.filter(|_| figures_are_sure(demotion)),
+        skew_ns: demotion.skew_ns.filter(|_| figures_are_certain(demotion)),
+        interval_ns: demotion.interval_ns.filter(|_| figures_are_certain(demotion)),
         seconds: demotion.seconds,
-        // CPUs are compared as they are started; the watchdog's verdicts can come at any time.
+        // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
         at_boot: demotion.seconds.map_or(matches!(demotion.kind, DemotionKind::Warp { .. }), |s| s < AT_BOOT_S),
         reason: demotion.reason.clone(),
         because: because(demotion),
@@ -52,25 +52,26 @@ fn demoted(demotion: &Demotion) -> Demoted {
     }
 }
 
-/// Counters are turned into time by the watchdog's rate. Where the log does not give it the figures
-/// rest on a guess: the story says so, and no finding is built on them.
-fn figures_are_sure(demotion: &Demotion) -> bool {
+/// Returns whether the log contains the watchdog's rate, which converts its counter to time. Without it the figures
+/// assume a rate. Then the story says so, and no finding uses them.
+fn figures_are_certain(demotion: &Demotion) -> bool {
     demotion.assumed_mhz.is_none()
 }
 
+/// Returns the reason of a demotion, as the end of a sentence with "because".
 fn because(demotion: &Demotion) -> String {
     let watchdog = demotion.watchdog.as_deref().unwrap_or("its watchdog");
     match &demotion.kind {
         DemotionKind::Watchdog | DemotionKind::FrequencySkew => match (demotion.skew_ns, demotion.interval_ns) {
-            (Some(skew), Some(interval)) if figures_are_sure(demotion) => {
+            (Some(skew), Some(interval)) if figures_are_certain(demotion) => {
                 format!("it drifted from {watchdog} by {} in {}", duration(skew as f64), duration(interval as f64))
             }
             _ => format!("it drifted from {watchdog}"),
         },
         DemotionKind::ReadBackDelay { delay_ns: Some(ns) } => {
-            format!("comparing it with {watchdog} took {}", duration(*ns as f64))
+            format!("the comparison with {watchdog} took {}", duration(*ns as f64))
         }
-        DemotionKind::ReadBackDelay { delay_ns: None } => format!("comparing it with {watchdog} took too long"),
+        DemotionKind::ReadBackDelay { delay_ns: None } => format!("the comparison with {watchdog} took too long"),
         DemotionKind::Warp { cycles: Some(cycles), .. } => {
             format!("it went back by {cycles} cycles from one CPU to another")
         }
@@ -79,23 +80,25 @@ fn because(demotion: &Demotion) -> String {
         DemotionKind::Firmware => "the kernel found it unstable after boot and suspects the firmware".into(),
         DemotionKind::Reason => match &demotion.reason {
             Some(reason) => format!("of \"{reason}\""),
-            None => "of a reason that is not in the log".into(),
+            None => "of a reason that the log does not show".into(),
         },
     }
 }
 
-/// The kinds of verdict that are known to be wrong at times.
+/// Returns why the kernel may be wrong, for the kinds of demotion that are known to be wrong sometimes.
 fn doubt(demotion: &Demotion) -> Option<String> {
     if let DemotionKind::ReadBackDelay { .. } = demotion.kind {
-        return Some("a slow comparison says more of a busy machine, or of a slow watchdog, than of the TSC".into());
+        return Some("a slow comparison points to a busy machine or a slow watchdog rather than to the TSC".into());
     }
     if demotion.rounds.is_some() {
-        return Some("the difference is that of whole rounds of the watchdog's counter: the TSC was right".into());
+        return Some(
+            "the difference is a multiple of the range of the watchdog's counter, so the TSC was right".into(),
+        );
     }
     if demotion.after_suspend {
-        return Some("the machine had slept before: its clocks can come back out of step without being bad".into());
+        return Some("the machine had slept before, and after a sleep clocks can differ without a fault".into());
     }
-    let held_up = demotion.interval_ns.is_some_and(|ns| ns > HELD_UP_NS);
-    held_up
-        .then(|| "the kernel was held up meanwhile (a paused virtual machine): the watchdog may have been wrong".into())
+    let stalled = demotion.interval_ns.is_some_and(|ns| ns > STALLED_NS);
+    stalled
+        .then(|| "the machine stood still meanwhile (for example a paused virtual machine), so the watchdog may have been wrong".into())
 }

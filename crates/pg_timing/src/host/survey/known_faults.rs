@@ -1,4 +1,4 @@
-//! What is known against a clock source before it is in use.
+//! Finds known faults of a clock source before a switch to it.
 
 use super::cpu_skew;
 use crate::host::check;
@@ -7,28 +7,29 @@ use crate::host::measure::Budget;
 use crate::report::{COUNTER, Cpus};
 use timing_clock::{Counter, Nanos, Ppm, Reference, counter, is_counter, measure_rate};
 
-/// The skew is wanted in ns, of a counter that is read for milliseconds: any rate will do.
-const ENOUGH: Ppm = Ppm(10.0);
-const RATE: Nanos = Nanos::from_millis(20.0);
+/// The skew is shown in ns, so a coarse rate is enough.
+const RATE_ERROR: Ppm = Ppm(10.0);
+/// The longest time for measuring the rate.
+const RATE_TIME: Nanos = Nanos::from_millis(20.0);
 
-/// The kernel's log against it; and if it is the CPUs' own counter, what differs between CPUs.
+/// Returns the known faults: from the kernel's log, and for the CPUs' counter, certain differences between CPUs.
 pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
-    let mut against = Vec::new();
-    if KernelLog::own(host).said.known().is_some_and(|said| said.gave_up(name)) {
-        against.push(format!("the kernel's log says that {name} was marked unstable"));
+    let mut faults = Vec::new();
+    if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
+        faults.push(format!("the kernel log says that {name} was marked unstable"));
     }
     if is_counter(name) {
-        against.extend(skewed(host, budget));
+        faults.extend(cpu_differences(host, budget));
     }
-    against
+    faults
 }
 
-/// How the counters of CPUs differ, where that is sure.
-fn skewed(host: &Host, budget: &Budget) -> Vec<String> {
+/// Returns the certain differences between the CPUs' counters.
+fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
     let permission = counter::permitted();
-    let rate = Counter::new()
-        .map_err(|e| e.to_string())
-        .and_then(|counter| measure_rate(counter, Reference::default(), ENOUGH, RATE).map_err(|e| e.to_string()));
+    let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
+        measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
+    });
     let cpus =
         Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
     let cpus = cpu_skew::between_cpus(cpus, permission, &rate, budget);

@@ -1,4 +1,4 @@
-//! Looks at a host and measures its clocks: [`Host`] and `measure` in, a [`Report`] out.
+//! Creates a [`Report`] from the facts of a [`Host`] and from measurements of its clocks.
 
 mod access_path;
 mod claims;
@@ -17,20 +17,21 @@ use crate::report::{ClockReport, Clocksource, Cpus, Fact, Measured, Origin, Repo
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
 
-/// Told how far the measuring is, from 0 to 1.
+/// Receives the progress of the measurement, from 0 to 1.
 pub type Progress<'a> = &'a mut dyn FnMut(f64);
 
-/// Measures this machine for as long as `budget` allows.
+/// Measures this machine within the budget, and returns the report without findings.
 pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progress: Progress) -> Report {
     let mut report = facts(host, log, Origin::Measured);
     let permission = counter::permitted();
     let before = ActivityBefore::now(host);
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
-    // What is not set aside for the CPUs' order goes to reading clocks.
-    let reading = Nanos(limit.0 - cpu_skew::wanted(cpus.len(), limit).0);
+    // The rest of the time is for the CPU skew.
+    let reading = Nanos(limit.0 - cpu_skew::time_share(cpus.len(), limit).0);
     let reading = clocks::read_all(permission, &cpus, &budget.part(reading), progress);
-    let changed = look_again(host, log, &mut report);
-    let rate = &if changed { Err("the clock source changed meanwhile".into()) } else { reading.rate.clone() };
+    let changed = update_clocksource(host, log, &mut report);
+    let rate =
+        &if changed { Err("the clock source changed during the measurement".into()) } else { reading.rate.clone() };
     report.clocks = reading.summaries();
     if let (Some(current), false) = (report.clocksource.current.known(), changed) {
         access_path::correct(&mut report.clocks, current);
@@ -45,25 +46,26 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     report
 }
 
-/// Whether the kernel took another clock source while its clocks were read: then the figures are of
-/// two clocks, and the rate of none.
-fn look_again(host: &Host, log: &KernelLog, report: &mut Report) -> bool {
+/// Reads the clock source again, and returns whether it changed during the measurement.
+///
+/// If it changed, the figures mix two clocks, and the rate is that of neither.
+fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool {
     let now = host.clocksource();
     let before = report.clocksource.current.known().cloned();
     let changed = before.is_some() && now.current.known() != before.as_ref();
     if changed {
         report.clocksource = Clocksource { before, ..now };
-        // A log that the user named says no more than before.
+        // A log from --kernel-log has no new lines.
         if !log.named
-            && let Fact::Known(said) = KernelLog::own(host).said
+            && let Fact::Known(entries) = KernelLog::own(host).entries
         {
-            report.kernel = Fact::Known(kernel::report(&said));
+            report.kernel = Fact::Known(kernel::report(&entries));
         }
     }
     changed
 }
 
-/// Measures PostgreSQL's clock alone, as it is at this moment.
+/// Measures only PostgreSQL's clock.
 pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let cpus = measure::allowed().unwrap_or_default();
     let reading = clocks::read_system(counter::permitted(), &cpus, &Budget::new(limit, stop));
@@ -71,14 +73,13 @@ pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
 }
 
-/// Reads the facts of a captured tree, and what was measured when it was captured. Nothing is
-/// measured: this machine's clocks are not that one's.
+/// Returns the report of a captured tree: its facts, and the figures that were measured when it was captured.
 pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let mut report = facts(host, log, Origin::Captured);
     let measured: Fact<Measured> = host.captured_json("measured");
     let measured = measured.and_then(|figures| figures.plausible().map_err(|e| format!("measured.json: {e}")).into());
     let why = match &measured {
-        Fact::Unavailable { unavailable } if host.kept("measured") => unavailable.clone(),
+        Fact::Unavailable { unavailable } if host.has_captured_json("measured") => unavailable.clone(),
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
@@ -103,12 +104,13 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     report
 }
 
+/// Returns a report with the facts of the host and without figures.
 fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
-    let empty = Report::empty(origin, "it was not measured");
+    let empty = Report::empty(origin, "not measured");
     Report {
         host: host.facts(),
         clocksource: host.clocksource(),
-        kernel: log.said.clone().map(|said| kernel::report(&said)),
+        kernel: log.entries.clone().map(|entries| kernel::report(&entries)),
         cpus: Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..empty.cpus },
         ..empty
     }

@@ -1,10 +1,11 @@
-//! The counter's rate beside what others claim, and whether to use it.
+//! The counter's rate, the claims of other sources, and whether the counter can be used.
 
 use super::claims;
 use crate::host::facts::{Host, KernelLog};
 use crate::report::{ClaimReport, Fact, Report, TscReport};
 use timing_clock::{Claim, Distrust, Hertz, REFERENCE_NAME, Rate, Refused, cpu_claims, distrust, postgres19};
 
+/// Returns the report about the counter.
 pub fn judge(
     host: &Host,
     report: &Report,
@@ -34,9 +35,9 @@ pub fn judge(
     if let Fact::Known(features) = host.features() {
         let reasons = distrust(&features, permission, kernel.as_ref(), rate);
         tsc.usable = Some(reasons.is_empty());
-        // Of a captured tree an unmeasured rate says nothing: it is only not known.
-        let known = reasons.iter().filter(|reason| host.is_live() || !matches!(reason, Distrust::RateUnknown(_)));
-        tsc.distrust = known.map(ToString::to_string).collect();
+        // In a captured tree an unmeasured rate is no reason for distrust.
+        let valid = reasons.iter().filter(|reason| host.is_live() || !matches!(reason, Distrust::RateUnknown(_)));
+        tsc.distrust = valid.map(ToString::to_string).collect();
         tsc.invariant = Some(features.constant_rate());
         let postgres = postgres19(&features, kernel.as_ref());
         tsc.used_by_default = Some(postgres.auto && permission.is_ok());
@@ -44,14 +45,15 @@ pub fn judge(
         tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
         claims = cpu_claims(&features);
     }
-    claims.extend(claims::others(host, report, log));
+    claims.extend(claims::claims(host, report, log));
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
-    claims::drop_untenable(&mut claims, measured);
-    tsc.claims = claims.iter().map(|claim| beside(claim, measured)).collect();
+    claims::remove_obsolete(&mut claims, measured);
+    tsc.claims = claims.iter().map(|claim| compare(claim, measured)).collect();
     tsc
 }
 
-fn beside(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
+/// Compares a claim with the measured rate.
+fn compare(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
     ClaimReport {
         source: claim.source.to_string(),
         frequency_khz: claim.rate.khz(),
@@ -60,7 +62,7 @@ fn beside(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
     }
 }
 
-/// No digit beyond the uncertainty: 2299998.0263 +- 0.01 ppm (0.023 kHz) is 2299998.03.
+/// Rounds a rate to its uncertainty: 2299998.0263 +- 0.01 ppm (0.023 kHz) becomes 2299998.03.
 fn to_uncertainty(khz: f64, ppm: f64) -> f64 {
     let error = khz * ppm / 1e6;
     if error.is_nan() || error <= 0.0 {
@@ -68,12 +70,12 @@ fn to_uncertainty(khz: f64, ppm: f64) -> f64 {
     }
     let decimals = (-error.log10().floor()).clamp(-9.0, 6.0) as i32;
     let unit = 10f64.powi(-decimals);
-    // Division by a power of ten keeps the printed form short; multiplication does not.
+    // Division by a power of ten keeps the printed number short. Multiplication does not.
     let rounded = (khz / unit).round();
     if decimals >= 0 { rounded / 10f64.powi(decimals) } else { rounded * unit }
 }
 
-/// An uncertainty itself is known to two digits at best; rounded up, to stay true.
+/// Rounds an uncertainty up to two digits, so that it remains a bound.
 fn two_digits(ppm: f64) -> f64 {
     if ppm.is_nan() || ppm <= 0.0 {
         return ppm;
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_digit_beyond_the_uncertainty() {
+    fn a_rate_has_no_digit_beyond_its_uncertainty() {
         assert_eq!(to_uncertainty(2_299_998.026_3, 0.012), 2_299_998.03);
         assert_eq!(to_uncertainty(2_299_998.026_3, 2.0), 2_299_998.0);
         assert_eq!(to_uncertainty(2_299_998.026_3, 300.0), 2_300_000.0);

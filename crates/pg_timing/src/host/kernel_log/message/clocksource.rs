@@ -1,13 +1,13 @@
-//! Which clock source there is and which is taken: kernel/time/clocksource.c.
+//! Registration and selection of clock sources: kernel/time/clocksource.c.
 
-use super::Said;
+use super::Parsed;
 use crate::host::kernel_log::event::{Event, OverrideRefused};
 use crate::host::kernel_log::scan::{hex, name, number_after, skip, skip_to};
 use crate::host::kernel_log::skew;
 
-/// `message`: with its prefix, which "clocksource tsc: mask: ..." needs.
-pub(super) fn understand(message: &str, body: &str) -> Option<Said> {
-    registered(message).or_else(|| switched(body)).or_else(|| refused(body)).map(Said::from)
+/// Parses a message. `message` has the prefix that "clocksource tsc: mask: ..." needs; `body` is without it.
+pub(super) fn parse(message: &str, body: &str) -> Option<Parsed> {
+    registered(message).or_else(|| switched(body)).or_else(|| refused(body)).map(Parsed::from)
 }
 
 /// `clocksource: tsc: mask: 0x... max_cycles: 0x..., max_idle_ns: N ns` (4.2 on; without the first colon before 4.5)
@@ -43,15 +43,15 @@ fn refused(body: &str) -> Option<Event> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::understand;
+    use super::super::parse;
     use super::*;
 
     fn event(message: &str) -> Event {
-        understand(message).unwrap_or_else(|| panic!("{message}")).event
+        parse(message).unwrap_or_else(|| panic!("{message}")).event
     }
 
     #[test]
-    fn switches() {
+    fn switches_are_parsed() {
         for (message, name) in [
             ("clocksource: Switched to clocksource hpet", "hpet"),
             ("Switched to clocksource tsc", "tsc"),
@@ -61,12 +61,12 @@ mod tests {
         ] {
             assert_eq!(event(message), Event::Switched { clocksource: name.into() });
         }
-        assert_eq!(understand("clocksource: Switched to clocksource hp"), None, "cut off");
-        assert_eq!(understand("Time: 12:00:01  Date: 11/20/26"), None);
+        assert_eq!(parse("clocksource: Switched to clocksource hp"), None, "cut off");
+        assert_eq!(parse("Time: 12:00:01  Date: 11/20/26"), None);
     }
 
     #[test]
-    fn registrations() {
+    fn registrations_are_parsed() {
         for message in [
             "clocksource: hpet: mask: 0xffffffff max_cycles: 0xffffffff, max_idle_ns: 76450417870 ns",
             "clocksource hpet: mask: 0xffffffff max_cycles: 0xffffffff, max_idle_ns: 76450417870 ns",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides() {
+    fn refused_overrides_are_parsed() {
         for (message, unstable, deferred) in [
             ("Override clocksource tsc is not HRT compatible. Cannot switch while in HRT/NOHZ mode", false, false),
             (

@@ -1,24 +1,24 @@
-//! Sleeping and waking up, which explain much that happens to clocks afterwards.
+//! Suspend and resume, which explain many later messages about clocks.
 
-use super::Said;
+use super::Parsed;
 use crate::host::kernel_log::event::Event;
 use crate::host::kernel_log::scan::{skip, text};
 
-pub(super) fn understand(message: &str) -> Option<Said> {
+pub(super) fn parse(message: &str) -> Option<Parsed> {
     let mut body = message;
     while let Some(rest) = ["PM:", "ACPI:", "printk:", "hibernation:"].iter().find_map(|prefix| skip(body, prefix)) {
         body = rest;
     }
-    suspend(body).map(|state| Event::Suspend { state }).or_else(|| resume(body)).map(Said::from)
+    suspend(body).map(|state| Event::Suspend { state }).or_else(|| resume(body)).map(Parsed::from)
 }
 
-/// The inner option: which kind of sleep, if it is named.
+/// Returns the kind of sleep, if the message is about a suspend. The inner option is `None` if the kind is not printed.
 fn suspend(body: &str) -> Option<Option<String>> {
     if let Some(rest) = skip(body, "suspend entry") {
         return Some(rest.trim().strip_prefix('(').and_then(|rest| text(rest.split_once(')')?.0)));
     }
     if let Some(state) = skip(body, "Preparing to enter system sleep state") {
-        // S5 is off
+        // S5 is power-off.
         let state = state.trim();
         return matches!(state, "S1" | "S2" | "S3" | "S4").then(|| Some(state.to_string()));
     }
@@ -49,11 +49,11 @@ fn resume(body: &str) -> Option<Event> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::understand;
+    use super::super::parse;
     use super::*;
 
     #[test]
-    fn going_to_sleep() {
+    fn suspends_are_parsed() {
         for (message, state) in [
             ("PM: suspend entry (deep)", Some("deep")),
             ("PM: suspend entry (s2idle)", Some("s2idle")),
@@ -67,12 +67,12 @@ mod tests {
             ("PM: hibernation: hibernation entry", Some("hibernation")),
         ] {
             let state = state.map(String::from);
-            assert_eq!(understand(message), Some(Event::Suspend { state }.into()), "{message}");
+            assert_eq!(parse(message), Some(Event::Suspend { state }.into()), "{message}");
         }
     }
 
     #[test]
-    fn waking_up() {
+    fn resumes_are_parsed() {
         for (message, slept_s) in [
             ("PM: suspend exit", None),
             ("ACPI: PM: Waking up from system sleep state S3", None),
@@ -82,7 +82,7 @@ mod tests {
             ("Timekeeping suspended for 36", None),
             ("Timekeeping suspended for inf seconds", None),
         ] {
-            assert_eq!(understand(message), Some(Event::Resume { slept_s }.into()), "{message}");
+            assert_eq!(parse(message), Some(Event::Resume { slept_s }.into()), "{message}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The TSC's rate and what disqualifies it: arch/x86/kernel/tsc.c, tsc_sync.c and their kin.
+//! The TSC's rate and its faults: arch/x86/kernel/tsc.c, tsc_sync.c and related files.
 
-use super::Said;
+use super::Parsed;
 use crate::host::kernel_log::event::{Event, FirmwareBug, Rate, RateSource, Warp};
 use crate::host::kernel_log::scan::{mhz, name, number, number_after, skip, skip_to, text};
 
-pub(super) fn understand(body: &str) -> Option<Said> {
+pub(super) fn parse(body: &str) -> Option<Parsed> {
     rate(body)
         .map(|(source, mhz)| Event::Rate(Rate { source, mhz }))
-        .or_else(|| adjusted(body))
+        .or_else(|| firmware_bug(body))
         .or_else(|| other(body))
-        .map(Said::from)
+        .map(Parsed::from)
         .or_else(|| warp(body))
 }
 
@@ -34,7 +34,7 @@ fn rate(body: &str) -> Option<(RateSource, f64)> {
     if let Some(rest) = skip(body, "TSC freq read from hypervisor :") {
         return Some((RateSource::Hypervisor, mhz(rest)?));
     }
-    // "cp15 and mmio timer(s)" where both are there; "Architected" before 4.16
+    // "cp15 and mmio timer(s)" if both exist; "Architected" before 4.16.
     let timer = skip(body, "Architected").unwrap_or(body);
     if let Some(rest) = skip(timer, "cp15").and_then(|rest| skip_to(rest, "timer(s) running at")) {
         return Some((RateSource::ArchTimer, mhz(rest)?));
@@ -46,13 +46,13 @@ fn rate(body: &str) -> Option<(RateSource, f64)> {
 }
 
 /// `[Firmware Bug]: TSC ADJUST ...`
-fn adjusted(body: &str) -> Option<Event> {
+fn firmware_bug(body: &str) -> Option<Event> {
     let rest = skip(body, "[Firmware Bug]:").unwrap_or(body);
     let rest = skip(rest, "TSC ADJUST")?;
     let cpu = |rest| number::<u32>(skip(rest, "CPU")?);
     let value = |rest| number::<i64>(skip(rest, ":")?);
     if let Some((cpu, rest)) = skip(rest, "compensate:").and_then(cpu) {
-        return Some(Event::WarpMended { cpu, cycles: number_after(rest, "observed") });
+        return Some(Event::WarpCorrected { cpu, cycles: number_after(rest, "observed") });
     }
     let mut bug = FirmwareBug::default();
     if let Some(rest) = skip(rest, "differs: Reference") {
@@ -61,7 +61,7 @@ fn adjusted(body: &str) -> Option<Event> {
         let (expected, rest) = value(rest)?;
         bug.expected = expected;
         if let Some((cpu, rest)) = cpu(rest.trim_start_matches(',')) {
-            // the line may end with it: then the last digits may be missing
+            // At the end of the line, the last digits may be missing.
             (bug.cpu, bug.found) = (cpu, value(rest).and_then(|(found, _)| found));
         }
     } else if let Some((cpu, rest)) = skip(rest, "differs:").and_then(cpu) {
@@ -81,7 +81,7 @@ fn adjusted(body: &str) -> Option<Event> {
 
 fn other(body: &str) -> Option<Event> {
     if let Some(rest) = skip(body, "Linux version") {
-        // more follows, or it is cut off
+        // Without further text the version may be cut off.
         let version = name(rest).filter(|(_, more)| !more.is_empty());
         return Some(Event::Boot { version: version.map(|(version, _)| version) });
     }
@@ -112,18 +112,18 @@ fn other(body: &str) -> Option<Event> {
 }
 
 /// `TSC synchronization [CPU#0 -> CPU#1]:`, then `Measured N cycles TSC warp between CPUs, turning off TSC clock.`
-fn warp(body: &str) -> Option<Said> {
+fn warp(body: &str) -> Option<Parsed> {
     if skip(body, "TSC warped randomly between CPUs").is_some() {
-        return Some(Said::part(Event::Warp(Warp { random: true, ..Warp::default() })));
+        return Some(Parsed::part(Event::Warp(Warp { random: true, ..Warp::default() })));
     }
     if let Some((cycles, rest)) = skip(body, "Measured").and_then(number) {
         skip(rest, "cycles TSC warp between CPUs")?;
-        return Some(Said::part(Event::Warp(Warp { cycles, ..Warp::default() })));
+        return Some(Parsed::part(Event::Warp(Warp { cycles, ..Warp::default() })));
     }
     let rest = skip(body, "checking").unwrap_or(body);
     let (first, rest) = number(skip(rest, "TSC synchronization [CPU#")?)?;
     let (second, rest) = number(skip(rest, "-> CPU#")?)?;
-    // else "passed", which only a debugging kernel says since 2.6.31
+    // Otherwise it is "passed", which only a debugging kernel prints since 2.6.31.
     let failed = skip(rest, "]:")?.trim().is_empty();
     failed.then(|| Event::Warp(Warp { cpus: first.zip(second), ..Warp::default() }).into())
 }

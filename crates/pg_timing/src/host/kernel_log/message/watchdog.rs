@@ -1,10 +1,10 @@
-//! What the clock source watchdog found: kernel/time/clocksource.c.
+//! Messages of the clock source watchdog: kernel/time/clocksource.c.
 
-use super::Said;
+use super::Parsed;
 use crate::host::kernel_log::event::{CheckSkipped, CpuSkew, Cpus, Event, ReadBack, Reading, Skew, SyncCheck};
 use crate::host::kernel_log::scan::{hex, name, number, number_after, skip, skip_to, text};
 
-pub(super) fn understand(body: &str) -> Option<Said> {
+pub(super) fn parse(body: &str) -> Option<Parsed> {
     match body.trim_start().as_bytes().first()? {
         b'\'' => quoted(body),
         b'w' => skipped_part(body),
@@ -22,7 +22,7 @@ fn skew(skew: Skew) -> Event {
 }
 
 /// `timekeeping watchdog on CPU2: ...`; without the CPU before 5.0
-fn timekeeping(body: &str) -> Option<Said> {
+fn timekeeping(body: &str) -> Option<Parsed> {
     let rest = skip(body, "timekeeping watchdog")?;
     let (cpu, rest) = match skip(rest, "on CPU") {
         Some(rest) => number::<u32>(rest)?,
@@ -40,7 +40,7 @@ fn timekeeping(body: &str) -> Option<Said> {
         let skipped = CheckSkipped { cpu, watchdog: Some(subject), watchdog_delay_ns: delay, ..Default::default() };
         return Some(Event::CheckSkipped(skipped).into());
     }
-    // 5.13: by the watchdog's name. 6.1: "wd-tsc-wd". 6.3: "excessive", and what it is held against.
+    // 5.13 prints the watchdog's name, 6.1 prints "wd-tsc-wd", and 6.3 adds "excessive" and the limit.
     let (delay_ns, _) =
         skip(rest, "excessive").or(Some(rest)).and_then(|r| skip(r, "read-back delay of")).and_then(number)?;
     let tested = subject.strip_prefix("wd-").and_then(|subject| subject.strip_suffix("-wd"));
@@ -59,14 +59,14 @@ fn timekeeping(body: &str) -> Option<Said> {
 }
 
 /// `Marking clocksource 'tsc' as unstable because the skew is too large:`
-fn marking(rest: &str, cpu: Option<u32>) -> Option<Said> {
+fn marking(rest: &str, cpu: Option<u32>) -> Option<Parsed> {
     let (clocksource, rest) = name(skip(rest, "Marking clocksource")?)?;
     skip(rest, "as unstable")?;
     Some(skew(Skew { clocksource: Some(clocksource), cpu, ..Skew::default() }).into())
 }
 
 /// `Marking clocksource tsc unstable due to frequency skew` (7.1)
-fn due_to(body: &str) -> Option<Said> {
+fn due_to(body: &str) -> Option<Parsed> {
     let (clocksource, rest) = name(skip(body, "Marking clocksource")?)?;
     let reason = skip(rest, "unstable due to")?;
     if skip(reason, "frequency skew").is_some() {
@@ -80,18 +80,18 @@ fn due_to(body: &str) -> Option<Said> {
 }
 
 /// `'hpet' wd_now: ... wd_last: ... mask: ...`, `'tsc' is current clocksource.`
-fn quoted(body: &str) -> Option<Said> {
+fn quoted(body: &str) -> Option<Parsed> {
     let (name, rest) = name(body)?;
     let mut current = Skew::default();
     if skip(rest, "is current clocksource").is_some() || skip(rest, "(not").is_some() {
         current.current = Some(name);
-        return Some(Said::part(skew(current)));
+        return Some(Parsed::part(skew(current)));
     }
     let rest = rest.trim_start();
     let mut reading = Reading::default();
     let mut words = rest.split_whitespace();
     while let Some(key) = words.next() {
-        // more must follow, or its last digits may be missing; a mask shows that itself
+        // Without further text the last digits may be missing. A mask shows by itself whether it is complete.
         let (value, more) = (words.next().unwrap_or(""), words.clone().next().is_some());
         match key {
             "wd_nsec:" | "cs_nsec:" if more => reading.nsec = value.parse().ok(),
@@ -108,12 +108,12 @@ fn quoted(body: &str) -> Option<Said> {
     } else {
         return None;
     };
-    Some(Said::part(skew(part)))
+    Some(Parsed::part(skew(part)))
 }
 
-/// `Clocksource 'tsc' skewed N ns (M ms) over watchdog 'hpet' interval of N ns`, and before 4.1, as all there is,
+/// `Clocksource 'tsc' skewed N ns (M ms) over watchdog 'hpet' interval of N ns`, or before 4.1 only
 /// `Clocksource tsc unstable (delta = N ns)`
-fn skewed(body: &str) -> Option<Said> {
+fn skewed(body: &str) -> Option<Parsed> {
     let (clocksource, rest) = name(skip(body, "Clocksource")?)?;
     let clocksource = Some(clocksource);
     if let Some(rest) = skip(rest, "unstable (delta =") {
@@ -123,24 +123,24 @@ fn skewed(body: &str) -> Option<Said> {
     if let Some((skew_ns, rest)) = skip(rest, "skewed").and_then(number) {
         let watchdog = skip_to(rest, "over watchdog").and_then(name).map(|(name, _)| name);
         let interval_ns = number_after(rest, "interval of");
-        return Some(Said::part(skew(Skew { clocksource, skew_ns, watchdog, interval_ns, ..Skew::default() })));
+        return Some(Parsed::part(skew(Skew { clocksource, skew_ns, watchdog, interval_ns, ..Skew::default() })));
     }
     // 7.1: "Clocksource       tsc interval:    512345678ns"
     let (nsec, _) = number(skip(rest, "interval:")?)?;
     let cs = Reading { nsec, ..Reading::default() };
-    Some(Said::part(skew(Skew { clocksource, cs, frequency: true, ..Skew::default() })))
+    Some(Parsed::part(skew(Skew { clocksource, cs, frequency: true, ..Skew::default() })))
 }
 
 /// `Watchdog      hpet interval:     512345678ns` (7.1)
-fn interval(body: &str) -> Option<Said> {
+fn interval(body: &str) -> Option<Parsed> {
     let (watchdog, rest) = name(skip(body, "Watchdog")?)?;
     let (nsec, _) = number(skip(rest, "interval:")?)?;
     let wd = Reading { nsec, ..Reading::default() };
-    Some(Said::part(skew(Skew { watchdog: Some(watchdog), wd, frequency: true, ..Skew::default() })))
+    Some(Parsed::part(skew(Skew { watchdog: Some(watchdog), wd, frequency: true, ..Skew::default() })))
 }
 
 /// `Watchdog hpet read timed out. Readout sequence took: Nns`, `Watchdog remote CPU 3 read timed out` (7.1)
-fn read_timed_out(body: &str) -> Option<Said> {
+fn read_timed_out(body: &str) -> Option<Parsed> {
     let rest = skip(body, "Watchdog")?;
     let mut skipped = CheckSkipped::default();
     if let Some((cpu, _)) = skip(rest, "remote CPU").and_then(number) {
@@ -155,15 +155,15 @@ fn read_timed_out(body: &str) -> Option<Said> {
 }
 
 /// `wd-tsc-wd read-back delay of Nns, clock-skew test skipped!`
-fn skipped_part(body: &str) -> Option<Said> {
+fn skipped_part(body: &str) -> Option<Parsed> {
     let (subject, rest) = name(body)?;
     let clocksource = Some(subject.strip_prefix("wd-")?.strip_suffix("-wd")?.to_string());
     let (delay_ns, _) = number(skip(rest, "read-back delay of")?)?;
-    Some(Said::part(Event::CheckSkipped(CheckSkipped { clocksource, delay_ns, ..CheckSkipped::default() })))
+    Some(Parsed::part(Event::CheckSkipped(CheckSkipped { clocksource, delay_ns, ..CheckSkipped::default() })))
 }
 
 /// `Long readout interval, skipping watchdog check: cs_nsec: N wd_nsec: N` (6.8)
-fn long_interval(body: &str) -> Option<Said> {
+fn long_interval(body: &str) -> Option<Parsed> {
     let rest = skip(body, "Long readout interval, skipping watchdog check")?;
     // nothing follows, but a wrong number here has no consequence
     let interval_ns = skip_to(rest, "wd_nsec:").and_then(|rest| rest.split_whitespace().next()?.parse().ok());
@@ -171,7 +171,7 @@ fn long_interval(body: &str) -> Option<Said> {
 }
 
 /// `Checking clocksource tsc synchronization from CPU 4 to CPUs 0,5.` (5.14; in 5.13 up to the CPU)
-fn checking(body: &str) -> Option<Said> {
+fn checking(body: &str) -> Option<Parsed> {
     let (clocksource, rest) = name(skip(body, "Checking clocksource")?)?;
     let (cpu, rest) = number(skip(rest, "synchronization from CPU")?)?;
     let compared = skip(rest, "to CPUs").and_then(|rest| list(rest)?.0);
@@ -181,7 +181,7 @@ fn checking(body: &str) -> Option<Said> {
 
 /// `CPUs 0-3 ahead of CPU 4 for clocksource tsc.`, `CPU 4 check durations Nns - Nns for clocksource tsc.`,
 /// and of 7.1 `CPU0  12 < CPU1  34 (cycles)`
-fn cpus(body: &str) -> Option<Said> {
+fn cpus(body: &str) -> Option<Parsed> {
     let of = |rest| skip_to(rest, "for clocksource").and_then(name).map(|(name, _)| name);
     let mut check = SyncCheck::default();
     if let Some(rest) = skip(body, "CPUs") {
@@ -192,19 +192,19 @@ fn cpus(body: &str) -> Option<Said> {
         };
         *side = cpus;
         (check.cpu, check.clocksource) = (number(rest)?.0, of(rest));
-        return Some(Said::part(Event::SyncCheck(check)));
+        return Some(Parsed::part(Event::SyncCheck(check)));
     }
     let (cpu, rest) = number::<u32>(skip(body, "CPU")?)?;
     if let Some((least, rest)) = skip(rest, "check durations").and_then(number) {
         let (most, rest) = number(skip(rest, "ns -")?)?;
         (check.cpu, check.clocksource, check.took_ns) = (cpu, of(rest), least.zip(most));
-        return Some(Said::part(Event::SyncCheck(check)));
+        return Some(Parsed::part(Event::SyncCheck(check)));
     }
     let (count, rest) = number(rest)?;
     let (other, rest) = number(skip(rest, "< CPU")?)?;
     let (higher, _) = number(rest)?;
     let (low, high) = (cpu.zip(count), other.zip(higher));
-    Some(Said::part(Event::CpuSkew(CpuSkew { clocksource: None, low, high })))
+    Some(Parsed::part(Event::CpuSkew(CpuSkew { clocksource: None, low, high })))
 }
 
 /// `0,4-7` and what follows. The inner `None`: one of the numbers is too big.

@@ -1,14 +1,14 @@
-//! What the kernel found wrong with a clock. Where the name is lost or was not printed, it is the TSC: on a PC
-//! nothing else is watched.
+//! Sentences about faults of a clock source. If its name is missing, it is the TSC: on a PC the kernel watches no other
+//! clock source.
 
 use super::words::{long_span, span, when};
-use super::{Teller, is_tsc, spaced};
+use super::{Story, is_tsc, spaced};
 use crate::host::kernel_log::Entry;
 use crate::host::kernel_log::event::{CheckSkipped, CpuSkew, Event, ReadBack, Skew, SyncCheck, Warp};
 use crate::host::kernel_log::skew::Figures;
 
-impl Teller {
-    /// `CPU 2 found that tsc and the watchdog hpet disagree (...) and marked tsc unstable`
+impl Story {
+    /// Adds `CPU 2 found that tsc and the watchdog hpet disagree (...) and marked tsc unstable`.
     pub(super) fn skew(&mut self, entry: &Entry, skew: &Skew) {
         let figures = self.rates.figures(skew);
         let name = skew.clocksource.as_deref().unwrap_or("tsc");
@@ -41,14 +41,14 @@ impl Teller {
         let took = delay.delay_ns.map(|ns| format!(" {}", span(ns))).unwrap_or(" too long".into());
         let limit = delay.limit_ns.map(|ns| format!(", more than {}", span(ns))).unwrap_or_default();
         let found = format!(
-            "marked {name} unstable because comparing it with {watchdog} took{took}{limit}, \
-             which a busy machine can cause too"
+            "marked {name} unstable, because the comparison with {watchdog} took{took}{limit}; \
+             a busy machine can also cause that"
         );
         self.by_cpu(entry, delay.cpu, &found);
         self.demoted |= is_tsc(name);
     }
 
-    /// Reading again and checks not made: once, or the first of many.
+    /// Adds a sentence for repeated readings or skipped checks.
     pub(super) fn busy(&mut self, run: &[Entry]) {
         let first = &run[0];
         let (cpu, watchdog, what) = match &first.event {
@@ -73,16 +73,16 @@ impl Teller {
         self.by_cpu(first, cpu, &found);
     }
 
-    /// Only what it found: without a finding the lines that would tell may be lost.
+    /// Adds a sentence if the comparison found a difference. Without one, lines may be missing.
     pub(super) fn sync_check(&mut self, entry: &Entry, check: &SyncCheck) {
-        let side = |cpus: &Option<_>, side| cpus.as_ref().map(|cpus| format!("of CPUs {cpus} {side}"));
+        let side = |cpus: &Option<_>, side| cpus.as_ref().map(|cpus| format!("of CPUs {cpus} is {side}"));
         let sides: Vec<String> =
             [side(&check.ahead, "ahead"), side(&check.behind, "behind")].into_iter().flatten().collect();
         if sides.is_empty() {
             return;
         }
         let name = check.clocksource.as_deref().unwrap_or("tsc");
-        self.by_cpu(entry, check.cpu, &format!("found the {name} {} of its own", sides.join(" and ")));
+        self.by_cpu(entry, check.cpu, &format!("found that the {name} {} of its own", sides.join(" and ")));
     }
 
     pub(super) fn warp(&mut self, entry: &Entry, warp: &Warp) {
@@ -97,31 +97,34 @@ impl Teller {
         });
         let random = if warp.random { ", in both directions" } else { "" };
         let by = by.unwrap_or_default();
-        self.kernel(entry, &format!("saw the TSC go back between {between}{by}{random}, and marked it unstable"));
+        self.kernel(
+            entry,
+            &format!("found that the TSC went back between {between}{by}{random}, and marked it unstable"),
+        );
         self.demoted = true;
     }
 
-    /// The firmware's offsets, and the kernel's own.
+    /// Adds a sentence for corrected TSC offsets.
     pub(super) fn offsets(&mut self, run: &[Entry]) {
         let first = &run[0];
         let many = if run.len() > 1 { format!(" (the first of {} times)", run.len()) } else { String::new() };
         let of = |cpu: &Option<u32>| cpu.map(|cpu| format!(" of CPU {cpu}")).unwrap_or(" of a CPU".into());
         let did = match &first.event {
-            Event::WarpMended { cpu, cycles } => {
-                let by = cycles.map(|cycles| format!(" by {cycles} cycles")).unwrap_or_default();
-                format!("mended the TSC{}, which was off{by}{many}", of(cpu))
+            Event::WarpCorrected { cpu, cycles } => {
+                let by = cycles.map(|cycles| format!(", which differed by {cycles} cycles")).unwrap_or_default();
+                format!("corrected the TSC{}{by}{many}", of(cpu))
             }
             Event::FirmwareBug(bug) => {
                 let by = bug.found.zip(bug.expected).map(|(found, expected)| i128::from(found) - i128::from(expected));
                 let by = by.map(|by| format!(" by {by} cycles")).unwrap_or_default();
-                format!("found that the firmware had shifted the TSC{}{by}, and shifted it back{many}", of(&bug.cpu))
+                format!("found that the firmware had changed the TSC{}{by}, and corrected it{many}", of(&bug.cpu))
             }
             _ => return,
         };
         self.kernel(first, &did);
     }
 
-    /// A sentence about the CPU that did it, where that is known.
+    /// Adds a sentence about the CPU, if it is known, or else about the kernel.
     fn by_cpu(&mut self, entry: &Entry, cpu: Option<u32>, did: &str) {
         match cpu {
             Some(cpu) => self.other(entry, &format!("CPU {cpu} {did}")),
@@ -130,7 +133,7 @@ impl Teller {
     }
 }
 
-/// By how much they disagree, in brackets; empty if that is not known.
+/// Returns the disagreement in parentheses, or an empty text if it is unknown.
 fn apart(figures: &Figures, name: &str, watchdog: &str) -> String {
     let Some(skew_ns) = figures.skew_ns else { return String::new() };
     let apart = span(skew_ns);
@@ -141,13 +144,13 @@ fn apart(figures: &Figures, name: &str, watchdog: &str) -> String {
     if let Some(rounds) = figures.rounds {
         return format!(
             " ({name} counted {by_clocksource} and {watchdog} {by_watchdog}, \
-             but {watchdog} went round {rounds} times unnoticed: with that they agree)"
+             but {watchdog} overflowed {rounds} times in between, and with that they agree)"
         );
     }
     if figures.assumed_mhz.is_some() || by_watchdog != by_clocksource && skew_ns.unsigned_abs() > watchdog_ns / 100 {
-        let usual = figures.assumed_mhz.map(|mhz| format!(", at its usual {mhz:.6} MHz,")).unwrap_or_default();
+        let usual = figures.assumed_mhz.map(|mhz| format!(", at the usual {mhz:.6} MHz,")).unwrap_or_default();
         return format!(
-            " ({name} counted {by_clocksource} while {watchdog}{usual} counted {by_watchdog}: {apart} apart)"
+            " ({name} counted {by_clocksource} while {watchdog}{usual} counted {by_watchdog}, a difference of {apart})"
         );
     }
     let ahead = if skew_ns < 0 { "behind" } else { "ahead" };

@@ -1,38 +1,38 @@
-//! Whole stories, from logs as they are met.
+//! Whole stories of real logs.
 
 use super::super::{parse, tests::DOCKER};
 use super::*;
 
-fn told(log: &str) -> Vec<String> {
+fn sentences(log: &str) -> Vec<String> {
     story(&parse(log).entries)
 }
 
 #[test]
-fn docker_desktop_on_a_mac() {
+fn story_of_docker_desktop() {
     let mut expected = [
-        "at boot the kernel detected a TSC of 2900.000 MHz",
-        "0.3 s after boot it took tsc as its clock source",
-        "at 7823 s CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet, at its usual \
-         14.318180 MHz, counted 1.111 s: 15.144 s apart) and marked tsc unstable",
+        "at boot the kernel detected a TSC rate of 2900.000 MHz",
+        "0.3 s after boot it selected the clock source tsc",
+        "at 7823 s CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet, at the usual \
+         14.318180 MHz, counted 1.111 s, a difference of 15.144 s) and marked tsc unstable",
         "at 7823 s the kernel switched to hpet",
     ];
-    assert_eq!(told(DOCKER), expected);
-    // without times
+    assert_eq!(sentences(DOCKER), expected);
+    // The same log without times.
     let untimed: String = DOCKER.lines().map(|line| format!("{}\n", &line[15..])).collect();
-    assert_eq!(told(&untimed)[3], "the kernel switched to hpet");
-    // where the log tells the rate of its hpet, that is the one to compute with
+    assert_eq!(sentences(&untimed)[3], "the kernel switched to hpet");
+    // If the log contains the rate of the hpet, that rate is used.
     expected[2] = "at 7823 s CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet \
-                   counted 636.3 ms: 15.619 s apart) and marked tsc unstable";
+                   counted 636.3 ms, a difference of 15.619 s) and marked tsc unstable";
     for hpet in [
         "[    0.2] hpet0: 3 comparators, 64-bit 25.000000 MHz counter\n",
         "[    0.2] clocksource: hpet: mask: 0xffffffff max_cycles: 0xffffffff, max_idle_ns: 76450417870 ns\n",
     ] {
-        assert_eq!(told(&format!("{hpet}{DOCKER}")), expected);
+        assert_eq!(sentences(&format!("{hpet}{DOCKER}")), expected);
     }
 }
 
 #[test]
-fn a_laptop_whose_firmware_is_wrong() {
+fn story_of_a_laptop_with_a_firmware_bug() {
     let log = "\
 [    0.000000] Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)
 [    0.000000] tsc: Detected 3693.062 MHz processor
@@ -53,21 +53,21 @@ fn a_laptop_whose_firmware_is_wrong() {
 [    8.502664] clocksource: Switched to clocksource hpet
 ";
     let expected = [
-        "at boot the kernel detected a TSC of 3693.062 MHz",
-        "0.3 s after boot it took tsc-early, the TSC before its rate is measured well, as its clock source",
-        "1.4 s after boot it measured the TSC more exactly, at 3693.060 MHz",
+        "at boot the kernel detected a TSC rate of 3693.062 MHz",
+        "0.3 s after boot it selected the clock source tsc-early (the TSC before its rate is known well)",
+        "1.4 s after boot it refined the TSC rate to 3693.060 MHz",
         "1.5 s after boot it switched to tsc",
         "8.5 s after boot CPU 4 found that tsc and the watchdog hpet disagree (tsc went 876.4 us ahead in 495.4 ms) \
          and marked tsc unstable",
-        "8.5 s after boot CPU 4 found the tsc of CPUs 0 ahead of its own",
-        "8.5 s after boot the kernel was asked for tsc and refused, since tsc is marked unstable",
+        "8.5 s after boot CPU 4 found that the tsc of CPUs 0 is ahead of its own",
+        "8.5 s after boot the kernel refused the requested clock source tsc, because it is marked unstable",
         "8.5 s after boot it switched to hpet",
     ];
-    assert_eq!(told(log), expected);
+    assert_eq!(sentences(log), expected);
 }
 
 #[test]
-fn a_large_host_that_was_busy() {
+fn story_of_a_busy_large_host() {
     let log = "\
 [  818.380354] clocksource: timekeeping watchdog on CPU336: hpet wd-wd read-back delay of 1203520ns
 [  818.436160] clocksource: wd-tsc-wd read-back delay of 181880ns, clock-skew test skipped!
@@ -81,16 +81,16 @@ fn a_large_host_that_was_busy() {
     let expected = [
         "at 818 s CPU 336 skipped comparing the clock with hpet, because reading took too long (the first of 2 times, \
          the last at 819 s)",
-        "at 820 s CPU 339 marked tsc unstable because comparing it with hpet took 150.3 us, which a busy machine \
-         can cause too",
+        "at 820 s CPU 339 marked tsc unstable, because the comparison with hpet took 150.3 us; a busy machine can \
+         also cause that",
         "at 821 s the kernel switched to hpet",
         "at 822 s CPU 1 needed 3 more tries to compare the clock with hpet, because reading took too long",
     ];
-    assert_eq!(told(log), expected);
+    assert_eq!(sentences(log), expected);
 }
 
 #[test]
-fn two_boots_of_an_old_kernel() {
+fn story_of_two_boots_of_an_old_kernel() {
     let log = "\
 Aug  9 16:12:45 db kernel: [    0.000000] Linux version 3.2.0-4-amd64 (debian-kernel)
 Aug  9 16:12:45 db kernel: [    0.000000] Detected 2926.000 MHz processor.
@@ -106,21 +106,21 @@ Aug 10 09:00:00 db kernel: [    0.070000] Marking TSC unstable due to check_tsc_
 Aug 10 09:00:00 db kernel: [    0.100000] Switching to clocksource acpi_pm
 ";
     let expected = [
-        "at boot the kernel detected a TSC of 2926.000 MHz",
-        "0.1 s after boot it took tsc as its clock source",
+        "at boot the kernel detected a TSC rate of 2926.000 MHz",
+        "0.1 s after boot it selected the clock source tsc",
         "at 100 s it found that tsc and another clock disagree by 62.5 ms and marked tsc unstable",
         "at 100 s it switched to acpi_pm",
         "at Aug 10 09:00:00 the machine booted again with Linux 3.2.0-5-amd64",
-        "at boot the kernel detected a TSC of 2926.000 MHz",
-        "0.1 s after boot it saw the TSC go back between CPUs 0 and 1 by up to 4294 cycles, 1.5 us, in both \
+        "at boot the kernel detected a TSC rate of 2926.000 MHz",
+        "0.1 s after boot it found that the TSC went back between CPUs 0 and 1 by up to 4294 cycles, 1.5 us, in both \
          directions, and marked it unstable",
-        "0.1 s after boot it took acpi_pm as its clock source",
+        "0.1 s after boot it selected the clock source acpi_pm",
     ];
-    assert_eq!(told(log), expected);
+    assert_eq!(sentences(log), expected);
 }
 
 #[test]
-fn sleep() {
+fn sleeps_are_one_sentence() {
     let once = "\
 [ 100.0] PM: suspend entry (deep)
 [ 100.1] printk: Suspending console(s) (use no_console_suspend to debug)
@@ -129,61 +129,61 @@ fn sleep() {
 [ 101.1] ACPI: PM: Waking up from system sleep state S3
 [ 102.0] PM: suspend exit
 ";
-    let first = "at 100 s the machine was put to sleep, and it woke up at 101 s, having slept for 3600 s";
-    assert_eq!(told(once), [first]);
+    let first = "at 100 s the machine went to sleep, and it woke up at 101 s after 3600 s of sleep";
+    assert_eq!(sentences(once), [first]);
     let again = "[ 900.0] PM: suspend entry (deep)\n[ 901.0] PM: suspend exit\n";
-    let both = ["at 100 s the machine was put to sleep, the first of 2 times; the last ended at 901 s"];
-    assert_eq!(told(&format!("{once}{again}")), both);
-    assert_eq!(told("PM: suspend entry (deep)"), ["the machine was put to sleep"]);
-    assert_eq!(told("[  5.0] PM: suspend exit"), ["5.0 s after boot the machine woke up from sleep"]);
+    let both = ["at 100 s the machine went to sleep 2 times; the last sleep ended at 901 s"];
+    assert_eq!(sentences(&format!("{once}{again}")), both);
+    assert_eq!(sentences("PM: suspend entry (deep)"), ["the machine went to sleep"]);
+    assert_eq!(sentences("[  5.0] PM: suspend exit"), ["5.0 s after boot the machine woke up"]);
 }
 
-/// A line, and the sentence it makes alone.
+/// Lines with their sentences.
 const SENTENCES: &[(&str, &str)] = &[
     (
         "vmware: TSC freq read from hypervisor : 2195.872 MHz",
-        "the kernel was told by the hypervisor that the TSC has 2195.872 MHz",
+        "the kernel got a TSC rate of 2195.872 MHz from the hypervisor",
     ),
-    ("arch_timer: cp15 timer(s) running at 24.00MHz (virt).", "the kernel found a counter of 24.00 MHz"),
+    ("arch_timer: cp15 timer(s) running at 24.00MHz (virt).", "the kernel found a counter with a rate of 24.00 MHz"),
     (
         "tsc: TSC freq recalibrated by [HPET]: 1975.000 MHz",
-        "the kernel measured the TSC by another timer at 1975.000 MHz",
+        "the kernel measured the TSC with another timer at 1975.000 MHz",
     ),
     (
         "tsc: Warning: TSC freq calibrated by CPUID/MSR differs",
-        "the kernel measured the TSC by another timer, which is not the claimed rate",
+        "the kernel measured the TSC with another timer; its rate differs from the claimed one",
     ),
-    ("Switched to clocksource jiffies", "the kernel took jiffies as its clock source"),
+    ("Switched to clocksource jiffies", "the kernel selected the clock source jiffies"),
     ("[ 100.5] Switched to clocksource jiffies", "at 100 s the kernel switched to jiffies"),
     (
         "Override clocksource acpi_pm is not currently HRT compatible - deferring",
-        "the kernel was asked for acpi_pm and put that off until acpi_pm is verified",
+        "the kernel deferred the requested clock source acpi_pm until it is verified",
     ),
     (
         "Override clocksource jiffies is not HRT compatible. Cannot switch while in HRT/NOHZ mode",
-        "the kernel was asked for jiffies and refused, since it is not known to be precise enough",
+        "the kernel refused the requested clock source jiffies, because it may not be precise enough",
     ),
     ("kvm-clock: Using msrs 4b564d01 and 4b564d00", "the kernel found KVM's clock, kvm-clock"),
     (
         "Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.",
-        "the kernel keeps the time by the timer PM at 3.579545 MHz and reads it with PIT/TSC",
+        "the kernel uses the timer PM at 3.579545 MHz and reads it by PIT/TSC",
     ),
     (
         "[Firmware Bug]: TSC ADJUST differs: CPU3 0 --> -12345. Restoring",
-        "the kernel found that the firmware had shifted the TSC of CPU 3 by -12345 cycles, and shifted it back",
+        "the kernel found that the firmware had changed the TSC of CPU 3 by -12345 cycles, and corrected it",
     ),
     (
         "TSC ADJUST compensate: CPU1 observed 340 warp. Adjust: 340",
-        "the kernel mended the TSC of CPU 1, which was off by 340 cycles",
+        "the kernel corrected the TSC of CPU 1, which differed by 340 cycles",
     ),
     (
         "TSC found unstable after boot, most likely due to broken BIOS.",
         "the kernel found the TSC unstable and suspects the firmware",
     ),
-    ("sched_clock: Marking unstable (1, 2)", "the kernel stopped relying on the TSC for its own scheduling"),
+    ("sched_clock: Marking unstable (1, 2)", "the kernel stopped using the TSC in its scheduler"),
     (
         "tsc: Marking TSC unstable due to TSCs unsynchronized",
-        "the kernel marked the TSC unstable because nothing promises that it is the same on every CPU \
+        "the kernel marked the TSC unstable because the CPUs may have different values \
          (\"TSCs unsynchronized\")",
     ),
     ("tsc: Marking TSC unstable due to magic", "the kernel marked the TSC unstable due to \"magic\""),
@@ -198,25 +198,25 @@ const SENTENCES: &[(&str, &str)] = &[
     (
         "timekeeping watchdog on CPU13: wd-tsc-wd excessive read-back delay of 1000614ns vs. limit of 125000ns, wd-wd \
          read-back delay only 27ns, attempt 3, marking tsc unstable",
-        "CPU 13 marked tsc unstable because comparing it with the watchdog took 1.0 ms, more than 125.0 us, which a \
-         busy machine can cause too",
+        "CPU 13 marked tsc unstable, because the comparison with the watchdog took 1.0 ms, more than 125.0 us; a busy \
+         machine can also cause that",
     ),
 ];
 
 #[test]
-fn single_sentences() {
+fn each_line_has_its_sentence() {
     for (line, sentence) in SENTENCES {
-        assert_eq!(told(line), [*sentence], "{line}");
+        assert_eq!(sentences(line), [*sentence], "{line}");
     }
     for silent in
         ["Skipped synchronization checks as TSC is reliable.", "hpet0: 3 comparators, 32-bit 100.000000 MHz counter"]
     {
-        assert_eq!(told(silent), [""; 0], "{silent}");
+        assert_eq!(sentences(silent), [""; 0], "{silent}");
     }
 }
 
 #[test]
-fn lines_that_one_sentence_tells() {
+fn repeated_lines_are_one_sentence() {
     let log = "\
 tsc: Detected 1900.000 MHz processor
 tsc: Detected 1896.000 MHz TSC
@@ -229,18 +229,18 @@ clocksource: Marking clocksource tsc unstable due to inter CPU skew
 clocksource: CPU0              1000 < CPU7              190600 (cycles)
 ";
     let expected = [
-        "the kernel detected a TSC of 1896.000 MHz",
-        "it found that the firmware had shifted the TSC of CPU 0 by -23 cycles, and shifted it back \
+        "the kernel detected a TSC rate of 1896.000 MHz",
+        "it found that the firmware had changed the TSC of CPU 0 by -23 cycles, and corrected it \
          (the first of 2 times)",
-        "it measured the TSC by another timer at 1975.000 MHz, not at 1896.000 MHz as claimed",
+        "it measured the TSC with another timer at 1975.000 MHz; the claimed rate was 1896.000 MHz",
         "it found that tsc differs between CPUs (CPU 0 is 189600 cycles behind CPU 7, 100.0 us) and marked \
          tsc unstable",
     ];
-    assert_eq!(told(log), expected);
+    assert_eq!(sentences(log), expected);
 }
 
 #[test]
-fn a_watchdog_that_went_round() {
+fn overflows_of_the_watchdog_are_explained() {
     let log = "\
 tsc: Detected 2000.000 MHz TSC
 clocksource: timekeeping watchdog on CPU0: Marking clocksource 'tsc' as unstable because the skew is too large:
@@ -248,6 +248,6 @@ clocksource:                       'acpi_pm' wd_now: 2231fa wd_last: 0 mask: fff
 clocksource:                       'tsc' cs_now: 4a817c800 cs_last: 0 mask: ffffffffffffffff
 ";
     let sentence = "CPU 0 found that tsc and the watchdog acpi_pm disagree (tsc counted 10.000 s and acpi_pm 626.1 ms, \
-                    but acpi_pm went round 2 times unnoticed: with that they agree) and marked tsc unstable";
-    assert_eq!(told(log)[1], sentence);
+                    but acpi_pm overflowed 2 times in between, and with that they agree) and marked tsc unstable";
+    assert_eq!(sentences(log)[1], sentence);
 }

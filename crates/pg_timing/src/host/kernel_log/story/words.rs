@@ -1,12 +1,12 @@
-//! Times, durations and reasons in words.
+//! Times, durations and reasons as text.
 
 use crate::host::kernel_log::Entry;
 
-/// When, as a sentence begins: `at 7823 s `; empty if that is not known.
+/// Returns the time as the start of a sentence: `at 7823 s `. It is empty if the time is unknown.
 pub(super) fn when(entry: &Entry) -> String {
     match (entry.seconds, &entry.stamp) {
         (Some(seconds), _) if seconds < 0.05 => "at boot ".into(),
-        // tenths matter only while the machine boots
+        // Tenths of a second matter only during boot.
         (Some(seconds), _) if seconds < 60.0 => format!("{seconds:.1} s after boot "),
         (Some(seconds), _) => format!("at {seconds:.0} s "),
         (None, Some(stamp)) => format!("at {stamp} "),
@@ -14,7 +14,7 @@ pub(super) fn when(entry: &Entry) -> String {
     }
 }
 
-/// A duration with about four digits; its sign is not shown.
+/// Returns a duration with about four digits, without its sign.
 pub(super) fn span(ns: i64) -> String {
     let ns = ns.unsigned_abs();
     match ns {
@@ -25,25 +25,25 @@ pub(super) fn span(ns: i64) -> String {
     }
 }
 
-/// As [`span`], of an unsigned number.
+/// Like [`span`], for an unsigned number.
 pub(super) fn long_span(ns: u64) -> String {
     span(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// The kernel's reasons for not using the TSC, and what they mean.
+/// The kernel's reasons not to use the TSC, and their meanings.
 const REASONS: &[(&str, &str)] = &[
     ("clocksource watchdog", "because another clock disagreed with it"),
     ("check_tsc_sync_source failed", "because it differs between CPUs"),
-    ("TSCs unsynchronized", "because nothing promises that it is the same on every CPU"),
-    ("running on Hyper-V", "because Hyper-V does not promise that its rate stays the same"),
+    ("TSCs unsynchronized", "because the CPUs may have different values"),
+    ("running on Hyper-V", "because Hyper-V does not promise a constant rate"),
     ("KVM discovered backwards TSC", "because KVM saw it go back"),
     ("TSC halts in idle", "because it stops while a CPU is idle"),
-    ("cpufreq changes", "because its rate changes with the CPU's"),
-    ("could not calculate TSC khz", "because its rate could not be found out"),
-    ("boot parameter", "because the boot parameter tsc=unstable says so"),
+    ("cpufreq changes", "because its rate changes with the CPU's frequency"),
+    ("could not calculate TSC khz", "because the kernel could not determine its rate"),
+    ("boot parameter", "because of the boot parameter tsc=unstable"),
 ];
 
-/// The reason in words and, in brackets, as the kernel gave it.
+/// Returns the meaning of the reason, with the kernel's words in parentheses.
 pub(super) fn because(reason: &str) -> String {
     match REASONS.iter().find(|(known, _)| reason.starts_with(known)) {
         Some((_, meaning)) => format!("{meaning} (\"{reason}\")"),
@@ -57,7 +57,7 @@ mod tests {
     use crate::host::kernel_log::Event;
 
     #[test]
-    fn times() {
+    fn times_start_a_sentence() {
         let at = |seconds, stamp: Option<&str>| {
             when(&Entry { seconds, stamp: stamp.map(String::from), event: Event::KvmClock })
         };
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn durations_have_four_digits() {
         for (ns, words) in [
             (0, "0 ns"),
             (-999, "999 ns"),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons() {
+    fn reasons_have_meanings() {
         assert_eq!(because("TSC halts in idle"), "because it stops while a CPU is idle (\"TSC halts in idle\")");
         assert_eq!(because("magic"), "due to \"magic\"");
     }

@@ -1,52 +1,56 @@
-//! Logs damaged in every way that a log can be, and texts that are none.
+//! Damaged logs, and texts that are no logs.
 
 use proptest::prelude::*;
 
 use super::super::*;
 use super::{ALL_KINDS, DOCKER};
 
-/// Whether `part` says nothing that `whole` does not.
+/// Returns whether every field of `part` is also in `whole`.
 fn is_part(part: &Event, whole: &Event) -> bool {
-    fn said<T: PartialEq>(part: &Option<T>, whole: &Option<T>) -> bool {
+    fn contained<T: PartialEq>(part: &Option<T>, whole: &Option<T>) -> bool {
         part.is_none() || part == whole
     }
     fn counted(part: &Reading, whole: &Reading) -> bool {
-        // a mask can lose digits and still be one; it may not change the count
-        said(&part.nsec, &whole.nsec)
-            && said(&part.now, &whole.now)
-            && said(&part.last, &whole.last)
-            && said(&part.elapsed(), &whole.elapsed())
+        // A mask that lost digits can still be a mask, but it must not change the ticks.
+        contained(&part.nsec, &whole.nsec)
+            && contained(&part.now, &whole.now)
+            && contained(&part.last, &whole.last)
+            && contained(&part.elapsed(), &whole.elapsed())
     }
     match (part, whole) {
         (Event::Skew(part), Event::Skew(whole)) => {
-            said(&part.clocksource, &whole.clocksource)
-                && said(&part.cpu, &whole.cpu)
-                && said(&part.watchdog, &whole.watchdog)
-                && said(&part.skew_ns, &whole.skew_ns)
-                && said(&part.interval_ns, &whole.interval_ns)
+            contained(&part.clocksource, &whole.clocksource)
+                && contained(&part.cpu, &whole.cpu)
+                && contained(&part.watchdog, &whole.watchdog)
+                && contained(&part.skew_ns, &whole.skew_ns)
+                && contained(&part.interval_ns, &whole.interval_ns)
                 && counted(&part.wd, &whole.wd)
                 && counted(&part.cs, &whole.cs)
-                && said(&part.current, &whole.current)
+                && contained(&part.current, &whole.current)
         }
         (Event::SyncCheck(part), Event::SyncCheck(whole)) => {
-            said(&part.clocksource, &whole.clocksource)
-                && said(&part.cpu, &whole.cpu)
-                && said(&part.compared, &whole.compared)
-                && said(&part.ahead, &whole.ahead)
-                && said(&part.took_ns, &whole.took_ns)
+            contained(&part.clocksource, &whole.clocksource)
+                && contained(&part.cpu, &whole.cpu)
+                && contained(&part.compared, &whole.compared)
+                && contained(&part.ahead, &whole.ahead)
+                && contained(&part.took_ns, &whole.took_ns)
         }
         (Event::CheckSkipped(part), Event::CheckSkipped(whole)) => {
-            said(&part.clocksource, &whole.clocksource)
-                && said(&part.delay_ns, &whole.delay_ns)
-                && said(&part.watchdog_delay_ns, &whole.watchdog_delay_ns)
+            contained(&part.clocksource, &whole.clocksource)
+                && contained(&part.delay_ns, &whole.delay_ns)
+                && contained(&part.watchdog_delay_ns, &whole.watchdog_delay_ns)
         }
-        (Event::Warp(part), Event::Warp(whole)) => said(&part.cpus, &whole.cpus) && said(&part.cycles, &whole.cycles),
+        (Event::Warp(part), Event::Warp(whole)) => {
+            contained(&part.cpus, &whole.cpus) && contained(&part.cycles, &whole.cycles)
+        }
         (Event::FirmwareBug(part), Event::FirmwareBug(whole)) => {
-            said(&part.cpu, &whole.cpu) && said(&part.expected, &whole.expected) && said(&part.found, &whole.found)
+            contained(&part.cpu, &whole.cpu)
+                && contained(&part.expected, &whole.expected)
+                && contained(&part.found, &whole.found)
         }
-        (Event::Retried { times: part, .. }, Event::Retried { times: whole, .. }) => said(part, whole),
-        (Event::Boot { version: part }, Event::Boot { version: whole }) => said(part, whole),
-        (Event::Suspend { state: part }, Event::Suspend { state: whole }) => said(part, whole),
+        (Event::Retried { times: part, .. }, Event::Retried { times: whole, .. }) => contained(part, whole),
+        (Event::Boot { version: part }, Event::Boot { version: whole }) => contained(part, whole),
+        (Event::Suspend { state: part }, Event::Suspend { state: whole }) => contained(part, whole),
         (Event::Unstable { reason: part, .. }, Event::Unstable { reason: whole, .. }) => {
             // words, cut as they are
             let whole = whole.as_deref().unwrap_or("");
@@ -57,7 +61,7 @@ fn is_part(part: &Event, whole: &Event) -> bool {
 }
 
 #[test]
-fn a_log_cut_anywhere_says_nothing_else() {
+fn a_cut_log_has_no_other_facts() {
     for text in [DOCKER, ALL_KINDS] {
         let whole = parse(text).entries;
         for at in 0..text.len() {
@@ -71,7 +75,7 @@ fn a_log_cut_anywhere_says_nothing_else() {
     }
 }
 
-/// One half-event after the other: what a quadratic search through open events would choke on.
+/// Returns a log of incomplete events, which would be slow with a quadratic search through open events.
 fn half_events(lines: usize) -> String {
     const HALVES: [&str; 6] = [
         "clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew \
@@ -86,7 +90,7 @@ fn half_events(lines: usize) -> String {
 }
 
 #[test]
-fn time_grows_with_the_size_only() {
+fn time_grows_linearly_with_the_size() {
     let took = |text: &str| {
         let once = || {
             let start = std::time::Instant::now();
@@ -109,8 +113,8 @@ fn time_grows_with_the_size_only() {
     }
 }
 
-/// What holds of any log, whatever the text was.
-fn assert_sound(text: &str) {
+/// Asserts the properties of every parsed log.
+fn assert_valid(text: &str) {
     let log = parse(text);
     assert!(log.entries.len() <= log.lines);
     for sentence in story(&log.entries) {
@@ -173,28 +177,28 @@ fn apply(text: &str, (lines, at, change): &(bool, prop::sample::Index, Change)) 
 
 proptest! {
     #[test]
-    fn any_text_is_survived(text in any::<String>(), marks in prop::collection::vec(0usize..24, 0..12)) {
+    fn any_text_causes_no_panic(text in any::<String>(), marks in prop::collection::vec(0usize..24, 0..12)) {
         const MARKS: [&str; 24] = [
             "\n", "[", "] ", "<6>", "[    1.5] ", "Nov 20 10:29:43 host kernel: ", "clocksource: ", "tsc: ",
             "timekeeping watchdog on CPU", ": Marking clocksource '", "' as unstable", "'hpet' wd_now: ", " wd_last: ",
             " mask: ", "Switched to clocksource ", "Detected ", " MHz processor", "CPUs ", " ahead of CPU ",
             "Clocksource ", " unstable (delta = ", "-9223372036854775808", "18446744073709551616", "\u{1b}[",
         ];
-        assert_sound(&text);
+        assert_valid(&text);
         let text: String = marks.iter().flat_map(|mark| [MARKS[*mark], &text]).collect();
-        assert_sound(&text);
+        assert_valid(&text);
         let text: String = marks.iter().map(|mark| MARKS[*mark]).collect();
-        assert_sound(&text);
+        assert_valid(&text);
     }
 
     #[test]
-    fn damaged_logs_are_survived(docker in any::<bool>(), changes in prop::collection::vec(change(), 1..10)) {
+    fn damaged_logs_cause_no_panic(docker in any::<bool>(), changes in prop::collection::vec(change(), 1..10)) {
         let text = if docker { DOCKER } else { ALL_KINDS };
-        assert_sound(&changes.iter().fold(text.to_string(), |text, change| apply(&text, change)));
+        assert_valid(&changes.iter().fold(text.to_string(), |text, change| apply(&text, change)));
     }
 
     #[test]
-    fn any_counts_are_survived(
+    fn any_counters_cause_no_panic(
         wd in any::<[u64; 3]>(),
         cs in any::<[u64; 3]>(),
         mhz in any::<f64>(),
@@ -204,7 +208,7 @@ proptest! {
             format!("{side}_now: {now:x} {side}_last: {last:x} mask: {mask:x}")
         };
         let whole = |[now, last, _]: [u64; 3]| [now, last, u64::MAX];
-        assert_sound(&format!(
+        assert_valid(&format!(
             "tsc: Detected {mhz:.3} MHz processor\nhpet0: 3 comparators, 64-bit {:.6} MHz counter\n\
              Marking clocksource 'tsc' as unstable\n'hpet' {}\n'tsc' {}\n\
              Marking clocksource 'tsc' as unstable\n'acpi_pm' {}\n'tsc' {}\n\

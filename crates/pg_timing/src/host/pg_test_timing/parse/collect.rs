@@ -1,11 +1,11 @@
-//! Puts the lines together: which output, which clock and which table each belongs to.
+//! Assigns each line to an output, a clock and a table.
 
 use super::line::{self, is_elision, unquote};
 use super::row::{Kind, Row, Titles};
 use super::table::Table;
 use super::{ClockKind, ClockTable, Output, tsc};
 
-/// Takes a text line by line.
+/// Receives a text line by line.
 #[derive(Default)]
 pub(super) struct Collector {
     done: Vec<Output>,
@@ -16,22 +16,22 @@ pub(super) struct Collector {
 #[derive(Default)]
 struct Open {
     output: Output,
-    /// Where rows belong. Any line of an output opens one, since those right above the rows can be missing
+    /// The table for the next rows. Every line of an output opens one, because the lines right above the rows can be missing.
     table: Option<Table>,
-    /// a table in microseconds was there: there is no second clock
+    /// whether there was a table in microseconds; then there is no second clock
     classic: bool,
-    /// a heading named a clock, as in 19
+    /// whether a heading named a clock, as in PostgreSQL 19
     headed: bool,
-    /// the clock went back after the run had begun: the run ended there
+    /// whether the clock went back during the run, which ended it
     over: bool,
 }
 
 impl Collector {
-    /// `whole`: the line has its newline.
+    /// Adds a line. `whole` means that it ends with a newline.
     pub fn line(&mut self, text: &str, whole: bool) {
         let body = unquote(text);
         if body.is_empty() {
-            return; // between a mail's lines too, so it ends no table
+            return; // Mails can have empty lines between rows, so this does not end a table.
         }
         if is_elision(body) {
             if let Some(table) = self.table() {
@@ -48,17 +48,18 @@ impl Collector {
         }
     }
 
+    /// Returns all outputs.
     pub fn finish(mut self) -> Vec<Output> {
         self.start();
         self.done
     }
 
     fn words(&mut self, body: &str, whole: bool) {
-        // whatever it says, a table's rows have ended
+        // Any other line ends the rows of a table.
         if let Some(open) = self.open.as_mut().filter(|open| open.has_rows()) {
             open.close_table();
         }
-        // One line can be several, where a page lost its line breaks: ask for each, in printed order.
+        // If a page lost its line breaks, one line contains several. So each kind is tried, in printed order.
         let known = self.testing(body)
             | self.backwards(body)
             | self.clock(body)
@@ -75,7 +76,7 @@ impl Collector {
         self.open.as_mut()?.table.as_mut()
     }
 
-    /// Ends the output being read, if any, and begins one.
+    /// Ends the current output, if there is one, and starts a new one.
     fn start(&mut self) -> &mut Open {
         if let Some(output) = self.open.take().and_then(Open::finish) {
             self.done.push(output);
@@ -83,7 +84,7 @@ impl Collector {
         self.open.get_or_insert_default()
     }
 
-    /// The output being read if `fits`, else a new one.
+    /// Returns the current output if it `fits`, or else a new one.
     fn fitting(&mut self, fits: impl FnOnce(&Open) -> bool) -> &mut Open {
         match &self.open {
             Some(open) if open.over || !fits(open) => self.start(),
@@ -93,8 +94,8 @@ impl Collector {
 
     fn testing(&mut self, body: &str) -> bool {
         let Some(duration) = line::duration(body) else { return false };
-        // The first line of an output, but for two cases: stderr's "going backwards" comes before it
-        // where both go into a file, and builds before 19 printed the first clock's heading above it.
+        // This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards"
+        // comes before it. Builds before 19 printed the first clock's heading above it.
         let open = self.fitting(|open| {
             let clocks = &open.output.clocks;
             open.output.duration_s.is_none() && clocks.iter().all(|c| c.kind == ClockKind::System && is_bare(c))
@@ -105,14 +106,14 @@ impl Collector {
     }
 
     fn backwards(&mut self, body: &str) -> bool {
-        // Without an amount only at the line's beginning: texts about pg_test_timing cite these words.
+        // Without an amount the words must start the line, because other texts quote them.
         let detected = body.starts_with("Detected clock going backwards");
         let headed = self.open.as_ref().is_some_and(|open| open.headed);
         let warp = line::warp_ns(body, headed).filter(|ns| ns.is_some() || body.starts_with("Time warp:"));
         if !detected && warp.is_none() {
             return false;
         }
-        // A pair of lines, printed while a clock is being read and so before its loop time.
+        // A pair of lines. They are printed while a clock is being read, so before its loop time.
         let in_a_pair = |open: &Open| !detected && open.output.went_back && open.output.warp_ns.is_none();
         let open = self.fitting(|open| {
             in_a_pair(open) || (!open.output.went_back && open.output.clocks.last().is_none_or(is_bare))
@@ -138,7 +139,7 @@ impl Collector {
 
     fn loop_time(&mut self, body: &str) -> bool {
         let Some(ns) = line::loop_ns(body) else { return false };
-        // With a single clock a run that went back has no loop time, so that was another run.
+        // With a single clock, a run whose clock went back has no loop time, so this is another run.
         let single = |open: &&mut Open| open.output.went_back && !open.headed && !open.over;
         if let Some(duration) = self.open.as_mut().filter(single).map(|open| open.output.duration_s.take()) {
             self.start().output.duration_s = duration;
@@ -157,7 +158,7 @@ impl Collector {
         here
     }
 
-    /// The table of this kind of the clock being read; of the next output if it has one.
+    /// Returns the table of this kind for the current clock, or for a new output if the clock already has one.
     fn announced(&mut self, kind: Kind) -> &mut Table {
         if let Some(open) = self.open.as_mut().filter(|open| open.has_rows()) {
             open.close_table();
@@ -171,15 +172,15 @@ impl Collector {
     }
 
     fn tsc(&mut self, body: &str, whole: bool) -> bool {
-        // alone these lines are no output, and with a classic table they are not this output's
+        // These lines alone are no output. After a classic table they belong to another output.
         let Some(open) = self.open.as_mut().filter(|open| !open.over && !open.classic) else { return false };
         let mut lines = open.output.tsc.clone().unwrap_or_default();
-        let noted = tsc::note(body, whole, &mut lines);
-        if noted {
+        let is_tsc_line = tsc::parse_line(body, whole, &mut lines);
+        if is_tsc_line {
             open.close_table();
             open.output.tsc = Some(lines);
         }
-        noted
+        is_tsc_line
     }
 }
 
@@ -189,7 +190,7 @@ impl Open {
         self.output.clocks.last_mut().expect("just pushed")
     }
 
-    /// The clock being read. Without a heading it is the system's, the only one that has ever gone without.
+    /// Returns the current clock. Without a heading it is the system clock, because every other clock has one.
     fn clock(&mut self) -> &mut ClockTable {
         if self.output.clocks.is_empty() {
             self.push(ClockKind::System);
@@ -201,7 +202,7 @@ impl Open {
         self.table.as_ref().is_some_and(|table| !table.is_empty())
     }
 
-    /// A table of this kind comes next. One that was expected already still is.
+    /// Expects a table of this kind next.
     fn expect(&mut self, kind: Kind) -> &mut Table {
         if self.table.as_ref().is_some_and(|table| table.kind != kind || !table.is_empty()) {
             self.close_table();
@@ -211,7 +212,7 @@ impl Open {
 
     fn close_table(&mut self) {
         let Some(mut table) = self.table.take() else { return };
-        table.settle();
+        table.finish();
         self.output.cut_off |= table.is_cut();
         self.classic |= table.is_classic();
         if table.is_empty() {
@@ -224,14 +225,14 @@ impl Open {
         }
     }
 
-    /// The output, if there is anything in it.
+    /// Returns the output, if it is not empty.
     fn finish(mut self) -> Option<Output> {
         self.close_table();
-        self.output.tsc = self.output.tsc.take().and_then(tsc::settled);
+        self.output.tsc = self.output.tsc.take().and_then(tsc::complete_lines);
         let went_back = self.output.went_back;
-        // a run that ended early lacks nothing
-        self.output.cut_off |= !went_back && self.lacks_something();
-        // The heading of the clock that went back has nothing under it, and names that clock.
+        // If the clock went back, the run ended early, so nothing is missing.
+        self.output.cut_off |= !went_back && self.ends_too_early();
+        // A clock that went back has a heading without a table. It names the clock, so it is kept.
         let last = self.output.clocks.len().saturating_sub(1);
         let mut nth = 0;
         self.output.clocks.retain(|clock| {
@@ -241,8 +242,8 @@ impl Open {
         (went_back || !self.output.clocks.is_empty()).then_some(self.output)
     }
 
-    /// Whether it ends before the end that each version with such a beginning has.
-    fn lacks_something(&self) -> bool {
+    /// Returns whether the end of the output is missing.
+    fn ends_too_early(&self) -> bool {
         let Output { clocks, tsc, .. } = &self.output;
         let has = |kind| clocks.iter().any(|clock| clock.kind == kind);
         let (rdtscp, rdtsc) = (has(ClockKind::Rdtscp), has(ClockKind::Rdtsc));
@@ -253,7 +254,7 @@ impl Open {
     }
 }
 
-/// A heading and nothing under it so far.
+/// Returns whether the clock has only a heading so far.
 fn is_bare(clock: &ClockTable) -> bool {
     clock.loop_ns.is_none() && clock.bins.is_empty() && clock.observed.is_empty()
 }

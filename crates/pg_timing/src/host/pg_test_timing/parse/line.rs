@@ -1,16 +1,16 @@
-//! What a single line says, once its quoting is off.
+//! Parses a single line, without its quoting.
 
 use super::ClockKind;
 
-/// The line without indentation, and without what mails, tickets, psql and docker put around it.
+/// Returns the line without indentation, and without the marks of mails, tickets, psql and docker.
 pub(super) fn unquote(line: &str) -> &str {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
-    // psql marks a value's line breaks by `+` or `↵` at the right, behind the border if it draws one
+    // psql marks line breaks in a value by `+` or `↵` at the right.
     let mut line = line.trim_start_matches(blank).trim_end_matches(|c| blank(c) || "+|│↵`*".contains(c));
     loop {
         line = line.trim_start_matches(|c| blank(c) || ">|│#*`".contains(c));
         match line.split_once('|') {
-            // `db-1  | text`, as docker compose logs it
+            // `db-1  | text` comes from docker compose.
             Some((name, rest)) if is_name(name.trim_end()) => line = rest,
             _ => return line,
         }
@@ -22,31 +22,31 @@ fn is_name(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
-/// `...` and its kin, alone on a line.
+/// Returns whether the line is only `...` or a similar mark.
 pub(super) fn is_elision(body: &str) -> bool {
     let inner = body.trim_matches(['[', ']', '(', ')', '<', '>']);
     inner == "…" || (inner.len() >= 3 && inner.chars().all(|c| c == '.'))
 }
 
-/// What follows `mark` in the line, without blanks before it.
+/// Returns the text after `mark`, without leading white space.
 pub(super) fn after<'a>(body: &'a str, mark: &str) -> Option<&'a str> {
     body.split_once(mark).map(|(_, rest)| rest.trim_start())
 }
 
-/// The digits that `text` begins with and what follows them.
+/// Returns the leading digits and the text after them.
 ///
-/// `None` as well where nothing follows: there the number may have been longer.
+/// The result is also `None` if no text follows, because the number may have lost digits.
 pub(super) fn number_and_rest(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit())?;
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Its first word without the punctuation of a sentence.
+/// Returns the first word, without punctuation.
 pub(super) fn unit(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or("").trim_end_matches(['.', ',', ';', ':', ')', '"', '\''])
 }
 
-/// A number with decimals. With a comma too, which some locales print.
+/// Parses a number with decimals. The decimal separator can be a comma, as in some locales.
 pub(super) fn decimal(token: &str) -> Option<f64> {
     let (whole, fraction) = token.split_once(['.', ','])?;
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -56,13 +56,14 @@ pub(super) fn decimal(token: &str) -> Option<f64> {
     format!("{whole}.{fraction}").parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// `Testing timing overhead for N seconds.`: begins an output. The inner `None`: a number too big.
+/// Parses `Testing timing overhead for N seconds.`, which starts an output. The inner `None` means that the number is too
+/// big.
 pub(super) fn duration(body: &str) -> Option<Option<u64>> {
     let (seconds, rest) = number_and_rest(after(body, "Testing timing overhead for")?)?;
     rest.starts_with(char::is_whitespace).then(|| seconds.parse().ok())
 }
 
-/// The loop time, by each of the names that it has had.
+/// Returns the loop time. Its name depends on the version.
 pub(super) fn loop_ns(body: &str) -> Option<f64> {
     // "Per loop time" (to 18), "Per timing duration ... loop overhead" (early), "Average loop time" (19)
     let rest = after(body, "including overhead:").or_else(|| after(body, "including loop overhead:"))?;
@@ -70,9 +71,7 @@ pub(super) fn loop_ns(body: &str) -> Option<f64> {
     matches!(unit(rest), "ns" | "nsec").then(|| decimal(number))?
 }
 
-/// The clock that a heading of 19 names.
-///
-/// Names are in capitals there; a `Clock source: tsc` is a sentence of somebody's.
+/// Returns the clock in a heading of PostgreSQL 19. Its names are in capitals, so `Clock source: tsc` is no heading.
 pub(super) fn clock(body: &str) -> Option<ClockKind> {
     if body.contains("System clock source:") {
         return Some(ClockKind::System);
@@ -87,11 +86,10 @@ pub(super) fn clock(body: &str) -> Option<ClockKind> {
     }
 }
 
-/// `Time warp: N us`, in ns. The inner `None`: the amount is cut off or too big.
+/// Parses `Time warp: N us` and returns ns. The inner `None` means that the amount is cut off or too big.
 ///
-/// Versions up to 18 printed `ms` for a while where they had measured microseconds. So did builds
-/// between 18 and 19, which had measured nanoseconds (`nanos`: this output is known to count in
-/// those). No version has ever measured milliseconds.
+/// Some versions up to 18 printed `ms` for microseconds. Builds between 18 and 19 printed `ms` for nanoseconds; `nanos`
+/// means that this output counts in nanoseconds. No version ever measured milliseconds.
 pub(super) fn warp_ns(body: &str, nanos: bool) -> Option<Option<i64>> {
     let amount = |rest: &str| {
         let (number, rest) = rest.split_once(char::is_whitespace)?;
@@ -106,11 +104,11 @@ pub(super) fn warp_ns(body: &str, nanos: bool) -> Option<Option<i64>> {
     after(body, "Time warp:").map(amount)
 }
 
-/// Whether the kernel says something about a clock source here.
+/// Returns whether this is a line about a clock source in a kernel log.
 pub(super) fn is_kernel_log(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     let word = |word: &str| line.match_indices(word).any(|(at, _)| !line[..at].ends_with(char::is_alphanumeric));
-    // up to 4.0 without the colon: "Clocksource tsc unstable (delta = ...)"
+    // Up to 4.0 there is no colon: "Clocksource tsc unstable (delta = ...)".
     let unstable = |(_, rest): (&str, &str)| rest.split_whitespace().nth(1) == Some("unstable");
     word("clocksource:") || word("tsc:") || line.split_once("clocksource ").is_some_and(unstable)
 }
@@ -120,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoting_comes_off() {
+    fn quoting_is_removed() {
         for quoted in [
             "  text",
             "> > text",
@@ -136,12 +134,12 @@ mod tests {
         ] {
             assert_eq!(unquote(quoted), "text", "{quoted:?}");
         }
-        assert_eq!(unquote("| 31 | 99.7213 | 12 |"), "31 | 99.7213 | 12", "a table's own lines stay");
+        assert_eq!(unquote("| 31 | 99.7213 | 12 |"), "31 | 99.7213 | 12", "the lines within a table are kept");
         assert_eq!(unquote("< us   % of total      count"), "< us   % of total      count");
     }
 
     #[test]
-    fn elisions() {
+    fn elisions_are_recognized() {
         for dots in ["...", "....", "…", "[...]", "(…)", "<...>"] {
             assert!(is_elision(dots), "{dots}");
         }
@@ -151,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_only_when_all_there() {
+    fn incomplete_numbers_are_ignored() {
         assert_eq!(duration("Testing timing overhead for 3 seconds."), Some(Some(3)));
         assert_eq!(duration("$ pg_test_timing; Testing timing overhead for 1 second."), Some(Some(1)));
-        assert_eq!(duration("Testing timing overhead for 3"), None, "may be 30");
+        assert_eq!(duration("Testing timing overhead for 3"), None, "can be the start of 30");
         assert_eq!(duration("Testing timing overhead for 3..."), None);
         assert_eq!(duration("Testing timing overhead for 99999999999999999999 seconds."), Some(None));
         assert_eq!(loop_ns("Per loop time including overhead: 35.96 nsec"), Some(35.96));
@@ -167,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_by_name() {
+    fn clocks_are_recognized_by_their_headings() {
         assert_eq!(clock("System clock source: clock_gettime (CLOCK_MONOTONIC)"), Some(ClockKind::System));
         assert_eq!(clock("Clock source: RDTSCP"), Some(ClockKind::Rdtscp));
         assert_eq!(clock("Fast clock source: RDTSC"), Some(ClockKind::Rdtsc));
@@ -178,12 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn warps_in_every_unit() {
+    fn warps_are_parsed_in_every_unit() {
         let warp = |text: &str| warp_ns(&format!("Time warp: {text}"), false);
         assert_eq!(warp("-34612 microseconds"), Some(Some(-34_612_000)));
         assert_eq!(warp("-5 us"), Some(Some(-5000)));
-        assert_eq!(warp("-5 ms"), Some(Some(-5000)), "microseconds by the wrong name");
-        assert_eq!(warp_ns("Time warp: -5 ms", true), Some(Some(-5)), "nanoseconds by the wrong name");
+        assert_eq!(warp("-5 ms"), Some(Some(-5000)), "microseconds with the wrong unit");
+        assert_eq!(warp_ns("Time warp: -5 ms", true), Some(Some(-5)), "nanoseconds with the wrong unit");
         assert_eq!(warp("-5 ns"), Some(Some(-5)));
         for cut in ["", "-5", "-5 m", "-5 micro", "-99999999999999999999 ns", "-9223372036854775807 us"] {
             assert_eq!(warp(cut), Some(None), "{cut}");
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_lines() {
+    fn lines_of_a_kernel_log_are_recognized() {
         assert!(is_kernel_log("[    0.000000] tsc: Detected 2900.000 MHz processor"));
         assert!(is_kernel_log("kernel: clocksource: Switched to clocksource hpet"));
         assert!(is_kernel_log("Clocksource tsc unstable (delta = -62503714 ns)"));

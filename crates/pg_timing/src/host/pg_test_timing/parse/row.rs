@@ -1,32 +1,32 @@
-//! A line of a table: its titles, or a row.
+//! Parses a line of a table: its column titles, or a row.
 
 use super::Bin;
 use super::line::decimal;
 
-/// Which of the two tables.
+/// The kind of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     #[default]
     Histogram,
-    /// 19's exact durations
+    /// PostgreSQL 19's exact durations
     Observed,
 }
 
-/// How a row is laid out. A table keeps to one layout, so that a row that lost a column shows.
+/// The columns of a row. All rows of a table have the same columns, so a row with a missing column is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// bound, share, count: to 18
+    /// bound, share, count: up to 18
     Share,
     /// bound, share, running share, count: 19
     Running,
-    /// `bound: count share%`, longest first: the first of 9.2
+    /// `bound: count share%`, longest first: in the first builds of 9.2
     Colon,
 }
 
-/// What the first column means.
+/// The meaning of the first column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
-    /// `<=` and not `<`
+    /// `<=`, not `<`
     pub inclusive: bool,
     /// 1 or 1000
     pub unit_ns: f64,
@@ -36,10 +36,10 @@ impl Scale {
     pub const MICROSECONDS: Scale = Scale { inclusive: false, unit_ns: 1000.0 };
     pub const NANOSECONDS: Scale = Scale { inclusive: true, unit_ns: 1.0 };
 
-    /// The row with this bound. `None`: no version prints such a bound.
+    /// Returns the row with this bound, or `None` if no version prints such a bound.
     ///
-    /// Bounds are powers of two, or one less where inclusive, and each row begins where the one
-    /// before it ended; the first begins at 0.
+    /// Bounds are powers of two, or one less if inclusive. Each row starts at the end of the previous one. The first row
+    /// starts at 0.
     pub fn bin(self, bound: u64, count: u64) -> Option<Bin> {
         let below = if self.inclusive { bound.checked_add(1)? } else { bound };
         let from = if below == 1 { 0.0 } else { below as f64 / 2.0 };
@@ -48,7 +48,7 @@ impl Scale {
     }
 }
 
-/// A line of titles.
+/// The column titles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Titles {
     pub kind: Kind,
@@ -57,6 +57,7 @@ pub(super) struct Titles {
 }
 
 impl Titles {
+    /// Parses a line of column titles.
     pub fn of(body: &str) -> Option<Titles> {
         let tokens: Vec<&str> = tokens(body).take(9).collect();
         let (first, layout) = match tokens.as_slice() {
@@ -85,12 +86,13 @@ impl Titles {
 pub(super) struct Row {
     pub layout: Layout,
     pub bound: u64,
-    /// in percent; the running one where there is one
+    /// in percent; the running share if there is one
     pub share: f64,
     pub count: u64,
 }
 
 impl Row {
+    /// Parses a row.
     pub fn of(body: &str) -> Option<Row> {
         let tokens: Vec<&str> = tokens(body.trim_start_matches(':')).take(5).collect();
         let (layout, bound, share, count) = match *tokens.as_slice() {
@@ -107,7 +109,7 @@ impl Row {
         Some(Row { layout, bound: whole(bound)?, share: decimal(share)?, count: whole(count)? })
     }
 
-    /// Whether the line may be (a part of) a row: a number and nothing but numbers after it.
+    /// Returns whether the line can be a row or a part of one: it contains only numbers.
     pub fn is_likely(body: &str) -> bool {
         let body = body.trim_start_matches([':', ' ']);
         body.starts_with(|c: char| c.is_ascii_digit())
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds() {
+    fn bounds_are_powers_of_two() {
         let span = |scale: Scale, bound| scale.bin(bound, 7).map(|bin| (bin.from_ns, bin.below_ns));
         assert_eq!(span(Scale::MICROSECONDS, 1), Some((0.0, 1000.0)));
         assert_eq!(span(Scale::MICROSECONDS, 2), Some((1000.0, 2000.0)));
@@ -137,7 +139,7 @@ mod tests {
         assert_eq!(span(Scale::NANOSECONDS, 0), Some((0.0, 1.0)));
         assert_eq!(span(Scale::NANOSECONDS, 1), Some((1.0, 2.0)));
         assert_eq!(span(Scale::NANOSECONDS, 31), Some((16.0, 32.0)));
-        // the last rows that a 64-bit histogram can have
+        // The last rows of a 64-bit histogram.
         assert_eq!(span(Scale::NANOSECONDS, i64::MAX as u64), Some((2f64.powi(62), 2f64.powi(63))));
         assert_eq!(span(Scale::NANOSECONDS, u64::MAX), None);
         for (scale, bound) in [(Scale::MICROSECONDS, 0), (Scale::MICROSECONDS, 3), (Scale::NANOSECONDS, 8)] {
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn titles() {
+    fn titles_of_every_version_are_parsed() {
         let of = |text| Titles::of(text).map(|titles| (titles.kind, titles.layout, titles.scale));
         let us = Scale::MICROSECONDS;
         assert_eq!(of("< us   % of total      count"), Some((Kind::Histogram, Layout::Share, us)));

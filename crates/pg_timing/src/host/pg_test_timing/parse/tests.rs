@@ -1,4 +1,4 @@
-//! Real outputs and what they say, then the same ones damaged in every way that a paste can.
+//! Real outputs, and the same outputs with damage as from copying and pasting.
 
 use proptest::prelude::*;
 
@@ -12,17 +12,17 @@ macro_rules! fixtures {
 }
 
 fixtures! {
-    // published: PostgreSQL's documentation, and tickets
+    // Published in PostgreSQL's documentation and in tickets.
     I7_TSC "i7-860-tsc.txt"
     I7_ACPI_PM "i7-860-acpi_pm.txt"
     JIFFIES "linux26-jiffies.txt"
     DOCKER_HPET "docker-mac-hpet.txt"
     DOCKER_WARP "docker-mac-warp.txt"
     PG19_EXCERPT "pg19-desktop-excerpt.txt"
-    // measured on a virtual machine with an AMD EPYC
+    // Measured on a virtual machine with an AMD EPYC.
     PG15 "pg15.txt"
     PG19 "pg19.txt"
-    // composed
+    // Composed.
     PG19_DEVELOPMENT "pg19-development.txt"
     PG19_BETA "pg19-beta-cntvct.txt"
     PG92 "pg92-longest-first.txt"
@@ -39,7 +39,7 @@ fn counts(clock: &ClockTable) -> Vec<u64> {
     clock.bins.iter().map(|bin| bin.count).collect()
 }
 
-/// An output of before 19: duration, loop time and the counts of its rows.
+/// Asserts the duration, the loop time and the counts of an output before 19.
 fn assert_classic(output: &Output, duration: u64, loop_ns: f64, expected: &[u64]) {
     let [clock] = output.clocks.as_slice() else { panic!("{output:?}") };
     assert_eq!((output.duration_s, clock.loop_ns, counts(clock).as_slice()), (Some(duration), Some(loop_ns), expected));
@@ -53,7 +53,7 @@ fn assert_classic(output: &Output, duration: u64, loop_ns: f64, expected: &[u64]
 }
 
 #[test]
-fn classic_outputs() {
+fn classic_outputs_are_parsed() {
     assert_classic(&one(I7_TSC), 3, 35.96, &[80_435_604, 2_999_652, 126, 13, 2]);
     assert_classic(&one(I7_ACPI_PM), 3, 722.92, &[1_155_682, 2_990_371, 3241, 563, 3]);
     assert_classic(&one(JIFFIES), 3, 97.75, &[27_694_571, 2_993_204, 3010, 22, 1, 1]);
@@ -65,22 +65,22 @@ fn classic_outputs() {
 }
 
 #[test]
-fn a_warp() {
+fn warps_are_parsed() {
     let output = one(DOCKER_WARP);
     assert_eq!((output.went_back, output.warp_ns), (true, Some(-34_612_000)));
     assert_eq!((output.duration_s, output.clocks.len(), output.cut_off), (Some(3), 0, false));
-    // stderr first, as in a file that takes both
+    // stderr comes first if both go to a file.
     let (testing, warp) = DOCKER_WARP.split_once('\n').unwrap();
     assert_eq!(one(&format!("{warp}{testing}\n")), output);
-    // only half of it
+    // Only the first line.
     let half = one("Testing timing overhead for 3 seconds.\nDetected clock going backwards in time.\n");
     assert_eq!((half.went_back, half.warp_ns), (true, None));
-    // in the middle of 19's clocks
+    // Between the clocks of 19.
     let (system, _) = PG19.split_once("Fast clock").unwrap();
     let warp = "Fast clock source: RDTSC\nDetected clock going backwards in time.\nTime warp: -14 ns\n";
     let output = one(&format!("{system}{warp}"));
     assert_eq!((output.clocks.len(), output.warp_ns, output.cut_off), (3, Some(-14), false));
-    // a run, then one that went back, then one that went on, the last two without their first line
+    // A run, then one whose clock went back, then a complete one; the last two without their first line.
     let (_, hpet) = DOCKER_HPET.split_once('\n').unwrap();
     let outputs = parse(&format!("{PG15}{warp}{hpet}", warp = &warp[25..])).unwrap();
     let seen: Vec<_> = outputs.iter().map(|o| (o.warp_ns, o.clocks.len(), o.duration_s)).collect();
@@ -88,7 +88,7 @@ fn a_warp() {
 }
 
 #[test]
-fn development_outputs() {
+fn outputs_of_development_versions_are_parsed() {
     let output = one(PG19_DEVELOPMENT);
     assert_eq!((output.duration_s, output.cut_off, output.clocks.len()), (Some(3), false, 1));
     let clock = &output.clocks[0];
@@ -105,7 +105,7 @@ fn development_outputs() {
 }
 
 #[test]
-fn pg19() {
+fn outputs_of_postgresql_19_are_parsed() {
     let output = one(PG19);
     assert_eq!((output.duration_s, output.cut_off, output.went_back), (Some(1), false, false));
     let clocks: Vec<_> =
@@ -125,7 +125,7 @@ fn pg19() {
 }
 
 #[test]
-fn an_excerpt_of_19() {
+fn an_excerpt_of_postgresql_19_is_parsed() {
     let output = one(PG19_EXCERPT);
     assert!(output.cut_off);
     let loops: Vec<_> = output.clocks.iter().map(|clock| (clock.kind.clone(), clock.loop_ns.unwrap())).collect();
@@ -136,18 +136,18 @@ fn an_excerpt_of_19() {
 }
 
 #[test]
-fn a_ticket_with_four_runs() {
+fn four_runs_in_a_ticket_are_parsed() {
     let outputs = parse(TICKET).unwrap();
     assert_eq!(outputs.len(), 4);
     assert_eq!(outputs[0], one(I7_ACPI_PM));
     assert_eq!(outputs[1], one(DOCKER_WARP));
     assert_eq!(outputs[2], one(DOCKER_HPET));
-    // `...` right behind a table may stand for rows
+    // `...` right after a table can replace rows.
     assert_eq!(outputs[3], Output { cut_off: true, ..one(PG19_BETA) });
 }
 
 #[test]
-fn glued_indented_and_quoted() {
+fn quoted_and_indented_outputs_are_parsed() {
     let all: String = ALL.iter().map(|(_, text)| *text).collect();
     let separate: Vec<Output> = ALL.iter().flat_map(|(_, text)| parse(text).unwrap()).collect();
     assert_eq!(parse(&all).unwrap(), separate);
@@ -162,7 +162,7 @@ fn glued_indented_and_quoted() {
 }
 
 #[test]
-fn nothing_but_the_loop_time() {
+fn a_loop_time_alone_is_an_output() {
     let output = one("on my laptop: Per loop time including overhead: 25.10 ns");
     assert_eq!((output.clocks[0].loop_ns, output.cut_off), (Some(25.1), true));
     let flat = one(&I7_TSC.replace('\n', " "));
@@ -170,10 +170,10 @@ fn nothing_but_the_loop_time() {
 }
 
 #[test]
-fn tables_without_their_titles() {
+fn tables_without_titles_are_parsed() {
     for (name, text) in ALL {
         let untitled: String = text.split_inclusive('\n').filter(|line| !line.contains("count")).collect();
-        // nothing else tells that the first 9.2 counts in microseconds, but nothing else is like it
+        // The first 9.2 does not print its unit, but its layout is unique.
         assert_eq!(parse(&untitled), parse(text), "{name}");
     }
     let bare: String = I7_TSC.lines().skip(4).map(|line| format!("{line}\n")).collect();
@@ -208,7 +208,7 @@ fn cuts_are_noticed() {
 }
 
 #[test]
-fn other_texts() {
+fn other_texts_are_refused() {
     for (text, error) in [
         ("", ParseError::Empty),
         (" \r\n\t\u{feff}", ParseError::Empty),
@@ -230,44 +230,44 @@ fn other_texts() {
     assert_eq!(parse(&format!("{PG15}\0")), Err(ParseError::NotText));
 }
 
-/// Whether `part` says nothing that `whole` does not.
+/// Returns whether every value of `part` is also in `whole`.
 fn is_prefix(part: &Output, whole: &Output) -> bool {
-    fn said<T: PartialEq>(part: &Option<T>, whole: &Option<T>) -> bool {
+    fn contained<T: PartialEq>(part: &Option<T>, whole: &Option<T>) -> bool {
         part.is_none() || part == whole
     }
     let clocks = part.clocks.len() <= whole.clocks.len()
         && part.clocks.iter().zip(&whole.clocks).all(|(part, whole)| {
             part.kind == whole.kind
-                && said(&part.loop_ns, &whole.loop_ns)
-                // the first 9.2 printed the longest first
+                && contained(&part.loop_ns, &whole.loop_ns)
+                // The first 9.2 printed the longest durations first.
                 && (whole.bins.starts_with(&part.bins) || whole.bins.ends_with(&part.bins))
                 && whole.observed.starts_with(&part.observed)
         });
     let none = TscLines::default();
     let (tsc, all_tsc) = (part.tsc.as_ref().unwrap_or(&none), whole.tsc.as_ref().unwrap_or(&none));
     clocks
-        && said(&part.duration_s, &whole.duration_s)
-        && said(&part.warp_ns, &whole.warp_ns)
+        && contained(&part.duration_s, &whole.duration_s)
+        && contained(&part.warp_ns, &whole.warp_ns)
         && part.went_back <= whole.went_back
-        && said(&tsc.source, &all_tsc.source)
-        && said(&tsc.in_use_khz, &all_tsc.in_use_khz)
-        && said(&tsc.calibrated_khz, &all_tsc.calibrated_khz)
-        && said(&tsc.used_by_default, &all_tsc.used_by_default)
+        && contained(&tsc.source, &all_tsc.source)
+        && contained(&tsc.in_use_khz, &all_tsc.in_use_khz)
+        && contained(&tsc.calibrated_khz, &all_tsc.calibrated_khz)
+        && contained(&tsc.used_by_default, &all_tsc.used_by_default)
         && tsc.not_converged <= all_tsc.not_converged
         && tsc.not_usable <= all_tsc.not_usable
 }
 
-/// Texts longer than this many bytes are cut in fewer places, to save time.
+/// Longer texts (in bytes) are cut in fewer places, to save time.
 const LONG: usize = 2000;
 
-/// Cut anywhere, a text gives no number that the whole of it does not. `end`: put where it was cut.
+/// Asserts that a text that is cut anywhere has no other values than the whole text. `end` is appended to the cut text.
 fn assert_every_cut_is_a_prefix(name: &str, text: &str, end: &str) {
     let whole = parse(text).unwrap();
     let mut line_start = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let cuts = line_start + 1..=line_start + line.len();
         line_start += line.len();
-        // many of its rows are alike
+        // Many of its rows are similar.
         if text.len() > LONG && number % 29 != 0 && !line.contains(char::is_alphabetic) {
             continue;
         }
@@ -294,7 +294,7 @@ fn every_cut_is_a_prefix() {
     }
 }
 
-/// One blank for many, as HTML shows it.
+/// Replaces several spaces by one, as HTML shows them.
 fn fold(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -341,14 +341,14 @@ fn apply(text: &str, (lines, at, change): &(bool, prop::sample::Index, Change)) 
     parts.concat()
 }
 
-/// What holds of any output, whatever the text was.
-fn assert_sound(outputs: &[Output]) {
+/// Asserts the properties of every parsed output.
+fn assert_valid(outputs: &[Output]) {
     assert!(!outputs.is_empty());
     for output in outputs {
         assert!(output.went_back || !output.clocks.is_empty());
         assert!(output.warp_ns.is_none() || output.went_back);
         for (nth, clock) in output.clocks.iter().enumerate() {
-            // Only the clock that went back may have a heading and nothing under it: the last one.
+            // Only the last clock, if it went back, may have a heading without a table.
             let went_back = output.went_back && nth + 1 == output.clocks.len();
             assert!(went_back || clock.loop_ns.is_some() || !clock.bins.is_empty() || !clock.observed.is_empty());
             assert!(clock.loop_ns.is_none_or(|ns| ns.is_finite() && ns >= 0.0));
@@ -361,7 +361,7 @@ fn assert_sound(outputs: &[Output]) {
 
 proptest! {
     #[test]
-    fn any_text_is_survived(text in any::<String>(), marks in prop::collection::vec(0usize..12, 0..12)) {
+    fn any_text_causes_no_panic(text in any::<String>(), marks in prop::collection::vec(0usize..12, 0..12)) {
         const MARKS: [&str; 12] = [
             "Testing timing overhead for ", " seconds.\n", "Time warp: -", " us\n", "including overhead: ", " ns\n",
             "Histogram of timing durations:\n", "\n1 0.5 ", "\n...\n", "Observed timing durations up to ", "kHz", "0",
@@ -369,15 +369,15 @@ proptest! {
         let _ = parse(&text);
         let text: String = marks.iter().flat_map(|mark| [MARKS[*mark], &text]).collect();
         if let Ok(outputs) = parse(&text) {
-            assert_sound(&outputs);
+            assert_valid(&outputs);
         }
     }
 
     #[test]
-    fn damaged_outputs_are_survived(which in 0..ALL.len(), changes in prop::collection::vec(change(), 1..8)) {
+    fn damaged_outputs_cause_no_panic(which in 0..ALL.len(), changes in prop::collection::vec(change(), 1..8)) {
         let text = changes.iter().fold(ALL[which].1.to_string(), |text, change| apply(&text, change));
         if let Ok(outputs) = parse(&text) {
-            assert_sound(&outputs);
+            assert_valid(&outputs);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Each message in the wording of the versions that have it.
 
-use super::super::understand;
+use super::super::parse;
 use super::*;
 
 fn event(message: &str) -> Event {
-    understand(message).unwrap_or_else(|| panic!("{message}")).event
+    parse(message).unwrap_or_else(|| panic!("{message}")).event
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn rates() {
         "tsc: Detected 2900.000 MHz proc",
         "tsc: Detected x MHz TSC",
     ] {
-        assert_eq!(understand(cut), None, "{cut}");
+        assert_eq!(parse(cut), None, "{cut}");
     }
     let warning = "tsc: Warning: TSC freq calibrated by CPUID/MSR differs from what is calibrated by HW timer, \
                    please check with vendor!!";
@@ -80,8 +80,8 @@ fn unstable() {
 fn warps() {
     let warp = |cpus, cycles, random| Event::Warp(Warp { cpus, cycles, random });
     for message in ["TSC synchronization [CPU#0 -> CPU#1]:", "checking TSC synchronization [CPU#0 -> CPU#1]:"] {
-        assert_eq!(understand(message), Some(Said { event: warp(Some((0, 1)), None, false), begins: true }));
-        assert_eq!(understand(&format!("{message} passed.")), None);
+        assert_eq!(parse(message), Some(Parsed { event: warp(Some((0, 1)), None, false), begins: true }));
+        assert_eq!(parse(&format!("{message} passed.")), None);
     }
     for (message, cycles) in [
         ("Measured 4294 cycles TSC warp between CPUs, turning off TSC clock.", Some(4294)),
@@ -89,7 +89,7 @@ fn warps() {
         ("Measured -1 cycles TSC warp between CPUs", None),
         ("Measured 99999999999999999999 cycles TSC warp between CPUs", None),
     ] {
-        assert_eq!(understand(message), Some(Said { event: warp(None, cycles, false), begins: false }));
+        assert_eq!(parse(message), Some(Parsed { event: warp(None, cycles, false), begins: false }));
     }
     assert_eq!(event("TSC warped randomly between CPUs"), warp(None, None, true));
 }
@@ -106,7 +106,7 @@ fn firmware() {
     ] {
         assert_eq!(event(message), Event::FirmwareBug(FirmwareBug { cpu, expected, found }), "{message}");
     }
-    let mended = Event::WarpMended { cpu: Some(1), cycles: Some(340) };
+    let mended = Event::WarpCorrected { cpu: Some(1), cycles: Some(340) };
     assert_eq!(event("TSC ADJUST compensate: CPU1 observed 340 warp. Adjust: 340"), mended);
 }
 

@@ -1,10 +1,10 @@
 //! Each message in the wording of the versions that have it.
 
-use super::super::understand;
+use super::super::parse;
 use super::*;
 
-fn said(message: &str) -> Said {
-    understand(message).unwrap_or_else(|| panic!("{message}"))
+fn said(message: &str) -> Parsed {
+    parse(message).unwrap_or_else(|| panic!("{message}"))
 }
 
 fn begins(message: &str) -> Event {
