@@ -39,8 +39,8 @@ fn summary(report: &Report, kernel: &KernelReport) -> String {
     let up = report.host.uptime_seconds.known();
     let since = up.map(|up| format!(", {} ago", uptime(*up))).unwrap_or_default();
     let switched = kernel.late_switch().map(|late| {
-        let ago = up.map(|up| format!(", last {} ago", uptime((up - late.seconds).max(0.0))));
-        format!("; the clock source was switched manually{}", ago.unwrap_or_default())
+        let ago = up.map(|up| format!(" {} ago", uptime((up - late.seconds).max(0.0))));
+        format!("; the clock source was last switched manually{}", ago.unwrap_or_default())
     });
     format!("no clock problems in the kernel log since boot{since}{}", switched.unwrap_or_default())
 }
