@@ -98,7 +98,7 @@ def answers(path, env):
     watch = Watch()
     start_time = time.monotonic()
     done = subprocess.run([path, "explain", "--ephemeral", "-c", COUNT, "--format", "json"], env=env, capture_output=True, text=True)
-    if done.returncode != 0 or json.loads(done.stdout)["reported_ms"] <= 0 or "runs on its own PostgreSQL" not in done.stderr:
+    if done.returncode != 0 or json.loads(done.stdout)["reported_ms"] <= 0 or "running on a temporary PostgreSQL" not in done.stderr:
         yield f"{done}"
     yield from watch.left()
     # Nothing was named, and nothing answers here.

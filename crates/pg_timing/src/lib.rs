@@ -1,6 +1,6 @@
-//! Measures every clock of a host and says what they mean for PostgreSQL's EXPLAIN ANALYZE.
+//! Measures every clock of a host and says what that means for PostgreSQL's EXPLAIN ANALYZE.
 //!
-//! A library only so that tests and benchmarks reach it; its interface is the command's.
+//! This library exists so that tests and benchmarks can call the program's parts. Only the command has a stable interface.
 
 pub mod command;
 pub mod error;

@@ -1,7 +1,27 @@
-//! `pg_timing`, and by that name `pg_test_timing`: see [`pg_timing::command`].
+//! The program `pg_timing`, which is also installed as `pg_test_timing`: arguments, command, exit status.
 
+use pg_timing::command::arguments::{self, Command};
+use pg_timing::command::{advise, check, clocksource, explain, pg_test_timing, read, report_error, test};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    pg_timing::command::run(std::env::args_os().collect())
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if pg_test_timing::is_called(&arguments) {
+        return ExitCode::from(pg_test_timing::run(arguments));
+    }
+    let command = match arguments::parse(arguments) {
+        Ok(command) => command,
+        // The help text, the version or the usage error is printed already.
+        Err(exit_status) => return ExitCode::from(exit_status),
+    };
+    let result = match command {
+        Command::Check(arguments) => check::run(arguments),
+        Command::Test(arguments) => test::run(arguments),
+        Command::Read(arguments) => read::run(arguments),
+        Command::Clocksource(arguments) => clocksource::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Advise(arguments) => advise::run(arguments),
+    };
+    ExitCode::from(result.unwrap_or_else(|error| report_error(&error)))
 }

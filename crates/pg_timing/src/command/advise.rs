@@ -1,4 +1,4 @@
-//! `pg_timing advise`: what each setting that reads the clock costs on a server.
+//! `pg_timing advise`: shows what each setting that reads the clock costs on a server.
 
 use super::arguments::{AdviseArguments, Format};
 use super::{connection, interrupt, print, progress};

@@ -1,4 +1,4 @@
-//! The server that the arguments name, or one of our own.
+//! The connection to the server that the arguments name, or to a temporary server.
 
 use super::arguments::ConnectionArguments;
 use super::note;
@@ -7,41 +7,47 @@ use crate::server::connection::{Connection, Password, Target};
 use crate::server::ephemeral::Ephemeral;
 use std::sync::atomic::AtomicBool;
 
-/// To the one that is named, or that answers where libpq looks.
+/// Connects to the server that the arguments name, or else to libpq's default.
 pub fn open(arguments: &ConnectionArguments) -> Result<Connection, Error> {
-    Connection::open(&target(arguments), ask)
+    Connection::open(&target(arguments), prompt_password)
 }
 
-/// A connection, and what has to outlive it.
-pub struct Reached {
+/// A connection and its temporary server, if there is one. The fields are dropped in this order: the connection closes
+/// before the server stops.
+pub struct OpenServer {
     pub connection: Connection,
     _ephemeral: Option<Ephemeral>,
 }
 
-/// `ephemeral` asks for a server of our own. So does it that none was named and none answers.
-pub fn reach(arguments: &ConnectionArguments, ephemeral: bool, stop: &AtomicBool) -> Result<Reached, Error> {
+/// Connects like [`open`]. Starts a temporary server if `ephemeral` is set, or if the user named no server and none
+/// answers.
+pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &AtomicBool) -> Result<OpenServer, Error> {
     let target = target(arguments);
     if !ephemeral && (is_named(&target) || Connection::is_answered(&target)?) {
-        return Ok(Reached { connection: Connection::open(&target, ask)?, _ephemeral: None });
+        return Ok(OpenServer { connection: Connection::open(&target, prompt_password)?, _ephemeral: None });
     }
     if !ephemeral {
-        note("no server was named, and none answers on the default socket: starting one for this run");
+        note("no server was named, and none answers on the default socket: starting a temporary server");
     }
     let ephemeral = Ephemeral::start(stop)?;
     let installation = ephemeral.installation();
-    note(&format!("runs on its own PostgreSQL {}, of {}", installation.version, installation.bin.display()));
-    let connection = Connection::open(&ephemeral.target(), ask)?;
-    Ok(Reached { connection, _ephemeral: Some(ephemeral) })
+    note(&format!(
+        "running on a temporary PostgreSQL {} server from {}",
+        installation.version,
+        installation.bin.display()
+    ));
+    let connection = Connection::open(&ephemeral.target(), prompt_password)?;
+    Ok(OpenServer { connection, _ephemeral: Some(ephemeral) })
 }
 
-/// Whether anything says which server is meant, and not only how to log in to it.
+/// Returns whether an option or a variable names the server or how to find it. A password alone does not.
 fn is_named(target: &Target) -> bool {
     let variables = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE", "PGSERVICE"];
     [&target.host, &target.port, &target.user, &target.database].iter().any(|given| given.is_some())
         || variables.iter().any(|name| std::env::var_os(name).is_some())
 }
 
-/// As psql takes them: -d and the first argument are the database, the second the user.
+/// Returns the server, database and user that the arguments name. The options have psql's meanings.
 fn target(arguments: &ConnectionArguments) -> Target {
     Target {
         host: arguments.host.clone(),
@@ -56,12 +62,12 @@ fn target(arguments: &ConnectionArguments) -> Target {
     }
 }
 
-/// From the terminal, unseen.
-fn ask() -> Result<String, Error> {
+/// Asks for the password on the terminal and does not show it.
+fn prompt_password() -> Result<String, Error> {
     rpassword::prompt_password("Password: ").map_err(|_| {
         Error::new(
-            "the server wants a password, and there is no terminal to ask at",
-            "libpq takes it from PGPASSWORD, PGPASSFILE or ~/.pgpass",
+            "the server requires a password, but there is no terminal to ask for it",
+            "set PGPASSWORD or PGPASSFILE, or add the password to ~/.pgpass",
         )
     })
 }

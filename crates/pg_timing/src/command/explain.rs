@@ -1,4 +1,4 @@
-//! `pg_timing explain`: how much of EXPLAIN ANALYZE is the clock.
+//! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
 
 use super::arguments::{ExplainArguments, PageFormat};
 use super::{Hint, connection, input, interrupt, note, plan, print, progress};
@@ -11,42 +11,42 @@ use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// A statement is typed or generated; beyond this it is a mistake.
-const MOST: u64 = 16 << 20;
+/// Refuses larger inputs: no statement is that long, so the user gave the wrong file.
+const MAX_STATEMENT_BYTES: u64 = 16 << 20;
 
 pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
-    let out = match &arguments.plan {
-        Some(plan) => explained(&plan::report(&arguments, plan)?, arguments.format),
-        None => live(&arguments)?,
+    let output = match &arguments.plan {
+        Some(plan) => render_report(&plan::report(&arguments, plan)?, arguments.format),
+        None => run_on_server(&arguments)?,
     };
-    print(&out)?;
+    print(&output)?;
     Ok(0)
 }
 
-/// With a statement, or the classic test without.
-fn live(arguments: &ExplainArguments) -> anyhow::Result<String> {
+/// Runs the statement, or the classic test if there is no statement. Returns the rendered report.
+fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let statement = statement(arguments)?.map(|text| Statement::new(&text)).transpose().map_err(Error::from)?;
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
     let options = RunOptions { allow_writes: arguments.allow_writes, limit: Duration::from_secs(arguments.limit) };
-    let mut server = connection::reach(&arguments.connection, arguments.ephemeral, &stop)?;
+    let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.connection;
     let bar = progress::bar("running");
     let mut show = |done| progress::show(bar.as_ref(), done);
-    let out = match statement {
+    let output = match statement {
         Some(statement) => explain(connection, &statement, options, &stop, &mut show)
-            .map(|report| explained(&report, arguments.format)),
+            .map(|report| render_report(&report, arguments.format)),
         None => node_read(connection, &stop)
             .and_then(|read| classic(connection, read, options, &stop, &mut show))
-            .map(|report| tested(&report, arguments.format)),
+            .map(|report| render_classic(&report, arguments.format)),
     };
     show(1.0);
-    Ok(out?)
+    Ok(output?)
 }
 
-fn explained(report: &ExplainReport, format: PageFormat) -> String {
+fn render_report(report: &ExplainReport, format: PageFormat) -> String {
     match format {
         PageFormat::Text => render::text::explain::text(report),
         PageFormat::Json => render::json::json(report),
@@ -54,7 +54,7 @@ fn explained(report: &ExplainReport, format: PageFormat) -> String {
     }
 }
 
-fn tested(report: &ClassicReport, format: PageFormat) -> String {
+fn render_classic(report: &ClassicReport, format: PageFormat) -> String {
     match format {
         PageFormat::Text => render::text::classic::text(report),
         PageFormat::Json => render::json::json(report),
@@ -62,9 +62,9 @@ fn tested(report: &ClassicReport, format: PageFormat) -> String {
     }
 }
 
-/// As typed, of a file, or of stdin; none if nobody gives one.
+/// Returns the statement from `-c`, from a file or from stdin. Returns `None` if stdin is a terminal or empty.
 fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
-    const HINT: Hint = Hint("a statement is given with -c, in a file with -f, or on stdin");
+    const HINT: Hint = Hint("give the statement with -c, in a file with -f, or on stdin");
     match arguments.command.as_slice() {
         [] => {}
         [text] => return Ok(Some(text.clone())),
@@ -74,12 +74,12 @@ fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let file = arguments.file.as_deref().unwrap_or("-".as_ref());
-    let input = input::read(file, MOST, HINT)?;
+    let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
     // A job that runs without a terminal has an empty stdin.
     if arguments.file.is_none() && input.bytes.is_empty() {
         return Ok(None);
     }
     String::from_utf8(input.bytes)
         .map(Some)
-        .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, with iconv for example")))
+        .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, for example with iconv")))
 }

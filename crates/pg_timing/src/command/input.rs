@@ -1,30 +1,31 @@
-//! What a command reads: a file, or stdin.
+//! Reads a command's input from a file or from stdin.
 
 use super::Hint;
 use anyhow::anyhow;
 use std::io::Read;
 use std::path::Path;
 
-/// The contents, and how an error calls them.
 pub struct Input {
+    /// the file name in quotes, or `stdin`, for error messages
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Reads FILE, or stdin for `-`: `most` bytes, beyond which the file is another than was meant.
-pub fn read(path: &Path, most: u64, too_long: Hint) -> anyhow::Result<Input> {
+/// Reads a file, or stdin if the path is `-`. An input of more than `max_bytes` is an error with the given hint: the
+/// user probably gave the wrong file.
+pub fn read(path: &Path, max_bytes: u64, too_long_hint: Hint) -> anyhow::Result<Input> {
     let stdin = path.as_os_str() == "-";
     let name = if stdin { "stdin".into() } else { format!("\"{}\"", path.display()) };
     let mut bytes = Vec::new();
     let read = match stdin {
-        true => std::io::stdin().take(most + 1).read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
+        true => std::io::stdin().take(max_bytes + 1).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(max_bytes + 1).read_to_end(&mut bytes)),
     };
     read.map_err(|e| {
         anyhow!("could not read {name}: {}", crate::human::reason(&e)).context(Hint("give a file, or - for stdin"))
     })?;
-    if bytes.len() as u64 > most {
-        return Err(anyhow!("{name}: longer than {} MB", most >> 20).context(too_long));
+    if bytes.len() as u64 > max_bytes {
+        return Err(anyhow!("{name} is longer than {} MB", max_bytes >> 20).context(too_long_hint));
     }
     Ok(Input { name, bytes })
 }

@@ -1,4 +1,4 @@
-//! The program by the name of `pg_test_timing`: PostgreSQL's options, messages and exit statuses.
+//! The program under the name `pg_test_timing`: options, messages and exit statuses are PostgreSQL's.
 
 use super::interrupt;
 use crate::host::pg_test_timing::getopt::{Request, request};
@@ -7,9 +7,15 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 
-/// PostgreSQL's tools exit with 1 whatever went wrong.
+/// PostgreSQL's tools exit with 1 after every kind of error.
 const FAILED: u8 = 1;
 
+/// Returns whether the program was called as `pg_test_timing`.
+pub fn is_called(arguments: &[OsString]) -> bool {
+    arguments.first().is_some_and(|name| Path::new(name).file_stem() == Some("pg_test_timing".as_ref()))
+}
+
+/// Runs the program and returns its exit status.
 pub fn run(arguments: Vec<OsString>) -> u8 {
     let name = arguments.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default();
     let name = name.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! `pg_timing explain --plan`: the overhead in a captured plan.
+//! `pg_timing explain --plan`: estimates the overhead in a captured plan.
 
 use super::arguments::ExplainArguments;
 use super::{Hint, input};
@@ -8,12 +8,13 @@ use crate::server::explain::{Explained, HostReport, Inputs, ServerClock, capture
 use anyhow::anyhow;
 use std::path::Path;
 
-/// The plan of a thousand partitions has a few MB, and a day's log may contain it.
-const MAX_SIZE: u64 = 64 << 20;
+/// A plan over a thousand partitions has a few MB, and the log of a whole day can contain it.
+const MAX_BYTES: u64 = 64 << 20;
 
-const TOO_LONG: Hint = Hint("cut out the part with the plan");
-const HOST_REPORT: Hint = Hint("make it on the server's host: pg_timing --format json > FILE");
+const TOO_LONG_HINT: Hint = Hint("cut out the part with the plan");
+const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
 
+/// Reads the plan and what the arguments say about its clock, and returns the estimate.
 pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<ExplainReport> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
@@ -24,7 +25,7 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
         clock: (host.is_some() || arguments.read_cost.is_some()).then_some(&clock_of),
         plain_ms: arguments.plain_ms,
     };
-    let input = input::read(plan, MAX_SIZE, TOO_LONG)?;
+    let input = input::read(plan, MAX_BYTES, TOO_LONG_HINT)?;
     let with_file_name = |Error { what, hint, .. }: Error| Error::new(format!("{}: {what}", input.name), hint);
     if input.bytes.contains(&0) {
         let hint = "if it is text in another encoding, convert it to UTF-8";
@@ -35,9 +36,9 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
 }
 
 fn read_host_report(path: &Path) -> anyhow::Result<HostReport> {
-    let input = input::read(path, MAX_SIZE, HOST_REPORT)?;
+    let input = input::read(path, MAX_BYTES, HOST_REPORT_HINT)?;
     let report = Report::from_json(&input.bytes)
-        .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT))?;
+        .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     HostReport::new(report)
-        .ok_or_else(|| anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT))
+        .ok_or_else(|| anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT))
 }

@@ -1,12 +1,12 @@
-//! `pg_timing test`: what pg_test_timing prints.
+//! `pg_timing test`: prints what pg_test_timing prints.
 
 use super::arguments::{TestArguments, TestFormat};
 use super::{NOT_DONE, interrupt};
 use crate::host::pg_test_timing::{Ended, Format, Options, run as test};
 use std::io::Write;
 
-/// Said on stderr: what is on stdout looks like the output of a whole run.
-pub(super) const INTERRUPTED: &str = "interrupted: what is printed is what was measured by then";
+/// The message on stderr after an interrupt. stdout alone looks like the output of a complete run.
+pub(super) const INTERRUPTED: &str = "interrupted: the output shows what was measured until then";
 
 pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag()?;

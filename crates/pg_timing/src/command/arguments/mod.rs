@@ -1,11 +1,11 @@
-//! The command line, as typed and as the program needs it.
+//! The command line: commands, options, help texts and their parser.
 
 mod explain;
 mod values;
 
 pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments};
 
-use crate::command::NOT_DONE;
+use super::{NOT_DONE, print, report_error};
 use crate::host::facts::LogSource;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use timing_clock::Nanos;
 use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
 
-/// Measures what reading the clock costs PostgreSQL, and whether to trust it
+/// Measures what reading the clock costs PostgreSQL, and whether the clock can be trusted
 #[derive(Debug, Parser)]
 #[command(
     name = "pg_timing",
@@ -22,13 +22,13 @@ use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 could not tell; of test, clocksource and explain: 0 done, 3 not done."
+    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined. Of test, clocksource and explain: 0 done, 3 not done."
 )]
-pub struct Arguments {
+struct Arguments {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    command: Option<Command>,
     #[command(flatten)]
-    pub check: CheckArguments,
+    check: CheckArguments,
     /// Print help
     #[arg(short = '?', long, action = ArgAction::Help, global = true)]
     help: (),
@@ -36,69 +36,72 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure this host's clocks and judge them (the default)
+    /// Measure this host's clocks and report problems (the default)
     Check(CheckArguments),
-    /// Print what pg_test_timing prints
+    /// Measure clocks and print the result as pg_test_timing does
     Test(TestArguments),
-    /// Interpret the output of any version's pg_test_timing
+    /// Interpret the output of pg_test_timing, from any PostgreSQL version
     Read(ReadArguments),
     /// List the kernel's clock sources, or switch to another one
     Clocksource(ClocksourceArguments),
-    /// Say how much of a statement's EXPLAIN ANALYZE is the clock, node by node
+    /// Show how much of a statement's EXPLAIN ANALYZE is timing overhead, node by node
     Explain(ExplainArguments),
-    /// Say what each setting that reads the clock costs on a server, and whether to turn it on
+    /// Show what each setting that reads the clock costs on a server, and whether to turn it on
     Advise(AdviseArguments),
 }
 
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Measuring time in all, in seconds [default: 4, or 300 with --long]
+    /// Total measuring time, in seconds [default: 4, or 300 with --long]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub duration: Option<Nanos>,
-    /// Watch for minutes how the clocks run against each other
+    /// Measure for minutes, to detect clocks that drift apart
     #[arg(long)]
     pub long: bool,
-    /// Read a captured tree instead of this machine; nothing is measured then
+    /// Check the captured tree in DIR instead of this machine; nothing is measured
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Take the kernel log from FILE, or from stdin (-)
+    /// Read the kernel log from FILE, or from stdin (-)
     #[arg(long, value_name = "FILE|-", value_parser = log_source())]
     pub kernel_log: Option<LogSource>,
-    /// Write the facts and figures of this machine into DIR, for --root elsewhere; host names, serial
-    /// numbers and addresses are left out
+    /// Write the facts and figures of this machine to DIR, for --root on another host; the host's name, serial numbers
+    /// and addresses are left out
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     pub capture: Option<PathBuf>,
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// One line and performance data, as monitoring plugins print
+    /// Print one line with performance data, as monitoring plugins do
     #[arg(long, conflicts_with = "format")]
     pub nagios: bool,
 }
 
 impl CheckArguments {
-    /// The measuring time in all: minutes show a drift that seconds do not.
-    pub fn limit(&self) -> Nanos {
+    /// Returns the total measuring time.
+    pub fn time_limit(&self) -> Nanos {
         self.duration.unwrap_or(Nanos::from_secs(if self.long { 300.0 } else { 4.0 }))
     }
 }
 
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// Time to measure each clock, in seconds
+    /// Measuring time per clock, in seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = whole_seconds, allow_negative_numbers = true)]
     pub duration: u32,
-    /// Share of the observed durations to list, in percent
+    /// Percentage of the observed durations to list
     #[arg(short, long, value_name = "PERCENT", default_value = "99.99", value_parser = percent, allow_negative_numbers = true)]
     pub cutoff: f64,
+    /// Output format
     #[arg(long, value_enum, default_value = "19")]
     pub format: TestFormat,
 }
 
 #[derive(Debug, Args)]
 pub struct ReadArguments {
-    /// The output, or - for stdin
+    /// File with the output of pg_test_timing, or - for stdin
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -112,27 +115,27 @@ pub struct ClocksourceArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum ClocksourceCommand {
-    /// Show what there is, what it costs, and what the kernel thinks of it (the default)
+    /// List the clock sources with their read costs and states (the default)
     List {
-        /// Read a captured tree instead of this machine
+        /// List the clock sources of the captured tree in DIR instead of this machine's
         #[arg(long, value_name = "DIR")]
         root: Option<PathBuf>,
     },
-    /// Switch to another one, measure it beside the old one, and put the old one back
+    /// Switch to another clock source, compare the two, and restore the old one
     Use(UseArguments),
 }
 
 #[derive(Debug, Args)]
 pub struct UseArguments {
-    /// One of those that the list shows as offered
+    /// A clock source that the list shows as available
     pub name: String,
-    /// How long to use it before the old one is put back
+    /// Time until the old clock source is restored, in seconds
     #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = trial_seconds, allow_negative_numbers = true)]
     pub seconds: Nanos,
-    /// Do not put the old one back
+    /// Do not restore the old clock source
     #[arg(long, conflicts_with = "seconds")]
     pub keep: bool,
-    /// Even one that can make a large host stall
+    /// Switch even if the clock source has faults or can stall a large host
     #[arg(long)]
     pub force: bool,
 }
@@ -147,44 +150,39 @@ pub enum Format {
 pub enum PageFormat {
     Text,
     Json,
-    /// a page that stands alone
+    /// a self-contained page
     Html,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TestFormat {
-    /// as PostgreSQL 19: nanoseconds, every clock
+    /// as in PostgreSQL 19: nanoseconds, every clock
     #[value(name = "19")]
     Nineteen,
-    /// as PostgreSQL 9.2 to 18: microseconds, the system clock
+    /// as in PostgreSQL 9.2 to 18: microseconds, the system clock
     Classic,
     Json,
 }
 
-/// Parses the command line. An error has been printed, and its exit status is returned: 0 after
-/// `--help` and `--version`.
-pub fn parse(arguments: Vec<OsString>) -> Result<Arguments, u8> {
-    Arguments::try_parse_from(&arguments).map_err(|error| {
-        if !error.use_stderr() {
-            return match crate::command::print(&error.render().to_string()) {
-                Ok(()) => 0,
-                Err(error) => {
-                    crate::command::complain(&error);
-                    NOT_DONE
-                }
-            };
-        }
-        // clap's first paragraph says what is wrong; the rest repeats the help.
-        let text = error.render().to_string();
-        let message = text.split("\n\n").next().unwrap_or_default().replace("\n  ", " ");
-        let message = message.strip_prefix("error: ").unwrap_or(&message);
-        let help = match subcommand(&arguments) {
-            Some(name) => format!("pg_timing {name} --help"),
-            None => "pg_timing --help".into(),
-        };
-        _ = writeln!(std::io::stderr(), "pg_timing: error: {}\nhint: try \"{help}\"", message.trim_end());
-        NOT_DONE
-    })
+/// Parses the command line. After `--help`, `--version` or a usage error, prints the text and returns the exit status.
+pub fn parse(arguments: Vec<OsString>) -> Result<Command, u8> {
+    let error = match Arguments::try_parse_from(&arguments) {
+        Ok(Arguments { command, check, .. }) => return Ok(command.unwrap_or(Command::Check(check))),
+        Err(error) => error,
+    };
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        return Err(print(&text).map_or_else(|error| report_error(&error), |()| 0));
+    }
+    // clap's first paragraph is the message. The rest repeats the help text.
+    let message = text.split("\n\n").next().unwrap_or_default().replace("\n  ", " ");
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    let help = match subcommand(&arguments) {
+        Some(name) => format!("pg_timing {name} --help"),
+        None => "pg_timing --help".into(),
+    };
+    _ = writeln!(std::io::stderr(), "pg_timing: error: {}\nhint: try \"{help}\"", message.trim_end());
+    Err(NOT_DONE)
 }
 
 fn subcommand(arguments: &[OsString]) -> Option<&str> {
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn definition_is_valid() {
         Arguments::command().debug_assert();
     }
 }

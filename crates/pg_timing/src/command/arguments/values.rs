@@ -1,4 +1,4 @@
-//! What options take, and what they refuse.
+//! Parsers of option values, with the range of each value.
 
 use crate::host::facts::LogSource;
 use clap::builder::TypedValueParser;
@@ -11,39 +11,37 @@ pub fn log_source() -> impl TypedValueParser<Value = LogSource> {
     })
 }
 
-/// A day: beyond, a typing error is likelier than a wish.
-const MOST_SECONDS: f64 = 86_400.0;
-/// Less leaves no time to read each clock a few times.
-const LEAST_SECONDS: f64 = 0.1;
-
-/// Less is over before the other clock source is measured.
-const LEAST_TRIAL_SECONDS: f64 = 1.0;
-
-/// Backends report once a second: less shows nothing, and this not much.
-const LEAST_WINDOW_SECONDS: f64 = 2.0;
+/// A day. A longer time is probably a typing error.
+const MAX_SECONDS: f64 = 86_400.0;
+/// In less time, each clock cannot be read several times.
+const MIN_SECONDS: f64 = 0.1;
+/// A shorter trial would end before the new clock source is measured.
+const MIN_TRIAL_SECONDS: f64 = 1.0;
+/// Backends report their statistics once per second, so a shorter observation shows nothing.
+const MIN_WINDOW_SECONDS: f64 = 2.0;
 
 pub fn window_seconds(text: &str) -> Result<Nanos, String> {
-    seconds_from(LEAST_WINDOW_SECONDS, text)
+    seconds_from(MIN_WINDOW_SECONDS, text)
 }
 
 pub fn seconds(text: &str) -> Result<Nanos, String> {
-    seconds_from(LEAST_SECONDS, text)
+    seconds_from(MIN_SECONDS, text)
 }
 
 pub fn trial_seconds(text: &str) -> Result<Nanos, String> {
-    seconds_from(LEAST_TRIAL_SECONDS, text)
+    seconds_from(MIN_TRIAL_SECONDS, text)
 }
 
-fn seconds_from(least: f64, text: &str) -> Result<Nanos, String> {
+fn seconds_from(min: f64, text: &str) -> Result<Nanos, String> {
     match text.trim().parse::<f64>() {
-        Ok(s) if (least..=MOST_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
+        Ok(s) if (min..=MAX_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),
         Ok(s) if s.is_nan() => Err("not a number".into()),
-        Ok(_) => Err(format!("must be between {least} and {MOST_SECONDS} seconds")),
+        Ok(_) => Err(format!("must be between {min} and {MAX_SECONDS} seconds")),
         Err(_) => Err("not a number".into()),
     }
 }
 
-/// PostgreSQL's own range.
+/// The range is that of PostgreSQL's pg_test_timing.
 pub fn whole_seconds(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {
         Ok(s @ 1..) => Ok(s),
@@ -58,21 +56,21 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A second: no clock is read in more.
+/// The limit is one second. Reading a clock never takes longer.
 pub fn nanoseconds(text: &str) -> Result<f64, String> {
     positive(text, 1e9)
 }
 
-/// 30 years.
+/// The limit is 30 years.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     positive(text, 1e12)
 }
 
-fn positive(text: &str, most: f64) -> Result<f64, String> {
+fn positive(text: &str, max: f64) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= most => Ok(value),
+        Ok(value) if value > 0.0 && value <= max => Ok(value),
         Ok(value) if value.is_nan() => Err("not a number".into()),
-        Ok(_) => Err(format!("must be more than 0 and at most {most}")),
+        Ok(_) => Err(format!("must be more than 0 and at most {max}")),
         Err(_) => Err("not a number".into()),
     }
 }
@@ -82,23 +80,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn seconds_outside_the_range_are_refused() {
         assert_eq!(seconds("4"), Ok(Nanos::from_secs(4.0)));
-        for bad in ["0", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
+        assert_eq!(seconds("0.1"), Ok(Nanos::from_millis(100.0)));
+        for bad in ["0", "0.09", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
             assert!(seconds(bad).is_err(), "{bad}");
             assert!(trial_seconds(bad).is_err(), "{bad}");
+            assert!(window_seconds(bad).is_err(), "{bad}");
         }
+        assert!(trial_seconds("0.9").is_err() && trial_seconds("1").is_ok() && trial_seconds("86400").is_ok());
         assert!(window_seconds("1.9").is_err() && window_seconds("2").is_ok());
-        assert!(trial_seconds("0.9").is_err() && trial_seconds("86400").is_ok());
         for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
             assert!(whole_seconds(bad).is_err(), "{bad}");
         }
-        for bad in ["0", "-20", "nan", "inf", "x", "", "20ns", "1e10"] {
+        assert_eq!((whole_seconds("1"), whole_seconds("4294967295")), (Ok(1), Ok(4_294_967_295)));
+    }
+
+    #[test]
+    fn costs_and_times_outside_the_range_are_refused() {
+        for bad in ["0", "-20", "nan", "inf", "x", "", "20ns", "1e13"] {
             assert!(nanoseconds(bad).is_err(), "{bad}");
+            assert!(milliseconds(bad).is_err(), "{bad}");
         }
+        assert!(nanoseconds("1e10").is_err());
         assert_eq!((nanoseconds("22.3"), milliseconds("1e10")), (Ok(22.3), Ok(1e10)));
+    }
+
+    #[test]
+    fn percentages_outside_the_range_are_refused() {
         for bad in ["-0.1", "100.1", "nan", "x", ""] {
             assert!(percent(bad).is_err(), "{bad}");
         }
+        assert_eq!((percent("0"), percent("100")), (Ok(0.0), Ok(100.0)));
     }
 }

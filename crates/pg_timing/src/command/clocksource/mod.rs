@@ -15,10 +15,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
-/// Measuring time of the current clock source, for the list.
-const LIST: Nanos = Nanos::from_millis(200.0);
-/// Measuring time of each clock source that is compared.
-const COMPARE: Nanos = Nanos::from_millis(500.0);
+/// Measuring time of the current clock source in the list.
+const LIST_TIME: Nanos = Nanos::from_millis(200.0);
+/// Measuring time of each clock source in a comparison.
+const COMPARE_TIME: Nanos = Nanos::from_millis(500.0);
 
 pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
     match arguments.command {
@@ -31,29 +31,29 @@ pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
 
 fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
     let host = check::host(root)?;
-    let measure = || survey::system_clock(LIST, &AtomicBool::new(false));
+    let measure = || survey::system_clock(LIST_TIME, &AtomicBool::new(false));
     print(&text::clocksource::list(&list(&host, measure)?))
 }
 
 fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
     let duration = if arguments.keep { Duration::Keep } else { Duration::For(arguments.seconds) };
     let request = SwitchRequest { name: &arguments.name, duration, force: arguments.force };
-    let stop = interrupt::until_put_back()?;
+    let stop = interrupt::flag_until_restored()?;
     switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
 }
 
-/// This host's clock, and this process's time and output.
+/// Measures this host's clock, waits in real time and prints to stdout.
 struct LiveEnv<'a> {
     stop: &'a AtomicBool,
 }
 
 impl SwitchEnv for LiveEnv<'_> {
     fn known_faults(&mut self, name: &str) -> Vec<String> {
-        survey::known_faults(&Host::live(), name, &Budget::new(COMPARE, self.stop))
+        survey::known_faults(&Host::live(), name, &Budget::new(COMPARE_TIME, self.stop))
     }
 
     fn measure(&mut self) -> ClockReport {
-        survey::system_clock(COMPARE, self.stop)
+        survey::system_clock(COMPARE_TIME, self.stop)
     }
 
     fn wait(&mut self, budget: &Budget) {
