@@ -25,7 +25,7 @@ pub fn check(report: &Report) -> Finding {
         None => format!("the kernel does not trust this host's TSC and keeps time by {current}"),
     };
     // A hypervisor's clock corrects the bare counter: the kernel prefers it, and nobody pays for that.
-    let served = report.clocksource.verdict().is_some_and(|kernel| kernel.stands_on_counter());
+    let served = report.clocksource.verdict().is_some_and(|kernel| kernel.uses_counter());
     let cheap = report.system().and_then(ClockReport::cost_ns).is_none_or(|ns| ns <= super::clock_slow::LIMITS_NS.0);
     let finding = match served && cheap {
         true => return evidence(report, demotion).into_iter().fold(Finding::ok(ID, summary), Finding::evidence),
