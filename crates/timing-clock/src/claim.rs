@@ -41,9 +41,9 @@ impl core::fmt::Display for ClaimSource {
             ClaimSource::Cpuid15 => "CPUID 0x15",
             ClaimSource::Cpuid16 => "CPUID 0x16",
             ClaimSource::HypervisorLeaf => "hypervisor (CPUID 0x40000010)",
-            ClaimSource::KernelDetected => "kernel log, at boot",
-            ClaimSource::KernelRefined => "kernel log, refined",
-            ClaimSource::Bogomips => "/proc/cpuinfo, bogomips",
+            ClaimSource::KernelDetected => "kernel log at boot",
+            ClaimSource::KernelRefined => "kernel log (refined)",
+            ClaimSource::Bogomips => "/proc/cpuinfo bogomips",
             ClaimSource::Sysctl => "sysctl machdep.tsc_freq",
             ClaimSource::Cntfrq => "CNTFRQ_EL0",
         })
@@ -138,7 +138,7 @@ mod tests {
         let sources = [Cpuid15, Cpuid16, HypervisorLeaf, KernelDetected, KernelRefined, Bogomips, Sysctl, Cntfrq];
         let names: std::collections::BTreeSet<_> = sources.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), sources.len());
-        assert_eq!(KernelDetected.to_string(), "kernel log, at boot");
+        assert_eq!(KernelDetected.to_string(), "kernel log at boot");
     }
 
     #[cfg(not(target_arch = "aarch64"))]

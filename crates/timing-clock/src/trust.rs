@@ -85,9 +85,9 @@ impl core::fmt::Display for Distrust {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Distrust::Refused(why) => why.fmt(f),
-            Distrust::NotInvariant => f.write_str("CPUID does not say that its rate is constant (no invariant TSC)"),
+            Distrust::NotInvariant => f.write_str("CPUID does not report a constant rate (no invariant TSC)"),
             Distrust::Demoted { current } => {
-                write!(f, "the kernel does not offer it as a clock source and keeps time by {current}")
+                write!(f, "the kernel does not offer it as a clock source and uses {current}")
             }
             Distrust::RateUnknown(why) => write!(f, "its rate is unknown: {why}"),
         }
