@@ -1,19 +1,19 @@
-//! Two clocks read at the same instant, as precisely as one CPU can.
+//! Reads two clocks at almost the same instant, on one CPU.
 
 use crate::{Clock, ticks_between};
 
-/// A value read between two reads of a clock. The clock's value at that instant is known to half the width.
+/// A value that was read between two reads of a clock. The clock's value at that instant is known to within half the width.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bracket<T> {
-    /// the clock before the value was read
+    /// reading of the clock before the value was read, in ticks
     pub before: u64,
     /// the value
     pub inside: T,
-    /// ticks of the clock until it was read again
+    /// ticks from the first to the second read of the clock
     pub width: u64,
 }
 
-/// Of this many attempts at least one is almost always uninterrupted. They take some 10 us.
+/// Number of attempts. At least one of this many is almost always uninterrupted. They take about 10 us.
 const TRIES: u32 = 200;
 
 impl<T> Bracket<T> {
@@ -38,8 +38,8 @@ impl<T> Bracket<T> {
         ticks_between(self.before, later.before) as f64 + later.half_width() - self.half_width()
     }
 
-    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. One step of the clock
-    /// comes on top.
+    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. Add one step of the clock
+    /// to it.
     pub fn half_width(&self) -> f64 {
         self.width as f64 / 2.0
     }
@@ -62,7 +62,7 @@ mod tests {
         }
     }
 
-    /// Returns the narrowest of 200 brackets of these widths. The value inside is the bracket's number.
+    /// Returns the narrowest of 200 brackets with these widths. The value inside is the bracket's number.
     fn narrowest(width: impl Fn(u64) -> i64) -> Option<Bracket<u64>> {
         let values = (0..200u64).flat_map(|n| [n * 10_000, (n * 10_000).wrapping_add_signed(width(n))]).collect();
         let clock = Scripted { values, next: Cell::new(0) };
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_bracket_is_kept_wherever_it_is() {
+    fn the_narrowest_bracket_is_returned_at_any_position() {
         for narrow in [0, 7, 199] {
             let found = narrowest(|n| if n == narrow { 30 } else { 40 + n as i64 });
             assert_eq!(found, Some(Bracket { before: narrow * 10_000, inside: narrow, width: 30 }));
@@ -82,14 +82,19 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_which_the_clock_went_back_do_not_count() {
+    fn the_first_of_equally_narrow_brackets_is_returned() {
+        assert_eq!(narrowest(|_| 30).map(|bracket| bracket.inside), Some(0));
+    }
+
+    #[test]
+    fn brackets_with_a_backward_step_are_ignored() {
         let found = narrowest(|n| if n == 50 { 900 } else { -1 });
         assert_eq!(found.map(|bracket| (bracket.inside, bracket.width)), Some((50, 900)));
         assert_eq!(narrowest(|_| -1), None);
     }
 
     #[test]
-    fn distances_are_from_middle_to_middle() {
+    fn ticks_are_counted_from_middle_to_middle() {
         let first = Bracket { before: 100, inside: (), width: 20 };
         let later = Bracket { before: 1100, inside: (), width: 60 };
         assert_eq!((first.ticks_to(&later), first.half_width()), (1020.0, 10.0));

@@ -1,36 +1,37 @@
-//! What others say the counter's rate is.
+//! Rates of the counter that the CPU, the hypervisor, the firmware or the kernel reports.
 
 use crate::{Features, Hertz};
 
-/// A rate that was not measured here but claimed by somebody.
+/// A rate that another source reports. This crate did not measure it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// who says so
+    /// origin of the rate
     pub source: ClaimSource,
-    /// what they say
+    /// claimed rate
     pub rate: Hertz,
-    /// half of the last digit that they give, in Hz
+    /// maximum rounding error: half of the last digit that the source prints
     pub rounding: Hertz,
 }
 
-/// Who claims a rate. Each has been wrong somewhere.
+/// The origin of a claimed rate. Each origin is wrong on some hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimSource {
-    /// CPUID leaf 0x15: crystal and ratio. 4% off on some Sapphire Rapids; nonsense under some hypervisors
+    /// CPUID leaf 0x15: the crystal's rate and the ratio of the counter to it. The error is 4% on some Sapphire Rapids.
+    /// The values are meaningless under some hypervisors
     Cpuid15,
-    /// CPUID leaf 0x16: base frequency in MHz. Rounded, and not always the counter's
+    /// CPUID leaf 0x16: the CPU's base frequency in MHz. It is rounded, and the counter may have another rate
     Cpuid16,
-    /// CPUID leaf 0x40000010: the hypervisor's word. Stale after some migrations
+    /// CPUID leaf 0x40000010, from the hypervisor. It is out of date after some migrations
     HypervisorLeaf,
     /// The kernel log at boot: `tsc: Detected N MHz`
     KernelDetected,
-    /// The kernel log a second later: `Refined TSC clocksource calibration`
+    /// The kernel log about a second after boot: `Refined TSC clocksource calibration`
     KernelRefined,
-    /// /proc/cpuinfo's bogomips: twice the rate in MHz, where the kernel's delay loop is the counter
+    /// The bogomips in /proc/cpuinfo: twice the rate in MHz, if the kernel's delay loop reads the counter
     Bogomips,
-    /// FreeBSD's `machdep.tsc_freq`: its own calibration, or what the administrator set
+    /// FreeBSD's `machdep.tsc_freq`: the kernel's calibration, or a value that the administrator set
     Sysctl,
-    /// CNTFRQ_EL0: what the firmware wrote there
+    /// AArch64's register CNTFRQ_EL0, which the firmware writes
     Cntfrq,
 }
 
@@ -40,16 +41,16 @@ impl core::fmt::Display for ClaimSource {
             ClaimSource::Cpuid15 => "CPUID 0x15",
             ClaimSource::Cpuid16 => "CPUID 0x16",
             ClaimSource::HypervisorLeaf => "hypervisor (CPUID 0x40000010)",
-            ClaimSource::KernelDetected => "kernel log, at boot",
-            ClaimSource::KernelRefined => "kernel log, refined",
-            ClaimSource::Bogomips => "/proc/cpuinfo, bogomips",
+            ClaimSource::KernelDetected => "kernel log at boot",
+            ClaimSource::KernelRefined => "kernel log (refined)",
+            ClaimSource::Bogomips => "/proc/cpuinfo bogomips",
             ClaimSource::Sysctl => "sysctl machdep.tsc_freq",
             ClaimSource::Cntfrq => "CNTFRQ_EL0",
         })
     }
 }
 
-/// The claims that the CPU and its hypervisor make.
+/// Returns the claims of the CPU and the hypervisor.
 pub fn cpu_claims(features: &Features) -> Vec<Claim> {
     let claim =
         |source, hz: Option<f64>, rounding| hz.map(|hz| Claim { source, rate: Hertz(hz), rounding: Hertz(rounding) });
@@ -63,7 +64,7 @@ pub fn cpu_claims(features: &Features) -> Vec<Claim> {
     .collect()
 }
 
-/// The claim that this machine's firmware makes, on AArch64. 0 is none.
+/// Returns the claim of this machine's firmware. `None` if there is none, and on other architectures than AArch64.
 pub fn firmware_claim() -> Option<Claim> {
     cntfrq().map(|hz| Claim { source: ClaimSource::Cntfrq, rate: Hertz(hz), rounding: Hertz(0.5) })
 }
@@ -81,11 +82,11 @@ fn cntfrq() -> Option<f64> {
     None
 }
 
-/// The claim in /proc/cpuinfo: twice the counter's rate in MHz, cut off after two decimals.
+/// Returns the claim in the text of /proc/cpuinfo. Bogomips are twice the counter's rate in MHz, truncated to two decimals.
 pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
     let bogomips: f64 = line.split_once(':')?.1.trim().parse().ok()?;
-    // The digits were cut, not rounded: the middle of what they can mean is 0.005 above.
+    // The value is truncated, not rounded, so the middle of its range is 0.005 higher.
     (1.0..=200_000.0).contains(&bogomips).then_some(Claim {
         source: ClaimSource::Bogomips,
         rate: Hertz((bogomips + 0.005) * 1e6 / 2.0),
@@ -98,9 +99,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bogomips_are_cut_off() {
+    fn bogomips_are_truncated_to_two_decimals() {
         let claim = bogomips_claim("processor\t: 0\nbogomips\t: 4599.99\n").unwrap();
-        assert!((claim.rate.0 - 2_299_998_000.0).abs() <= claim.rounding.0, "{claim:?}");
-        assert_eq!(bogomips_claim("BogoMIPS\t: x"), None);
+        let expected = Claim { source: ClaimSource::Bogomips, rate: Hertz(2_299_997_500.0), rounding: Hertz(2_500.0) };
+        assert_eq!((claim.source, claim.rounding), (expected.source, expected.rounding));
+        assert!((claim.rate.0 - expected.rate.0).abs() < 1.0, "{claim:?}");
+    }
+
+    #[test]
+    fn impossible_bogomips_are_no_claim() {
+        for value in ["x", "0.50", "200001", "NaN"] {
+            assert_eq!(bogomips_claim(&format!("BogoMIPS\t: {value}")), None, "{value}");
+        }
+        assert_eq!(bogomips_claim("processor\t: 0\n"), None);
+    }
+
+    #[test]
+    fn each_leaf_is_a_claim_with_its_rounding() {
+        let features = Features {
+            hypervisor_hz: Some(2.5e9),
+            leaf_15_hz: Some(2.4e9),
+            leaf_16_hz: Some(2.3e9),
+            ..Features::default()
+        };
+        let claim = |source, hz, rounding| Claim { source, rate: Hertz(hz), rounding: Hertz(rounding) };
+        let expected = [
+            claim(ClaimSource::HypervisorLeaf, 2.5e9, 500.0),
+            claim(ClaimSource::Cpuid15, 2.4e9, 0.5),
+            claim(ClaimSource::Cpuid16, 2.3e9, 500_000.0),
+        ];
+        assert_eq!(cpu_claims(&features), expected);
+        assert_eq!(cpu_claims(&Features::default()), []);
+    }
+
+    #[test]
+    fn each_source_has_its_own_name() {
+        use ClaimSource::*;
+        let sources = [Cpuid15, Cpuid16, HypervisorLeaf, KernelDetected, KernelRefined, Bogomips, Sysctl, Cntfrq];
+        let names: std::collections::BTreeSet<_> = sources.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), sources.len());
+        assert_eq!(KernelDetected.to_string(), "kernel log at boot");
+    }
+
+    #[cfg(not(target_arch = "aarch64"))]
+    #[test]
+    fn only_aarch64_has_a_firmware_claim() {
+        assert_eq!(firmware_claim(), None);
     }
 }

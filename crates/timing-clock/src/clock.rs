@@ -1,33 +1,31 @@
-//! What every clock can do: be read.
+//! The trait of all clocks.
 
-/// Something that is read for the time.
+/// A clock that can be read.
 ///
-/// A reading is a number of *ticks* of that clock: nanoseconds for the system's
-/// clocks, counts for a CPU's counter. Only differences mean anything, and a
-/// counter may pass 2^63 or wrap at 2^64, so take them with [`ticks_between`].
+/// A reading is a number of *ticks*: nanoseconds for the system's clocks, counts for a CPU's counter. Only the
+/// difference of two readings has a meaning. A counter may pass 2^63 and wrap at 2^64, so use [`ticks_between`] for
+/// differences.
 ///
-/// Code that measures is generic over this trait and so compiled once per
-/// clock: a reading costs what its instructions cost, and a test can put a
-/// [synthetic clock](crate::sim) in its place.
+/// Measuring code is generic over this trait, so it is compiled once per clock type. A read costs only its own
+/// instructions, and tests can use a [synthetic clock](crate::sim).
 pub trait Clock {
-    /// The clock's value now, in ticks.
+    /// Returns the clock's current value in ticks.
     fn read(&self) -> u64;
 
-    /// Fills `buffer` with readings taken back to back: nothing but reads and stores.
+    /// Fills `buffer` with back-to-back readings. It executes only reads and stores.
     #[inline(always)]
     fn fill(&self, buffer: &mut [u64]) {
-        let (eights, rest) = buffer.as_chunks_mut::<8>();
-        for eight in eights {
-            *eight = core::array::from_fn(|_| self.read());
+        let (chunks, remainder) = buffer.as_chunks_mut::<8>();
+        for chunk in chunks {
+            *chunk = core::array::from_fn(|_| self.read());
         }
-        rest.iter_mut().for_each(|slot| *slot = self.read());
+        remainder.iter_mut().for_each(|slot| *slot = self.read());
     }
 
-    /// The clock's value once every earlier instruction has finished, in ticks.
+    /// Waits until all earlier instructions have finished, then returns the clock's value in ticks.
     ///
-    /// A plain counter read may be executed before the instructions in front of
-    /// it. Where the order of two readings matters (brackets, messages between
-    /// CPUs) this is the one to take.
+    /// The CPU may execute a plain counter read before the instructions that precede it. Use this method where the order
+    /// of two readings matters, as in brackets and in messages between CPUs.
     fn read_ordered(&self) -> u64 {
         self.read()
     }
@@ -50,9 +48,9 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 }
 
-/// Ticks from `earlier` to `later`: negative when the clock went back.
+/// Returns the ticks from `earlier` to `later`. They are negative if the clock went back.
 ///
-/// Right for any two readings less than 2^63 ticks apart, also across the wrap.
+/// The result is correct for any two readings less than 2^63 ticks apart, also across the wrap.
 #[inline(always)]
 pub fn ticks_between(earlier: u64, later: u64) -> i64 {
     later.wrapping_sub(earlier) as i64
@@ -60,12 +58,58 @@ pub fn ticks_between(earlier: u64, later: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::ticks_between;
+    use super::*;
+    use std::cell::Cell;
 
     #[test]
-    fn differences_hold_across_the_sign_bit_and_the_wrap() {
+    fn differences_are_correct_across_the_sign_bit_and_the_wrap() {
         assert_eq!(ticks_between(i64::MAX as u64, i64::MAX as u64 + 7), 7);
         assert_eq!(ticks_between(u64::MAX, 1), 2);
         assert_eq!(ticks_between(1, u64::MAX), -2);
+    }
+
+    /// Plain reads count 1, 2, 3. Ordered reads return 1000.
+    struct Counting(Cell<u64>);
+
+    impl Clock for Counting {
+        fn read(&self) -> u64 {
+            self.0.set(self.0.get() + 1);
+            self.0.get()
+        }
+
+        fn read_ordered(&self) -> u64 {
+            1000
+        }
+    }
+
+    #[test]
+    fn fill_stores_one_reading_per_slot_in_order() {
+        for length in [0, 1, 7, 8, 9, 16, 23] {
+            let mut buffer = vec![0; length];
+            Counting(Cell::new(0)).fill(&mut buffer);
+            assert_eq!(buffer, (1..=length as u64).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_reference_to_a_clock_is_that_clock() {
+        fn readings<C: Clock>(clock: C) -> (u64, [u64; 3], u64) {
+            let mut buffer = [0; 3];
+            let first = clock.read();
+            clock.fill(&mut buffer);
+            (first, buffer, clock.read_ordered())
+        }
+        assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), (1, [2, 3, 4], 1000));
+    }
+
+    #[test]
+    fn an_ordered_read_is_a_plain_read_by_default() {
+        struct Fixed;
+        impl Clock for Fixed {
+            fn read(&self) -> u64 {
+                42
+            }
+        }
+        assert_eq!(Fixed.read_ordered(), 42);
     }
 }

@@ -11,11 +11,11 @@ pub struct Moment(u64);
 
 /// The counter of this CPU with its measured rate.
 ///
-/// [`now`](FastClock::now) executes the counter's read instruction and nothing else. It takes 8 to 11 ns, where
-/// `clock_gettime` takes 20 to 30 ns. The conversion to nanoseconds comes later.
+/// [`now`](FastClock::now) only executes the counter's read instruction. It takes 8 to 11 ns; `clock_gettime` takes 20 to
+/// 30 ns. [`nanos`](FastClock::nanos) converts readings later.
 ///
-/// Readings from different CPUs also differ by the CPUs' skew. That is nanoseconds where the kernel trusts the counter.
-/// [`new`](FastClock::new) refuses a counter that the kernel does not trust.
+/// Readings from different CPUs also differ by the CPUs' skew. If the kernel trusts the counter, the skew is some
+/// nanoseconds. [`new`](FastClock::new) refuses a counter that the kernel does not trust.
 #[derive(Clone, Debug)]
 pub struct FastClock {
     counter: Counter,
@@ -25,32 +25,33 @@ pub struct FastClock {
 /// The result of [`FastClock::refresh`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Refreshed {
-    /// The rate is unchanged. Its uncertainty is now smaller, or at least no larger.
-    Sharper,
-    /// The rate differs from the last one by this much. The reason is a migration, or a suspend during which the counter
-    /// stood still. The rate was measured again. Spans across the change are wrong.
+    /// The rate is the same as before, within the errors. Its uncertainty is smaller than before, or the same.
+    Unchanged,
+    /// The rate differs from the last one by this much, because of a migration or a suspend. The clock has measured its
+    /// rate again. Time spans that include the change are wrong.
     Changed(Ppm),
 }
 
-/// The target uncertainty of [`FastClock::new`]. Quartz crystals are no better than 1 ppm.
-const ENOUGH: Ppm = Ppm(1.0);
-/// Two crystals of a host may drift apart this much when they warm up. This is no change of the rate.
-const WANDER: Ppm = Ppm(5.0);
-/// The longest measuring time of [`FastClock::new`]. It gives an uncertainty of 1 to 3 ppm.
-const LIMIT: Nanos = Nanos::from_millis(20.0);
+/// Target uncertainty of [`FastClock::new`]. Quartz crystals have errors of 1 ppm or more, so a smaller target is useless.
+const TARGET: Ppm = Ppm(1.0);
+/// Maximum drift of two crystals of a host while they warm up. It does not count as a change of the rate.
+const MAX_DRIFT: Ppm = Ppm(5.0);
+/// Maximum measuring time of [`FastClock::new`]. It gives an uncertainty of 1 to 3 ppm.
+const TIME_LIMIT: Nanos = Nanos::from_millis(20.0);
 
 impl FastClock {
     /// Measures the counter's rate for about 20 ms.
     ///
-    /// Refuses a counter that cannot be trusted. The error is the first of the [reasons](Distrust).
+    /// Returns an error if the counter cannot be trusted: the first of the [reasons](Distrust).
     pub fn new() -> Result<FastClock, Distrust> {
         let permission = counter::permitted();
         let first = |rate: &Result<Rate, String>| {
             let kernel = KernelVerdict::of_this_host();
             distrust(&Features::of_this_cpu(), permission, kernel.as_ref(), rate).into_iter().next()
         };
-        // Check before the first read: it ends the process where the counter is denied.
-        if let Some(reason) = first(&Ok(Rate { rate: crate::NANOSECONDS, uncertainty: Ppm(0.0), over: Nanos(0.0) })) {
+        // Check before the first read: if the counter is denied, a read ends the process.
+        if let Some(reason) = first(&Ok(Rate { rate: crate::NANOSECONDS, uncertainty: Ppm(0.0), duration: Nanos(0.0) }))
+        {
             return Err(reason);
         }
         let counter = Counter::new().map_err(Distrust::Refused)?;
@@ -82,14 +83,14 @@ impl FastClock {
 
     /// Measures the rate again, over the whole time since the clock was created, and checks whether it changed.
     ///
-    /// This takes about 20 us. The uncertainty shrinks with the time since the creation. A long-running program should
-    /// call it every few seconds.
+    /// This takes about 20 us. After a change it takes up to 20 ms. The uncertainty shrinks with the time since the creation.
+    /// A long-running program should call this method every few seconds.
     pub fn refresh(&mut self) -> Result<Refreshed, Distrust> {
         self.rated.refresh()
     }
 }
 
-/// A counter's rate against a reference, and the conversion by it.
+/// A counter's rate against a reference, and the conversion with this rate.
 #[derive(Clone, Debug)]
 struct Rated<C, R> {
     scale: Scale,
@@ -100,21 +101,21 @@ struct Rated<C, R> {
 impl<C: Clock, R: Clock> Rated<C, R> {
     fn measure(counter: C, reference: R) -> Result<Self, Distrust> {
         let meter = RateMeter::start(counter, reference).map_err(rate_unknown)?;
-        let rate = meter.measure(ENOUGH, LIMIT).map_err(rate_unknown)?;
+        let rate = meter.measure(TARGET, TIME_LIMIT).map_err(rate_unknown)?;
         Ok(Rated { scale: scale(rate)?, rate, meter })
     }
 
     fn refresh(&mut self) -> Result<Refreshed, Distrust> {
         let whole = self.meter.rate().map_err(rate_unknown)?;
         let difference = whole.rate.ppm_from(self.rate.rate);
-        if difference.0.abs() <= (self.rate.uncertainty.0 + whole.uncertainty.0).max(WANDER.0) {
+        if difference.0.abs() <= (self.rate.uncertainty.0 + whole.uncertainty.0).max(MAX_DRIFT.0) {
             if whole.uncertainty < self.rate.uncertainty {
                 self.set(whole)?;
             }
-            return Ok(Refreshed::Sharper);
+            return Ok(Refreshed::Unchanged);
         }
         self.meter.restart().map_err(rate_unknown)?;
-        let new = self.meter.measure(ENOUGH, LIMIT).map_err(rate_unknown)?;
+        let new = self.meter.measure(TARGET, TIME_LIMIT).map_err(rate_unknown)?;
         self.set(new)?;
         Ok(Refreshed::Changed(difference))
     }
@@ -143,7 +144,7 @@ mod tests {
 
     const HZ: f64 = 2.6e9;
 
-    /// A counter that can jump ahead, as a counter does against a reference that stood still in a suspend.
+    /// A counter that can jump ahead. A reference that stands still during a suspend has the same effect.
     struct Jumping<'a> {
         clock: SimClock<'a>,
         ahead: &'a Cell<u64>,
@@ -155,12 +156,13 @@ mod tests {
         }
     }
 
-    fn rated<'a>(world: &'a World, ahead: &'a Cell<u64>) -> Rated<Jumping<'a>, SimClock<'a>> {
+    fn rated<'a>(world: &'a World, ahead: &'a Cell<u64>, reference_step: u64) -> Rated<Jumping<'a>, SimClock<'a>> {
         let clock = SimClock::new(world, Character { hz: HZ, ..Character::default() });
-        Rated::measure(Jumping { clock, ahead }, SimClock::new(world, Character::default())).unwrap()
+        let reference = Character { step: reference_step, ..Character::default() };
+        Rated::measure(Jumping { clock, ahead }, SimClock::new(world, reference)).unwrap()
     }
 
-    fn is_true(rated: &Rated<Jumping, SimClock>) -> bool {
+    fn is_correct(rated: &Rated<Jumping, SimClock>) -> bool {
         let one_second = rated.scale.nanos(HZ as u64) as f64;
         rated.rate.rate.ppm_from(Hertz(HZ)).0.abs() <= rated.rate.uncertainty.0
             && (one_second - 1e9).abs() <= rated.rate.uncertainty.0 * 1e3 + 1.0
@@ -169,34 +171,77 @@ mod tests {
     #[test]
     fn refresh_reduces_the_uncertainty_while_the_rate_is_unchanged() {
         let (world, ahead) = (World::new(5), Cell::new(0));
-        let mut rated = rated(&world, &ahead);
+        let mut rated = rated(&world, &ahead, 1);
         let before = rated.rate.uncertainty;
         world.pass_ns(1e9);
-        assert_eq!(rated.refresh(), Ok(Refreshed::Sharper));
-        assert!(rated.rate.uncertainty.0 < before.0 / 10.0 && is_true(&rated), "{:?}", rated.rate);
+        assert_eq!(rated.refresh(), Ok(Refreshed::Unchanged));
+        assert!(rated.rate.uncertainty.0 < before.0 / 10.0 && is_correct(&rated), "{:?}", rated.rate);
     }
 
     #[test]
-    fn refresh_notices_a_changed_rate_and_measures_again() {
+    fn refresh_detects_a_changed_rate_and_measures_again() {
         let (world, ahead) = (World::new(5), Cell::new(0));
-        let mut rated = rated(&world, &ahead);
+        let mut rated = rated(&world, &ahead, 1);
         world.pass_ns(1e9);
-        // A tenth of a second within about a second.
+        // The counter jumps ahead by 0.1 s within about 1 s.
         ahead.set((HZ / 10.0) as u64);
-        let Ok(Refreshed::Changed(Ppm(ppm))) = rated.refresh() else { panic!("the change was not noticed") };
+        let Ok(Refreshed::Changed(Ppm(ppm))) = rated.refresh() else { panic!("the change was not detected") };
         assert!((90_000.0..101_000.0).contains(&ppm), "{ppm}");
-        assert!(is_true(&rated), "{:?}", rated.rate);
+        assert!(is_correct(&rated), "{:?}", rated.rate);
     }
 
     #[test]
-    fn refresh_ignores_two_crystals_that_warm_up() {
+    fn refresh_ignores_the_drift_of_crystals_that_warm_up() {
         let (world, ahead) = (World::new(5), Cell::new(0));
-        let mut rated = rated(&world, &ahead);
+        let mut rated = rated(&world, &ahead, 1);
         world.pass_ns(1e9);
-        assert_eq!(rated.refresh(), Ok(Refreshed::Sharper));
+        assert_eq!(rated.refresh(), Ok(Refreshed::Unchanged));
         world.pass_ns(1e9);
-        // 4 ppm of two seconds.
+        // The counter jumps ahead by 4 ppm of 2 s.
         ahead.set((HZ * 2.0 * 4e-6) as u64);
-        assert_eq!(rated.refresh(), Ok(Refreshed::Sharper));
+        assert_eq!(rated.refresh(), Ok(Refreshed::Unchanged));
+    }
+
+    /// Measures for 20 ms, then lets the counter jump ahead, and measures again at once. Returns the result and the sum of
+    /// both uncertainties in ppm.
+    fn refresh_after_jump(reference_step: u64, jump_ppm: f64) -> (Refreshed, f64) {
+        let (world, ahead) = (World::new(5), Cell::new(0));
+        let mut rated = rated(&world, &ahead, reference_step);
+        let ticks = rated.rate.duration.secs() * HZ;
+        ahead.set((ticks * jump_ppm / 1e6) as u64);
+        (rated.refresh().unwrap(), 2.0 * rated.rate.uncertainty.0)
+    }
+
+    #[test]
+    fn refresh_allows_the_sum_of_both_uncertainties() {
+        // Steps of 1 us in 20 ms: about 50 ppm for each measurement.
+        let (result, uncertainty) = refresh_after_jump(1000, 75.0);
+        assert!((90.0..110.0).contains(&uncertainty), "{uncertainty}");
+        assert_eq!(result, Refreshed::Unchanged);
+        let (result, _) = refresh_after_jump(1000, 200.0);
+        assert!(matches!(result, Refreshed::Changed(_)), "{result:?}");
+    }
+
+    /// A clock of this host. Each 2 ticks are 5 ns.
+    fn fast_clock() -> FastClock {
+        let counter = Counter::new().unwrap();
+        let mut rated = Rated::measure(counter, Reference::default()).unwrap();
+        rated.scale = Scale::from_ratio(2, 5).unwrap();
+        FastClock { counter, rated }
+    }
+
+    #[test]
+    fn readings_convert_to_nanoseconds() {
+        let clock = fast_clock();
+        assert_eq!(clock.nanos(Moment(10), Moment(30)), 50);
+        assert_eq!(clock.nanos(Moment(30), Moment(10)), -50);
+    }
+
+    #[test]
+    fn elapsed_time_ends_now() {
+        let clock = fast_clock();
+        let earlier = Moment(clock.counter.read().wrapping_sub(1 << 40));
+        let elapsed = clock.elapsed_nanos(earlier);
+        assert!(((5 << 39)..(5 << 40)).contains(&elapsed), "{elapsed}");
     }
 }

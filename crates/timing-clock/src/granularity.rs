@@ -5,7 +5,7 @@ use crate::{Clock, ticks_between};
 /// The step of a clock's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Granularity {
-    /// The value moves in steps of this many ticks. 1 means that every value can appear.
+    /// The value moves in steps of this many ticks. 1 means that every value can occur.
     Step(f64),
     /// The value never moved during the measurement.
     NeverMoved,
@@ -21,10 +21,11 @@ impl Granularity {
     }
 }
 
-/// Finds the step of `clock` from up to `samples` differences that are not 0.
+/// Finds the step of `clock` from differences of its readings. It stops after `samples` differences that are not 0.
 ///
-/// Reads back to back could all have the same distance, which would hide the step. So random delays of up to about
-/// 100 ns come between the reads. `go_on` is called every 256 reads. A coarse clock needs some tens of milliseconds.
+/// Back-to-back reads could all take the same time, which would hide the step. So random delays of up to about 100 ns
+/// separate the reads. The measurement also stops when `go_on` returns false. `go_on` is called every 256 reads. A coarse
+/// clock needs some tens of milliseconds.
 pub fn granularity<C: Clock>(clock: &C, samples: usize, go_on: impl FnMut() -> bool) -> Granularity {
     granularity_with_delay(clock, samples, go_on, |turns| {
         for turn in 0..turns {
@@ -33,7 +34,7 @@ pub fn granularity<C: Clock>(clock: &C, samples: usize, go_on: impl FnMut() -> b
     })
 }
 
-/// As [`granularity`]. `delay` waits for a random number of turns, 0 to 63.
+/// Does the same as [`granularity`]. `delay` is called with a random number of turns, 0 to 63.
 fn granularity_with_delay<C: Clock>(
     clock: &C,
     samples: usize,
@@ -61,16 +62,16 @@ fn granularity_with_delay<C: Clock>(
 
 /// Returns the step that explains a set of differences. None of them is 0.
 ///
-/// If a clock moves in steps, all differences are multiples of the step: the teeth of a comb. If the step is no whole
-/// number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can appear.
+/// If a clock moves in steps, all differences are multiples of the step, like the teeth of a comb. If the step is not a
+/// whole number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can occur.
 fn step_of(differences: &mut [u64]) -> Option<f64> {
     differences.sort_unstable();
-    // Long differences are interruptions, and they are rare. Only short differences fill the teeth.
+    // Long differences are interruptions. They are rare, so they do not fill the teeth.
     let median = *differences.get(differences.len() / 2)?;
     let low = &differences[..differences.partition_point(|&d| d <= median.saturating_mul(4))];
     let rare = differences.len() / 1000;
-    // If no value occurs twice (a slow clock with jitter), the smallest distance between two values is still at least the
-    // step.
+    // In a slow clock with jitter no value may occur twice. Then use every value: the smallest distance of two values is
+    // at least one step.
     let rare = if low.chunk_by(|a, b| a == b).any(|run| run.len() > rare) { rare } else { 0 };
     let mut teeth: Vec<Tooth> = Vec::new();
     for run in low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare) {
@@ -88,13 +89,13 @@ fn step_of(differences: &mut [u64]) -> Option<f64> {
     Some(gaps.fold(first, f64::min))
 }
 
-/// Returns the largest distance of two values with the same number of steps: one tick of rounding. For steps of
-/// milliseconds it is NTP's adjustment, at most 500 ppm.
+/// Returns the maximum distance of two values with the same number of steps: one tick, because of rounding. Steps of
+/// milliseconds also vary with NTP's adjustment of at most 500 ppm, so 0.1% is allowed.
 fn blur(value: u64) -> u64 {
     (value / 1000).max(1)
 }
 
-/// Neighboring values.
+/// Neighboring values: differences with the same number of steps.
 struct Tooth {
     first: u64,
     last: u64,
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
     use crate::sim::{Character, SimClock, World};
 
-    fn seen(step: u64, hz: f64, cost_ns: f64) -> Granularity {
+    fn measured(step: u64, hz: f64, cost_ns: f64) -> Granularity {
         let world = World::new(7);
         let clock = SimClock::new(&world, Character { step, hz, cost_ns, jitter_ns: 40, ..Character::default() });
         let mut rounds = 0;
@@ -138,28 +139,28 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_1_10_100_ns_and_4_ms_are_exact() {
+    fn steps_of_1_ns_to_4_ms_are_exact() {
         for (step, cost) in [(1, 20.0), (10, 20.0), (100, 20.0), (4_000_000, 5.0)] {
-            assert_eq!(seen(step, 1e9, cost), Granularity::Step(step as f64), "{step} ns");
+            assert_eq!(measured(step, 1e9, cost), Granularity::Step(step as f64), "{step} ns");
         }
     }
 
     #[test]
-    fn steps_of_26_ticks_of_a_fast_counter() {
-        assert_eq!(seen(26, 2.6e9, 9.0), Granularity::Step(26.0));
-        assert_eq!(seen(2, 2.4e9, 9.0), Granularity::Step(2.0));
+    fn steps_of_a_fast_counter_are_exact() {
+        assert_eq!(measured(26, 2.6e9, 9.0), Granularity::Step(26.0));
+        assert_eq!(measured(2, 2.4e9, 9.0), Granularity::Step(2.0));
     }
 
     #[test]
-    fn a_step_may_be_a_fraction_of_ticks() {
+    fn a_step_need_not_be_a_whole_number_of_ticks() {
         // An HPET of 14.318 MHz, in nanoseconds: 69.84 ns, rounded to 69 or 70 at each reading.
-        let mut seen: Vec<u64> = (0..4000u64)
+        let mut differences: Vec<u64> = (0..4000u64)
             .map(|i| {
                 let (from, to) = (i * 3, i * 3 + 10 + i % 4);
                 (to as f64 * 69.84) as u64 - (from as f64 * 69.84) as u64
             })
             .collect();
-        let step = step_of(&mut seen).unwrap();
+        let step = step_of(&mut differences).unwrap();
         assert!((step - 69.84).abs() < 0.5, "{step}");
     }
 
@@ -170,20 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_never_moved() {
+    fn a_stopped_clock_never_moved() {
         let world = World::new(1);
         let clock = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
         let mut rounds = 0;
-        let found = granularity(&clock, 100, || {
+        let result = granularity(&clock, 100, || {
             rounds += 1;
             rounds < 10
         });
-        assert_eq!(found, Granularity::NeverMoved);
+        assert_eq!(result, Granularity::NeverMoved);
     }
 
     /// Each read takes exactly two steps, so only delays between the reads show the step.
     #[test]
-    fn delays_show_a_step_that_regular_reads_hide() {
+    fn random_delays_reveal_a_step_that_regular_reads_hide() {
         let step_with = |delay_ns: f64| {
             let world = World::new(7);
             let character = Character { step: 26, cost_ns: 52.0, jitter_ns: 0, ..Character::default() };
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_cover_their_range() {
+    fn random_delays_take_all_values_from_0_to_63() {
         let world = World::new(7);
         let clock = SimClock::new(&world, Character::default());
         let mut turns = Vec::new();

@@ -1,48 +1,50 @@
-//! The fast clock of this CPU: what its rate is, how sure that is, and when not to trust it.
+//! The CPU's fast clock, its rate with an error bound, and the reasons not to trust it.
 //!
 //! ```
 //! use timing_clock::FastClock;
 //!
-//! // Time a million things with 9 ns a read.
 //! let mut clock = match FastClock::new() {
 //!     Ok(clock) => clock,
 //!     Err(reason) => {
-//!         println!("not on this host: {reason}"); // take std::time::Instant instead
+//!         println!("the CPU's counter cannot be used: {reason}"); // use std::time::Instant instead
 //!         return;
 //!     }
 //! };
 //! let start = clock.now();
 //! let mut longest = 0;
-//! for thing in 0..1_000_000u64 {
+//! // Time a million short tasks. Each read of the clock takes about 9 ns.
+//! for task in 0..1_000_000u64 {
 //!     let before = clock.now();
-//!     std::hint::black_box(thing * thing);
+//!     std::hint::black_box(task * task);
 //!     longest = longest.max(clock.nanos(before, clock.now()));
 //! }
-//! clock.refresh().unwrap(); // the longer it runs, the better the rate is known
-//! println!("{} ns, the longest {longest} ns", clock.elapsed_nanos(start));
-//! println!("rate known to +-{:.2} ppm", clock.rate().uncertainty.0);
+//! clock.refresh().unwrap(); // measures the rate over the whole time, so the uncertainty is smaller
+//! println!("total {} ns, longest task {longest} ns", clock.elapsed_nanos(start));
+//! println!("uncertainty of the rate: +-{:.2} ppm", clock.rate().uncertainty.0);
 //! ```
 //!
-//! # What is here
+//! # Contents
 //!
-//! * [`Clock`] and its kinds: the CPU's counter ([`counter`]), the system's clocks ([`Posix`],
-//!   [`System`]), the same past the vDSO ([`Syscall`]). A read is a few instructions, inlined.
-//! * [`measure_rate`] and [`RateMeter`]: a counter's rate with its uncertainty, by bracketed reads.
-//! * [`Bracket`]: two clocks at one instant, as nearly as one CPU can tell.
-//! * [`Claim`]: what CPUID, the hypervisor, the kernel's log and procfs say the rate is.
-//! * [`distrust`]: the reasons not to use the counter; [`postgres19()`]: what that server decides.
-//! * [`Scale`]: ticks to nanoseconds without overflow and without bias.
-//! * [`granularity`]: the step in which a clock's value moves, which is not one over its rate.
+//! * [`FastClock`]: the CPU's counter with its measured rate, for programs.
+//! * [`Clock`]: the trait of all clocks. Its types are the CPU's counter ([`counter`]), the system's clocks ([`Posix`],
+//!   [`System`]), and the same clocks read by system calls ([`Syscall`]). A read is inlined: it is a few instructions.
+//! * [`measure_rate`] and [`RateMeter`]: measure a counter's rate and its uncertainty.
+//! * [`Bracket`]: reads two clocks at almost the same instant, with a bound on the error.
+//! * [`Claim`]: a rate that CPUID, the hypervisor, the firmware, the kernel's log or procfs reports.
+//! * [`distrust`]: returns the reasons not to use the counter. [`postgres19()`]: predicts PostgreSQL 19's decision.
+//! * [`Scale`]: converts ticks to nanoseconds without overflow and without bias.
+//! * [`granularity`]: finds the smallest step of a clock's value. It can be longer than one tick.
 //! * [`sim`]: synthetic clocks for tests.
 //!
-//! # How true the rate is
+//! # Accuracy of the rate
 //!
-//! It is measured against `CLOCK_MONOTONIC_RAW`, which NTP leaves alone. Where the kernel's clock
-//! stands on the same counter ([`KernelVerdict::stands_on_counter`]) that checks the conversion and
-//! not the crystal: the rate then agrees with every other clock of the host, and is as far from
-//! true seconds as the host is.
+//! The reference is `CLOCK_MONOTONIC_RAW`, because NTP does not adjust it. The kernel's clock may use the same counter
+//! ([`KernelVerdict::uses_counter`]). Then the measurement checks the conversion, but not the crystal: the rate agrees
+//! with all other clocks of the host, and it has the host's error against true seconds.
 //!
-//! Linux on x86_64 and AArch64 is tested; FreeBSD and macOS compile.
+//! # Platforms
+//!
+//! Tested on Linux, on x86_64 and AArch64. The crate compiles for FreeBSD and macOS.
 
 #![deny(missing_docs)]
 
@@ -72,5 +74,5 @@ pub use granularity::{Granularity, granularity};
 pub use postgres19::{Postgres19, postgres19};
 pub use rate::{Rate, RateError, RateMeter, measure_rate};
 pub use system::{Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall};
-pub use trust::{Distrust, KernelVerdict, ON_THE_COUNTER, distrust, is_counter};
+pub use trust::{COUNTER_BASED, Distrust, KernelVerdict, distrust, is_counter};
 pub use units::{Hertz, NANOSECONDS, Nanos, Ppm};

@@ -1,9 +1,11 @@
 //! The rate of a counter, with its uncertainty.
 //!
 //! A *bracket* reads the counter, the reference clock, and the counter again, in this order. So the counter's value at
-//! the instant of the reference lies between the two. The narrowest of many brackets is kept, because a wide one was
-//! interrupted. Two brackets give the rate. The uncertainty is the sum of both half-widths and of one step of each clock
-//! (a reading can be late by up to a step), divided by the ticks between the brackets.
+//! the instant of the reference read lies between its two readings. The narrowest of many brackets is used, because wide
+//! brackets were interrupted. Two brackets give the rate.
+//!
+//! The uncertainty is an error in ticks, divided by the ticks between the brackets. The error is the sum of both
+//! half-widths and of one step of each clock, because a reading can be late by up to one step.
 
 use crate::{Bracket, Clock, Hertz, Nanos, Ppm, granularity, ticks_between};
 
@@ -12,13 +14,13 @@ use crate::{Bracket, Clock, Hertz, Nanos, Ppm, granularity, ticks_between};
 pub struct Rate {
     /// ticks of the counter per second of the reference
     pub rate: Hertz,
-    /// maximum error of `rate`, if the reference is true
+    /// maximum error of `rate`, if the reference is exact
     pub uncertainty: Ppm,
     /// duration of the measurement
-    pub over: Nanos,
+    pub duration: Nanos,
 }
 
-/// Why no rate could be measured.
+/// The reason why no rate could be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateError {
     /// The reference clock did not move.
@@ -41,7 +43,7 @@ impl core::fmt::Display for RateError {
 
 impl std::error::Error for RateError {}
 
-/// A measurement of a counter's rate. It becomes more precise the longer it runs.
+/// A running measurement of a counter's rate. The uncertainty decreases with its duration.
 #[derive(Clone, Debug)]
 pub struct RateMeter<C, R> {
     counter: C,
@@ -51,15 +53,15 @@ pub struct RateMeter<C, R> {
     reference_step: f64,
 }
 
-/// Number of steps to observe before a measurement: enough to find the step, and done in 0.1 ms.
+/// Number of differences from which a clock's step is found. They take 0.1 ms.
 const STEPS: usize = 1024;
-/// Time limit for finding a step. It is long enough for a coarse clock.
+/// Time limit for finding a step. A coarse clock needs this long.
 const STEP_TIME: Nanos = Nanos::from_millis(50.0);
-/// After this many blocks of 256 reads without a movement, the reference stands still.
+/// Maximum number of blocks of 256 reads for finding a step. It ends the search if the reference stands still.
 const STEP_BLOCKS: u32 = 40_000;
 
 impl<C: Clock, R: Clock> RateMeter<C, R> {
-    /// Finds the steps of both clocks and reads the first bracket. `reference` counts nanoseconds.
+    /// Finds the steps of both clocks and reads the first bracket. `reference` must count nanoseconds.
     ///
     /// This takes 0.2 ms, or up to 0.1 s if a clock is coarse.
     pub fn start(counter: C, reference: R) -> Result<Self, RateError> {
@@ -68,7 +70,7 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         RateMeter::start_with(counter, counter_step, reference, reference_step)
     }
 
-    /// Reads the first bracket. The steps of both clocks are known, in their ticks.
+    /// Reads the first bracket. The caller knows the steps of both clocks, in their ticks.
     pub fn start_with(counter: C, counter_step: f64, reference: R, reference_step: f64) -> Result<Self, RateError> {
         let first = Bracket::narrowest(&counter, || reference.read()).ok_or(RateError::WentBack)?;
         Ok(RateMeter { counter, reference, first, counter_step, reference_step })
@@ -90,27 +92,26 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         let rate = Hertz(ticks / nanos as f64 * 1e9);
         let error =
             self.first.half_width() + now.half_width() + self.counter_step + rate.ticks(Nanos(self.reference_step));
-        Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), over: Nanos(nanos as f64) })
+        Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), duration: Nanos(nanos as f64) })
     }
 
     fn bracket(&self) -> Result<Bracket<u64>, RateError> {
         Bracket::narrowest(&self.counter, || self.reference.read()).ok_or(RateError::WentBack)
     }
 
-    /// Starts again now, with the known steps of the clocks.
+    /// Starts the measurement again now. It keeps the steps of the clocks.
     pub fn restart(&mut self) -> Result<(), RateError> {
         self.first = self.bracket()?;
         Ok(())
     }
 
-    /// Measures until the uncertainty is at most `enough`, or `limit` has passed since the start. The result contains the
-    /// uncertainty that was reached.
-    pub fn measure(&self, enough: Ppm, limit: Nanos) -> Result<Rate, RateError> {
+    /// Measures until the uncertainty is at most `target`, or until `limit` has passed since the start.
+    pub fn measure(&self, target: Ppm, limit: Nanos) -> Result<Rate, RateError> {
         let mut span = Nanos(limit.0.min(500_000.0));
         loop {
             self.wait(span)?;
             let rate = self.rate()?;
-            if rate.uncertainty <= enough || span >= limit {
+            if rate.uncertainty <= target || span >= limit {
                 return Ok(rate);
             }
             span = Nanos((span.0 * 2.0).min(limit.0));
@@ -119,14 +120,14 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
 
     /// Reads the reference until `span` has passed since the start.
     fn wait(&self, span: Nanos) -> Result<(), RateError> {
-        // A clock that has not moved in this many reads stands still. The fastest reads take 25 ms for them.
-        const PATIENCE: u32 = 10_000_000;
-        let mut still = 0;
+        // A clock with the same value in this many reads stands still. They take at least 25 ms.
+        const MAX_EQUAL_READS: u32 = 10_000_000;
+        let mut equal_reads = 0;
         let mut last = self.reference.read();
         while (ticks_between(self.first.inside, last) as f64) < span.0 {
             let now = self.reference.read();
-            still = if now == last { still + 1 } else { 0 };
-            if still == PATIENCE {
+            equal_reads = if now == last { equal_reads + 1 } else { 0 };
+            if equal_reads == MAX_EQUAL_READS {
                 return Err(RateError::ReferenceStalled);
             }
             last = now;
@@ -135,6 +136,7 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
     }
 }
 
+/// Returns the step of `clock` in its ticks. `None` if the clock does not move.
 fn step<C: Clock, R: Clock>(clock: &C, reference: &R) -> Option<f64> {
     let start = reference.read();
     let mut blocks = 0;
@@ -147,15 +149,14 @@ fn step<C: Clock, R: Clock>(clock: &C, reference: &R) -> Option<f64> {
 
 /// Measures the rate of `counter` against `reference`, which counts nanoseconds.
 ///
-/// Stops when the uncertainty is at most `enough`, or when `limit` has passed. The result contains the uncertainty that was
-/// reached.
+/// Stops when the uncertainty is at most `target`, or when `limit` has passed.
 pub fn measure_rate<C: Clock, R: Clock>(
     counter: C,
     reference: R,
-    enough: Ppm,
+    target: Ppm,
     limit: Nanos,
 ) -> Result<Rate, RateError> {
-    RateMeter::start(counter, reference)?.measure(enough, limit)
+    RateMeter::start(counter, reference)?.measure(target, limit)
 }
 
 #[cfg(test)]
@@ -178,25 +179,25 @@ mod tests {
             let world = World::new(seed);
             let counter = SimClock::new(&world, Character { hz, origin, step, cost_ns: 9.0, jitter_ns, ..Character::default() });
             let reference = SimClock::new(&world, Character { step: reference_step, ..Character::default() });
-            let got = measure_rate(&counter, &reference, Ppm(0.0), Nanos::from_millis(ms)).unwrap();
-            let off = got.rate.ppm_from(Hertz(hz));
-            prop_assert!(off.0.abs() <= got.uncertainty.0, "{off:?} beyond {:?}", got.uncertainty);
+            let measured = measure_rate(&counter, &reference, Ppm(0.0), Nanos::from_millis(ms)).unwrap();
+            let error = measured.rate.ppm_from(Hertz(hz));
+            prop_assert!(error.0.abs() <= measured.uncertainty.0, "{error:?} exceeds {:?}", measured.uncertainty);
         }
     }
 
     #[test]
-    fn it_measures_until_the_uncertainty_is_small_enough() {
+    fn the_measurement_stops_at_the_target_uncertainty() {
         let world = World::new(3);
         let counter = SimClock::new(&world, Character { hz: 2.6e9, ..Character::default() });
         let reference = SimClock::new(&world, Character::default());
         let rate = measure_rate(&counter, &reference, Ppm(10.0), Nanos::from_secs(1.0)).unwrap();
-        assert!(rate.uncertainty <= Ppm(10.0) && rate.over < Nanos::from_millis(40.0), "{rate:?}");
+        assert!(rate.uncertainty <= Ppm(10.0) && rate.duration < Nanos::from_millis(40.0), "{rate:?}");
     }
 
     #[test]
-    fn interrupted_brackets_do_not_spoil_the_rate() {
+    fn interrupted_brackets_do_not_increase_the_uncertainty() {
         let world = World::new(3);
-        // Of the 200 first brackets, all but number 120 are interrupted for 1 ms: the second read of a bracket is late.
+        // The first 200 brackets are interrupted for 1 ms before their second read, except for number 120.
         let stalls = (0..200).filter(|n| *n != 120).map(|n| (2 * n + 1, 1e6)).collect();
         let counter = SimClock::new(&world, Character { stalls, ..Character::default() });
         let reference = SimClock::new(&world, Character::default());
@@ -207,15 +208,15 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_stand_still_or_go_back_are_errors() {
+    fn stopped_clocks_and_backward_steps_are_errors() {
         let world = World::new(3);
         let still = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
-        let clean = SimClock::new(&world, Character::default());
+        let exact = SimClock::new(&world, Character::default());
         let limit = Nanos::from_millis(1.0);
-        assert_eq!(measure_rate(&still, &clean, Ppm(1.0), limit), Err(RateError::CounterStalled));
-        assert_eq!(measure_rate(&clean, &still, Ppm(1.0), limit), Err(RateError::ReferenceStalled));
+        assert_eq!(measure_rate(&still, &exact, Ppm(1.0), limit), Err(RateError::CounterStalled));
+        assert_eq!(measure_rate(&exact, &still, Ppm(1.0), limit), Err(RateError::ReferenceStalled));
         let back = SimClock::new(&world, Character { back: vec![(1500, 1 << 40)], ..Character::default() });
-        let result = measure_rate(&back, &clean, Ppm(1.0), limit);
+        let result = measure_rate(&back, &exact, Ppm(1.0), limit);
         assert_eq!(result, Err(RateError::WentBack));
     }
 }

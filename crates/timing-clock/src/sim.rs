@@ -1,13 +1,13 @@
-//! Synthetic clocks, to test what measures clocks.
+//! Synthetic clocks, for tests of code that measures clocks.
 //!
-//! A [`World`] has one true time that moves only when a clock is read. Its clocks show that time
-//! through faults that a test chooses, so every figure has a known answer and no test depends on
-//! the machine it runs on.
+//! A [`World`] has one true time. It advances only when a clock is read, or when a test lets time pass. The clocks of a
+//! world show this time with faults that the test chooses. So every result has a known correct value, and no test depends
+//! on the speed of its machine.
 
 use crate::Clock;
 use std::cell::Cell;
 
-/// A true time, in femtoseconds, that each read moves on.
+/// A true time in femtoseconds. Each read of a clock advances it.
 #[derive(Debug)]
 pub struct World {
     now_fs: Cell<u128>,
@@ -17,23 +17,24 @@ pub struct World {
 const FS_PER_NS: u128 = 1_000_000;
 
 impl World {
-    /// A world at its beginning. The same `seed` gives the same run.
+    /// Returns a world at time 0. The same `seed` gives the same random numbers.
     pub fn new(seed: u64) -> World {
-        // xorshift must not start at 0
+        // xorshift only returns 0 if it starts with 0.
         World { now_fs: Cell::new(0), random: Cell::new(seed | 1 << 40) }
     }
 
-    /// The true time in nanoseconds.
+    /// Returns the true time in nanoseconds.
     pub fn now_ns(&self) -> f64 {
         self.now_fs.get() as f64 / FS_PER_NS as f64
     }
 
-    /// Lets time pass.
+    /// Advances the true time.
     pub fn pass_ns(&self, ns: f64) {
         self.now_fs.set(self.now_fs.get() + (ns * FS_PER_NS as f64) as u128);
     }
 
-    /// A random number below `n` (xorshift: repeatable, and good enough to dither with).
+    /// Returns a random number below `n`, or 0 if `n` is 0. The generator is xorshift: repeatable, and random enough for
+    /// jitter.
     pub fn random_below(&self, n: u64) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;
@@ -44,23 +45,23 @@ impl World {
     }
 }
 
-/// How a synthetic clock behaves. The default is a clean nanosecond clock: steps of one tick, 20 to
-/// 30 ns a read.
+/// The behavior of a synthetic clock. The default is a nanosecond clock without faults: steps of one tick, and 20 to
+/// 30 ns per read.
 #[derive(Clone, Debug)]
 pub struct Character {
     /// ticks per second
     pub hz: f64,
-    /// value at the world's beginning, in ticks
+    /// value at the world's time 0, in ticks
     pub origin: u64,
-    /// the value moves in multiples of this many ticks
+    /// step of the value, in ticks
     pub step: u64,
-    /// what one read takes, in ns of true time
+    /// minimum duration of one read, in ns of true time
     pub cost_ns: f64,
-    /// up to so much more, at random
+    /// maximum random addition to the duration of a read, in ns
     pub jitter_ns: u64,
-    /// on these reads (counted from 0) the value drops by so many ticks, and stays so
+    /// backward steps: the number of the read, counted from 0, and the ticks by which the value drops permanently
     pub back: Vec<(u64, u64)>,
-    /// on these reads (counted from 0) the reader is held up for so many ns
+    /// interruptions: the number of the read, counted from 0, and the duration in ns
     pub stalls: Vec<(u64, f64)>,
 }
 
@@ -74,18 +75,18 @@ impl Default for Character {
 #[derive(Debug)]
 pub struct SimClock<'w> {
     world: &'w World,
-    is: Character,
+    character: Character,
     reads: Cell<u64>,
     dropped: Cell<u64>,
 }
 
 impl<'w> SimClock<'w> {
-    /// A clock in `world` that behaves so.
+    /// Returns a clock in `world` with this behavior.
     pub fn new(world: &'w World, character: Character) -> Self {
-        SimClock { world, is: character, reads: Cell::new(0), dropped: Cell::new(0) }
+        SimClock { world, character, reads: Cell::new(0), dropped: Cell::new(0) }
     }
 
-    /// How often it was read.
+    /// Returns the number of reads.
     pub fn reads(&self) -> u64 {
         self.reads.get()
     }
@@ -95,19 +96,19 @@ impl Clock for SimClock<'_> {
     fn read(&self) -> u64 {
         let nth = self.reads.get();
         self.reads.set(nth + 1);
-        let jitter = self.world.random_below(self.is.jitter_ns * 1000) as f64 / 1000.0;
-        // The instant that is shown lies in the middle of the read, as with a real clock.
-        let half = (self.is.cost_ns + jitter) / 2.0;
+        let jitter = self.world.random_below(self.character.jitter_ns * 1000) as f64 / 1000.0;
+        // A read returns the time at the middle of its duration, like a real clock.
+        let half = (self.character.cost_ns + jitter) / 2.0;
         self.world.pass_ns(half);
-        for (_, ns) in self.is.stalls.iter().filter(|(at, _)| *at == nth) {
+        for (_, ns) in self.character.stalls.iter().filter(|(at, _)| *at == nth) {
             self.world.pass_ns(*ns);
         }
-        for (_, ticks) in self.is.back.iter().filter(|(at, _)| *at == nth) {
+        for (_, ticks) in self.character.back.iter().filter(|(at, _)| *at == nth) {
             self.dropped.set(self.dropped.get() + ticks);
         }
-        let ticks = (self.world.now_fs.get() as f64 * self.is.hz / 1e15) as u64;
+        let ticks = (self.world.now_fs.get() as f64 * self.character.hz / 1e15) as u64;
         self.world.pass_ns(half);
-        let ticks = ticks - ticks % self.is.step;
-        self.is.origin.wrapping_add(ticks).wrapping_sub(self.dropped.get())
+        let ticks = ticks - ticks % self.character.step;
+        self.character.origin.wrapping_add(ticks).wrapping_sub(self.dropped.get())
     }
 }

@@ -1,9 +1,9 @@
-//! The operating system's clocks, through the C library and past it.
+//! The operating system's clocks, read through the C library or by system calls.
 
 use crate::Clock;
 
-/// A clock of `clock_gettime`, read through the C library as PostgreSQL does: by the vDSO where
-/// there is one. Ticks are nanoseconds.
+/// A clock of `clock_gettime`, read through the C library as PostgreSQL does. The C library uses the vDSO if there is one.
+/// Ticks are nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Posix<const ID: libc::clockid_t>;
 
@@ -14,14 +14,14 @@ pub type System = Posix<{ libc::CLOCK_MONOTONIC }>;
 #[cfg(target_vendor = "apple")]
 pub type System = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
 
-/// The clock to measure rates against: one that NTP does not slew, where there is one.
+/// The reference for measured rates. NTP does not adjust it.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub type Reference = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
-/// The clock to measure rates against: this platform has none that NTP leaves alone.
+/// The reference for measured rates. NTP adjusts every clock of this platform.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 pub type Reference = Posix<{ libc::CLOCK_MONOTONIC }>;
 
-/// The name of [`Reference`] as the platform's manual has it.
+/// The name of [`Reference`] in the platform's manual.
 pub const REFERENCE_NAME: &str = if cfg!(any(target_os = "linux", target_os = "android", target_vendor = "apple")) {
     "CLOCK_MONOTONIC_RAW"
 } else {
@@ -32,7 +32,7 @@ impl<const ID: libc::clockid_t> Clock for Posix<ID> {
     #[inline(always)]
     fn read(&self) -> u64 {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` outlives the call. A clock the kernel lacks leaves it 0; `exists` tells.
+        // SAFETY: `now` outlives the call. It stays 0 if the kernel does not have this clock; see `exists`.
         unsafe { libc::clock_gettime(ID, &mut now) };
         nanos(&now)
     }
@@ -41,7 +41,7 @@ impl<const ID: libc::clockid_t> Clock for Posix<ID> {
 impl<const ID: libc::clockid_t> Posix<ID> {
     /// Whether the kernel has this clock.
     ///
-    /// Asked by a system call: the vDSO may not be touched where the counter is denied.
+    /// This makes a system call, because the vDSO's clock ends the process if the counter is denied.
     pub fn exists(&self) -> bool {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `now` outlives the call.
@@ -49,16 +49,16 @@ impl<const ID: libc::clockid_t> Posix<ID> {
     }
 }
 
-/// A clock of `clock_gettime`, read by a system call: the vDSO is passed by. Ticks are nanoseconds.
+/// A clock of `clock_gettime`, read by a system call and not by the vDSO. Ticks are nanoseconds.
 ///
-/// It shows what the vDSO saves, and goes on working where the counter is denied.
+/// Compare it with [`Posix`] to see how much time the vDSO saves. It also works if the counter is denied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Syscall<const ID: libc::clockid_t>;
 
-/// [`System`], by a system call.
+/// [`System`], read by a system call.
 #[cfg(not(target_vendor = "apple"))]
 pub type SystemSyscall = Syscall<{ libc::CLOCK_MONOTONIC }>;
-/// [`System`], by a system call.
+/// [`System`], read by a system call.
 #[cfg(target_vendor = "apple")]
 pub type SystemSyscall = Syscall<{ libc::CLOCK_MONOTONIC_RAW }>;
 
@@ -72,25 +72,30 @@ impl<const ID: libc::clockid_t> Clock for Syscall<ID> {
     }
 }
 
+/// Returns the time in nanoseconds.
 #[inline(always)]
 fn nanos(t: &libc::timespec) -> u64 {
     (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
 }
 
+/// Reads the clock `id` into `now`. Returns 0 on success.
+///
 /// # Safety
 /// `now` must be writable.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline(always)]
 unsafe fn enter_kernel(id: libc::clockid_t, now: *mut libc::timespec) -> libc::c_int {
-    // SAFETY: the caller's promise. The kernel's timespec is libc's on the 64-bit targets we build for.
+    // SAFETY: the caller guarantees that `now` is writable. On 64-bit targets the kernel's timespec is libc's.
     unsafe { libc::syscall(libc::SYS_clock_gettime, id, now) as libc::c_int }
 }
 
+/// Reads the clock `id` into `now`. Returns 0 on success.
+///
 /// # Safety
 /// `now` must be writable.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[inline(always)]
 unsafe fn enter_kernel(id: libc::clockid_t, now: *mut libc::timespec) -> libc::c_int {
-    // SAFETY: the caller's promise. Elsewhere the C library alone knows how to enter the kernel.
+    // SAFETY: the caller guarantees that `now` is writable. On these systems only the C library makes system calls.
     unsafe { libc::clock_gettime(id, now) }
 }

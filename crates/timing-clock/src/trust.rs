@@ -1,23 +1,23 @@
-//! Whether to time with the counter: our answer, and PostgreSQL 19's.
+//! Decides whether a program can use the counter.
 
 use crate::{Features, Rate, Refused};
 
-/// What the kernel does with the counter, in sysfs's words.
+/// The kernel's clock sources, as sysfs names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelVerdict {
-    /// `current_clocksource`
+    /// name in `current_clocksource`
     pub current: String,
-    /// `available_clocksource`
+    /// names in `available_clocksource`
     pub available: Vec<String>,
 }
 
-/// The clock sources that are the counter itself: on Linux, and FreeBSD's timecounters.
+/// The clock sources of Linux and the timecounters of FreeBSD that are the counter itself.
 const COUNTERS: &[&str] = &["tsc", "tsc-early", "arch_sys_counter", "TSC", "TSC-low", "ARM MPCore Timecounter"];
 
-/// Clock sources whose time is made out of the counter, so that the kernel itself trusts it.
+/// The clock sources that compute their time from the counter.
 ///
-/// Also the list behind "independent": a clock that stands on the counter cannot check it.
-pub const ON_THE_COUNTER: &[&str] = &[
+/// Such a clock cannot check the counter's rate independently.
+pub const COUNTER_BASED: &[&str] = &[
     "tsc",
     "tsc-early",
     "kvm-clock",
@@ -30,20 +30,20 @@ pub const ON_THE_COUNTER: &[&str] = &[
     "Hyper-V-TSC",
 ];
 
-/// Whether a clock source is the counter itself, as CPUs have it, with nothing in between.
+/// Whether a clock source is the CPU's counter itself, without a hypervisor's correction.
 pub fn is_counter(clocksource: &str) -> bool {
     COUNTERS.contains(&clocksource)
 }
 
 impl KernelVerdict {
-    /// What this kernel says. `None` without sysfs.
+    /// Reads the clock sources of this host. `None` without sysfs.
     pub fn of_this_host() -> Option<KernelVerdict> {
         const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
         let read = |name: &str| std::fs::read_to_string(format!("{DIR}/{name}")).ok();
         Some(KernelVerdict::parse(&read("current_clocksource")?, &read("available_clocksource")?))
     }
 
-    /// From the contents of the two files.
+    /// Parses the contents of `current_clocksource` and `available_clocksource`.
     pub fn parse(current: &str, available: &str) -> KernelVerdict {
         KernelVerdict {
             current: current.trim().into(),
@@ -51,33 +51,33 @@ impl KernelVerdict {
         }
     }
 
-    /// Whether the kernel's clock stands on the counter.
-    pub fn stands_on_counter(&self) -> bool {
-        ON_THE_COUNTER.contains(&self.current.as_str())
+    /// Whether the kernel's clock computes its time from the counter.
+    pub fn uses_counter(&self) -> bool {
+        COUNTER_BASED.contains(&self.current.as_str())
     }
 
-    /// Whether the kernel would itself use the bare counter: it does, or offers to.
+    /// Whether the kernel uses the counter itself as its clock source, or offers it as one.
     ///
-    /// A counter marked unstable loses its place in `available_clocksource`. That the kernel keeps
-    /// time by kvm-clock or the Hyper-V page is no acceptance: those correct a bad counter.
+    /// A counter that the kernel marked unstable is missing in `available_clocksource`. kvm-clock and the Hyper-V page
+    /// prove nothing, because they correct a bad counter.
     pub fn accepts_counter(&self) -> bool {
         std::iter::once(&self.current).chain(&self.available).any(|name| is_counter(name))
     }
 }
 
-/// One reason not to time with the counter.
+/// A reason not to use the counter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distrust {
-    /// It cannot be read.
+    /// This process or CPU cannot read the counter.
     Refused(Refused),
-    /// CPUID does not say that its rate stays the same in every power state.
+    /// CPUID does not report that the counter has the same rate in every power state.
     NotInvariant,
-    /// The kernel has marked it unstable or never accepted it; it keeps time by the named source.
+    /// The kernel marked the counter unstable, or never accepted it.
     Demoted {
-        /// `current_clocksource`
+        /// name of the clock source that the kernel uses
         current: String,
     },
-    /// Its rate could not be measured.
+    /// The counter's rate could not be measured. The text is the reason.
     RateUnknown(String),
 }
 
@@ -85,9 +85,9 @@ impl core::fmt::Display for Distrust {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Distrust::Refused(why) => why.fmt(f),
-            Distrust::NotInvariant => f.write_str("CPUID does not say that its rate is constant (no invariant TSC)"),
+            Distrust::NotInvariant => f.write_str("CPUID does not report a constant rate (no invariant TSC)"),
             Distrust::Demoted { current } => {
-                write!(f, "the kernel does not offer it as a clock source and keeps time by {current}")
+                write!(f, "the kernel does not offer it as a clock source and uses {current}")
             }
             Distrust::RateUnknown(why) => write!(f, "its rate is unknown: {why}"),
         }
@@ -96,9 +96,10 @@ impl core::fmt::Display for Distrust {
 
 impl std::error::Error for Distrust {}
 
-/// Every reason not to time with the counter here. Empty: it is usable.
+/// Returns every reason not to use the counter. If there is none, the counter is usable.
 ///
-/// `kernel` is `None` where the kernel does not say (no sysfs): then its word is not waited for.
+/// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required. An unknown rate is reported only if
+/// there is no other reason.
 pub fn distrust(
     features: &Features,
     permission: Result<(), Refused>,
@@ -127,7 +128,7 @@ mod tests {
     use crate::{Architecture, Hertz, Nanos, Ppm};
 
     fn reasons(current: &str, available: &str, features: Features) -> Vec<Distrust> {
-        let rate = Ok(Rate { rate: Hertz(2e9), uncertainty: Ppm(1.0), over: Nanos(1e9) });
+        let rate = Ok(Rate { rate: Hertz(2e9), uncertainty: Ppm(1.0), duration: Nanos(1e9) });
         distrust(&features, Ok(()), Some(&KernelVerdict::parse(current, available)), &rate)
     }
 
@@ -136,23 +137,23 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_used_or_offered_is_trusted() {
+    fn a_counter_that_the_kernel_uses_or_offers_is_trusted() {
         for (current, available) in [("tsc", "tsc hpet"), ("kvm-clock", "kvm-clock tsc"), ("hpet", "tsc hpet")] {
-            assert_eq!(reasons(current, available, good()), [], "{current} of {available}");
+            assert_eq!(reasons(current, available, good()), [], "{current}; available: {available}");
         }
     }
 
     #[test]
-    fn one_that_the_kernel_gave_up_is_not_even_behind_kvm_clock() {
+    fn a_counter_that_the_kernel_does_not_offer_is_not_trusted() {
         for (current, available) in [("hpet", "hpet acpi_pm"), ("kvm-clock", "kvm-clock hpet"), ("xen", "xen")] {
             assert_eq!(reasons(current, available, good()), [Distrust::Demoted { current: current.into() }]);
         }
     }
 
     #[test]
-    fn the_other_reasons() {
-        let bare = Features { invariant: false, ..good() };
-        assert_eq!(reasons("tsc", "tsc", bare), [Distrust::NotInvariant]);
+    fn each_reason_is_reported() {
+        let not_invariant = Features { invariant: false, ..good() };
+        assert_eq!(reasons("tsc", "tsc", not_invariant), [Distrust::NotInvariant]);
         let arm = Features { architecture: Architecture::Aarch64, ..Features::default() };
         assert_eq!(reasons("arch_sys_counter", "arch_sys_counter", arm), []);
         let unknown = Err("x".to_string());

@@ -93,7 +93,10 @@ fn docker_desktop_is_told_why() {
         assert!(summary.contains(words), "{words}: {summary}");
     }
     let fix = demoted["fix"][0]["what"].as_str().unwrap();
-    assert!(fix.contains("restart Docker Desktop") && fix.contains("a running kernel cannot use a demoted TSC again"), "{fix}");
+    assert!(
+        fix.contains("restart Docker Desktop") && fix.contains("a running kernel cannot use a demoted TSC again"),
+        "{fix}"
+    );
 }
 
 #[test]

@@ -1,26 +1,26 @@
-//! The AArch64 virtual counter, read two ways.
+//! The AArch64 virtual counter, with two kinds of reads.
 
 use super::Refused;
 use crate::Clock;
 use core::arch::asm;
 
-/// CNTVCT_EL0: the cheapest read. The CPU may execute it ahead of earlier instructions.
+/// Reads CNTVCT_EL0. This is the cheapest read. The CPU may execute it before earlier instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct Cntvct(());
 
-/// CNTVCT_EL0 behind ISB, which waits for earlier instructions.
+/// Executes ISB, which waits for earlier instructions, and then reads CNTVCT_EL0.
 #[derive(Clone, Copy, Debug)]
 pub struct IsbCntvct(());
 
 impl Cntvct {
-    /// The clock, if this thread may read it.
+    /// Returns the clock if this thread may read it.
     pub fn new() -> Result<Self, Refused> {
         super::permitted().map(|()| Cntvct(()))
     }
 }
 
 impl IsbCntvct {
-    /// The clock, if this thread may read it.
+    /// Returns the clock if this thread may read it.
     pub fn new() -> Result<Self, Refused> {
         super::permitted().map(|()| IsbCntvct(()))
     }
@@ -30,7 +30,7 @@ impl Clock for Cntvct {
     #[inline(always)]
     fn read(&self) -> u64 {
         let ticks;
-        // SAFETY: reads a register that Linux and the BSDs open to user programs.
+        // SAFETY: user programs may read this register on Linux and the BSDs.
         unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
         ticks
     }
@@ -51,15 +51,15 @@ impl Clock for IsbCntvct {
 #[inline(always)]
 fn fenced() -> u64 {
     let ticks;
-    // SAFETY: as above; ISB changes no state a program can see.
+    // SAFETY: user programs may read this register. ISB changes no state that a program can see.
     unsafe { asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nostack)) };
     ticks
 }
 
-/// CNTFRQ_EL0: the rate that the firmware claims for the counter, in hertz. 0 if it set none.
+/// Returns the counter's rate in hertz as the firmware wrote it into CNTFRQ_EL0. It is 0 if the firmware wrote none.
 pub(crate) fn cntfrq() -> u64 {
     let hz;
-    // SAFETY: reads a register that is open to user programs wherever CNTVCT_EL0 is.
+    // SAFETY: user programs may read this register wherever they may read CNTVCT_EL0.
     unsafe { asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, pure)) };
     hz
 }

@@ -1,4 +1,4 @@
-//! The CPU's own counter: the TSC on x86, the generic timer's CNTVCT on AArch64.
+//! The CPU's counter: the time stamp counter (TSC) on x86, and the generic timer's CNTVCT on AArch64.
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod aarch64;
@@ -10,20 +10,20 @@ pub use aarch64::{Cntvct, IsbCntvct};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp};
 
-/// The cheapest counter of this architecture.
+/// The counter with the cheapest read instruction of this architecture.
 #[cfg(target_arch = "x86_64")]
 pub type Counter = Rdtsc;
-/// The cheapest counter of this architecture.
+/// The counter with the cheapest read instruction of this architecture.
 #[cfg(target_arch = "aarch64")]
 pub type Counter = Cntvct;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("timing-clock knows the counters of x86_64 and AArch64 only");
+compile_error!("timing-clock supports only the counters of x86_64 and AArch64");
 
-/// Why a counter cannot be read.
+/// The reason why a counter cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force: a read would kill the process.
+    /// `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is set, so a read ends the process.
     Denied,
     /// The CPU does not have this instruction.
     NoInstruction(&'static str),
@@ -40,11 +40,10 @@ impl core::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Whether this thread may read the counter.
+/// Returns an error if this thread must not read the counter.
 ///
-/// Ask before the first read: where it is denied, a read is a SIGSEGV. The vDSO
-/// reads the same counter, so there `clock_gettime` and `std::time::Instant`
-/// kill the process too; clocks that enter the kernel go on working.
+/// Call this function before the first read, because a read of a denied counter causes SIGSEGV. The vDSO reads the same
+/// counter. So `clock_gettime` and `std::time::Instant` end the process, too. Clocks that make system calls still work.
 pub fn permitted() -> Result<(), Refused> {
     match denied() {
         true => Err(Refused::Denied),
@@ -55,8 +54,8 @@ pub fn permitted() -> Result<(), Refused> {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn denied() -> bool {
     let mut mode: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC writes one int. Kernels that lack it (AArch64 before 6.12)
-    // return an error and leave `mode` alone: nothing is denied there.
+    // SAFETY: PR_GET_TSC writes one int. Kernels without it (AArch64 before 6.12) return an error and do not change
+    // `mode`. They cannot deny the counter.
     let rc = unsafe { libc::prctl(libc::PR_GET_TSC, &mut mode as *mut libc::c_int) };
     rc == 0 && mode == libc::PR_TSC_SIGSEGV
 }
@@ -64,4 +63,28 @@ fn denied() -> bool {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn denied() -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_has_its_text() {
+        assert_eq!(Refused::Denied.to_string(), "reading it is denied to this process (PR_SET_TSC)");
+        assert_eq!(Refused::NoInstruction("RDTSCP").to_string(), "this CPU has no RDTSCP");
+    }
+
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[test]
+    fn prctl_denies_and_permits_the_counter() {
+        // The setting belongs to the thread, and not to the process.
+        let set = |mode: libc::c_int| {
+            // SAFETY: PR_SET_TSC takes one int. This thread reads no clock while the counter is denied.
+            assert_eq!(unsafe { libc::prctl(libc::PR_SET_TSC, mode) }, 0);
+            permitted()
+        };
+        let thread = std::thread::spawn(move || [libc::PR_TSC_SIGSEGV, libc::PR_TSC_ENABLE].map(set));
+        assert_eq!(thread.join().unwrap(), [Err(Refused::Denied), Ok(())]);
+    }
 }

@@ -1,31 +1,31 @@
-//! The x86 time stamp counter, read three ways.
+//! The x86 time stamp counter, with three kinds of reads.
 
 use super::Refused;
 use crate::Clock;
 use core::arch::asm;
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
 
-/// RDTSC: the cheapest read. The CPU may execute it ahead of earlier instructions.
+/// Reads the counter with RDTSC. This is the cheapest read. The CPU may execute it before earlier instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct Rdtsc(());
 
-/// RDTSCP: waits until earlier instructions have executed.
+/// Reads the counter with RDTSCP, which waits until earlier instructions have executed.
 #[derive(Clone, Copy, Debug)]
 pub struct Rdtscp(());
 
-/// RDTSC behind LFENCE: ordered as RDTSCP is, on CPUs without it as well.
+/// Executes LFENCE, then RDTSC. The order is the same as with RDTSCP. It also works on CPUs without RDTSCP.
 #[derive(Clone, Copy, Debug)]
 pub struct LfenceRdtsc(());
 
 impl Rdtsc {
-    /// The clock, if this thread may read it.
+    /// Returns the clock if this thread may read it.
     pub fn new() -> Result<Self, Refused> {
         super::permitted().map(|()| Rdtsc(()))
     }
 }
 
 impl Rdtscp {
-    /// The clock, if this thread may read it and the CPU has the instruction.
+    /// Returns the clock if this thread may read it and the CPU has the instruction.
     pub fn new() -> Result<Self, Refused> {
         super::permitted()?;
         match crate::Features::of_this_cpu().rdtscp {
@@ -36,7 +36,7 @@ impl Rdtscp {
 }
 
 impl LfenceRdtsc {
-    /// The clock, if this thread may read it.
+    /// Returns the clock if this thread may read it.
     pub fn new() -> Result<Self, Refused> {
         super::permitted().map(|()| LfenceRdtsc(()))
     }
@@ -45,7 +45,7 @@ impl LfenceRdtsc {
 impl Clock for Rdtsc {
     #[inline(always)]
     fn read(&self) -> u64 {
-        // SAFETY: RDTSC touches no memory; `new` has seen that it does not fault.
+        // SAFETY: RDTSC does not access memory, and `new` checked that it does not fault.
         unsafe { _rdtsc() }
     }
 
@@ -59,20 +59,22 @@ impl Clock for Rdtscp {
     #[inline(always)]
     fn read(&self) -> u64 {
         let (low, high): (u32, u32);
-        // The intrinsic would store the CPU's number as well, which costs half a nanosecond.
-        // SAFETY: writes three registers only; `new` has seen that the CPU has the instruction.
+        // The compiler's intrinsic also stores the CPU's number, which costs half a nanosecond.
+        // SAFETY: RDTSCP only writes three registers, and `new` checked that the CPU has the instruction.
         unsafe { asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") _, options(nomem, nostack)) };
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// RDTSCP waits for the instructions in front of it, so each store between two reads would add to
-    /// the second (5% here): four readings stay in registers before they are stored together.
+    /// Keeps four readings in registers, then stores them together.
+    ///
+    /// RDTSCP waits for earlier instructions, so a store between two reads makes the second read slower (by 5% where it
+    /// was measured).
     #[inline(always)]
     fn fill(&self, buffer: &mut [u64]) {
-        let (fours, rest) = buffer.as_chunks_mut::<4>();
-        for four in fours {
-            // SAFETY: as in `read`; the halves fill the 32 bytes of `four`, low half first as x86
-            // stores integers.
+        let (chunks, remainder) = buffer.as_chunks_mut::<4>();
+        for chunk in chunks {
+            // SAFETY: see `read`. The stores fill exactly the 32 bytes of `chunk`. The low half comes first, because x86 is
+            // little-endian.
             unsafe {
                 asm!(
                     "rdtscp", "mov {a:e}, eax", "mov {b:e}, edx",
@@ -83,14 +85,14 @@ impl Clock for Rdtscp {
                     "mov dword ptr [{to} + 8], {c:e}", "mov dword ptr [{to} + 12], {d:e}",
                     "mov dword ptr [{to} + 16], {e:e}", "mov dword ptr [{to} + 20], {f:e}",
                     "mov dword ptr [{to} + 24], eax", "mov dword ptr [{to} + 28], edx",
-                    to = in(reg) four.as_mut_ptr(),
+                    to = in(reg) chunk.as_mut_ptr(),
                     a = out(reg) _, b = out(reg) _, c = out(reg) _, d = out(reg) _, e = out(reg) _, f = out(reg) _,
                     out("eax") _, out("edx") _, out("ecx") _,
                     options(nostack, preserves_flags)
                 )
             };
         }
-        rest.iter_mut().for_each(|slot| *slot = self.read());
+        remainder.iter_mut().for_each(|slot| *slot = self.read());
     }
 
     #[inline(always)]
@@ -108,7 +110,7 @@ impl Clock for LfenceRdtsc {
 
 #[inline(always)]
 fn fenced() -> u64 {
-    // SAFETY: LFENCE is part of SSE2, which x86_64 always has, and RDTSC touches no memory.
+    // SAFETY: LFENCE is part of SSE2, which every x86_64 CPU has. RDTSC does not access memory.
     unsafe {
         _mm_lfence();
         _rdtsc()

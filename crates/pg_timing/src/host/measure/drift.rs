@@ -76,7 +76,7 @@ impl<C, R> DriftMeter<C, R> {
         Some(Rate {
             rate: Hertz(ratio / tick * 1e9),
             uncertainty: Ppm((from.error + to.error) / span * 1e6),
-            over: Nanos(span),
+            duration: Nanos(span),
         })
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         let rate = rate.unwrap();
         assert!(rate.rate.ppm_from(Hertz(hz)).0.abs() <= rate.uncertainty.0, "{rate:?}");
         // Samples 21 to 49, and not the whole measurement.
-        assert!((rate.over.secs() - 2.8).abs() < 0.01 && rate.uncertainty.0 < 1.0, "{rate:?}");
+        assert!((rate.duration.secs() - 2.8).abs() < 0.01 && rate.uncertainty.0 < 1.0, "{rate:?}");
         let got = trend(&samples).unwrap();
         assert_eq!(got.steps.len(), 1, "{got:?}");
         assert!((got.steps[0].by - 60e9).abs() < 1e7, "{got:?}");

@@ -86,7 +86,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(|(khz, ppm)| Rate {
         rate: Hertz(khz * 1e3),
         uncertainty: Ppm(ppm),
-        over: Nanos::from_secs(figures.seconds),
+        duration: Nanos::from_secs(figures.seconds),
     });
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
     report.tsc = tsc::judge(host, &report, permission, &rate.ok_or(why.clone()), log);

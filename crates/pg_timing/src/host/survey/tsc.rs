@@ -29,7 +29,7 @@ pub fn judge(
         }
         Err(why) => tsc.frequency_khz = Fact::unavailable(why),
     }
-    tsc.independent = kernel.as_ref().map(|kernel| !kernel.stands_on_counter());
+    tsc.independent = kernel.as_ref().map(|kernel| !kernel.uses_counter());
     tsc.accepted_by_kernel = kernel.as_ref().map(|kernel| kernel.accepts_counter());
     let mut claims = Vec::new();
     if let Fact::Known(features) = host.features() {
