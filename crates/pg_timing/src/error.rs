@@ -1,6 +1,6 @@
-//! What a server, or the way to it, has to say against a wish.
+//! Errors of servers, of connections and of input, each with a hint.
 
-/// The five characters that tell the kind of an error:
+/// The five characters of a server's error code:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SqlState(pub String);
@@ -9,32 +9,36 @@ impl SqlState {
     pub const QUERY_CANCELED: &str = "57014";
     pub const READ_ONLY: &str = "25006";
     pub const SYNTAX: &str = "42601";
-    /// a statement that PREPARE does not take
+    /// PREPARE does not support the statement
     pub const NOT_PREPARABLE: &str = "42P14";
-    /// of PREPARE and EXECUTE
+    /// the prepared statement does not exist
     pub const NO_SUCH_STATEMENT: &str = "26000";
     pub const STATEMENT_EXISTS: &str = "42P05";
 
+    /// Returns whether this is the code.
     pub fn is(&self, code: &str) -> bool {
         self.0 == code
     }
 
-    /// The server said goodbye (class 57P, 08), or libpq has lost it and there is no state.
+    /// Returns whether the session has ended: the server ended it (classes 57P and 08), or libpq lost the connection and
+    /// there is no code.
     pub fn ends_session(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("57P") || self.0.starts_with("08")
     }
 }
 
-/// One line, and what helps.
+/// An error in one line, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub what: String,
+    /// what the user can do; can be empty
     pub hint: String,
-    /// of the server's errors only
+    /// only for errors of the server
     pub state: SqlState,
 }
 
 impl Error {
+    /// Returns an error without a server's code.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Error {
         Error { what: what.into(), hint: hint.into(), state: SqlState::default() }
     }
@@ -48,7 +52,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// libpq and servers write several lines; an error is one.
+/// Joins the lines of a message, because libpq and servers write several.
 pub fn one_line(text: &str) -> String {
     text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,6 @@
-//! Figures and errors as people read them.
+//! Figures and errors as text for people.
 
-/// A span: three digits or fewer before the unit.
+/// Returns a duration with at most three digits.
 pub fn duration(ns: f64) -> String {
     let magnitude = ns.abs();
     match magnitude {
@@ -14,7 +14,7 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// A span in seconds, with two digits where it is short.
+/// Returns a duration in seconds, with two decimals if it is below 1 s.
 pub fn seconds(ns: f64) -> String {
     match ns / 1e9 {
         s if s < 0.995 => format!("{s:.2} s"),
@@ -23,13 +23,14 @@ pub fn seconds(ns: f64) -> String {
     }
 }
 
+/// Returns a number with its unit, without a trailing `.0`.
 fn trim(value: f64, decimals: usize, unit: &str) -> String {
     let text = format!("{value:.decimals$}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     format!("{text} {unit}")
 }
 
-/// How many: in thousands, millions and so on where the digits would not be read anyway.
+/// Returns a count, rounded to thousands, millions or billions if it is large.
 pub fn count(n: u64) -> String {
     match n {
         0..=9_999 => n.to_string(),
@@ -39,7 +40,7 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// Kilohertz with a space between thousands, and as many decimals as the number has.
+/// Returns a rate in kHz, with spaces between thousands, and with all decimals of the number.
 pub fn khz(khz: f64) -> String {
     let text = format!("{khz}");
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
@@ -68,7 +69,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// How long a machine is up.
+/// Returns a time since an event in minutes, hours or days.
 pub fn uptime(seconds: f64) -> String {
     let plural = |n: f64, unit: &str| format!("{n:.0} {unit}{}", if n.round() == 1.0 { "" } else { "s" });
     match seconds {
@@ -78,7 +79,7 @@ pub fn uptime(seconds: f64) -> String {
     }
 }
 
-/// An error of the system in its words, without Rust's ` (os error 2)`.
+/// Returns the system's error message, without Rust's ` (os error 2)`.
 pub fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
     match text.split_once(" (os error") {
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans() {
+    fn durations_have_three_digits() {
         for (ns, text) in [
             (8.96, "9 ns"),
             (20.14, "20.1 ns"),
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn large_counts_are_rounded_and_thousands_are_separated() {
         assert_eq!([count(0), count(12_345), count(94_000_000), count(2_100_000_000)], ["0", "12 k", "94 M", "2.1 G"]);
         assert_eq!([khz(2_299_998.03), khz(62_500.0)], ["2 299 998.03 kHz", "62 500 kHz"]);
         assert_eq!([uptime(61.0), uptime(86_400.0 * 3.2)], ["1 minute", "3 days"]);

@@ -1,12 +1,23 @@
-//! Medians, and how sure they are.
+//! Medians, intervals and their errors. All intervals are meant to contain the true value in 95 of 100 cases.
+//!
+//! Run times of a shared machine have outliers, so most estimators here use medians.
 
 use crate::report::Range;
 
-/// Medians of plain runs, a few seconds apart on a quiet machine, differed by 2.5% in the middle of
-/// TPC-H's 22 queries.
-pub const ANOTHER_TIME: f64 = 0.03;
+/// The least run-to-run variation, as a share of the median.
+///
+/// Medians of baseline runs a few seconds apart on a quiet machine differed by 2.5% (median over TPC-H's 22 queries).
+pub const RUN_TO_RUN_VARIATION: f64 = 0.03;
 
-/// The middle one; 0 of none.
+/// A normal distribution's standard deviation, divided by its median absolute deviation (1 / 0.6745).
+/// Source: P. J. Rousseeuw and C. Croux, "Alternatives to the Median Absolute Deviation", 1993.
+const SD_PER_MAD: f64 = 1.4826;
+
+/// The standard error of a normal sample's median, divided by that of its mean: the square root of pi / 2.
+/// Source: M. G. Kendall and A. Stuart, "The Advanced Theory of Statistics", volume 1.
+const MEDIAN_ERROR: f64 = 1.2533;
+
+/// Returns the median, or 0 if there are no values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -17,87 +28,158 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Student's t, for 95 of 100, of two values and more.
+/// Quantiles of Student's t for a two-sided 95% interval, with 1 to 6 degrees of freedom.
 const T: [f64; 6] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45];
 
-/// Two standard deviations. Of few values by all of them, for some may be alike by chance; of more,
-/// robustly.
+/// Returns the 95% half-width for a single value: about two standard deviations.
+///
+/// - 2 to 7 values: t * sqrt(sum((x - mean)^2) / (n - 1)), with Student's t. A median absolute deviation of so few values
+///   can be 0 by chance.
+/// - More values: [`two_deviations`] of the median absolute deviation, which ignores outliers. The factor
+///   sqrt((n - 1) / (n - 3)) is the standard deviation of Student's t; it accounts for the few values.
 pub fn deviation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
-    if let Some(t) = values.len().checked_sub(2).and_then(|more| T.get(more)) {
+    if let Some(t) = values.len().checked_sub(2).and_then(|index| T.get(index)) {
         let mean = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         return t * (squares / (n - 1.0)).sqrt();
     }
-    let middle = median(values);
-    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    // As few as that are not sure of it.
+    let center = median(values);
+    let deviations: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     two_deviations(median(&deviations)) * if n > 3.0 { ((n - 1.0) / (n - 3.0)).sqrt() } else { 1.0 }
 }
 
-/// Two standard deviations, where half of the values are within `half` of the middle one.
-pub fn two_deviations(half: f64) -> f64 {
-    2.0 * 1.4826 * half
+/// Returns two standard deviations of a normal distribution from its median absolute deviation: 2 * 1.4826 * MAD.
+pub fn two_deviations(median_absolute_deviation: f64) -> f64 {
+    2.0 * SD_PER_MAD * median_absolute_deviation
 }
 
-/// How far the median of some runs may be from that of many at the same time: its standard error,
-/// twice; a median's is 1.2533 times that of a mean.
-pub fn spread(values: &[f64]) -> f64 {
-    1.2533 * deviation(values) / (values.len() as f64).max(1.0).sqrt()
+/// Returns the 95% half-width of the median of these values: 1.2533 * deviation / sqrt(n).
+///
+/// It compares with the median of many runs at the same time, so it does not contain changes of the machine's speed.
+pub fn median_error(values: &[f64]) -> f64 {
+    MEDIAN_ERROR * deviation(values) / (values.len() as f64).max(1.0).sqrt()
 }
 
-/// How far it may be from that of runs at another time. What makes a machine slow lasts for many runs,
-/// so that more of them do not make it surer: as far as a single run. Of runs at two speeds, as beside
-/// a neighbour that comes and goes, the deviation sees the more frequent one alone; the farthest see both.
+/// Returns the 95% half-width of the median, compared with runs at another time. It is the largest of three figures:
+///
+/// - the [`deviation`] of a single run. What makes a machine slow lasts for many runs, so more runs do not help;
+/// - the [`max_deviation`]. If a machine alternates between two speeds, the deviation sees only the more frequent one;
+/// - [`RUN_TO_RUN_VARIATION`].
 pub fn uncertainty(values: &[f64]) -> f64 {
-    deviation(values).max(farthest(values)).max(ANOTHER_TIME * median(values))
+    deviation(values).max(max_deviation(values)).max(RUN_TO_RUN_VARIATION * median(values))
 }
 
-/// From the median to the farthest, but for one in twenty at either end.
-fn farthest(values: &[f64]) -> f64 {
+/// Returns the largest distance from the median, without the most extreme 5% of the values at each end.
+fn max_deviation(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let outside = values.len() / 20;
-    match (sorted.get(outside), sorted.iter().nth_back(outside)) {
+    let outliers = values.len() / 20;
+    match (sorted.get(outliers), sorted.iter().nth_back(outliers)) {
         (Some(low), Some(high)) => (high - median(values)).max(median(values) - low),
         _ => 0.0,
     }
 }
 
-/// What several reasons come to that are off by chance, each for itself.
-pub fn together(offs: impl IntoIterator<Item = f64>) -> f64 {
-    offs.into_iter().map(|off| off * off).sum::<f64>().sqrt()
+/// Returns sqrt(sum(x^2)), which combines independent errors in quadrature.
+pub fn root_sum_squares(errors: impl IntoIterator<Item = f64>) -> f64 {
+    errors.into_iter().map(|error| error * error).sum::<f64>().sqrt()
 }
 
-/// How much longer the first take than the second, which were run in turns: what makes the machine
-/// slow falls out, run by run. They do not take less: if it looks so, then noise is at least as large
-/// as that.
-pub fn longer(these: &[f64], those: &[f64]) -> Range {
-    let each: Vec<f64> = these.iter().zip(those).map(|(this, that)| this - that).collect();
-    let estimate = median(&each);
-    let off = spread(&each).max(-2.0 * estimate);
-    Range { low: (estimate - off).max(0.0), estimate: estimate.max(0.0), high: estimate + off }
+/// Returns the median of `longer - shorter` over pairs of neighboring runs, with its interval.
+///
+/// The machine's speed is about the same within a pair, so it cancels. The true difference is not negative. If the
+/// estimate is negative, the noise is at least as large, so the half-width is at least twice the estimate.
+pub fn paired_difference(longer: &[f64], shorter: &[f64]) -> Range {
+    let differences: Vec<f64> = longer.iter().zip(shorter).map(|(longer, shorter)| longer - shorter).collect();
+    let estimate = median(&differences);
+    let error = median_error(&differences).max(-2.0 * estimate);
+    Range { low: (estimate - error).max(0.0), estimate: estimate.max(0.0), high: estimate + error }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Asserts that two numbers agree to six digits.
+    fn assert_close(actual: f64, expected: f64) {
+        assert!((actual - expected).abs() <= 1e-6 * expected.abs().max(1e-9), "{actual}, not {expected}");
+    }
+
     #[test]
-    fn medians() {
+    fn median_is_the_middle_value_or_the_mean_of_two() {
         assert_eq!([median(&[]), median(&[3.0]), median(&[4.0, 1.0]), median(&[9.0, 1.0, 2.0])], [0.0, 3.0, 2.5, 2.0]);
-        assert_eq!(spread(&[100.0, 100.0, 100.0]), 0.0);
-        assert_eq!(longer(&[100.0; 3], &[90.0; 3]), Range { low: 10.0, estimate: 10.0, high: 10.0 });
-        assert_eq!(longer(&[90.0; 3], &[100.0; 3]), Range { low: 0.0, estimate: 0.0, high: 10.0 });
-        let noisy = longer(&[90.0, 100.0, 110.0], &[80.0; 3]);
-        assert!(noisy.low == 0.0 && noisy.estimate == 20.0 && noisy.high > 40.0, "{noisy:?}");
-        // Half of the time the machine is slow.
-        let slow = longer(&[110.0, 210.0, 110.0, 210.0], &[100.0, 200.0, 100.0, 200.0]);
-        assert_eq!(slow, Range { low: 10.0, estimate: 10.0, high: 10.0 });
-        assert_eq!(uncertainty(&[100.0, 100.0, 100.0]), 3.0);
-        assert!(spread(&[90.0, 100.0, 110.0]) > spread(&[90.0, 90.0, 100.0, 110.0, 110.0, 100.0, 100.0]));
-        // Two speeds, of which one is seldom.
+    }
+
+    #[test]
+    fn deviation_of_few_values_uses_students_t() {
+        // Standard deviations sqrt(2), 1 and sqrt(14 / 3).
+        assert_close(deviation(&[1.0, 3.0]), 12.71 * 2f64.sqrt());
+        assert_close(deviation(&[1.0, 2.0, 3.0]), 4.30);
+        assert_close(deviation(&[1.0, 2.0, 3.0, 6.0]), 3.18 * (14.0f64 / 3.0).sqrt());
+        // Seven values have 6 degrees of freedom: 2.45 * sqrt(28 / 6).
+        assert_close(deviation(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), 2.45 * (28.0f64 / 6.0).sqrt());
+    }
+
+    #[test]
+    fn deviation_of_many_values_ignores_outliers() {
+        // The median is 4.5 and the median absolute deviation is 2: 2 * 1.4826 * 2 * sqrt(7 / 5).
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        assert_close(deviation(&values), 5.9304 * 1.4f64.sqrt());
+        let with_outlier = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8000.0];
+        assert_close(deviation(&with_outlier), deviation(&values));
+    }
+
+    #[test]
+    fn deviation_of_less_than_two_values_is_zero() {
+        assert_eq!([deviation(&[]), deviation(&[5.0])], [0.0, 0.0]);
+    }
+
+    #[test]
+    fn median_error_shrinks_with_the_number_of_values() {
+        assert_eq!([median_error(&[]), median_error(&[100.0; 3])], [0.0, 0.0]);
+        assert_close(median_error(&[1.0, 2.0, 3.0]), 1.2533 * 4.30 / 3f64.sqrt());
+    }
+
+    #[test]
+    fn uncertainty_is_the_largest_of_three_figures() {
+        assert_close(uncertainty(&[100.0; 3]), 3.0);
+        assert_close(uncertainty(&[90.0, 100.0, 110.0]), 43.0);
+        // Two speeds, of which one is rare: the median absolute deviation is 0.
         assert_eq!(uncertainty(&[100.0, 100.0, 200.0, 100.0, 100.0, 100.0, 200.0, 100.0, 100.0]), 100.0);
-        assert!(uncertainty(&[90.0, 90.0, 100.0, 110.0, 110.0, 90.0, 110.0]) > 20.0);
+    }
+
+    #[test]
+    fn max_deviation_ignores_one_value_of_twenty_at_each_end() {
+        let mut values = vec![100.0; 18];
+        values.extend([90.0, 130.0]);
+        assert_eq!(max_deviation(&values), 0.0);
+        assert_eq!(max_deviation(&values[2..]), 30.0);
+        assert_eq!(max_deviation(&[50.0, 100.0, 110.0]), 50.0);
+        assert_eq!(max_deviation(&[]), 0.0);
+    }
+
+    #[test]
+    fn independent_errors_are_combined_in_quadrature() {
+        assert_eq!(root_sum_squares([3.0, 4.0]), 5.0);
+        assert_eq!(root_sum_squares([]), 0.0);
+    }
+
+    #[test]
+    fn the_machines_speed_cancels_in_a_paired_difference() {
+        let difference = |longer: &[f64], shorter: &[f64]| paired_difference(longer, shorter);
+        let ten = Range { low: 10.0, estimate: 10.0, high: 10.0 };
+        assert_eq!(difference(&[100.0; 3], &[90.0; 3]), ten);
+        // The machine is slow half of the time.
+        assert_eq!(difference(&[110.0, 210.0, 110.0, 210.0], &[100.0, 200.0, 100.0, 200.0]), ten);
+    }
+
+    #[test]
+    fn a_paired_difference_is_never_negative() {
+        let negative = paired_difference(&[90.0; 3], &[100.0; 3]);
+        assert_eq!(negative, Range { low: 0.0, estimate: 0.0, high: 10.0 });
+        let noisy = paired_difference(&[90.0, 100.0, 110.0], &[80.0; 3]);
+        assert_eq!((noisy.low, noisy.estimate), (0.0, 20.0));
+        assert_close(noisy.high, 20.0 + 1.2533 * 43.0 / 3f64.sqrt());
     }
 }

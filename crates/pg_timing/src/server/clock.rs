@@ -1,4 +1,4 @@
-//! What a read of the server's clock costs: measured here if the server runs here, else through it.
+//! Measures the read cost of the server's clock: on this host if the server runs here, or else through the server.
 
 use super::session::Session;
 use super::settings::Server;
@@ -7,34 +7,35 @@ use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::{ReadCost, Report, SYSTEM};
-use crate::statistics::{ANOTHER_TIME, median, spread};
+use crate::statistics::{RUN_TO_RUN_VARIATION, median, median_error};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
-/// The clocks that a server reads.
+/// The read costs of the server's clocks.
 #[derive(Clone, Debug)]
 pub struct Clocks {
-    /// what timestamps are made of, whatever the version
+    /// the clock of timestamps, in every version
     pub system: ReadCost,
-    /// what the settings time with: another one only where 19 reads the TSC
+    /// the clock of the timing settings; the same clock, unless PostgreSQL 19 reads the TSC
     pub read: ReadCost,
-    /// what plan nodes are timed by
+    /// the clock of plan nodes
     pub node: ReadCost,
-    /// the check of the host, where the server runs on this one
+    /// the report about this host, if the server runs here
     pub here: Option<Report>,
 }
 
-/// As long as a glance takes: a read is known to 1% then.
-const HERE: Nanos = Nanos::from_millis(700.0);
-/// A median of fewer has no spread to speak of.
-const LEAST_PAIRS: usize = 7;
-const MOST_PAIRS: usize = 40;
-/// Of the measuring through the server.
-const THROUGH: Nanos = Nanos::from_millis(1000.0);
-/// They fit into the least work_mem that is in use, and last a few ms.
+/// Measuring time on this host. It gives the read cost with an error of 1%.
+const HOST_TIME: Nanos = Nanos::from_millis(700.0);
+/// The least number of pairs. With fewer, the error of the median is unreliable.
+const MIN_PAIRS: usize = 7;
+const MAX_PAIRS: usize = 40;
+/// Measuring time through the server.
+const SERVER_TIME: Nanos = Nanos::from_millis(1000.0);
+/// Rows of a statement. They fit into a small work_mem, and reading them takes a few ms.
 const ROWS: u32 = 50_000;
 
 impl Clocks {
+    /// Measures the clocks.
     pub fn of(session: &mut Session, server: &Server, stop: &AtomicBool) -> Clocks {
         let here = match on_this_host(session, server) {
             Ok(()) => here(server, stop),
@@ -42,14 +43,16 @@ impl Clocks {
         };
         match here.read.ns {
             Some(_) => here,
-            // Too busy for the short look, say.
+            // For example, the host was too busy for the short measurement.
             None => Clocks { here: here.here, ..through(session, server, &here.read.how, stop) },
         }
     }
 }
 
-/// A socket or a loopback address may be the end of a tunnel, or lead into a container; that a process
-/// of the server's name has the number that the server gives its own is seen here only if it runs here.
+/// Returns an error if the server does not run on this host.
+///
+/// A socket or a loopback address can lead to another host or into a container. So this host must also have a process
+/// named postgres with the number of the server's backend.
 fn on_this_host(session: &Session, server: &Server) -> Result<(), String> {
     if !session.connection().is_local() {
         return Err("the server is on another host".into());
@@ -58,38 +61,42 @@ fn on_this_host(session: &Session, server: &Server) -> Result<(), String> {
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match comm.starts_with("postgres") || comm.starts_with("postmaster") {
         true => Ok(()),
-        false => Err(format!("the server's process {pid} is not seen on this host")),
+        false => Err(format!("the server's process {pid} is not visible on this host")),
     }
 }
 
+/// Measures the clocks on this host.
 fn here(server: &Server, stop: &AtomicBool) -> Clocks {
     let host = Host::live();
-    let mut report = survey::live(&host, &KernelLog::own(&host), HERE, &Budget::new(HERE, stop), &mut |_| ());
+    let mut report = survey::live(&host, &KernelLog::own(&host), HOST_TIME, &Budget::new(HOST_TIME, stop), &mut |_| ());
     judge(&mut report);
     let of = |name: &str| measured(&report, name);
     let (read, node) = match server.uses_tsc() {
-        // EXPLAIN's nodes are timed by the bare counter, everything else behind a fence.
+        // PostgreSQL 19 reads the counter without a fence for plan nodes, and with a fence otherwise.
         true => (of("rdtscp"), of("rdtsc")),
         false => (of(SYSTEM), of(SYSTEM)),
     };
     Clocks { system: of(SYSTEM), read, node, here: Some(report) }
 }
 
+/// Returns the read cost of a clock in the report.
 fn measured(report: &Report, name: &str) -> ReadCost {
     let figures = report.clock(name).and_then(|clock| clock.read_ns.zip(clock.read_spread_ns));
     match figures {
-        Some((ns, spread)) => between(name, ns, spread.max(0.1), "measured on this host, where the server runs"),
-        None => unknown(name, "it could not be measured on this host"),
+        Some((ns, spread)) => known(name, ns, spread.max(0.1), "measured on this host, where the server runs"),
+        None => unknown(name, "not measurable on this host"),
     }
 }
 
-/// One statement that reads the clock for each row beside one that asks for a timestamp that is there
-/// already, in turns, timed by the server: what else a row takes is the same in both.
+/// Measures the system clock through the server.
+///
+/// Two statements alternate. One reads the clock for each row, the other returns a timestamp that already exists. The
+/// other work per row is the same, so the difference is one read.
 fn through(session: &mut Session, server: &Server, why: &str, stop: &AtomicBool) -> Clocks {
-    let budget = Budget::new(THROUGH, stop);
+    let budget = Budget::new(SERVER_TIME, stop);
     let mut pairs = Vec::new();
     let mut failed = None;
-    while pairs.len() < LEAST_PAIRS || (budget.go_on() && pairs.len() < MOST_PAIRS) {
+    while pairs.len() < MIN_PAIRS || (budget.go_on() && pairs.len() < MAX_PAIRS) {
         match pair(session) {
             Ok(pair) => pairs.push(pair),
             Err(error) => {
@@ -106,58 +113,63 @@ fn through(session: &mut Session, server: &Server, why: &str, stop: &AtomicBool)
             low_ns: Some(0.0),
             high_ns: Some(high),
             clock: "tsc".into(),
-            how: format!("less than the system clock takes; {why}, and only there the TSC itself can be measured"),
+            how: format!(
+                "less than the read cost of the system clock; {why}, and the TSC can be measured only on the server's host"
+            ),
         },
         (true, None) => unknown("tsc", &system.how),
     };
     Clocks { system, read: tsc.clone(), node: tsc, here: None }
 }
 
-/// What a row takes without the clock and with it, in ns.
+/// Time per row in ns: without and with a read of the clock.
 type Pair = (f64, f64);
 
+/// Measures one pair.
 fn pair(session: &mut Session) -> Result<Pair, String> {
     let row_ns = |session: &mut Session, function: &str| -> Result<f64, String> {
         let sql = format!(
             "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, SUMMARY ON, FORMAT JSON) \
              SELECT pg_catalog.count(pg_catalog.{function}()) FROM pg_catalog.generate_series(1, {ROWS})"
         );
-        let rows = session.look(&sql).map_err(|error| error.what)?;
+        let rows = session.query(&sql).map_err(|error| error.what)?;
         let ms = execution_ms(&rows.lines())?;
         Ok(ms * 1e6 / f64::from(ROWS))
     };
     Ok((row_ns(session, "statement_timestamp")?, row_ns(session, "clock_timestamp")?))
 }
 
+/// Returns the execution time in EXPLAIN's JSON, in ms.
 fn execution_ms(json: &str) -> Result<f64, String> {
     let plan: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     plan[0]["Execution Time"].as_f64().ok_or_else(|| "the server's EXPLAIN has no Execution Time".into())
 }
 
+/// Returns the read cost from the pairs.
 fn from_pairs(pairs: &[Pair], failed: Option<String>, why: &str) -> ReadCost {
-    if pairs.len() < LEAST_PAIRS {
-        let failed = failed.unwrap_or_else(|| "it was stopped".into());
-        return unknown(SYSTEM, &format!("{why}, and measuring through the server failed: {failed}"));
+    if pairs.len() < MIN_PAIRS {
+        let failed = failed.unwrap_or_else(|| "stopped".into());
+        return unknown(SYSTEM, &format!("{why}, and the measurement through the server failed: {failed}"));
     }
-    let each: Vec<f64> = pairs.iter().map(|(bare, reads)| reads - bare).collect();
-    let ns = median(&each);
-    let off = spread(&each).max(ANOTHER_TIME * ns);
-    if ns + off <= 0.0 {
-        return unknown(SYSTEM, &format!("{why}, and through the server it could not be told apart from nothing"));
+    let differences: Vec<f64> = pairs.iter().map(|(bare, reads)| reads - bare).collect();
+    let ns = median(&differences);
+    let error = median_error(&differences).max(RUN_TO_RUN_VARIATION * ns);
+    if ns + error <= 0.0 {
+        return unknown(SYSTEM, &format!("{why}, and through the server it is below the measurement noise"));
     }
-    // A server that has to wait for a CPU takes longer for everything, but now and then it has not.
-    let least = |of: fn(&Pair) -> f64| pairs.iter().map(of).fold(f64::INFINITY, f64::min);
-    let undisturbed = least(|pair| pair.1) - least(|pair| pair.0);
+    // A wait for a CPU makes any statement longer, so the fastest statements show the lower bound.
+    let fastest = |of: fn(&Pair) -> f64| pairs.iter().map(of).fold(f64::INFINITY, f64::min);
+    let undisturbed = fastest(|pair| pair.1) - fastest(|pair| pair.0);
     let how = format!("measured through the server, in {} pairs of statements ({why})", pairs.len());
-    let known = between(SYSTEM, ns.max(0.0), off, &how);
-    ReadCost { low_ns: known.low_ns.map(|low| low.min(undisturbed.max(0.0))), ..known }
+    let cost = known(SYSTEM, ns.max(0.0), error, &how);
+    ReadCost { low_ns: cost.low_ns.map(|low| low.min(undisturbed.max(0.0))), ..cost }
 }
 
-fn between(clock: &str, ns: f64, off: f64, how: &str) -> ReadCost {
+fn known(clock: &str, ns: f64, error: f64, how: &str) -> ReadCost {
     ReadCost {
         ns: Some(ns),
-        low_ns: Some((ns - off).max(0.0)),
-        high_ns: Some(ns + off),
+        low_ns: Some((ns - error).max(0.0)),
+        high_ns: Some(ns + error),
         clock: clock.into(),
         how: how.into(),
     }
@@ -172,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_give_a_figure_with_its_spread_or_none() {
+    fn the_cost_is_unknown_if_it_is_below_noise_or_pairs_are_missing() {
         let pairs = |reads: [f64; 7]| reads.map(|ns| (100.0, 100.0 + ns));
         let good = from_pairs(&pairs([20.0, 21.0, 22.0, 23.0, 24.0, 22.0, 22.0]), None, "x");
         assert_eq!(good.ns, Some(22.0));
@@ -185,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_time() {
+    fn the_execution_time_is_read_from_json() {
         assert_eq!(execution_ms(r#"[{"Plan": {}, "Execution Time": 6.25}]"#), Ok(6.25));
         assert!(execution_ms("[]").is_err() && execution_ms("").is_err());
     }

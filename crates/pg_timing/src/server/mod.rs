@@ -1,4 +1,4 @@
-//! What is measured on a PostgreSQL server: its plans, its clock, and its settings.
+//! The server wing: plans, the clock and the settings of a PostgreSQL server.
 
 pub mod advise;
 mod clock;

@@ -1,4 +1,4 @@
-//! Looks at a server, and leaves nothing behind.
+//! Runs queries that change nothing, with a time limit.
 
 use crate::error::Error;
 use crate::server::connection::{Connection, Output, Rows};
@@ -6,39 +6,45 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A look at statistics takes milliseconds; one that waits for a lock or a full disk gives up.
+/// The time limit of a query. Queries of statistics take milliseconds; the limit ends a wait for a lock.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// A session on a connection, for queries only.
 pub struct Session<'a> {
     connection: &'a mut Connection,
     stop: &'a AtomicBool,
 }
 
 impl<'a> Session<'a> {
+    /// Uses a connection. `stop` cancels a running query.
     pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
         Session { connection, stop }
     }
 
+    /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         self.connection
     }
 
+    /// Returns the values of these settings.
     pub fn settings(&mut self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
         self.connection.settings(names, self.stop)
     }
 
-    /// The rows of one statement. Each look is a transaction of its own, for statistics stand still
-    /// within one; and what is set is set for that long, for a pooler gives the session to others.
-    pub fn look(&mut self, sql: &str) -> Result<Rows, Error> {
+    /// Returns the rows of one query.
+    ///
+    /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
+    /// end with the transaction, because a connection pooler can give the session to another client.
+    pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
         self.run("BEGIN READ ONLY")?;
         let limit = LIMIT.as_millis();
-        // Nobody else's functions and operators are called.
-        let found = self
+        // An empty search_path prevents calls of functions and operators that users created.
+        let result = self
             .run("SET LOCAL search_path = ''")
             .and_then(|_| self.run(&format!("SET LOCAL statement_timeout = {limit}")))
             .and_then(|_| self.run(sql));
         let end = self.run("ROLLBACK");
-        found.and_then(|rows| end.map(|_| rows))
+        result.and_then(|rows| end.map(|_| rows))
     }
 
     fn run(&mut self, sql: &str) -> Result<Rows, Error> {

@@ -1,10 +1,10 @@
-//! What the server says of itself: version, settings, libraries, and what it hides from this user.
+//! The server's version, settings and extensions, and the rights of this user.
 
 use super::session::Session;
 use crate::error::Error;
 use std::collections::BTreeMap;
 
-/// What the advice is about or depends on.
+/// The settings that the advice is about or depends on.
 const SETTINGS: [&str; 22] = [
     "auto_explain.log_analyze",
     "auto_explain.log_min_duration",
@@ -30,36 +30,39 @@ const SETTINGS: [&str; 22] = [
     "vacuum_cost_delay",
 ];
 
+/// Facts about the server and this session.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// like 180006
+    /// version number, like 180006
     pub number: i32,
-    /// like `18.6`
+    /// version, like `18.6`
     pub version: String,
+    /// database and address
     pub name: String,
     pub settings: BTreeMap<String, String>,
-    /// of its backend for us
+    /// process of this session's backend
     pub pid: i64,
-    /// the schema that pg_stat_statements is in, as SQL writes it
+    /// quoted schema of pg_stat_statements
     pub statements_schema: Option<String>,
-    /// whose functions and tables are counted apart
+    /// number of databases, each with its own statistics of functions and tables
     pub databases: u32,
-    /// what this user may see is everything
+    /// whether this user may see all statistics (pg_monitor)
     pub monitor: bool,
-    /// settings made for a role or a database: `track_io_timing (role app)`
-    pub made_for: Vec<String>,
+    /// settings of roles and databases, like `track_io_timing (role app)`
+    pub other_settings: Vec<String>,
 }
 
 impl Server {
+    /// Reads the facts.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
         let number = session.connection().server_version();
-        let version = session.connection().known_version()?;
+        let version = session.connection().supported_version()?;
         let name = session.connection().name();
         let settings = session.settings(&SETTINGS)?;
-        let mut facts: BTreeMap<String, String> = session.look(FACTS)?.pairs().into_iter().collect();
+        let mut facts: BTreeMap<String, String> = session.query(FACTS)?.pairs().into_iter().collect();
         let mut number_of = |name: &str| facts.remove(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let (pid, databases, monitor) = (number_of("pid"), number_of("databases"), number_of("monitor") == 1);
-        let made_for = session.look(MADE_FOR)?.rows.into_iter().flatten().flatten().collect();
+        let other_settings = session.query(OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect();
         Ok(Server {
             number,
             version,
@@ -69,35 +72,38 @@ impl Server {
             statements_schema: facts.remove("statements"),
             databases: databases.try_into().unwrap_or(0),
             monitor,
-            made_for,
+            other_settings,
         })
     }
 
+    /// Returns the major version, like 18.
     pub fn major(&self) -> i32 {
         self.number / 10_000
     }
 
+    /// Returns the value of a setting, if the server has it.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
+    /// Returns whether a setting has this value.
     pub fn is(&self, name: &str, value: &str) -> bool {
         self.setting(name) == Some(value)
     }
 
-    /// A number without its unit; `None` of what the server does not have.
+    /// Returns the number in a setting without its unit, or `None` if the server does not have the setting.
     pub fn number_in(&self, name: &str) -> Option<f64> {
         let text = self.setting(name)?;
         text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
     }
 
-    /// 19 reads the CPU's counter by itself: `tsc`, or `auto (tsc)`.
+    /// Returns whether PostgreSQL 19 reads the CPU's counter: `tsc` or `auto (tsc)`.
     pub fn uses_tsc(&self) -> bool {
         self.setting("timing_clock_source").is_some_and(|value| value == "tsc" || value.ends_with("(tsc)"))
     }
 
-    /// Plan nodes are timed by pg_fast_timing in one of the ways that cost little however many rows there
-    /// are. Its method `tsc` reads the counter for each call, at a third of the cost or more.
+    /// Returns whether pg_fast_timing times plan nodes with a method that stays cheap for many rows. Its method `tsc` reads
+    /// the counter for each call, which costs at least a third of the server's own timing.
     pub fn fast_timing(&self) -> bool {
         self.setting("pg_fast_timing.method").is_some_and(|method| ["auto", "sampling"].contains(&method))
     }
@@ -109,8 +115,8 @@ const FACTS: &str = "SELECT 'pid', pg_catalog.pg_backend_pid()::text
     UNION ALL SELECT 'statements', pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_extension e
         JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'";
 
-/// Those of roles and databases outweigh the file, in their sessions.
-const MADE_FOR: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
+/// Settings of roles and databases override postgresql.conf in their sessions.
+const OTHER_SETTINGS: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
         || pg_catalog.concat_ws(', ', 'role ' || rolname::text, 'database ' || datname::text) || ')'
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_as_the_server_prints_them() {
+    fn printed_settings_are_parsed() {
         for (value, number) in
             [("2ms", Some(2.0)), ("0.25", Some(0.25)), ("-1", Some(-1.0)), ("128kB", Some(128.0)), ("off", None)]
         {

@@ -4,7 +4,7 @@ use super::figures::settings;
 use super::ms;
 use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
-use crate::statistics::ANOTHER_TIME;
+use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without timing it takes at most 2541 ms.`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
@@ -61,7 +61,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         let overhead = format!("{} per call: the overhead divided by the calls", duration(implied));
         facts.push(("implied", overhead + &comparison(implied, capture)));
     }
-    let why = match capture.runs_differ > ANOTHER_TIME {
+    let why = match capture.runs_differ > RUN_TO_RUN_VARIATION {
         true => "from the host report: the read cost varied, or interruptions",
         false => "as measured on a quiet machine",
     };

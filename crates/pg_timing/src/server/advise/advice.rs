@@ -1,35 +1,36 @@
-//! From events and reads to a share of a core, and to a yes or no.
+//! Computes a setting's share of a core from its events, and derives the advice.
 
 use super::facts::{Events, Facts};
 use super::statements::is_idle;
 use crate::human::percent;
 use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
 
-/// Of one core. Below this nobody finds it in a throughput: pgbench's own runs differ by more.
+/// Share of a core. A smaller cost is not visible in a throughput: pgbench runs differ by more.
 pub const CHEAP: f64 = 0.01;
-/// From here on a tenth of a core does nothing but look at the clock.
-pub const VERY_DEAR: f64 = 0.1;
+/// Share of a core. Above this, a tenth of a core does nothing but read the clock.
+pub const VERY_EXPENSIVE: f64 = 0.1;
 
-/// Rarer than this in an idle server, events tell nothing about it at work.
+/// Events per second. If an idle server has fewer, its statistics say nothing about a busy server.
 const FEW_PER_S: f64 = 10.0;
-/// What a busy server does: 100 000 blocks or calls a second.
+/// Events per second on a busy server: blocks or calls.
 const BUSY_PER_S: f64 = 100_000.0;
 
-/// A setting as it is, and what it reads.
+/// A setting with its value and its events.
 pub struct Setting<'a> {
     pub name: &'static str,
     pub value: String,
-    /// it reads the clock as it is set
+    /// whether it reads the clock with its present value
     pub on: bool,
     pub events: Events,
     pub reads_per_event: f64,
     pub cost: &'a ReadCost,
     pub why: String,
-    /// for postgresql.conf
+    /// lines for postgresql.conf
     pub turn_on: String,
     pub turn_off: String,
 }
 
+/// Returns the advice for a setting.
 pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     let Setting { name, value, on, events, reads_per_event, cost, why, turn_on, turn_off } = setting;
     let share = share(&events, cost);
@@ -37,18 +38,21 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     let few = is_idle(facts) && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
     let (advice, summary) = match (share, busy) {
         (Some(share), Some(busy)) if few && share.high.is_some() => {
-            let said = format!("little happened; {BUSY_PER_S} a second would take {}", percent(busy));
+            let text = format!(
+                "few events on this idle server; {BUSY_PER_S} per second would take {} of a core",
+                percent(busy)
+            );
             match (on, busy <= CHEAP) {
-                (true, true) => (Action::Keep, format!("{said}: leave it on")),
-                (false, true) => (Action::TurnOn, format!("{said}: it can be turned on")),
-                (_, false) => (Action::Unknown, format!("not determined: {said}")),
+                (true, true) => (Action::Keep, format!("{text}: leave it on")),
+                (false, true) => (Action::TurnOn, format!("{text}: it can be turned on")),
+                (_, false) => (Action::Unknown, format!("not determined: {text}")),
             }
         }
-        (Some(share), _) => judged(on, share, &events),
+        (Some(share), _) => judge(on, share, &events),
         (None, _) if cost.low_ns.is_none() => {
-            (Action::Unknown, "not determined: what a read of the clock costs is unknown".into())
+            (Action::Unknown, "not determined: the read cost of the clock is unknown".into())
         }
-        (None, _) => (Action::Unknown, could_not(&events)),
+        (None, _) => (Action::Unknown, not_determined(&events)),
     };
     let (line, undo) = match (advice, on) {
         (Action::TurnOn, _) => (Some(turn_on), Some(turn_off)),
@@ -72,7 +76,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     }
 }
 
-/// `None` where nothing bounds it from either side.
+/// Returns the share of a core, or `None` if there is neither a lower nor an upper bound.
 fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
     let (low_ns, high_ns) = cost.low_ns.zip(cost.high_ns)?;
     if events.per_s.is_none() && events.reads_high.is_none() {
@@ -81,22 +85,25 @@ fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
     Some(CoreShare { low: events.reads_low * low_ns / 1e9, high: events.reads_high.map(|reads| reads * high_ns / 1e9) })
 }
 
-fn judged(on: bool, share: CoreShare, events: &Events) -> (Action, String) {
+/// Returns the advice for a known share.
+fn judge(on: bool, share: CoreShare, events: &Events) -> (Action, String) {
     match (on, share) {
         (true, share) if share.high.is_some_and(|high| high <= CHEAP) => (Action::Keep, "cheap: leave it on".into()),
         (false, share) if share.high.is_some_and(|high| high <= CHEAP) => {
             (Action::TurnOn, "cheap: it can be turned on".into())
         }
-        (true, share) if share.low > CHEAP => (Action::TurnOff, "dear: turn it off".into()),
-        (false, share) if share.low > CHEAP => (Action::None, "dear: leave it off".into()),
-        (_, CoreShare { high: None, .. }) => (Action::Unknown, could_not(events)),
+        (true, share) if share.low > CHEAP => (Action::TurnOff, "expensive: turn it off".into()),
+        (false, share) if share.low > CHEAP => (Action::None, "expensive: leave it off".into()),
+        (_, CoreShare { high: None, .. }) => (Action::Unknown, not_determined(events)),
         (_, CoreShare { low, high: Some(high) }) => {
-            (Action::Unknown, format!("not determined: somewhere from {} to {}", percent(low), percent(high)))
+            (Action::Unknown, format!("not determined: between {} and {} of a core", percent(low), percent(high)))
         }
     }
 }
 
-fn could_not(events: &Events) -> String {
-    let why = events.unseen.as_deref().unwrap_or("the window is too short for what backends report once a second");
+/// Returns why the share is unknown.
+fn not_determined(events: &Events) -> String {
+    let why =
+        events.unseen.as_deref().unwrap_or("the window is too short, because backends report only once per second");
     format!("not determined: {why}")
 }

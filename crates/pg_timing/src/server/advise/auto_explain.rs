@@ -1,4 +1,4 @@
-//! `auto_explain.log_timing`: every node of every sampled statement's plan is timed, logged or not.
+//! `auto_explain.log_timing`: the server times every plan node of each sampled statement, even if it is not logged.
 
 use super::advice::{Setting, advise};
 use super::counts::Part;
@@ -10,14 +10,14 @@ use crate::server::settings::Server;
 
 const NAME: &str = "auto_explain.log_timing";
 const PART: &str = "tables";
-/// InstrStartNode and InstrStopNode, around each row of each node.
+/// InstrStartNode and InstrStopNode read the clock before and after each row of each node.
 const READS: f64 = 2.0;
-/// A CPU reads the clock while it waits for memory, say: a timed call was measured to take from a tenth
-/// of two reads (4 ns where those take 43) to all of it, by query.
-const OVERLAPPED: f64 = 0.1;
+/// The smallest measured overhead of a call, as a share of its two reads: a CPU can read the clock while it waits for
+/// memory. Depending on the query, a timed call took between a tenth (4 ns of 43 ns) and all of its two reads.
+const MIN_SHARE: f64 = 0.1;
 
-/// What a plan has to be asked for at least: each sequential scan is begun by one call, each row that
-/// is changed comes out of one. Rows that a scan has read are no calls: most may have been filtered out.
+/// Statistics for a lower bound on calls: each started sequential scan is a call, and so is each changed row. Rows that a
+/// scan has read are no calls, because the scan may filter most of them.
 pub fn part(_: &Server) -> Option<Part> {
     let sql =
         "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT pg_catalog.sum(seq_scan + n_tup_upd + n_tup_del) AS asked,
@@ -26,7 +26,7 @@ pub fn part(_: &Server) -> Option<Part> {
     Some(Part { name: PART, sql: sql.into() })
 }
 
-/// Times the plans of some statements.
+/// Returns whether auto_explain times plans.
 pub fn is_on(server: &Server) -> bool {
     server.is("auto_explain.log_analyze", "on")
         && server.is(NAME, "on")
@@ -34,11 +34,12 @@ pub fn is_on(server: &Server) -> bool {
         && sampled(server) > 0.0
 }
 
-/// The part of the statements that is timed.
+/// Returns the share of statements that are timed.
 fn sampled(server: &Server) -> f64 {
     server.number_in("auto_explain.sample_rate").unwrap_or(1.0)
 }
 
+/// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
     let on = is_on(server);
@@ -60,7 +61,8 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         true => SettingAdvice {
             core_share: None,
             advice: Action::Keep,
-            summary: "pg_fast_timing times the nodes, at about what log_timing = off costs: leave it on".into(),
+            summary: "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on"
+                .into(),
             line: None,
             undo: None,
             ..advice
@@ -69,6 +71,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     })
 }
 
+/// Returns the value, with the setting that makes it ineffective.
 fn value(server: &Server) -> String {
     let Some(timing) = server.setting(NAME) else { return "not loaded".into() };
     let off = ["log_analyze off", "log_min_duration -1", "sample_rate 0"];
@@ -83,31 +86,36 @@ fn value(server: &Server) -> String {
     }
 }
 
+/// Returns a lower bound on the calls.
 fn events(facts: &Facts) -> Result<Events, String> {
-    // Two bounds from below: the higher one. Without pg_monitor the first knows only our own statements.
-    let seen = [statements::grew(facts, "asked").map(|(asked, _)| asked), facts.counts.grew(PART, "asked")];
-    let why = seen[1].clone().err();
-    let calls = seen.into_iter().flatten().reduce(f64::max).ok_or(why.unwrap_or_default())?;
+    // The higher one of two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
+    let bounds = [statements::growth(facts, "asked").map(|(asked, _)| asked), facts.counts.growth(PART, "asked")];
+    let why = bounds[1].clone().err();
+    let calls = bounds.into_iter().flatten().reduce(f64::max).ok_or(why.unwrap_or_default())?;
     let calls = calls * sampled(&facts.server);
     Ok(facts
-        .counted(calls, READS * OVERLAPPED, READS)
-        .or_more("a row counts once in each node that it passes, which no statistics show"))
+        .counted(calls, READS * MIN_SHARE, READS)
+        .or_more("each row is a call in every node that it passes, and no statistics count that"))
 }
 
+/// Returns the reason for the cost.
 fn why(facts: &Facts) -> String {
-    let mut why = "two reads of the clock for each row of each plan node, of every sampled statement (sample_rate), \
-        for log_min_duration is known only at its end. Seen are only the calls that rows sent and rows changed need, \
-        of statements that clients send"
+    let mut why = "two reads of the clock for each row of each plan node, in every sampled statement (sample_rate), \
+        because the duration is known only at the end. The statistics show only the calls for rows sent and rows changed, \
+        in statements from clients"
         .to_string();
     if facts.server.is("auto_explain.log_nested_statements", "off") {
-        why += " (what functions change is taken for theirs, and not timed as long as log_nested_statements is off)";
+        why +=
+            " (rows changed by functions are included, although they are not timed while log_nested_statements is off)";
     }
-    if let (Ok(scanned), true) = (facts.counts.grew(PART, "scanned"), facts.window_s > 0.0) {
-        let each = count((scanned / facts.window_s) as u64);
-        why += &format!("; this database's scans read {each} rows a second, and each that is passed on is a call");
+    if let (Ok(scanned), true) = (facts.counts.growth(PART, "scanned"), facts.window_s > 0.0) {
+        let rows = count((scanned / facts.window_s) as u64);
+        why += &format!(
+            "; scans in this database read {rows} rows per second, and each row that passes the filter is a call"
+        );
     }
     if !facts.server.fast_timing() {
-        why += ". With the extension pg_fast_timing it costs about what log_timing = off does";
+        why += ". With the extension pg_fast_timing it costs about as much as log_timing = off";
     }
     why
 }

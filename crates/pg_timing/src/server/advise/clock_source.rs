@@ -1,4 +1,4 @@
-//! `timing_clock_source` (19): the system's clock, or the CPU's counter.
+//! `timing_clock_source` (19): the system clock, or the CPU's counter.
 
 use super::facts::Facts;
 use crate::human::duration;
@@ -10,29 +10,28 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?;
     let uses_tsc = facts.server.uses_tsc();
     let line = |value: &str| Some(format!("{NAME} = '{value}'"));
-    // `auto (tsc)` is typed as `auto`.
+    // The server shows `auto (tsc)` for `auto`.
     let now = value.split(' ').next().unwrap_or(value);
     let (advice, summary, line, undo) = match &facts.clocks.here {
         None => (
             Action::Unknown,
-            "not determined: whether its TSC can be trusted is seen only on the server's host, by pg_timing there"
-                .into(),
+            "not determined: run pg_timing on the server's host, which checks whether its TSC can be trusted".into(),
             None,
             None,
         ),
-        Some(here) => match (against(here), here.tsc.usable) {
+        Some(here) => match (faults(here), here.tsc.usable) {
             (Some(why), _) if uses_tsc => {
-                (Action::TurnOff, format!("the TSC should not be used: {why}"), line("system"), line(now))
+                (Action::TurnOff, format!("do not use the TSC: {why}"), line("system"), line(now))
             }
-            (Some(why), _) => (Action::None, format!("the TSC should not be used: {why}"), None, None),
+            (Some(why), _) => (Action::None, format!("do not use the TSC: {why}"), None, None),
             (None, Some(true)) if uses_tsc => {
-                (Action::Keep, format!("the TSC can be trusted{}", saves(here)), None, None)
+                (Action::Keep, format!("the TSC can be trusted{}", comparison(here)), None, None)
             }
-            (None, Some(true)) if gains(here) => {
-                (Action::TurnOn, format!("the TSC can be trusted{}", saves(here)), line("tsc"), line(now))
+            (None, Some(true)) if is_faster(here) => {
+                (Action::TurnOn, format!("the TSC can be trusted{}", comparison(here)), line("tsc"), line(now))
             }
-            (None, Some(true)) => (Action::None, "the TSC is no faster here".into(), None, None),
-            (None, _) => (Action::Unknown, "not determined: the TSC could not be judged".into(), None, None),
+            (None, Some(true)) => (Action::None, "the TSC is not faster on this host".into(), None, None),
+            (None, _) => (Action::Unknown, "not determined: the TSC was not measured".into(), None, None),
         },
     };
     Some(SettingAdvice {
@@ -45,33 +44,37 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         core_share: None,
         advice,
         summary,
-        why: "every read of the settings above, and of EXPLAIN ANALYZE, is of this clock".into(),
+        why: "the settings above and EXPLAIN ANALYZE read this clock".into(),
         line,
         undo,
         extrapolated: false,
     })
 }
 
-/// What the check of the host has against its TSC.
-fn against(here: &Report) -> Option<String> {
+/// Returns the faults of the host's TSC.
+fn faults(here: &Report) -> Option<String> {
     let alarm = |finding: &&Finding| {
         finding.severity >= Severity::Warning && (finding.id.starts_with("tsc-") || finding.id == finding_id::CPU_SKEW)
     };
-    let found = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
-    let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(found).collect();
+    let findings = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
+    let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(findings).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// Returns the read costs of the system clock and of the TSC, in ns.
 fn costs(here: &Report) -> Option<(f64, f64)> {
     Some((here.clock(SYSTEM)?.read_ns?, here.clock("rdtscp")?.read_ns?))
 }
 
-fn gains(here: &Report) -> bool {
+/// Returns whether the TSC is faster than the system clock.
+fn is_faster(here: &Report) -> bool {
     costs(here).is_some_and(|(system, tsc)| tsc < system)
 }
 
-fn saves(here: &Report) -> String {
-    let told =
-        |(system, tsc)| format!(": a read of it takes {}, of the system's clock {}", duration(tsc), duration(system));
-    costs(here).map(told).unwrap_or_default()
+/// Returns both read costs as text.
+fn comparison(here: &Report) -> String {
+    let text = |(system, tsc)| {
+        format!(": a read of the TSC takes {}, one of the system clock {}", duration(tsc), duration(system))
+    };
+    costs(here).map(text).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
-//! The server's own statistics at two times, and what lies between.
+//! Snapshots of the server's statistics, and their differences.
 
 use crate::error::Error;
 use crate::server::session::Session;
 use std::collections::BTreeMap;
 
-/// A part of the statistics: what it is called, and the statement that gives names and numbers. Of
-/// those, `reset` is when somebody last set them to zero.
+/// A part of the statistics: its name, and a query that returns names and numbers. The number `reset` is the time of the
+/// last reset.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub name: &'static str,
@@ -14,16 +14,16 @@ pub struct Part {
 
 type Numbers = BTreeMap<String, f64>;
 
-/// Each part's numbers, or why there are none.
+/// The numbers of each part, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, String>>);
 
 impl Snapshot {
-    /// What the server refuses is no error, but that it went away is.
+    /// Reads all parts. It is no error if the server refuses a part, but a lost connection is.
     pub fn take(session: &mut Session, parts: &[Part]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
         for part in parts {
-            let numbers = match session.look(&part.sql) {
+            let numbers = match session.query(&part.sql) {
                 Ok(rows) => {
                     Ok(rows.pairs().into_iter().filter_map(|(name, n)| Some((name, n.parse().ok()?))).collect())
                 }
@@ -48,12 +48,12 @@ impl Snapshot {
     }
 
     fn number(&self, part: &str, name: &str) -> Result<f64, String> {
-        let numbers = self.0.get(part).ok_or("it was not asked for")?.as_ref()?;
+        let numbers = self.0.get(part).ok_or("not queried")?.as_ref()?;
         numbers.get(name).copied().ok_or_else(|| format!("the server's statistics have no {name}"))
     }
 }
 
-/// Two looks at them.
+/// Two snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     pub before: Snapshot,
@@ -61,23 +61,23 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How much a number grew.
-    pub fn grew(&self, part: &str, name: &str) -> Result<f64, String> {
+    /// Returns the growth of a number.
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, String> {
         let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
         let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
         match after - before {
             growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
-            _ => Err("the statistics were reset meanwhile".into()),
+            _ => Err("the statistics were reset during the window".into()),
         }
     }
 
-    /// Parts that the server did not show, and why.
+    /// Returns the parts that the server refused, with its reasons.
     pub fn refused(&self) -> BTreeMap<&'static str, &str> {
         let both = self.before.0.iter().chain(&self.after.0);
         both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.as_str()))).collect()
     }
 
-    /// What it is at the end.
+    /// Returns a number of the second snapshot.
     pub fn level(&self, part: &str, name: &str) -> Result<f64, String> {
         self.after.number(part, name)
     }
@@ -93,26 +93,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_zero() {
+    fn missing_numbers_are_errors_and_not_zero() {
         let counts = counts(&[("reads", 1.0)], &[("reads", 4.0)]);
-        assert_eq!(counts.grew("io", "reads"), Ok(3.0));
-        assert!(counts.grew("io", "writes").is_err() && counts.grew("wal", "reads").is_err());
+        assert_eq!(counts.growth("io", "reads"), Ok(3.0));
+        assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
         let after = Snapshot([("io", Err("permission denied".into()))].into());
         assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 
     #[test]
-    fn a_reset_shows_even_if_more_came_since() {
-        assert!(counts(&[("reads", 9.0)], &[("reads", 4.0)]).grew("io", "reads").is_err());
+    fn a_reset_is_noticed_even_if_the_number_is_higher() {
+        assert!(counts(&[("reads", 9.0)], &[("reads", 4.0)]).growth("io", "reads").is_err());
         let reset = counts(&[("reads", 1.0), ("reset", 5.0)], &[("reads", 4.0), ("reset", 6.0)]);
-        assert!(reset.grew("io", "reads").is_err());
+        assert!(reset.growth("io", "reads").is_err());
     }
 
     proptest! {
         #[test]
         fn growth_is_never_negative(before in 0.0..1e15, after in 0.0..1e15) {
-            match counts(&[("n", before)], &[("n", after)]).grew("io", "n") {
+            match counts(&[("n", before)], &[("n", after)]).growth("io", "n") {
                 Ok(growth) => prop_assert!(growth >= 0.0 && after >= before),
                 Err(_) => prop_assert!(after < before),
             }

@@ -1,10 +1,11 @@
-//! What the settings' files decide from.
+//! The facts behind the advice.
 
 use super::counts::Counts;
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
 use crate::server::settings::Server;
 
+/// The server, its clocks, and its statistics over the window.
 pub struct Facts {
     pub server: Server,
     pub clocks: Clocks,
@@ -12,58 +13,58 @@ pub struct Facts {
     pub window_s: f64,
 }
 
-/// A backend reports what it did at most once a second, as a transaction ends (PGSTAT_MIN_INTERVAL):
-/// what is counted in a window was done in one that is up to so much shorter or longer.
-pub const LATE_S: f64 = 1.0;
+/// A backend reports its statistics at the end of a transaction, at most once per second (PGSTAT_MIN_INTERVAL). So the
+/// window of the counted events can be longer or shorter by this time.
+pub const REPORT_DELAY_S: f64 = 1.0;
 
-/// How often something happens that reads the clock, and how many reads a second that makes.
+/// Events that read the clock, and their reads per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Events {
     pub per_s: Option<f64>,
     pub are: EventsAre,
-    /// in a second
+    /// lower bound, per second
     pub reads_low: f64,
-    /// in a second; `None` without an upper bound
+    /// upper bound, per second; `None` if there is none
     pub reads_high: Option<f64>,
-    /// what could not be seen
+    /// the events that are not counted
     pub unseen: Option<String>,
 }
 
 impl Events {
-    /// Nothing is known, for the reason `why`.
+    /// Returns unknown events with the reason.
     pub fn unknown(why: impl Into<String>) -> Events {
         let why = Some(why.into());
         Events { per_s: None, are: EventsAre::Unknown, reads_low: 0.0, reads_high: None, unseen: why }
     }
 
-    /// They are not counted, but they cannot be more than make so many reads a second.
+    /// Returns events that are not counted, with an upper bound on their reads per second.
     pub fn at_most(reads_per_s: f64, why: impl Into<String>) -> Events {
         Events { reads_high: Some(reads_per_s), ..Events::unknown(why) }
     }
 
-    /// There may be more of them than that.
+    /// Marks the count as a lower bound, with the reason.
     pub fn or_more(self, why: impl Into<String>) -> Events {
         Events { are: EventsAre::AtLeast, reads_high: None, unseen: Some(why.into()), ..self }
     }
 }
 
 impl Facts {
-    /// So many were counted in the window, each with `low` to `high` reads.
+    /// Returns counted events, each with `low` to `high` reads.
     pub fn counted(&self, events: f64, low: f64, high: f64) -> Events {
         self.counted_reads(events, events * low, events * high)
     }
 
-    /// The same, where the reads are known of all together.
+    /// Returns counted events, with bounds on all reads together.
     pub fn counted_reads(&self, events: f64, low: f64, high: f64) -> Events {
         if self.window_s <= 0.0 {
-            return Events::unknown("it was stopped before anything was counted");
+            return Events::unknown("stopped before anything was counted");
         }
-        let shortest = self.window_s - LATE_S;
+        let shortest_window = self.window_s - REPORT_DELAY_S;
         Events {
             per_s: Some(events / self.window_s),
             are: EventsAre::Counted,
-            reads_low: low / (self.window_s + LATE_S),
-            reads_high: (shortest > 0.0).then(|| high / shortest),
+            reads_low: low / (self.window_s + REPORT_DELAY_S),
+            reads_high: (shortest_window > 0.0).then(|| high / shortest_window),
             unseen: None,
         }
     }

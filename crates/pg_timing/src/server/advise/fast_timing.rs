@@ -1,4 +1,4 @@
-//! `pg_fast_timing.method`: another way to time plan nodes, which makes auto_explain's timing cheap.
+//! `pg_fast_timing.method`: a cheaper method to time plan nodes, also for auto_explain.
 
 use super::auto_explain;
 use super::facts::Facts;
@@ -7,6 +7,7 @@ use crate::server::settings::Server;
 
 const NAME: &str = "pg_fast_timing.method";
 
+/// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
     let value = server.setting(NAME);
@@ -19,20 +20,20 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             Some(format!("{NAME} = 'off'")),
         ),
         (Some("off"), false) => {
-            (Action::None, "plan nodes are timed by the server; auto_explain times none here", None, None)
+            (Action::None, "the server itself times plan nodes; auto_explain does not time any", None, None)
         }
-        (Some("tsc"), _) => {
-            (Action::None, "each call is timed by the CPU's counter; the method auto costs less", None, None)
-        }
-        (Some(_), _) => (Action::Keep, "plan nodes are timed by it, for little", None, None),
+        (Some("tsc"), _) => (Action::None, "the CPU's counter times each call; the method auto costs less", None, None),
+        (Some(_), _) => (Action::Keep, "it times plan nodes at low cost", None, None),
         (None, true) => (
             Action::TurnOn,
-            // A line to paste would take out what is there, and lock everybody out where it is not installed.
-            "would make auto_explain's timing cheap: install it, try LOAD 'pg_fast_timing' in a session, and then add it to what session_preload_libraries has",
+            // No line to paste: it would replace the present value, and without the library no session could start.
+            "makes auto_explain's timing cheap: install it, try LOAD 'pg_fast_timing' in a session, then append it to session_preload_libraries",
             None,
             None,
         ),
-        (None, false) => (Action::None, "of use where auto_explain times plans, which it does not here", None, None),
+        (None, false) => {
+            (Action::None, "useful only if auto_explain times plans, which it does not do on this server", None, None)
+        }
     };
     Some(SettingAdvice {
         name: NAME.into(),
@@ -53,8 +54,8 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 
 fn why(server: &Server) -> String {
     let how = match server.setting(NAME) {
-        Some("tsc") => "it reads the CPU's counter, twice a call",
-        _ => "it times a node's calls exactly only as long as that takes little of the time",
+        Some("tsc") => "it reads the CPU's counter twice per call",
+        _ => "it times all calls of a node only while that is cheap",
     };
-    format!("it times plan nodes in place of the server: {how}. What it took is told by pg_fast_timing_info()")
+    format!("it times plan nodes instead of the server: {how}. pg_fast_timing_info() shows its overhead")
 }

@@ -1,5 +1,5 @@
-//! What each setting that reads the clock costs on a server: one setting a file, `fn(&Facts) ->
-//! Option<SettingAdvice>`, with the part of the server's statistics that it needs.
+//! Estimates the cost of each setting that reads the clock. Each file has one setting: `fn(&Facts) -> Option<SettingAdvice>`,
+//! and the part of the server's statistics that it needs.
 
 mod advice;
 mod auto_explain;
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
 
-/// In the order in which they are shown; `None` of what the server does not have.
+/// All settings, in display order. The result is `None` if the server does not have the setting.
 const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
     track_io_timing::setting,
     track_wal_io_timing::setting,
@@ -48,7 +48,7 @@ const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
     serialize::setting,
 ];
 
-/// What is looked at twice.
+/// The statistics that are read before and after the window.
 const PARTS: &[fn(&Server) -> Option<Part>] = &[
     statements::activity,
     statements::counted,
@@ -59,35 +59,36 @@ const PARTS: &[fn(&Server) -> Option<Part>] = &[
     not_seen::part,
 ];
 
-/// How often Ctrl-C is looked for.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval between checks for Ctrl-C.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a read of the clock costs that times the server's plan nodes.
+/// Measures the read cost of the clock that times the server's plan nodes.
 pub fn node_read(connection: &mut Connection, stop: &AtomicBool) -> Result<ReadCost, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
     Ok(Clocks::of(&mut session, &server, stop).node)
 }
 
-/// Watches the server for so long and says what its settings cost; `progress` is told how much is
-/// done, of 1.
+/// Observes the server for the window, and returns the costs of its settings. `progress` receives values from 0 to 1.
 pub fn advise(
     connection: &mut Connection,
     window: Nanos,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<AdviseReport, Error> {
-    let facts =
-        look(connection, window, stop, progress).map_err(|error| match error.state.is(SqlState::QUERY_CANCELED) {
+    let facts = observe(connection, window, stop, progress).map_err(|error| {
+        match error.state.is(SqlState::QUERY_CANCELED) {
             true if stop.load(Ordering::Relaxed) => {
-                Error::new("stopped before anything was known", "nothing was changed")
+                Error::new("stopped before the observation began", "run it again; advise changes nothing")
             }
             _ => error,
-        })?;
+        }
+    })?;
     Ok(report(&facts, stop.load(Ordering::Relaxed)))
 }
 
-fn look(
+/// Collects the facts.
+fn observe(
     connection: &mut Connection,
     window: Nanos,
     stop: &AtomicBool,
@@ -97,24 +98,25 @@ fn look(
     let server = Server::of(&mut session)?;
     let clocks = Clocks::of(&mut session, &server, stop);
     let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
-    // From look to look, so that how long a look takes is no part of it.
+    // The window is the time between the snapshots, without the time for reading them.
     let budget = Budget::new(window, stop);
     let before = Snapshot::take(&mut session, &parts)?;
     while budget.go_on() {
-        std::thread::sleep(LOOK.min(Duration::from_nanos(budget.left().0 as u64)));
+        std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(budget.left().0 as u64)));
         progress(budget.spent().0 / window.0);
     }
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
-    // Ctrl-C ended the window; what it has shown is still to be fetched.
-    let go_on = AtomicBool::new(false);
-    let after = Snapshot::take(&mut Session::new(connection, &go_on), &parts)?;
+    // Ctrl-C ends only the window. The second snapshot is still needed.
+    let no_stop = AtomicBool::new(false);
+    let after = Snapshot::take(&mut Session::new(connection, &no_stop), &parts)?;
     Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
 }
 
+/// Returns the report with the advice and the verdict.
 fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
     let settings: Vec<SettingAdvice> = SETTINGS.iter().filter_map(|setting| setting(facts)).collect();
     let clocks = &facts.clocks;
-    let counted = facts.window_s > facts::LATE_S;
+    let counted = facts.window_s > facts::REPORT_DELAY_S;
     AdviseReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),

@@ -1,13 +1,13 @@
-//! What the server did not show, or shows late.
+//! Lists events that the statistics do not contain, or show late.
 
 use super::counts::{Counts, Part};
-use super::facts::{Facts, LATE_S};
+use super::facts::{Facts, REPORT_DELAY_S};
 use super::statements::STATEMENTS;
 use crate::server::settings::Server;
 
 const PART: &str = "sessions";
 
-/// What others do is seen by them, superusers and pg_monitor.
+/// Sessions of other users are visible only to superusers and to pg_monitor.
 pub fn part(_: &Server) -> Option<Part> {
     let sql = "SELECT v.name, v.n::text FROM (SELECT
             pg_catalog.count(*) FILTER (WHERE query = '<insufficient privilege>') AS hidden,
@@ -18,43 +18,40 @@ pub fn part(_: &Server) -> Option<Part> {
     Some(Part { name: PART, sql: sql.into() })
 }
 
+/// Returns one line for each kind of missing events.
 pub fn not_seen(facts: &Facts) -> Vec<String> {
     let Facts { server, counts, window_s, .. } = facts;
     let mut lines = Vec::new();
-    if facts.window_s > 0.0 && *window_s <= LATE_S {
-        lines.push("the window is shorter than the second that backends take to report what they did".into());
+    if facts.window_s > 0.0 && *window_s <= REPORT_DELAY_S {
+        lines.push("the window is shorter than the second that backends need to report their statistics".into());
     }
     lines.extend(counts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
     lines.extend(late(counts, *window_s));
     if !server.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
-        lines.push("the texts of others' statements in pg_stat_statements: needs pg_monitor".into());
+        lines.push("statement texts of other users in pg_stat_statements: needs pg_monitor".into());
     }
     if server.is("track_counts", "off") {
-        lines.push("what tables and databases did: track_counts is off".into());
+        lines.push("statistics of tables and databases: track_counts is off".into());
     }
     if server.databases > 1 {
         lines.push("tables and functions of other databases: connect to each".into());
     }
     if server.setting("auto_explain.log_timing").is_none() {
-        lines.push("auto_explain in other sessions, which may load it by themselves".into());
+        lines.push("auto_explain in other sessions, which can load it on their own".into());
     }
-    if !server.made_for.is_empty() {
-        lines.push(format!("sessions with settings of their own: {}", server.made_for.join(", ")));
+    if !server.other_settings.is_empty() {
+        lines.push(format!("sessions with other settings: {}", server.other_settings.join(", ")));
     }
     lines
 }
 
-/// A transaction is reported at its end.
+/// Returns a line about transactions that still run, because they report only at their end.
 fn late(counts: &Counts, window_s: f64) -> Option<String> {
     let hidden = counts.level(PART, "hidden").unwrap_or(0.0);
     let oldest = counts.level(PART, "oldest").ok()?;
     match (hidden > 0.0, oldest > window_s) {
-        (_, true) => Some(format!(
-            "what transactions have done that still run, the oldest for {oldest:.0} s: they report at their end"
-        )),
-        (true, false) => Some(
-            "whether transactions run that began before the window and report at their end: needs pg_monitor".into(),
-        ),
+        (_, true) => Some(format!("running transactions, the oldest for {oldest:.0} s: they report at their end")),
+        (true, false) => Some("transactions of other users that started before the window: needs pg_monitor".into()),
         (false, false) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! How many transactions and statements there are: no setting, but what several are reckoned by.
+//! Numbers of transactions and statements, which several settings use.
 
 use super::counts::Part;
 use super::facts::{Events, Facts};
@@ -7,7 +7,7 @@ use crate::server::settings::Server;
 pub const ACTIVITY: &str = "activity";
 pub const STATEMENTS: &str = "statements";
 
-/// Of all databases.
+/// Statistics of all databases together.
 pub fn activity(_: &Server) -> Option<Part> {
     let sql = "SELECT v.name, v.n::text FROM (SELECT pg_catalog.sum(xact_commit + xact_rollback) AS transactions,
             pg_catalog.sum(temp_bytes) AS temp_bytes, pg_catalog.sum(blks_read) AS blks_read,
@@ -17,9 +17,9 @@ pub fn activity(_: &Server) -> Option<Part> {
     Some(Part { name: ACTIVITY, sql: sql.into() })
 }
 
-/// A plan of which a client gets n rows is asked n times at least, and once where it returns none.
-/// Utility statements have rows too (COPY), but no plan that is timed; so only what begins like a
-/// statement with a plan counts, and what begins with a comment does not.
+/// Statistics of pg_stat_statements. A plan that returns n rows to a client has at least n calls, and one call if it
+/// returns no rows. Utility statements such as COPY have rows, but no timed plan. So only texts that start like a
+/// statement with a plan count; texts that start with a comment do not.
 pub fn counted(server: &Server) -> Option<Part> {
     let schema = server.statements_schema.as_ref()?;
     let sql = format!(
@@ -34,30 +34,30 @@ pub fn counted(server: &Server) -> Option<Part> {
     Some(Part { name: STATEMENTS, sql })
 }
 
-/// In the window.
+/// Returns the number of transactions in the window.
 pub fn transactions(facts: &Facts) -> Result<f64, String> {
-    facts.counts.grew(ACTIVITY, "transactions")
+    facts.counts.growth(ACTIVITY, "transactions")
 }
 
-/// One of pg_stat_statements' numbers in the window, and why there may be more.
-pub fn grew(facts: &Facts, name: &str) -> Result<(f64, Option<&'static str>), String> {
+/// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
+pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<&'static str>), String> {
     if facts.server.is("pg_stat_statements.track", "none") {
         return Err("pg_stat_statements.track is none".into());
     }
-    let grew = facts.counts.grew(STATEMENTS, name)?;
-    let forgot = facts.counts.grew(STATEMENTS, "dealloc")? > 0.0;
-    let more = match (forgot, facts.server.is("pg_stat_statements.track_utility", "off")) {
-        (true, _) => Some("pg_stat_statements forgot some meanwhile"),
+    let growth = facts.counts.growth(STATEMENTS, name)?;
+    let removed = facts.counts.growth(STATEMENTS, "dealloc")? > 0.0;
+    let more = match (removed, facts.server.is("pg_stat_statements.track_utility", "off")) {
+        (true, _) => Some("pg_stat_statements removed statements during the window"),
         (_, true) => Some("pg_stat_statements.track_utility is off"),
         _ => None,
     };
-    Ok((grew, more))
+    Ok((growth, more))
 }
 
-/// Statements, each with `low` to `high` reads: counted by pg_stat_statements, or else at least as many
-/// as transactions.
+/// Returns the statements, each with `low` to `high` reads. Without pg_stat_statements the number of transactions is a
+/// lower bound.
 pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
-    match (grew(facts, "calls"), transactions(facts)) {
+    match (growth(facts, "calls"), transactions(facts)) {
         (Ok((calls, None)), _) => facts.counted(calls, low, high),
         (Ok((calls, Some(more))), _) => facts.counted(calls, low, high).or_more(more),
         (Err(_), Ok(transactions)) => facts
@@ -67,7 +67,7 @@ pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
     }
 }
 
-/// Whether the server was idle. So few transactions per second say nothing about a busy server.
+/// Returns whether the server was idle. Such a window says nothing about a busy server.
 pub fn is_idle(facts: &Facts) -> bool {
     const IDLE_PER_S: f64 = 10.0;
     transactions(facts).is_ok_and(|transactions| transactions < IDLE_PER_S * facts.window_s)

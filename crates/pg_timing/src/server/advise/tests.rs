@@ -1,4 +1,4 @@
-//! Servers of every kind, from facts to the screen.
+//! Tests of the whole advice, from facts to the screen.
 
 use super::counts::{Counts, Snapshot};
 use super::facts::Facts;
@@ -26,7 +26,7 @@ const QUIET: [(&str, &str); 5] = [
     ("log_duration", "off"),
 ];
 
-/// A server of 18 with so many blocks read a second, over ten seconds.
+/// Returns the facts of a PostgreSQL 18 that reads this many blocks per second, over a window of ten seconds.
 fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     let system = cost(ns);
     let settings = QUIET.iter().chain(more).map(|(name, value)| (name.to_string(), value.to_string()));
@@ -63,17 +63,17 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     }
 }
 
-fn of<'a>(report: &'a AdviseReport, name: &str) -> &'a SettingAdvice {
+fn setting<'a>(report: &'a AdviseReport, name: &str) -> &'a SettingAdvice {
     report.settings.iter().find(|setting| setting.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 fn io(facts: &Facts) -> (Action, Severity) {
     let report = report(facts, false);
-    (of(&report, "track_io_timing").advice, report.verdict.severity)
+    (setting(&report, "track_io_timing").advice, report.verdict.severity)
 }
 
 #[test]
-fn the_screen_of_a_busy_server() {
+fn screen_of_a_busy_server() {
     let more = [
         ("track_io_timing", "on"),
         ("auto_explain.log_analyze", "on"),
@@ -82,7 +82,7 @@ fn the_screen_of_a_busy_server() {
         ("auto_explain.sample_rate", "1"),
     ];
     let mut facts = facts(Some(22.0), 1000.0, &more);
-    facts.server.made_for = vec!["track_functions (role app)".into()];
+    facts.server.other_settings = vec!["track_functions (role app)".into()];
     let report = report(&facts, false);
     insta::assert_snapshot!(anstream::adapter::strip_str(&render::text::advise::text(&report)));
 }
@@ -99,14 +99,14 @@ fn the_threshold_is_one_percent_of_a_core() {
     assert_eq!(io(&facts(Some(22.0), 1e6, &[])), (Action::None, Severity::Ok));
     // 0.8 to 1.8%
     assert_eq!(io(&facts(Some(22.0), 2e5, &on)), (Action::Unknown, Severity::Ok));
-    // A slow clock makes the same events dear.
+    // With a slow clock the same events are expensive.
     assert_eq!(io(&facts(Some(1000.0), 1e4, &on)), (Action::TurnOff, Severity::Warning));
 }
 
 #[test]
-fn a_figure_holds_what_the_window_may_have_missed() {
+fn the_bounds_contain_late_reports_of_backends() {
     let report = report(&facts(Some(22.0), 1100.0, &[]), false);
-    let io = of(&report, "track_io_timing");
+    let io = setting(&report, "track_io_timing");
     assert_eq!((io.events_per_s, io.events_are, io.reads_per_event), (Some(1100.0), EventsAre::Counted, 2.0));
     let share = io.core_share.unwrap();
     // 11 000 reads, in 11 s to 9 s, 2 to 4 times 21 to 23 ns.
@@ -115,31 +115,31 @@ fn a_figure_holds_what_the_window_may_have_missed() {
 }
 
 #[test]
-fn without_a_clock_nothing_is_said() {
+fn without_a_read_cost_the_verdict_is_unknown() {
     let report = report(&facts(None, 1e9, &[("track_io_timing", "on")]), false);
     assert_eq!(report.verdict.severity, Severity::Unknown);
     assert!(report.settings.iter().all(|setting| setting.core_share.is_none()));
 }
 
 #[test]
-fn what_cannot_be_read_is_no_zero() {
+fn missing_statistics_are_unknown_and_not_zero() {
     let mut facts = facts(Some(22.0), 1e3, &[("track_io_timing", "on")]);
     facts.counts.after = Snapshot::default();
     let report = report(&facts, false);
-    let io = of(&report, "track_io_timing");
+    let io = setting(&report, "track_io_timing");
     assert_eq!((io.events_per_s, io.events_are, io.advice), (None, EventsAre::Unknown, Action::Unknown));
 }
 
 #[test]
-fn a_window_that_ended_at_once_tells_nothing() {
+fn a_window_shorter_than_a_second_has_no_upper_bound() {
     let facts = Facts { window_s: 0.5, ..facts(Some(22.0), 1e3, &[("track_io_timing", "on")]) };
     let report = report(&facts, true);
     assert_eq!(report.verdict.severity, Severity::Unknown);
-    assert_eq!(of(&report, "track_io_timing").core_share.unwrap().high, None);
+    assert_eq!(setting(&report, "track_io_timing").core_share.unwrap().high, None);
 }
 
 #[test]
-fn at_least_is_never_called_cheap() {
+fn a_lower_bound_is_never_called_cheap() {
     let on = [
         ("auto_explain.log_analyze", "on"),
         ("auto_explain.log_timing", "on"),
@@ -147,28 +147,28 @@ fn at_least_is_never_called_cheap() {
         ("auto_explain.sample_rate", "0.5"),
     ];
     let report = report(&facts(Some(22.0), 0.0, &on), false);
-    let auto_explain = of(&report, "auto_explain.log_timing");
+    let auto_explain = setting(&report, "auto_explain.log_timing");
     assert_eq!((auto_explain.advice, auto_explain.events_per_s), (Action::Unknown, Some(1000.0)));
     let with: Vec<_> = on.into_iter().chain([("pg_fast_timing.method", "auto")]).collect();
     let report = super::report(&facts(Some(22.0), 0.0, &with), false);
-    assert_eq!(of(&report, "auto_explain.log_timing").advice, Action::Keep);
+    assert_eq!(setting(&report, "auto_explain.log_timing").advice, Action::Keep);
 }
 
 #[test]
-fn what_undoes_a_change_is_what_was_there() {
+fn the_undo_line_has_the_present_value() {
     let report =
         report(&facts(Some(1e5), 1e6, &[("track_io_timing", "on"), ("log_min_duration_statement", "250ms")]), false);
     for (name, line, undo) in [
         ("track_io_timing", "track_io_timing = off", "track_io_timing = on"),
         ("log_min_duration_statement", "log_min_duration_statement = -1", "log_min_duration_statement = '250ms'"),
     ] {
-        let setting = of(&report, name);
+        let setting = setting(&report, name);
         assert_eq!((setting.line.as_deref(), setting.undo.as_deref()), (Some(line), Some(undo)));
     }
 }
 
 #[test]
-fn an_idle_server_tells_what_a_busy_one_would_pay() {
+fn an_idle_server_shows_the_cost_on_a_busy_one() {
     let idle = |ns| {
         let mut facts = facts(Some(ns), 0.0, &[]);
         let none = || Snapshot::of("activity", &[("transactions", 7.0), ("temp_bytes", 0.0)]);
@@ -178,50 +178,55 @@ fn an_idle_server_tells_what_a_busy_one_would_pay() {
         report(&facts, false)
     };
     let report = idle(22.0);
-    let io = of(&report, "track_io_timing");
+    let io = setting(&report, "track_io_timing");
     assert_eq!(
         (io.advice, io.summary.as_str()),
-        (Action::TurnOn, "little happened; 100000 a second would take 0.46%: it can be turned on")
+        (
+            Action::TurnOn,
+            "few events on this idle server; 100000 per second would take 0.46% of a core: it can be turned on"
+        )
     );
-    assert_eq!(of(&idle(700.0), "track_io_timing").advice, Action::Unknown);
+    assert_eq!(setting(&idle(700.0), "track_io_timing").advice, Action::Unknown);
 }
 
 #[test]
-fn nineteen_and_its_tsc() {
+fn advice_on_timing_clock_source() {
     let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", "auto (tsc)")]);
     facts.server.number = 190_000;
-    assert_eq!(of(&report(&facts, false), "timing_clock_source").advice, Action::Unknown, "its host is not seen");
+    assert_eq!(
+        setting(&report(&facts, false), "timing_clock_source").advice,
+        Action::Unknown,
+        "its host is not visible"
+    );
     let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
     here.tsc.usable = Some(false);
-    here.tsc.distrust = vec!["the kernel gave it up".into()];
+    here.tsc.distrust = vec!["the kernel demoted it".into()];
     facts.clocks.here = Some(here);
     let report = report(&facts, false);
-    let source = of(&report, "timing_clock_source");
+    let source = setting(&report, "timing_clock_source");
     assert_eq!(
         (source.advice, source.line.as_deref(), source.undo.as_deref()),
         (Action::TurnOff, Some("timing_clock_source = 'system'"), Some("timing_clock_source = 'auto'"))
     );
-    assert!(source.summary.ends_with("the kernel gave it up"));
+    assert!(source.summary.ends_with("the kernel demoted it"));
     assert_eq!(report.verdict.severity, Severity::Warning);
-    assert!(
-        report.verdict.summary.ends_with("timing_clock_source: the TSC should not be used: the kernel gave it up.")
-    );
+    assert!(report.verdict.summary.ends_with("timing_clock_source: do not use the TSC: the kernel demoted it."));
 
-    // With the system's clock in use, the TSC pays where it is faster, and nothing speaks against it.
+    // With the system clock in use, the TSC is advised if it is faster and has no faults.
     let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
     let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
     here.tsc.usable = Some(true);
     here.clocks = vec![clock("system", 22.0), clock("rdtscp", 16.0)];
     facts.server.settings.insert("timing_clock_source".into(), "auto (system)".into());
     facts.clocks.here = Some(here.clone());
-    assert_eq!(of(&super::report(&facts, false), "timing_clock_source").advice, Action::TurnOn);
+    assert_eq!(setting(&super::report(&facts, false), "timing_clock_source").advice, Action::TurnOn);
     here.findings = vec![Finding::new("cpu-skew", Severity::Critical, "CPUs 0 and 1 differ")];
     facts.clocks.here = Some(here);
-    assert_eq!(of(&super::report(&facts, false), "timing_clock_source").advice, Action::None);
+    assert_eq!(setting(&super::report(&facts, false), "timing_clock_source").advice, Action::None);
 }
 
 #[test]
-fn the_report_keeps_to_its_schema() {
+fn the_report_matches_its_schema() {
     let schema = serde_json::from_str(&render::json::schema::<AdviseReport>()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for ns in [None, Some(22.0)] {
@@ -233,7 +238,7 @@ fn the_report_keeps_to_its_schema() {
 }
 
 #[test]
-fn the_verdict_calls_cheap_only_what_was_counted() {
+fn the_verdict_calls_only_counted_settings_cheap() {
     let on = [
         ("track_io_timing", "on"),
         ("auto_explain.log_analyze", "on"),
@@ -243,10 +248,10 @@ fn the_verdict_calls_cheap_only_what_was_counted() {
     ];
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
     assert!(summary.starts_with("Less than 1% of a core each: track_io_timing. "), "{summary}");
-    // Its method tsc times each call.
+    // The method tsc times each call.
     let on = on.map(|(name, value)| (name, if name == "pg_fast_timing.method" { "tsc" } else { value }));
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
-    assert!(summary.contains("Could not be told: auto_explain.log_timing."), "{summary}");
+    assert!(summary.contains("Not determined: auto_explain.log_timing."), "{summary}");
     assert!(
         report(&facts(Some(22.0), 1e3, &[]), false)
             .verdict

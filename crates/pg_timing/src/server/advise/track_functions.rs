@@ -1,4 +1,4 @@
-//! `track_functions`: the clock is read as a function is called and as it returns.
+//! `track_functions`: the server reads the clock before and after each function call.
 
 use super::advice::{Setting, advise};
 use super::counts::Part;
@@ -8,15 +8,16 @@ use crate::server::settings::Server;
 
 const NAME: &str = "track_functions";
 const PART: &str = "functions";
-/// pgstat_init_function_usage and pgstat_end_function_usage.
+/// pgstat_init_function_usage and pgstat_end_function_usage read the clock once each.
 const READS: f64 = 2.0;
 
-/// No time of a reset is known of functions: one shows by a smaller number.
+/// Statistics of functions. They have no time of the last reset, so only a smaller number shows a reset.
 pub fn part(_: &Server) -> Option<Part> {
     let sql = "SELECT 'calls', coalesce(pg_catalog.sum(calls), 0)::text FROM pg_catalog.pg_stat_user_functions";
     Some(Part { name: PART, sql: sql.into() })
 }
 
+/// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?.to_string();
     let on = value != "none";
@@ -29,7 +30,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             events: events(facts, on).unwrap_or_else(Events::unknown),
             reads_per_event: READS,
             cost: &facts.clocks.read,
-            why: "two reads of the clock for each call, which pg_stat_user_functions counts while it is on: of procedural languages (pl), or of SQL and C too (all)".into(),
+            why: "two reads of the clock for each call in procedural languages (pl), or also in SQL and C (all); pg_stat_user_functions counts calls only while it is on".into(),
             turn_on: line(if on { &value } else { "pl" }),
             turn_off: line("none"),
             value,
@@ -37,13 +38,14 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     ))
 }
 
+/// Returns the function calls.
 fn events(facts: &Facts, on: bool) -> Result<Events, String> {
     if !on {
         return Err("calls are counted only while it is on".into());
     }
-    let events = facts.counted(facts.counts.grew(PART, "calls")?, READS, READS);
+    let events = facts.counted(facts.counts.growth(PART, "calls")?, READS, READS);
     Ok(match facts.server.databases > 1 {
-        true => events.or_more("only the functions of this database are shown"),
+        true => events.or_more("only functions of this database are counted"),
         false => events,
     })
 }

@@ -1,4 +1,4 @@
-//! `track_io_timing`: the clock is read before and after each time that blocks are read or written.
+//! `track_io_timing`: the server reads the clock before and after each read or write of blocks.
 
 use super::advice::{Setting, advise};
 use super::counts::Part;
@@ -10,18 +10,18 @@ use crate::server::settings::Server;
 const NAME: &str = "track_io_timing";
 const PART: &str = "io";
 
-/// pgstat_prepare_io_time and pgstat_count_io_op_time read it once each.
+/// pgstat_prepare_io_time and pgstat_count_io_op_time read the clock once each.
 const READS: f64 = 2.0;
-/// Since 18 a backend that has to wait for a read that it started times the waiting as well
-/// (WaitReadBuffers in bufmgr.c).
-const READS_WITH_WAITING: f64 = 4.0;
-/// MAX_BUFFERS_TO_EXTEND_BY in hio.c: so many new blocks may be timed as one, and be counted each.
+/// Since 18 the server also times a wait for a read that it has started (WaitReadBuffers in bufmgr.c).
+const READS_WITH_WAIT: f64 = 4.0;
+/// MAX_BUFFERS_TO_EXTEND_BY in hio.c: this many new blocks can be timed together, but are counted singly.
 const EXTENDED_AT_ONCE: f64 = 64.0;
-/// WRITEBACK_MAX_PENDING_FLUSHES in bufmgr.h: the same for writebacks.
+/// WRITEBACK_MAX_PENDING_FLUSHES in bufmgr.h: the same limit for writebacks.
 const WRITTEN_BACK_AT_ONCE: f64 = 256.0;
-/// A block, of temporary files too.
+/// Size of a block in bytes, also in temporary files.
 const BLOCK: f64 = 8192.0;
 
+/// Statistics of reads and writes.
 pub fn part(server: &Server) -> Option<Part> {
     let sql = match server.major() {
         15 => {
@@ -41,6 +41,7 @@ pub fn part(server: &Server) -> Option<Part> {
     Some(Part { name: PART, sql: sql.into() })
 }
 
+/// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?.to_string();
     Some(advise(
@@ -59,26 +60,30 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     ))
 }
 
+/// Returns the reason for the cost.
 fn why(facts: &Facts) -> String {
     let counted = match facts.server.major() {
         15 => {
-            "blocks read (pg_stat_database) and written (pg_stat_bgwriter; of what backends write, new blocks are not timed)"
+            "blocks read (pg_stat_database) and written (pg_stat_bgwriter; new blocks that backends write are counted, but not timed)"
         }
         16 | 17 => {
-            "reads, writes, extends, writebacks and fsyncs of pg_stat_io, which counts blocks where several are timed as one"
+            "reads, writes, extends, writebacks and fsyncs in pg_stat_io, which counts single blocks, although several can be timed together"
         }
         _ => {
-            "reads, writes, extends, writebacks and fsyncs of pg_stat_io; where a backend waits for a read, that takes two more reads of the clock"
+            "reads, writes, extends, writebacks and fsyncs in pg_stat_io; a wait for a read takes two more reads of the clock"
         }
     };
-    format!("two reads of the clock each: {counted}. It is what shows I/O times in EXPLAIN (BUFFERS) and pg_stat_io")
+    format!(
+        "two reads of the clock for each of these: {counted}. The setting shows I/O times in EXPLAIN (BUFFERS) and pg_stat_io"
+    )
 }
 
+/// Returns the reads and writes with bounds on their clock reads.
 fn events(facts: &Facts) -> Result<Events, String> {
-    let io = |name: &str| facts.counts.grew(PART, name);
-    let temporary = facts.counts.grew(ACTIVITY, "temp_bytes")? / BLOCK;
+    let io = |name: &str| facts.counts.growth(PART, name);
+    let temporary = facts.counts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
     let events = if facts.server.major() == 15 {
-        let (read, written) = (facts.counts.grew(ACTIVITY, "blks_read")?, io("writes")?);
+        let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let backend = io("backend")?;
         let all = read + written + backend;
         facts.counted_reads(all, (read + written) * READS, all * READS)
@@ -89,7 +94,7 @@ fn events(facts: &Facts) -> Result<Events, String> {
             17 => reads / (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
             _ => reads,
         };
-        let per_read = if facts.server.major() >= 18 { READS_WITH_WAITING } else { READS };
+        let per_read = if facts.server.major() >= 18 { READS_WITH_WAIT } else { READS };
         facts.counted_reads(
             reads + extends + writebacks + single,
             (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
@@ -97,7 +102,7 @@ fn events(facts: &Facts) -> Result<Events, String> {
         )
     };
     Ok(match temporary > 0.0 {
-        true => events.or_more("temporary files were written, whose blocks are timed and not counted"),
+        true => events.or_more("blocks of temporary files are timed, but not counted"),
         false => events,
     })
 }

@@ -1,4 +1,4 @@
-//! `pg_stat_statements.track_planning`: the clock is read before and after a statement is planned.
+//! `pg_stat_statements.track_planning`: the server reads the clock before and after it plans a statement.
 
 use super::advice::{Setting, advise};
 use super::facts::{Events, Facts};
@@ -6,16 +6,17 @@ use super::statements;
 use crate::report::{Action, SettingAdvice};
 
 const NAME: &str = "pg_stat_statements.track_planning";
-/// pgss_planner: one before, one after.
+/// pgss_planner: one read before and one after the planning.
 const READS: f64 = 2.0;
 
+/// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?.to_string();
     let on = value == "on" && !facts.server.is("pg_stat_statements.track", "none");
-    // While it is off only statements are counted, and a prepared one may not be planned again.
+    // While it is off, only statements are counted. A prepared statement may not be planned each time.
     let counted = match on {
-        true => statements::grew(facts, "plans").map(|(plans, more)| (facts.counted(plans, READS, READS), more)),
-        false => statements::grew(facts, "calls").map(|(calls, more)| (facts.counted(calls, 0.0, READS), more)),
+        true => statements::growth(facts, "plans").map(|(plans, more)| (facts.counted(plans, READS, READS), more)),
+        false => statements::growth(facts, "calls").map(|(calls, more)| (facts.counted(calls, 0.0, READS), more)),
     };
     let events = match counted {
         Ok((events, Some(more))) => events.or_more(more),
@@ -31,7 +32,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             events,
             reads_per_event: READS,
             cost: &facts.clocks.read,
-            why: "two reads of the clock for each plan that is made. It also takes a lock for each, which costs far more where many sessions run the same statement".into(),
+            why: "two reads of the clock for each planning. It also takes a lock for each, which costs far more if many sessions run the same statement".into(),
             turn_on: format!("{NAME} = on"),
             turn_off: format!("{NAME} = off"),
         },
@@ -39,7 +40,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     Some(match advice.advice {
         Action::TurnOn => SettingAdvice {
             advice: Action::None,
-            summary: "its reads of the clock would be cheap; its lock for each statement may not be".into(),
+            summary: "its clock reads would be cheap, but it also takes a lock for each statement".into(),
             line: None,
             undo: None,
             ..advice

@@ -1,4 +1,4 @@
-//! `track_wal_io_timing`: the clock is read before and after each write and sync of WAL.
+//! `track_wal_io_timing`: the server reads the clock before and after each write and sync of WAL.
 
 use super::advice::{Setting, advise};
 use super::counts::Part;
@@ -8,9 +8,10 @@ use crate::server::settings::Server;
 
 const NAME: &str = "track_wal_io_timing";
 const PART: &str = "wal";
-/// XLogWrite and issue_xlog_fsync in xlog.c: one before, one after.
+/// XLogWrite and issue_xlog_fsync in xlog.c: one read before and one after.
 const READS: f64 = 2.0;
 
+/// Statistics of WAL writes and syncs.
 pub fn part(server: &Server) -> Option<Part> {
     let sql = match server.major() {
         15..=17 => {
@@ -28,9 +29,10 @@ pub fn part(server: &Server) -> Option<Part> {
     Some(Part { name: PART, sql: sql.into() })
 }
 
+/// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?.to_string();
-    let counted = facts.counts.grew(PART, "operations").map(|n| facts.counted(n, READS, READS));
+    let counted = facts.counts.growth(PART, "operations").map(|n| facts.counted(n, READS, READS));
     let view = if facts.server.major() < 18 { "pg_stat_wal" } else { "pg_stat_io" };
     Some(advise(
         facts,

@@ -1,5 +1,5 @@
-//! libpq's functions, opened when they are needed: only `explain` and `advise` are, and the build
-//! needs no C library.
+//! libpq's functions. The library is opened at run time, because only `explain` and `advise` need it. So the build does
+//! not need it.
 //!
 //! <https://www.postgresql.org/docs/current/libpq.html>
 
@@ -9,10 +9,10 @@ use std::error::Error as _;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-/// `PGconn`, `PGresult`, `PGcancel`: only libpq knows what is in them.
+/// A pointer to `PGconn`, `PGresult` or `PGcancel`, whose contents only libpq knows.
 pub type Opaque = *mut c_void;
 
-/// By the name that its package installs; a build would need the one without the number.
+/// The library's names. The name without the number is only in development packages.
 #[cfg(target_os = "macos")]
 const NAMES: &[&str] =
     &["libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib"];
@@ -21,18 +21,18 @@ const NAMES: &[&str] = &["libpq.so.5"];
 
 macro_rules! functions {
     ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// All that is used of it.
+        /// The functions that this program uses.
         #[allow(non_snake_case)]
         pub struct Libpq {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            // What the functions are in: never closed.
+            // Contains the functions, and is never closed.
             _library: libloading::Library,
         }
 
         impl Libpq {
             fn of(library: libloading::Library) -> Result<Libpq, libloading::Error> {
                 Ok(Libpq {
-                    // SAFETY: the types are those of libpq-fe.h, which never change within libpq.so.5.
+                    // SAFETY: the types are those of libpq-fe.h. They never change within libpq.so.5.
                     $($name: *unsafe { library.get(stringify!($name))? },)*
                     _library: library,
                 })
@@ -74,7 +74,7 @@ functions! {
     PQclear(Opaque);
 }
 
-/// From libpq-fe.h.
+/// Constants of libpq-fe.h.
 pub mod code {
     use libc::c_int;
     pub const CONNECTION_OK: c_int = 0;
@@ -90,7 +90,7 @@ pub mod code {
     pub const POSITION: c_int = b'P' as c_int;
 }
 
-/// The library, opened once.
+/// Opens the library once, and returns it.
 pub fn libpq() -> Result<&'static Libpq, Error> {
     static LIBPQ: OnceLock<Result<Libpq, String>> = OnceLock::new();
     LIBPQ
@@ -100,29 +100,29 @@ pub fn libpq() -> Result<&'static Libpq, Error> {
 }
 
 const HINT: &str = if cfg!(target_env = "musl") {
-    "this program was built without dynamic loading (musl); with the other build it takes the package libpq5 (Debian, Ubuntu) or libpq (Red Hat, FreeBSD, Homebrew)"
+    "this is the musl build, which cannot load libraries; use the other build with the package libpq5 (Debian, Ubuntu) or libpq (Red Hat, FreeBSD, Homebrew)"
 } else {
-    "it comes with the package libpq5 (Debian, Ubuntu), libpq (Red Hat, Homebrew) or postgresql-client (FreeBSD)"
+    "install the package libpq5 (Debian, Ubuntu), libpq (Red Hat, Homebrew) or postgresql-client (FreeBSD)"
 };
 
 fn open() -> Result<Libpq, String> {
     let mut why = String::new();
     for name in NAMES {
-        // SAFETY: libpq has no initialisers that do anything but set up its own state.
+        // SAFETY: libpq's initializers only set up its own state.
         match unsafe { libloading::Library::new(*name) }.and_then(Libpq::of) {
             Ok(libpq) => return Ok(libpq),
-            // The loader's own words are the error's source.
+            // The error's source has the loader's message.
             Err(error) => why = error.source().map_or_else(|| error.to_string(), ToString::to_string),
         }
     }
     Err(why)
 }
 
-/// A copy of a C text; `None` for NULL.
+/// Returns a copy of a C string, or `None` for NULL.
 ///
 /// # Safety
-/// `text` is NULL or ends with NUL.
+/// `text` must be NULL or end with NUL.
 pub unsafe fn owned(text: *const c_char) -> Option<String> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the flag of Ctrl-C is looked at while a statement runs.
-const LOOK: Duration = Duration::from_millis(50);
-/// How often the server is asked to cancel: what comes before it has begun with the statement is lost on it.
-const AGAIN: Duration = Duration::from_millis(500);
+/// Interval between checks of the Ctrl-C flag while a statement runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval between cancel requests. The server ignores a request that arrives before it starts the statement.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// An open connection.
 pub struct Connection {
     pq: &'static Libpq,
     conn: Opaque,
@@ -30,7 +31,7 @@ pub struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and not used again.
+        // SAFETY: this object owns the connection, and nothing uses it afterwards.
         unsafe { (self.pq.PQfinish)(self.conn) }
     }
 }
@@ -38,7 +39,7 @@ impl Drop for Connection {
 unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
 
 impl Connection {
-    /// Connects as psql would. `ask` gets a password from whoever sits at the terminal.
+    /// Connects like psql. `ask` asks for a password at the terminal.
     pub fn open(target: &Target, ask: impl Fn() -> Result<String, Error>) -> Result<Connection, Error> {
         let pq = libpq()?;
         let password = if target.password == Password::Always { Some(ask()?) } else { None };
@@ -51,14 +52,15 @@ impl Connection {
             connection = Connection::attempt(pq, target, Some(&ask()?))?;
         }
         if !connection.is_open() {
-            return Err(Error::new(one_line(&connection.message()), connection.what_helps(target)));
+            return Err(Error::new(one_line(&connection.message()), connection.hint(target)));
         }
-        // What a statement raises is its own business; errors come with the result.
-        // SAFETY: the connection is open, and the function lives as long as the program.
+        // Notices of a statement are not printed. Errors come with the result.
+        // SAFETY: the connection is open, and the function exists as long as the program.
         unsafe { (pq.PQsetNoticeProcessor)(connection.conn, no_notices, std::ptr::null_mut()) };
         Ok(connection)
     }
 
+    /// Tries to connect. The connection can be a failed one.
     fn attempt(pq: &'static Libpq, target: &Target, password: Option<&str>) -> Result<Connection, Error> {
         let parameters = Parameters::of(target, password)?;
         // SAFETY: both lists end with NULL, and what they point to outlives the call.
@@ -69,23 +71,23 @@ impl Connection {
         }
     }
 
-    /// To connect, where it failed. The server's own words are in its language.
-    fn what_helps(&self, target: &Target) -> &'static str {
+    /// Returns a hint for a failed connection. The server's message can be in another language.
+    fn hint(&self, target: &Target) -> &'static str {
         // SAFETY: the connection is not NULL.
         let used_password = unsafe { (self.pq.PQconnectionUsedPassword)(self.conn) != 0 };
         if self.needs_password() {
-            "libpq takes a password from PGPASSWORD, PGPASSFILE or ~/.pgpass, and asks for it at a terminal"
+            "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal, which asks for the password"
         } else if used_password {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
-        // Of one far away it would take as long again.
+        // A ping of a remote server could take as long as the connection attempt.
         } else if self.is_local() && Connection::is_answered(target) == Ok(false) {
-            "-h and -p name another server, as for psql; \"pg_timing explain --ephemeral\" starts one of its own"
+            "use -h and -p to name another server, as with psql, or run \"pg_timing explain --ephemeral\", which starts a temporary server"
         } else {
-            "-h, -p, -U and -d are psql's: what psql connects to, this does"
+            "check that psql connects with the same options"
         }
     }
 
-    /// Whether there is a server, be it one that does not let us in.
+    /// Returns whether a server answers, even if it refuses the connection.
     pub fn is_answered(target: &Target) -> Result<bool, Error> {
         let pq = libpq()?;
         let parameters = Parameters::of(target, None)?;
@@ -109,37 +111,37 @@ impl Connection {
         unsafe { owned((self.pq.PQerrorMessage)(self.conn)) }.unwrap_or_default()
     }
 
-    /// Like 180006.
+    /// Returns the version number, like 180006.
     pub fn server_version(&self) -> i32 {
         // SAFETY: the connection is not NULL.
         unsafe { (self.pq.PQserverVersion)(self.conn) }
     }
 
-    /// Like `18.6` or `19rc1`, of a server that is not too old for us.
-    pub fn known_version(&self) -> Result<String, Error> {
-        // SAFETY: the connection is not NULL, the name ends with NUL, and the answer is copied at once.
-        let said = unsafe { owned((self.pq.PQparameterStatus)(self.conn, c"server_version".as_ptr())) };
-        let version = said.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_string();
+    /// Returns the version, like `18.6` or `19rc1`, or an error if the server is too old.
+    pub fn supported_version(&self) -> Result<String, Error> {
+        // SAFETY: the connection is not NULL, the name ends with NUL, and the result is copied at once.
+        let text = unsafe { owned((self.pq.PQparameterStatus)(self.conn, c"server_version".as_ptr())) };
+        let version = text.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_string();
         match self.server_version() {
             150_000.. => Ok(version),
             _ => Err(Error::new(
-                format!("the server is PostgreSQL {version}"),
-                "this knows PostgreSQL 15 to 19, and what is older is past its end of life",
+                format!("PostgreSQL {version} is not supported"),
+                "pg_timing supports PostgreSQL 15 to 19; older versions have reached their end of life",
             )),
         }
     }
 
-    /// Whether the server runs on this machine, as far as the connection tells.
+    /// Returns whether the address of the server is on this host.
     pub fn is_local(&self) -> bool {
         // SAFETY: the connection is not NULL; the texts are copied at once.
         let (host, address) = unsafe { (owned((self.pq.PQhost)(self.conn)), owned((self.pq.PQhostaddr)(self.conn))) };
         let host = host.unwrap_or_default();
         let address = address.unwrap_or_default();
         // A socket is a path, or a name in Linux's abstract namespace.
-        host.starts_with(['/', '@']) || address.parse::<std::net::IpAddr>().is_ok_and(is_ours)
+        host.starts_with(['/', '@']) || address.parse::<std::net::IpAddr>().is_ok_and(is_own_address)
     }
 
-    /// What names the server on the screen: `db at /run/postgresql:5432`.
+    /// Returns the server's name on the screen: `db at /run/postgresql:5432`.
     pub fn name(&self) -> String {
         // SAFETY: the connection is not NULL; the texts are copied at once.
         let [db, host, port] = unsafe {
@@ -149,11 +151,11 @@ impl Connection {
         format!("{} at {}:{}", db.unwrap_or_default(), host.unwrap_or_default(), port.unwrap_or_default())
     }
 
-    /// Runs one statement, and waits for its end; once `stop` is set, it is cancelled.
+    /// Runs one statement and waits for its end. If `stop` is set, the statement is canceled.
     pub fn run(&mut self, sql: &str, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
         let sql_text = text(sql)?;
-        // The extended protocol takes one statement and no more.
-        // SAFETY: no parameters, so the lists may be NULL.
+        // The extended protocol accepts only one statement.
+        // SAFETY: there are no parameters, so the lists may be NULL.
         let sent = unsafe {
             (self.pq.PQsendQueryParams)(
                 self.conn,
@@ -173,39 +175,39 @@ impl Connection {
             // SAFETY: a query has been sent, and no result fetched.
             unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
         }
-        let mut found = Ok(Rows::default());
+        let mut rows = Ok(Rows::default());
         while let Some(result) = self.next_result(stop)? {
             let part = result.read(sql, output);
-            match (&mut found, part) {
+            match (&mut rows, part) {
                 (Ok(rows), Ok(part)) => {
                     rows.count += part.count;
                     rows.rows.extend(part.rows);
                 }
-                (Ok(_), Err(error)) => found = Err(error),
+                (Ok(_), Err(error)) => rows = Err(error),
                 (Err(_), _) => {}
             }
         }
-        found
+        rows
     }
 
-    /// Of these settings, those that the server has; a library's are there once it is loaded.
+    /// Returns the values of these settings, as far as the server has them. Settings of a library exist after it is loaded.
     pub fn settings(&mut self, names: &[&str], stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
         let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-        let asked = format!(
+        let sql = format!(
             "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
             names.join(", ")
         );
-        Ok(self.run(&asked, Output::Keep, stop)?.pairs().into_iter().collect())
+        Ok(self.run(&sql, Output::Keep, stop)?.pairs().into_iter().collect())
     }
 
-    /// Waits for it, and looks at the flag meanwhile.
+    /// Waits for the next result, and checks the flag meanwhile.
     fn next_result(&mut self, stop: &AtomicBool) -> Result<Option<QueryResult>, Error> {
-        let mut cancelled: Option<Instant> = None;
-        // SAFETY: the connection is not NULL, in all of this.
+        let mut canceled: Option<Instant> = None;
+        // SAFETY: the connection is not NULL in this function.
         while unsafe { (self.pq.PQisBusy)(self.conn) } != 0 {
-            if stop.load(Ordering::Relaxed) && cancelled.is_none_or(|at| at.elapsed() > AGAIN) {
+            if stop.load(Ordering::Relaxed) && canceled.is_none_or(|at| at.elapsed() > CANCEL_INTERVAL) {
                 self.cancel();
-                cancelled = Some(Instant::now());
+                canceled = Some(Instant::now());
             }
             let mut socket = libc::pollfd {
                 // SAFETY: as above.
@@ -213,8 +215,8 @@ impl Connection {
                 events: libc::POLLIN,
                 revents: 0,
             };
-            // SAFETY: one descriptor, and we say so. An interrupted wait is a short one.
-            unsafe { libc::poll(&mut socket, 1, LOOK.as_millis() as c_int) };
+            // SAFETY: the list has one descriptor. An interrupted wait only ends earlier.
+            unsafe { libc::poll(&mut socket, 1, POLL_INTERVAL.as_millis() as c_int) };
             // SAFETY: as above.
             if socket.revents != 0 && unsafe { (self.pq.PQconsumeInput)(self.conn) } == 0 {
                 return Err(self.lost());
@@ -225,10 +227,10 @@ impl Connection {
         Ok((!result.is_null()).then_some(QueryResult { pq: self.pq, result }))
     }
 
-    /// Asks the server to end the statement; its answer is an error then.
+    /// Requests that the server cancels the statement, which then returns an error.
     fn cancel(&self) {
         let mut message = [0 as c_char; 256];
-        // SAFETY: what libpq gave is given back, and the buffer is as long as we say.
+        // SAFETY: the request is freed, and the buffer has the given length.
         unsafe {
             let request = (self.pq.PQgetCancel)(self.conn);
             if !request.is_null() {
@@ -238,15 +240,16 @@ impl Connection {
         }
     }
 
+    /// Returns the error of a lost connection.
     fn lost(&self) -> Error {
         Error::new(
             format!("the connection was lost: {}", one_line(&self.message())),
-            "what ran in a transaction is rolled back by the server",
+            "the server rolls back the open transaction",
         )
     }
 }
 
-/// Whether an address is one of this machine's: nobody can listen on another's.
-fn is_ours(address: std::net::IpAddr) -> bool {
+/// Returns whether the address belongs to this host: only then a socket can be bound to it.
+fn is_own_address(address: std::net::IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }

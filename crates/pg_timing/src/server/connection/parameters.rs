@@ -1,17 +1,18 @@
-//! Texts for libpq.
+//! Connection parameters for libpq.
 
 use super::Target;
 use crate::error::Error;
 use libc::c_char;
 use std::ffi::CString;
 
-/// Two lists of texts, as libpq takes them.
+/// Keywords and values as C strings.
 pub struct Parameters {
     keywords: Vec<CString>,
     values: Vec<CString>,
 }
 
 impl Parameters {
+    /// Returns the parameters for a target.
     pub fn of(target: &Target, password: Option<&str>) -> Result<Parameters, Error> {
         let mut parameters = Parameters { keywords: Vec::new(), values: Vec::new() };
         for (keyword, value) in target.keywords(password) {
@@ -21,21 +22,24 @@ impl Parameters {
         Ok(parameters)
     }
 
+    /// Returns the keywords with a NULL at the end.
     pub fn keywords(&self) -> Vec<*const c_char> {
-        ended(&self.keywords)
+        null_terminated(&self.keywords)
     }
 
+    /// Returns the values with a NULL at the end.
     pub fn values(&self) -> Vec<*const c_char> {
-        ended(&self.values)
+        null_terminated(&self.values)
     }
 }
 
-/// With NULL as its end.
-fn ended(texts: &[CString]) -> Vec<*const c_char> {
+/// Returns pointers to the strings with a NULL at the end.
+fn null_terminated(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// A text for C.
+/// Returns a C string.
 pub fn text(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::new("a NUL character where text belongs", "is the file a text file?"))
+    CString::new(text)
+        .map_err(|_| Error::new("the text contains a NUL character", "check that the file is a text file"))
 }

@@ -1,4 +1,4 @@
-//! What a statement returned.
+//! The result of a statement.
 
 use super::libpq::{Libpq, Opaque, code, owned};
 use crate::error::Error;
@@ -6,29 +6,29 @@ use crate::error::SqlState;
 use crate::error::one_line;
 use libc::c_int;
 
-/// What is done with rows.
+/// Whether rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     Keep,
-    /// Received one by one, and forgotten.
+    /// received one by one and discarded
     Discard,
 }
 
-/// Rows of texts; NULL is `None`.
+/// Rows of text values. NULL is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub rows: Vec<Vec<Option<String>>>,
-    /// how many there were, kept or not
+    /// number of rows, also of discarded ones
     pub count: u64,
 }
 
 impl Rows {
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     pub fn value(&self) -> Option<&str> {
         self.rows.first()?.first()?.as_deref()
     }
 
-    /// Names and values: two columns. Rows where one is NULL are left out.
+    /// Returns the two columns as names and values, without rows that contain NULL.
     pub fn pairs(self) -> Vec<(String, String)> {
         self.rows
             .into_iter()
@@ -37,13 +37,13 @@ impl Rows {
             .collect()
     }
 
-    /// The first column, a line a row: a plan as text or JSON.
+    /// Returns the first column with one line per row: a plan as text or JSON.
     pub fn lines(&self) -> String {
         self.rows.iter().filter_map(|row| row.first()?.as_deref()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Of a statement, or a row of it.
+/// A result of libpq: of a statement, or one of its rows.
 pub struct QueryResult {
     pub pq: &'static Libpq,
     pub result: Opaque,
@@ -51,14 +51,15 @@ pub struct QueryResult {
 
 impl Drop for QueryResult {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and not used again.
+        // SAFETY: this object owns the result, and nothing uses it afterwards.
         unsafe { (self.pq.PQclear)(self.result) }
     }
 }
 
 impl QueryResult {
+    /// Returns the rows, or the server's error.
     pub fn read(&self, sql: &str, output: Output) -> Result<Rows, Error> {
-        // SAFETY: the result is not NULL, in all of this.
+        // SAFETY: the result is not NULL.
         match unsafe { (self.pq.PQresultStatus)(self.result) } {
             code::TUPLES_OK | code::SINGLE_TUPLE => Ok(self.rows(output)),
             code::COMMAND_OK | code::EMPTY_QUERY => Ok(Rows::default()),
@@ -67,7 +68,7 @@ impl QueryResult {
     }
 
     fn rows(&self, output: Output) -> Rows {
-        // SAFETY: the result is not NULL, and the indexes are within what it has.
+        // SAFETY: the result is not NULL, and the indexes are valid.
         let (rows, columns) = unsafe { ((self.pq.PQntuples)(self.result), (self.pq.PQnfields)(self.result)) };
         let value = |row, column| unsafe {
             // SAFETY: as above.
@@ -88,8 +89,9 @@ impl QueryResult {
         unsafe { owned((self.pq.PQresultErrorField)(self.result, field)) }
     }
 
+    /// Returns the server's error with its position in the statement.
     fn error(&self, sql: &str) -> Error {
-        let mut what = self.field(code::MESSAGE).unwrap_or_else(|| "the server did not answer as expected".into());
+        let mut what = self.field(code::MESSAGE).unwrap_or_else(|| "the server sent an unexpected result".into());
         if let Some(place) = self.field(code::POSITION).and_then(|at| place(sql, at.parse().ok()?)) {
             what += &format!(" ({place})");
         }
@@ -102,7 +104,7 @@ impl QueryResult {
     }
 }
 
-/// Where in a statement something is wrong: its line. `position` counts characters from 1.
+/// Returns the line of an error in the statement. `position` counts characters from 1.
 fn place(sql: &str, position: usize) -> Option<String> {
     let before: String = sql.chars().take(position.checked_sub(1)?).collect();
     let line = sql.lines().nth(before.matches('\n').count())?;
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_one_line_and_say_where() {
+    fn an_error_is_one_line_and_shows_its_position() {
         assert_eq!(one_line("connection failed:\n\tno such file\n"), "connection failed:; no such file");
         assert_eq!(place("SELECT 1\nFRM x\n", 10), Some("in \"FRM x\"".into()));
         assert_eq!(place("SELECT", 0), None);

@@ -1,20 +1,21 @@
-//! The binaries of a server, where they may be.
+//! Finds the installed PostgreSQL servers.
 
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// An installed PostgreSQL server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// like `18.6`
+    /// version, like `18.6`
     pub version: String,
-    /// where `initdb` and `postgres` are
+    /// the folder with `initdb` and `postgres`
     pub bin: PathBuf,
 }
 
-/// Where packages put them; `*` is a version. Debian and Ubuntu; PGDG's for Red Hat; Red Hat, SUSE
-/// and Alpine; built from source; Homebrew on both kinds of Mac; the installer for macOS; FreeBSD.
-const USUAL: [&str; 10] = [
+/// The folders of packages, where `*` is a version: Debian and Ubuntu; PGDG for Red Hat; Red Hat, SUSE and Alpine; built
+/// from source; Homebrew on both kinds of Mac; the installer for macOS; FreeBSD.
+const USUAL_FOLDERS: [&str; 10] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
     "/usr/lib/postgresql*/bin",
@@ -27,19 +28,19 @@ const USUAL: [&str; 10] = [
     "/usr/bin",
 ];
 
-/// Older ones are past their end of life.
-const OLDEST: u32 = 15;
+/// Older versions have reached their end of life.
+const MIN_MAJOR: u32 = 15;
 
 impl Installation {
-    /// Of PATH, what `pg_config` in it says, and the usual places.
+    /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
     pub fn newest() -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-        let told = path.iter().find_map(|folder| said(&folder.join("pg_config"), "--bindir"));
-        let usual = USUAL.iter().flat_map(|pattern| matching(pattern));
+        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir"));
+        let usual = USUAL_FOLDERS.iter().flat_map(|pattern| matching(pattern));
         let mut found: Vec<Installation> = Vec::new();
-        for bin in path.iter().cloned().chain(told.map(PathBuf::from)).chain(usual) {
-            // PATH often has links to one that is found in its own place, too.
+        for bin in path.iter().cloned().chain(configured.map(PathBuf::from)).chain(usual) {
+            // PATH often contains links to the programs in another folder.
             let Some(bin) = bin.join("postgres").canonicalize().ok().and_then(|it| Some(it.parent()?.to_path_buf()))
             else {
                 continue;
@@ -48,39 +49,41 @@ impl Installation {
                 found.extend(Installation::at(bin));
             }
         }
-        // The first of those that are equally new.
+        // Among equal versions the first one counts.
         found.reverse();
-        found.into_iter().max_by_key(Installation::major).filter(|newest| newest.major() >= OLDEST).ok_or_else(|| {
+        found.into_iter().max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
-                "there is no PostgreSQL server's program (15 or later) on this host to start one with",
-                "it comes with the package postgresql (Debian, Ubuntu) or postgresql-server (Red Hat, FreeBSD); PATH may name the folder with initdb and postgres",
+                "no PostgreSQL server (15 or later) is installed on this host",
+                "install the package postgresql (Debian, Ubuntu) or postgresql-server (Red Hat, FreeBSD), or add the folder with initdb and postgres to PATH",
             )
         })
     }
 
+    /// Returns the server in a folder.
     fn at(bin: PathBuf) -> Option<Installation> {
-        let version = version(&said(&bin.join("postgres"), "--version")?)?;
+        let version = version(&output(&bin.join("postgres"), "--version")?)?;
         Some(Installation { version, bin })
     }
 
+    /// Returns the major version, or 0 if it is unknown.
     fn major(&self) -> u32 {
         let digits = self.version.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.version.len());
         self.version[..digits].parse().unwrap_or(0)
     }
 }
 
-/// Out of `postgres (PostgreSQL) 18.6 (Debian 18.6-1)`.
-fn version(said: &str) -> Option<String> {
-    Some(said.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
+/// Returns the version in `postgres (PostgreSQL) 18.6 (Debian 18.6-1)`.
+fn version(text: &str) -> Option<String> {
+    Some(text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
 }
 
-/// What a program answers to one option.
-fn said(program: &Path, option: &str) -> Option<String> {
+/// Returns the output of a program with one option.
+fn output(program: &Path, option: &str) -> Option<String> {
     let output = Command::new(program).arg(option).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// The folders that a pattern with one `*`, or none, stands for.
+/// Returns the folders that match a pattern with at most one `*`.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else { return vec![pattern.into()] };
     let (folder, prefix) = before.rsplit_once('/').expect("patterns are absolute");
@@ -96,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions() {
+    fn versions_are_parsed() {
         assert_eq!(version("postgres (PostgreSQL) 18.6 (Debian 18.6-1)").as_deref(), Some("18.6"));
         assert_eq!(version("postgres (EnterpriseDB) 16.1"), None);
         for (version, major) in [("18.6", 18), ("19rc1", 19), ("x", 0)] {
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_star_stands_for_any_version() {
+    fn a_star_matches_every_version() {
         let root = tempfile::tempdir().unwrap();
         for version in ["pgsql-15", "pgsql-18", "other"] {
             std::fs::create_dir_all(root.path().join(version)).unwrap();

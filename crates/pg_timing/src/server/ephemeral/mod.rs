@@ -1,13 +1,13 @@
-//! A server of our own, for whoever has none at hand: made out of the binaries that are installed,
-//! reached by a private socket, and gone without a trace when we are, however we end.
+//! A temporary server, started from the installed binaries. It listens only on a socket in a private folder. It is removed
+//! when this program ends, also if this program is killed.
 //!
-//! A guardian process holds the server. It hears of our end by the end of a socket, and we of its
-//! own: whoever is left clears up. The server itself gets a signal when the guardian dies.
+//! A guardian process owns the server. A socket connects it with this program: each side notices when the other one dies,
+//! and then removes the server. If the guardian dies, the kernel sends a signal to the server.
 
+mod cleanup;
 mod guardian;
 mod installation;
 mod orphans;
-mod remains;
 mod server;
 mod user;
 
@@ -22,14 +22,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use user::User;
 
-/// Linux takes 107 bytes as a socket's address, others 103.
-const LONGEST_BASE: usize = 60;
+/// The longest base path, in bytes. A socket's address has at most 107 bytes on Linux, and 103 on other systems.
+const MAX_BASE: usize = 60;
 const SUPERUSER: &str = "postgres";
-/// The socket's folder is private, so the port need not differ.
+/// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
-/// Between two looks at whether something has happened.
+/// Interval between checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A running temporary server. Dropping it removes the server.
 pub struct Ephemeral {
     installation: Installation,
     folder: PathBuf,
@@ -37,21 +38,22 @@ pub struct Ephemeral {
 }
 
 impl Ephemeral {
-    /// Starts it, in a few seconds; `stop` ends that early.
+    /// Starts a server, which takes a few seconds. `stop` cancels that.
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         let user = User::for_server()?;
         let installation = Installation::newest()?;
         let folder = folder(user.as_ref());
-        forget_other_servers();
+        remove_server_variables();
         let guardian = Guardian::start(&installation, &folder, user.as_ref(), stop)?;
         Ok(Ephemeral { installation, folder, guardian })
     }
 
+    /// Returns the installation of the server.
     pub fn installation(&self) -> &Installation {
         &self.installation
     }
 
-    /// How to reach it.
+    /// Returns the connection options of the server.
     pub fn target(&self) -> Target {
         Target {
             host: Some(self.folder.display().to_string()),
@@ -66,27 +68,26 @@ impl Ephemeral {
 impl Drop for Ephemeral {
     fn drop(&mut self) {
         if !self.guardian.end() {
-            remains::clear(&self.folder);
+            cleanup::remove(&self.folder);
         }
     }
 }
 
-/// libpq takes from the environment what it is not told. PGOPTIONS says nothing of the way to a
-/// server.
-fn forget_other_servers() {
+/// Removes the PG* variables, because libpq would use them for missing options. PGOPTIONS does not select a server.
+fn remove_server_variables() {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PG") && name != "PGOPTIONS" {
-            // SAFETY: there are no other threads that could read it now.
+            // SAFETY: no other thread reads the environment now.
             unsafe { std::env::remove_var(name) };
         }
     }
 }
 
-/// A name that nobody has. The guardian makes the folder: whoever ends before there is one leaves nothing.
+/// Returns an unused name. The guardian creates the folder, so if this program ends before that, nothing remains.
 fn folder(user: Option<&User>) -> PathBuf {
     let given = std::env::temp_dir();
-    // Another user may have no way to a folder of root's.
-    let base = if user.is_some() || given.as_os_str().len() > LONGEST_BASE { PathBuf::from("/tmp") } else { given };
-    // The standard library's hash maps begin at random.
+    // Another user may not have access to root's folder.
+    let base = if user.is_some() || given.as_os_str().len() > MAX_BASE { PathBuf::from("/tmp") } else { given };
+    // The hasher of the standard library has a random seed.
     base.join(format!("pg_timing.{:016x}", RandomState::new().build_hasher().finish()))
 }

@@ -1,14 +1,16 @@
-//! Processes that a killed server has left.
+//! Ends the processes of a killed server.
 
 use super::PAUSE;
 use std::time::Instant;
 
-/// What the server or initdb has left when it was killed. Left alone, initdb's server sees the end of
-/// its input and ends in order; a backend would run to its statement's end.
+/// Ends the child processes of a killed server or initdb.
+///
+/// The server that initdb starts notices the end of its input and shuts down. A backend would run until the end of its
+/// statement. So a signal follows after one second.
 pub fn end_orphans() {
     let start = Instant::now();
     loop {
-        // SAFETY: no status is asked for.
+        // SAFETY: no status is requested.
         match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
             -1 => return,
             0 => {}
@@ -21,14 +23,14 @@ pub fn end_orphans() {
             _ => return,
         };
         for child in children() {
-            // SAFETY: our own children, that nobody else waits for.
+            // SAFETY: children of this process, which have not been waited for.
             unsafe { libc::kill(child, signal) };
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-/// Of this process, as far as the system tells.
+/// Returns the child processes of this process. The list is empty on systems without /proc.
 fn children() -> Vec<libc::pid_t> {
     let parent = std::process::id().to_string();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -36,7 +38,7 @@ fn children() -> Vec<libc::pid_t> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|process| {
-            // Behind the name in brackets: the state, and the parent.
+            // After the name in parentheses come the state and the parent.
             std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| {
                 stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(parent.as_str())
             })

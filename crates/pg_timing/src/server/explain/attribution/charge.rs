@@ -1,6 +1,6 @@
 //! The overhead model: what EXPLAIN ANALYZE adds to a plan, and how much of it belongs to a part of the plan.
 
-use crate::statistics::together;
+use crate::statistics::root_sum_squares;
 
 /// The overhead of a plan, to be shared among its calls. All values are in ms.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl Charge {
         let share_of_calls = (calls / total_calls.max(1.0)).min(1.0);
         // Bounds of the read cost already hold for each node.
         let difference_per_call = if self.per_call_bound > 0.0 { 0.0 } else { max_overlap(self.per_call) };
-        together([
+        root_sum_squares([
             difference_per_call * calls * (1.0 - share_of_calls),
             // The plan's time is fixed: less overhead of the calls means more time elsewhere.
             self.calls_margin * (share_of_calls - share).abs(),

@@ -13,7 +13,7 @@ pub use charge::Charge;
 
 use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, PlanNode, share_margin_ms};
-use crate::statistics::{median, together};
+use crate::statistics::{median, root_sum_squares};
 
 /// Returns every node of a plan, with its corrected time. `runs` are runs of the same plan.
 ///
@@ -61,8 +61,9 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
                 charge.distribution_margin(share, charged_calls, total_calls),
             ];
             // Independent errors combine in quadrature. Bounds add up.
-            let margin =
-                together(independent) + charge.per_call_bound * (node.calls_below.estimate + calls) + node.rounding_ms;
+            let margin = root_sum_squares(independent)
+                + charge.per_call_bound * (node.calls_below.estimate + calls)
+                + node.rounding_ms;
             // Without timing a node takes no longer than with timing, within the errors of the runs.
             let most = (reported + run_margin + node.rounding_ms).max(estimate);
             ExplainedNode {

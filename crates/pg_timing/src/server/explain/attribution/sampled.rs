@@ -5,7 +5,7 @@
 
 use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, callees};
-use crate::statistics::{median, spread};
+use crate::statistics::{median, median_error};
 
 /// The mean time between pg_fast_timing's samples with its default sample rate.
 const PERIOD_MS: f64 = 1.0;
@@ -60,7 +60,7 @@ fn shares(run: &Plan) -> Vec<f64> {
 fn margin_ms(shares: &[f64], baseline_ms: f64) -> f64 {
     let sampled_ms = (median(shares) * baseline_ms).max(PERIOD_MS);
     let sampling_error = (sampled_ms * PERIOD_MS / shares.len().max(1) as f64).sqrt() * 2.0;
-    sampling_error.hypot(spread(shares) * baseline_ms)
+    sampling_error.hypot(median_error(shares) * baseline_ms)
 }
 
 fn sampled_time(shares: &[f64], rounding: f64, baseline: Range) -> Range {

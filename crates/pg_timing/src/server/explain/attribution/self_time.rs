@@ -3,7 +3,7 @@
 use super::charge::Charge;
 use crate::report::ExplainedNode;
 use crate::server::explain::plan::{Plan, PlanNode, callees, share_margin_ms};
-use crate::statistics::{median, together};
+use crate::statistics::{median, root_sum_squares};
 
 /// Margins of a node's self time in ms. They exclude the machine's speed, which affects all nodes alike and
 /// changes no ranks.
@@ -36,7 +36,7 @@ pub fn margins(plans: &[Plan], total_calls: f64, charge: &Charge) -> Vec<SelfTim
             let per_node = children.iter().chain([&index]).map(|&node| charge.half_call_margin() * calls(node));
             let independent = per_node.chain([run_margin, charge.distribution_margin(share, half_calls, total_calls)]);
             let bounds = charge.per_call_bound * 2.0 * half_calls + rounding;
-            SelfTimeMargins { reported: run_margin + rounding, corrected: together(independent) + bounds }
+            SelfTimeMargins { reported: run_margin + rounding, corrected: root_sum_squares(independent) + bounds }
         })
         .collect()
 }

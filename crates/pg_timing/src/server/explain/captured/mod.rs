@@ -21,7 +21,7 @@ use super::attribution::{Charge, attribute};
 use super::plan::{Explained, Plan};
 use crate::error::Error;
 use crate::report::{Capture, ExplainReport, ExplainedNode, Range};
-use crate::statistics::ANOTHER_TIME;
+use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// The clock of the plan's server.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
     {
         return Err(errors::read_cost_too_high(calls.low, clock.read_ns, expected.clock_ns.low, reported));
     }
-    let run_variation = clock.as_ref().map_or(0.0, |clock| clock.run_variation).max(ANOTHER_TIME);
+    let run_variation = clock.as_ref().map_or(0.0, |clock| clock.run_variation).max(RUN_TO_RUN_VARIATION);
     // The time of this very run without timing, or of another run that the user has timed.
     let baseline = match (inputs.plain_ms, &expected) {
         (Some(plain), _) => given_baseline(plain, run_variation, &plan)?,

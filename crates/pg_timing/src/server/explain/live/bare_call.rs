@@ -3,7 +3,7 @@
 use super::session::{BARE_CALLS, Session};
 use super::statement::Statement;
 use crate::error::{Error, SqlState};
-use crate::statistics::longer;
+use crate::statistics::paired_difference;
 
 /// Takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
 const CALLS: u32 = 20_000;
@@ -31,6 +31,6 @@ pub fn max_overhead_ms(session: &mut Session, round_trip_ms: f64) -> Result<Opti
     };
     // The first pair is a warm-up.
     let (baseline, timed): (Vec<f64>, Vec<f64>) = pairs.into_iter().skip(1).unzip();
-    let overhead = longer(&timed, &baseline);
+    let overhead = paired_difference(&timed, &baseline);
     Ok((overhead.low > 0.0).then(|| overhead.high / f64::from(CALLS)))
 }

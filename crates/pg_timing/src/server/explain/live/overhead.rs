@@ -8,7 +8,7 @@
 use super::runs::Runs;
 use crate::report::{ExplainedNode, Range};
 use crate::server::explain::attribution::{Charge, attribute};
-use crate::statistics::{longer, median, uncertainty};
+use crate::statistics::{median, paired_difference, uncertainty};
 
 /// Medians over the runs. Times are in ms.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Overhead {
     /// Returns every node with its corrected time.
     pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
         let clock_part = if self.total() > 0.0 { self.clock() / self.total() } else { 0.0 };
-        let overhead = longer(&runs.reported_ms(), &runs.baseline_by_round());
+        let overhead = paired_difference(&runs.reported_ms(), &runs.baseline_by_round());
         let charge = Charge {
             reported: self.reported,
             // If noise makes EXPLAIN ANALYZE look faster than the baseline, it hides that much overhead.

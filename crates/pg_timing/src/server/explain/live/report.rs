@@ -8,7 +8,7 @@ use super::statement::Statement;
 use super::timing::Timing;
 use crate::report::{ExplainReport, LiveRuns, Timed};
 use crate::server::explain::plan::Plan;
-use crate::statistics::{longer, median};
+use crate::statistics::{median, paired_difference};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -39,7 +39,7 @@ fn live_runs(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
             value: timing.value.into(),
             reported_ms: median(&reported),
             overhead_share: overhead_share(median(&reported), overhead.baseline),
-            clock_per_call_ns: longer(&reported, &runs.rows_only_ms).times(ns_per_call),
+            clock_per_call_ns: paired_difference(&reported, &runs.rows_only_ms).times(ns_per_call),
         }
     };
     LiveRuns {
@@ -53,8 +53,8 @@ fn live_runs(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
         overhead_share: overhead_share(overhead.reported, overhead.baseline),
         round_trip_ms: runs.round_trip_ms,
         calls: overhead.calls,
-        clock_per_call_ns: longer(&runs.reported_ms(), &runs.rows_only_ms).times(ns_per_call),
-        rows_per_call_ns: longer(&runs.rows_only_ms, &runs.baseline_by_round()).times(ns_per_call),
+        clock_per_call_ns: paired_difference(&runs.reported_ms(), &runs.rows_only_ms).times(ns_per_call),
+        rows_per_call_ns: paired_difference(&runs.rows_only_ms, &runs.baseline_by_round()).times(ns_per_call),
         timed: runs.timed.iter().map(timed).collect(),
     }
 }

@@ -31,7 +31,7 @@ pub struct Server {
 impl Server {
     /// Reads the server's version and settings.
     pub fn read(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
-        let version = connection.known_version()?;
+        let version = connection.supported_version()?;
         let settings = connection.settings(&SETTINGS, stop)?;
         let is = |name: &str, value: &str| settings.get(name).is_some_and(|current| current == value);
         let mut notes = Vec::new();

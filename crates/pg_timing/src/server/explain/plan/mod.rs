@@ -9,7 +9,7 @@ pub use explained::{Explained, Node, Rows, Serialization, Trigger, may_use_init_
 pub use node::{PlanNode, callees};
 
 use crate::report::Range;
-use crate::statistics::{median, spread};
+use crate::statistics::{median, median_error};
 use std::collections::BTreeMap;
 
 /// An executed plan with its tree flattened into a list. It is built once per run.
@@ -80,7 +80,7 @@ pub fn share_margin_ms(plans: &[Plan], part_ms: impl Fn(&[PlanNode]) -> Option<f
     let root_ms = |plan: &Plan| plan.nodes.first()?.reported_ms.filter(|&root| root > 0.0);
     let shares: Vec<f64> = plans.iter().filter_map(|plan| Some(part_ms(&plan.nodes)? / root_ms(plan)?)).collect();
     let roots: Vec<f64> = plans.iter().filter_map(root_ms).collect();
-    if shares.len() > 1 { spread(&shares) * median(&roots) } else { 0.0 }
+    if shares.len() > 1 { median_error(&shares) * median(&roots) } else { 0.0 }
 }
 
 fn flatten(root: Node) -> Vec<PlanNode> {
