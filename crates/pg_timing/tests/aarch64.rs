@@ -1,4 +1,5 @@
-//! The host check on AArch64, in-process: under qemu-user there is no other program to run it.
+//! The host check on AArch64, called as a library: the build emulates AArch64 with qemu-user, which cannot start a second
+//! program.
 
 #![cfg(target_arch = "aarch64")]
 
@@ -10,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use timing_clock::{Counter, Hertz, Nanos, Ppm, Reference, firmware_claim, measure_rate};
 
 #[test]
-fn the_counter_is_read_and_its_rate_measured() {
+fn counter_is_read_and_its_rate_is_measured() {
     let (host, stop) = (Host::live(), AtomicBool::new(false));
     let log = LogSource::Own.read(&host).unwrap();
     let limit = Nanos::from_secs(2.0);
@@ -23,17 +24,16 @@ fn the_counter_is_read_and_its_rate_measured() {
     assert!(report.tsc.frequency_khz.known().is_some());
 }
 
-/// Under qemu CNTFRQ is the truth: the counter is made from the host's clock at that very rate. Its
-/// steps are of a microsecond, so a bracket can be 0 wide; the stated error must cover that.
+/// qemu derives the counter from the host's clock, at exactly the rate that CNTFRQ states. A step of the counter is 1 us,
+/// so a bracket can be 0 wide. The stated uncertainty must cover this.
 #[test]
-fn the_stated_error_is_true() {
-    let truth = firmware_claim().unwrap().rate;
+fn stated_uncertainty_covers_the_error() {
+    let true_rate = firmware_claim().unwrap().rate;
     let counter = Counter::new().unwrap();
     let covered = (0..100)
         .filter(|_| {
-            let got = measure_rate(counter, Reference::default(), Ppm(0.0), Nanos::from_millis(10.0)).unwrap();
-            let off = got.rate.ppm_from(Hertz(truth.0));
-            off.0.abs() <= got.uncertainty.0
+            let measured = measure_rate(counter, Reference::default(), Ppm(0.0), Nanos::from_millis(10.0)).unwrap();
+            measured.rate.ppm_from(Hertz(true_rate.0)).0.abs() <= measured.uncertainty.0
         })
         .count();
     assert!(covered >= 95, "covered {covered} of 100");

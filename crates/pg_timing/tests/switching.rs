@@ -1,55 +1,61 @@
-//! `clocksource use` on this very host: its clock source really changes, for about a second at a
-//! time, and is what it was afterwards. A program of its own, so that no other test runs meanwhile.
+//! `clocksource use` on this machine. The clock source really changes, for about a second at a time, and is restored
+//! afterwards. These tests are a program of their own, so that no other test measures a clock meanwhile.
 
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-/// None of these does a host harm.
-const FAST: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+/// Clock sources that every host can use without harm.
+const FAST: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+/// No step of a switch takes longer, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Only one test at a time may switch.
+static LOCK: Mutex<()> = Mutex::new(());
 
-/// The clock source of this host, and another one. Whatever a test does, it is put back.
+/// The current clock source of this machine and another fast one. Dropping it restores the current one.
 struct Switchable {
     old: String,
     other: String,
-    _alone: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
-fn current() -> String {
-    std::fs::read_to_string(CURRENT).unwrap().trim().into()
-}
-
-/// `None`, and a word on stderr, where there is nothing to switch or no right to.
-fn switchable() -> Option<Switchable> {
-    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let not_tested = |why: &str| eprintln!("SKIPPED: {why}");
-    let Ok(available) = std::fs::read_to_string(AVAILABLE) else {
-        not_tested("this machine has no sysfs");
-        return None;
-    };
-    let old = current();
-    let mut fast = available.split_whitespace().filter(|name| FAST.contains(name));
-    let other = fast.find(|name| *name != old).map(str::to_string);
-    match other {
-        None => not_tested(&format!("this machine offers no second fast clock source ({})", available.trim())),
-        Some(_) if !FAST.contains(&old.as_str()) => {
-            not_tested(&format!("this machine runs on {old}, and is left alone"))
+impl Switchable {
+    /// Returns `None` and prints the reason if this machine cannot switch.
+    fn new() -> Option<Switchable> {
+        match Switchable::find() {
+            Ok(switchable) => Some(switchable),
+            Err(reason) => {
+                eprintln!("SKIPPED: {reason}");
+                None
+            }
         }
-        Some(_) if std::fs::OpenOptions::new().write(true).open(CURRENT).is_err() => {
-            not_tested(&format!("{CURRENT} cannot be written"));
-        }
-        Some(other) => return Some(Switchable { old, other, _alone: alone }),
     }
-    None
+
+    fn find() -> Result<Switchable, String> {
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let available = std::fs::read_to_string(AVAILABLE).map_err(|_| "this machine has no clock sources in sysfs")?;
+        let old = current();
+        if !FAST.contains(&old.as_str()) {
+            return Err(format!("this machine uses {old}, which is not switched for a test"));
+        }
+        let other = available.split_whitespace().find(|name| FAST.contains(name) && *name != old);
+        let other =
+            other.ok_or_else(|| format!("this machine has no second fast clock source: {}", available.trim()))?;
+        if std::fs::OpenOptions::new().write(true).open(CURRENT).is_err() {
+            return Err(format!("no permission to write {CURRENT}"));
+        }
+        Ok(Switchable { old, other: other.into(), _lock: lock })
+    }
 }
 
 impl Drop for Switchable {
@@ -60,164 +66,232 @@ impl Drop for Switchable {
     }
 }
 
-fn command(arguments: &[&str]) -> Command {
+fn current() -> String {
+    std::fs::read_to_string(CURRENT).unwrap().trim().into()
+}
+
+fn clocksource(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pg_timing"));
     command.arg("clocksource").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Exit status, stdout and stderr.
-fn ran(mut command: Command) -> (Option<i32>, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
+/// Returns the exit status, stdout and stderr.
+fn parts(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Runs `during` and notes which clock sources the host has meanwhile, without repeats.
-fn seen<T>(during: impl FnOnce() -> T) -> (Vec<String>, T) {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    parts(clocksource(arguments).output().unwrap())
+}
+
+/// Calls `action`. Returns the clock sources that the machine used meanwhile, without repetitions, and the result.
+fn watch<T>(action: impl FnOnce() -> T) -> (Vec<String>, T) {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             let mut names = vec![current()];
             loop {
-                let last = over.load(Relaxed);
+                let is_last = done.load(Relaxed);
                 let now = current();
                 if names.last() != Some(&now) {
                     names.push(now);
                 }
-                if last {
+                if is_last {
                     return names;
                 }
-                std::thread::sleep(Duration::from_millis(2));
+                thread::sleep(Duration::from_millis(2));
             }
         });
-        let result = during();
-        over.store(true, Relaxed);
+        let result = action();
+        done.store(true, Relaxed);
         (watcher.join().unwrap(), result)
     })
 }
 
 #[test]
-fn there_and_back() {
-    let Some(host) = switchable() else { return };
-    let (old, other) = (&host.old, &host.other);
-    let begun = Instant::now();
-    let (names, (status, stdout, stderr)) = seen(|| ran(command(&["use", other, "--for", "1"])));
+fn old_clock_source_is_restored_after_the_trial() {
+    let Some(host) = Switchable::new() else { return };
+    let (old, other) = (host.old.as_str(), host.other.as_str());
+    let start = Instant::now();
+    let (names, (status, stdout, stderr)) = watch(|| run(&["use", other, "--for", "1"]));
     assert_eq!((status, stderr.as_str()), (Some(0), ""), "{stdout}");
-    assert_eq!(names, [old.as_str(), other, old]);
-    assert!(begun.elapsed() >= Duration::from_secs(1));
-    let at = |text: &str| stdout.find(text).unwrap_or_else(|| panic!("{text}: {stdout}"));
-    let order = [at(&format!("echo {old} > {CURRENT}")), at("before  "), at("now  "), at("again.")];
-    assert!(order.is_sorted(), "{stdout}");
+    assert_eq!(names, [old, other, old]);
+    assert!(start.elapsed() >= Duration::from_secs(1));
+    let position = |text: &str| stdout.find(text).unwrap_or_else(|| panic!("{text}: {stdout}"));
+    let positions = [position(&format!("echo {old} > {CURRENT}")), position("before  "), position("now  ")];
+    assert!(positions.is_sorted(), "{stdout}");
+    assert!(stdout.ends_with(&format!("The clock source is {old} again.\n")), "{stdout}");
     let costs = stdout.lines().filter(|line| line.contains(" +- ") && line.ends_with("vDSO"));
-    assert_eq!(costs.count(), 2, "both are fast ones: {stdout}");
-    assert_eq!(current(), *old);
+    assert_eq!(costs.count(), 2, "the read costs of both clock sources: {stdout}");
 }
 
 #[test]
-fn kept_until_told_otherwise() {
-    let Some(host) = switchable() else { return };
-    let (status, stdout, stderr) = ran(command(&["use", &host.other, "--keep"]));
-    assert_eq!((status, stderr.as_str()), (Some(0), ""));
-    assert_eq!(current(), host.other);
-    assert!(stdout.contains(&format!("clocksource={}", host.other)) && stdout.contains("risk: "), "{stdout}");
-    let (status, ..) = ran(command(&["use", &host.old, "--keep"]));
-    assert_eq!((status, current()), (Some(0), host.old.clone()));
+fn kept_clock_source_stays_after_the_program_ends() {
+    let Some(host) = Switchable::new() else { return };
+    let other = host.other.as_str();
+    let (status, stdout, stderr) = run(&["use", other, "--keep"]);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""), "{stdout}");
+    assert_eq!(current(), other);
+    assert!(stdout.contains(&format!("clocksource={other}")) && stdout.contains("risk: "), "{stdout}");
 }
 
-/// A run that would go on for ten minutes, past its switch.
-fn under_way(host: &Switchable, until_it_waits: bool) -> (Child, BufReader<ChildStdout>) {
-    let mut command = command(&["use", &host.other, "--for", "600"]);
-    // SAFETY: one call that is allowed between fork and exec. A test runner may ignore these.
-    unsafe {
-        command.pre_exec(|| {
-            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTSTP] {
-                libc::signal(signal, libc::SIG_DFL);
+/// A process that has switched to the other clock source for 10 minutes. Dropping it kills the process.
+struct Switched {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Switched {
+    /// Starts the process and waits until it has switched.
+    fn start(host: &Switchable) -> Switched {
+        let mut command = clocksource(&["use", &host.other, "--for", "600"]);
+        // The program that runs the tests may ignore these signals, and a child inherits this.
+        // SAFETY: signal() may be called between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTSTP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            })
+        };
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let switched = Switched { child, lines };
+        let start = Instant::now();
+        while current() != host.other {
+            assert!(start.elapsed() < TIMEOUT, "the clock source did not change");
+            thread::sleep(Duration::from_millis(2));
+        }
+        switched
+    }
+
+    /// Reads lines until the process waits.
+    fn read_until_wait(&self) {
+        let start = Instant::now();
+        loop {
+            let line = self.lines.recv_timeout(TIMEOUT.saturating_sub(start.elapsed())).expect("a line about the wait");
+            if line.ends_with("restores it at once.") {
+                return;
             }
-            Ok(())
-        })
-    };
-    let mut child = command.spawn().unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while until_it_waits && !line.ends_with("restores it at once.\n") {
-        line.clear();
-        assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended by itself");
+        }
     }
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while current() != host.other {
-        assert!(Instant::now() < deadline, "it never switched");
-        std::thread::sleep(Duration::from_millis(2));
+
+    fn send(&self, signal: libc::c_int) {
+        // SAFETY: sends a signal to a child that was not waited for.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
     }
-    (child, stdout)
+
+    /// Returns the remaining lines and the exit status, which is `None` if a signal ended the process.
+    fn finish(mut self) -> (Vec<String>, Option<i32>) {
+        let start = Instant::now();
+        let mut text = Vec::new();
+        loop {
+            match self.lines.recv_timeout(TIMEOUT.saturating_sub(start.elapsed())) {
+                Ok(line) => text.push(line),
+                Err(RecvTimeoutError::Disconnected) => return (text, self.child.wait().unwrap().code()),
+                Err(RecvTimeoutError::Timeout) => panic!("the process did not end after the signal: {text:?}"),
+            }
+        }
+    }
 }
 
-fn send(child: &Child, signal: libc::c_int) {
-    // SAFETY: a signal to our own child, which has not been waited for.
-    unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+impl Drop for Switched {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
 }
 
 #[test]
-fn a_signal_while_it_waits() {
-    let Some(host) = switchable() else { return };
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let (mut child, mut stdout) = under_way(&host, true);
-        let (second, _, stderr) = ran(command(&["use", &host.old, "--for", "1"]));
-        assert_eq!(second, Some(3));
-        assert!(stderr.contains("another pg_timing is switching"), "{stderr}");
+fn second_process_is_refused_and_a_signal_during_the_wait_restores() {
+    let Some(host) = Switchable::new() else { return };
+    let switched = Switched::start(&host);
+    switched.read_until_wait();
+    let (status, stdout, stderr) = run(&["use", &host.old, "--for", "1"]);
+    assert_eq!((status, stdout.as_str()), (Some(3), ""));
+    assert!(stderr.contains("another pg_timing is switching"), "{stderr}");
+    assert_eq!(current(), host.other);
 
-        let sent = Instant::now();
-        send(&child, signal);
-        let mut text = String::new();
-        stdout.read_to_string(&mut text).unwrap();
-        assert_eq!((child.wait().unwrap().code(), current()), (Some(0), host.old.clone()), "{text}");
-        // The waiting takes 20 ms to notice; the rest is for a busy machine.
-        assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
-        assert!(text.starts_with("Stopped after ") && text.contains(&host.old), "{text}");
-    }
+    let start = Instant::now();
+    switched.send(libc::SIGINT);
+    let (text, status) = switched.finish();
+    assert_eq!((status, current()), (Some(0), host.old.clone()), "{text:?}");
+    // The process notices the signal within 20 ms. A busy machine needs longer.
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    let [line] = text.as_slice() else { panic!("{text:?}") };
+    assert!(line.starts_with("Stopped after "), "{line}");
+    assert!(line.ends_with(&format!(" s. The clock source is {} again.", host.old)), "{line}");
 }
 
-/// Every signal that a terminal sends, twice, in the midst of measuring.
+/// Every signal that a terminal or `kill` sends arrives while the process measures. None may end or stop the process
+/// before it has restored the clock source.
 #[test]
-fn two_signals_while_it_measures() {
-    let Some(host) = switchable() else { return };
+fn all_signals_during_the_measurement_restore() {
+    let Some(host) = Switchable::new() else { return };
+    let switched = Switched::start(&host);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP] {
-        let (mut child, _stdout) = under_way(&host, false);
-        send(&child, signal);
-        std::thread::sleep(Duration::from_millis(5));
-        send(&child, signal);
-        assert_eq!((child.wait().unwrap().code(), current()), (Some(3), host.old.clone()), "signal {signal}");
+        switched.send(signal);
     }
+    let (text, status) = switched.finish();
+    assert_eq!((status, current()), (Some(3), host.old.clone()), "{text:?}");
+}
+
+/// An impatient user presses Ctrl-C twice. The second signal arrives while the process restores the clock source.
+#[test]
+fn repeated_signal_during_the_measurement_restores() {
+    let Some(host) = Switchable::new() else { return };
+    let switched = Switched::start(&host);
+    switched.send(libc::SIGINT);
+    thread::sleep(Duration::from_millis(5));
+    switched.send(libc::SIGINT);
+    let (text, status) = switched.finish();
+    assert_eq!((status, current()), (Some(3), host.old.clone()), "{text:?}");
+}
+
+/// Asserts that the command is refused for the given reason and changes nothing.
+fn assert_not_permitted(mut command: Command, host: &Switchable, reason: &str) {
+    let output = match command.output() {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            return eprintln!("SKIPPED: this process may not run the program as another user or with a read-only /sys");
+        }
+        output => output.unwrap(),
+    };
+    let (status, stdout, stderr) = parts(output);
+    assert_eq!((status, stdout.as_str()), (Some(3), ""), "{stderr}");
+    assert!(stderr.contains(&format!("cannot write {CURRENT}")) && stderr.contains(reason), "{stderr}");
+    assert_eq!(current(), host.old);
 }
 
 #[test]
-fn no_right_to() {
-    let Some(host) = switchable() else { return };
-    let refused = |mut command: Command, why: &str| {
-        // Where the user may not run the program, or namespaces are refused, there is nothing to see.
-        let Ok(output) = command.output() else { return eprintln!("SKIPPED: {why}") };
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{stderr}");
-        assert!(stderr.contains(&format!("cannot write {CURRENT}")) && stderr.contains(why), "{stderr}");
-        assert_eq!(current(), host.old);
-    };
-    let mut as_nobody = command(&["use", &host.other, "--for", "1"]);
-    as_nobody.uid(65534);
-    refused(as_nobody, "only root may");
-    let mut contained = command(&["use", &host.other, "--for", "1"]);
-    // SAFETY: system calls only, between fork and exec.
-    unsafe { contained.pre_exec(read_only_sys) };
-    refused(contained, "read-only");
+fn users_other_than_root_are_refused() {
+    let Some(host) = Switchable::new() else { return };
+    let mut command = clocksource(&["use", &host.other, "--for", "1"]);
+    command.uid(65534);
+    assert_not_permitted(command, &host, "only root may");
 }
 
-/// /sys as a container has it.
-fn read_only_sys() -> std::io::Result<()> {
-    let done = |rc| if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
+#[test]
+fn read_only_sysfs_is_refused() {
+    let Some(host) = Switchable::new() else { return };
+    let mut command = clocksource(&["use", &host.other, "--for", "1"]);
+    // SAFETY: only system calls between fork and exec.
+    unsafe { command.pre_exec(make_sys_read_only) };
+    assert_not_permitted(command, &host, "read-only");
+}
+
+/// Enters a mount namespace with a read-only /sys, as in a container.
+fn make_sys_read_only() -> std::io::Result<()> {
+    let check = |status| if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let (sys, none) = (c"/sys".as_ptr(), std::ptr::null());
     // SAFETY: plain system calls on constants.
     unsafe {
-        done(libc::unshare(libc::CLONE_NEWNS))?;
-        done(libc::mount(c"none".as_ptr(), sys, none, libc::MS_PRIVATE, none.cast()))?;
-        done(libc::mount(none, sys, none, libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY, none.cast()))
+        check(libc::unshare(libc::CLONE_NEWNS))?;
+        check(libc::mount(c"none".as_ptr(), sys, none, libc::MS_PRIVATE, none.cast()))?;
+        check(libc::mount(none, sys, none, libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY, none.cast()))
     }
 }

@@ -1,9 +1,9 @@
-//! One clear line, a hint, a status; nothing on stdout.
+//! Bad input leads to one error line, one hint line and status 3, and stdout stays empty.
 
 use super::refused;
 
 #[test]
-fn durations_that_are_none() {
+fn bad_durations_are_refused() {
     for value in ["0", "-1", "-0.5", "1e300", "inf", "nan", "x", "", "4s"] {
         assert!(refused(&["-d", value]).contains("--duration"), "{value}");
         assert!(refused(&["check", "--duration", value]).contains("--duration"), "{value}");
@@ -14,57 +14,65 @@ fn durations_that_are_none() {
 }
 
 #[test]
-fn windows_that_show_nothing() {
+fn bad_windows_are_refused() {
     for value in ["0", "-1", "1.9", "nan", "x", "", "1e9"] {
         assert!(refused(&["advise", "--window", value]).contains("--window"), "{value}");
     }
 }
 
 #[test]
-fn cutoffs_out_of_range() {
+fn bad_cutoffs_are_refused() {
     for value in ["-0.1", "100.1", "1e9", "nan", "x", ""] {
         assert!(refused(&["test", "-c", value]).contains("--cutoff"), "{value}");
     }
 }
 
 #[test]
-fn commands_and_options_that_do_not_exist() {
-    for arguments in
-        [&["frob"][..], &["--frob"], &["check", "surplus"], &["read"], &["test", "--format", "20"], &["-h"]]
-    {
-        refused(arguments);
+fn unknown_commands_and_options_are_refused() {
+    for (arguments, word, help) in [
+        (&["frob"][..], "'frob'", "pg_timing --help"),
+        (&["--frob"], "'--frob'", "pg_timing --help"),
+        (&["check", "surplus"], "'surplus'", "pg_timing check --help"),
+        (&["read"], "<FILE|->", "pg_timing read --help"),
+        (&["test", "--format", "20"], "'20'", "pg_timing test --help"),
+        (&["-h"], "'-h'", "pg_timing --help"),
+    ] {
+        let stderr = refused(arguments);
+        let (error, hint) = stderr.split_once('\n').unwrap();
+        assert!(error.contains(word), "{arguments:?}: {stderr}");
+        assert_eq!(hint, format!("hint: try \"{help}\"\n"), "{arguments:?}");
     }
 }
 
 #[test]
-fn files_that_cannot_be_read() {
-    assert!(refused(&["read", "/nonexistent"]).contains("No such file"));
-    assert!(refused(&["read", "/"]).contains("Is a directory"));
+fn unreadable_files_are_refused() {
+    assert!(refused(&["read", "/nonexistent"]).contains("could not read \"/nonexistent\": No such file or directory"));
+    assert!(refused(&["read", "/"]).contains("could not read \"/\": Is a directory"));
     assert!(refused(&["read", "/bin/sh"]).contains("not text"));
     assert!(refused(&["--kernel-log", "/nonexistent"]).contains("kernel log"));
     assert!(refused(&["--kernel-log", env!("CARGO_BIN_EXE_pg_timing")]).contains("not text"));
-    assert!(refused(&["--root", "/nonexistent"]).contains("not a directory"));
+    assert!(refused(&["--root", "/nonexistent"]).contains("--root \"/nonexistent\" is not a directory"));
     assert!(refused(&["read", "/dev/null"]).contains("/dev/null"));
 }
 
-#[test]
-fn a_full_disk_under_stdout() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pg_timing")).args(["-d", "0.1"]).stdout(full).output();
-    let output = output.unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert_eq!(stderr, "pg_timing: error: could not write to stdout: No space left on device\n");
+/// Runs a check that cannot write its result to `stdout`. Returns the exit status and stderr.
+fn run_with_stdout(stdout: impl Into<std::process::Stdio>) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pg_timing"));
+    let output = command.args(["-d", "0.1"]).stdout(stdout).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
 #[test]
-fn a_reader_that_went_away() {
+fn full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let message = "pg_timing: error: could not write to stdout: No space left on device\n";
+    assert_eq!(run_with_stdout(full), (Some(3), message.into()));
+}
+
+#[test]
+fn closed_pipe_is_an_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output =
-        std::process::Command::new(env!("CARGO_BIN_EXE_pg_timing")).args(["-d", "0.1"]).stdout(writer).output();
-    let output = output.unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert_eq!(stderr, "pg_timing: error: could not write to stdout: Broken pipe\n");
+    let message = "pg_timing: error: could not write to stdout: Broken pipe\n";
+    assert_eq!(run_with_stdout(writer), (Some(3), message.into()));
 }

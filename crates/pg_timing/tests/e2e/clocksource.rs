@@ -1,7 +1,7 @@
-//! `clocksource` where it changes nothing. Real switches have a program of their own, in
-//! `tests/switching.rs`: other tests here measure the very clock that they would switch.
+//! `clocksource` commands that change nothing. The tests that switch the clock source are a program of their own,
+//! `tests/switching.rs`, because the tests here measure the clock that would be switched.
 
-use super::{fixture, pg_timing, ran};
+use super::{fixture, pg_timing, run};
 
 const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 
@@ -13,16 +13,15 @@ fn refused(arguments: &[&str]) -> String {
 fn list_on_this_host() {
     let read = |name: &str| std::fs::read_to_string(format!("{DIR}/{name}_clocksource"));
     let (Ok(current), Ok(available)) = (read("current"), read("available")) else {
-        eprintln!("SKIPPED: this machine has no {DIR}");
         assert!(refused(&[]).contains("sysfs"));
-        return;
+        return eprintln!("SKIPPED: this machine has no {DIR}");
     };
     for arguments in [&["clocksource"][..], &["clocksource", "list"]] {
-        let (status, stdout, stderr) = ran(pg_timing().args(arguments));
+        let (status, stdout, stderr) = run(pg_timing().args(arguments));
         assert_eq!((status, stderr.as_str()), (0, ""));
         let row = |name: &str| stdout.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
-        let in_use = row(current.trim());
-        assert!(in_use.contains("current") && in_use.contains("(measured)"), "{stdout}");
+        let current_row = row(current.trim());
+        assert!(current_row.contains("current") && current_row.contains("(measured)"), "{stdout}");
         for name in available.split_whitespace().filter(|name| *name != current.trim()) {
             assert!(row(name).contains("available"), "{stdout}");
         }
@@ -33,38 +32,45 @@ fn list_on_this_host() {
 fn list_of_captured_trees() {
     for host in ["docker-desktop-hpet", "ec2-xen", "azure-msr", "freebsd-hpet"] {
         let root = fixture("hosts").join(host);
-        let (status, stdout, stderr) = ran(pg_timing().args(["clocksource", "list", "--root"]).arg(root));
+        let (status, stdout, stderr) = run(pg_timing().args(["clocksource", "list", "--root"]).arg(root));
         assert_eq!((status, stderr.as_str()), (0, ""), "{host}");
         insta::assert_snapshot!(format!("list_{host}"), stdout);
     }
 }
 
 #[test]
-fn a_tree_without_clock_sources() {
+fn list_without_clock_sources_is_refused() {
     let empty = tempfile::tempdir().unwrap();
     let stderr = refused(&["list", "--root", empty.path().to_str().unwrap()]);
     assert!(stderr.contains("current_clocksource: No such file or directory"), "{stderr}");
-    assert!(refused(&["list", "--root", "/nonexistent"]).contains("not a directory"));
+    assert!(refused(&["list", "--root", "/nonexistent"]).contains("--root \"/nonexistent\" is not a directory"));
 }
 
 #[test]
-fn arguments_that_are_none() {
+fn bad_arguments_are_refused() {
     for value in ["0", "0.9", "-1", "86401", "inf", "nan", "x", ""] {
         assert!(refused(&["use", "x", "--for", value]).contains("--for"), "{value}");
     }
     assert!(refused(&["use", "x", "--for", "10", "--keep"]).contains("--keep"));
     assert!(refused(&["use"]).contains("<NAME>"));
-    for arguments in [&["frob"][..], &["list", "x"], &["use", "x", "y"], &["use", "x", "--root", "/"]] {
-        refused(arguments);
+    for (arguments, word) in [
+        (&["frob"][..], "'frob'"),
+        (&["list", "x"], "'x'"),
+        (&["use", "x", "y"], "'y'"),
+        (&["use", "x", "--root", "/"], "'--root'"),
+    ] {
+        assert!(refused(arguments).contains(word), "{arguments:?}");
     }
 }
 
 #[test]
-fn a_clock_source_that_does_not_exist() {
+fn unknown_clock_source_is_refused() {
     if std::fs::metadata(DIR).is_err() {
         return eprintln!("SKIPPED: this machine has no {DIR}");
     }
     for name in ["flux-capacitor", "", "tsc kvm-clock", "../../x"] {
-        assert!(refused(&["use", name]).contains("available: "), "{name}");
+        let stderr = refused(&["use", name]);
+        assert!(stderr.contains(&format!("does not offer a clock source {name:?}")), "{stderr}");
+        assert!(stderr.contains("hint: available: "), "{stderr}");
     }
 }

@@ -1,44 +1,55 @@
-//! Ctrl-C prints what has been measured so far.
+//! Ctrl-C prints what was measured until then.
 
-use super::json;
-use std::process::{Child, Command, Stdio};
+#![cfg(target_os = "linux")]
+
+use super::{TIMEOUT, assert_status_matches_verdict, json};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-fn start(arguments: &[&str]) -> Child {
+/// Starts the program, interrupts it while it measures, and returns its output. The program would run for 10 minutes.
+fn run_interrupted(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pg_timing"));
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn interrupt(child: &Child) {
-    // SAFETY: a signal to our own child, which has not been waited for.
+    command.args(arguments).args(["-d", "600"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let start = Instant::now();
+    // The program measures after far less CPU time than this.
+    while cpu_time(&child) < Duration::from_millis(200) {
+        assert!(start.elapsed() < TIMEOUT, "the program does not measure");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: sends a signal to a child that was not waited for.
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    assert!(start.elapsed() < TIMEOUT, "the program did not stop");
+    output
 }
 
-/// Long enough for the handlers to be in place and the first round to be over.
-const UNDER_WAY: Duration = Duration::from_millis(1500);
+/// Returns the CPU time that the child used in user mode and in the kernel.
+fn cpu_time(child: &Child) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    // The command name before ")" can contain spaces. The 12th and 13th fields after it are utime and stime.
+    let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
+    let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
+    // Linux shows 100 ticks per second on every architecture that this program supports.
+    Duration::from_millis(10 * ticks)
+}
 
 #[test]
-fn check_prints_what_it_has() {
-    let begun = Instant::now();
-    let child = start(&["-d", "600", "--format", "json"]);
-    std::thread::sleep(UNDER_WAY);
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(60), "it did not wait for the end");
+fn interrupted_check_prints_its_report() {
+    let output = run_interrupted(&["check", "--format", "json"]);
     let report = json(&String::from_utf8(output.stdout).unwrap());
     assert_eq!(report["interrupted"], true);
     assert!(report["clocks"][0]["read_ns"].as_f64().unwrap() > 0.0, "{report}");
-    assert!(output.status.code().is_some_and(|code| code <= 2));
+    assert_status_matches_verdict(output.status.code().unwrap(), &report);
 }
 
 #[test]
-fn test_prints_what_it_has_and_is_not_done() {
-    let child = start(&["test", "-d", "600"]);
-    std::thread::sleep(UNDER_WAY);
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
+fn interrupted_test_prints_the_first_clock_and_is_not_done() {
+    let output = run_interrupted(&["test"]);
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains("Average loop time including overhead"), "{stdout}");
     assert!(!stdout.contains("RDTSCP"), "{stdout}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, "interrupted: the output shows what was measured until then\n");
     assert_eq!(output.status.code(), Some(3));
 }

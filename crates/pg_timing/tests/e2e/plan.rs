@@ -1,19 +1,19 @@
-//! `explain --plan`: whole screens, and what is refused.
+//! `explain --plan`: screens, JSON, and inputs that are refused.
 
-use super::{fixture, json, pg_timing, ran, refused};
+use super::{fixture, json, pg_timing, refused, run};
 
 fn plan(name: &str) -> String {
     fixture("plans").join(name).to_str().unwrap().to_string()
 }
 
 fn text(arguments: &[&str]) -> String {
-    let (status, stdout, stderr) = ran(pg_timing().arg("explain").args(arguments));
+    let (status, stdout, stderr) = run(pg_timing().arg("explain").args(arguments));
     assert_eq!((status, stderr.as_str()), (0, ""), "{arguments:?}");
     stdout
 }
 
 #[test]
-fn screens() {
+fn screens_of_every_source_of_the_read_cost() {
     let hpet = plan("docker-hpet.txt");
     insta::assert_snapshot!("by_a_read", text(&["--plan", &hpet, "--read-cost", "7400"]));
     insta::assert_snapshot!("by_a_plain_time", text(&["--plan", &hpet, "--plain-ms", "155"]));
@@ -22,11 +22,11 @@ fn screens() {
 }
 
 #[test]
-fn its_json_keeps_to_the_schema() {
+fn json_matches_the_schema() {
     let schema = std::fs::read_to_string(super::schema::EXPLAIN).unwrap();
     let validator = jsonschema::validator_for(&json(&schema)).unwrap();
-    for known in [&["--read-cost", "20"][..], &["--plain-ms", "1"], &["--read-cost", "20", "--plain-ms", "1"]] {
-        let report = json(&text(&[&["--plan", &plan("parallel.log"), "--format", "json"], known].concat()));
+    for source in [&["--read-cost", "20"][..], &["--plain-ms", "1"], &["--read-cost", "20", "--plain-ms", "1"]] {
+        let report = json(&text(&[&["--plan", &plan("parallel.log"), "--format", "json"], source].concat()));
         let errors: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
         assert!(report.get("plain_ms").is_none() && report.get("overhead_share").is_none(), "{report}");
@@ -34,7 +34,7 @@ fn its_json_keeps_to_the_schema() {
 }
 
 #[test]
-fn a_host_s_report() {
+fn host_report_gives_read_cost_and_variation() {
     let dir = tempfile::tempdir().unwrap();
     let report = dir.path().join("host.json");
     let write = |text: &str| std::fs::write(&report, text).unwrap();
@@ -43,15 +43,15 @@ fn a_host_s_report() {
     let gaps = |share: f64| {
         format!(r#"{{"threshold_ns": 118400, "count": 9, "total_ns": 1e8, "largest_ns": 9e6, "share": {share}}}"#)
     };
-    // What was lost is of all the time that clocks were read: 0.75 s of one and 0.25 s of the other.
+    // The system clock was read for 0.75 s and rdtsc for 0.25 s: 0.75 * 0.15 + 0.25 * 0.11 = 0.14 of the time was lost.
     let [system, tsc] = [gaps(0.15), gaps(0.11)];
-    let of_a_host = |spread: f64| {
+    let write_report = |spread: f64| {
         write(&format!(
             r#"{{"clocks": [{{"name": "system", "read_ns": 7400.0, "loop_ns": 7500.0, "reads": 100000, "gaps": {system}}},
             {{"name": "rdtsc", "read_ns": 10.0, "read_spread_ns": {spread}, "loop_ns": 25.0, "reads": 10000000, "gaps": {tsc}}}], "findings": []}}"#
         ))
     };
-    of_a_host(0.1);
+    write_report(0.1);
     let capture =
         |plan: &str| json(&text(&["--plan", plan, "--host-report", report, "--format", "json"]))["capture"].clone();
     assert_eq!((&capture(&hpet)["read_ns"], &capture(&hpet)["runs_differ"]), (&7400.0.into(), &0.14.into()));
@@ -59,11 +59,11 @@ fn a_host_s_report() {
     std::fs::write(&tsc, std::fs::read_to_string(&hpet).unwrap() + "Settings: timing_clock_source = 'tsc'\n").unwrap();
     let tsc = tsc.to_str().unwrap();
     assert_eq!((&capture(tsc)["read_ns"], &capture(tsc)["runs_differ"]), (&10.0.into(), &0.14.into()));
-    // What the cost of a read moves by is more.
-    of_a_host(1.0);
+    // The larger of the two counts: the lost time or the spread of the read cost.
+    write_report(1.0);
     assert_eq!(capture(&hpet)["runs_differ"], 0.14);
     assert_eq!(capture(tsc)["runs_differ"], 2.0 * 1.4826 * 0.1);
-    of_a_host(100.0);
+    write_report(100.0);
     assert_eq!(capture(tsc)["runs_differ"], 0.9);
     for (text, why) in [
         ("", "is not a host report"),
@@ -74,13 +74,13 @@ fn a_host_s_report() {
         (r#"{"clocks": [{"name": "system", "read_ns": -5}]}"#, "has no read cost of the system clock"),
     ] {
         write(text);
-        let said = refused(&["explain", "--plan", &hpet, "--host-report", report]);
-        assert!(said.contains(why), "{text}: {said}");
+        let stderr = refused(&["explain", "--plan", &hpet, "--host-report", report]);
+        assert!(stderr.contains(why), "{text}: {stderr}");
     }
 }
 
 #[test]
-fn what_is_no_plan_that_can_be_used() {
+fn unusable_plans_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan");
     let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
@@ -120,8 +120,8 @@ fn what_is_no_plan_that_can_be_used() {
         ),
     ] {
         std::fs::write(&file, contents).unwrap();
-        let said = refused(&["explain", "--plan", file.to_str().unwrap(), "--read-cost", "20"]);
-        assert!(said.contains(why), "{contents}: {said}");
+        let stderr = refused(&["explain", "--plan", file.to_str().unwrap(), "--read-cost", "20"]);
+        assert!(stderr.contains(why), "{contents}: {stderr}");
     }
     let huge = std::fs::File::create(&file).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();
@@ -130,7 +130,7 @@ fn what_is_no_plan_that_can_be_used() {
 }
 
 #[test]
-fn arguments_that_do_not_go_together() {
+fn conflicting_arguments_are_refused() {
     let hpet = plan("docker-hpet.txt");
     let with = |more: &[&str]| refused(&[&["explain", "--plan", &hpet][..], more].concat());
     assert!(with(&[]).contains("--read-cost NS, or --host-report FILE"));
@@ -150,9 +150,9 @@ fn arguments_that_do_not_go_together() {
         assert!(with(&["--plain-ms", bad]).contains("--plain-ms"), "{bad}");
     }
     assert!(with(&["--read-cost", "20", "--host-report", "x"]).contains("cannot be used with"));
-    for known in ["--read-cost", "--plain-ms", "--host-report"] {
-        assert!(refused(&["explain", known, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{known}");
-        assert!(refused(&["explain", known, "20"]).contains("--plan"), "{known}");
+    for source in ["--read-cost", "--plain-ms", "--host-report"] {
+        assert!(refused(&["explain", source, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{source}");
+        assert!(refused(&["explain", source, "20"]).contains("--plan"), "{source}");
     }
     assert!(with(&["--read-cost", "100000"]).contains("take at least 70000 ms, but the plan took 7645.004 ms"));
 }

@@ -1,6 +1,6 @@
-//! The list, of trees that look like hosts.
+//! The list of clock sources in captured trees.
 
-use super::stage::tree;
+use super::fakes::{current_file, sysfs};
 use crate::host::clocksource::*;
 use crate::host::facts::Host;
 use crate::render::text;
@@ -8,83 +8,88 @@ use crate::report::{ClocksourceList, ClocksourceState};
 use std::path::Path;
 use tempfile::TempDir;
 
-fn add(root: &TempDir, path: &str, content: &str) {
+fn add_file(root: &TempDir, path: &str, content: &str) {
     let file = root.path().join(path);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(file, content).unwrap();
 }
 
-fn of(root: &Path) -> ClocksourceList {
-    list(&Host::captured(root.into()), || panic!("another machine's clock cannot be measured")).unwrap()
+fn list_of(root: &Path) -> ClocksourceList {
+    list(&Host::captured(root.into()), || panic!("the clock of a captured tree cannot be measured")).unwrap()
 }
 
-fn states(root: &TempDir) -> Vec<(String, ClocksourceState)> {
-    of(root.path()).rows.into_iter().map(|row| (row.name, row.state)).collect()
+fn rows(root: &TempDir) -> Vec<(String, ClocksourceState)> {
+    list_of(root.path()).rows.into_iter().map(|row| (row.name, row.state)).collect()
 }
 
 fn row(name: &str, state: ClocksourceState) -> (String, ClocksourceState) {
     (name.into(), state)
 }
 
-const INVARIANT: &str = "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc constant_tsc nonstop_tsc\n";
+const CPU_WITH_INVARIANT_TSC: &str = "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc constant_tsc nonstop_tsc\n";
 
 #[test]
-fn the_one_in_use_comes_first() {
-    let root = tree("kvm-clock", "tsc kvm-clock acpi_pm");
-    let wanted = [
+fn current_clock_source_is_the_first_row() {
+    let root = sysfs("kvm-clock", "tsc kvm-clock acpi_pm");
+    let expected = [
         row("kvm-clock", ClocksourceState::Current),
         row("tsc", ClocksourceState::Available),
         row("acpi_pm", ClocksourceState::Available),
     ];
-    assert_eq!(states(&root), wanted);
-    assert_eq!(of(root.path()).candidate().unwrap().name, "tsc");
-    assert!(of(tree("tsc", "tsc hpet").path()).candidate().is_none(), "nobody is led to hpet");
+    assert_eq!(rows(&root), expected);
 }
 
 #[test]
-fn why_there_is_no_tsc() {
-    let root = tree("hpet", "hpet");
-    assert_eq!(states(&root).len(), 1, "nothing tells that there is one");
-    add(&root, "proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc\n");
-    assert_eq!(states(&root)[1], row("tsc", ClocksourceState::NotConstant));
-    add(&root, "proc/cpuinfo", INVARIANT);
-    assert_eq!(states(&root)[1], row("tsc", ClocksourceState::Rejected));
-    add(&root, "proc/cmdline", "quiet tsc=unstable\n");
-    assert_eq!(states(&root)[1], row("tsc", ClocksourceState::Forbidden("tsc=unstable".into())));
-    add(&root, "proc/cpuinfo", "CPU implementer\t: 0x41\n");
-    assert_eq!(states(&root).len(), 1, "an ARM CPU has none to miss");
+fn candidate_is_never_slower_than_the_current_clock_source() {
+    assert_eq!(list_of(sysfs("kvm-clock", "tsc kvm-clock acpi_pm").path()).candidate().unwrap().name, "tsc");
+    assert!(list_of(sysfs("tsc", "tsc hpet").path()).candidate().is_none());
 }
 
 #[test]
-fn freebsd() {
+fn reason_for_a_missing_tsc_is_shown() {
+    let root = sysfs("hpet", "hpet");
+    assert_eq!(rows(&root), [row("hpet", ClocksourceState::Current)], "without cpuinfo, a TSC is not expected");
+    let tsc_row = || rows(&root)[1].clone();
+    add_file(&root, "proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc\n");
+    assert_eq!(tsc_row(), row("tsc", ClocksourceState::NotConstant));
+    add_file(&root, "proc/cpuinfo", CPU_WITH_INVARIANT_TSC);
+    assert_eq!(tsc_row(), row("tsc", ClocksourceState::Rejected));
+    add_file(&root, "proc/cmdline", "quiet tsc=unstable\n");
+    assert_eq!(tsc_row(), row("tsc", ClocksourceState::Forbidden("tsc=unstable".into())));
+    add_file(&root, "proc/cpuinfo", "CPU implementer\t: 0x41\n");
+    assert_eq!(rows(&root), [row("hpet", ClocksourceState::Current)], "an ARM CPU has no TSC");
+}
+
+#[test]
+fn freebsd_timecounters_are_listed() {
     let root = tempfile::tempdir().unwrap();
     let choice = "ACPI-fast(900) HPET(950) TSC-low(-100) i8254(0) dummy(-1000000)";
-    add(&root, "sysctl", &format!("kern.timecounter.hardware: HPET\nkern.timecounter.choice: {choice}\n"));
-    let offered = ["ACPI-fast", "i8254"].map(|name| row(name, ClocksourceState::Available));
-    let wanted = [
-        vec![row("HPET", ClocksourceState::Current)],
-        offered.into(),
-        vec![row("TSC-low", ClocksourceState::NegativeQuality)],
-    ]
-    .concat();
-    assert_eq!(states(&root), wanted);
+    add_file(&root, "sysctl", &format!("kern.timecounter.hardware: HPET\nkern.timecounter.choice: {choice}\n"));
+    let expected = [
+        row("HPET", ClocksourceState::Current),
+        row("ACPI-fast", ClocksourceState::Available),
+        row("i8254", ClocksourceState::Available),
+        row("TSC-low", ClocksourceState::NegativeQuality),
+    ];
+    assert_eq!(rows(&root), expected);
 }
 
 #[test]
-fn one_of_the_two_files_is_enough() {
-    let root = tree("hpet", "hpet acpi_pm");
-    let file = super::stage::file(root.path());
+fn current_clocksource_file_is_enough() {
+    let root = sysfs("hpet", "hpet acpi_pm");
+    let file = current_file(root.path());
     std::fs::remove_file(file.with_file_name("available_clocksource")).unwrap();
-    assert_eq!(states(&root), [row("hpet", ClocksourceState::Current)]);
+    assert_eq!(rows(&root), [row("hpet", ClocksourceState::Current)]);
     std::fs::remove_file(file).unwrap();
     let error = list(&Host::captured(root.path().into()), || panic!()).unwrap_err();
-    assert!(error.what.contains("current_clocksource: No such file") && error.hint.contains("sysfs"), "{error:?}");
+    assert!(error.what.ends_with("current_clocksource: No such file or directory"), "{error:?}");
+    assert!(error.hint.contains("sysfs"), "{error:?}");
 }
 
 #[test]
-fn its_text() {
-    let root = tree("refined-jiffies", "refined-jiffies flux-capacitor hyperv_clocksource_tsc_page xen");
-    add(&root, "proc/cpuinfo", INVARIANT);
-    let text = text::clocksource::list(&of(root.path()));
+fn text_of_unusual_clock_sources() {
+    let root = sysfs("refined-jiffies", "refined-jiffies flux-capacitor hyperv_clocksource_tsc_page xen");
+    add_file(&root, "proc/cpuinfo", CPU_WITH_INVARIANT_TSC);
+    let text = text::clocksource::list(&list_of(root.path()));
     insta::assert_snapshot!(anstream::adapter::strip_str(&text));
 }

@@ -1,8 +1,8 @@
-//! Whole switches, of a directory that looks like sysfs. What a test wants to happen in between, it
-//! does when the switch measures or waits.
+//! Tests of complete switches in a directory that looks like sysfs. A test simulates other events in callbacks, which run
+//! when the switch measures or waits.
 
-mod kernel;
+mod conflicts;
+mod fakes;
+mod interruptions;
 mod list;
 mod requests;
-mod signals;
-mod stage;

@@ -1,113 +1,125 @@
-//! What may be wished, and what it shows.
+//! Requests that are carried out, with their screens, and requests that are refused.
 
-use super::stage::{Faulty, Stage, TEN, current, file, host, refused, request, run, tree};
+use super::fakes::{
+    FakeEnv, FaultySetting, TEN_SECONDS, current, current_file, forced, host, refused, run, sysfs, unforced,
+};
 use crate::host::clocksource::*;
 
 #[test]
-fn there_and_back() {
-    let root = tree("tsc", "tsc hpet acpi_pm");
-    let mut stage = Stage::on(&root);
-    stage.waiting = Box::new(|budget| assert!((0.0..=10.0).contains(&budget.left().secs()), "{:?}", budget.left()));
-    run(&host(&root), request("hpet", TEN), &mut stage).unwrap();
+fn old_clock_source_is_restored_after_the_wait() {
+    let root = sysfs("tsc", "tsc hpet acpi_pm");
+    let mut env = FakeEnv::new(&root);
+    env.on_wait = Box::new(|budget| assert!((0.0..=10.0).contains(&budget.left().secs()), "{:?}", budget.left()));
+    run(&host(&root), forced("hpet", TEN_SECONDS), &mut env).unwrap();
     assert_eq!(current(&root), "tsc");
-    let at: Vec<&str> = stage.said.iter().map(|(_, at)| at.as_str()).collect();
-    assert_eq!(at, ["tsc", "hpet", "hpet", "tsc"], "the way back is told before anything is written");
-    assert!(stage.said[0].0.contains("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"));
-    insta::assert_snapshot!(stage.text());
+    let current_at_each_text: Vec<&str> = env.shown.iter().map(|(_, current)| current.as_str()).collect();
+    assert_eq!(current_at_each_text, ["tsc", "hpet", "hpet", "tsc"], "the undo command is shown before the switch");
+    assert!(env.shown[0].0.contains("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    insta::assert_snapshot!(env.text());
 }
 
 #[test]
-fn kept() {
-    let root = tree("kvm-clock", "kvm-clock tsc");
-    let mut stage = Stage::on(&root);
-    stage.waiting = Box::new(|_| panic!("nothing to wait for"));
-    run(&host(&root), request("tsc", Duration::Keep), &mut stage).unwrap();
+fn kept_clock_source_is_not_restored() {
+    let root = sysfs("kvm-clock", "kvm-clock tsc");
+    let mut env = FakeEnv::new(&root);
+    env.on_wait = Box::new(|_| panic!("--keep does not wait"));
+    run(&host(&root), forced("tsc", Duration::Keep), &mut env).unwrap();
     assert_eq!(current(&root), "tsc");
-    insta::assert_snapshot!(stage.text());
+    insta::assert_snapshot!(env.text());
 }
 
 #[test]
-fn not_kept_if_the_time_goes_back() {
-    let root = tree("kvm-clock", "kvm-clock tsc");
-    let mut stage = Stage { back: 3, ..Stage::on(&root) };
-    let error =
-        run(&host(&root), SwitchRequest { force: false, ..request("tsc", Duration::Keep) }, &mut stage).unwrap_err();
+fn clock_source_that_steps_back_is_kept_only_with_force() {
+    let root = sysfs("kvm-clock", "kvm-clock tsc");
+    let mut env = FakeEnv { backward_steps: 3, ..FakeEnv::new(&root) };
+    let error = run(&host(&root), unforced("tsc", Duration::Keep), &mut env).unwrap_err();
     assert_eq!(error.what, "tsc is not kept: the time went back by up to 1.5 us during the measurement");
-    assert!(stage.text().contains("Warning: with tsc the time went back 3 times"), "{}", stage.text());
+    assert_eq!(error.hint, "the clock source is still kvm-clock; --force keeps tsc anyway");
+    assert!(env.text().contains("Warning: with tsc the time went back 3 times"), "{}", env.text());
     assert_eq!(current(&root), "kvm-clock");
-    let mut stage = Stage { back: 3, ..Stage::on(&root) };
-    run(&host(&root), request("tsc", Duration::Keep), &mut stage).unwrap();
-    assert_eq!(current(&root), "tsc", "who forces it, gets it");
+
+    let mut env = FakeEnv { backward_steps: 3, ..FakeEnv::new(&root) };
+    run(&host(&root), forced("tsc", Duration::Keep), &mut env).unwrap();
+    assert_eq!(current(&root), "tsc");
 }
 
 #[test]
-fn not_available() {
-    let error = refused(&tree("hpet", "hpet acpi_pm"), request("tsc", TEN));
+fn unavailable_clock_source_is_refused() {
+    let root = sysfs("hpet", "hpet acpi_pm");
+    let error = refused(&root, forced("tsc", TEN_SECONDS));
     assert_eq!(error.what, "the kernel does not offer a clock source \"tsc\"");
     assert!(error.hint.starts_with("available: hpet acpi_pm; if the kernel marked the TSC unstable"), "{}", error.hint);
-    let error = refused(&tree("hpet", "hpet acpi_pm"), request("tsc\n\x1b[31m", TEN));
-    assert!(error.what.contains(r#""tsc\n\u{1b}[31m""#), "{}", error.what);
+    let error = refused(&root, forced("tsc\n\x1b[31m", TEN_SECONDS));
+    assert_eq!(error.what, r#"the kernel does not offer a clock source "tsc\n\u{1b}[31m""#);
     assert_eq!(error.hint, "available: hpet acpi_pm");
 }
 
 #[test]
-fn in_use_already() {
-    let root = tree("hpet", "hpet acpi_pm");
-    let mut stage = Stage::on(&root);
-    // Nothing is written, so no right and no force is asked for.
-    run(&host(&root), SwitchRequest { force: false, ..request("hpet", TEN) }, &mut stage).unwrap();
-    assert_eq!((stage.measured, stage.text().as_str()), (0, "The clock source is hpet already. Nothing to do.\n"));
+fn current_clock_source_needs_no_switch() {
+    let root = sysfs("hpet", "hpet acpi_pm");
+    let mut env = FakeEnv::new(&root);
+    // hpet can stall a large host, but nothing is written, so no --force is needed.
+    run(&host(&root), unforced("hpet", TEN_SECONDS), &mut env).unwrap();
+    assert_eq!((env.measurements, env.text().as_str()), (0, "The clock source is hpet already. Nothing to do.\n"));
 }
 
 #[test]
-fn what_can_stall_a_host_takes_force() {
+fn clock_source_that_can_stall_a_host_needs_force() {
     for name in ["hpet", "acpi_pm", "jiffies", "refined-jiffies"] {
-        let root = tree("tsc", "tsc hpet acpi_pm jiffies refined-jiffies kvm-clock");
-        let error = refused(&root, SwitchRequest { force: false, ..request(name, TEN) });
-        assert!(error.what.contains("stall") && error.hint.ends_with(&format!("{name} --for 1 --force")), "{error:?}");
-        run(&host(&root), request(name, TEN), &mut Stage::on(&root)).unwrap();
+        let root = sysfs("tsc", "tsc hpet acpi_pm jiffies refined-jiffies kvm-clock");
+        let error = refused(&root, unforced(name, TEN_SECONDS));
+        assert!(error.what.starts_with(&format!("{name} can stall a large host: ")), "{error:?}");
+        assert!(error.hint.ends_with(&format!("pg_timing clocksource use {name} --for 1 --force")), "{error:?}");
+        let mut env = FakeEnv::new(&root);
+        run(&host(&root), forced(name, TEN_SECONDS), &mut env).unwrap();
+        assert_eq!((env.measurements, current(&root).as_str()), (2, "tsc"));
     }
-    let root = tree("tsc", "tsc kvm-clock");
-    run(&host(&root), SwitchRequest { force: false, ..request("kvm-clock", TEN) }, &mut Stage::on(&root)).unwrap();
+    let root = sysfs("tsc", "tsc kvm-clock");
+    run(&host(&root), unforced("kvm-clock", TEN_SECONDS), &mut FakeEnv::new(&root)).unwrap();
 }
 
 #[test]
-fn what_is_known_to_be_bad_takes_force() {
-    let root = tree("kvm-clock", "kvm-clock tsc");
-    let faults = || vec!["rdtsc: CPU 8 is 1115 to 1343 ns ahead of CPU 0".to_string()];
-    let mut stage = Stage { faults: faults(), ..Stage::on(&root) };
-    let error =
-        run(&host(&root), SwitchRequest { force: false, ..request("tsc", Duration::Keep) }, &mut stage).unwrap_err();
-    assert_eq!(error.what, format!("tsc has known faults on this host: {}", faults()[0]));
-    assert_eq!((current(&root).as_str(), stage.measured, stage.text().as_str()), ("kvm-clock", 0, ""));
-    run(&host(&root), request("tsc", TEN), &mut Stage { faults: faults(), ..Stage::on(&root) }).unwrap();
+fn clock_source_with_known_faults_needs_force() {
+    let root = sysfs("kvm-clock", "kvm-clock tsc");
+    let fault = "rdtsc: CPU 8 is 1115 to 1343 ns ahead of CPU 0";
+    let env_with_fault = || FakeEnv { known_faults: vec![fault.into()], ..FakeEnv::new(&root) };
+    let mut env = env_with_fault();
+    let error = run(&host(&root), unforced("tsc", Duration::Keep), &mut env).unwrap_err();
+    assert_eq!(error.what, format!("tsc has known faults on this host: {fault}"));
+    assert_eq!((current(&root).as_str(), env.measurements, env.text().as_str()), ("kvm-clock", 0, ""));
+    run(&host(&root), forced("tsc", TEN_SECONDS), &mut env_with_fault()).unwrap();
 }
 
 #[test]
-fn no_sysfs() {
+fn missing_sysfs_is_reported() {
     let root = tempfile::tempdir().unwrap();
-    let error = run(&host(&root), request("tsc", TEN), &mut Stage::on(&root)).unwrap_err();
-    assert!(error.what.contains("No such file or directory") && error.hint.contains("sysfs"), "{error:?}");
+    let error = run(&host(&root), forced("tsc", TEN_SECONDS), &mut FakeEnv::new(&root)).unwrap_err();
+    assert!(error.what.ends_with("current_clocksource: No such file or directory"), "{error:?}");
+    assert!(error.hint.contains("sysfs"), "{error:?}");
 }
 
 #[test]
-fn no_right_to_write() {
-    let root = tree("tsc", "tsc hpet");
-    let mut stage = Stage::on(&root);
-    let set = |_: &str| panic!("it may not");
-    let setting = Faulty { host: host(&root), claim: Some(libc::EROFS), set: &set };
-    let error = run(&setting, request("hpet", TEN), &mut stage).unwrap_err();
+fn missing_permission_is_reported_before_the_measurement() {
+    let root = sysfs("tsc", "tsc hpet");
+    let mut env = FakeEnv::new(&root);
+    let setting = FaultySetting {
+        host: host(&root),
+        lock_error: Some(libc::EROFS),
+        selected_after_write: &|_| panic!("without the lock, nothing is written"),
+    };
+    let error = run(&setting, forced("hpet", TEN_SECONDS), &mut env).unwrap_err();
     assert!(error.what.starts_with("cannot write /sys/") && error.hint.contains("containers"), "{error:?}");
-    assert_eq!((stage.measured, stage.text().as_str()), (0, ""));
-    // What cannot be had needs no right.
-    let error = run(&setting, request("acpi_pm", TEN), &mut stage).unwrap_err();
-    assert!(error.what.contains("does not offer"), "{error:?}");
+    assert_eq!((env.measurements, env.text().as_str()), (0, ""));
+    // An impossible request is reported as such, not as a missing permission.
+    let error = run(&setting, forced("acpi_pm", TEN_SECONDS), &mut env).unwrap_err();
+    assert_eq!(error.what, "the kernel does not offer a clock source \"acpi_pm\"");
 }
 
 #[test]
-fn a_directory_in_place_of_the_file() {
-    let root = tree("tsc", "tsc hpet");
-    std::fs::remove_file(file(root.path())).unwrap();
-    std::fs::create_dir(file(root.path())).unwrap();
-    assert!(host(&root).lock().is_err());
+fn lock_fails_on_a_directory() {
+    let root = sysfs("tsc", "tsc hpet");
+    std::fs::remove_file(current_file(root.path())).unwrap();
+    std::fs::create_dir(current_file(root.path())).unwrap();
+    let error = host(&root).lock().err().unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
