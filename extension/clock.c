@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *	  what timing a call costs
+ *	  measures the cost of timing a call
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -11,19 +11,19 @@
 
 ClockFacts	fast_clocks[2] = {{.ns_per_tick = 1.0, .stale = true}, {.stale = true}};
 
-/* 64 pairs take 2 us, or 0.1 ms with the slowest clocks. */
+/* 64 pairs of reads take 2 us, or 0.1 ms with the slowest clocks. */
 #define PAIRS		64
 #define ROUNDS		5
 
 /*
- * What two reads leave between them, and what they cost together.  The median
- * of many, and the least of some: a few are interrupted.
+ * Measures the time between two reads, and the cost of two reads.  The median
+ * and the minimum ignore interruptions.
  */
 void
 fast_clock_measure(ClockKind kind)
 {
 	uint64		windows[PAIRS];
-	uint64		least = PG_UINT64_MAX;
+	uint64		fastest = PG_UINT64_MAX;
 
 	if (!fast_clocks[kind].stale)
 		return;
@@ -34,9 +34,9 @@ fast_clock_measure(ClockKind kind)
 
 		for (int i = 0; i < 2 * PAIRS; i++)
 			end = clock_ordered(kind);
-		least = Min(least, end - start);
+		fastest = Min(fastest, end - start);
 	}
-	fast_clocks[kind].cost = (double) Max(least, 1) / PAIRS;
+	fast_clocks[kind].cost = (double) Max(fastest, 1) / PAIRS;
 
 	for (int i = 0; i < PAIRS; i++)
 	{

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * estimate.c
- *	  how far an estimated time may be off
+ *	  the errors of estimated times
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -14,15 +14,15 @@
 #include "nodes/nodeFuncs.h"
 
 #include "clock.h"
-#include "ticker.h"
+#include "estimate.h"
 
-/* Two standard errors: the truth is within them 95 times of 100. */
+/* An interval of two standard errors contains the true value in 95% of cases. */
 #define STANDARD_ERRORS		2.0
 
 /*
- * Of the calls in gaps, as the bursts tell: from one burst to the next.  Few
- * bursts may be alike by chance, so it is the variance of Student's t; and three
- * tell nothing.
+ * Returns the variance of the time of calls in gaps, from the variation among
+ * bursts.  Few bursts can be similar by chance, so the factor n / (n - 3) from the
+ * variance of Student's t applies.  Three bursts are too few.
  */
 static double
 stratum_variance(const Stratum *stratum, double ns_per_tick)
@@ -39,41 +39,44 @@ stratum_variance(const Stratum *stratum, double ns_per_tick)
 }
 
 /*
- * Calls in gaps are told by bursts, and by ticks alone.  The first has less of
- * chance in it; but what reading the clock adds to a short call depends on what
- * the CPU does at the same time, and may be as much again as was taken off.
- * Each counts by how far it may be off.
+ * Combines two estimates of the time of calls in gaps: from bursts, and from ticks
+ * alone.  Each is weighted by the inverse of its variance.
+ *
+ * The estimate from bursts has less random error, but it can be biased: the time
+ * that a clock read adds to a short call depends on the CPU's other work, and can
+ * differ from the subtracted window by as much again.
  */
 void
-fast_weigh(FastInstr *fi)
+fast_combine_estimates(FastInstr *fi)
 {
+	const AutoTiming *timing = &fi->auto_timing;
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
 	double		period = fi->query->period_ns;
-	double		bursts_ns = fi->first.ns + fi->next.ns + fi->beyond_ns;
-	double		bias = (fi->first.calls + fi->next.calls) * clock->window * clock->ns_per_tick;
-	double		by_bursts = bias * bias + fi->beyond_variance +
-		stratum_variance(&fi->first, clock->ns_per_tick) +
-		stratum_variance(&fi->next, clock->ns_per_tick);
-	/* of what there may be, and not of what was seen: none may have come */
-	double		by_ticks = Max(fi->ticks_ns, bursts_ns) * period + period * period +
+	double		bursts_ns = timing->first.ns + timing->next.ns + timing->beyond_ns;
+	double		bias = (timing->first.calls + timing->next.calls) * clock->window * clock->ns_per_tick;
+	double		bursts_variance = bias * bias + timing->beyond_variance +
+		stratum_variance(&timing->first, clock->ns_per_tick) +
+		stratum_variance(&timing->next, clock->ns_per_tick);
+	/* Use the expected, not the observed, tick time: a node may have had no tick by chance. */
+	double		ticks_variance = Max(fi->samples.ns, bursts_ns) * period + period * period +
 		fi->query->lost_ns * fi->query->lost_ns;
 	double		change;
 
-	if (bursts_ns <= 0 || fi->cap == PG_INT64_MAX)
+	if (bursts_ns <= 0 || timing->cap == PG_INT64_MAX)
 	{
-		fi->variance = by_bursts;
+		fi->variance = bursts_variance;
 		return;
 	}
-	change = (fi->ticks_ns - bursts_ns) * by_bursts / (by_bursts + by_ticks);
-	core_add_total_ns(&fi->core, change, change * fi->first.ns / bursts_ns);
+	change = (fi->samples.ns - bursts_ns) * bursts_variance / (bursts_variance + ticks_variance);
+	core_add_total_ns(&fi->core, change, change * timing->first.ns / bursts_ns);
 	core_keep_startup_within_total(&fi->core);
-	fi->variance = by_bursts * by_ticks / (by_bursts + by_ticks);
+	fi->variance = bursts_variance * ticks_variance / (bursts_variance + ticks_variance);
 }
 
 /*
- * Of what parallel workers have timed.  Their samples stay with them, so this
- * is what ticks alone would tell, which auto is better than.  0 if each call
- * was timed.
+ * Returns the error of the time of parallel workers, or 0 if every call was timed.
+ * Their samples stay in their processes, so this is the error of an estimate from
+ * ticks alone.  The error of auto is smaller.
  */
 static double
 workers_error_ns(PlanState *planstate, const FastQuery *query)
@@ -92,8 +95,8 @@ workers_error_ns(PlanState *planstate, const FastQuery *query)
 }
 
 /*
- * That no tick has met a node, or only a few, may be chance: what takes three
- * periods is met by none 1 time of 20.
+ * Returns the error of the method sampling.  A node can have few ticks or none by
+ * chance: a node that takes three periods has no tick in 1 of 20 cases.
  */
 static double
 sampling_error_ns(const FastInstr *fi)
@@ -103,7 +106,7 @@ sampling_error_ns(const FastInstr *fi)
 	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period + fi->query->lost_ns;
 }
 
-/* How a node's time came about; after its loops have ended. */
+/* Returns the error of a node's time, after the end of its loops. */
 Estimate
 fast_estimate(PlanState *planstate)
 {
@@ -115,7 +118,7 @@ fast_estimate(PlanState *planstate)
 	if (fi->estimated || fi->query->method == METHOD_SAMPLING)
 	{
 		estimate.exact = false;
-		estimate.samples = fi->timed + fi->ticks;
+		estimate.samples = fi->auto_timing.timed + fi->samples.ticks;
 		if (fi->query->method == METHOD_SAMPLING)
 			estimate.error_ns = sampling_error_ns(fi);
 		else
@@ -150,13 +153,13 @@ note_node(PlanState *node, void *unused)
 	return planstate_tree_walker(node, note_node, unused);
 }
 
-/* Before 18 EXPLAIN cannot be told which times are estimates: this tells. */
+/* Stores facts about the statement.  Before 18, EXPLAIN cannot mark estimates, so a message does. */
 void
 fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 {
 	LastStatement *last = &fast_last_statement;
 
-	/* what was not to be timed tells nothing of timing */
+	/* An untimed statement does not replace the last timed one. */
 	if (!(queryDesc->instrument_options & INSTRUMENT_TIMER))
 		return;
 	memset(last, 0, sizeof(*last));
@@ -167,6 +170,6 @@ fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 	note_node(queryDesc->planstate, NULL);
 	if (last->estimated > 0)
 		ereport(DEBUG1,
-				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates, from " UINT64_FORMAT " samples, off by %.3f ms at most",
+				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates, from " UINT64_FORMAT " samples, with an error of at most %.3f ms",
 								 last->estimated, last->nodes, last->samples, last->error_ns / 1e6)));
 }

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  says in EXPLAIN which times are estimates (since 18)
+ *	  marks estimated times in EXPLAIN (since 18)
  *
- * A plan of which each call was timed prints as it always did, unless the
- * option FAST_TIMING asks for more.
+ * A plan whose calls were all timed is printed as usual, unless the option
+ * FAST_TIMING requests details.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -14,8 +14,10 @@
 
 #include <math.h>
 
-#include "clock.h"
-#include "ticker.h"
+#include "estimate.h"
+#include "explain.h"
+#include "settings.h"
+#include "tsc.h"
 
 #if PG_VERSION_NUM >= 180000
 
@@ -28,15 +30,15 @@ static int	extension_id;
 static explain_per_node_hook_type prev_explain_per_node = NULL;
 static explain_per_plan_hook_type prev_explain_per_plan = NULL;
 
-/* EXPLAIN (FAST_TIMING) was asked for. */
+/* Returns whether the option FAST_TIMING is on. */
 static bool
-asked(ExplainState *es)
+details_requested(ExplainState *es)
 {
 	return GetExplainExtensionState(es, extension_id) != NULL;
 }
 
 static void
-take_option(ExplainState *es, DefElem *option, ParseState *pstate)
+set_option(ExplainState *es, DefElem *option, ParseState *pstate)
 {
 	SetExplainExtensionState(es, extension_id, defGetBoolean(option) ? &extension_id : NULL);
 }
@@ -54,10 +56,10 @@ explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 	{
 		Estimate	estimate = fast_estimate(planstate);
 
-		/* up to the last digit that is printed: never less than it is */
+		/* rounded up to the last printed digit, so that it remains a bound */
 		double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;
 
-		if (estimate.exact && !asked(es))
+		if (estimate.exact && !details_requested(es))
 			return;
 		if (es->format != EXPLAIN_FORMAT_TEXT)
 		{
@@ -82,7 +84,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 	if (prev_explain_per_plan)
 		prev_explain_per_plan(plannedstmt, into, es, queryString, params, queryEnv);
 
-	if (es->analyze && asked(es))
+	if (es->analyze && details_requested(es))
 	{
 		const LastStatement *last = &fast_last_statement;
 		char	   *clock = fast_tsc_usable() ?
@@ -90,7 +92,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 			psprintf("system clock (TSC: %s)", fast_tsc_reason());
 
 		ExplainPropertyText("Fast Timing",
-							psprintf("method %s, %s, %.0f ticks a second",
+							psprintf("method %s, %s, %.0f ticks per second",
 									 fast_method_name(last->method), clock, last->period_ns > 0 ? 1e9 / last->period_ns : 0),
 							es);
 	}
@@ -101,9 +103,9 @@ fast_explain_init(void)
 {
 	extension_id = GetExplainExtensionId("pg_fast_timing");
 #if PG_VERSION_NUM >= 190000
-	RegisterExtensionExplainOption("fast_timing", take_option, GUCCheckBooleanExplainOption);
+	RegisterExtensionExplainOption("fast_timing", set_option, GUCCheckBooleanExplainOption);
 #else
-	RegisterExtensionExplainOption("fast_timing", take_option);
+	RegisterExtensionExplainOption("fast_timing", set_option);
 #endif
 	prev_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = explain_node;

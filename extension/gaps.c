@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * gaps.c
- *	  the time of calls that are not timed: by bursts of others, and by ticks
+ *	  method auto: the time of calls that are not timed
  *
- * What for, see method_auto.c.
+ * method_auto.c describes the method.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -16,58 +16,64 @@
 #include "ticker.h"
 
 /*
- * A node's calls so far: its rows and the ends of its loops.  Core adds what
- * parallel workers have counted to the leader's rows as they are done.
+ * Returns the calls of a node so far: its rows and the ends of its loops.  Core
+ * adds the rows of parallel workers to the leader's rows when they finish.
  */
 static double
 calls_so_far(FastInstr *fi)
 {
+	AutoTiming *timing = &fi->auto_timing;
 	const CoreWorkers *workers = fi->node->worker_instrument;
 
-	if (workers != NULL && workers != fi->workers)
+	if (workers != NULL && workers != timing->workers)
 	{
 		for (int n = 0; n < workers->num_workers; n++)
-			fi->workers_rows += workers->instrument[n].ntuples;
-		fi->workers = workers;
+			timing->workers_rows += workers->instrument[n].ntuples;
+		timing->workers = workers;
 	}
-	return fi->core.ntuples - fi->workers_rows + fi->core.tuplecount + fi->ends;
+	return fi->core.ntuples - timing->workers_rows + fi->core.tuplecount + timing->ends;
 }
 
-/* A gap begins. */
 void
-gap_note_calls(FastInstr *fi)
+gap_start(FastInstr *fi)
 {
-	fi->calls_before = calls_so_far(fi);
-	fi->loops_before = fi->loops;
+	fi->auto_timing.calls_before = calls_so_far(fi);
+	fi->auto_timing.loops_before = fi->loops;
 }
 
-/* Calls since then. */
 double
 gap_calls(FastInstr *fi)
 {
-	return calls_so_far(fi) - fi->calls_before;
+	return calls_so_far(fi) - fi->auto_timing.calls_before;
 }
 
+double
+gap_loops(const FastInstr *fi)
+{
+	return fi->loops - fi->auto_timing.loops_before;
+}
+
+/* Adds time to a node: that many calls, each with the mean duration in ticks. */
 static void
-give(FastInstr *fi, Stratum *stratum, double calls, double mean)
+attribute(FastInstr *fi, Stratum *stratum, double calls, double mean)
 {
 	double		ns = mean * calls * fast_clocks[fi->query->clock].ns_per_tick;
 
 	stratum->calls += calls;
 	stratum->ns += ns;
-	core_add_total_ns(&fi->core, ns, stratum == &fi->first ? ns : 0);
+	core_add_total_ns(&fi->core, ns, stratum == &fi->auto_timing.first ? ns : 0);
 }
 
 /*
- * Gives calls of a gap their time, by the burst after it, or else by those
- * before.  As long as there are none, they wait.
+ * Attributes time to calls of a gap by the burst after it, or else by earlier
+ * bursts.  Before the first burst the calls are pending.
  */
 static void
 extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 {
 	double		mean;
 
-	stratum->waiting += calls;
+	stratum->pending_calls += calls;
 	if (stratum->timed > 0)
 	{
 		mean = stratum->sum / stratum->timed;
@@ -79,57 +85,57 @@ extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 		mean = stratum->means / stratum->bursts;
 	else
 		return;
-	give(fi, stratum, stratum->waiting, mean);
-	stratum->waiting = 0;
+	attribute(fi, stratum, stratum->pending_calls, mean);
+	stratum->pending_calls = 0;
 	stratum->timed = 0;
 	stratum->sum = 0;
 }
 
 /*
- * In the end: calls that no burst has met take what those took that were timed
- * before the first gap; but no more than the cap, for beyond it ticks tell.
+ * Calls without a burst are charged the mean of the initial exact phase, limited
+ * to `cap`; ticks account for the rest.
  */
 static void
-give_waiting(FastInstr *fi, Stratum *stratum)
+attribute_pending(FastInstr *fi, Stratum *stratum)
 {
 	double		prior = stratum->prior_ns / fast_clocks[fi->query->clock].ns_per_tick;
 
-	give(fi, stratum, stratum->waiting, Min(prior, (double) fi->cap));
-	stratum->waiting = 0;
+	attribute(fi, stratum, stratum->pending_calls, Min(prior, (double) fi->auto_timing.cap));
+	stratum->pending_calls = 0;
 }
 
 void
-gap_settle(FastInstr *fi)
+gap_finish(FastInstr *fi)
 {
-	give_waiting(fi, &fi->first);
-	give_waiting(fi, &fi->next);
-	fi->estimated = fi->first.calls + fi->next.calls > 0;
+	AutoTiming *timing = &fi->auto_timing;
+
+	attribute_pending(fi, &timing->first);
+	attribute_pending(fi, &timing->next);
+	fi->estimated = timing->first.calls + timing->next.calls > 0;
 }
 
-/* Gives a gap's calls their time; so many of them began loops. */
 void
-gap_give(FastInstr *fi, double calls, double loops)
+gap_attribute(FastInstr *fi, double calls, double loops)
 {
-	extrapolate(fi, &fi->first, Min(loops, calls));
-	extrapolate(fi, &fi->next, calls - Min(loops, calls));
+	extrapolate(fi, &fi->auto_timing.first, Min(loops, calls));
+	extrapolate(fi, &fi->auto_timing.next, calls - Min(loops, calls));
 }
 
-/* What a call takes, as those tell that were timed so far. */
 void
-gap_note_priors(FastInstr *fi)
+gap_store_prior(FastInstr *fi)
 {
 	double		calls = fi->core.ntuples + fi->core.tuplecount + fi->loops;
 	double		startup = core_startup_so_far_ns(&fi->core);
 	double		rest = core_time_so_far_ns(&fi->core) - startup;
 
-	fi->first.prior_ns = startup / Max(fi->loops, 1);
-	fi->next.prior_ns = Max(rest, 0) / Max(calls - fi->loops, 1);
+	fi->auto_timing.first.prior_ns = startup / Max(fi->loops, 1);
+	fi->auto_timing.next.prior_ns = Max(rest, 0) / Max(calls - fi->loops, 1);
 }
 
-/* Gives a call in a gap what the ticks in it tell. */
 void
-gap_met_by_tick(FastInstr *fi, uint64 start_ns)
+gap_attribute_tick(FastInstr *fi, uint64 start_ns)
 {
+	AutoTiming *timing = &fi->auto_timing;
 	uint64		now = clock_ordered(fi->query->clock);
 	uint64		last_ns;
 	uint64		prev_ns;
@@ -137,7 +143,7 @@ gap_met_by_tick(FastInstr *fi, uint64 start_ns)
 	uint32		version;
 	uint64		ns;
 
-	/* ticks are a long time apart: this loop ends at once */
+	/* The time between ticks is long, so this loop ends at once. */
 	do
 	{
 		version = ticker.version;
@@ -149,17 +155,17 @@ gap_met_by_tick(FastInstr *fi, uint64 start_ns)
 	} while ((version & 1) || version != ticker.version);
 
 	ns = last_ns - start_ns;
-	fi->ticks++;
-	fi->ticks_ns += ns;
+	fi->samples.ticks++;
+	fi->samples.ns += ns;
 
-	/* The last tick came within the cap before the end of the call, or after it. */
-	if ((int64) (now - last) <= (int64) fi->cap)
+	/* The last tick came less than the cap before the end of the call, or after it. */
+	if ((int64) (now - last) <= (int64) timing->cap)
 		last_ns = prev_ns;
 	if ((int64) (last_ns - start_ns) > 0)
 	{
 		ns = last_ns - start_ns;
 		core_add_ns(&fi->core, ns);
-		fi->beyond_ns += ns;
-		fi->beyond_variance += tick_variance(ns);
+		timing->beyond_ns += ns;
+		timing->beyond_variance += tick_variance(ns);
 	}
 }

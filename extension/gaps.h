@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gaps.h
- *	  the time of calls that are not timed
+ *	  method auto: the time of calls that are not timed
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -10,25 +10,28 @@
 #ifndef FAST_GAPS_H
 #define FAST_GAPS_H
 
-#include "pg_fast_timing.h"
+#include "instr.h"
 
 #pragma GCC visibility push(hidden)
 
-/* A gap begins; and the calls since then. */
-extern void gap_note_calls(FastInstr *fi);
+/* Marks the start of a gap. */
+extern void gap_start(FastInstr *fi);
+
+/* Returns the calls and the started loops since then. */
 extern double gap_calls(FastInstr *fi);
+extern double gap_loops(const FastInstr *fi);
 
-/* Each call was timed so far: what one takes. */
-extern void gap_note_priors(FastInstr *fi);
+/* Stores the mean duration of the calls so far, which were all timed. */
+extern void gap_store_prior(FastInstr *fi);
 
-/* A tick came in a call that began at start_ns. */
-extern pg_noinline void gap_met_by_tick(FastInstr *fi, uint64 start_ns);
+/* Attributes time to a call that started at start_ns and contained a tick. */
+extern pg_noinline void gap_attribute_tick(FastInstr *fi, uint64 start_ns);
 
-/* Gives a gap's calls their time, by the burst that came after it; so many began loops. */
-extern void gap_give(FastInstr *fi, double calls, double loops);
+/* Attributes time to the calls of a gap.  `loops` of them started loops. */
+extern void gap_attribute(FastInstr *fi, double calls, double loops);
 
-/* No call will come any more. */
-extern void gap_settle(FastInstr *fi);
+/* Attributes time to pending calls, after the last call of the query. */
+extern void gap_finish(FastInstr *fi);
 
 #pragma GCC visibility pop
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * info.c
- *	  pg_fast_timing_info(): what this session times with, and how sure it is
+ *	  pg_fast_timing_info(): the clock of this session, and the last statement
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -14,28 +14,14 @@
 #include "utils/builtins.h"
 
 #include "clock.h"
+#include "estimate.h"
+#include "settings.h"
 #include "ticker.h"
+#include "tsc.h"
 
 PG_FUNCTION_INFO_V1(pg_fast_timing_info);
 
-const char *
-fast_method_name(Method method)
-{
-	switch (method)
-	{
-		case METHOD_OFF:
-			return "off";
-		case METHOD_AUTO:
-			return "auto";
-		case METHOD_TSC:
-			return "tsc";
-		case METHOD_SAMPLING:
-			return "sampling";
-	}
-	return "?";
-}
-
-/* The columns stand in pg_fast_timing--1.0.sql. */
+/* number of columns in pg_fast_timing--1.0.sql */
 #define COLUMNS		11
 
 Datum

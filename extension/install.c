@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * install.c
- *	  puts our timing in the place of core's, node by node
+ *	  replaces core's timing of plan nodes by ours
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -14,12 +14,13 @@
 #include "utils/memutils.h"
 
 #include "clock.h"
+#include "estimate.h"
+#include "install.h"
+#include "methods.h"
 #include "ticker.h"
+#include "tsc.h"
 
-/* What is ours is told by its memory context, and that by this identifier. */
-static const char our_ident[] = "plan nodes";
-
-/* What a tree is being searched for. */
+/* Argument of the walk through a plan tree. */
 typedef struct Installing
 {
 	FastQuery  *query;
@@ -34,7 +35,10 @@ unused_node(PlanState *node)
 	return NULL;
 }
 
-/* What core puts into ExecProcNode: its address is not public, but to be seen. */
+/*
+ * Returns the function that core puts into ExecProcNode for the first call.  It
+ * is not exported, so we let core put it into a scratch node.
+ */
 static ExecProcNodeMtd
 core_first_call(void)
 {
@@ -50,35 +54,7 @@ core_first_call(void)
 	return first_call;
 }
 
-/* What we keep of a node; NULL if it is not ours. */
-FastInstr *
-fast_instr_of(PlanState *planstate)
-{
-	if (planstate == NULL || planstate->instrument == NULL ||
-		GetMemoryChunkContext(planstate->instrument)->ident != our_ident)
-		return NULL;
-	return FAST_INSTR(planstate);
-}
-
-static bool
-find_instr(PlanState *node, void *found)
-{
-	*(FastInstr **) found = fast_instr_of(node);
-	return *(FastInstr **) found != NULL || planstate_tree_walker(node, find_instr, found);
-}
-
-/* That of the first node which is ours: the root may be another extension's. */
-FastInstr *
-fast_first_instr(QueryDesc *queryDesc)
-{
-	FastInstr  *found = NULL;
-
-	if ((queryDesc->instrument_options & INSTRUMENT_TIMER) && queryDesc->planstate != NULL)
-		find_instr(queryDesc->planstate, &found);
-	return found;
-}
-
-/* Stack depth grows from node to node: once for each node is enough. */
+/* The first call of a node.  The stack depth depends on the node, so one check is enough. */
 static TupleTableSlot *
 first_call(PlanState *node)
 {
@@ -88,8 +64,9 @@ first_call(PlanState *node)
 }
 
 /*
- * Gather makes its parallel workers in the first call of a loop, and as it does
- * so core sets up parallel hash joins anew, with its own timing.
+ * A call of a Gather node.  Its first call in a loop starts parallel workers.
+ * Core then initializes parallel hash joins again, with its own timing, so ours
+ * must be installed again.
  */
 static TupleTableSlot *
 gather_call(PlanState *node)
@@ -105,23 +82,6 @@ gather_call(PlanState *node)
 		planstate_tree_walker(node, install_tree, &installing);
 	}
 	return slot;
-}
-
-/*
- * Has the calls of a node go through another wrapper.  False if they cannot:
- * another extension has put itself in front and calls the one it found.
- */
-bool
-fast_replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper)
-{
-	PlanState  *node = fi->node;
-
-	if (node->ExecProcNode == fi->wrapper)
-		node->ExecProcNode = wrapper;
-	else if (node->ExecProcNode != gather_call)
-		return false;
-	fi->wrapper = wrapper;
-	return true;
 }
 
 static ExecProcNodeMtd
@@ -141,7 +101,7 @@ wrapper_for(const FastInstr *fi)
 	return NULL;
 }
 
-/* These time themselves with core's clock, once a call: there is little to gain. */
+/* Core times these nodes in their own code, only once per call.  There is nothing to gain. */
 static bool
 times_itself(PlanState *node)
 {
@@ -150,9 +110,10 @@ times_itself(PlanState *node)
 }
 
 /*
- * A node that is not as core left it belongs to another extension.  One that
- * can be asked asynchronously is started and stopped by core in ways that only
- * core knows.
+ * Installs our timing in a node.
+ *
+ * Left out: nodes that another extension has changed, and nodes with
+ * asynchronous execution, whose timing core starts and stops itself.
  */
 static void
 install_node(PlanState *node, Installing *installing)
@@ -173,8 +134,9 @@ install_node(PlanState *node, Installing *installing)
 	if (fi->wrapper == NULL)
 		return;
 	node->instrument = &fi->core;
-	node->ExecProcNode =
-		IsA(node, GatherState) || IsA(node, GatherMergeState) ? gather_call : first_call;
+	if (IsA(node, GatherState) || IsA(node, GatherMergeState))
+		fi->gather_entry = gather_call;
+	node->ExecProcNode = fi->gather_entry != NULL ? fi->gather_entry : first_call;
 }
 
 static bool
@@ -185,37 +147,37 @@ install_tree(PlanState *node, void *installing)
 	return planstate_tree_walker(node, install_tree, installing);
 }
 
-/* The method that can be had: tsc needs the counter, sampling a thread. */
+/* Returns the method that works here: tsc needs the counter, sampling needs a thread. */
 static Method
-possible(Method wanted)
+effective_method(Method wanted)
 {
 	if (wanted == METHOD_TSC && !fast_tsc_usable())
 		return METHOD_OFF;
 	if (wanted == METHOD_SAMPLING && !ticker_ready())
 	{
 		ereport(WARNING,
-				(errmsg("pg_fast_timing could not start a thread: the server times this statement")));
+				(errmsg("pg_fast_timing could not start a thread, so the server times this statement")));
 		return METHOD_OFF;
 	}
 	return wanted;
 }
 
-/* Times the nodes of a query that has been set up and was asked to be timed. */
+/* Installs our timing in the nodes of an initialized query. */
 void
 fast_install(QueryDesc *queryDesc, Method wanted)
 {
 	Installing	installing;
 	FastQuery  *query;
-	Method		method = possible(wanted);
+	Method		method = effective_method(wanted);
 	bool		by_tsc = method != METHOD_SAMPLING && fast_tsc_usable();
 
-	/* also when it is not trusted any more */
+	/* also if the counter is no longer trusted, so that workers do not use it */
 	fast_tsc_share();
 	if (method == METHOD_OFF)
 		return;
 	installing.context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
 											   "pg_fast_timing", ALLOCSET_SMALL_SIZES);
-	MemoryContextSetIdentifier(installing.context, our_ident);
+	MemoryContextSetIdentifier(installing.context, fast_instr_ident);
 	query = MemoryContextAllocZero(installing.context, sizeof(FastQuery));
 	query->method = method;
 	query->clock = by_tsc ? KIND_TSC : KIND_SYSTEM;
@@ -227,7 +189,7 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	install_tree(queryDesc->planstate, &installing);
 }
 
-/* A parallel worker's hash joins are set up again between start and run. */
+/* Core initializes the hash joins of a parallel worker again between start and run. */
 void
 fast_reinstall(QueryDesc *queryDesc)
 {
@@ -242,20 +204,20 @@ fast_reinstall(QueryDesc *queryDesc)
 }
 
 static bool
-settle_tree(PlanState *node, void *unused)
+finish_tree(PlanState *node, void *unused)
 {
 	FastInstr  *fi = fast_instr_of(node);
 
 	if (fi != NULL)
-		fast_auto_settle(fi);
-	return planstate_tree_walker(node, settle_tree, unused);
+		fast_auto_finish(fi);
+	return planstate_tree_walker(node, finish_tree, unused);
 }
 
-/* Nothing will be called any more. */
+/* Called after the last call of a node. */
 void
 fast_finish(QueryDesc *queryDesc, const FastQuery *query)
 {
 	if (query != NULL && query->sampled > 0)
-		settle_tree(queryDesc->planstate, NULL);
+		finish_tree(queryDesc->planstate, NULL);
 	fast_note_statement(queryDesc, query);
 }

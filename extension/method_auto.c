@@ -1,25 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * method_auto.c
- *	  calls timed exactly for as long as that is cheap, then a part of them
+ *	  exact timing while it is cheap, then timing of a part of the calls
  *
- * Each call of a node is timed until timing would take more than its share of
- * the query's time.  From then on bursts of calls are timed, at random
- * distances, and stand for the calls in the gaps between them.  Single calls
- * would not do: one that is timed alone runs through code that the CPU does not
- * expect, and takes up to twice as long as its neighbours.  For the same reason
- * the first calls of a burst do not count.
+ * At first every call of a node is timed.  When that would take more than its
+ * share of the query's time, only bursts of calls are timed, at random distances.
+ * They represent the calls in the gaps between them.  Single calls would not be
+ * representative: the CPU's branch prediction does not expect the timing code, so
+ * a single timed call takes up to twice as long as its neighbors.  For the same
+ * reason the first calls of a burst do not count.
  *
- * That is precise for the mass of short calls, and hopeless for the few long
- * ones: so a timed call counts only up to a cap, and what a call in a gap takes
- * beyond the cap is told by a ticker, as in the method sampling.  A tick that
- * comes more than the cap before the end of a call gives it the time since the
- * tick before; over many calls that makes just their time beyond the cap.  The
- * cap is where a timed call weighs as much as a tick.
+ * Bursts are precise for many short calls, but not for a few long ones.  So a
+ * timed call counts only up to a cap.  A ticker, as in the method sampling,
+ * accounts for the time of calls in gaps beyond the cap: credit a tick's interval
+ * only if the tick fell more than `cap` before the call's end.  In expectation
+ * that is max(0, duration - cap).  At the cap, the weight of a timed call equals
+ * the weight of a tick.
  *
- * The first calls of loops are not like the others (an index is descended, a
- * hash table built), so they are told apart.  estimate.c weighs the result
- * against what ticks alone tell.
+ * The first calls of loops are a stratum of their own, because they take longer
+ * (for example, they descend an index or build a hash table).  estimate.c
+ * combines the result with the estimate from ticks alone.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -31,150 +31,168 @@
 
 #include "common/pg_prng.h"
 
-#include "clock.h"
+#include "call.h"
+#include "estimate.h"
 #include "gaps.h"
+#include "methods.h"
 #include "ticker.h"
 #include "usage.h"
 
-/* What timing may take of the time: each call of a node, or bursts of all nodes together. */
+/* Share of the time for timing: of every call of one node, or of bursts of all nodes together. */
 #define BUDGET			0.005
 
-/* Keeping the books of a timed call: as much as a cheap clock. */
+/* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
 #define BOOKKEEPING_NS	20
 
-/* Calls before the first look at the cost: they take 5 us, or 0.4 ms where the clock is slow. */
+/* Calls before the first review: they take 5 us, or 0.4 ms with a slow clock. */
 #define FIRST_REVIEW	AUTO_EXACT_CALLS
-/* While every call is timed, a look now and then is enough. */
+/* While every call is timed, a review now and then is enough. */
 #define LATER_REVIEW	4096
 
-/* Calls of a burst, of which the first do not count. */
+/* Calls of a burst.  The first ones do not count. */
 #define BURST			32
 #define WARM_UP			8
 
-/* Rarer than this nothing is gained: the ticks tell more. */
-#define MOST_EVERY		100000
+/* With rarer bursts nothing is gained, because the ticks are then more precise. */
+#define MAX_ONE_IN		100000
 
-/* What a node may take of the time: sampled nodes share the budget. */
+/* Returns the share of the time for a node.  Sampled nodes divide the budget. */
 static double
-allowed(const FastQuery *query)
+allowed_share(const FastQuery *query)
 {
 	return BUDGET / Max(query->sampled, 1);
 }
 
-/* What timing so many calls would have taken of the time since then. */
+/* Returns the share of the time since the start of the phase that timing all calls takes. */
 static double
 share_of_time(const FastInstr *fi, double calls, uint64 now)
 {
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		elapsed = (double) (int64) (now - fi->since);
+	double		elapsed = (double) (int64) (now - fi->auto_timing.since);
 
 	return elapsed <= 0 ? 1 :
 		calls * (clock->cost + BOOKKEEPING_NS / clock->ns_per_tick) / elapsed;
 }
 
-/* Chooses how many calls to time, for what timing each would take of the time. */
+/* Chooses the part of the calls to time.  `share` is the cost of timing all calls. */
 static void
-choose_every(FastInstr *fi, double share)
+choose_part(FastInstr *fi, double share)
 {
+	AutoTiming *timing = &fi->auto_timing;
 	double		period = fi->query->period_ns / fast_clocks[fi->query->clock].ns_per_tick;
 
-	fi->every = (int32) Min(Max(ceil(share / allowed(fi->query)), 1), MOST_EVERY);
-	fi->cap = ticker_start() ? (uint64) (period / fi->every) : PG_INT64_MAX;
+	timing->one_in = (int32) Min(Max(ceil(share / allowed_share(fi->query)), 1), MAX_ONE_IN);
+	timing->cap = ticker_start() ? (uint64) (period / timing->one_in) : PG_INT64_MAX;
 }
 
-/* Calls that are not timed: at random in number, lest a rhythm be met. */
+/* Starts a gap of random length, so that bursts do not coincide with a rhythm of the query. */
 static void
 begin_gap(FastInstr *fi, uint64 now)
 {
-	int32		mean = BURST * (fi->every - 1);
+	AutoTiming *timing = &fi->auto_timing;
+	int32		mean = BURST * (timing->one_in - 1);
 
-	fi->gap = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
-	gap_note_calls(fi);
-	fi->since = now;
-	fi->last_row = fi->core.tuplecount + fi->gap;
+	timing->gap_length = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
+	gap_start(fi);
+	timing->since = now;
+	timing->gap_end_row = fi->core.tuplecount + timing->gap_length;
 }
 
-/* False if calls cannot be led elsewhere: then the node goes on as it did. */
+/* Changes the phase and the wrapper.  Returns false, and changes nothing, if that is not possible. */
+static bool
+change_phase(FastInstr *fi, AutoPhase phase)
+{
+	AutoPhase	old = fi->auto_timing.phase;
+
+	fi->auto_timing.phase = phase;
+	if (fast_replace_wrapper(fi, fast_auto_wrapper(fi)))
+		return true;
+	fi->auto_timing.phase = old;
+	return false;
+}
+
+/* Changes to the gap phase, if possible. */
 static bool
 start_gap(FastInstr *fi, uint64 now)
 {
-	fi->in_burst = false;
-	if (!fast_replace_wrapper(fi, fast_auto_wrapper(fi)))
+	if (!change_phase(fi, PHASE_GAP))
 		return false;
 	begin_gap(fi, now);
 	return true;
 }
 
+/* Changes to the burst phase, if possible. */
 static bool
 start_burst(FastInstr *fi)
 {
-	fi->in_burst = true;
-	if (!fast_replace_wrapper(fi, fast_auto_wrapper(fi)))
-	{
-		fi->in_burst = false;
+	AutoTiming *timing = &fi->auto_timing;
+
+	if (!change_phase(fi, PHASE_BURST))
 		return false;
-	}
-	fi->gap = gap_calls(fi);
-	fi->gap_loops = fi->loops - fi->loops_before;
-	fi->left = BURST;
+	timing->last_gap_calls = gap_calls(fi);
+	timing->last_gap_loops = gap_loops(fi);
+	timing->burst_left = BURST;
 	return true;
 }
 
-/* A call of a burst has returned. */
+/* Adds a call of a burst that has returned. */
 static pg_noinline void
 note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 {
-	if (fi->left <= BURST - WARM_UP)
-	{
-		Stratum    *stratum = first ? &fi->first : &fi->next;
+	AutoTiming *timing = &fi->auto_timing;
 
-		/* back in time: a virtual machine that was moved */
+	if (timing->burst_left <= BURST - WARM_UP)
+	{
+		Stratum    *stratum = first ? &timing->first : &timing->next;
+
+		/* The counter went back: a virtual machine was migrated. */
 		if ((int64) elapsed < 0)
 			elapsed = 0;
-		/* What reading the clock adds would be multiplied. */
+		/* The cost of reading the clock would be extrapolated, too. */
 		elapsed -= Min(elapsed, fast_clocks[fi->query->clock].window);
 		stratum->timed++;
-		stratum->sum += (double) Min(elapsed, fi->cap);
-		fi->timed++;
+		stratum->sum += (double) Min(elapsed, timing->cap);
+		timing->timed++;
 	}
-	if (--fi->left <= 0)
+	if (--timing->burst_left <= 0)
 	{
-		gap_give(fi, fi->gap, fi->gap_loops);
-		choose_every(fi, share_of_time(fi, fi->gap + BURST, now));
+		gap_attribute(fi, timing->last_gap_calls, timing->last_gap_loops);
+		choose_part(fi, share_of_time(fi, timing->last_gap_calls + BURST, now));
 		if (!start_gap(fi, now))
 		{
-			fi->in_burst = true;
-			fi->left = BURST;
-			fi->gap = 0;
-			fi->gap_loops = 0;
+			/* Another burst follows, without a gap. */
+			timing->burst_left = BURST;
+			timing->last_gap_calls = 0;
+			timing->last_gap_loops = 0;
 		}
 	}
 }
 
-/* While every call is timed: whether to go on so. */
+/* Reviews the cost in the exact phase, and ends the phase if timing takes too much. */
 static pg_noinline void
 review(FastInstr *fi, uint64 start, uint64 now)
 {
-	double		share = share_of_time(fi, fi->gap, now);
+	AutoTiming *timing = &fi->auto_timing;
+	double		share = share_of_time(fi, timing->review_interval, now);
 
-	/* the first call begins it */
-	if (fi->since != 0 && share > allowed(fi->query))
+	/* The first call only starts the phase. */
+	if (timing->since != 0 && share > allowed_share(fi->query))
 	{
-		choose_every(fi, share);
+		choose_part(fi, share);
 		if (start_gap(fi, now))
 		{
 			fi->query->sampled++;
-			gap_note_priors(fi);
+			gap_store_prior(fi);
 			return;
 		}
-		fi->every = 0;
 	}
-	fi->gap = fi->left = fi->since == 0 ? FIRST_REVIEW : LATER_REVIEW;
-	fi->since = start;
+	timing->review_interval = timing->since == 0 ? FIRST_REVIEW : LATER_REVIEW;
+	timing->review_left = timing->review_interval;
+	timing->since = start;
 }
 
 static pg_attribute_always_inline TupleTableSlot *
-exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
+timed_call(PlanState *node, UsageKind usage, ClockKind kind, AutoPhase phase)
 {
 	FastInstr  *fi = FAST_INSTR(node);
 	TupleTableSlot *slot;
@@ -191,39 +209,39 @@ exact(PlanState *node, UsageKind usage, ClockKind kind, bool burst)
 	count_call(fi, slot);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
-	if (burst)
+	if (phase == PHASE_BURST)
 		note_burst_call(fi, first, end - start, end);
-	else if (unlikely(--fi->left <= 0))
+	else if (unlikely(--fi->auto_timing.review_left <= 0))
 		review(fi, start, end);
 	return slot;
 }
 
-/* Calls are timed from the next one on; if that cannot be, a gap follows the gap. */
+/* Ends a gap.  A burst follows with the next call, or if that is not possible, another gap. */
 static pg_noinline void
 end_gap(FastInstr *fi)
 {
 	if (start_burst(fi))
 		return;
-	gap_give(fi, gap_calls(fi), fi->loops - fi->loops_before);
+	gap_attribute(fi, gap_calls(fi), gap_loops(fi));
 	begin_gap(fi, clock_ordered(fi->query->clock));
 }
 
-/* The first call of a loop has returned in a gap. */
+/* Called after the first call of a loop in a gap. */
 static pg_noinline void
 begin_loop_in_gap(FastInstr *fi)
 {
-	double		left = fi->gap - gap_calls(fi);
+	double		left = fi->auto_timing.gap_length - gap_calls(fi);
 
 	core_start_loop(&fi->core);
 	fi->loops++;
-	fi->last_row = fi->core.tuplecount + left;
+	fi->auto_timing.gap_end_row = fi->core.tuplecount + left;
 	if (left <= 0)
 		end_gap(fi);
 }
 
-/* That a gap has ended is seen by a number that is at hand: the rows of the loop. */
+/* The end of a gap is found by the tuplecount of the loop, which must be counted anyway. */
 static pg_attribute_always_inline TupleTableSlot *
-in_gap(PlanState *node, UsageKind usage)
+gap_call(PlanState *node, UsageKind usage)
 {
 	FastInstr  *fi = FAST_INSTR(node);
 	TupleTableSlot *slot;
@@ -235,81 +253,94 @@ in_gap(PlanState *node, UsageKind usage)
 	start_ns = ticker.last_ns;
 	slot = node->ExecProcNodeReal(node);
 	if (unlikely(ticker.last_ns != start_ns))
-		gap_met_by_tick(fi, start_ns);
+		gap_attribute_tick(fi, start_ns);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
 	rows = fi->core.tuplecount;
 	if (TupIsNull(slot))
-		fi->ends++;
+		fi->auto_timing.ends++;
 	else
 		fi->core.tuplecount = ++rows;
 	if (unlikely(!fi->core.running))
 		begin_loop_in_gap(fi);
-	else if (unlikely(rows >= fi->last_row))
+	else if (unlikely(rows >= fi->auto_timing.gap_end_row))
 		end_gap(fi);
 	return slot;
 }
 
-#define EXACT(name, usage, kind, burst) \
+#define TIMED(name, usage, kind, phase) \
 static TupleTableSlot * \
 name(PlanState *node) \
 { \
-	return exact(node, usage, kind, burst); \
+	return timed_call(node, usage, kind, phase); \
 }
 
-#define IN_GAP(name, usage) \
+#define GAP(name, usage) \
 static TupleTableSlot * \
 name(PlanState *node) \
 { \
-	return in_gap(node, usage); \
+	return gap_call(node, usage); \
 }
 
-EXACT(system_time, USAGE_NONE, KIND_SYSTEM, false)
-EXACT(system_buffers, USAGE_BUFFERS, KIND_SYSTEM, false)
-EXACT(system_all, USAGE_ALL, KIND_SYSTEM, false)
-EXACT(tsc_time, USAGE_NONE, KIND_TSC, false)
-EXACT(tsc_buffers, USAGE_BUFFERS, KIND_TSC, false)
-EXACT(tsc_all, USAGE_ALL, KIND_TSC, false)
-EXACT(system_time_burst, USAGE_NONE, KIND_SYSTEM, true)
-EXACT(system_buffers_burst, USAGE_BUFFERS, KIND_SYSTEM, true)
-EXACT(system_all_burst, USAGE_ALL, KIND_SYSTEM, true)
-EXACT(tsc_time_burst, USAGE_NONE, KIND_TSC, true)
-EXACT(tsc_buffers_burst, USAGE_BUFFERS, KIND_TSC, true)
-EXACT(tsc_all_burst, USAGE_ALL, KIND_TSC, true)
-IN_GAP(gap_time, USAGE_NONE)
-IN_GAP(gap_buffers, USAGE_BUFFERS)
-IN_GAP(gap_all, USAGE_ALL)
+TIMED(system_time, USAGE_NONE, KIND_SYSTEM, PHASE_EXACT)
+TIMED(system_buffers, USAGE_BUFFERS, KIND_SYSTEM, PHASE_EXACT)
+TIMED(system_all, USAGE_ALL, KIND_SYSTEM, PHASE_EXACT)
+TIMED(tsc_time, USAGE_NONE, KIND_TSC, PHASE_EXACT)
+TIMED(tsc_buffers, USAGE_BUFFERS, KIND_TSC, PHASE_EXACT)
+TIMED(tsc_all, USAGE_ALL, KIND_TSC, PHASE_EXACT)
+TIMED(system_time_burst, USAGE_NONE, KIND_SYSTEM, PHASE_BURST)
+TIMED(system_buffers_burst, USAGE_BUFFERS, KIND_SYSTEM, PHASE_BURST)
+TIMED(system_all_burst, USAGE_ALL, KIND_SYSTEM, PHASE_BURST)
+TIMED(tsc_time_burst, USAGE_NONE, KIND_TSC, PHASE_BURST)
+TIMED(tsc_buffers_burst, USAGE_BUFFERS, KIND_TSC, PHASE_BURST)
+TIMED(tsc_all_burst, USAGE_ALL, KIND_TSC, PHASE_BURST)
+GAP(gap_time, USAGE_NONE)
+GAP(gap_buffers, USAGE_BUFFERS)
+GAP(gap_all, USAGE_ALL)
 
 ExecProcNodeMtd
 fast_auto_wrapper(const FastInstr *fi)
 {
-	const ExecProcNodeMtd each_call[][3] = {
+	static const ExecProcNodeMtd exact[][3] = {
 		[KIND_SYSTEM] = {system_time, system_buffers, system_all},
 		[KIND_TSC] = {tsc_time, tsc_buffers, tsc_all},
 	};
-	const ExecProcNodeMtd burst[][3] = {
+	static const ExecProcNodeMtd burst[][3] = {
 		[KIND_SYSTEM] = {system_time_burst, system_buffers_burst, system_all_burst},
 		[KIND_TSC] = {tsc_time_burst, tsc_buffers_burst, tsc_all_burst},
 	};
-	const ExecProcNodeMtd gap[] = {gap_time, gap_buffers, gap_all};
+	static const ExecProcNodeMtd gap[] = {gap_time, gap_buffers, gap_all};
 	UsageKind	usage = usage_kind(fi);
 	ClockKind	kind = fi->query->clock;
 
-	if (fi->every == 0)
-		return each_call[kind][usage];
-	return fi->in_burst ? burst[kind][usage] : gap[usage];
+	switch (fi->auto_timing.phase)
+	{
+		case PHASE_EXACT:
+			return exact[kind][usage];
+		case PHASE_GAP:
+			return gap[usage];
+		case PHASE_BURST:
+			return burst[kind][usage];
+	}
+	return NULL;
 }
 
-/* The query's nodes have done their work: the last gap gets its time. */
 void
-fast_auto_settle(FastInstr *fi)
+fast_auto_finish(FastInstr *fi)
 {
-	if (fi->every == 0)
-		return;
-	if (fi->in_burst)
-		gap_give(fi, fi->gap, fi->gap_loops);
-	else
-		gap_give(fi, gap_calls(fi), fi->loops - fi->loops_before);
-	gap_settle(fi);
-	fast_weigh(fi);
+	AutoTiming *timing = &fi->auto_timing;
+
+	switch (timing->phase)
+	{
+		case PHASE_EXACT:
+			return;
+		case PHASE_GAP:
+			gap_attribute(fi, gap_calls(fi), gap_loops(fi));
+			break;
+		case PHASE_BURST:
+			gap_attribute(fi, timing->last_gap_calls, timing->last_gap_loops);
+			break;
+	}
+	gap_finish(fi);
+	fast_combine_estimates(fi);
 }

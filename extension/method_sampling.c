@@ -1,26 +1,28 @@
 /*-------------------------------------------------------------------------
  *
  * method_sampling.c
- *	  calls timed with a clock in memory that moves only when the ticker ticks
+ *	  timing with a clock in memory that moves only when the ticker ticks
  *
- * A call that a tick falls into gets the time since the tick before.  Ticks
- * come at random times, so that each call gets its due on average, and reading
- * such a clock costs no more than a load.
+ * If a tick falls into a call, the call is charged the time since the previous
+ * tick.  Ticks come at random times, so on average each call is charged its true
+ * duration.  A read of this clock is only a load from memory.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
  *-------------------------------------------------------------------------
  */
-#include "clock.h"
+#include "call.h"
+#include "methods.h"
 #include "ticker.h"
 #include "usage.h"
 
+/* Charges a call with the time of its ticks. */
 static pg_noinline void
-met_by_tick(FastInstr *fi, uint64 ns)
+attribute_ticks(FastInstr *fi, uint64 ns)
 {
 	core_add_ns(&fi->core, ns);
 	fi->estimated = true;
-	fi->ticks++;
+	fi->samples.ticks++;
 	fi->variance += tick_variance(ns);
 }
 
@@ -38,7 +40,7 @@ sampled(PlanState *node, UsageKind usage)
 	slot = node->ExecProcNodeReal(node);
 	end = ticker.last_ns;
 	if (unlikely(end != start))
-		met_by_tick(fi, end - start);
+		attribute_ticks(fi, end - start);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
 	count_call(fi, slot);
@@ -59,7 +61,7 @@ WRAPPER(sampling_all, USAGE_ALL)
 ExecProcNodeMtd
 fast_sampling_wrapper(const FastInstr *fi)
 {
-	const ExecProcNodeMtd ours[] = {sampling_time, sampling_buffers, sampling_all};
+	const ExecProcNodeMtd wrappers[] = {sampling_time, sampling_buffers, sampling_all};
 
-	return ours[usage_kind(fi)];
+	return wrappers[usage_kind(fi)];
 }

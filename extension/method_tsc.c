@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * method_tsc.c
- *	  each call timed with the CPU's counter
+ *	  timing of every call with the CPU's counter
  *
  * Copyright (c) 2026, the pg_timing authors
  *
  *-------------------------------------------------------------------------
  */
-#include "clock.h"
+#include "call.h"
+#include "methods.h"
 #include "usage.h"
 
-/* Out of order it is cheaper; tests/extension/accuracy.py wants to know better. */
+/* Unordered reads are cheaper.  tests/extension/accuracy.py compares with ordered reads. */
 #ifdef ORDERED_TSC
 #define tsc_now		tsc_ordered
 #endif
@@ -33,7 +34,7 @@ timed(PlanState *node, UsageKind usage)
 	return slot;
 }
 
-/* One for each thing that can be asked for, so that none does what is not. */
+/* One wrapper for each kind of usage, so that none does unnecessary work. */
 #define WRAPPER(name, usage) \
 static TupleTableSlot * \
 name(PlanState *node) \
@@ -45,12 +46,12 @@ WRAPPER(tsc_time, USAGE_NONE)
 WRAPPER(tsc_buffers, USAGE_BUFFERS)
 WRAPPER(tsc_all, USAGE_ALL)
 
-/* NULL: the server's own timing does it as well. */
+/* Returns NULL if the server already times with the counter. */
 ExecProcNodeMtd
 fast_tsc_wrapper(const FastInstr *fi)
 {
-	const ExecProcNodeMtd ours[] = {tsc_time, tsc_buffers, tsc_all};
+	const ExecProcNodeMtd wrappers[] = {tsc_time, tsc_buffers, tsc_all};
 	UsageKind	usage = usage_kind(fi);
 
-	return fi->query->server_tsc && usage == USAGE_NONE ? NULL : ours[usage];
+	return fi->query->server_tsc && usage == USAGE_NONE ? NULL : wrappers[usage];
 }

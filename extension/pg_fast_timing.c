@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pg_fast_timing.c
- *	  plan-node timing that costs next to nothing
+ *	  the executor hooks
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -11,32 +11,23 @@
 
 #include "access/parallel.h"
 #include "fmgr.h"
-#include "utils/guc.h"
 
-#include "clock.h"
+#include "explain.h"
+#include "install.h"
+#include "settings.h"
 #include "ticker.h"
+#include "tsc.h"
 
 PG_MODULE_MAGIC;
 
-static const struct config_enum_entry method_options[] = {
-	{"auto", METHOD_AUTO, false},
-	{"off", METHOD_OFF, false},
-	{"tsc", METHOD_TSC, false},
-	{"sampling", METHOD_SAMPLING, false},
-	{NULL, 0, false}
-};
-
-int			fast_method = METHOD_AUTO;
-int			fast_sample_rate = 0;
-
-/* depth of ExecutorRun and ExecutorFinish calls that are ours */
+/* nesting depth of ExecutorRun and ExecutorFinish calls of queries that we time */
 static int	nesting = 0;
 
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
 
-/* Sets the query up, and then our timing, if the query is to be timed. */
+/* Initializes the query, and installs our timing if the query is timed. */
 static void
 fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
@@ -50,11 +41,11 @@ fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		fast_install(queryDesc, fast_method);
 }
 
-/* What a query runs beside. */
+/* One ExecutorRun or ExecutorFinish. */
 typedef struct Run
 {
-	FastQuery  *query;			/* NULL: it is not ours */
-	Bracket		start;
+	FastQuery  *query;			/* NULL: we do not time it */
+	ClockPair	start;
 } Run;
 
 static Run
@@ -71,19 +62,20 @@ begin_run(QueryDesc *queryDesc)
 		if (query->method == METHOD_SAMPLING || query->sampled > 0)
 			ticker_start();
 		if (query->clock == KIND_TSC)
-			run.start = fast_tsc_look();
+			run.start = fast_tsc_read();
 		nesting++;
 	}
 	return run;
 }
 
-/* Also after an error, when the query may be gone. */
+/* Also called after an error, when the query may no longer exist. */
 static uint64
 end_run(void)
 {
 	return --nesting == 0 ? ticker_stop() : 0;
 }
 
+/* Checks the counter against the kernel's clock over the run. */
 static void
 check_run(const Run *run, uint64 lost_ns)
 {
@@ -92,7 +84,7 @@ check_run(const Run *run, uint64 lost_ns)
 		fast_tsc_compare(run->start);
 }
 
-/* The arguments of ExecutorRun have changed in 18. */
+/* ExecutorRun has other arguments since 18. */
 #if PG_VERSION_NUM >= 180000
 #define RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
 #define RUN_ARGUMENTS	queryDesc, direction, count
@@ -142,7 +134,7 @@ next_ExecutorFinish(QueryDesc *queryDesc)
 		standard_ExecutorFinish(queryDesc);
 }
 
-/* Data-modifying CTEs that were not read to their end run here. */
+/* Data-modifying CTEs that were not read completely run here. */
 static void
 fast_ExecutorFinish(QueryDesc *queryDesc)
 {
@@ -173,27 +165,9 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
-	DefineCustomEnumVariable("pg_fast_timing.method",
-							 "How the times of plan nodes are measured.",
-							 "auto: exactly while that is cheap, then by sampling; off: by the server; "
-							 "tsc: each call, with the CPU's counter; sampling: by a ticking clock.",
-							 &fast_method, METHOD_AUTO, method_options,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_fast_timing.sample_rate",
-							"Ticks per second of the sampling clock.",
-							"0 chooses the rate.",
-							&fast_sample_rate, 0, 0, 10000,
-							PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomStringVariable("pg_fast_timing.tsc_rate",
-							   "The measured rate of the CPU's counter, for parallel workers.",
-							   NULL,
-							   &fast_tsc_shared, "",
-							   PGC_SUSET,
-							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							   NULL, NULL, NULL);
-	MarkGUCPrefixReserved("pg_fast_timing");
+	fast_define_settings();
 	fast_explain_init();
-	fast_tsc_anchor();
+	fast_tsc_init();
 
 	prev_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = fast_ExecutorStart;

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * ticker.c
- *	  a clock in memory that moves some hundred times a second
+ *	  a clock in memory that moves about a thousand times a second
  *
- * A thread of its own sleeps and writes down the time.  It blocks every signal
- * and calls nothing of PostgreSQL's, so that the backend is not disturbed: a
- * timer's signal would end the sleeps and polls of procedural languages and
- * foreign data wrappers early, take part in the server's own timeouts, and
- * cost the query 12 to 19 us each time on a virtual machine.  A thread that is
- * not needed sleeps until it is.
+ * A separate thread sleeps, and writes the time into memory.  It blocks every
+ * signal and calls no PostgreSQL code, so it does not disturb the backend.  A
+ * timer signal instead would interrupt sleeps and polls of procedural languages
+ * and foreign data wrappers, interfere with the server's timeouts, and cost the
+ * query 12 to 19 us per tick on a virtual machine.  A thread that is not needed
+ * waits.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -25,32 +25,35 @@
 
 #include "common/pg_prng.h"
 
+#include "clock.h"
+#include "settings.h"
 #include "ticker.h"
+#include "tsc_rate.h"
 
 Ticker		ticker;
 
-/* A rate of 1 kHz costs a core 0.5% at most where a tick takes 5 us. */
+/* Ticks at 1 kHz take at most 0.5% of a core, if a tick takes 5 us. */
 #define DEFAULT_RATE	1000
 
 /*
- * A thread that waits for nobody takes 0.1 ms or more to be woken, in which
- * ticks are lost: so it goes on for a while, for the next statement or FETCH.
+ * To wake the thread takes 0.1 ms or more, and ticks are lost meanwhile.  So it
+ * continues for a while, for the next statement or FETCH.
  */
 #define LINGER_NS		20000000
 
 static pthread_mutex_t mutex;
 static pthread_cond_t changed;
 
-/* under the mutex */
-static bool ticking = false;	/* somebody looks at the clock */
-static bool parked = true;		/* the thread waits for that */
+/* protected by the mutex */
+static bool ticking = false;	/* a query needs the ticks */
+static bool parked = true;		/* the thread waits for a query */
 static uint64 period_ns;
-static uint64 next_ns;			/* when the next tick is due */
-static uint64 linger_ns;		/* until then it ticks for nobody */
+static uint64 next_ns;			/* time of the next tick */
+static uint64 linger_ns;		/* ticks continue until then without a query */
 static bool with_tsc;
 static pg_prng_state random_state;
 
-/* of the backend alone */
+/* used only by the backend's main thread */
 static bool running = false;
 static bool has_thread = false;
 
@@ -66,7 +69,7 @@ ticker_period_ns(void)
 	return running ? period_ns : wanted_period_ns();
 }
 
-/* A tick: what is read without a lock changes between two versions. */
+/* Writes a tick.  Readers without a lock check that the version is even and unchanged. */
 static void
 tick(uint64 ns, uint64 tsc)
 {
@@ -80,11 +83,11 @@ tick(uint64 ns, uint64 tsc)
 }
 
 /*
- * Random lengths around the period: ticks in step with a query's own rhythm
- * would always meet the same node.
+ * Returns a random interval around the period.  Regular ticks could coincide with
+ * a rhythm of the query, and then always fall into the same node.
  */
 static uint64
-random_nap(void)
+random_interval(void)
 {
 	return period_ns / 2 + pg_prng_uint64_range(&random_state, 0, period_ns);
 }
@@ -105,12 +108,12 @@ wait_until(uint64 ns)
 #endif
 }
 
-/* Nothing of the server's that can fail or throw is called here. */
+/* The thread's function.  It calls no server function that can fail or raise an error. */
 static void *
 tick_forever(void *unused)
 {
 #if defined(PR_SET_TIMERSLACK)
-	/* ns; by default it is as much as a short query takes */
+	/* in ns; the default is as long as a short query */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 #endif
 	pthread_mutex_lock(&mutex);
@@ -128,14 +131,15 @@ tick_forever(void *unused)
 		else
 		{
 			tick(now, with_tsc ? tsc_now() : 0);
-			next_ns = now + random_nap();
+			next_ns = now + random_interval();
 		}
 	}
 	return NULL;
 }
 
+/* Initializes the mutex and the condition. */
 static void
-prepare(void)
+init_locks(void)
 {
 	pthread_condattr_t attributes;
 
@@ -148,11 +152,11 @@ prepare(void)
 	pthread_condattr_destroy(&attributes);
 }
 
-/* A language that forks leaves a child without the thread, and perhaps with its lock. */
+/* After a fork, the child has no thread, and the mutex can be locked. */
 static void
 forget_thread(void)
 {
-	prepare();
+	init_locks();
 	has_thread = running = ticking = false;
 	parked = true;
 }
@@ -181,13 +185,13 @@ create_thread(void)
 bool
 ticker_ready(void)
 {
-	static bool prepared = false;
+	static bool initialized = false;
 
-	if (!prepared)
+	if (!initialized)
 	{
-		prepare();
+		init_locks();
 		pthread_atfork(NULL, NULL, forget_thread);
-		prepared = true;
+		initialized = true;
 	}
 	if (!has_thread)
 	{
@@ -198,33 +202,34 @@ ticker_ready(void)
 }
 
 /*
- * Ticks as if it had always done so.  Who comes at any time comes into a nap
- * that is the more likely the longer it is, at a random point of it.  Without
- * that, what is given out at the first tick would be too much or too little on
- * average, which is all there is of a short query.
+ * Starts in the middle of an interval, as if the ticks had always been running.
+ *
+ * An observer arriving at random is more likely to land in a long interval, and
+ * lands at a random point of it.  Otherwise the first tick would account for too
+ * much or too little time on average, which matters for a short query.
  */
 static void
-begin_midway(void)
+start_in_interval(void)
 {
 	uint64		now = system_now();
-	uint64		nap;
+	uint64		interval;
 	uint64		left;
 
 	do
-		nap = random_nap();
-	while (pg_prng_uint64_range(&random_state, 0, period_ns * 3 / 2) > nap);
-	left = pg_prng_uint64_range(&random_state, 0, nap);
-	tick(now - (nap - left), with_tsc ? tsc_now() : 0);
+		interval = random_interval();
+	while (pg_prng_uint64_range(&random_state, 0, period_ns * 3 / 2) > interval);
+	left = pg_prng_uint64_range(&random_state, 0, interval);
+	tick(now - (interval - left), with_tsc ? tsc_now() : 0);
 	next_ns = now + left;
 }
 
 bool
 ticker_start(void)
 {
-	/* asked here: nothing that can throw under the lock */
+	/* Called here, because no function that can raise an error may be called under the lock. */
 	bool		readable = fast_tsc_readable();
 
-	/* a statement within one that knew no counter may know it */
+	/* The counter can have become usable since the outer statement started. */
 	if (running && with_tsc == readable)
 		return true;
 	if (!ticker_ready())
@@ -236,7 +241,7 @@ ticker_start(void)
 	if (parked || period_ns != wanted_period_ns())
 	{
 		period_ns = wanted_period_ns();
-		begin_midway();
+		start_in_interval();
 		parked = false;
 		pthread_cond_signal(&changed);
 	}
@@ -246,9 +251,9 @@ ticker_start(void)
 }
 
 /*
- * On a busy machine the thread may have to wait until the backend sleeps.  In a
- * long run a tick is late then, which does no harm; but one that was due at the
- * end is lost, and with it the time that it would have told.
+ * On a busy machine the thread may not run until the backend sleeps.  A late tick
+ * in a long run does no harm.  But a tick that is overdue at the end of the run is
+ * lost, and so is the time that it would have accounted for.
  */
 uint64
 ticker_stop(void)
@@ -269,9 +274,8 @@ ticker_stop(void)
 }
 
 /*
- * A call that one tick met may have been nearly as short as nothing or nearly
- * as long as two periods; of one that spans several only the ends are
- * uncertain.
+ * A call with one tick can have any duration up to two periods.  For a call with
+ * several ticks, only its two ends are uncertain.
  */
 double
 tick_variance(uint64 ns)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tsc.c
- *	  whether to trust the CPU's counter
+ *	  whether the CPU's counter can be trusted
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -24,9 +24,9 @@
 #include "tsc.h"
 
 /*
- * A TSC that the kernel has found wanting is no longer available; on a virtual
- * machine a good one often is second to the hypervisor's own clock.  On AArch64
- * there is nothing better than the counter, so it is in use if it is good.
+ * Linux removes a faulty TSC from the available clock sources.  On a virtual
+ * machine a good TSC is often available but not current, because the kernel
+ * prefers the hypervisor's clock.  On AArch64 a good counter is always current.
  */
 #if defined(__aarch64__)
 #define KERNEL_FILE		"current_clocksource"
@@ -40,18 +40,18 @@
 
 #define SYSFS "/sys/devices/system/clocksource/clocksource0/"
 
-/* The kernel's verdict is looked at anew after so long: it can change. */
+/* The kernel's decision can change, so it is read again after this time. */
 #define RECHECK_NS		UINT64CONST(10000000000)
 
 /*
- * How far the counter may be from the kernel's clock over a query, beyond what
- * the looks at both leave open.  The clocks of old hardware move in steps of up
- * to 300 ns.
+ * The largest difference between the counter and the kernel's clock over a query,
+ * beyond the errors of the readings.  The clocks of old hardware move in steps
+ * of up to 300 ns.
  */
-#define MOST_PPM		1000.0
-#define MOST_STEP_NS	1000.0
+#define MAX_PPM			1000.0
+#define MAX_STEP_NS		1000.0
 
-static const char *reason = "not looked at yet";
+static const char *reason = "not checked yet";
 
 const char *
 fast_tsc_reason(void)
@@ -61,11 +61,14 @@ fast_tsc_reason(void)
 
 #ifdef HAVE_TSC
 
-static bool judged = false;
-static uint64 judged_at;
-static bool distrusted = false; /* caught at being wrong: for this session */
+static bool checked = false;
+static uint64 checked_at;
+static bool distrusted = false; /* was wrong in this session */
 
-/* Whether a word stands in a file of one line.  Not by the server's means, which may throw. */
+/*
+ * Returns whether a file of one line contains a word.  The server's functions
+ * are not used, because they can raise errors.
+ */
 static bool
 file_has_word(const char *path, const char *word, bool *readable)
 {
@@ -82,29 +85,29 @@ file_has_word(const char *path, const char *word, bool *readable)
 		return false;
 	text[length] = '\0';
 	*readable = true;
-	for (char *each = strtok(text, " \n"); each; each = strtok(NULL, " \n"))
+	for (char *token = strtok(text, " \n"); token; token = strtok(NULL, " \n"))
 	{
-		if (strcmp(each, word) == 0)
+		if (strcmp(token, word) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* Why not to use it; NULL if there is no reason. */
+/* Returns why the counter must not be used, or NULL. */
 static const char *
-objection(void)
+distrust_reason(void)
 {
 	bool		readable;
 
 #ifdef PR_GET_TSC
 	int			permission;
 
-	/* Reading it where it is forbidden would kill the server. */
+	/* A forbidden read would kill the server process. */
 	if (prctl(PR_GET_TSC, &permission) == 0 && permission != PR_TSC_ENABLE)
 		return "this process may not read it (PR_SET_TSC)";
 #endif
 	if (distrusted || fast_rate_refused())
-		return "it was not in step with the kernel's clock";
+		return "it differed from the kernel's clock";
 #if defined(__x86_64__)
 	{
 		unsigned int a,
@@ -116,59 +119,63 @@ objection(void)
 			return "the CPU does not say that its rate is constant (no invariant TSC)";
 	}
 #endif
-	/* Where the kernel says nothing (no sysfs), its word is not waited for. */
+	/* Without sysfs the kernel's decision is unknown and does not matter. */
 	if (!file_has_word(SYSFS KERNEL_FILE, KERNEL_NAME, &readable) && readable)
 		return KERNEL_SAYS;
 	return NULL;
 }
 
-/* Takes the first look at the counter, when the library is loaded. */
+/* Takes the first reading, when the library is loaded. */
 void
-fast_tsc_anchor(void)
+fast_tsc_init(void)
 {
-	if (objection() == NULL)
-		fast_rate_anchor();
+	if (distrust_reason() == NULL)
+		fast_rate_init();
 }
 
-/* Whether it can be used, as things are now. */
+/* Returns whether the counter can be used now. */
 bool
 fast_tsc_usable(void)
 {
 	uint64		now = system_now();
 
-	if (judged && now - judged_at < RECHECK_NS)
+	if (checked && now - checked_at < RECHECK_NS)
 		return reason == NULL;
 
-	reason = objection();
+	reason = distrust_reason();
 	if (reason == NULL && !fast_rate_measure())
 		reason = "its rate could not be measured";
 	for (int kind = 0; kind < lengthof(fast_clocks); kind++)
-		fast_clocks[kind].stale = true; /* the kernel may have changed its clock, too */
-	judged = true;
-	judged_at = now;
+		fast_clocks[kind].stale = true; /* the kernel may have switched its clock source */
+	checked = true;
+	checked_at = now;
 	return reason == NULL;
 }
 
-/* Also of one that is no longer used: a statement that began before may still go on. */
-Bracket
-fast_tsc_look(void)
+/*
+ * Reads both clocks.  Also reads a counter that is no longer used, because an
+ * earlier statement may still run with it.
+ */
+ClockPair
+fast_tsc_read(void)
 {
-	Bracket		look = {0};
+	ClockPair	pair = {0};
 
 	if (fast_tsc_readable())
-		look = fast_bracket();
-	look.ppm = fast_tsc_uncertainty_ppm();
-	return look;
+		pair = fast_read_pair();
+	pair.ppm = fast_tsc_uncertainty_ppm();
+	return pair;
 }
 
 /*
- * A virtual machine that was moved or put to sleep can come back with a
- * counter of another rate, or one that stood still.
+ * Compares the counter with the kernel's clock since `start`.  After a migration
+ * or a suspend of a virtual machine, the counter can have another rate, or it
+ * may have stood still.
  */
 void
-fast_tsc_compare(Bracket start)
+fast_tsc_compare(ClockPair start)
 {
-	Bracket		end = fast_tsc_look();
+	ClockPair	end = fast_tsc_read();
 	double		by_tsc;
 	double		by_kernel;
 	double		uncertain;
@@ -177,52 +184,52 @@ fast_tsc_compare(Bracket start)
 		return;
 	by_tsc = (double) (int64) (end.tsc - start.tsc) * fast_clocks[KIND_TSC].ns_per_tick;
 	by_kernel = (double) (int64) (end.ns - start.ns);
-	/* whoever is interrupted in the midst of a look has seen little */
+	/* An interruption during a reading makes it less precise. */
 	uncertain = (start.width + end.width) / 2.0 * fast_clocks[KIND_TSC].ns_per_tick;
-	/* nor is the rate better known than it said; a nested statement may have begun anew since */
+	/* The rate has an error, too.  A nested statement may have measured it again since. */
 	uncertain += by_kernel * start.ppm / 1e6;
-	if (fabs(by_tsc - by_kernel) <= by_kernel * MOST_PPM / 1e6 + MOST_STEP_NS + uncertain)
+	if (fabs(by_tsc - by_kernel) <= by_kernel * MAX_PPM / 1e6 + MAX_STEP_NS + uncertain)
 	{
 		if (reason == NULL)
 			fast_rate_refine(end);
-		judged = judged && fast_rate_sure();
+		checked = checked && fast_rate_certain();
 		return;
 	}
 
 	distrusted = true;
 	fast_rate_refuse();
-	judged = false;
+	checked = false;
 	fast_tsc_usable();
 	ereport(WARNING,
-			(errmsg("times of this statement's plan nodes are wrong: the CPU's counter took it for %.3f ms, the kernel's clock for %.3f ms",
+			(errmsg("times of this statement's plan nodes are wrong: it took %.3f ms by the CPU's counter, and %.3f ms by the kernel's clock",
 					by_tsc / 1e6, by_kernel / 1e6),
-			 errhint("pg_fast_timing does not use the counter any more in this session.")));
+			 errhint("pg_fast_timing does not use the counter in this session any more.")));
 }
 
-#else							/* no counter that we know */
+#else							/* no known counter */
 
 bool
 fast_tsc_usable(void)
 {
-	reason = "this platform has no counter that pg_fast_timing knows";
+	reason = "pg_fast_timing does not know a counter on this platform";
 	return false;
 }
 
 void
-fast_tsc_anchor(void)
+fast_tsc_init(void)
 {
 }
 
-Bracket
-fast_tsc_look(void)
+ClockPair
+fast_tsc_read(void)
 {
-	Bracket		none = {0};
+	ClockPair	none = {0};
 
 	return none;
 }
 
 void
-fast_tsc_compare(Bracket start)
+fast_tsc_compare(ClockPair start)
 {
 }
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tsc_rate.c
- *	  how fast the CPU's counter counts, measured against the kernel's raw clock
+ *	  measures the rate of the CPU's counter against the kernel's raw clock
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -17,28 +17,28 @@
 #include "utils/guc.h"
 
 #include "clock.h"
-#include "tsc.h"
+#include "tsc_rate.h"
 
 /*
- * Brackets are some 30 ns wide: 3 ms apart they are sure to give the rate to
- * 10 ppm, and give it to 1 ppm as a rule.  It gets better with each statement.
- * What a forked backend takes over from the postmaster needs no more than a
- * look at whether it still holds.
+ * A pair of readings is about 30 ns wide.  Two pairs 3 ms apart give the rate
+ * with a bound of 10 ppm and a usual error of 1 ppm.  Each statement improves
+ * it.  A rate that a forked backend inherits from the postmaster only needs a
+ * short check.
  */
 #define CALIBRATION_NS	3000000
 #define CHECK_NS		200000
-#define BRACKETS		100
+#define PAIRS			100
 
-/* Beyond that it is measured anew: the machine slept, or its clocks are slow. */
-#define UNSURE_PPM		1000.0
+/* With a larger uncertainty the rate is measured again: the machine slept, or its clocks are slow. */
+#define MAX_UNCERTAINTY_PPM		1000.0
 
-/* It may be anything. */
-#define NO_PPM			1e6
+/* The rate is unknown. */
+#define UNKNOWN_PPM			1e6
 
-/* in place of a rate: the counter was caught at being wrong */
+/* replaces the rate: the counter was wrong */
 #define REFUSED			"refused"
 
-/* only compiled, where there is no counter that we know */
+/* for platforms without a known counter, where this code is only compiled */
 #ifndef CLOCK_MONOTONIC_RAW
 #define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
 #endif
@@ -46,17 +46,17 @@
 uint64		fast_tsc_scale = 0;
 char	   *fast_tsc_shared = NULL;
 
-/* How fast the counter counts; it is sure to be within so many ppm. */
+/* A rate with a bound on its error. */
 typedef struct Rate
 {
-	double		khz;			/* 0: not known */
+	double		khz;			/* 0: unknown */
 	double		ppm;
 } Rate;
 
 static Rate known;
-static Rate postmasters;		/* since its anchor; if nothing speaks against it */
-static char rate_text[64];		/* what parallel workers are told */
-static Bracket anchor;			/* what the rate is measured from */
+static Rate postmasters;		/* rate since the postmaster's anchor, if it is valid */
+static char rate_text[64];		/* value of the setting for parallel workers */
+static ClockPair anchor;		/* start of the measurement */
 static pid_t anchored_by = 0;
 
 double
@@ -77,29 +77,33 @@ fast_tsc_readable(void)
 	return known.khz != 0;
 }
 
-/* Not CLOCK_MONOTONIC: NTP slews that by 500 ppm, and chrony by 8%. */
-Bracket
-fast_bracket(void)
+/*
+ * Reads both clocks.  CLOCK_MONOTONIC is not suitable: ntpd slews it by up to
+ * 500 ppm, and chrony by up to 8%.
+ */
+ClockPair
+fast_read_pair(void)
 {
-	Bracket		look;
+	ClockPair	pair;
 	struct timespec now;
 
-	look.tsc = tsc_now();
+	pair.tsc = tsc_now();
 	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-	look.width = tsc_ordered() - look.tsc;
-	look.tsc += look.width / 2;
-	look.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
-	return look;
+	pair.width = tsc_ordered() - pair.tsc;
+	pair.tsc += pair.width / 2;
+	pair.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+	return pair;
 }
 
-static Bracket
-narrowest_bracket(void)
+/* Returns the narrowest of many pairs. */
+static ClockPair
+narrowest_pair(void)
 {
-	Bracket		best = fast_bracket();
+	ClockPair	best = fast_read_pair();
 
-	for (int i = 1; i < BRACKETS; i++)
+	for (int i = 1; i < PAIRS; i++)
 	{
-		Bracket		next = fast_bracket();
+		ClockPair	next = fast_read_pair();
 
 		if (next.width < best.width)
 			best = next;
@@ -118,12 +122,11 @@ set_rate(double khz, double ppm)
 }
 
 /*
- * Between two looks; the longer apart, the better.  The ends of a bracket are
- * uncertain by half its width, a tick and a ns.  False if that is no rate that
- * a CPU has.
+ * Computes the rate between two pairs.  Each pair has an error of half its width,
+ * a tick and a ns.  Returns false if no CPU has such a rate.
  */
 static bool
-rate_between(Bracket start, Bracket end, Rate *rate)
+rate_between(ClockPair start, ClockPair end, Rate *rate)
 {
 	double		ticks = (double) (end.tsc - start.tsc);
 	double		ns = (double) (end.ns - start.ns);
@@ -136,7 +139,7 @@ rate_between(Bracket start, Bracket end, Rate *rate)
 }
 
 static double
-apart_ppm(Rate a, Rate b)
+difference_ppm(Rate a, Rate b)
 {
 	return fabs(a.khz / b.khz - 1) * 1e6;
 }
@@ -144,72 +147,72 @@ apart_ppm(Rate a, Rate b)
 static bool
 agree(Rate a, Rate b)
 {
-	return apart_ppm(a, b) <= a.ppm + b.ppm;
+	return difference_ppm(a, b) <= a.ppm + b.ppm;
 }
 
 static void
-anchor_at(Bracket look)
+anchor_at(ClockPair pair)
 {
-	anchor = look;
+	anchor = pair;
 	anchored_by = MyProcPid;
 }
 
 /*
- * Takes a rate that was measured here; or the postmaster's, over hours, which
- * agrees with it.  How sure that is, is for the one from here to say: the
- * machine may have slept between the two.
+ * Uses the rate that this process measured, or the postmaster's rate if that
+ * agrees and is more precise.  The uncertainty then contains that of both,
+ * because the machine may have slept between the two measurements.
  */
 static void
-settle(Rate here)
+use_rate(Rate here)
 {
 	if (postmasters.khz != 0 && postmasters.ppm < here.ppm)
-		set_rate(postmasters.khz, apart_ppm(postmasters, here) + here.ppm);
+		set_rate(postmasters.khz, difference_ppm(postmasters, here) + here.ppm);
 	else
 		set_rate(here.khz, here.ppm);
 }
 
-/* Whether a look tells the rate that is known. */
+/* Returns whether the rate since the anchor agrees with the known rate. */
 static bool
-confirmed(Bracket now, Rate *here)
+confirms(ClockPair now, Rate *here)
 {
 	return rate_between(anchor, now, here) && agree(*here, known) &&
 		(postmasters.khz == 0 || agree(*here, postmasters));
 }
 
-/* Makes the rate better by one more look, if it can. */
+/* Improves the rate with one more pair, if possible. */
 void
-fast_rate_refine(Bracket now)
+fast_rate_refine(ClockPair now)
 {
 	Rate		here;
 
-	/* a parallel worker has its leader's rate, and an anchor of the postmaster's */
+	/* A parallel worker has its leader's rate, and the postmaster's anchor. */
 	if (anchored_by != MyProcPid)
 		return;
-	/* an interrupted look has seen little, and is nothing to begin anew from */
-	if (!confirmed(now, &here) && !confirmed(now = narrowest_bracket(), &here))
+	/* A preempted pair is too wide to serve as an anchor; retry with the narrowest of 100. */
+	if (!confirms(now, &here) && !confirms(now = narrowest_pair(), &here))
 	{
-		/* the machine slept or was moved: before it was known, or since then */
-		bool		rate = rate_between(anchor, now, &here);
+		/* The machine slept or was migrated. */
+		bool		valid = rate_between(anchor, now, &here);
 
 		anchor_at(now);
 		postmasters.khz = 0;
-		set_rate(known.khz, rate ? known.ppm + apart_ppm(here, known) + here.ppm : NO_PPM);
+		set_rate(known.khz, valid ? known.ppm + difference_ppm(here, known) + here.ppm : UNKNOWN_PPM);
 	}
-	/* it never gets worse by that: apart by no more than both */
+	/* The two rates agree, so the uncertainty only gets smaller. */
 	else if (here.ppm < known.ppm / 3)
-		settle(here);
+		use_rate(here);
 }
 
 /*
- * A signal ends a sleep.  None is longer than asked for: a clock that has gone
- * back meanwhile would make it hours.
+ * Waits until `ns` have passed since `start`.  A signal ends a sleep, so there
+ * are several.  Each is at most `ns` long, even if the clock went back.
  */
 static void
-wait_since(Bracket start, int64 ns)
+wait_since(ClockPair start, int64 ns)
 {
 	for (int sleeps = 0; sleeps < 10; sleeps++)
 	{
-		int64		left = Min(ns, ns - (int64) (fast_bracket().ns - start.ns));
+		int64		left = Min(ns, ns - (int64) (fast_read_pair().ns - start.ns));
 
 		if (left <= 0)
 			break;
@@ -218,11 +221,11 @@ wait_since(Bracket start, int64 ns)
 }
 
 /*
- * The postmaster's anchor gives the rate at once, to next to nothing; unless
- * the machine slept or was moved since then.  A short look tells.
+ * Uses the rate since the postmaster's anchor, which is very precise.  A short
+ * measurement checks that the machine did not sleep and was not migrated.
  */
 static bool
-take_postmasters_rate(Bracket start)
+take_postmasters_rate(ClockPair start)
 {
 	Rate		here;
 
@@ -230,15 +233,16 @@ take_postmasters_rate(Bracket start)
 	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &postmasters))
 		return false;
 	wait_since(start, CHECK_NS);
-	if (!rate_between(start, narrowest_bracket(), &here) || !agree(postmasters, here))
+	if (!rate_between(start, narrowest_pair(), &here) || !agree(postmasters, here))
 	{
 		postmasters.khz = 0;
 		return false;
 	}
-	settle(here);
+	use_rate(here);
 	return true;
 }
 
+/* Measures the rate, in a few ms at most.  Returns false if that fails. */
 static bool
 calibrate(void)
 {
@@ -246,7 +250,7 @@ calibrate(void)
 
 	if (anchored_by != MyProcPid)
 	{
-		Bracket		start = narrowest_bracket();
+		ClockPair	start = narrowest_pair();
 		bool		taken = take_postmasters_rate(start);
 
 		anchor_at(start);
@@ -254,79 +258,81 @@ calibrate(void)
 			return true;
 	}
 	wait_since(anchor, CALIBRATION_NS);
-	if (!rate_between(anchor, narrowest_bracket(), &rate))
+	if (!rate_between(anchor, narrowest_pair(), &rate))
 	{
-		/* the next time it begins anew */
+		/* The next calibration starts again. */
 		anchored_by = 0;
 		return false;
 	}
 	if (known.khz == 0 || rate.ppm < known.ppm)
-		settle(rate);
+		use_rate(rate);
 	return true;
 }
 
 /*
- * A parallel worker lives for milliseconds: it takes its leader's rate, which
- * reaches it as a setting.
+ * A parallel worker lives only for milliseconds.  It uses its leader's rate,
+ * which it gets as a setting.
  */
 static bool
 take_leaders_rate(void)
 {
-	double		its_khz;
-	double		its_ppm;
+	double		leader_khz;
+	double		leader_ppm;
 
 	if (!IsParallelWorker() || fast_tsc_shared == NULL ||
-		sscanf(fast_tsc_shared, "%lf %lf", &its_khz, &its_ppm) != 2 ||
-		!(its_khz > 1e3 && its_khz < 1e8))
+		sscanf(fast_tsc_shared, "%lf %lf", &leader_khz, &leader_ppm) != 2 ||
+		!(leader_khz > 1e3 && leader_khz < 1e8))
 		return false;
-	set_rate(its_khz, its_ppm);
+	set_rate(leader_khz, leader_ppm);
 	return true;
 }
 
+/* Stores the rate in the setting for parallel workers. */
 void
 fast_tsc_share(void)
 {
 	if (known.khz == 0 || IsInParallelMode() || IsParallelWorker())
 		return;
-	/* RESET ALL or a rollback takes it back */
+	/* RESET ALL or a rollback can have reset it. */
 	if (fast_tsc_shared == NULL || strcmp(rate_text, fast_tsc_shared) != 0)
 		SetConfigOption("pg_fast_timing.tsc_rate", rate_text, PGC_SUSET, PGC_S_SESSION);
 }
 
-/* Nor are parallel workers to use it. */
+/* Tells parallel workers not to use the counter. */
 void
 fast_rate_refuse(void)
 {
 	snprintf(rate_text, sizeof(rate_text), REFUSED);
 }
 
+/* Returns whether the leader of this parallel worker refuses the counter. */
 bool
 fast_rate_refused(void)
 {
 	return IsParallelWorker() && fast_tsc_shared != NULL && strcmp(fast_tsc_shared, REFUSED) == 0;
 }
 
-/* Whether it is known as well as it needs to be. */
+/* Returns whether the rate is precise enough. */
 bool
-fast_rate_sure(void)
+fast_rate_certain(void)
 {
-	return known.ppm <= UNSURE_PPM;
+	return known.ppm <= MAX_UNCERTAINTY_PPM;
 }
 
-/* The first look: by the time that the rate is wanted, nobody needs to wait for it. */
+/* Takes the first pair, so that a later measurement needs no waiting. */
 void
-fast_rate_anchor(void)
+fast_rate_init(void)
 {
-	anchor_at(narrowest_bracket());
+	anchor_at(narrowest_pair());
 }
 
-/* Has a rate, as good as can be had now.  False if there is none. */
+/* Measures or improves the rate.  Returns false if there is none. */
 bool
 fast_rate_measure(void)
 {
 	if (known.khz == 0)
 		return take_leaders_rate() || calibrate();
-	fast_rate_refine(narrowest_bracket());
-	/* a worker lives for too short a time, and has its leader's word */
-	return fast_rate_sure() || IsParallelWorker() || calibrate();
+	fast_rate_refine(narrowest_pair());
+	/* A worker lives too short, and uses its leader's rate. */
+	return fast_rate_certain() || IsParallelWorker() || calibrate();
 }

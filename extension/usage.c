@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * usage.c
- *	  BUFFERS and WAL of a plan node: what is done when a counter has changed
+ *	  BUFFERS and WAL of a plan node: the case that a counter has changed
  *
  * Copyright (c) 2026, the pg_timing authors
  *

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * usage.h
- *	  BUFFERS and WAL of a plan node, exact, for next to nothing
+ *	  exact BUFFERS and WAL of a plan node, at low cost
  *
- * Core copies all counters as a node is entered and adds up all differences
- * as it is left.  But the counters only grow: as long as their sum is the
- * same, so is each of them.  So we keep the copy of the last time that the
- * sum had changed, and most calls cost no more than adding ten numbers.
+ * Core copies all counters before each call, and adds all differences after it.
+ * But counters only grow, so if their sum is unchanged, each of them is.  We copy
+ * the counters only after their sum has changed.  Most calls then cost only the
+ * addition of ten numbers.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -15,16 +15,16 @@
 #ifndef FAST_USAGE_H
 #define FAST_USAGE_H
 
-#include "pg_fast_timing.h"
+#include "instr.h"
 
 #pragma GCC visibility push(hidden)
 
-/* Which counters a node is asked for. */
+/* The counters that a node must maintain. */
 typedef enum UsageKind
 {
 	USAGE_NONE,
 	USAGE_BUFFERS,
-	USAGE_ALL					/* buffers, WAL, and what reads and writes take */
+	USAGE_ALL					/* buffers, WAL, and times of reads and writes */
 } UsageKind;
 
 static inline UsageKind
@@ -37,15 +37,16 @@ usage_kind(const FastInstr *fi)
 	return IO_TIMES_COME_LATER && track_io_timing ? USAGE_ALL : USAGE_BUFFERS;
 }
 
-/* Two counters at a time: the first ten members of BufferUsage are int64. */
+/* Two counters are added at once: the first ten members of BufferUsage are int64. */
 typedef uint64 Pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
 				 "BufferUsage begins with ten counters");
 
 /*
- * Times of reads and writes grow with the counts, and need no place in the sum;
- * unless the server counts what it begins to read, and waits for it later.
+ * Returns the sum of the counters.  Times of reads and writes change only together
+ * with the counts, so they are not in the sum.  The exception is a server that
+ * counts a read at its start and waits for it later.
  */
 static pg_attribute_always_inline uint64
 usage_sum(UsageKind kind)
@@ -59,10 +60,10 @@ usage_sum(UsageKind kind)
 	return sum;
 }
 
-/* The counters have changed: from here on. */
+/* Copies the counters before a call. */
 extern void usage_copy(FastInstr *fi, UsageKind kind, uint64 sum);
 
-/* The counters have changed in a call: gives it the difference. */
+/* Adds the difference of the counters after a call. */
 extern void usage_add(FastInstr *fi, UsageKind kind, uint64 sum);
 
 static pg_attribute_always_inline void

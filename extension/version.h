@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * version.h
- *	  what differs between the versions of PostgreSQL
+ *	  differences between the versions of PostgreSQL
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
-#error "pg_fast_timing knows PostgreSQL 15 to 19"
+#error "pg_fast_timing supports PostgreSQL 15 to 19"
 #endif
 
 #include "executor/execdesc.h"
@@ -41,8 +41,8 @@ typedef WorkerInstrumentation CoreWorkers;
 #endif
 
 /*
- * Time of the loop that is running.  Until 15 an instr_time is a timespec,
- * and since 19 its unit can be the CPU's tick.
+ * Adds time to the current loop.  Up to 15 an instr_time is a timespec, and since
+ * 19 its unit can be the CPU's tick.
  */
 static inline void
 core_add_ns(CoreInstr *core, uint64 ns)
@@ -69,7 +69,7 @@ signed_ticks(double ns)
 }
 #endif
 
-/* Since 18 a read is counted as it begins, and its time as it is waited for. */
+/* Since 18 the server counts a read at its start, and its time when it waits for it. */
 #if PG_VERSION_NUM >= 180000
 #define IO_TIMES_COME_LATER		true
 #else
@@ -87,7 +87,7 @@ io_times(void)
 #endif
 }
 
-/* The first call of a loop has returned. */
+/* Called after the first call of a loop. */
 static inline void
 core_start_loop(CoreInstr *core)
 {
@@ -99,7 +99,7 @@ core_start_loop(CoreInstr *core)
 #endif
 }
 
-/* Time of loops that have ended, and that before the first row of each. */
+/* Adds time to the finished loops, and to their startup time. */
 static inline void
 core_add_total_ns(CoreInstr *core, double ns, double startup_ns)
 {
@@ -112,7 +112,7 @@ core_add_total_ns(CoreInstr *core, double ns, double startup_ns)
 #endif
 }
 
-/* Estimates of both may have crossed. */
+/* The estimate of the startup time can be larger than that of the total time. */
 static inline void
 core_keep_startup_within_total(CoreInstr *core)
 {
@@ -123,7 +123,7 @@ core_keep_startup_within_total(CoreInstr *core)
 #endif
 }
 
-/* Time of the loops that have ended, in ns. */
+/* Returns the time of the finished loops, in ns. */
 static inline double
 core_total_ns(const CoreInstr *core)
 {
@@ -134,14 +134,14 @@ core_total_ns(const CoreInstr *core)
 #endif
 }
 
-/* The same, and of the loop that is running. */
+/* Returns the time of the finished loops and of the current loop, in ns. */
 static inline double
 core_time_so_far_ns(const CoreInstr *core)
 {
 	return core_total_ns(core) + INSTR_TIME_GET_DOUBLE(core->counter) * 1e9;
 }
 
-/* Time before the first row of each loop that has begun. */
+/* Returns the startup time of all started loops, in ns. */
 static inline double
 core_startup_so_far_ns(const CoreInstr *core)
 {
@@ -153,7 +153,7 @@ core_startup_so_far_ns(const CoreInstr *core)
 #endif
 }
 
-/* Whether instr_time counts the CPU's ticks. */
+/* Returns whether instr_time counts the CPU's ticks. */
 static inline bool
 server_times_by_tsc(void)
 {

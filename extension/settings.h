@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *	  the settings of pg_fast_timing
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FAST_SETTINGS_H
+#define FAST_SETTINGS_H
+
+#include "instr.h"
+
+#pragma GCC visibility push(hidden)
+
+extern int	fast_method;
+extern int	fast_sample_rate;
+
+extern void fast_define_settings(void);
+extern const char *fast_method_name(Method method);
+
+#pragma GCC visibility pop
+
+#endif							/* FAST_SETTINGS_H */
