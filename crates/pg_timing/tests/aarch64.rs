@@ -1,5 +1,5 @@
-//! The host check on AArch64, called as a library: the build emulates AArch64 with qemu-user, which cannot start a second
-//! program.
+//! The host check on AArch64, called as a library. The tests run under qemu-user, which cannot start pg_timing as a
+//! second program.
 
 #![cfg(target_arch = "aarch64")]
 

@@ -3,8 +3,8 @@
  *		A system clock with a fault, for LD_PRELOAD.
  *
  * FAULTY_CLOCK names the fault of CLOCK_MONOTONIC: "slow" (a read takes at
- * least 1.2 us), "back" (34 ms slow during the second half of every 5000
- * reads) or "frozen" (the same time forever).  With "denied", the process may
+ * least 1.2 us), "back" (34 ms behind during the second half of every
+ * 5000 reads) or "frozen" (the same time forever).  With "denied", the process may
  * not read the time stamp counter.
  */
 #define _GNU_SOURCE
