@@ -1,5 +1,5 @@
-//! Checks of a system clock with faults. An LD_PRELOAD library replaces `clock_gettime`. It affects neither RDTSC nor the
-//! system calls with which the program measures its own time.
+//! Checks of a system clock with faults. An LD_PRELOAD library replaces `clock_gettime`. It affects neither RDTSC nor
+//! the system calls with which the program measures its own time.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -39,8 +39,8 @@ fn assert_alarm(report: &Value, alarm: (&str, &str)) {
     assert!(alarms(report).contains(&alarm), "{alarm:?}: {:?}", alarms(report));
 }
 
-/// In 0.1 s, such a clock fills less than 8 buffers of 1023 reads. Then the report has no spread, so that a busy machine
-/// cannot widen the spread and hide the slow clock.
+/// In 0.1 s, such a clock fills less than 8 buffers of 1023 reads. Then the report has no spread, so that a busy
+/// machine cannot widen the spread and hide the slow clock.
 #[test]
 fn slow_clock_is_critical() {
     let (status, report) = check_with_fault("slow", "0.1");

@@ -64,8 +64,8 @@ pub struct CheckArguments {
     /// Read the kernel log from FILE, or from stdin (-)
     #[arg(long, value_name = "FILE|-", value_parser = log_source())]
     pub kernel_log: Option<LogSource>,
-    /// Write the facts and measurements of this machine to DIR, for --root on another host; the host's name, serial numbers
-    /// and addresses are left out
+    /// Write the facts and measurements of this machine to DIR, for --root on another host; the host's name, serial
+    /// numbers and addresses are left out
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     pub capture: Option<PathBuf>,
     /// Output format
