@@ -53,6 +53,7 @@ fn slow_clock_is_critical() {
     assert_alarm(&report, ("clock-syscall", "warning"));
 }
 
+/// The clock steps back in each 500 reads, so even a single buffer of 1024 reads contains a backward step.
 #[test]
 fn clock_that_steps_back_34_ms_is_critical() {
     let (status, report) = check_with_fault("back", "0.3");
