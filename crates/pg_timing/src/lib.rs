@@ -1,6 +1,7 @@
 //! Measures every clock of a host and says what that means for PostgreSQL's EXPLAIN ANALYZE.
 //!
-//! This library exists so that tests and benchmarks can call the program's parts. Only the command has a stable interface.
+//! This library exists so that tests and benchmarks can call the program's parts. Only the command has a stable
+//! interface.
 
 pub mod command;
 pub mod error;

@@ -1,5 +1,5 @@
-//! The host check on AArch64, called as a library: the build emulates AArch64 with qemu-user, which cannot start a second
-//! program.
+//! The host check on AArch64, called as a library. The tests run under qemu-user, which cannot start pg_timing as a
+//! second program.
 
 #![cfg(target_arch = "aarch64")]
 
@@ -24,8 +24,8 @@ fn counter_is_read_and_its_rate_is_measured() {
     assert!(report.tsc.frequency_khz.known().is_some());
 }
 
-/// qemu derives the counter from the host's clock, at exactly the rate that CNTFRQ states. A step of the counter is 1 us,
-/// so a bracket can be 0 wide. The stated uncertainty must cover this.
+/// qemu derives the counter from the host's clock, at exactly the rate that CNTFRQ states. A step of the counter is 1
+/// us, so a bracket can be 0 wide. The stated uncertainty must cover this.
 #[test]
 fn stated_uncertainty_covers_the_error() {
     let true_rate = firmware_claim().unwrap().rate;

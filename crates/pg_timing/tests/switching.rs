@@ -1,5 +1,6 @@
-//! `clocksource use` on this machine. The clock source really changes, for about a second at a time, and is restored
-//! afterwards. These tests are a program of their own, so that no other test measures a clock meanwhile.
+//! Tests of `clocksource use` that switch the clock source of this machine, each for about a second, and restore it.
+//!
+//! They are a separate test program, because no other test may measure a clock at the same time.
 
 #![cfg(target_os = "linux")]
 
@@ -16,7 +17,7 @@ const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_cloc
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 /// Clock sources that every host can use without harm.
 const FAST: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
-/// No step of a switch takes longer, even on a busy machine.
+/// The deadline of each step. No step takes that long, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Only one test at a time may switch.

@@ -40,7 +40,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     Ok(OpenServer { connection, _ephemeral: Some(ephemeral) })
 }
 
-/// Returns whether an option or a variable names the server or how to find it. A password alone does not.
+/// Returns whether an option or a variable names the server, the user or the database. A password alone does not count.
 fn is_named(target: &Target) -> bool {
     let variables = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE", "PGSERVICE"];
     [&target.host, &target.port, &target.user, &target.database].iter().any(|given| given.is_some())

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Refuses larger inputs: no statement is that long, so the user gave the wrong file.
+/// A larger input is refused. No statement is that long, so the user probably gave the wrong file.
 const MAX_STATEMENT_BYTES: u64 = 16 << 20;
 
 pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {

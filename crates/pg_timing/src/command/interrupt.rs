@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in not_ignored([SIGINT, SIGTERM, SIGHUP]) {
-        // The order matters: the first handler reads the flag before the second handler sets it.
+        // The order matters: the first handler ends the program if an earlier signal has set the flag. The second
+        // handler sets the flag.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }

@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 64 << 20;
 const TOO_LONG_HINT: Hint = Hint("cut out the part with the plan");
 const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
 
-/// Reads the plan and what the arguments say about its clock, and returns the estimate.
+/// Reads the plan file. Returns the overhead estimated from the read cost, the host report or the plain time.
 pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<ExplainReport> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {

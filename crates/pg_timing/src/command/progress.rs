@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 
 const STEPS: u64 = 100;
 
-/// Returns a progress bar with a label, or `None` if stderr is not a terminal. Where the kernel forbids reading the
-/// counter, there is no bar either: indicatif reads a clock, and the kernel would kill the process.
+/// Returns a progress bar with a label, or `None` if stderr is not a terminal. There is no bar either
+/// if the process may not read the counter: indicatif reads a clock, and the kernel would kill the process.
 pub fn bar(label: &'static str) -> Option<ProgressBar> {
     if !std::io::stderr().is_terminal() || timing_clock::counter::permitted().is_err() {
         return None;

@@ -1,5 +1,5 @@
-//! `clocksource` commands that change nothing. The tests that switch the clock source are a program of their own,
-//! `tests/switching.rs`, because the tests here measure the clock that would be switched.
+//! Tests of `clocksource` commands that change nothing. The tests in `tests/switching.rs` switch the clock source. They
+//! are a separate program, because tests of this program measure the clock.
 
 use super::{fixture, pg_timing, run};
 

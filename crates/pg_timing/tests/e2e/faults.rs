@@ -1,5 +1,5 @@
-//! Checks of a system clock with faults. An LD_PRELOAD library replaces `clock_gettime`. It affects neither RDTSC nor the
-//! system calls with which the program measures its own time.
+//! Checks of a system clock with faults. An LD_PRELOAD library replaces `clock_gettime`. It affects neither RDTSC nor
+//! the system calls with which the program measures its own time.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -39,13 +39,13 @@ fn assert_alarm(report: &Value, alarm: (&str, &str)) {
     assert!(alarms(report).contains(&alarm), "{alarm:?}: {:?}", alarms(report));
 }
 
-/// In 0.1 s, such a clock fills less than 8 buffers of 1023 reads. Then the report has no spread, so that a busy machine
-/// cannot widen the spread and hide the slow clock.
+/// A read takes 20 us, so a buffer of 1024 reads takes 20 ms. In 0.1 s there are too few buffers for a spread, which on
+/// a busy machine would be wide and hide the slow clock. `captured.rs` tests the limits of the read cost.
 #[test]
 fn slow_clock_is_critical() {
     let (status, report) = check_with_fault("slow", "0.1");
     let clock = system_clock(&report);
-    assert!(clock["read_ns"].as_f64().unwrap() >= 1200.0, "{clock}");
+    assert!(clock["read_ns"].as_f64().unwrap() >= 20_000.0, "{clock}");
     assert_eq!(clock["read_spread_ns"], Value::Null);
     assert_eq!((status, &report["verdict"]["severity"]), (2, &"critical".into()));
     assert_alarm(&report, ("clock-slow", "critical"));
@@ -53,6 +53,7 @@ fn slow_clock_is_critical() {
     assert_alarm(&report, ("clock-syscall", "warning"));
 }
 
+/// The clock steps back in each 500 reads, so even a single buffer of 1024 reads contains a backward step.
 #[test]
 fn clock_that_steps_back_34_ms_is_critical() {
     let (status, report) = check_with_fault("back", "0.3");

@@ -3,9 +3,9 @@
  *		A system clock with a fault, for LD_PRELOAD.
  *
  * FAULTY_CLOCK names the fault of CLOCK_MONOTONIC: "slow" (a read takes at
- * least 1.2 us), "back" (34 ms slow during the second half of every 5000
- * reads) or "frozen" (the same time forever).  With "denied", the process may
- * not read the time stamp counter.
+ * least 20 us), "back" (34 ms behind during the second half of every 500
+ * reads) or "frozen" (the same time forever).  With "denied", the process
+ * may not read the time stamp counter.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -49,12 +49,12 @@ clock_gettime(clockid_t id, struct timespec *t)
 
 		do
 			syscall(SYS_clock_gettime, id, &now);
-		while (nanos(&now) - nanos(t) < 1200);
+		while (nanos(&now) - nanos(t) < 20000);
 		*t = now;
 	}
 	else if (strcmp(fault, "back") == 0)
 	{
-		if (++reads % 5000 > 2500)
+		if (++reads % 500 > 250)
 		{
 			long		late = nanos(t) - 34000000L;
 

@@ -13,7 +13,7 @@ fn text(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn screens_of_every_source_of_the_read_cost() {
+fn screens_with_read_cost_and_plain_time() {
     let hpet = plan("docker-hpet.txt");
     insta::assert_snapshot!("by_a_read", text(&["--plan", &hpet, "--read-cost", "7400"]));
     insta::assert_snapshot!("by_a_plain_time", text(&["--plan", &hpet, "--plain-ms", "155"]));
@@ -25,8 +25,8 @@ fn screens_of_every_source_of_the_read_cost() {
 fn json_matches_the_schema() {
     let schema = std::fs::read_to_string(super::schema::EXPLAIN).unwrap();
     let validator = jsonschema::validator_for(&json(&schema)).unwrap();
-    for source in [&["--read-cost", "20"][..], &["--plain-ms", "1"], &["--read-cost", "20", "--plain-ms", "1"]] {
-        let report = json(&text(&[&["--plan", &plan("parallel.log"), "--format", "json"], source].concat()));
+    for estimate in [&["--read-cost", "20"][..], &["--plain-ms", "1"], &["--read-cost", "20", "--plain-ms", "1"]] {
+        let report = json(&text(&[&["--plan", &plan("parallel.log"), "--format", "json"], estimate].concat()));
         let errors: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
         assert!(report.get("plain_ms").is_none() && report.get("overhead_share").is_none(), "{report}");
@@ -59,7 +59,7 @@ fn host_report_gives_read_cost_and_variation() {
     std::fs::write(&tsc, std::fs::read_to_string(&hpet).unwrap() + "Settings: timing_clock_source = 'tsc'\n").unwrap();
     let tsc = tsc.to_str().unwrap();
     assert_eq!((&capture(tsc)["read_ns"], &capture(tsc)["runs_differ"]), (&10.0.into(), &0.14.into()));
-    // The larger of the two counts: the lost time or the spread of the read cost.
+    // The larger of two variations counts. Here the spread of the TSC's read cost is larger than the lost time.
     write_report(1.0);
     assert_eq!(capture(&hpet)["runs_differ"], 0.14);
     assert_eq!(capture(tsc)["runs_differ"], 2.0 * 1.4826 * 0.1);
@@ -150,9 +150,9 @@ fn conflicting_arguments_are_refused() {
         assert!(with(&["--plain-ms", bad]).contains("--plain-ms"), "{bad}");
     }
     assert!(with(&["--read-cost", "20", "--host-report", "x"]).contains("cannot be used with"));
-    for source in ["--read-cost", "--plain-ms", "--host-report"] {
-        assert!(refused(&["explain", source, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{source}");
-        assert!(refused(&["explain", source, "20"]).contains("--plan"), "{source}");
+    for option in ["--read-cost", "--plain-ms", "--host-report"] {
+        assert!(refused(&["explain", option, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{option}");
+        assert!(refused(&["explain", option, "20"]).contains("--plan"), "{option}");
     }
     assert!(with(&["--read-cost", "100000"]).contains("take at least 70000 ms, but the plan took 7645.004 ms"));
 }

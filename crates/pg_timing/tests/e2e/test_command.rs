@@ -11,7 +11,8 @@ struct Outputs {
     pg_test_timing: String,
 }
 
-/// The outputs of all formats. Each takes 1 s per clock, even if several run at the same time, so they do.
+/// The outputs of all formats. Each run takes 1 s per clock, also if the CPUs are busy. Therefore all runs happen at
+/// the same time.
 static OUTPUTS: LazyLock<Outputs> = LazyLock::new(|| {
     let stdout = |(status, stdout, stderr): (i32, String, String)| {
         assert_eq!((status, stderr.as_str()), (0, ""));

@@ -32,8 +32,8 @@ pub struct ConnectionArguments {
     pub database: Option<String>,
 }
 
-/// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires` alone
-/// would accept `--read-cost 20 -c "SELECT 1"`.
+/// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
+/// alone would accept `--read-cost 20 -c "SELECT 1"`.
 const LIVE: [&str; 6] = [CONNECTION, "ephemeral", "command", "file", "allow_writes", "limit"];
 /// The name of the group that clap creates for [`ConnectionArguments`].
 const CONNECTION: &str = "ConnectionArguments";

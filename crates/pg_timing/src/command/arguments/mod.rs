@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use timing_clock::Nanos;
 use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
 
-/// Measures what reading the clock costs PostgreSQL, and whether the clock can be trusted
+/// Measures what reading the clock costs in PostgreSQL, and checks whether the clock can be trusted
 #[derive(Debug, Parser)]
 #[command(
     name = "pg_timing",
@@ -64,8 +64,8 @@ pub struct CheckArguments {
     /// Read the kernel log from FILE, or from stdin (-)
     #[arg(long, value_name = "FILE|-", value_parser = log_source())]
     pub kernel_log: Option<LogSource>,
-    /// Write the facts and figures of this machine to DIR, for --root on another host; the host's name, serial numbers
-    /// and addresses are left out
+    /// Write the facts and measurements of this machine to DIR, for --root on another host; the host's name, serial
+    /// numbers and addresses are left out
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     pub capture: Option<PathBuf>,
     /// Output format

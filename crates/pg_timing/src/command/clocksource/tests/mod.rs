@@ -1,5 +1,5 @@
-//! Tests of complete switches in a directory that looks like sysfs. A test simulates other events in callbacks, which run
-//! when the switch measures or waits.
+//! Tests of complete switches in a directory that looks like sysfs. A test simulates other events in callbacks, which
+//! run when the switch measures or waits.
 
 mod conflicts;
 mod fakes;
