@@ -6,6 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from servers import MAJORS, Failed, Missing, install
 
 
+def until(condition, what, seconds=60):
+    """Waits until the condition is true, and returns its value. Raises Failed after the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise Failed(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+    return value
+
+
 def run_test(name, test):
     """Runs a test that yields its complaints. Prints one line, and one for each complaint. Returns whether it passed."""
     start = time.monotonic()

@@ -1,9 +1,10 @@
-"""The tests on a server that checks itself: PostgreSQL's own source, built with its assertions.
+"""Runs the tests on a server with assertions, built from PostgreSQL's source.
 
-    python3 tests/extension/asserts.py [MAJOR...]        18, unless others are named
+    python3 tests/extension/asserts.py [MAJOR...]        the default is 18
 
-A release server goes on where such a one ends with a TRAP. It is built once, for some minutes, and takes bison, flex
-and perl. One line per server and test, and one for each thing that is wrong. Exit status 0 if all was run and is right.
+A server with assertions stops with a TRAP at faults that a release server does not notice. It is built once, in some
+minutes, and needs bison, flex and perl. Prints one line per server and test, and one for each complaint. The exit status
+is 0 if all tests passed.
 """
 
 import os
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Compiled Python beside the sources would be one more thing to ignore.
+    # Keeps compiled Python out of the source tree.
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -28,7 +29,7 @@ from servers.installation import lock, skeleton
 
 MAJORS = (18,)
 
-# What the tests use is built, and nothing that needs a library which the host may lack.
+# Only what the tests use is built, without libraries that may be missing on the host.
 CONFIGURE = ("--enable-cassert", "--enable-debug", "--without-icu", "--without-readline", "--without-zlib")
 FLAGS = "-O1 -g -fno-omit-frame-pointer"
 FOLDERS = (".", "contrib/auto_explain", "contrib/pg_stat_statements", "contrib/postgres_fdw", "src/test/isolation")
@@ -44,7 +45,7 @@ TESTS = (("builds", builds), ("statements", statements.check), ("survives", surv
 
 @dataclass(frozen=True)
 class Asserting(Installation):
-    """In a folder of its own, beside the release of the same version."""
+    """A server with assertions. Its folder is separate from the release of the same version."""
 
     @property
     def folder(self):
@@ -52,23 +53,23 @@ class Asserting(Installation):
 
 
 def asserting(major):
-    """The installation, made if it is not there yet. Raises Missing."""
+    """Returns the installation. Builds it, if it does not exist. Raises Missing."""
     found = Asserting(major, f"{major} with assertions")
     try:
         with lock(f"asserts-{major}"):
             if not (found.folder / "complete").exists():
-                make(found)
+                build_server(found)
     except (Failed, OSError) as error:
         raise Missing(in_short(error)) from error
     return found
 
 
-def make(new):
+def build_server(new):
     tree = source(new.major)
-    # What an interrupted run has left.
+    # An interrupted run can have left files.
     shutil.rmtree(new.folder, ignore_errors=True)
     skeleton(new.root)
-    # Built here, it needs the C library from here.
+    # The server is built on this host, so it needs this host's C library.
     debian.unpack(new.root, [platform.freedesktop_os_release()["VERSION_CODENAME"]], ["libc6", "tzdata"])
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         prefix = f"--prefix=/usr/lib/postgresql/{new.major}"
@@ -77,7 +78,7 @@ def make(new):
             output(["make", "-s", f"-j{os.cpu_count()}", "-C", f"{work}/{folder}"])
             output(["make", "-s", "-C", f"{work}/{folder}", "install", f"DESTDIR={new.root}"])
     pgxs.adapt(new)
-    # Last: with it, the server counts as complete.
+    # The marker comes last: it means that the installation is complete.
     (new.folder / "complete").touch()
 
 

@@ -1,13 +1,13 @@
 /*
- * Stands between a server and its clocks, for LD_PRELOAD. What it does is set in the environment:
+ * A library for LD_PRELOAD that makes a server's clocks faulty. The environment selects the faults:
  *
- *   SLOW_NS      each read of the clock takes so much longer
- *   RAW_PPM      CLOCK_MONOTONIC_RAW is faster by so much: a counter measured by it seems slower
- *   RAW_BACK     at each read, CLOCK_MONOTONIC_RAW has gone back by an hour
- *   RAW_LATE     so many reads of CLOCK_MONOTONIC_RAW return 0.3 ms after they have read it, and are 2 us behind
- *   SWITCH       once this file is there, RAW_PPM ends and RAW_LATE begins; and without them, CLOCK_MONOTONIC and
- *                CLOCK_MONOTONIC_RAW are 5 s ahead: they went on while the counter stood still
- *   TSC_DENIED   prctl says that this process may not read the counter
+ *   SLOW_NS      each read of a clock takes this many ns longer
+ *   RAW_PPM      CLOCK_MONOTONIC_RAW runs faster by this rate, so a counter measured against it seems slower
+ *   RAW_BACK     CLOCK_MONOTONIC_RAW goes back by an hour at each read
+ *   RAW_LATE     this many reads of CLOCK_MONOTONIC_RAW return 0.3 ms late, with a value that is 2 us too low
+ *   SWITCH       when this file exists, RAW_PPM ends and RAW_LATE starts. Without these two, CLOCK_MONOTONIC and
+ *                CLOCK_MONOTONIC_RAW are 5 s ahead, as if the counter had stood still
+ *   TSC_DENIED   prctl reports that this process may not read the counter
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ set_up(void)
 	slow_ns = slow ? atol(slow) : 0;
 	raw_ppm = ppm ? atol(ppm) : 0;
 	raw_late = late ? atol(late) : 0;
-	/* a copy: PostgreSQL writes its title over the environment */
+	/* a copy, because PostgreSQL overwrites the environment with its process title */
 	switch_file = file ? strdup(file) : NULL;
 }
 
@@ -88,7 +88,7 @@ clock_gettime(clockid_t clock, struct timespec *now)
 	return result;
 }
 
-/* glibc's own asks the vDSO, and not the function above. */
+/* glibc's version reads the vDSO, and does not call the function above. */
 int
 gettimeofday(struct timeval *restrict now, void *restrict zone)
 {

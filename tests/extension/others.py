@@ -1,4 +1,4 @@
-"""Beside extensions that hook the same pointer or bring nodes of their own: nothing is lost or counted twice."""
+"""Tests with other extensions that use the same hooks or add plan nodes: no call is lost or counted twice."""
 
 import json
 
@@ -9,12 +9,12 @@ OTHER = HERE / "other"
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB"}
 ALL_METHODS = ("off", *METHODS)
 ROWS = 500_000
-# The order of loading is that of the hooks: who comes last is in front.
+# The order of loading is the order of the hooks: the last library is called first.
 ORDERS = (("other", "pg_fast_timing"), ("pg_fast_timing", "other"))
 
 
 def check(installation):
-    """Yields what is wrong."""
+    """Yields complaints."""
     build(OTHER, installation)
     with Server(installation, SETTINGS) as server:
         server.psql(
@@ -24,8 +24,8 @@ def check(installation):
         for order in ORDERS:
             for at, calls in (("root", 2), ("leaf", ROWS + 1)):
                 for method in ALL_METHODS:
-                    title = f"{' before '.join(order)}, which is at the {at}, {method}"
-                    yield from (f"{title}: {what}" for what in beside(server, order, at, calls, method))
+                    title = f"{' before '.join(order)}, other at the {at}, {method}"
+                    yield from (f"{title}: {what}" for what in with_other(server, order, at, calls, method))
         for method in ALL_METHODS:
             yield from (f"custom scan, {method}: {what}" for what in custom_scan(server, method))
 
@@ -46,25 +46,25 @@ def custom_scan(server, method):
     low = [node["Actual Total Time"] - node.get("Timing Error", 0) for node in chain]
     high = [node["Actual Total Time"] + node.get("Timing Error", 0) for node in chain]
     if low[1] > high[0] or low[2] > high[1] or min(high) <= 0:
-        yield f"between {low} and {high} ms, from the root down"
+        yield f"times between {low} and {high} ms, from the root to the scan"
 
 
-def beside(server, order, at, calls, method):
-    said = server.psql(
+def with_other(server, order, at, calls, method):
+    output = server.psql(
         "".join(f"LOAD '{library}';" for library in order)
         + f"SET other.at = {at}; SET pg_fast_timing.method = {method};"
         "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t; SELECT other_calls(), last_error_ms FROM pg_fast_timing_info();"
     ).strip()
-    plan, seen = said.rsplit("\n", 1)
-    # Before 18 a plan does not say how far its times may be off.
+    plan, seen = output.rsplit("\n", 1)
+    # Before 18 a plan does not contain the errors of its times.
     seen, error = seen.split("|")
     explained = json.loads(plan)[0]
     root, scan = explained["Plan"], explained["Plan"]["Plans"][0]
     if int(seen) != calls:
-        yield f"it saw {seen} calls of {calls}"
+        yield f"the other extension counted {seen} of {calls} calls"
     if (root["Actual Rows"], scan["Actual Rows"]) != (1, ROWS):
         yield f"{root['Actual Rows']} and {scan['Actual Rows']} rows"
-    # The scan takes a third of the time and more, by whatever clock; and nothing takes longer than all.
+    # With every clock the scan takes at least a third of the time, and at most all of it.
     took, error = scan["Actual Total Time"], float(error)
     if not 0.2 * explained["Execution Time"] <= took + error or took - error > explained["Execution Time"]:
-        yield f"the scan took {took} ms of {explained['Execution Time']}"
+        yield f"the scan took {took} ms of {explained['Execution Time']} ms"

@@ -1,4 +1,4 @@
-"""Every kind of plan node, by every method: the results, the rows, loops, buffers and WAL are the server's own."""
+"""Tests every kind of plan node with every method: results, rows, loops, buffers and WAL equal the server's."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from servers import Server
 
 HERE = Path(__file__).parent
 
-# Nothing writes or cleans on its own time, so that two runs of the same statements do the same.
+# No background activity, so that two runs of the same statements have the same counts.
 SETTINGS = {
     "autovacuum": False,
     "bgwriter_lru_maxpages": 0,
@@ -22,17 +22,17 @@ SETTINGS = {
 
 ALL_METHODS = ("off", *METHODS)
 
-# What each statement is explained with; auto_explain sees to the nested ones as well.
+# The EXPLAIN of each statement. auto_explain also times nested statements.
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON)"
 
 
 
 def statements(server):
-    """Name, settings, text."""
+    """Yields the name, the settings and the text of each statement."""
     text = (HERE / "statements.sql").read_text()
     xml = server.psql("SELECT setting LIKE '%libxml%' FROM pg_config() WHERE name = 'CONFIGURE'").strip() == "t"
     for name, settings, statement in re.findall(r"^-- (\w+):(.*)\n(.+)$", text, re.M):
-        # A table function is xmltable until 16.
+        # Up to 16 the only table function is xmltable.
         if "xmltable" in statement and not xml:
             continue
         local = [f"SET LOCAL {key} = '{value}';" for key, value in re.findall(r"(\w+)=(\w+)", settings)]
@@ -40,16 +40,16 @@ def statements(server):
 
 
 def load(server):
-    """Makes the tables in a database that the others are copies of."""
+    """Creates the tables in a database that serves as a template."""
     server.psql("CREATE DATABASE original")
     variables = [f"-vsocket={server.inside(server.socket_dir)}", f"-vport={server.port}"]
     server.psql((HERE / "tables.sql").read_text(), *variables, "-doriginal")
-    # What foreign tables read; nothing is written there.
+    # The database that foreign tables read.
     server.psql("CREATE DATABASE far TEMPLATE original")
 
 
 def script(server, method, prefix):
-    """All statements, each undone."""
+    """Yields a script of all statements, each with a rollback."""
     yield f"LOAD 'pg_fast_timing'; SET pg_fast_timing.method = '{method}';"
     if not prefix:
         yield AUTO_EXPLAIN
@@ -57,8 +57,8 @@ def script(server, method, prefix):
         yield f"\\echo ### {name}\nBEGIN; {settings}\n{prefix} {statement};\nROLLBACK;"
 
 
-def ran(server, method, prefix=""):
-    """What came out, by the statement's name."""
+def run(server, method, prefix=""):
+    """Returns the output of each statement by its name."""
     server.psql("CREATE DATABASE now TEMPLATE original")
     try:
         out = server.psql("\n".join(script(server, method, prefix)), "-dnow")
@@ -67,56 +67,57 @@ def ran(server, method, prefix=""):
     return dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", out, re.M | re.S))
 
 
-# What differs from run to run. Planning finds more or fewer blocks in a session's caches, whichever method is on: on a
-# server with assertions one time in two.
+# Values that vary between runs. Planning finds more or fewer blocks in a session's caches, with every method; on a server
+# with assertions in every second run.
 VARIES = re.compile(r"Time$|^Timing|^Planning$")
 
 
-def without_what_varies(plan):
+def without_varying_values(plan):
     if isinstance(plan, dict):
-        return {key: without_what_varies(value) for key, value in plan.items() if not VARIES.search(key)}
+        return {key: without_varying_values(value) for key, value in plan.items() if not VARIES.search(key)}
     if isinstance(plan, list):
-        return [without_what_varies(each) for each in plan]
+        return [without_varying_values(item) for item in plan]
     return plan
 
 
 def nodes(plan, above=None):
+    """Yields each node of a plan with its parent."""
     yield plan, above
     for child in plan.get("Plans", []):
         yield from nodes(child, plan)
 
 
-def out_of_order(plan, exact):
-    """Times that cannot be: less than nothing, or a start after the end; or exact ones of more than what it runs in."""
+def impossible_times(plan, exact):
+    """Yields impossible times: negative ones, a startup after the total, or an exact time above the parent's."""
     for node, above in nodes(plan):
         startup, total = node.get("Actual Startup Time", 0), node.get("Actual Total Time", 0)
         if not 0 <= startup <= total:
             yield f"{node['Node Type']}: {startup} to {total} ms"
-        # What CTEs, InitPlans and SubPlans take goes to who asks first, wherever that is in the tree.
+        # The time of CTEs, InitPlans and SubPlans belongs to the node that used them first, anywhere in the tree.
         if exact and above and node.get("Parent Relationship") in ("Outer", "Inner", "Member", "Subquery"):
             inner, outer = total * node["Actual Loops"], above["Actual Total Time"] * above["Actual Loops"]
             rounding = 0.001 * (node["Actual Loops"] + above["Actual Loops"])
             if inner > outer + rounding and above["Actual Loops"]:
-                yield f"{node['Node Type']}: {inner:.3f} ms in {above['Node Type']}'s {outer:.3f} ms"
+                yield f"{node['Node Type']}: {inner:.3f} ms within {above['Node Type']} with {outer:.3f} ms"
 
 
 def check(installation):
-    """Yields what is wrong."""
+    """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         yield from differences(server)
 
 
 def differences(server):
     load(server)
-    results = {method: ran(server, method) for method in ALL_METHODS}
-    plans = {method: ran(server, method, EXPLAIN) for method in ALL_METHODS}
+    results = {method: run(server, method) for method in ALL_METHODS}
+    plans = {method: run(server, method, EXPLAIN) for method in ALL_METHODS}
     names = [name for name, _, _ in statements(server)]
     for method in ALL_METHODS:
         for name in names:
             if results[method].get(name) != results["off"].get(name):
-                yield f"{method}: {name}: another result than without it"
+                yield f"{method}: {name}: the result differs from that of method off"
             explained = json.loads(plans[method][name])[0]
-            if without_what_varies(explained) != without_what_varies(json.loads(plans["off"][name])[0]):
-                yield f"{method}: {name}: other counts than without it"
+            if without_varying_values(explained) != without_varying_values(json.loads(plans["off"][name])[0]):
+                yield f"{method}: {name}: the counts differ from those of method off"
             exact = method in ("off", "tsc")
-            yield from (f"{method}: {name}: {what}" for what in out_of_order(explained["Plan"], exact))
+            yield from (f"{method}: {name}: {what}" for what in impossible_times(explained["Plan"], exact))

@@ -1,4 +1,4 @@
-"""What a server has to survive, with every method: errors, cursors, recursion, many sessions, clocks that lie."""
+"""Tests that the server survives, with every method: errors, cursors, recursion, many sessions, faulty clocks."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from extension import AUTO_EXPLAIN, METHODS, faulty_clocks, force_parallel
+from outcome import until
 from servers import Failed, Server
 
 SETTINGS = {"max_files_per_process": 64, "jit": False, "autovacuum": False, "max_stack_depth": "2MB", "shared_buffers": "128MB"}
@@ -20,20 +21,20 @@ CREATE FUNCTION caught(n int) RETURNS text LANGUAGE plpgsql AS
 $$DECLARE m int; BEGIN SELECT sum(1 / (i - n)) INTO m FROM t WHERE i <= n; RETURN m;
 EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END$$;"""
 
-# Not stopped by the first error: errors are what this is about.
-GO_ON = ("-X", "-A", "-t", "-q")
+# psql options: without ON_ERROR_STOP, because these tests cause errors.
+IGNORE_ERRORS = ("-X", "-A", "-t", "-q")
 
 
 def session(method, *statements, forced=True):
     return f"LOAD 'pg_fast_timing'; SET pg_fast_timing.method = '{method}';{AUTO_EXPLAIN if forced else ''}\n" + "\n".join(statements)
 
 
-def same_as_off(server, what, *statements, options=GO_ON):
-    """With each method the session says what it says without, errors included."""
-    said = {method: server.psql(session(method, *statements), options=options, notices=True) for method in ["off", *METHODS]}
+def same_as_off(server, what, *statements, options=IGNORE_ERRORS):
+    """The output of a session, with errors, is the same with every method as without."""
+    output = {method: server.psql(session(method, *statements), options=options, notices=True) for method in ["off", *METHODS]}
     for method in METHODS:
-        if said[method] != said["off"]:
-            yield f"{method}: {what}: says {said[method]!r} instead of {said['off']!r}"
+        if output[method] != output["off"]:
+            yield f"{method}: {what}: the output is {output[method]!r}, not {output['off']!r}"
 
 
 AGAIN = "SELECT count(*), sum(k) FROM t;"
@@ -62,7 +63,7 @@ def cursors(server):
 
 
 def method_changes(server):
-    """From the next statement on, also while a cursor is open."""
+    """A new method applies from the next statement on, also while a cursor is open."""
     changes = [f"SET pg_fast_timing.method = {method}; FETCH 2000 FROM c;" for method in ["tsc", "sampling", "off", "auto"]]
     yield from same_as_off(server, "the method changes", "BEGIN; DECLARE c CURSOR FOR SELECT i FROM t ORDER BY i;", *changes, "COMMIT;", AGAIN)
 
@@ -70,7 +71,7 @@ def method_changes(server):
 def parallel(server):
     every = f"{force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
     yield from same_as_off(
-        # Terse: whether a worker or the leader is the first to meet an error is left to chance.
+        # Terse, because it is random whether a worker or the leader raises an error first.
         server, "parallel plans", r"\set VERBOSITY terse", every, AGAIN,
         "SELECT count(*) FROM t a JOIN t b USING (i);",
         "SET enable_hashjoin = off; SELECT count(*) FROM t a JOIN t b USING (i);",
@@ -81,11 +82,11 @@ def parallel(server):
 
 
 def jit(server):
-    """Compiled expressions and tuple deforming, of every node."""
+    """Compiled expressions and tuple deforming in every node."""
     if not server.installation.has_jit:
         return
     if server.psql("SET jit = on; SELECT pg_jit_available()").strip() != "t":
-        yield "JIT is installed, and not available"
+        yield "JIT is installed, but not available"
     every = "SET jit = on; SET jit_above_cost = 0; SET jit_inline_above_cost = 0; SET jit_optimize_above_cost = 0;"
     yield from same_as_off(
         server, "JIT", every, AGAIN, "SELECT count(*) FROM t a JOIN t b USING (i) WHERE a.k < 50;",
@@ -98,7 +99,7 @@ def jit(server):
 
 
 def few_files(server):
-    """A statement that is timed where no file can be opened any more: it gives no error, and the next one does not wait."""
+    """A statement is timed while no more files can be opened. It raises no error, and the next one does not hang."""
     file = server.data / "one.txt"
     file.write_text("1\n")
     file.chmod(0o644)
@@ -115,12 +116,12 @@ def few_files(server):
     )
     yield from same_as_off(server, "few files", "COPY deep FROM 'one.txt';", "SET statement_timeout = '10s';", AGAIN)
     if server.psql("SELECT count(*) FROM met").strip() != str(len(METHODS) + 1):
-        yield "not every method came to where no file can be opened"
+        yield "not every method reached the limit of open files"
     server.psql("DROP TABLE deep, met; DROP FUNCTION open_one_more()")
 
 
 def sleeps(server):
-    """A tick must not wake what sleeps."""
+    """A tick must not interrupt a sleep."""
     yield from slept(server, "pg_sleep", "SELECT pg_sleep(0.4) FROM t WHERE i = 1;")
     perl = server.psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'plperlu'").strip()
     if perl == "1":
@@ -133,24 +134,24 @@ def slept(server, what, statement):
         start = time.monotonic()
         server.psql(session(method, "SET pg_fast_timing.sample_rate = 5000;", "EXPLAIN (ANALYZE) " + statement))
         if time.monotonic() - start < 0.4:
-            yield f"{method}: {what} was woken"
+            yield f"{method}: {what} was interrupted"
 
 
 def many_sessions(server):
-    """1000 come and go, each with the library."""
+    """1000 sessions start and end, each with the library."""
     script = server.folder / "one.sql"
     script.write_text("LOAD 'pg_fast_timing';\nEXPLAIN (ANALYZE) SELECT count(*) FROM t WHERE i < 1000;\n")
     script.chmod(0o644)
     server.run("pgbench", "-n", "-C", "-c", "10", "-t", "100", "-f", server.inside(script), "postgres")
     left = server.psql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'").strip()
     if int(left) > 1:
-        yield f"{left} sessions are left of 1000"
+        yield f"{left} of 1000 sessions still exist"
 
 
 def worker_dies(server):
-    """The server restarts itself; nothing of ours keeps it from doing so."""
+    """A parallel worker is killed, and the server restarts itself."""
     server.psql("ALTER SYSTEM SET parallel_setup_cost = 0; ALTER SYSTEM SET min_parallel_table_scan_size = 0; SELECT pg_reload_conf()")
-    kill = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1"
+    worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1"
     busy = subprocess.Popen(
         server.installation.command("psql", "-X", "-q"), env=server.env_inside, stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
@@ -158,33 +159,28 @@ def worker_dies(server):
     busy.stdin.write(session("sampling", "SELECT count(*) FROM t a JOIN t b ON a.k = b.k;"))
     busy.stdin.close()
     try:
-        for _ in range(200):
-            if pid := server.psql(kill).strip():
-                break
-            time.sleep(0.02)
-        else:
-            yield "no parallel worker came up"
-            return
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(int(until(lambda: server.psql(worker).strip(), "a parallel worker runs")), signal.SIGKILL)
     finally:
         busy.wait()
-    for _ in range(100):
-        try:
-            server.psql(session("auto", AGAIN))
-            return
-        except Failed:
-            time.sleep(0.1)
-    yield "the server did not come back after a parallel worker was killed"
+    until(lambda: answers(server), "the server answers after a parallel worker was killed")
+    return ()
+
+
+def answers(server):
+    try:
+        return server.psql(session("auto", AGAIN))
+    except Failed:
+        return None
 
 
 def check(installation):
-    """Yields what is wrong."""
+    """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql(TABLES)
         for scenario in (errors, cursors, method_changes, parallel, jit, few_files, sleeps, many_sessions, worker_dies):
             yield from scenario(server)
         yield from crashes(server, expected=1)
-    yield from lying_clocks(installation)
+    yield from faulty(installation)
     yield from load_orders(installation)
 
 
@@ -203,25 +199,25 @@ def load_orders(installation):
             if rows != "200000|9900000":
                 yield f"{libraries}: {rows}"
             if "loops=1" not in server.log.read_text():
-                yield f"{libraries}: auto_explain has no times"
+                yield f"{libraries}: auto_explain logged no times"
             yield from crashes(server)
 
 
-# A file that changes a clock. The server makes it, in the midst of a statement, which no timer is sure to meet.
+# This file changes a clock (clocks.c). The server itself creates it during a statement, because a timer could miss it.
 SWITCH = "/tmp/switch"
 SWITCHES = f"""CREATE FUNCTION switch() RETURNS void LANGUAGE plpgsql AS
 $$BEGIN COPY (SELECT 1) TO '{SWITCH}'; PERFORM pg_sleep(0.8); END$$"""
 
 
-def mark(installation):
+def switch_file(installation):
     return installation.root / SWITCH.strip("/")
 
 
-def lying_clocks(installation):
+def faulty(installation):
     with faulty_clocks() as library:
         for scenario, env in (
             (denied, {"TSC_DENIED": "1"}),
-            (backwards, {"RAW_BACK": "1"}),
+            (backward, {"RAW_BACK": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (interrupted, {"RAW_LATE": "5", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
@@ -234,17 +230,17 @@ def lying_clocks(installation):
                 try:
                     yield from scenario(server)
                 finally:
-                    mark(installation).unlink(missing_ok=True)
+                    switch_file(installation).unlink(missing_ok=True)
                 yield from crashes(server)
 
 
-def info(said):
-    """The last line of a session, which is pg_fast_timing_info() as JSON."""
-    return infos(said)[-1]
+def info(output):
+    """Returns the last pg_fast_timing_info() in the output of a session."""
+    return infos(output)[-1]
 
 
-def infos(said):
-    return [json.loads(line) for line in said.splitlines() if line.startswith('{"method"')]
+def infos(output):
+    return [json.loads(line) for line in output.splitlines() if line.startswith('{"method"')]
 
 
 INFO = "SELECT row_to_json(i) FROM pg_fast_timing_info() i;"
@@ -257,37 +253,37 @@ def denied(server):
     for method in METHODS:
         said = info(server.psql(session(method, TIMED, INFO, forced=False)))
         if said["clock"] != "system" or "may not read" not in (said["tsc_reason"] or ""):
-            yield f"{method}: the counter is denied, and {said}"
+            yield f"{method}: the counter is denied, but {said}"
 
 
-def backwards(server):
-    """The rate cannot be measured, and nobody waits until the clock is there again."""
+def backward(server):
+    """The rate cannot be measured, and no session waits for the clock."""
     for method in METHODS:
         said = info(server.psql("SET statement_timeout = '10s';" + session(method, TIMED, INFO, forced=False)))
         if said["clock"] != "system" or said["tsc_reason"] != "its rate could not be measured":
-            yield f"{method}: the kernel's clock goes backwards, and {said}"
+            yield f"{method}: the kernel's clock goes backward, but {said}"
 
 
 def other_rate(server):
-    """The machine was moved between two statements: its rate is 10% off from now on."""
-    yield from warned(server, "tsc", "SELECT switch();", TIMED, "another rate")
+    """The machine was migrated between two statements, and the rate changed by 10%."""
+    yield from warned(server, "tsc", "SELECT switch();", TIMED, "changed rate")
 
 
 def interrupted(server):
-    """Looks at the clocks that were interrupted: no rate comes from them."""
+    """Interrupted readings of the clocks do not change the rate."""
     said = server.psql(session("tsc", TIMED, "SELECT pg_sleep(0.5);", TIMED, INFO, TIMED_SWITCH, LATER, INFO, forced=False), notices=True)
     before, after = infos(said)
     if after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 50 or not abs(after["tsc_khz"] / before["tsc_khz"] - 1) < 50e-6:
-        yield f"interrupted looks: {before}, then {after}"
+        yield f"interrupted readings: {before}, then {after}"
 
 
 def jump(server):
-    """The machine slept, or was moved, in the midst of a statement."""
-    yield from warned(server, "auto", TIMED_SWITCH, TIMED, "5 s that the counter did not see")
+    """The machine slept, or was migrated, during a statement."""
+    yield from warned(server, "auto", TIMED_SWITCH, TIMED, "the counter stood still for 5 s")
 
 
 def jump_between(server):
-    """The machine slept between two statements: the rate is measured anew, and nothing was wrong."""
+    """The machine slept between two statements: the rate is measured again, without a warning."""
     said = server.psql(session("tsc", TIMED, INFO, "SELECT switch();", TIMED, TIMED, INFO, forced=False), notices=True)
     before, after = infos(said)
     if "WARNING:" in said or after["clock"] != "tsc" or not after["tsc_uncertainty_ppm"] < 1000:
@@ -297,9 +293,9 @@ def jump_between(server):
 
 
 def jump_before(server):
-    """The machine slept after the postmaster had looked at its clocks: new sessions do not take over its rate."""
+    """The machine slept after the postmaster read its clocks: new sessions do not use its rate."""
     before = info(server.psql(session("tsc", TIMED, INFO, forced=False)))
-    mark(server.installation).touch()
+    switch_file(server.installation).touch()
     said = server.psql(session("tsc", TIMED, TIMED, INFO, forced=False), notices=True)
     after = info(said)
     if before["clock"] == "tsc" and not 0.999 < after["tsc_khz"] / before["tsc_khz"] < 1.001:
@@ -309,7 +305,7 @@ def jump_before(server):
 
 
 def warned(server, method, while_switched, after, what):
-    """Once, and the counter is not used again."""
+    """One warning appears, and the session does not use the counter again."""
     said = server.psql(session(method, TIMED, while_switched, after, TIMED, INFO, forced=False), notices=True)
     if said.count("WARNING:") != 1 or info(said)["clock"] != "system":
         yield f"{what}: {said}"
