@@ -1,7 +1,8 @@
-//! `make bench`: what reading clocks costs here, by us and by others, in one run.
+//! `make bench`: measures the cost of reading clocks with pg_timing and with other programs, in one run.
 //!
-//! Two noisy cores are the worst case: variants are interleaved round by round, every figure is a
-//! median, and ratios are to the raw limit of the same run.
+//! The machine's speed may change during a run. So each round measures all variants, and every figure is the median over
+//! the rounds. Ratios compare with the raw limit of the same run. An argument selects one benchmark:
+//! `read-cost`, `rate` or `now`.
 
 mod limit;
 mod now;
@@ -9,20 +10,20 @@ mod rate;
 mod read_cost;
 
 fn main() {
-    let only = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if wanted("read-cost") {
+    let selected = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
+    let is_selected = |name: &str| selected.as_deref().is_none_or(|selected| selected == name);
+    if is_selected("read-cost") {
         read_cost::run();
     }
-    if wanted("rate") {
+    if is_selected("rate") {
         rate::run();
     }
-    if wanted("now") {
+    if is_selected("now") {
         now::run();
     }
 }
 
-/// The median. Rounds are odd in number, so it is a value that was seen.
+/// Returns the median. For an even number of values, it is the higher one of the two middle values.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

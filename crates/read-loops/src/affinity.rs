@@ -1,6 +1,6 @@
 //! Pins a thread to a CPU.
 
-/// Pins the current thread to one CPU. Dropping it restores the CPUs that the thread had before.
+/// Pins the current thread to one CPU. Dropping this value restores the previous set of CPUs.
 #[derive(Debug)]
 pub struct Pinned {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -14,14 +14,16 @@ mod linux {
     use super::Pinned;
     use std::io;
 
-    /// Returns the CPUs that this thread may use. Kernels with more than 1024 CPUs refuse the fixed-size set.
+    /// Returns the CPUs that this thread may use.
+    ///
+    /// The set has room for 1024 CPUs. Kernels with more CPUs return an error.
     pub fn allowed() -> io::Result<Vec<usize>> {
-        let set = get()?;
+        let set = current_set()?;
         // SAFETY: the set is initialized, and every index is below its size.
         Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
     }
 
-    fn get() -> io::Result<libc::cpu_set_t> {
+    fn current_set() -> io::Result<libc::cpu_set_t> {
         // SAFETY: an all-zero set is a valid empty set.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         // SAFETY: `set` is writable and its size is given.
@@ -31,7 +33,7 @@ mod linux {
         }
     }
 
-    fn set(set: &libc::cpu_set_t) -> io::Result<()> {
+    fn apply(set: &libc::cpu_set_t) -> io::Result<()> {
         // SAFETY: `set` is readable and its size is given.
         match unsafe { libc::sched_setaffinity(0, size_of_val(set), set) } {
             0 => Ok(()),
@@ -42,16 +44,16 @@ mod linux {
     impl Pinned {
         /// Moves this thread to `cpu`.
         pub fn to(cpu: usize) -> io::Result<Pinned> {
-            let before = get()?;
+            let before = current_set()?;
             if cpu >= libc::CPU_SETSIZE as usize {
                 return Err(io::Error::from(io::ErrorKind::InvalidInput));
             }
-            // SAFETY: an all-zero set is a valid empty set, and `cpu` is below its size.
+            // SAFETY: an all-zero set is a valid empty set.
             let mut only: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-            // SAFETY: as above.
+            // SAFETY: `only` is initialized, and `cpu` is below its size.
             unsafe { libc::CPU_SET(cpu, &mut only) };
-            // The kernel refuses a set without an online and allowed CPU.
-            set(&only).map_err(|e| match e.raw_os_error() {
+            // The kernel returns EINVAL if the set has no CPU that is online and allowed.
+            apply(&only).map_err(|e| match e.raw_os_error() {
                 Some(libc::EINVAL) => io::Error::other("the CPU is offline, or this process may not use it"),
                 _ => e,
             })?;
@@ -62,10 +64,10 @@ mod linux {
     impl Pinned {
         /// Returns `result` if the thread is still on its CPU.
         ///
-        /// The threads of a CPU that goes offline move to other CPUs. Then they read another CPU's clock.
+        /// If a CPU goes offline, the kernel moves its threads to other CPUs. Then a thread reads another CPU's clock.
         pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
             let mut cpu: libc::c_uint = 0;
-            // A system call, because the vDSO ends the process if the counter is denied.
+            // Make a system call, because the vDSO's getcpu ends the process if the counter is denied.
             // SAFETY: `cpu` is writable, and the kernel accepts null for the other two.
             let rc = unsafe {
                 libc::syscall(libc::SYS_getcpu, &mut cpu, std::ptr::null_mut::<u8>(), std::ptr::null_mut::<u8>())
@@ -79,8 +81,8 @@ mod linux {
 
     impl Drop for Pinned {
         fn drop(&mut self) {
-            // This fails if the old CPUs went offline. Then the kernel has already extended the set.
-            _ = set(&self.before);
+            // This fails if all previous CPUs are offline now. Then the kernel has already extended the set.
+            _ = apply(&self.before);
         }
     }
 }
@@ -104,7 +106,7 @@ mod unsupported {
             Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned to CPUs on this system"))
         }
 
-        /// Returns `result`. Nobody can be pinned on this system.
+        /// Returns `result`. On this system no value of this type exists.
         pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
             Ok(result)
         }
@@ -113,3 +115,45 @@ mod unsupported {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub use unsupported::allowed;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn current_cpu() -> usize {
+        // SAFETY: sched_getcpu() only returns the CPU's number.
+        unsafe { libc::sched_getcpu() as usize }
+    }
+
+    #[test]
+    fn a_pinned_thread_runs_on_its_cpu_until_the_pin_is_dropped() {
+        let before = allowed().unwrap();
+        assert!(!before.is_empty());
+        for &cpu in &before {
+            let pinned = Pinned::to(cpu).unwrap();
+            assert_eq!((allowed().unwrap(), current_cpu()), (vec![cpu], cpu));
+            assert_eq!(pinned.if_still_pinned(7).unwrap(), 7);
+            drop(pinned);
+            assert_eq!(allowed().unwrap(), before);
+        }
+    }
+
+    #[test]
+    fn a_result_from_another_cpu_is_an_error() {
+        let cpu = allowed().unwrap()[0];
+        let mut pinned = Pinned::to(cpu).unwrap();
+        pinned.cpu = cpu + 1;
+        let error = pinned.if_still_pinned(7).unwrap_err();
+        assert_eq!(error.to_string(), "the CPU went offline during the measurement");
+    }
+
+    #[test]
+    fn an_unusable_cpu_is_an_error() {
+        let last = libc::CPU_SETSIZE as usize - 1;
+        if !allowed().unwrap().contains(&last) {
+            let error = Pinned::to(last).unwrap_err();
+            assert_eq!(error.to_string(), "the CPU is offline, or this process may not use it");
+        }
+        assert_eq!(Pinned::to(last + 1).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    }
+}

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use timing_clock::{Clock, Nanos, SystemSyscall, ticks_between};
 
-/// A time limit that Ctrl-C can end early.
+/// A time limit. A stop flag ends it early, for example after Ctrl-C.
 ///
-/// It reads the time by system calls. The vDSO's clock may be denied, intercepted, or the very clock that is measured.
+/// It reads the time with system calls, because the vDSO's clock may be denied or intercepted. It may also be the clock
+/// that is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget<'a> {
     start: u64,
@@ -14,7 +15,7 @@ pub struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// Returns a budget that starts now. `stop` ends it early.
+    /// Returns a budget that starts now. Setting `stop` ends it early.
     pub fn new(limit: Nanos, stop: &'a AtomicBool) -> Budget<'a> {
         Budget { start: SystemSyscall::default().read(), limit, stop }
     }
@@ -34,12 +35,12 @@ impl<'a> Budget<'a> {
         Nanos(ticks_between(self.start, SystemSyscall::default().read()) as f64)
     }
 
-    /// Whether there is time left and nobody asked to stop.
+    /// Whether time remains and the stop flag is not set.
     pub fn go_on(&self) -> bool {
         !self.interrupted() && self.spent().0 < self.limit.0
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether the stop flag is set.
     pub fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -50,12 +51,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_ends_with_its_budget() {
+    fn a_part_ends_no_later_than_its_budget() {
         let stop = AtomicBool::new(false);
         let hour = Budget::new(Nanos::from_secs(3600.0), &stop);
         assert!(hour.go_on() && hour.part(Nanos::from_secs(7200.0)).left().secs() <= 3600.0);
         assert!(!hour.part(Nanos(0.0)).go_on());
         stop.store(true, Ordering::Relaxed);
         assert!(hour.interrupted() && !hour.go_on() && hour.left().secs() > 3500.0);
+    }
+
+    /// Returns a budget of 60 s that started 10 s ago.
+    fn started(stop: &AtomicBool) -> Budget<'_> {
+        let budget = Budget::new(Nanos::from_secs(60.0), stop);
+        Budget { start: budget.start - 10_000_000_000, ..budget }
+    }
+
+    #[test]
+    fn spent_and_remaining_time_add_up_to_the_limit() {
+        let stop = AtomicBool::new(false);
+        let budget = started(&stop);
+        assert!((10.0..50.0).contains(&budget.spent().secs()), "{budget:?}");
+        assert!((10.0..=50.0).contains(&budget.left().secs()), "{budget:?}");
+        assert!((10.0..=50.0).contains(&budget.part(Nanos::from_secs(100.0)).left().secs()), "{budget:?}");
+        assert!(budget.part(Nanos::from_secs(5.0)).left().secs() <= 5.0, "{budget:?}");
+    }
+
+    #[test]
+    fn an_exceeded_budget_has_no_time_left() {
+        let stop = AtomicBool::new(false);
+        let exceeded = Budget { limit: Nanos::from_secs(5.0), ..started(&stop) };
+        assert_eq!((exceeded.left(), exceeded.go_on(), exceeded.interrupted()), (Nanos(0.0), false, false));
     }
 }

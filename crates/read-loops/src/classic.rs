@@ -6,11 +6,13 @@ use timing_clock::{Clock, ticks_between};
 /// Backward steps, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backward {
+    /// number of backward steps
     pub steps: u64,
+    /// largest backward step in ticks
     pub largest: u64,
 }
 
-/// One block of reads.
+/// The ends of one block of reads, and its backward steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// the first reading
@@ -20,9 +22,10 @@ pub struct Block {
     pub backward: Backward,
 }
 
-/// The totals of the loop. Each difference includes the loop's own work.
+/// The totals of the loop. Each difference includes the cost of the loop itself.
 #[derive(Clone, Debug, Default)]
 pub struct ClassicLoop {
+    /// non-negative differences between neighboring readings, in ticks
     pub differences: Histogram,
     /// ticks of the blocks without a backward step
     pub ticks: u64,
@@ -40,8 +43,8 @@ impl ClassicLoop {
             let now = clock.read();
             let ticks = ticks_between(last, now);
             match u64::try_from(ticks) {
-                // A long difference takes longer to count. Start from a new reading, so that the counting does not
-                // look like an interruption.
+                // Counting a long difference takes longer. Continue from a new reading, so that this time does not look
+                // like an interruption.
                 Ok(ticks) => last = if self.differences.add(ticks) { now } else { clock.read() },
                 Err(_) => {
                     backward =
@@ -80,10 +83,38 @@ mod tests {
     }
 
     #[test]
-    fn a_block_with_a_backward_step_gives_no_loop_cost() {
+    fn a_block_with_a_backward_step_does_not_count_for_the_loop_cost() {
         let (classic, block) =
             run(Character { jitter_ns: 0, cost_ns: 25.0, back: vec![(500, 1_025)], ..Character::default() });
         assert_eq!(block.backward, Backward { steps: 1, largest: 1_000 });
         assert_eq!((classic.reads, classic.ticks), (0, 0));
+    }
+
+    #[test]
+    fn backward_steps_are_counted_with_the_largest_one() {
+        let (classic, block) = run(Character {
+            jitter_ns: 0,
+            cost_ns: 25.0,
+            back: vec![(500, 1_025), (600, 525)],
+            ..Character::default()
+        });
+        assert_eq!(block.backward, Backward { steps: 2, largest: 1_000 });
+        assert_eq!((block.last, classic.differences.count()), (block.first + 25 * 1024 - 1_550, 1022));
+    }
+
+    #[test]
+    fn a_long_difference_is_followed_by_a_new_reading() {
+        let (classic, block) =
+            run(Character { jitter_ns: 0, cost_ns: 25.0, stalls: vec![(500, 1e6)], ..Character::default() });
+        assert_eq!((classic.differences.max(), classic.differences.count()), (Some(1_000_025), 1024));
+        // The additional reading is part of the time, but not of the number of reads.
+        assert_eq!((classic.reads, classic.ticks), (1024, 25 * 1025 + 1_000_000));
+        assert_eq!(block.last - block.first, classic.ticks);
+    }
+
+    #[test]
+    fn a_stopped_clock_has_no_backward_steps() {
+        let (classic, block) = run(Character { hz: 0.0, ..Character::default() });
+        assert_eq!((block.backward, classic.reads, classic.ticks), (Backward::default(), 1024, 0));
     }
 }

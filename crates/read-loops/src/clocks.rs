@@ -1,4 +1,4 @@
-//! The clocks of this host that PostgreSQL or a fast-clock library can read.
+//! The clocks of this host: those that PostgreSQL reads, and others for comparison.
 
 use super::meter::{ClockMeter, Meter};
 use timing_clock::{Clock, Posix, Refused, System, SystemSyscall};
@@ -6,22 +6,23 @@ use timing_clock::{Clock, Posix, Refused, System, SystemSyscall};
 /// The name of PostgreSQL's clock in reports.
 pub const SYSTEM: &str = "system";
 
-/// The clocks in display order. A clock that cannot be read has its name and the reason.
+/// The clocks in display order. An unreadable clock is an error with its name and the reason.
 pub type Clocks = Vec<Result<Box<dyn ClockMeter>, (&'static str, String)>>;
 
-/// The clocks that PostgreSQL reads get most of the measuring time.
+/// Weight of the clocks that PostgreSQL reads. They get most of the measuring time.
 const MAIN: f64 = 4.0;
+/// Weight of other clocks.
 const MINOR: f64 = 1.0;
 
-/// Returns the clock of that name, if it can be read.
+/// Returns the clock with this name. `None` if there is no such clock, or it cannot be read.
 pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn ClockMeter>> {
     clocks(permission).into_iter().flatten().find(|clock| clock.name() == name)
 }
 
 /// Returns every clock of this host.
 ///
-/// If the counter is denied, reading the vDSO's clocks would end the process. Then only clocks that use system calls, or
-/// no counter, are readable.
+/// If the counter is denied, a read of the vDSO's clocks ends the process. Then only clocks that make system calls or do not
+/// use the counter are readable.
 pub fn clocks(permission: Result<(), Refused>) -> Clocks {
     let mut clocks = Clocks::default();
     let vdso = permission.map_err(|why| format!("the vDSO reads the CPU's counter, and {why}"));
@@ -79,4 +80,57 @@ fn add_existing<const ID: libc::clockid_t>(clocks: &mut Clocks, name: &'static s
     let clock = Posix::<ID>;
     let permission = if clock.exists() { permission } else { Err("this kernel does not have this clock".into()) };
     add(clocks, name, clock, MINOR, permission);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readable(clocks: &Clocks) -> Vec<&'static str> {
+        clocks.iter().flatten().map(|clock| clock.name()).collect()
+    }
+
+    #[test]
+    fn the_system_clock_comes_first_and_has_the_weight_of_a_main_clock() {
+        let clocks = clocks(Ok(()));
+        let names = readable(&clocks);
+        assert_eq!(names[0], SYSTEM);
+        assert!(names.contains(&"system_syscall") && names.contains(&"realtime"), "{names:?}");
+        let weight = |name| clock(name, Ok(())).map(|clock| (clock.weight(), clock.is_counter()));
+        assert_eq!((weight(SYSTEM), weight("system_syscall")), (Some((4.0, false)), Some((1.0, false))));
+        assert_eq!(weight("no such clock"), None);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn counters_are_marked_as_counters() {
+        for (name, weight) in [("rdtsc", 4.0), ("lfence_rdtsc", 1.0)] {
+            let clock = clock(name, Ok(())).unwrap();
+            assert_eq!((clock.name(), clock.weight(), clock.is_counter()), (name, weight, true));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_denied_counter_leaves_only_clocks_that_do_not_use_it() {
+        let clocks = clocks(Err(Refused::Denied));
+        let names = readable(&clocks);
+        assert!(names.contains(&"system_syscall") && names.contains(&"monotonic_coarse"), "{names:?}");
+        for name in [SYSTEM, "monotonic_raw", "boottime", "realtime"] {
+            assert!(!names.contains(&name), "{names:?}");
+            let reason =
+                clocks.iter().filter_map(|clock| clock.as_ref().err()).find(|(unreadable, _)| *unreadable == name);
+            assert!(reason.is_some_and(|(_, why)| why.starts_with("the vDSO reads the CPU's counter, and ")), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_the_kernel_does_not_have_is_an_error() {
+        let mut clocks = Clocks::default();
+        add_existing::<1000>(&mut clocks, "unknown", Ok(()));
+        let error = clocks.remove(0).err();
+        assert_eq!(error, Some(("unknown", "this kernel does not have this clock".into())));
+        add_existing::<{ libc::CLOCK_REALTIME }>(&mut clocks, "realtime", Ok(()));
+        assert_eq!(readable(&clocks), ["realtime"]);
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Differences below this many ticks are counted in an array. That is 16 us of a nanosecond clock and about 5 us of a
-/// counter: longer than any uninterrupted read of a fast clock.
+/// Differences below this many ticks are counted in an array. These ticks are 16 us of a nanosecond clock and about 5 us of
+/// a counter. An uninterrupted read of a fast clock is always shorter.
 const DIRECT: usize = 1 << 14;
-/// Maximum number of distinct long differences that are counted exactly (about 5 MB). A run of hours may see more. They
-/// are counted with three digits.
+/// Maximum number of distinct long differences that are counted exactly. They take about 5 MB. A run of hours can have more
+/// of them. Further differences are counted with three digits.
 const DISTINCT: usize = 100_000;
 
 /// The number of occurrences of each difference in ticks.
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one difference. Returns `false` for a long one, which takes longer to count.
+    /// Counts one difference. Returns `false` if the difference is long: counting it takes longer.
     #[inline(always)]
     pub fn add(&mut self, ticks: u64) -> bool {
         self.count += 1;
@@ -60,7 +60,7 @@ impl Histogram {
         direct.filter(|(_, count)| *count > 0).chain(self.long.iter().map(|(ticks, count)| (*ticks, *count)))
     }
 
-    /// Returns the smallest difference that at least this share of all differences do not exceed. `None` if empty.
+    /// Returns a quantile: at least this share of the differences is at or below it. `None` if the histogram is empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -70,7 +70,7 @@ impl Histogram {
         })
     }
 
-    /// Returns the largest difference. `None` if empty.
+    /// Returns the largest difference. `None` if the histogram is empty.
     pub fn max(&self) -> Option<u64> {
         self.iter().last().map(|(ticks, _)| ticks)
     }
@@ -119,8 +119,28 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_remain() {
+    fn three_digits_sets_further_digits_to_0() {
         assert_eq!(three_digits(123_456), 123_000);
         assert_eq!(three_digits(7), 7);
+    }
+
+    #[test]
+    fn only_short_differences_are_counted_in_the_array() {
+        let mut histogram = Histogram::default();
+        assert_eq!([0, DIRECT as u64 - 1, DIRECT as u64].map(|ticks| histogram.add(ticks)), [true, true, false]);
+        assert_eq!(histogram.iter().collect::<Vec<_>>(), [(0, 1), (DIRECT as u64 - 1, 1), (DIRECT as u64, 1)]);
+    }
+
+    #[test]
+    fn a_full_histogram_counts_known_differences_exactly_and_new_ones_with_three_digits() {
+        let mut histogram = Histogram::default();
+        for i in 0..DISTINCT as u64 {
+            histogram.add(1_000_000 + i);
+        }
+        histogram.add(1_000_007);
+        histogram.add(123_456_789);
+        histogram.add(123_499_999);
+        assert_eq!(histogram.long.len(), DISTINCT + 1);
+        assert_eq!((histogram.long.get(&1_000_007), histogram.long.get(&123_000_000)), (Some(&2), Some(&2)));
     }
 }

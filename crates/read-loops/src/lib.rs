@@ -1,9 +1,8 @@
-//! The loops that read clocks and count. They know no texts and ask no user: what to measure, for how long, and when to
-//! stop are arguments.
+//! The loops that read clocks and count. Callers pass the clock, the time limit and the stop flag. The loops print nothing.
 //!
-//! This is a crate of its own because debug builds optimize it. Without optimization a read costs half as much again.
-//! Generic code is compiled where its types are known. So [`clocks()`] compiles the loops of all real clocks here and
-//! returns them behind a trait.
+//! This is a separate crate because debug builds optimize it. Without optimization, a read takes 50% longer.
+//! Generic code is compiled in the crate that chooses its types. So [`clocks()`] chooses all real clocks here, and returns
+//! them as trait objects.
 
 mod affinity;
 mod budget;

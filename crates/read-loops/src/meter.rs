@@ -1,16 +1,16 @@
-//! One clock with its totals.
+//! A clock with its totals.
 
 use super::{Block, Budget, ClassicLoop, Outside, Record};
 use timing_clock::{Clock, Granularity, Hertz, Nanos, granularity};
 
-/// A clock's step, and how long it was measured.
+/// A clock's step, and the duration of its measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredStep {
     pub granularity: Granularity,
     pub duration: Nanos,
 }
 
-/// Steps to observe for a fine clock. A coarse clock shows as many as fit into the time.
+/// Number of differences to collect. A coarse clock has fewer within the time limit.
 const STEPS: usize = 4000;
 
 /// Measures the smallest step of `clock`, for at most `limit`.
@@ -20,25 +20,25 @@ pub fn measure_step<C: Clock>(clock: &C, budget: &Budget, limit: Nanos) -> Measu
     MeasuredStep { granularity, duration: part.spent() }
 }
 
-/// A [`Meter`] of any clock type, for a list of clocks. Each method is compiled for its clock type.
+/// A [`Meter`] of any clock type, so that a list can hold all clocks. Each method is compiled for its clock type.
 pub trait ClockMeter {
     /// Returns the clock's name in reports.
     fn name(&self) -> &'static str;
-    /// Returns the clock's share of the measuring time, relative to a minor clock's 1.
+    /// Returns the weight of the clock in the measuring time. A minor clock has 1.
     fn weight(&self) -> f64;
     /// Reads the clock until the budget is spent.
     fn slice(&mut self, outside: &Outside, budget: &Budget);
     /// Measures the clock's step.
     fn measure_step(&mut self, budget: &Budget, limit: Nanos);
-    /// Reads one block with pg_test_timing's loop.
+    /// Reads one block with pg_test_timing's loop, and adds it to `classic`.
     fn classic_block(&self, classic: &mut ClassicLoop) -> Block;
-    /// Whether ticks are those of the CPU's counter. Otherwise they are nanoseconds.
+    /// Whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
     fn is_counter(&self) -> bool;
     /// Returns the totals and the step.
     fn record(&self) -> (&Record, Option<MeasuredStep>);
 }
 
-/// See [`ClockMeter`].
+/// A clock with its name and its totals. [`ClockMeter`] has its methods.
 pub struct Meter<C> {
     pub name: &'static str,
     pub clock: C,
@@ -85,10 +85,69 @@ impl<C: Clock> ClockMeter for Meter<C> {
     }
 }
 
-/// Returns the rate that converts this clock's ticks into time. `counter` is the counter's rate, if known.
+/// Returns the rate of this clock's ticks. `counter` is the counter's rate, if known.
 pub fn rate_of(meter: &dyn ClockMeter, counter: Option<Hertz>) -> Option<Hertz> {
     match meter.is_counter() {
         true => counter,
         false => Some(timing_clock::NANOSECONDS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use timing_clock::sim::{Character, SimClock, World};
+
+    fn character() -> Character {
+        Character { step: 10, ..Character::default() }
+    }
+
+    #[test]
+    fn a_meter_keeps_its_properties_and_totals() {
+        let (world, stop) = (World::new(1), AtomicBool::new(true));
+        let mut meter = Meter::new("synthetic", SimClock::new(&world, character()), 4.0, true);
+        assert_eq!((meter.name(), meter.weight(), meter.is_counter()), ("synthetic", 4.0, true));
+        assert!(meter.record().0.buffers.is_empty() && meter.record().1.is_none());
+
+        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
+        let timer = SimClock::new(&world, Character::default());
+        // The stop flag is set, so a slice has one block.
+        meter.slice(&Outside { clock: &timer, cost: 0.0 }, &budget);
+        assert_eq!((meter.record().0.buffers.len(), meter.clock.reads()), (1, 1024));
+
+        let mut classic = ClassicLoop::default();
+        let block = meter.classic_block(&mut classic);
+        assert_eq!((classic.reads, classic.ticks), (1024, block.last - block.first));
+    }
+
+    #[test]
+    fn the_step_is_measured_and_kept() {
+        let (world, stop) = (World::new(1), AtomicBool::new(false));
+        let mut meter = Meter::new("synthetic", SimClock::new(&world, character()), 1.0, false);
+        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
+        ClockMeter::measure_step(&mut meter, &budget, Nanos::from_secs(60.0));
+        let step = meter.record().1.unwrap();
+        assert_eq!(step.granularity, Granularity::Step(10.0));
+        assert!(step.duration.0 > 0.0 && step.duration.secs() < 60.0, "{step:?}");
+    }
+
+    #[test]
+    fn the_stop_flag_ends_the_measurement_of_a_stopped_clock() {
+        let (world, stop) = (World::new(1), AtomicBool::new(true));
+        let clock = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
+        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
+        assert_eq!(measure_step(&clock, &budget, budget.left()).granularity, Granularity::NeverMoved);
+    }
+
+    #[test]
+    fn only_a_counter_has_the_counters_rate() {
+        let world = World::new(1);
+        let rate = |is_counter, counter| {
+            rate_of(&Meter::new("", SimClock::new(&world, Character::default()), 1.0, is_counter), counter)
+        };
+        assert_eq!(rate(true, Some(Hertz(2e9))), Some(Hertz(2e9)));
+        assert_eq!(rate(true, None), None);
+        assert_eq!(rate(false, None), Some(timing_clock::NANOSECONDS));
     }
 }

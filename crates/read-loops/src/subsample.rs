@@ -1,10 +1,10 @@
-//! A sample of bounded size from a stream of any length.
+//! A sample with a maximum size, from a stream of any length.
 
 /// The maximum size of the sample.
 const MAX_SIZE: usize = 1 << 15;
 
-/// Keeps every `stride`-th value. When it is full, it drops every other value and doubles the stride. So the sample stays
-/// spread evenly over the run.
+/// A sample that keeps every `stride`-th value of a stream. When it is full, it drops every other value and doubles the
+/// stride. So the sample is always spread evenly over the stream.
 #[derive(Clone, Debug)]
 pub struct Subsample {
     values: Vec<f64>,
@@ -52,11 +52,12 @@ impl Subsample {
         self.quantiles([0.25, 0.5, 0.75])
     }
 
-    /// Returns the 5th percentile: a time that nothing else on the machine made longer.
+    /// Returns the 5th percentile: a time without disturbance by other work on the machine.
     pub fn undisturbed(&self) -> Option<f64> {
         self.quantiles([0.05]).map(|[low]| low)
     }
 
+    /// Returns the sample's values at these shares of its sorted list. `None` if the sample is empty.
     fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[f64; N]> {
         let mut sorted = self.values.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sample_stays_small_and_spread_over_the_run() {
+    fn a_long_stream_gives_an_evenly_spread_sample() {
         let mut sample = Subsample::default();
         for i in 0..1_000_000 {
             sample.push(i as f64);
@@ -96,5 +97,19 @@ mod tests {
     fn an_empty_sample_has_no_percentiles() {
         let empty = Subsample::default();
         assert_eq!((empty.quartiles(), empty.undisturbed(), empty.is_empty()), (None, None, true));
+    }
+
+    #[test]
+    fn a_full_sample_drops_every_other_value() {
+        let mut sample = Subsample::default();
+        let (full, mut next) = (MAX_SIZE as u64, 0);
+        for (length, stride) in [(full, 1), (full + 1, 2), (2 * full, 2), (2 * full + 1, 4), (4 * full + 5, 8)] {
+            while next < length {
+                sample.push(next as f64);
+                next += 1;
+            }
+            let expected: Vec<f64> = (0..length).step_by(stride).map(|i| i as f64).collect();
+            assert_eq!((sample.stride, &sample.values), (stride as u64, &expected));
+        }
     }
 }

@@ -38,8 +38,8 @@ impl<T> Bracket<T> {
         ticks_between(self.before, later.before) as f64 + later.half_width() - self.half_width()
     }
 
-    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. Add one step of the clock
-    /// to it.
+    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. The error by the clock's
+    /// step is not included.
     pub fn half_width(&self) -> f64 {
         self.width as f64 / 2.0
     }

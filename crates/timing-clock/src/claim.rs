@@ -64,7 +64,7 @@ pub fn cpu_claims(features: &Features) -> Vec<Claim> {
     .collect()
 }
 
-/// Returns the claim of this machine's firmware. `None` if there is none, and on other architectures than AArch64.
+/// Returns the claim of this machine's firmware. `None` if it has none, or if this is not AArch64.
 pub fn firmware_claim() -> Option<Claim> {
     cntfrq().map(|hz| Claim { source: ClaimSource::Cntfrq, rate: Hertz(hz), rounding: Hertz(0.5) })
 }

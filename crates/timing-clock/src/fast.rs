@@ -81,10 +81,10 @@ impl FastClock {
         self.rated.rate
     }
 
-    /// Measures the rate again, over the whole time since the clock was created, and checks whether it changed.
+    /// Measures the rate again, over the whole time since the clock was created, and checks whether the rate changed.
     ///
-    /// This takes about 20 us. After a change it takes up to 20 ms. The uncertainty shrinks with the time since the creation.
-    /// A long-running program should call this method every few seconds.
+    /// This takes about 20 us. If the rate changed, a new measurement begins, which takes up to 20 ms. The longer the whole
+    /// time, the smaller the uncertainty. A long-running program should call this method every few seconds.
     pub fn refresh(&mut self) -> Result<Refreshed, Distrust> {
         self.rated.refresh()
     }

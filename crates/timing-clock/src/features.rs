@@ -3,7 +3,7 @@
 /// The CPU's architecture. It decides which properties of the counter are guaranteed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Architecture {
-    /// x86_64: the time stamp counter (TSC). CPUID has one bit for each property
+    /// x86_64: the time stamp counter (TSC). CPUID reports each of its properties
     #[cfg_attr(not(target_arch = "aarch64"), default)]
     X86_64,
     /// AArch64: the generic timer's counter. The architecture guarantees a constant rate

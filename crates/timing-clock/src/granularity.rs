@@ -60,7 +60,7 @@ fn granularity_with_delay<C: Clock>(
     }
 }
 
-/// Returns the step that explains a set of differences. None of them is 0.
+/// Returns the step of a clock, from differences of its readings. No difference may be 0.
 ///
 /// If a clock moves in steps, all differences are multiples of the step, like the teeth of a comb. If the step is not a
 /// whole number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can occur.
@@ -168,6 +168,54 @@ mod tests {
     fn differences_without_repetition_give_a_step() {
         let mut spread: Vec<u64> = (0..2000u64).map(|i| 3_000_000 + i * i * 7).collect();
         assert!(step_of(&mut spread).is_some_and(|step| step >= 1.0));
+    }
+
+    /// Finds the step of differences, given as values with their numbers of occurrences.
+    fn step_of_counts(counts: &[(u64, usize)]) -> Option<f64> {
+        let mut differences: Vec<u64> =
+            counts.iter().flat_map(|(value, count)| std::iter::repeat_n(*value, *count)).collect();
+        step_of(&mut differences)
+    }
+
+    #[test]
+    fn rare_differences_are_ignored() {
+        // Of 4000 differences, a value is rare if it occurs at most 4 times.
+        assert_eq!(step_of_counts(&[(40, 4), (52, 1998), (78, 1998)]), Some(26.0));
+        assert_eq!(step_of_counts(&[(40, 3), (52, 1999), (78, 1998)]), Some(26.0));
+        assert_eq!(step_of_counts(&[(40, 5), (52, 1998), (78, 1997)]), Some(12.0));
+    }
+
+    #[test]
+    fn rare_differences_count_if_there_are_no_others() {
+        let low = (1..=501).map(|n| (10 * n, 4));
+        let high = (1..=499).map(|n| (1_000_000 * n, 4));
+        assert_eq!(step_of_counts(&low.chain(high).collect::<Vec<_>>()), Some(10.0));
+    }
+
+    #[test]
+    fn differences_up_to_four_medians_count() {
+        assert_eq!(step_of_counts(&[(52, 5), (260, 2000), (286, 1995)]), Some(26.0));
+        assert_eq!(step_of_counts(&[(100, 3000), (400, 500), (426, 500)]), Some(100.0));
+        assert_eq!(step_of_counts(&[(100, 3000), (374, 500), (400, 500)]), Some(26.0));
+    }
+
+    #[test]
+    fn long_steps_vary_with_ntps_adjustment() {
+        let counts = [(3_999_000, 1000), (4_000_000, 1000), (4_001_000, 1000)];
+        assert_eq!(step_of_counts(&counts), Some(4_000_000.0));
+    }
+
+    #[test]
+    fn two_neighboring_values_are_one_tooth_and_three_are_solid() {
+        assert_eq!(step_of_counts(&[(69, 1000), (70, 3000)]), Some(69.75));
+        assert_eq!(step_of_counts(&[(69, 1000), (70, 3000), (71, 1000)]), Some(1.0));
+        assert_eq!(step_of_counts(&[(69, 1000), (71, 1000)]), Some(2.0));
+    }
+
+    #[test]
+    fn no_differences_give_no_step() {
+        assert_eq!(step_of_counts(&[]), None);
+        assert_eq!((Granularity::Step(2.0).step(), Granularity::NeverMoved.step()), (Some(2.0), None));
     }
 
     #[test]

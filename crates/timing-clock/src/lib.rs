@@ -39,8 +39,8 @@
 //! # Accuracy of the rate
 //!
 //! The reference is `CLOCK_MONOTONIC_RAW`, because NTP does not adjust it. The kernel's clock may use the same counter
-//! ([`KernelVerdict::uses_counter`]). Then the measurement checks the conversion, but not the crystal: the rate agrees
-//! with all other clocks of the host, and it has the host's error against true seconds.
+//! ([`KernelVerdict::uses_counter`]). Then the measurement checks the conversion, but not the crystal. The rate agrees
+//! with all other clocks of the host. If the host's seconds are wrong, the rate is wrong by the same share.
 //!
 //! # Platforms
 //!

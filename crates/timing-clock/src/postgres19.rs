@@ -19,7 +19,8 @@ pub struct Postgres19 {
     pub source: String,
 }
 
-/// Returns PostgreSQL 19's decision. `kernel` is `None` without sysfs; PostgreSQL then assumes another source than `tsc`.
+/// Returns PostgreSQL 19's decision. `kernel` is `None` without sysfs. PostgreSQL treats this like another clock
+/// source than `tsc`.
 pub fn postgres19(features: &Features, kernel: Option<&KernelVerdict>) -> Postgres19 {
     let mut source = String::from("x86");
     if features.architecture != Architecture::X86_64 {
@@ -92,6 +93,40 @@ mod tests {
         assert_eq!((decision.frequency, decision.source.as_str()), (None, "x86, hypervisor, calibration"));
         let bare = Features { leaf_16_hz: Some(2.4e9), ..good() };
         assert_eq!(postgres19(&bare, None).source, "x86, cpuid 0x16");
+    }
+
+    #[test]
+    fn each_source_of_the_rate_is_named() {
+        let leaves = Features { leaf_15_hz: Some(1e9), leaf_16_hz: Some(2e9), hypervisor_hz: Some(3e9), ..good() };
+        let guest = |signature: Option<&str>| Features {
+            hypervisor: true,
+            hypervisor_signature: signature.map(Into::into),
+            ..leaves.clone()
+        };
+        let cases = [
+            (leaves.clone(), "x86, cpuid 0x15", Some(1e9)),
+            (Features { leaf_15_hz: None, ..leaves.clone() }, "x86, cpuid 0x16", Some(2e9)),
+            (good(), "x86, calibration", None),
+            (guest(Some("KVMKVMKVM")), "x86, hypervisor, cpuid 0x40000010", Some(3e9)),
+            (guest(Some("VMwareVMware")), "x86, hypervisor, cpuid 0x40000010", Some(3e9)),
+            (guest(Some("Microsoft Hv")), "x86, hypervisor, calibration", None),
+            (guest(None), "x86, hypervisor, calibration", None),
+        ];
+        for (features, source, hz) in cases {
+            let decision = postgres19(&features, None);
+            assert_eq!((decision.source.as_str(), decision.frequency.map(|claim| claim.rate.0)), (source, hz));
+            assert!(decision.usable, "{source}");
+        }
+    }
+
+    #[test]
+    fn other_counters_and_a_variable_rate_are_unusable() {
+        let arm = Features { architecture: Architecture::Aarch64, ..good() };
+        let variable = Features { invariant: false, ..good() };
+        for (features, source) in [(arm, "not x86"), (variable, "x86, not invariant")] {
+            let decision = postgres19(&features, Some(&kernel("tsc")));
+            assert_eq!((decision.usable, decision.auto, decision.source.as_str()), (false, false, source));
+        }
     }
 
     #[test]

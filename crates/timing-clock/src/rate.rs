@@ -84,10 +84,8 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
             return Err(RateError::ReferenceStalled);
         }
         let ticks = self.first.ticks_to(&now);
-        if ticks == 0.0 {
-            return Err(RateError::CounterStalled);
-        } else if ticks < 0.0 {
-            return Err(RateError::WentBack);
+        if ticks <= 0.0 {
+            return Err(if ticks < 0.0 { RateError::WentBack } else { RateError::CounterStalled });
         }
         let rate = Hertz(ticks / nanos as f64 * 1e9);
         let error =
@@ -218,5 +216,70 @@ mod tests {
         let back = SimClock::new(&world, Character { back: vec![(1500, 1 << 40)], ..Character::default() });
         let result = measure_rate(&back, &exact, Ppm(1.0), limit);
         assert_eq!(result, Err(RateError::WentBack));
+    }
+
+    /// Returns a nanosecond clock. Each read takes exactly 20 ns.
+    fn regular(world: &World) -> SimClock<'_> {
+        SimClock::new(world, Character { jitter_ns: 0, ..Character::default() })
+    }
+
+    #[test]
+    fn a_reference_that_stops_after_the_start_is_an_error() {
+        let world = World::new(3);
+        let stopped = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
+        let meter = RateMeter::start_with(regular(&world), 1.0, &stopped, 1.0).unwrap();
+        assert_eq!(meter.measure(Ppm(1.0), Nanos::from_millis(1.0)), Err(RateError::ReferenceStalled));
+        assert_eq!(meter.rate(), Err(RateError::ReferenceStalled));
+    }
+
+    #[test]
+    fn a_counter_that_stops_after_the_start_is_an_error() {
+        let world = World::new(3);
+        let stopped = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
+        let meter = RateMeter::start_with(&stopped, 1.0, regular(&world), 1.0).unwrap();
+        assert_eq!(meter.rate(), Err(RateError::CounterStalled));
+    }
+
+    #[test]
+    fn waiting_ends_with_the_read_that_reaches_the_span() {
+        let world = World::new(3);
+        let reference = regular(&world);
+        let meter = RateMeter::start_with(regular(&world), 1.0, &reference, 1.0).unwrap();
+        let before = reference.reads();
+        let next = world.now_ns() + 10.0;
+        meter.wait(Nanos(next - meter.first.inside as f64)).unwrap();
+        assert_eq!(reference.reads(), before + 1);
+    }
+
+    #[test]
+    fn the_uncertainty_is_both_half_widths_and_one_step_of_each_clock() {
+        let world = World::new(3);
+        let counter = SimClock::new(&world, Character { hz: 2e9, jitter_ns: 0, ..Character::default() });
+        // A bracket takes 40 ns: half a read of the counter, a read of the reference, and half a read of the counter.
+        let meter = RateMeter::start_with(&counter, 8.0, regular(&world), 3.0).unwrap();
+        world.pass_ns(1e6);
+        let rate = meter.rate().unwrap();
+        let ticks = rate.duration.0 * 2.0;
+        // In ticks: half of 80 for each bracket, 8 for the counter, and 3 ns for the reference.
+        let expected = (40.0 + 40.0 + 8.0 + 6.0) / ticks * 1e6;
+        assert!((rate.uncertainty.0 / expected - 1.0).abs() < 1e-6, "{rate:?} instead of {expected}");
+        assert!(rate.rate.ppm_from(Hertz(2e9)).0.abs() < 1.0, "{rate:?}");
+    }
+
+    #[test]
+    fn a_restart_begins_a_new_measurement() {
+        let world = World::new(3);
+        let mut meter = RateMeter::start_with(regular(&world), 1.0, regular(&world), 1.0).unwrap();
+        world.pass_ns(1e9);
+        meter.restart().unwrap();
+        world.pass_ns(1e6);
+        assert!((1e6..2e6).contains(&meter.rate().unwrap().duration.0));
+    }
+
+    #[test]
+    fn each_error_has_its_text() {
+        assert_eq!(RateError::ReferenceStalled.to_string(), "the reference clock did not move");
+        assert_eq!(RateError::CounterStalled.to_string(), "the counter did not move");
+        assert_eq!(RateError::WentBack.to_string(), "the counter went back");
     }
 }

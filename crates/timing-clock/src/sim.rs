@@ -112,3 +112,79 @@ impl Clock for SimClock<'_> {
         self.character.origin.wrapping_add(ticks).wrapping_sub(self.dropped.get())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock without jitter: a read takes 20 ns and returns the time after 10 ns.
+    fn without_jitter() -> Character {
+        Character { jitter_ns: 0, ..Character::default() }
+    }
+
+    fn readings(character: Character) -> [u64; 4] {
+        let world = World::new(1);
+        let clock = SimClock::new(&world, character);
+        std::array::from_fn(|_| clock.read())
+    }
+
+    #[test]
+    fn a_read_returns_the_time_at_its_middle() {
+        assert_eq!(readings(without_jitter()), [10, 30, 50, 70]);
+    }
+
+    #[test]
+    fn a_clock_has_a_rate_an_origin_and_a_step() {
+        assert_eq!(readings(Character { hz: 2e9, ..without_jitter() }), [20, 60, 100, 140]);
+        assert_eq!(readings(Character { origin: u64::MAX, ..without_jitter() }), [9, 29, 49, 69]);
+        assert_eq!(readings(Character { step: 16, ..without_jitter() }), [0, 16, 48, 64]);
+    }
+
+    #[test]
+    fn backward_steps_are_permanent_and_add_up() {
+        assert_eq!(readings(Character { back: vec![(1, 5), (3, 20)], ..without_jitter() }), [10, 25, 45, 45]);
+    }
+
+    #[test]
+    fn an_interruption_delays_its_read_and_all_later_reads() {
+        assert_eq!(readings(Character { stalls: vec![(2, 1000.0)], ..without_jitter() }), [10, 30, 1050, 1070]);
+    }
+
+    #[test]
+    fn jitter_makes_reads_longer_by_up_to_its_limit() {
+        let world = World::new(1);
+        let clock = SimClock::new(&world, Character { jitter_ns: 10, ..Character::default() });
+        let mut durations: Vec<f64> = Vec::new();
+        for _ in 0..1000 {
+            let before = world.now_ns();
+            clock.read();
+            durations.push(world.now_ns() - before);
+        }
+        durations.sort_by(f64::total_cmp);
+        assert_eq!(clock.reads(), 1000);
+        assert!(durations[0] >= 20.0 && durations[0] < 20.5, "{durations:?}");
+        assert!(durations[999] < 30.0 && durations[999] > 29.5, "{durations:?}");
+    }
+
+    #[test]
+    fn pass_ns_advances_the_true_time() {
+        let world = World::new(1);
+        world.pass_ns(1.5);
+        world.pass_ns(2.0);
+        assert_eq!((world.now_ns(), world.now_ns()), (3.5, 3.5));
+    }
+
+    /// A failed test can be repeated only if the numbers of a seed never change.
+    #[test]
+    fn the_random_numbers_of_a_seed_are_stable() {
+        let numbers = |seed: u64| {
+            let world = World::new(seed);
+            [(); 4].map(|()| world.random_below(1000))
+        };
+        assert_eq!(numbers(1), [89, 873, 985, 253]);
+        assert_eq!(World::new(1).random_below(0), 0);
+        for seed in [0, 1 << 40] {
+            assert_ne!(numbers(seed), [0; 4], "seed {seed}");
+        }
+    }
+}

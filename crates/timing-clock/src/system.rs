@@ -99,3 +99,26 @@ unsafe fn enter_kernel(id: libc::clockid_t, now: *mut libc::timespec) -> libc::c
     // SAFETY: the caller guarantees that `now` is writable. On these systems only the C library makes system calls.
     unsafe { libc::clock_gettime(id, now) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_and_nanoseconds_are_added() {
+        assert_eq!(nanos(&libc::timespec { tv_sec: 2, tv_nsec: 5 }), 2_000_000_005);
+    }
+
+    #[test]
+    fn the_vdso_and_the_system_call_read_the_same_clock() {
+        let (vdso, system_call) = (System::default(), SystemSyscall::default());
+        let readings = [system_call.read(), vdso.read(), system_call.read(), vdso.read()];
+        assert!(readings[0] > 1 && readings.is_sorted() && readings[0] < readings[3], "{readings:?}");
+    }
+
+    #[test]
+    fn an_unknown_clock_does_not_exist() {
+        assert!(System::default().exists());
+        assert!(!Posix::<1000>.exists());
+    }
+}

@@ -151,6 +151,40 @@ mod tests {
     }
 
     #[test]
+    fn the_kernels_clock_uses_the_counter_directly_or_by_a_correction() {
+        for (current, uses) in [("tsc", true), ("kvm-clock", true), ("TSC-low", true), ("hpet", false), ("", false)] {
+            assert_eq!(KernelVerdict::parse(current, "tsc").uses_counter(), uses, "{current}");
+        }
+        assert!(is_counter("tsc") && is_counter("arch_sys_counter") && !is_counter("kvm-clock"));
+    }
+
+    #[test]
+    fn names_are_separated_by_white_space() {
+        let verdict = KernelVerdict::parse("tsc\n", "tsc hpet acpi_pm \n");
+        assert_eq!((verdict.current.as_str(), verdict.available.join(",")), ("tsc", "tsc,hpet,acpi_pm".into()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_of_this_host_offers_its_current_clock_source() {
+        let sysfs = std::path::Path::new("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+        let verdict = KernelVerdict::of_this_host();
+        assert_eq!(verdict.is_some(), sysfs.exists());
+        assert!(verdict.is_none_or(|verdict| verdict.available.contains(&verdict.current)));
+    }
+
+    #[test]
+    fn each_reason_has_its_text() {
+        assert_eq!(Distrust::Refused(Refused::NoInstruction("RDTSCP")).to_string(), "this CPU has no RDTSCP");
+        assert_eq!(Distrust::NotInvariant.to_string(), "CPUID does not report a constant rate (no invariant TSC)");
+        assert_eq!(
+            Distrust::Demoted { current: "hpet".into() }.to_string(),
+            "the kernel does not offer it as a clock source and uses hpet"
+        );
+        assert_eq!(Distrust::RateUnknown("x".into()).to_string(), "its rate is unknown: x");
+    }
+
+    #[test]
     fn each_reason_is_reported() {
         let not_invariant = Features { invariant: false, ..good() };
         assert_eq!(reasons("tsc", "tsc", not_invariant), [Distrust::NotInvariant]);

@@ -1,20 +1,21 @@
-//! The arithmetic that bounds an offset by messages, without threads or clocks.
+//! Computes bounds of an offset from the times of messages. It uses no threads and no clocks.
 
 /// Bounds of `b`'s reading minus `a`'s reading at the same instant, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     pub low: i64,
     pub high: i64,
+    /// number of passes, the smaller one of both directions
     pub passes: u64,
-    /// The offset changed: the counters have different rates, or one went back. Then `low` and `high` are the extremes
-    /// of the offset, within the time that a message takes.
+    /// whether the offset changed, because the counters have different rates or one went back. Then `low` and `high` are
+    /// the extremes of the offset, with an error of up to one message time
     pub moving: bool,
 }
 
-/// The run is evaluated in this many parts, to detect an offset that moves.
+/// Number of parts of a run. Each part has its own bounds, to detect an offset that moves.
 const PARTS: usize = 4;
 
-/// The bounds from one direction: `a` collects lower bounds, and `b` collects upper bounds.
+/// The bounds from one direction of messages: `a` collects lower bounds, and `b` collects upper bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
     planned_passes: u64,
@@ -35,17 +36,17 @@ impl Side {
         Side { is_lower: false, ..Side::lower(planned_passes) }
     }
 
-    /// Adds the bound of one pass. The first pass is number 0.
-    pub fn add(&mut self, pass: u64, bound: i64) {
-        let part = (pass.min(self.planned_passes - 1) * PARTS as u64 / self.planned_passes) as usize;
+    /// Adds the bound of the next pass. Passes beyond the planned number belong to the last part.
+    pub fn add(&mut self, bound: i64) {
+        let part = ((self.passes * PARTS as u64 / self.planned_passes) as usize).min(PARTS - 1);
         let tightest = self.parts[part].unwrap_or(bound);
         self.parts[part] = Some(if self.is_lower { tightest.max(bound) } else { tightest.min(bound) });
         self.passes += 1;
     }
 }
 
-/// Joins the two sides and widens the bounds by one `step` of the clock, because a reading can be late by that.
-/// Returns `None` if no part of the run has bounds from both sides.
+/// Returns the bounds from both sides. They include one `step` of the clock, because a reading can be late by one step.
+/// `None` if no part of the run has bounds from both sides.
 pub fn join(lower: &Side, upper: &Side, step: i64) -> Option<Bounds> {
     let parts: Vec<(i64, i64)> = lower
         .parts
@@ -59,9 +60,9 @@ pub fn join(lower: &Side, upper: &Side, step: i64) -> Option<Bounds> {
     if low <= high {
         return Some(Bounds { low, high, passes, moving: false });
     }
-    // The bounds exclude each other, so the offset moved within a part or between two parts.
-    let ends = || parts.iter().flat_map(|(low, high)| [*low, *high]);
-    Some(Bounds { low: ends().min()?, high: ends().max()?, passes, moving: true })
+    // No single offset fits all parts, so the offset moved within a part or between two parts.
+    let all_bounds = || parts.iter().flat_map(|(low, high)| [*low, *high]);
+    Some(Bounds { low: all_bounds().min()?, high: all_bounds().max()?, passes, moving: true })
 }
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
     use timing_clock::sim::{Character, SimClock, World};
     use timing_clock::{Clock, ticks_between};
 
-    /// The longest time of a message in ns, with half a read (20 to 30 ns) at each end.
+    /// Maximum time of a message in ns: 320 ns, and half a read (20 to 30 ns) at each end.
     const LONGEST_MESSAGE: i64 = 350;
 
     /// Runs `passes` passes between two synthetic counters. A message takes 20 to 320 ns.
@@ -80,13 +81,13 @@ mod tests {
         let step = a.step.max(b.step) as i64;
         let (a, b) = (SimClock::new(&world, a), SimClock::new(&world, b));
         let (mut low, mut high) = (Side::lower(passes), Side::upper(passes));
-        for pass in 0..passes {
+        for _ in 0..passes {
             let sent = a.read_ordered();
             world.pass_ns(20.0 + world.random_below(300) as f64);
-            high.add(pass, ticks_between(sent, b.read_ordered()));
+            high.add(ticks_between(sent, b.read_ordered()));
             let sent = b.read_ordered();
             world.pass_ns(20.0 + world.random_below(300) as f64);
-            low.add(pass, ticks_between(a.read_ordered(), sent));
+            low.add(ticks_between(a.read_ordered(), sent));
         }
         (join(&low, &high, step).unwrap(), world.now_ns())
     }
@@ -107,25 +108,26 @@ mod tests {
             let (bounds, _) = exchange(seed, a, b, 200);
             prop_assert!(bounds.low <= offset && offset <= bounds.high, "{offset}: {bounds:?}");
             prop_assert!(!bounds.moving, "{bounds:?}");
-            // The bounds are tight, too: the shortest message in each direction, and the steps.
+            // The width is at most the shortest message in each direction, and the steps.
             prop_assert!(bounds.high - bounds.low < 200 + 4 * step as i64, "{bounds:?}");
         }
 
         #[test]
-        fn counters_of_different_rates_move(seed in any::<u64>(), ppm in -5_000.0..5_000.0f64) {
+        fn counters_of_different_rates_have_a_moving_offset(seed in any::<u64>(), ppm in -5_000.0..5_000.0f64) {
             let fast = Character { hz: 1e9 * (1.0 + ppm / 1e6), ..ahead_by(0) };
-            let (bounds, over) = exchange(seed, ahead_by(0), fast, 4000);
-            let moved = over * ppm / 1e6;
+            let (bounds, duration_ns) = exchange(seed, ahead_by(0), fast, 4000);
+            let moved = duration_ns * ppm / 1e6;
             let (least, most) = (moved.min(0.0) as i64 - 1, moved.max(0.0) as i64 + 1);
-            // The offset was within the bounds at some time of the run.
+            // The bounds contain an offset that the counters had during the run.
             prop_assert!(bounds.low <= most && least <= bounds.high, "{moved}: {bounds:?}");
             if bounds.moving {
-                // The bounds contain the whole movement, within the time of the longest message.
+                // The bounds are the extremes of the movement, with an error of up to the longest message.
                 for beyond in [least - bounds.low, bounds.high - most] {
                     prop_assert!((-LONGEST_MESSAGE..=LONGEST_MESSAGE).contains(&beyond), "{moved}: {bounds:?}");
                 }
             }
-            // From the first to the last part the offset moves by about half of that. Two messages cannot hide it.
+            // From the end of the first part to the start of the last part, the offset moves by half of `moved`. Two messages
+            // cannot hide this movement.
             if moved.abs() > 2.1 * (2 * LONGEST_MESSAGE) as f64 {
                 prop_assert!(bounds.moving, "{moved}: {bounds:?}");
             }
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_counters_give_no_false_alarm_in_10_000_runs() {
+    fn equal_counters_never_have_an_offset_in_10_000_runs() {
         for seed in 0..10_000 {
             let (bounds, _) = exchange(seed, ahead_by(0), ahead_by(0), 40);
             assert!(bounds.low <= 0 && 0 <= bounds.high && !bounds.moving, "seed {seed}: {bounds:?}");
@@ -148,15 +150,15 @@ mod tests {
         }
     }
 
-    /// A CPU's counter is changed during a very short run.
+    /// One counter changes after the first of 8 passes.
     #[test]
     fn a_change_within_a_part_is_detected() {
         for by in [800i64, 10_000, -10_000] {
             let (mut low, mut high) = (Side::lower(8), Side::upper(8));
             for pass in 0..8 {
                 let offset = if pass < 1 { 0 } else { by };
-                low.add(pass, offset - 200);
-                high.add(pass, offset + 200);
+                low.add(offset - 200);
+                high.add(offset + 200);
             }
             let bounds = join(&low, &high, 1).unwrap();
             assert!(bounds.moving && bounds.high - bounds.low >= by.abs() - 400, "{by}: {bounds:?}");
@@ -166,7 +168,30 @@ mod tests {
     #[test]
     fn one_side_alone_gives_no_bounds() {
         let mut side = Side::lower(10);
-        side.add(0, 5);
+        side.add(5);
         assert_eq!(join(&side, &Side::upper(10), 1), None);
+    }
+
+    #[test]
+    fn each_part_keeps_its_tightest_bound() {
+        let (mut low, mut high) = (Side::lower(8), Side::upper(8));
+        for bound in [3, 1, 2, 5, 4, 4, 7, 6, 8] {
+            low.add(bound);
+            high.add(bound);
+        }
+        assert_eq!(low.parts, [Some(3), Some(5), Some(4), Some(8)]);
+        assert_eq!(high.parts, [Some(1), Some(2), Some(4), Some(6)]);
+    }
+
+    #[test]
+    fn passes_are_those_with_bounds_from_both_sides() {
+        let (mut low, mut high) = (Side::lower(8), Side::upper(8));
+        for _ in 0..3 {
+            low.add(-10);
+        }
+        for _ in 0..2 {
+            high.add(10);
+        }
+        assert_eq!(join(&low, &high, 1), Some(Bounds { low: -11, high: 11, passes: 2, moving: false }));
     }
 }

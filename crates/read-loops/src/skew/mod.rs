@@ -1,8 +1,8 @@
 //! The offset between two CPUs' readings of one clock.
 //!
-//! Two threads, each on its own CPU, pass a token back and forth. They read the clock on each pass. A message cannot be
-//! received before it was sent. So the first direction gives an upper bound of the offset, and the other direction gives
-//! a lower bound. The narrowest of many passes is kept.
+//! Two threads on two CPUs send messages back and forth, and read the clock when they send or receive one. A message
+//! cannot arrive before it was sent. So one direction gives an upper bound of the offset, and the other direction gives a
+//! lower bound. The narrowest bounds of many passes are used.
 
 mod bounds;
 
@@ -14,10 +14,10 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use timing_clock::{Clock, Nanos, ticks_between};
 
-/// Passes per pair of CPUs. The narrowest of this many varies by only a few ticks from run to run.
+/// Passes per pair of CPUs. With this many, the bounds vary by only a few ticks from run to run.
 const PASSES: u64 = 4000;
 
-/// Why there are no bounds.
+/// The reason why there are no bounds.
 #[derive(Debug)]
 pub enum SkewError {
     /// a thread could not run on this CPU
@@ -28,15 +28,15 @@ pub enum SkewError {
     ThreadFailed,
 }
 
-/// A message with one reading. The alignment of two cache lines keeps the two threads' messages apart.
+/// A message with one reading. It is aligned to two cache lines, so that the messages of the two threads never share one.
 #[repr(align(128))]
 struct Slot {
-    /// number of the pass: 0 before the first, `OVER` after the sender has left
+    /// number of the pass. It is 0 before the first pass, and `CLOSED` after the sender has stopped
     turn: AtomicU64,
     reading: AtomicU64,
 }
 
-const OVER: u64 = u64::MAX;
+const CLOSED: u64 = u64::MAX;
 
 impl Slot {
     const fn new() -> Slot {
@@ -48,12 +48,12 @@ impl Slot {
         self.turn.store(turn, Ordering::Release);
     }
 
-    /// Waits for the message of pass `turn`. Returns `None` if the sender has left or time is up.
+    /// Waits for the message of pass `turn`. Returns `None` if the sender has stopped or time is up.
     fn receive(&self, turn: u64, budget: &Budget) -> Option<u64> {
-        // The budget makes a system call, so it is checked only about every 20 us.
+        // Checking the budget is a system call, so check it only about every 20 us.
         for spin in 1u32.. {
             match self.turn.load(Ordering::Acquire) {
-                OVER => return None,
+                CLOSED => return None,
                 seen if seen == turn => return Some(self.reading.load(Ordering::Relaxed)),
                 _ if spin.is_multiple_of(1024) && !budget.go_on() => return None,
                 _ => std::hint::spin_loop(),
@@ -65,7 +65,7 @@ impl Slot {
 
 /// Bounds the offset between CPUs `a` and `b` within `limit`. `step` is the clock's step in ticks.
 ///
-/// The clock is a trait object, so that this loop is compiled in this crate. The call's cost is far below a message's.
+/// The clock is a trait object, so that this loop is compiled in this crate. Calling it takes much less time than a message.
 pub fn skew_between(
     clock: &(dyn Clock + Sync),
     step: i64,
@@ -79,35 +79,35 @@ pub fn skew_between(
         let thread_b = threads.spawn(|| {
             let side = Pinned::to(b)
                 .and_then(|pin| pin.if_still_pinned(receive_and_answer(clock, &forward, &backward, &budget)));
-            backward.turn.store(OVER, Ordering::Release);
+            backward.turn.store(CLOSED, Ordering::Release);
             side.map_err(|error| SkewError::Cpu(b, error))
         });
         let side =
             Pinned::to(a).and_then(|pin| pin.if_still_pinned(send_and_wait(clock, &forward, &backward, &budget)));
-        forward.turn.store(OVER, Ordering::Release);
+        forward.turn.store(CLOSED, Ordering::Release);
         let side = side.map_err(|error| SkewError::Cpu(a, error));
         (thread_b.join().unwrap_or(Err(SkewError::ThreadFailed)), side)
     });
     join(&lower?, &upper?, step).ok_or(SkewError::NoAnswer)
 }
 
-/// Runs `a`'s side. The offset is at least what `b` sent, minus what `a` reads on receipt.
+/// Runs `a`'s side. A lower bound is the reading that `b` sent, minus `a`'s reading on receipt.
 fn send_and_wait(clock: &dyn Clock, forward: &Slot, backward: &Slot, budget: &Budget) -> Side {
     let mut side = Side::lower(PASSES);
     for turn in 1..=PASSES {
         forward.send(turn, clock.read_ordered());
         let Some(sent) = backward.receive(turn, budget) else { break };
-        side.add(turn - 1, ticks_between(clock.read_ordered(), sent));
+        side.add(ticks_between(clock.read_ordered(), sent));
     }
     side
 }
 
-/// Runs `b`'s side. The offset is at most what `b` reads on receipt, minus what `a` sent.
+/// Runs `b`'s side. An upper bound is `b`'s reading on receipt, minus the reading that `a` sent.
 fn receive_and_answer(clock: &dyn Clock, forward: &Slot, backward: &Slot, budget: &Budget) -> Side {
     let mut side = Side::upper(PASSES);
     for turn in 1..=PASSES {
         let Some(sent) = forward.receive(turn, budget) else { break };
-        side.add(turn - 1, ticks_between(sent, clock.read_ordered()));
+        side.add(ticks_between(sent, clock.read_ordered()));
         backward.send(turn, clock.read_ordered());
     }
     side
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Uses the same threads and messages as a check.
+    /// Runs the threads and messages of a real check.
     #[test]
     fn offsets_between_real_cpus_are_bounded() {
         let cpus = allowed().unwrap();
@@ -154,10 +154,41 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_does_not_exist_is_named() {
+    fn the_error_has_the_number_of_a_missing_cpu() {
         let stop = AtomicBool::new(false);
         let budget = Budget::new(Nanos::from_secs(1.0), &stop);
         let error = skew_between(&System::default(), 1, (0, 100_000), &budget, Nanos::from_secs(1.0)).unwrap_err();
         assert!(matches!(error, SkewError::Cpu(100_000, _)), "{error:?}");
+    }
+
+    #[test]
+    fn a_message_is_received_in_its_pass() {
+        let stop = AtomicBool::new(false);
+        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
+        let slot = Slot::new();
+        slot.send(3, 42);
+        assert_eq!(slot.receive(3, &budget), Some(42));
+        slot.turn.store(CLOSED, Ordering::Release);
+        assert_eq!(slot.receive(4, &budget), None);
+    }
+
+    #[test]
+    fn waiting_for_a_message_ends_with_the_budget() {
+        let stop = AtomicBool::new(true);
+        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
+        let slot = Slot::new();
+        slot.send(3, 42);
+        assert_eq!(slot.receive(4, &budget), None);
+    }
+
+    #[test]
+    fn a_sender_without_answers_has_no_bounds() {
+        let stop = AtomicBool::new(true);
+        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
+        let (forward, backward) = (Slot::new(), Slot::new());
+        let lower = send_and_wait(&System::default(), &forward, &backward, &budget);
+        assert_eq!(forward.turn.load(Ordering::Relaxed), 1);
+        let upper = receive_and_answer(&System::default(), &backward, &forward, &budget);
+        assert_eq!(join(&lower, &upper, 1), None);
     }
 }
