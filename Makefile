@@ -65,7 +65,7 @@ bench:
 
 # Generates docs/*.schema.json from the code.
 schema:
-	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --test e2e -- schema::committed_schemas_match_the_code
+	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::schema::committed_schemas_match_the_code
 
 # Builds only if the binary is missing, because root may have no cargo.
 install:

@@ -1,9 +1,9 @@
-"""pg_timing explain --plan on plans that real servers print: as text, as JSON and in the log. How true it is, bench tells."""
+"""pg_timing explain --plan on plans that real servers print: as text, as JSON and in the log. `bench` measures the errors."""
 
 import json
 import subprocess
-import time
 
+from outcome import until
 from servers import Failed, Server
 
 STATEMENTS = [
@@ -22,38 +22,38 @@ SET max_parallel_workers_per_gather = 2;"""
 ONE_PROCESS = "SET max_parallel_workers_per_gather = 0; SET jit = off;"
 LOG = """LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
 SET auto_explain.log_format = {};"""
-# As people have it: with a heading, a line of dashes and the number of rows.
+# psql's default output has a heading, a line of dashes and the number of rows.
 SCREEN = ("-X", "-q", "-v", "ON_ERROR_STOP=1")
 
 
 class Captured:
-    def __init__(self, path, server, known):
-        self.path, self.server, self.known = path, server, known
+    def __init__(self, path, server, read_cost):
+        self.path, self.server, self.read_cost = path, server, read_cost
 
     def report(self, plan, *more):
-        command = [self.path, "explain", "--plan", "-", "--format", "json", *(more or self.known)]
+        command = [self.path, "explain", "--plan", "-", "--format", "json", *(more or self.read_cost)]
         done = subprocess.run(command, input=plan, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed(done.stderr.strip())
         return json.loads(done.stdout)
 
-    def explained(self, statement, options="", before=ONE_PROCESS):
+    def on_screen(self, statement, options="", before=ONE_PROCESS):
         return self.server.psql(f"{before} EXPLAIN (ANALYZE{options}) {statement}", options=SCREEN)
 
-    def logged(self, statement, form, options="", before=ONE_PROCESS):
-        """What psql prints, and the log of the same run."""
+    def on_screen_and_in_log(self, statement, form, options="", before=ONE_PROCESS):
+        """Returns psql's output and the server's log of the same run."""
         log = self.log()
         start = log.stat().st_size
-        screen = self.explained(statement, options, before + LOG.format(form))
-        for _ in range(50):
-            with open(log) as new:
-                new.seek(start)
-                text = new.read()
-            # The server's collector writes when it comes to it.
-            if "plan:" in text:
-                break
-            time.sleep(0.1)
-        return screen, text
+        screen = self.on_screen(statement, options, before + LOG.format(form))
+
+        def new_text():
+            with open(log) as file:
+                file.seek(start)
+                text = file.read()
+            return text if "plan:" in text else None
+
+        # The server's logging collector is a process of its own and may write later.
+        return screen, until(new_text, "the plan is in the log")
 
     def log(self):
         return next(iter((self.server.data / "log").glob("*.csv")), self.server.log)
@@ -63,27 +63,28 @@ def figures(report):
     return [(node["path"], node["title"], node["processes"], round(node["reported_ms"], 6)) for node in report["nodes"]]
 
 
-def alike(captured, statement, before=ONE_PROCESS):
-    """One run, told by psql as text and by auto_explain's log as JSON and as text."""
+def compare(captured, statement, before=ONE_PROCESS):
+    """The reports of one run from psql's text and from auto_explain's log agree."""
     for form, options in (("json", ", VERBOSE"), ("json", ""), ("text", ", VERBOSE")):
-        screen, log = captured.logged(statement, form, options, before)
+        screen, log = captured.on_screen_and_in_log(statement, form, options, before)
         text, logged = captured.report(screen), captured.report(log)
         if figures(text) != figures(logged):
-            yield f"{statement} by {form}: {figures(text)} {figures(logged)}"
-        calls, others = text["capture"]["calls"], logged["capture"]["calls"]
-        # A text without VERBOSE does not say where a join wants one row.
-        same = abs(calls["estimate"] - others["estimate"]) < 1e-6
-        if not calls["low"] <= others["estimate"] <= calls["high"] or (options and form == "json" and not same):
-            yield f"{statement} by {form}: calls {calls} {others}"
+            yield f"{statement}, {form}: {figures(text)} {figures(logged)}"
+        text_calls, log_calls = text["capture"]["calls"], logged["capture"]["calls"]
+        # Only JSON, and text with VERBOSE, show which joins need just one row (Inner Unique).
+        equal = abs(text_calls["estimate"] - log_calls["estimate"]) < 1e-6
+        if not text_calls["low"] <= log_calls["estimate"] <= text_calls["high"] or (options and form == "json" and not equal):
+            yield f"{statement}, {form}: calls {text_calls} {log_calls}"
         if logged["statement"] is None or "EXPLAIN" not in logged["statement"]:
-            yield f"{statement} by {form}: the log's statement is {logged.get('statement')!r}"
+            yield f"{statement}, {form}: the log's statement is {logged.get('statement')!r}"
 
 
-def refused(captured):
+def refused_plans(captured):
+    """A plan without times, without Execution Time, or in an unsupported format gives one error line and a hint."""
     for options, line in ((", TIMING OFF", "TIMING OFF"), (", SUMMARY OFF", "no Execution Time"), (", FORMAT YAML", "YAML"), (", FORMAT XML", "XML")):
         try:
-            captured.report(captured.explained(STATEMENTS[0], options))
-            yield f"{options} is taken"
+            captured.report(captured.on_screen(STATEMENTS[0], options))
+            yield f"{options} is accepted"
         except Failed as failed:
             if line not in str(failed) or len(str(failed).splitlines()) != 2:
                 yield f"{options}: {failed}"
@@ -98,11 +99,11 @@ def has_auto_explain(server):
 
 
 def captured(path, installation, settings, tables):
-    """All of it, but for how true it is: bench tells that."""
+    """Reads plans from psql, from a text log and from a CSV log."""
     with Server(installation, settings) as server:
         server.psql(tables)
         one = Captured(path, server, ("--read-cost", "25"))
-        yield from refused(one)
+        yield from refused_plans(one)
         yield from logs(one, STATEMENTS)
     with Server(installation, settings | {"logging_collector": True, "log_destination": "csvlog"}) as server:
         server.psql(tables)
@@ -110,8 +111,9 @@ def captured(path, installation, settings, tables):
 
 
 def logs(one, statements):
+    """Compares psql's output with auto_explain's log, for each statement. The wheel of 16 may have no auto_explain."""
     if not has_auto_explain(one.server):
         return
     for statement in statements:
-        yield from alike(one, statement)
-    yield from alike(one, STATEMENTS[2], PARALLEL)
+        yield from compare(one, statement)
+    yield from compare(one, STATEMENTS[2], PARALLEL)

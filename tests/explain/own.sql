@@ -1,4 +1,4 @@
--- Twenty statements that are not TPC-H's, a line each.
+-- Twenty statements beside TPC-H's, one per line.
 -- tight loops
 SELECT count(*) FROM t
 SELECT count(*) FROM generate_series(1, 1000000)

@@ -24,7 +24,7 @@ from extension import SOURCE, statements, suites, survive
 from extension.sources import source
 from outcome import on_each
 from servers import CACHE, Failed, Installation, Missing, build, debian, pgxs
-from servers.commands import in_short, output
+from servers.commands import first_cause, output
 from servers.installation import lock, skeleton
 
 MAJORS = (18,)
@@ -60,7 +60,7 @@ def asserting(major):
             if not (found.folder / "complete").exists():
                 build_server(found)
     except (Failed, OSError) as error:
-        raise Missing(in_short(error)) from error
+        raise Missing(first_cause(error)) from error
     return found
 
 

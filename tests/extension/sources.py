@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servers import CACHE, Failed, Missing, debian
-from servers.commands import in_short, output
+from servers.commands import first_cause, output
 from servers.installation import lock
 
 RELEASES = {15: "bookworm", 17: "trixie", 18: "sid", 19: "experimental"}
@@ -76,7 +76,7 @@ def source(major):
                 fetch(major, folder)
         return next(folder.iterdir())
     except (Failed, OSError) as error:
-        raise Missing(in_short(error)) from error
+        raise Missing(first_cause(error)) from error
 
 
 def fetch(major, folder):

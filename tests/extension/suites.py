@@ -29,7 +29,7 @@ if __name__ == "__main__":
 from extension import METHODS, SOURCE
 from extension.sources import Tests, tests_for
 from servers import MAJORS, Failed, Installation, Missing, Server, build, install
-from servers.commands import in_short, output
+from servers.commands import first_cause, output
 from servers.installation import USER
 
 # Each suite's program, and its list of tests.
@@ -239,7 +239,7 @@ def check(installation, methods=METHODS):
         for outcome in outcomes(installation, methods):
             yield from (f"{outcome.title}: {what}" for what in outcome.wrong)
     except (Missing, Failed) as error:
-        yield f"{installation.major}: not run: {in_short(error)}"
+        yield f"{installation.major}: not run: {first_cause(error)}"
 
 
 def main():
@@ -254,7 +254,7 @@ def main():
                 print(outcome, *outcome.wrong, sep="\n    ", flush=True)
                 wrong |= bool(outcome.wrong)
         except (Missing, Failed) as error:
-            print(f"{major}: not run: {in_short(error)}", flush=True)
+            print(f"{major}: not run: {first_cause(error)}", flush=True)
             wrong = True
     return int(wrong)
 

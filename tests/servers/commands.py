@@ -1,29 +1,29 @@
-"""Running other programs, and what can go wrong with them."""
+"""Runs other programs and reports their errors."""
 
 import os
 import subprocess
 
-# No `make` that is run is a part of the one that runs the tests: PostgreSQL's makes no headers in one that is.
-OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+# A `make` must not see the variables of the `make` that runs the tests: as a sub-make, PostgreSQL's makes no headers.
+MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
 class Missing(Exception):
-    """A server cannot be had here; the text says why, in one line."""
+    """A server cannot be installed here. The text gives the reason in one line."""
 
 
 class Failed(Exception):
-    """A program went wrong; the text is all that it complained of."""
+    """A program failed. The text is its error output."""
 
 
-def in_short(error):
-    """One line of an error's text: apt begins with the cause, most others end with it."""
+def first_cause(error):
+    """Returns one line of an error's text: apt's first error line, or the last line of other programs."""
     lines = str(error).splitlines()
     return next((line for line in lines if line.startswith("E: ")), lines[-1])
 
 
 def output(command, **options):
-    """What `command` printed; the options are those of subprocess.run."""
-    env = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    """Returns what `command` printed. The options are those of subprocess.run. Raises Failed."""
+    env = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": env} | options
     try:
         done = subprocess.run(command, text=True, **options)

@@ -1,4 +1,4 @@
-"""An installed server: a root folder to chroot into."""
+"""An installed server: a root directory for chroot."""
 
 import fcntl
 import os
@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import debian, pgxs, wheel
-from .commands import Failed, Missing, in_short, output
+from .commands import Failed, Missing, first_cause, output
 
 CACHE = Path(os.environ.get("PG_TIMING_SERVERS") or "/var/cache/pg_timing/servers").absolute()
 
-# PostgreSQL does not run as root. A number of its own: who has it on the host does not matter, its files are private.
+# PostgreSQL does not run as root. This user id need not exist on the host, because the server's files are private.
 USER = 5432
 
-# What a root has of the host's. The clock source is told in /sys, and the loader finds $ORIGIN by /proc.
-HOSTS = ("proc", "sys", "dev")
+# The host's directories that a server needs: the clock source is in /sys, and the loader finds $ORIGIN with /proc.
+HOST_DIRECTORIES = ("proc", "sys", "dev")
 
-# Mounted where nobody else sees it, and gone with the process. So is shared memory, which a server that is killed
+# The mounts are in a private namespace, so they end with the process. This includes shared memory, which a killed server
 # would leave behind.
 ENTER = f"""set -e
-for folder in {' '.join(HOSTS)}; do mount --rbind "/$folder" "$1/$folder"; done
+for folder in {' '.join(HOST_DIRECTORIES)}; do mount --rbind "/$folder" "$1/$folder"; done
 mount -t tmpfs shm "$1/dev/shm"
 exec chroot --userspec={USER}:{USER} --groups= "$@\""""
 
 RECIPES = {
     15: debian.recipe(15, "bookworm"),
-    16: wheel.unpack,  # no release of Debian has 16
+    16: wheel.unpack,  # no Debian release has 16
     17: debian.recipe(17, "trixie"),
     18: debian.recipe(18, "sid"),
-    # postgresql-client-19 wants a libpq5 newer than sid's.
+    # postgresql-client-19 needs a newer libpq5 than sid has.
     19: debian.recipe(19, "sid", "experimental", newest="libpq5"),
 }
 MAJORS = tuple(RECIPES)
@@ -39,7 +39,7 @@ MAJORS = tuple(RECIPES)
 
 @dataclass(frozen=True)
 class Installation:
-    """One version. `version` is like "18.6"; `note` says what it lacks, if anything."""
+    """One version. `version` is for example "18.6". `note` says what is missing, or is empty."""
 
     major: int
     version: str = ""
@@ -55,22 +55,22 @@ class Installation:
 
     @property
     def pg_config(self):
-        """For building on the host: this version's pg_config, with the paths as they are outside of the root."""
+        """The path of a pg_config for building on the host. It prints paths outside of the root."""
         return self.folder / "pg_config"
 
     @property
     def has_jit(self):
-        """A package of its own since 18; the wheel has none."""
+        """Whether the server has JIT. Since 18, Debian has a separate package for it. The wheel has no JIT."""
         return (self.root / f"usr/lib/postgresql/{self.major}/lib/llvmjit.so").exists()
 
     def command(self, program, *arguments):
-        """The command line that runs one of this version's programs, as the server's user and inside the root."""
+        """Returns the command line that runs a program of this version in the root, as the server's user."""
         inside = program if program.startswith("/") else f"/usr/lib/postgresql/{self.major}/bin/{program}"
         return ["unshare", "--mount", "--ipc", "sh", "-c", ENTER, "enter", str(self.root), inside, *map(str, arguments)]
 
 
 def installed(major):
-    """The installation of a version that is complete, or None."""
+    """Returns the complete installation of a version, or None."""
     try:
         version, note = marker(major).read_text().splitlines()
     except OSError:
@@ -79,36 +79,36 @@ def installed(major):
 
 
 def install(major):
-    """The installation of a version, made if it is not there yet. Raises Missing."""
+    """Returns the installation of a version, after installing it if necessary. Raises Missing."""
     if major not in RECIPES:
-        raise Missing(f"only {', '.join(map(str, MAJORS))} are known")
+        raise Missing(f"known versions: {', '.join(map(str, MAJORS))}")
     if os.geteuid() != 0:
-        raise Missing("only root may change the root folder and the user")
+        raise Missing("only root can use chroot and change the user")
     with lock(major):
         try:
             return installed(major) or make(Installation(major))
         except (Failed, OSError) as error:
-            raise Missing(in_short(error)) from error
+            raise Missing(first_cause(error)) from error
 
 
-def make(bare):
-    if bare.folder.exists():
-        # What an interrupted run has left.
-        shutil.rmtree(bare.folder)
-    skeleton(bare.root)
-    note = RECIPES[bare.major](bare.root) or ""
-    pgxs.adapt(bare)
-    version = re.search(r"\(PostgreSQL\) (\S+)", output(bare.command("postgres", "--version")))[1]
-    # Last: with it, the version counts as complete.
-    marker(bare.major).write_text(f"{version}\n{note}\n")
-    return installed(bare.major)
+def make(incomplete):
+    if incomplete.folder.exists():
+        # An interrupted run left an incomplete installation.
+        shutil.rmtree(incomplete.folder)
+    skeleton(incomplete.root)
+    note = RECIPES[incomplete.major](incomplete.root) or ""
+    pgxs.adapt(incomplete)
+    version = re.search(r"\(PostgreSQL\) (\S+)", output(incomplete.command("postgres", "--version")))[1]
+    # This file comes last, because it marks the installation as complete.
+    marker(incomplete.major).write_text(f"{version}\n{note}\n")
+    return installed(incomplete.major)
 
 
 def skeleton(root):
-    """What every root needs and no package brings."""
-    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "tmp", *HOSTS):
+    """Makes the directories and files that every root needs and that are in no package."""
+    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "tmp", *HOST_DIRECTORIES):
         (root / folder).mkdir(parents=True)
-    # Debian's merged /usr, which its packages rely on and an installer makes.
+    # Debian's merged /usr. Packages need it, and normally Debian's installer makes it.
     for folder in ("bin", "sbin", "lib", "lib64"):
         (root / folder).symlink_to(f"usr/{folder}")
     (root / "tmp").chmod(0o1777)
@@ -122,7 +122,7 @@ def marker(major):
 
 @contextmanager
 def lock(major):
-    """Held while a version is made, so that two test runs at once make it once."""
+    """Prevents two test runs from installing the same version at the same time."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{major}.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

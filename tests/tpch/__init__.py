@@ -1,4 +1,4 @@
-"""TPC-H: its tables in a server, and its 22 queries."""
+"""TPC-H: creates its tables in a server, and returns its 22 queries."""
 
 import os
 import shutil
@@ -12,36 +12,36 @@ from servers.wheel import PIP
 HERE = Path(__file__).parent
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
-# Writes the tables.
+# A Python package with a program that writes the tables.
 GENERATOR = "tpchgen-cli"
 
 
 def queries():
-    """The 22, in order."""
+    """Returns the 22 queries, in order."""
     return [line for line in (HERE / "queries.sql").read_text().splitlines() if not line.startswith("--")]
 
 
 def files(scale):
-    """The folder with a .tbl file per table, made once."""
+    """Returns a directory with one .tbl file per table. Generates the files once."""
     folder = CACHE / f"tpch-{scale}"
     if not folder.exists():
         program = CACHE / GENERATOR
         if not program.exists():
             output([*PIP, "--no-deps", "--target", f"{program}.new", GENERATOR])
             os.rename(f"{program}.new", program)
-        made = f"{folder}.new"
-        shutil.rmtree(made, ignore_errors=True)
-        output([next(program.glob("**/bin/tpchgen-cli")), "tbl", "-s", str(scale), "-o", made])
-        os.rename(made, folder)
+        new = f"{folder}.new"
+        shutil.rmtree(new, ignore_errors=True)
+        output([next(program.glob("**/bin/tpchgen-cli")), "tbl", "-s", str(scale), "-o", new])
+        os.rename(new, folder)
     return folder
 
 
 def load(server, scale):
-    """Fills the tables of a server's database `postgres`."""
+    """Creates and fills the tables in the database `postgres`."""
     folder = files(scale)
     server.psql((HERE / "tables.sql").read_text())
     for table in TABLES:
-        # Each line of a .tbl file ends with a delimiter too many.
+        # Remove the extra delimiter at the end of each line.
         rows = subprocess.Popen(["sed", "s/|$//", folder / f"{table}.tbl"], stdout=subprocess.PIPE)
         copy = f"\\copy {table} FROM pstdin (DELIMITER '|')"
         subprocess.run(

@@ -1,10 +1,10 @@
 //! The report of `advise`. The serde names are the JSON contract.
 
 use super::Verdict;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AdviseReport {
     /// version of this JSON format
     pub schema_version: u32,
@@ -31,7 +31,8 @@ pub struct AdviseReport {
 
 /// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
 /// nothing is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReadCost {
     pub ns: Option<f64>,
     pub low_ns: Option<f64>,
@@ -43,7 +44,8 @@ pub struct ReadCost {
 }
 
 /// How complete the number of events is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventsAre {
     Counted,
@@ -53,7 +55,8 @@ pub enum EventsAre {
 }
 
 /// What to do about a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// keep it on: it is cheap
@@ -69,14 +72,16 @@ pub enum Action {
 }
 
 /// A share of one core: 0.01 is 1%.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CoreShare {
     pub low: f64,
     /// missing if there is no upper bound
     pub high: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingAdvice {
     pub name: String,
     /// as the server prints it, or `not loaded`

@@ -1,10 +1,10 @@
 //! The report of the classic test: one report per statement.
 
 use super::{ExplainReport, ReadCost};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassicReport {
     /// 100 000 rows in one loop
     #[serde(flatten)]

@@ -1,13 +1,13 @@
 //! The figures of one clock.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of PostgreSQL's clock, on every platform.
 pub const SYSTEM: &str = read_loops::SYSTEM;
 
 /// How a program reads a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AccessPath {
     /// a CPU instruction
@@ -21,7 +21,8 @@ pub enum AccessPath {
 }
 
 /// One clock. It may have no figures.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ClockReport {
     pub name: String,
@@ -54,7 +55,8 @@ pub struct ClockReport {
 }
 
 /// Of the differences between readings next to each other, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
     pub min_ns: f64,
     pub p50_ns: f64,
@@ -67,7 +69,8 @@ pub struct Percentiles {
 }
 
 /// Interruptions: differences far above the rest. They do not count in the read cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gaps {
     /// a difference above this is a gap: 16 times the median, and at least 1 us
     pub threshold_ns: f64,
@@ -79,7 +82,8 @@ pub struct Gaps {
 }
 
 /// One row of the histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bin {
     /// upper bound of the row in whole ns: 0, 1, 3, 7, 15 ...
     pub le_ns: u64,

@@ -1,10 +1,10 @@
 //! Drift between clocks during a run.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The drift of one clock against a reference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drift {
     /// name of the clock
     pub clock: String,
@@ -21,7 +21,8 @@ pub struct Drift {
 }
 
 /// A sudden change, faster than NTP can adjust a clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriftStep {
     /// seconds since the first sample
     pub at_seconds: f64,

@@ -1,12 +1,12 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Add;
 
 /// An estimate with its bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Range {
     pub low: f64,
     pub estimate: f64,
@@ -39,7 +39,8 @@ impl Add for Range {
 }
 
 /// How much of an EXPLAIN ANALYZE is overhead.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExplainReport {
     /// version of this JSON format
     pub schema_version: u32,
@@ -68,7 +69,8 @@ pub struct ExplainReport {
 }
 
 /// Results of running the statement. A captured plan has none of them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LiveRuns {
     /// like `18.6`
     pub server_version: String,
@@ -100,7 +102,8 @@ pub struct LiveRuns {
 }
 
 /// The result of one timing method.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Timed {
     pub setting: String,
     pub value: String,
@@ -112,7 +115,8 @@ pub struct Timed {
 }
 
 /// Facts about a captured plan.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Capture {
     /// number of plans in the input
     pub plans: usize,
@@ -138,7 +142,8 @@ pub struct Capture {
     pub runs_differ: f64,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExplainedNode {
     /// child indexes from the root down, like `0.1`
     pub path: String,

@@ -1,11 +1,11 @@
 //! Facts about the host.
 
 use super::Fact;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Names, versions and settings that affect clocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// a captured tree does not contain it
     pub name: Fact<String>,
@@ -31,7 +31,8 @@ pub struct HostFacts {
 }
 
 /// NTP's correction of the kernel's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ntp {
     /// the clock is synchronized
     pub synchronized: bool,
@@ -61,7 +62,8 @@ impl HostFacts {
 }
 
 /// The kernel's clock sources.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Clocksource {
     pub current: Fact<String>,
     pub available: Fact<Vec<String>>,
@@ -71,7 +73,8 @@ pub struct Clocksource {
 }
 
 /// The CPUs, and the skew between their counters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cpus {
     /// online CPUs
     pub online: Fact<Vec<usize>>,
@@ -84,7 +87,8 @@ pub struct Cpus {
 }
 
 /// Bounds of CPU `b`'s reading minus CPU `a`'s reading at the same instant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Skew {
     /// name of the clock
     pub clock: String,
@@ -99,7 +103,8 @@ pub struct Skew {
 }
 
 /// Other activity during the measurement. It shows the cause of interruptions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Activity {
     /// involuntary context switches
     pub involuntary_context_switches: u64,

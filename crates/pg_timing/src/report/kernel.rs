@@ -1,10 +1,10 @@
 //! What the kernel log says about clocks.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The summary of the kernel log.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KernelReport {
     /// messages about clocks in plain English, in order
     pub story: Vec<String>,
@@ -55,7 +55,8 @@ impl KernelReport {
 }
 
 /// How the kernel marked the TSC unstable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Demoted {
     /// like `at 7823 s`, or the log's own timestamp
     pub when: Option<String>,
@@ -76,7 +77,8 @@ pub struct Demoted {
 }
 
 /// The kernel switched to a clock source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Switch {
     /// seconds since boot
     pub seconds: Option<f64>,

@@ -12,6 +12,8 @@ pub mod finding_id;
 mod host;
 mod kernel;
 mod measured;
+#[cfg(test)]
+mod schema;
 mod tsc;
 
 mod clocksource;
@@ -30,12 +32,12 @@ pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use measured::Measured;
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A fact, or the reason why it is not available. In JSON: the value, or `{"unavailable": "why"}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Fact<T> {
     Known(T),
@@ -79,7 +81,8 @@ impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
 }
 
 /// The source of the figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// measured on this host
@@ -91,7 +94,8 @@ pub enum Origin {
 }
 
 /// The report of a host check.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// version of this JSON format
     pub schema_version: u32,

@@ -1,14 +1,14 @@
 //! The CPU's counter as a clock: its rate, and whether it can be trusted.
 
 use super::Fact;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of this architecture's counter in reports.
 pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
 
 /// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TscReport {
     /// `rdtsc` or `cntvct`
     pub counter: String,
@@ -45,7 +45,8 @@ pub struct TscReport {
 }
 
 /// A rate from another source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClaimReport {
     pub source: String,
     pub frequency_khz: f64,

@@ -1,0 +1,27 @@
+//! The JSON Schemas in docs/, generated from the reports' types.
+
+use super::{AdviseReport, ClassicReport, ExplainReport, Report};
+use schemars::JsonSchema;
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+
+fn schema<R: JsonSchema>() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(R)).expect("a schema is JSON") + "\n"
+}
+
+/// `make schema` runs this test with `UPDATE_SCHEMA=1`, which writes the schemas.
+#[test]
+fn committed_schemas_match_the_code() {
+    for (name, schema) in [
+        ("check", schema::<Report>()),
+        ("explain", schema::<ExplainReport>()),
+        ("explain-test", schema::<ClassicReport>()),
+        ("advise", schema::<AdviseReport>()),
+    ] {
+        let path = format!("{DOCS}/{name}.schema.json");
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            std::fs::write(&path, &schema).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), schema, "update the schemas: make schema");
+    }
+}
