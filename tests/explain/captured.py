@@ -52,7 +52,7 @@ class Captured:
                 text = file.read()
             return text if "plan:" in text else None
 
-        # The server's logging collector is a process of its own and may write later.
+        # The server's logging collector is a separate process and may write later.
         return screen, until(new_text, "the plan is in the log")
 
     def log(self):

@@ -1,4 +1,4 @@
--- Twenty statements beside TPC-H's, one per line.
+-- Twenty statements in addition to TPC-H's, one per line.
 -- tight loops
 SELECT count(*) FROM t
 SELECT count(*) FROM generate_series(1, 1000000)

@@ -1,4 +1,4 @@
-"""Tests of the output: marked estimates, the clock, the rights to change the method, and correct times."""
+"""Tests of the output: marked estimates, the clock, the privilege to change the method, and correct times."""
 
 import json
 import re
@@ -125,7 +125,7 @@ def fetched(server):
         took.setdefault(method, []).append(plan["Actual Total Time"])
         error[method] = float(re.search(r"^error\|(\S+)", said, re.M)[1])
     for method in ("sampling", "auto"):
-        # In between it may vary by half as much again. The defect that this test looks for is a factor of ten.
+        # Both runs of "tsc" may be faster or slower by 50%. The defect that this test looks for is a factor of ten.
         low, high = took[method][0] - error[method], took[method][0] + error[method]
         if high < min(took["tsc"]) / 1.5 or low > max(took["tsc"]) * 1.5:
             yield f"{method}: a cursor took {took[method]} +- {error[method]} ms; exact times: {took['tsc']} ms"
@@ -162,14 +162,14 @@ def in_parallel(server):
         yield f"parallel workers that did not time every call: {many}"
 
 
-def rights(server):
+def privileges(server):
     change = "SET pg_fast_timing.method = tsc"
     load = "LOAD 'pg_fast_timing';"
     server.psql("CREATE ROLE dba")
     # A superuser loads the library, and another role changes the setting.
     try:
         server.psql(f"{load} SET ROLE dba; {change}")
-        yield "a role without rights may change the method"
+        yield "a role without the privilege can change the method"
     except Failed as refused:
         if "permission denied" not in str(refused):
             yield str(refused)
@@ -186,7 +186,7 @@ def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
-        tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, in_parallel, io_times, rights]
+        tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, in_parallel, io_times, privileges]
         if installation.major >= 18:
             tests.append(in_explain)
         for test in tests:

@@ -1,4 +1,4 @@
-"""PostgreSQL's source, for its own tests: the tarball of Debian's source package, got by the host's apt."""
+"""PostgreSQL's source with its tests: the tarball of Debian's source package, downloaded by the host's apt."""
 
 import shutil
 import tempfile
@@ -11,17 +11,17 @@ from servers.installation import lock
 
 RELEASES = {15: "bookworm", 17: "trixie", 18: "sid", 19: "experimental"}
 
-# A version whose source cannot be had takes a neighbour's tests: most are the same. But not all of them can be run.
-NEIGHBOURS = {16: 15, 19: 18}
-LEFT_OUT = {
-    # Of bugs that 15 has got rid of since this 16, which crashes, waits forever or prints an address or an OID;
-    # and two that name a setting as 15 does.
+# If the source of a version is not available, a neighbor's tests are used. Most are the same, but not all can run.
+NEIGHBORS = {16: 15, 19: 18}
+EXCLUDED = {
+    # These tests are for bugs that were fixed in 15 after this 16 was released: this 16 crashes, waits forever, or prints an
+    # address or an OID. Two others use a setting's old name.
     16: ("arrays", "create_table_like", "encoding", "merge-update", "rules", "tsearch")
     + ("deadlock-parallel", "serializable-parallel"),
-    # A plan of the first starts parallel workers ten thousand times in 19, the others print an OID and an LSN.
+    # In 19, a plan in join_hash starts parallel workers ten thousand times. The other tests print an OID and an LSN.
     19: ("join_hash", "sequence", "stats_import"),
 }
-# To build their library: 16 wants one more header, and has not got functions that only `encoding` calls.
+# Flags for building the tests' library: 16 needs one more header, and lacks functions that only `encoding` calls.
 FLAGS = {
     16: "-include postgres.h -include utils/array.h -Dpg_mblen_unbounded=pg_mblen -Dpg_mblen_cstr=pg_mblen"
     " '-Dpg_mblen_with_len(at,left)=pg_mblen(at)' '-Dpg_mblen_range(at,end)=pg_mblen(at)'"
@@ -30,10 +30,10 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Tests:
-    """A source tree's tests, as one version can run them."""
+    """The tests of a source tree that a version can run."""
 
     tree: Path
-    left_out: tuple = ()
+    excluded: tuple = ()
     flags: str = ""
 
     @property
@@ -44,7 +44,7 @@ class Tests:
         return self.tree / "src/test" / suite
 
     def build_libraries(self, installation, folder):
-        """The functions in C that the tests call, of their own and of contrib."""
+        """Builds the C functions that the tests call: their own, and those of contrib."""
         sources = [self.folder("regress") / "regress.c"]
         sources += [self.tree / "contrib/spi" / name for name in ("refint.c", "autoinc.c")]
         for path in sources:
@@ -57,18 +57,18 @@ class Tests:
 
 
 def tests_for(major):
-    """The version's own tests, or a neighbour's. Raises Missing."""
+    """Returns the tests of a version, or those of its neighbor. Raises Missing."""
     try:
         return Tests(source(major))
     except Missing:
-        if major not in NEIGHBOURS:
+        if major not in NEIGHBORS:
             raise
-        return Tests(source(NEIGHBOURS[major]), LEFT_OUT[major], FLAGS.get(major, ""))
+        return Tests(source(NEIGHBORS[major]), EXCLUDED[major], FLAGS.get(major, ""))
 
 
 def source(major):
-    """The source tree of a version, like .../18/postgresql-18.6. Raises Missing."""
-    # One that somebody else has put there is as good.
+    """Returns the source tree of a version, for example .../18/postgresql-18.6. Raises Missing."""
+    # The directory may also be a copy that the user put there.
     folder = CACHE / "sources" / str(major)
     try:
         with lock(f"source-{major}"):
@@ -81,7 +81,7 @@ def source(major):
 
 def fetch(major, folder):
     if major not in RELEASES:
-        raise Failed(f"no release of Debian has the source of {major}")
+        raise Failed(f"no Debian release has the source of {major}")
     folder.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         work = Path(name)
@@ -94,5 +94,5 @@ def fetch(major, folder):
         output([*apt, "update"])
         output([*apt, "source", "--download-only", "--tar-only", f"postgresql-{major}"], cwd=work)
         output(["tar", "-x", "-C", work / "tree", "-f", next(work.glob("*.orig.tar.*"))])
-        # Last: once it is there, it is whole.
+        # The move comes last, so an existing directory is complete.
         shutil.move(work / "tree", folder)

@@ -1,11 +1,11 @@
-"""PostgreSQL's own regression and isolation tests, each statement timed: the results are those without the extension.
+"""Runs PostgreSQL's regression and isolation tests with each statement timed. The results must not change.
 
     python3 tests/extension/suites.py [--methods tsc,sampling,auto] [MAJOR...]
 
-auto_explain asks for the times, buffers and WAL of every statement, nested ones too. What a test prints must be what
-it prints with the method off, on the same server. That it is not always what PostgreSQL expects, because of
-auto_explain or of the host, is told and counts for nothing. One line per server, method and suite, and one for each
-thing that is wrong. Exit status 0 if all that was asked for was run, and nothing was wrong.
+auto_explain requests times, buffers and WAL of every statement, also of nested statements. A test's output must be the same
+as with the method off, on the same server. It may differ from PostgreSQL's expected output because of auto_explain or the
+host; this is printed, but is not an error. Prints one line per server, method and suite, and one per complaint. The exit
+status is 0 if everything was run without complaints.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Compiled Python beside the sources would be one more thing to ignore.
+    # Keeps compiled Python out of the source tree.
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -45,24 +45,24 @@ SETTINGS = {
     "auto_explain.log_buffers": True,
     "auto_explain.log_wal": True,
     "auto_explain.log_nested_statements": True,
-    # So many has a server of pg_regress's own.
+    # as in pg_regress's temporary server
     "max_prepared_transactions": 2,
 }
 
-# Whose hooks come first depends on their order; by one method it is the other one.
+# The order of the libraries determines the order of their hooks. With one method, the order is reversed.
 LIBRARIES = ("pg_fast_timing", "auto_explain")
-TURNED_ROUND = "auto"
+REVERSED = "auto"
 
-# That pg_regress has at once.
+# pg_regress runs this many connections at the same time.
 CONNECTIONS = 4
 
-# A suite takes half a minute, or a few on a busy host.
+# A suite takes half a minute, or a few minutes on a busy host.
 LIMIT_SECONDS = 1200
 
-# Lines that are told of a test that differs.
-FEW = 6
+# Lines that are printed for each test with differences.
+MAX_LINES = 6
 
-# What no test may leave in the log, and what a program that cannot go on leaves in pg_regress's output.
+# Lines of a crash in the server's log, and lines of an aborted program in pg_regress's output.
 CRASH = re.compile(
     r"^TRAP: .*|^\S+ \S+ \S+ \[\d+\] (?:PANIC: .*|LOG: .* (?:terminated by signal|shutdown request).*)", re.M
 )
@@ -71,7 +71,10 @@ BROKEN = re.compile(r"^[^#\n]*(?:FAILED|not ok|\(test process).*", re.M)
 
 @dataclass
 class Outcome:
-    """Of a suite by a method. `results` is what each test printed; `differ` are names of tests."""
+    """The outcome of a suite with a method.
+
+    `results` has the output of each test, `differ` the names of tests with other results, `wrong` the complaints.
+    """
 
     installation: Installation
     method: str
@@ -88,16 +91,16 @@ class Outcome:
 
     def __str__(self):
         if self.method != "off":
-            differ = f"otherwise than with the method off: {' '.join(self.differ) or 'none'}"
-        elif self.tests.left_out:
-            differ = f"without {' '.join(self.tests.left_out)}, {len(self.differ)} otherwise than it expects"
+            differ = f"different from method off: {' '.join(self.differ) or 'none'}"
+        elif self.tests.excluded:
+            differ = f"without {' '.join(self.tests.excluded)}, {len(self.differ)} different from the expected output"
         else:
-            differ = f"otherwise than it expects: {' '.join(self.differ) or 'none'}"
+            differ = f"different from the expected output: {' '.join(self.differ) or 'none'}"
         return f"{self.title}: {len(self.results)} tests of {self.tests.version}, {self.seconds:.0f} s, {differ}"
 
 
 def outcomes(installation, methods=METHODS):
-    """Runs all, one after the other; first without the extension's timing. Raises Missing or Failed."""
+    """Yields the outcome of each suite and method, first with the method off. Raises Missing or Failed."""
     tests = tests_for(installation.major)
     build(SOURCE, installation)
     with tempfile.TemporaryDirectory() as libraries:
@@ -116,22 +119,22 @@ def outcomes(installation, methods=METHODS):
 
 def run(outcome, libraries):
     method, suite, tests = outcome.method, outcome.suite, outcome.tests
-    order = reversed(LIBRARIES) if method == TURNED_ROUND else LIBRARIES
+    order = reversed(LIBRARIES) if method == REVERSED else LIBRARIES
     settings = SETTINGS | {"shared_preload_libraries": ",".join(order), "pg_fast_timing.method": method}
     with Server(outcome.installation, settings) as server:
         if method != "off":
-            outcome.wrong += idle(server)
+            outcome.wrong += not_timed(server)
         folder = server.folder / suite
         shutil.copytree(tests.folder(suite), folder)
         for library in libraries.glob("*.so"):
             shutil.copy(library, folder)
-        # What pg_regress finds otherwise than expected is for us to tell.
+        # pg_regress must not print differences from the expected output, because this program prints them.
         (folder / "diff").write_text("#!/bin/sh\n")
         (folder / "diff").chmod(0o755)
         os.chown(folder, USER, USER)
 
         program, schedule = SUITES[suite]
-        names = schedule_without(folder / schedule, tests.left_out)
+        names = schedule_without(folder / schedule, tests.excluded)
         start = time.monotonic()
         outcome.wrong += regress(server, program, folder, schedule)
         outcome.seconds = time.monotonic() - start
@@ -142,29 +145,29 @@ def run(outcome, libraries):
     return outcome
 
 
-def idle(server):
-    """Yields why no statement is timed by the extension, if that is so."""
-    # Nothing but auto_explain asks for the times of the first SELECT.
+def not_timed(server):
+    """Yields a complaint if the extension does not time statements, with the reason."""
+    # Only auto_explain requests times for the first SELECT.
     server.psql("CREATE EXTENSION pg_fast_timing")
     timed, reason = server.psql(
         "SELECT 1 \\g /dev/null\nSELECT last_nodes > 0, coalesce(tsc_reason, '') FROM pg_fast_timing_info()"
     ).strip().split("|")
     if timed != "t":
-        yield f"nothing was timed{reason and ': '}{reason}"
+        yield f"the extension timed no statement{reason and ': '}{reason}"
 
 
-def schedule_without(path, left_out):
-    """Takes tests out of a schedule. Returns the names of all others."""
+def schedule_without(path, excluded):
+    """Removes tests from a schedule. Returns the names of all other tests."""
     lines = []
     for line in path.read_text().splitlines():
         if line.startswith("test: "):
-            lines.append([name for name in line.split()[1:] if name not in left_out])
+            lines.append([name for name in line.split()[1:] if name not in excluded])
     path.write_text("".join(f"test: {' '.join(names)}\n" for names in lines if names))
     return [name for names in lines for name in names]
 
 
 def regress(server, program, folder, schedule):
-    """Runs the tests; yields what it ends with, if that is not well."""
+    """Runs the tests. Yields the lines of aborted tests, or the last line of an aborted program."""
     installation = server.installation
     pgxs = Path(output([installation.pg_config, "--pgxs"]).strip())
     inside = server.inside(folder)
@@ -184,7 +187,7 @@ def regress(server, program, folder, schedule):
             timeout=LIMIT_SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        yield f"{program}: not done after {LIMIT_SECONDS} s"
+        yield f"{program}: not finished after {LIMIT_SECONDS} s"
         return
     broken = BROKEN.findall(done.stdout)
     if done.returncode != 0 and not broken:
@@ -196,37 +199,38 @@ def printed(path):
     try:
         return path.read_text(errors="replace")
     except FileNotFoundError:
-        return "nothing: it was not run"
+        return "no output: the test was not run"
 
 
 def as_expected(folder, name, result):
-    """Whether it is one of the results that PostgreSQL has ready; blanks do not count there."""
+    """Returns whether the result is one of PostgreSQL's expected outputs, except for white space."""
     paths = [folder / f"expected/{name}.out", *(folder / "expected").glob(f"{name}_?.out")]
     return any(result.split() == printed(path).split() for path in paths)
 
 
 def compare(outcome, reference):
+    """Adds the differences from the reference to an outcome."""
     for name, result in outcome.results.items():
         before = reference.results[name]
         if result != before and without_marks(result) != without_marks(before):
             outcome.differ.append(name)
             changes = difflib.ndiff(without_marks(before), without_marks(result))
-            outcome.wrong += islice((f"{name}: {line}" for line in changes if line[0] in "+-"), FEW)
+            outcome.wrong += islice((f"{name}: {line}" for line in changes if line[0] in "+-"), MAX_LINES)
 
 
-# What EXPLAIN says of an estimate since 18: as text, a row of its own, or else in XML, YAML or JSON.
+# The marks of estimates in EXPLAIN since 18: a separate row in text, or a property in XML, YAML or JSON.
 ROW = re.compile(r"\s*Timing: estimated from ")
 PROPERTY = re.compile(r"""\s*(<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
 
 
 def without_marks(text):
-    """The lines of a result but for these marks, and for what other lines look like because of them."""
+    """Returns the lines of a result without these marks, and without their effects on other lines."""
     lines, rows = [], 0
     for line in text.splitlines():
         if ROW.match(line):
             rows += 1
         elif not PROPERTY.match(line):
-            # psql tells how many rows there are, makes the column as wide as they need, and has a + before the next.
+            # The marks change the number of rows, the width of the column, and the + or comma at the end of lines.
             if counted := re.fullmatch(r"\((\d+) rows?\)", line):
                 line, rows = f"{int(counted[1]) - rows} rows", 0
             lines.append(re.sub(r"^-+$", "-", re.sub(r",?\s*\+?$", "", line.strip())))
@@ -234,7 +238,7 @@ def without_marks(text):
 
 
 def check(installation, methods=METHODS):
-    """Yields what is wrong."""
+    """Yields complaints."""
     try:
         for outcome in outcomes(installation, methods):
             yield from (f"{outcome.title}: {what}" for what in outcome.wrong)
@@ -246,11 +250,11 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--methods", type=lambda text: text.split(","), default=METHODS)
     parser.add_argument("majors", type=int, nargs="*", default=MAJORS)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     wrong = False
-    for major in asked.majors:
+    for major in options.majors:
         try:
-            for outcome in outcomes(install(major), asked.methods):
+            for outcome in outcomes(install(major), options.methods):
                 print(outcome, *outcome.wrong, sep="\n    ", flush=True)
                 wrong |= bool(outcome.wrong)
         except (Missing, Failed) as error:

@@ -1,5 +1,6 @@
 /*
- * A custom scan provider: with custom.scans on, each table is scanned by a node of its own, above core's.
+ * A custom scan provider.  With custom.scans on, it puts a custom node above
+ * the scan of each table.
  */
 #include "postgres.h"
 
@@ -105,7 +106,7 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *r
 void
 _PG_init(void)
 {
-	DefineCustomBoolVariable("custom.scans", "Scan tables by custom nodes.", NULL, &scans, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("custom.scans", "Scan tables with custom nodes.", NULL, &scans, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&scan_methods);
 	prev_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_rel_pathlist;

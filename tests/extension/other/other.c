@@ -1,7 +1,10 @@
 /*
- * Another extension that puts itself in front of one plan node's calls, as pg_tracing does. It counts them.
+ * Another extension that wraps the calls of one plan node, as pg_tracing does.
+ * It counts them.
  *
- * other.at = root: the topmost node, before each call; leaf: the innermost one, for good after the first call.
+ * other.at = root: the wrapper is at the topmost node, and restores the
+ * previous function during each call.  other.at = leaf: the wrapper is at the
+ * innermost node, and restores it only during the first call.
  */
 #include "postgres.h"
 
@@ -16,9 +19,9 @@ void		_PG_init(void);
 static ExecutorStart_hook_type prev_ExecutorStart;
 static char *at = "";
 static int64 calls;
-static bool for_good;
+static bool permanent;
 static bool first;
-static ExecProcNodeMtd behind;
+static ExecProcNodeMtd wrapped;
 
 static TupleTableSlot *
 counted(PlanState *node)
@@ -26,12 +29,12 @@ counted(PlanState *node)
 	TupleTableSlot *slot;
 
 	calls++;
-	if (for_good && !first)
-		return behind(node);
+	if (permanent && !first)
+		return wrapped(node);
 	first = false;
-	node->ExecProcNode = behind;
+	node->ExecProcNode = wrapped;
 	slot = node->ExecProcNode(node);
-	behind = node->ExecProcNode;
+	wrapped = node->ExecProcNode;
 	node->ExecProcNode = counted;
 	return slot;
 }
@@ -48,12 +51,12 @@ other_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	if (queryDesc->instrument_options == 0 || queryDesc->planstate == NULL || *at == '\0')
 		return;
 	node = queryDesc->planstate;
-	for_good = strcmp(at, "leaf") == 0;
-	while (for_good && outerPlanState(node) != NULL)
+	permanent = strcmp(at, "leaf") == 0;
+	while (permanent && outerPlanState(node) != NULL)
 		node = outerPlanState(node);
 	calls = 0;
 	first = true;
-	behind = node->ExecProcNode;
+	wrapped = node->ExecProcNode;
 	node->ExecProcNode = counted;
 }
 
@@ -66,7 +69,7 @@ other_calls(PG_FUNCTION_ARGS)
 void
 _PG_init(void)
 {
-	DefineCustomStringVariable("other.at", "Which node.", NULL, &at, "", PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("other.at", "Node to wrap: root or leaf.", NULL, &at, "", PGC_USERSET, 0, NULL, NULL, NULL);
 	prev_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = other_ExecutorStart;
 }

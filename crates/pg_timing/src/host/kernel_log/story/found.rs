@@ -14,7 +14,7 @@ impl Story {
         let name = skew.clocksource.as_deref().unwrap_or("tsc");
         let watchdog = skew.watchdog.as_deref();
         let with = watchdog.map(|watchdog| format!("the watchdog {watchdog}")).unwrap_or("another clock".into());
-        let by = apart(&figures, name, watchdog.unwrap_or("the other"));
+        let by = difference(&figures, name, watchdog.unwrap_or("the other"));
         let found = format!("found that {name} and {with} disagree{by} and marked {name} unstable");
         self.by_cpu(entry, skew.cpu, &found);
         self.demoted |= is_tsc(name);
@@ -24,10 +24,10 @@ impl Story {
         let name = skew.clocksource.as_deref().unwrap_or("tsc");
         let which = match (skew.low, skew.high) {
             (Some((low, count)), Some((high, higher))) => {
-                let apart = higher.saturating_sub(count);
-                let time = self.rates.tsc().filter(|_| is_tsc(name)).map(|mhz| apart as f64 * 1e3 / mhz);
+                let cycles = higher.saturating_sub(count);
+                let time = self.rates.tsc().filter(|_| is_tsc(name)).map(|mhz| cycles as f64 * 1e3 / mhz);
                 let time = time.map(|ns| format!(", {}", long_span(ns as u64))).unwrap_or_default();
-                format!(" (CPU {low} is {apart} cycles behind CPU {high}{time})")
+                format!(" (CPU {low} is {cycles} cycles behind CPU {high}{time})")
             }
             _ => String::new(),
         };
@@ -134,11 +134,11 @@ impl Story {
 }
 
 /// Returns the disagreement in parentheses, or an empty text if it is unknown.
-fn apart(figures: &Figures, name: &str, watchdog: &str) -> String {
+fn difference(figures: &Figures, name: &str, watchdog: &str) -> String {
     let Some(skew_ns) = figures.skew_ns else { return String::new() };
-    let apart = span(skew_ns);
+    let skew = span(skew_ns);
     let (Some(watchdog_ns), Some(clocksource_ns)) = (figures.watchdog_ns, figures.clocksource_ns) else {
-        return format!(" by {apart}");
+        return format!(" by {skew}");
     };
     let (by_watchdog, by_clocksource) = (long_span(watchdog_ns), long_span(clocksource_ns));
     if let Some(rounds) = figures.rounds {
@@ -150,9 +150,9 @@ fn apart(figures: &Figures, name: &str, watchdog: &str) -> String {
     if figures.assumed_mhz.is_some() || by_watchdog != by_clocksource && skew_ns.unsigned_abs() > watchdog_ns / 100 {
         let usual = figures.assumed_mhz.map(|mhz| format!(", at the usual {mhz:.6} MHz,")).unwrap_or_default();
         return format!(
-            " ({name} counted {by_clocksource} while {watchdog}{usual} counted {by_watchdog}, a difference of {apart})"
+            " ({name} counted {by_clocksource} while {watchdog}{usual} counted {by_watchdog}, a difference of {skew})"
         );
     }
     let ahead = if skew_ns < 0 { "behind" } else { "ahead" };
-    format!(" ({name} went {apart} {ahead} in {by_watchdog})")
+    format!(" ({name} went {skew} {ahead} in {by_watchdog})")
 }
