@@ -58,3 +58,30 @@ pub fn judge(report: &mut Report) {
     report.verdict = verdict::verdict(report);
     report.read_cost_limits_ns = Some(clock_slow::LIMITS_NS);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Origin, finding_id};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_id_has_one_check_in_the_same_order() {
+        let mut report = Report::empty(Origin::Measured, "");
+        judge(&mut report);
+        let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id.as_str()).collect();
+        assert_eq!(ids, finding_id::ALL);
+    }
+
+    #[test]
+    fn the_documentation_lists_each_id() {
+        let page = include_str!("../../../../../docs/reading.md");
+        let listed: BTreeSet<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `"))
+            .filter_map(|row| row.split_once("` |"))
+            .map(|(id, _)| id)
+            .collect();
+        assert_eq!(listed, finding_id::ALL.iter().copied().collect());
+    }
+}
