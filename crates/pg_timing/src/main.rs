@@ -1,12 +1,15 @@
 //! The program `pg_timing`, which is also installed as `pg_test_timing`: arguments, command, exit status.
 
 use pg_timing::command::arguments::{self, Command};
-use pg_timing::command::{advise, check, clocksource, explain, pg_test_timing, read, report_error, test};
+use pg_timing::command::{
+    advise, check, clocksource, explain, pg_test_timing, prepare_terminal, read, report_error, test,
+};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    prepare_terminal();
     if pg_test_timing::is_called(&arguments) {
         return ExitCode::from(pg_test_timing::run(arguments));
     }

@@ -15,7 +15,7 @@ pub mod read;
 pub mod test;
 
 use crate::error::Error;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// The exit status after a usage error, and of a command that did not do its work.
 const NOT_DONE: u8 = 3;
@@ -28,6 +28,13 @@ impl std::fmt::Display for Hint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }
+}
+
+/// Selects the characters that the terminal can show.
+pub fn prepare_terminal() {
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| std::env::var(name).ok()).find(|l| !l.is_empty());
+    crate::render::plus_minus::select(std::io::stdout().is_terminal(), locale.as_deref());
 }
 
 /// Prints a note on stderr while a command runs.

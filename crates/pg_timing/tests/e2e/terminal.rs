@@ -1,4 +1,4 @@
-//! Color and the progress bar appear on a terminal only.
+//! Color, the progress bar and `±` appear on a terminal only.
 
 #![cfg(target_os = "linux")]
 
@@ -33,12 +33,13 @@ fn read_all(mut reader: File) -> String {
 fn stdout_is_colored_on_a_terminal() {
     let (reader, terminal) = terminal();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pg_timing"));
-    command.args(["-d", "0.3"]).env("TERM", "xterm").env_remove("NO_COLOR").stdout(terminal);
+    command.args(["-d", "0.3"]).env("TERM", "xterm").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR").stdout(terminal);
     let mut child = command.spawn().unwrap();
     // The command holds the test's copy of the terminal.
     drop(command);
     let text = read_all(reader);
     assert!(text.contains("\x1b[1m") && text.contains("per row and plan"), "{text}");
+    assert!(text.contains(" ± ") && !text.contains("+-"), "{text}");
     assert!(child.wait().unwrap().code().is_some_and(|status| status <= 2));
 }
 
@@ -55,4 +56,5 @@ fn progress_bar_is_shown_on_a_terminal() {
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains("per row and plan"), "{stdout}");
     assert!(!stdout.contains('\x1b') && !stdout.contains("measuring"), "{stdout}");
+    assert!(stdout.contains(" +- ") && !stdout.contains('±'), "{stdout}");
 }

@@ -1,5 +1,6 @@
 //! Figures with units and margins.
 
+use crate::render::plus_minus::plus_minus;
 use crate::report::{ExplainReport, Range};
 
 /// Returns `40.0 +-3.0 ns per call`, or `0 to 3 ns per call` if the lower bound is 0.
@@ -10,7 +11,7 @@ pub fn per_call(ns: Range) -> String {
 /// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is 0.
 pub fn with_margin(range: Range) -> String {
     match range.low > 0.0 {
-        true => format!("{} +-{}", digits(range.estimate), margin(range)),
+        true => format!("{} {}{}", digits(range.estimate), plus_minus(), margin(range)),
         false => format!("0 to {}", digits(range.high)),
     }
 }

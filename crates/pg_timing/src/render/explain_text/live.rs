@@ -2,15 +2,17 @@
 
 use super::figures::settings;
 use super::{digits, ms, per_call};
+use crate::render::plus_minus::plus_minus;
 use crate::report::{ExplainReport, LiveRuns, Timed};
 
 /// Returns the headline: `EXPLAIN ANALYZE reports 585 ms; the query takes 219 ms (+-4).`
 pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
     let times = format!(
-        "EXPLAIN ANALYZE reports {}; the query takes {} (+-{}).",
+        "EXPLAIN ANALYZE reports {}; the query takes {} ({}{}).",
         ms(report.reported_ms),
         ms(corrected.estimate),
+        plus_minus(),
         digits(corrected.off())
     );
     if report.reported_ms <= corrected.high {

@@ -3,6 +3,7 @@
 use super::lines::verdict;
 use super::{BOLD, DIM, wrapped};
 use crate::human::{count, duration, percent};
+use crate::render::plus_minus::plus_minus;
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
 
 pub fn text(report: &AdviseReport) -> String {
@@ -39,7 +40,7 @@ fn headline(report: &AdviseReport) -> String {
 
 fn read(read: &ReadCost) -> String {
     let cost = match (read.ns, read.low_ns, read.high_ns) {
-        (Some(ns), _, Some(high)) => format!("one read {} +- {}", duration(ns), duration(high - ns)),
+        (Some(ns), _, Some(high)) => format!("one read {} {} {}", duration(ns), plus_minus(), duration(high - ns)),
         (None, Some(low), Some(high)) => format!("one read {} to {}", duration(low), duration(high)),
         _ => "read cost not determined".into(),
     };

@@ -2,6 +2,7 @@
 
 use super::{BOLD, DIM};
 use crate::human::{count, duration};
+use crate::render::plus_minus::plus_minus;
 use crate::report::{AccessPath, ClockReport, Origin, Report, SYSTEM};
 use std::fmt::Write;
 
@@ -78,9 +79,11 @@ pub(super) fn one_read(clock: &ClockReport) -> String {
     match (clock.read_ns, clock.read_spread_ns) {
         (Some(read), Some(spread)) if read < 999.5 => {
             // A smaller spread would be shown as 0.0, but every figure has an error.
-            format!("{read:.1} +- {:.1} ns", spread.max(0.1))
+            format!("{read:.1} {} {:.1} ns", plus_minus(), spread.max(0.1))
         }
-        (Some(read), Some(spread)) => format!("{:.1} +- {:.1} us", read / 1e3, (spread / 1e3).max(0.1)),
+        (Some(read), Some(spread)) => {
+            format!("{:.1} {} {:.1} us", read / 1e3, plus_minus(), (spread / 1e3).max(0.1))
+        }
         (Some(read), None) => duration(read),
         _ => "-".into(),
     }

@@ -2,6 +2,7 @@
 
 use super::{BOLD, wrapped};
 use crate::render::explain_text::{ExplainText, clock_share, digits, ms, rank_change, reported};
+use crate::render::plus_minus::plus_minus;
 use crate::report::{ExplainReport, ExplainedNode};
 
 pub fn text(report: &ExplainReport) -> String {
@@ -20,7 +21,11 @@ pub fn text(report: &ExplainReport) -> String {
 fn tree(report: &ExplainReport) -> String {
     let mut out = format!(
         "{BOLD}{:>11}  {:>11} {:>9}  {:>5}  {:>10}  node{BOLD:#}\n",
-        "reported", "corrected", "+-", "clock", "calls"
+        "reported",
+        "corrected",
+        plus_minus(),
+        "clock",
+        "calls"
     );
     for node in &report.nodes {
         let indent = "  ".repeat(node.depth);

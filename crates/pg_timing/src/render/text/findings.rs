@@ -1,6 +1,7 @@
 //! The findings: evidence, reason, and what to type.
 
 use super::{BOLD, DIM, style, wrapped};
+use crate::render::plus_minus::with_sign;
 use crate::report::{Finding, Fix, Origin, Report, Severity, finding_id};
 use std::fmt::Write;
 
@@ -51,7 +52,7 @@ fn finding_block(finding: &Finding, fixes: &[&Fix]) -> String {
     let rest = head.strip_prefix(&label).unwrap_or(&head);
     _ = write!(out, "{color}{label}{color:#}{rest}");
     for line in &finding.evidence {
-        wrapped(&mut out, "  seen   ", line);
+        wrapped(&mut out, "  seen   ", &with_sign(line));
     }
     if !finding.why.is_empty() {
         wrapped(&mut out, "  why    ", &finding.why);

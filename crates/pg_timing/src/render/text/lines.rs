@@ -2,6 +2,7 @@
 
 use super::{BOLD, kernel, style, wrapped};
 use crate::human::khz;
+use crate::render::plus_minus::plus_minus;
 use crate::report::{Fact, Origin, Report, Severity, Verdict, finding_id};
 
 pub fn headline(report: &Report) -> String {
@@ -65,7 +66,9 @@ fn tsc(out: &mut String, report: &Report) {
     let tsc = &report.tsc;
     let label = if tsc.counter == "cntvct" { "CNTVCT     " } else { "TSC        " };
     let rate = match (&tsc.frequency_khz, tsc.uncertainty_ppm) {
-        (Fact::Known(rate), Some(ppm)) => format!("{} +- {ppm} ppm{}", khz(*rate), reference(tsc.independent)),
+        (Fact::Known(rate), Some(ppm)) => {
+            format!("{} {} {ppm} ppm{}", khz(*rate), plus_minus(), reference(tsc.independent))
+        }
         (Fact::Known(rate), None) => format!("{} in use", khz(*rate)),
         (Fact::Unavailable { .. }, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return,
         (Fact::Unavailable { .. }, _) => "rate not measured".into(),

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(unreadable(&TEXT.replace("Execution Time", "Total runtime")), Unreadable::Text(TextError::TooOld));
         assert_eq!(unreadable("Result  (cost=0.00..0.01 rows=1 width=4)\n"), Unreadable::Text(TextError::NotRun));
         let deep: String = std::iter::once(TEXT.lines().next().unwrap().to_string())
-            .chain((1..2000).map(|n| format!("{}->  Sort (actual rows=1 loops=1)", " ".repeat(n * 6))))
+            .chain((1..600).map(|n| format!("{}->  Sort (actual rows=1 loops=1)", " ".repeat(n * 6))))
             .map(|line| line + "\n")
             .collect();
         assert_eq!(unreadable(&deep), Unreadable::Text(TextError::TooDeep));
