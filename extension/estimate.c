@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * estimate.c
- *	  the errors of estimated times
+ *	  combines estimates of node times, and computes their errors
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -21,8 +21,9 @@
 
 /*
  * Returns the variance of the time of calls in gaps, from the variation among
- * bursts.  Few bursts can be similar by chance, so the factor n / (n - 3) from the
- * variance of Student's t applies.  Three bursts are too few.
+ * bursts.  Few bursts can be similar by chance.  So the factor is n / (n - 3):
+ * n / (n - 1) for the sample variance, times (n - 1) / (n - 3) for Student's t.
+ * With fewer than four bursts, the standard error is the whole time.
  */
 static double
 stratum_variance(const Stratum *stratum, double ns_per_tick)
@@ -42,9 +43,9 @@ stratum_variance(const Stratum *stratum, double ns_per_tick)
  * Combines two estimates of the time of calls in gaps: from bursts, and from ticks
  * alone.  Each is weighted by the inverse of its variance.
  *
- * The estimate from bursts has less random error, but it can be biased: the time
- * that a clock read adds to a short call depends on the CPU's other work, and can
- * differ from the subtracted window by as much again.
+ * The estimate from bursts has less random error, but it can be biased.  The time
+ * that a clock read adds to a short call depends on the CPU's other work.  It can
+ * differ from the subtracted window by up to one window.
  */
 void
 fast_combine_estimates(FastInstr *fi)
@@ -57,7 +58,7 @@ fast_combine_estimates(FastInstr *fi)
 	double		bursts_variance = bias * bias + timing->beyond_variance +
 		stratum_variance(&timing->first, clock->ns_per_tick) +
 		stratum_variance(&timing->next, clock->ns_per_tick);
-	/* Use the expected, not the observed, tick time: a node may have had no tick by chance. */
+	/* Use at least the expected tick time: a node may have had no tick by chance. */
 	double		ticks_variance = Max(fi->samples.ns, bursts_ns) * period + period * period +
 		fi->query->lost_ns * fi->query->lost_ns;
 	double		change;
@@ -75,8 +76,8 @@ fast_combine_estimates(FastInstr *fi)
 
 /*
  * Returns the error of the time of parallel workers, or 0 if every call was timed.
- * Their samples stay in their processes, so this is the error of an estimate from
- * ticks alone.  The error of auto is smaller.
+ * The leader does not get the workers' samples, so this assumes an estimate from
+ * ticks alone.  The method auto has a smaller error.
  */
 static double
 workers_error_ns(PlanState *planstate, const FastQuery *query)
@@ -106,7 +107,7 @@ sampling_error_ns(const FastInstr *fi)
 	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period + fi->query->lost_ns;
 }
 
-/* Returns the error of a node's time, after the end of its loops. */
+/* Returns how a node's time was obtained, and its error.  The node's last loop must have ended. */
 Estimate
 fast_estimate(PlanState *planstate)
 {
@@ -153,7 +154,7 @@ note_node(PlanState *node, void *unused)
 	return planstate_tree_walker(node, note_node, unused);
 }
 
-/* Stores facts about the statement.  Before 18, EXPLAIN cannot mark estimates, so a message does. */
+/* Stores facts about the statement.  A DEBUG1 message reports them: before 18, EXPLAIN cannot mark estimates. */
 void
 fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 {
@@ -170,6 +171,6 @@ fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 	note_node(queryDesc->planstate, NULL);
 	if (last->estimated > 0)
 		ereport(DEBUG1,
-				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates, from " UINT64_FORMAT " samples, with an error of at most %.3f ms",
+				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates from " UINT64_FORMAT " samples; largest error of a node (95%%): %.3f ms",
 								 last->estimated, last->nodes, last->samples, last->error_ns / 1e6)));
 }

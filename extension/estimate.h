@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * estimate.h
- *	  the errors of estimated times
+ *	  combines estimates of node times, and computes their errors
  *
  * Copyright (c) 2026, the pg_timing authors
  *

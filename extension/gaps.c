@@ -35,7 +35,7 @@ calls_so_far(FastInstr *fi)
 }
 
 void
-gap_start(FastInstr *fi)
+gap_mark(FastInstr *fi)
 {
 	fi->auto_timing.calls_before = calls_so_far(fi);
 	fi->auto_timing.loops_before = fi->loops;
@@ -53,7 +53,7 @@ gap_loops(const FastInstr *fi)
 	return fi->loops - fi->auto_timing.loops_before;
 }
 
-/* Adds time to a node: that many calls, each with the mean duration in ticks. */
+/* Adds the time of `calls` calls to a node.  `mean` is their mean duration in ticks. */
 static void
 attribute(FastInstr *fi, Stratum *stratum, double calls, double mean)
 {
@@ -92,8 +92,8 @@ extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 }
 
 /*
- * Calls without a burst are charged the mean of the initial exact phase, limited
- * to `cap`; ticks account for the rest.
+ * Attributes time to calls without a burst: the mean of the initial exact phase,
+ * limited to `cap`.  Ticks account for the rest.
  */
 static void
 attribute_pending(FastInstr *fi, Stratum *stratum)
@@ -133,7 +133,7 @@ gap_store_prior(FastInstr *fi)
 }
 
 void
-gap_attribute_tick(FastInstr *fi, uint64 start_ns)
+gap_attribute_tick(FastInstr *fi, uint64 tick_before_ns)
 {
 	AutoTiming *timing = &fi->auto_timing;
 	uint64		now = clock_ordered(fi->query->clock);
@@ -154,16 +154,16 @@ gap_attribute_tick(FastInstr *fi, uint64 start_ns)
 		pg_read_barrier();
 	} while ((version & 1) || version != ticker.version);
 
-	ns = last_ns - start_ns;
+	ns = last_ns - tick_before_ns;
 	fi->samples.ticks++;
 	fi->samples.ns += ns;
 
-	/* The last tick came less than the cap before the end of the call, or after it. */
+	/* Do not credit the last tick if it came within the cap before the call's end, or after it. */
 	if ((int64) (now - last) <= (int64) timing->cap)
 		last_ns = prev_ns;
-	if ((int64) (last_ns - start_ns) > 0)
+	if ((int64) (last_ns - tick_before_ns) > 0)
 	{
-		ns = last_ns - start_ns;
+		ns = last_ns - tick_before_ns;
 		core_add_ns(&fi->core, ns);
 		timing->beyond_ns += ns;
 		timing->beyond_variance += tick_variance(ns);

@@ -15,7 +15,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Marks the start of a gap. */
-extern void gap_start(FastInstr *fi);
+extern void gap_mark(FastInstr *fi);
 
 /* Returns the calls and the started loops since then. */
 extern double gap_calls(FastInstr *fi);
@@ -24,8 +24,8 @@ extern double gap_loops(const FastInstr *fi);
 /* Stores the mean duration of the calls so far, which were all timed. */
 extern void gap_store_prior(FastInstr *fi);
 
-/* Attributes time to a call that started at start_ns and contained a tick. */
-extern pg_noinline void gap_attribute_tick(FastInstr *fi, uint64 start_ns);
+/* Attributes time to a call with a tick.  `tick_before_ns` is the last tick before the call. */
+extern pg_noinline void gap_attribute_tick(FastInstr *fi, uint64 tick_before_ns);
 
 /* Attributes time to the calls of a gap.  `loops` of them started loops. */
 extern void gap_attribute(FastInstr *fi, double calls, double loops);

@@ -75,7 +75,8 @@ typedef enum AutoPhase
 typedef struct AutoTiming
 {
 	AutoPhase	phase;
-	uint64		since;			/* start of the phase, by the query's clock */
+	uint64		since;			/* last review or gap start, by the query's
+								 * clock */
 
 	/* exact phase */
 	int32		review_interval;	/* calls between two reviews of the cost */

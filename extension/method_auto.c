@@ -14,8 +14,9 @@
  * timed call counts only up to a cap.  A ticker, as in the method sampling,
  * accounts for the time of calls in gaps beyond the cap: credit a tick's interval
  * only if the tick fell more than `cap` before the call's end.  In expectation
- * that is max(0, duration - cap).  At the cap, the weight of a timed call equals
- * the weight of a tick.
+ * that is max(0, duration - cap).  The cap is the tick period divided by one_in: a
+ * timed call of that duration stands for one_in calls, so it contributes one
+ * period, as a tick does.
  *
  * The first calls of loops are a stratum of their own, because they take longer
  * (for example, they descend an index or build a hash table).  estimate.c
@@ -38,13 +39,13 @@
 #include "ticker.h"
 #include "usage.h"
 
-/* Share of the time for timing: of every call of one node, or of bursts of all nodes together. */
+/* Largest share of the query's time for timing one node.  Nodes that are timed in bursts divide it. */
 #define BUDGET			0.005
 
 /* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
 #define BOOKKEEPING_NS	20
 
-/* Calls before the first review: they take 5 us, or 0.4 ms with a slow clock. */
+/* Calls before the first review.  Timing them takes 5 us, or 0.4 ms with a slow clock. */
 #define FIRST_REVIEW	AUTO_EXACT_CALLS
 /* While every call is timed, a review now and then is enough. */
 #define LATER_REVIEW	4096
@@ -53,17 +54,17 @@
 #define BURST			32
 #define WARM_UP			8
 
-/* With rarer bursts nothing is gained, because the ticks are then more precise. */
+/* Rarer bursts gain nothing, because then the ticks are more precise. */
 #define MAX_ONE_IN		100000
 
-/* Returns the share of the time for a node.  Sampled nodes divide the budget. */
+/* Returns the largest share of the time that timing of one node may take. */
 static double
 allowed_share(const FastQuery *query)
 {
 	return BUDGET / Max(query->sampled, 1);
 }
 
-/* Returns the share of the time since the start of the phase that timing all calls takes. */
+/* Returns the time for timing `calls` calls, as a share of the time since the last review or gap start. */
 static double
 share_of_time(const FastInstr *fi, double calls, uint64 now)
 {
@@ -87,13 +88,13 @@ choose_part(FastInstr *fi, double share)
 
 /* Starts a gap of random length, so that bursts do not coincide with a rhythm of the query. */
 static void
-begin_gap(FastInstr *fi, uint64 now)
+set_gap_length(FastInstr *fi, uint64 now)
 {
 	AutoTiming *timing = &fi->auto_timing;
 	int32		mean = BURST * (timing->one_in - 1);
 
 	timing->gap_length = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
-	gap_start(fi);
+	gap_mark(fi);
 	timing->since = now;
 	timing->gap_end_row = fi->core.tuplecount + timing->gap_length;
 }
@@ -111,19 +112,19 @@ change_phase(FastInstr *fi, AutoPhase phase)
 	return false;
 }
 
-/* Changes to the gap phase, if possible. */
+/* Changes to the gap phase.  Returns false if that is not possible. */
 static bool
-start_gap(FastInstr *fi, uint64 now)
+enter_gap_phase(FastInstr *fi, uint64 now)
 {
 	if (!change_phase(fi, PHASE_GAP))
 		return false;
-	begin_gap(fi, now);
+	set_gap_length(fi, now);
 	return true;
 }
 
-/* Changes to the burst phase, if possible. */
+/* Changes to the burst phase.  Returns false if that is not possible. */
 static bool
-start_burst(FastInstr *fi)
+enter_burst_phase(FastInstr *fi)
 {
 	AutoTiming *timing = &fi->auto_timing;
 
@@ -135,7 +136,7 @@ start_burst(FastInstr *fi)
 	return true;
 }
 
-/* Adds a call of a burst that has returned. */
+/* Adds the duration of a burst's call, after the call.  Ends the burst after its last call. */
 static pg_noinline void
 note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 {
@@ -148,7 +149,7 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 		/* The counter went back: a virtual machine was migrated. */
 		if ((int64) elapsed < 0)
 			elapsed = 0;
-		/* The cost of reading the clock would be extrapolated, too. */
+		/* Subtract the clock read's time; otherwise it would be extrapolated, too. */
 		elapsed -= Min(elapsed, fast_clocks[fi->query->clock].window);
 		stratum->timed++;
 		stratum->sum += (double) Min(elapsed, timing->cap);
@@ -158,7 +159,7 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 	{
 		gap_attribute(fi, timing->last_gap_calls, timing->last_gap_loops);
 		choose_part(fi, share_of_time(fi, timing->last_gap_calls + BURST, now));
-		if (!start_gap(fi, now))
+		if (!enter_gap_phase(fi, now))
 		{
 			/* Another burst follows, without a gap. */
 			timing->burst_left = BURST;
@@ -179,7 +180,7 @@ review(FastInstr *fi, uint64 start, uint64 now)
 	if (timing->since != 0 && share > allowed_share(fi->query))
 	{
 		choose_part(fi, share);
-		if (start_gap(fi, now))
+		if (enter_gap_phase(fi, now))
 		{
 			fi->query->sampled++;
 			gap_store_prior(fi);
@@ -216,17 +217,17 @@ timed_call(PlanState *node, UsageKind usage, ClockKind kind, AutoPhase phase)
 	return slot;
 }
 
-/* Ends a gap.  A burst follows with the next call, or if that is not possible, another gap. */
+/* Ends a gap.  The next call starts a burst, or another gap if the wrapper cannot be replaced. */
 static pg_noinline void
 end_gap(FastInstr *fi)
 {
-	if (start_burst(fi))
+	if (enter_burst_phase(fi))
 		return;
 	gap_attribute(fi, gap_calls(fi), gap_loops(fi));
-	begin_gap(fi, clock_ordered(fi->query->clock));
+	set_gap_length(fi, clock_ordered(fi->query->clock));
 }
 
-/* Called after the first call of a loop in a gap. */
+/* Starts a loop after its first call, and computes where in this loop the gap ends. */
 static pg_noinline void
 begin_loop_in_gap(FastInstr *fi)
 {
@@ -239,21 +240,21 @@ begin_loop_in_gap(FastInstr *fi)
 		end_gap(fi);
 }
 
-/* The end of a gap is found by the tuplecount of the loop, which must be counted anyway. */
+/* Calls the node without reading the clock.  The loop's tuplecount, counted anyway, shows the end of the gap. */
 static pg_attribute_always_inline TupleTableSlot *
 gap_call(PlanState *node, UsageKind usage)
 {
 	FastInstr  *fi = FAST_INSTR(node);
 	TupleTableSlot *slot;
-	uint64		start_ns;
+	uint64		tick_before_ns;
 	double		rows;
 
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
-	start_ns = ticker.last_ns;
+	tick_before_ns = ticker.last_ns;
 	slot = node->ExecProcNodeReal(node);
-	if (unlikely(ticker.last_ns != start_ns))
-		gap_attribute_tick(fi, start_ns);
+	if (unlikely(ticker.last_ns != tick_before_ns))
+		gap_attribute_tick(fi, tick_before_ns);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);
 	rows = fi->core.tuplecount;

@@ -32,13 +32,13 @@
 /* With a larger uncertainty the rate is measured again: the machine slept, or its clocks are slow. */
 #define MAX_UNCERTAINTY_PPM		1000.0
 
-/* The rate is unknown. */
+/* Uncertainty of an unknown rate. */
 #define UNKNOWN_PPM			1e6
 
-/* replaces the rate: the counter was wrong */
+/* Value of the setting instead of a rate: workers must not use the counter. */
 #define REFUSED			"refused"
 
-/* for platforms without a known counter, where this code is only compiled */
+/* For platforms without a known counter.  This code is compiled there, but never runs. */
 #ifndef CLOCK_MONOTONIC_RAW
 #define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
 #endif
@@ -54,7 +54,8 @@ typedef struct Rate
 } Rate;
 
 static Rate known;
-static Rate postmasters;		/* rate since the postmaster's anchor, if it is valid */
+static Rate postmaster_rate;		/* rate since the postmaster's anchor; khz is 0 if
+								 * it is not valid */
 static char rate_text[64];		/* value of the setting for parallel workers */
 static ClockPair anchor;		/* start of the measurement */
 static pid_t anchored_by = 0;
@@ -158,15 +159,15 @@ anchor_at(ClockPair pair)
 }
 
 /*
- * Uses the rate that this process measured, or the postmaster's rate if that
- * agrees and is more precise.  The uncertainty then contains that of both,
- * because the machine may have slept between the two measurements.
+ * Stores the more precise of two rates: this process's and the postmaster's.  The
+ * postmaster's rate gets their difference plus this process's uncertainty, because
+ * the machine may have slept between the two measurements.
  */
 static void
 use_rate(Rate here)
 {
-	if (postmasters.khz != 0 && postmasters.ppm < here.ppm)
-		set_rate(postmasters.khz, difference_ppm(postmasters, here) + here.ppm);
+	if (postmaster_rate.khz != 0 && postmaster_rate.ppm < here.ppm)
+		set_rate(postmaster_rate.khz, difference_ppm(postmaster_rate, here) + here.ppm);
 	else
 		set_rate(here.khz, here.ppm);
 }
@@ -176,7 +177,7 @@ static bool
 confirms(ClockPair now, Rate *here)
 {
 	return rate_between(anchor, now, here) && agree(*here, known) &&
-		(postmasters.khz == 0 || agree(*here, postmasters));
+		(postmaster_rate.khz == 0 || agree(*here, postmaster_rate));
 }
 
 /* Improves the rate with one more pair, if possible. */
@@ -195,17 +196,17 @@ fast_rate_refine(ClockPair now)
 		bool		valid = rate_between(anchor, now, &here);
 
 		anchor_at(now);
-		postmasters.khz = 0;
+		postmaster_rate.khz = 0;
 		set_rate(known.khz, valid ? known.ppm + difference_ppm(here, known) + here.ppm : UNKNOWN_PPM);
 	}
-	/* The two rates agree, so the uncertainty only gets smaller. */
+	/* use_rate() can triple here.ppm.  With this condition the uncertainty still gets smaller. */
 	else if (here.ppm < known.ppm / 3)
 		use_rate(here);
 }
 
 /*
- * Waits until `ns` have passed since `start`.  A signal ends a sleep, so there
- * are several.  Each is at most `ns` long, even if the clock went back.
+ * Waits until `ns` have passed since `start`.  A signal can end a sleep early, so
+ * it sleeps again.  Each sleep is at most `ns` long, even if the clock went back.
  */
 static void
 wait_since(ClockPair start, int64 ns)
@@ -222,20 +223,21 @@ wait_since(ClockPair start, int64 ns)
 
 /*
  * Uses the rate since the postmaster's anchor, which is very precise.  A short
- * measurement checks that the machine did not sleep and was not migrated.
+ * measurement checks that the machine did not sleep and was not migrated.  Returns
+ * false if there is no such rate, or if the check fails.
  */
 static bool
 take_postmasters_rate(ClockPair start)
 {
 	Rate		here;
 
-	postmasters.khz = 0;
-	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &postmasters))
+	postmaster_rate.khz = 0;
+	if (anchored_by == 0 || anchored_by == MyProcPid || !rate_between(anchor, start, &postmaster_rate))
 		return false;
 	wait_since(start, CHECK_NS);
-	if (!rate_between(start, narrowest_pair(), &here) || !agree(postmasters, here))
+	if (!rate_between(start, narrowest_pair(), &here) || !agree(postmaster_rate, here))
 	{
-		postmasters.khz = 0;
+		postmaster_rate.khz = 0;
 		return false;
 	}
 	use_rate(here);
@@ -270,8 +272,8 @@ calibrate(void)
 }
 
 /*
- * A parallel worker lives only for milliseconds.  It uses its leader's rate,
- * which it gets as a setting.
+ * In a parallel worker, uses the leader's rate, which comes as a setting: a worker
+ * ends too soon to measure one.  Returns false if there is none.
  */
 static bool
 take_leaders_rate(void)
@@ -333,6 +335,6 @@ fast_rate_measure(void)
 	if (known.khz == 0)
 		return take_leaders_rate() || calibrate();
 	fast_rate_refine(narrowest_pair());
-	/* A worker lives too short, and uses its leader's rate. */
+	/* A worker ends too soon to calibrate, so it keeps its leader's rate. */
 	return fast_rate_certain() || IsParallelWorker() || calibrate();
 }

@@ -66,12 +66,12 @@ fn granularity_with_delay<C: Clock>(
 /// whole number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can occur.
 fn step_of(differences: &mut [u64]) -> Option<f64> {
     differences.sort_unstable();
-    // Long differences are interruptions. They are rare, so they do not fill the teeth.
+    // Differences above four medians are interruptions, and too rare to show the step.
     let median = *differences.get(differences.len() / 2)?;
     let low = &differences[..differences.partition_point(|&d| d <= median.saturating_mul(4))];
     let rare = differences.len() / 1000;
-    // In a slow clock with jitter no value may occur twice. Then use every value: the smallest distance of two values is
-    // at least one step.
+    // With a slow clock and jitter, it can happen that no value occurs twice. Then use every value: two different values
+    // differ by at least one step.
     let rare = if low.chunk_by(|a, b| a == b).any(|run| run.len() > rare) { rare } else { 0 };
     let mut teeth: Vec<Tooth> = Vec::new();
     for run in low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare) {

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_text_of_a_report_has_the_same_sign() {
-        assert_eq!(with_sign("so the +- is wide"), format!("so the {} is wide", plus_minus()));
+        assert_eq!(with_sign("30 +- 1 ns"), format!("30 {} 1 ns", plus_minus()));
         assert_eq!(with_sign("a+-b"), "a+-b");
     }
 }

@@ -29,32 +29,32 @@ pub struct ClockReport {
     /// why there are no figures
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub through: Option<AccessPath>,
-    /// what one read costs: the median over buffers of (last - first) / (n - 1)
+    #[serde(rename = "through", skip_serializing_if = "Option::is_none")]
+    pub access_path: Option<AccessPath>,
+    /// read cost: median over buffers of (last - first) / (n - 1)
     pub read_ns: Option<f64>,
-    /// half the interquartile range of those
+    /// half the interquartile range of the buffers' read costs
     pub read_spread_ns: Option<f64>,
-    /// pg_test_timing's figure: a loop that reads and counts, elapsed time over reads
+    /// loop cost as in pg_test_timing: elapsed time of a loop that reads and counts, divided by the reads
     pub loop_ns: Option<f64>,
-    /// the smallest step that the value makes
+    /// smallest step of the value
     pub granularity_ns: Option<f64>,
-    /// the value never moved, though it was watched for so long
+    /// time for which the value did not change, if it never changed
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stood_still_ns: Option<f64>,
-    /// readings that were compared with the one before
+    /// readings that were compared with the previous one
     pub reads: u64,
-    /// readings below the one before, on one CPU
+    /// readings below the previous one, on the same CPU
     pub backward_steps: u64,
-    /// the largest of those steps
+    /// largest backward step
     pub largest_backward_ns: f64,
     pub percentiles: Option<Percentiles>,
     pub gaps: Option<Gaps>,
-    /// differences between readings next to each other, in PostgreSQL's log2 rows
+    /// differences between consecutive readings, in the power-of-two rows of pg_test_timing
     pub histogram: Vec<Bin>,
 }
 
-/// Of the differences between readings next to each other, in ns.
+/// Percentiles of the differences between consecutive readings, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {

@@ -1,6 +1,6 @@
 //! The clock sources of a host, and the steps of switching to another one.
 
-use super::{ClockReport, Fact, HostFacts, Known, best_first};
+use super::{ClockReport, ClocksourceTraits, Fact, HostFacts, best_first};
 use timing_clock::Nanos;
 
 /// The clock sources of a host.
@@ -17,7 +17,7 @@ pub struct ClocksourceList {
 pub struct ClocksourceRow {
     pub name: String,
     pub state: ClocksourceState,
-    pub known: Option<&'static Known>,
+    pub traits: Option<&'static ClocksourceTraits>,
 }
 
 /// What the kernel does with a clock source.
@@ -40,7 +40,7 @@ impl ClocksourceList {
     pub fn candidate(&self) -> Option<&ClocksourceRow> {
         let available = || self.rows.iter().filter(|row| row.state == ClocksourceState::Available);
         let fast = best_first().find_map(|fast| available().find(|row| row.name == fast.name));
-        fast.or_else(|| available().find(|row| row.known.is_some_and(|known| !known.is_slow())))
+        fast.or_else(|| available().find(|row| row.traits.is_some_and(|traits| !traits.is_slow())))
     }
 
     /// Whether the current clock source is the best one of this list.

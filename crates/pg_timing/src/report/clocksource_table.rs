@@ -2,7 +2,7 @@
 
 /// One kind of clock source.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct ClocksourceTraits {
     /// the kernel's name
     pub name: &'static str,
     pub what: &'static str,
@@ -33,13 +33,13 @@ pub enum Grade {
     Stalls,
 }
 
-const fn of(name: &'static str, what: &'static str, read: &'static str, vdso: Vdso, grade: Grade) -> Known {
-    Known { name, what, read, vdso, grade }
+const fn of(name: &'static str, what: &'static str, read: &'static str, vdso: Vdso, grade: Grade) -> ClocksourceTraits {
+    ClocksourceTraits { name, what, read, vdso, grade }
 }
 
 /// Best first. Linux's names, then FreeBSD's.
 #[rustfmt::skip]
-const TABLE: &[Known] = &[
+const TABLE: &[ClocksourceTraits] = &[
     of("tsc", "the CPU's counter (TSC)", "15 to 50 ns", Vdso::Yes, Grade::Fast),
     of("arch_sys_counter", "the CPU's counter (ARM's generic timer)", "15 to 60 ns", Vdso::Yes, Grade::Fast),
     of("kvm-clock", "KVM's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
@@ -67,16 +67,16 @@ const TABLE: &[Known] = &[
 ];
 
 /// Returns what is known about a clock source.
-pub fn known(name: &str) -> Option<&'static Known> {
-    TABLE.iter().find(|known| known.name == name)
+pub fn traits_of(name: &str) -> Option<&'static ClocksourceTraits> {
+    TABLE.iter().find(|traits| traits.name == name)
 }
 
 /// Returns the recommended clock sources, the best first.
-pub fn best_first() -> impl Iterator<Item = &'static Known> {
-    TABLE.iter().filter(|known| known.grade == Grade::Fast)
+pub fn best_first() -> impl Iterator<Item = &'static ClocksourceTraits> {
+    TABLE.iter().filter(|traits| traits.grade == Grade::Fast)
 }
 
-impl Known {
+impl ClocksourceTraits {
     /// Whether a host that uses it has a slow clock.
     pub fn is_slow(&self) -> bool {
         matches!(self.grade, Grade::Slow | Grade::Stalls)
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn clock_sources_that_stall_a_host_are_slow_and_not_recommended() {
         for name in ["hpet", "acpi_pm", "jiffies", "refined-jiffies"] {
-            assert_eq!(known(name).map(|known| known.grade), Some(Grade::Stalls), "{name}");
+            assert_eq!(traits_of(name).map(|traits| traits.grade), Some(Grade::Stalls), "{name}");
         }
         assert!(best_first().all(|known| !known.is_slow() && known.vdso != Vdso::No));
-        assert_eq!(best_first().next().map(|known| known.name), Some("tsc"));
-        assert_eq!(known("flux-capacitor"), None);
+        assert_eq!(best_first().next().map(|traits| traits.name), Some("tsc"));
+        assert_eq!(traits_of("flux-capacitor"), None);
     }
 }

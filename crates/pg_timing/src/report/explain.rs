@@ -20,7 +20,7 @@ impl Range {
     }
 
     /// Returns the distance between the estimate and the farther bound.
-    pub fn off(self) -> f64 {
+    pub fn half_width(self) -> f64 {
         (self.high - self.estimate).max(self.estimate - self.low)
     }
 

@@ -58,7 +58,7 @@ impl KernelReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Demoted {
-    /// like `at 7823 s`, or the log's own timestamp
+    /// like `7823 s after boot`, or the log's own timestamp
     pub when: Option<String>,
     /// seconds since boot
     pub seconds: Option<f64>,

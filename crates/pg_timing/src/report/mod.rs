@@ -23,7 +23,7 @@ pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAd
 pub use classic::ClassicReport;
 pub use clock::{AccessPath, Bin, ClockReport, Gaps, Percentiles, SYSTEM, overhead_per_node_ns};
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
-pub use clocksource_table::{Grade, Known, Vdso, best_first, known};
+pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
 pub use drift::{Drift, DriftStep};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};

@@ -42,8 +42,8 @@ const CONNECTION: &str = "ConnectionArguments";
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct ExplainArguments {
-    /// The statement. Without -c and -f, it is read from stdin. Without any statement, run the classic test: count
-    /// 100 000 rows in one scan and in 400 loops
+    /// The statement [default: read from stdin, if stdin is not a terminal]. Without a statement, measure the overhead per
+    /// call with test statements: 100 000 rows in one scan and in 400 loops
     #[arg(short, long, value_name = "SQL")]
     pub command: Vec<String>,
     /// File with the statement, or - for stdin

@@ -22,7 +22,7 @@ use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined. Of test, clocksource and explain: 0 done, 3 not done."
+    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined or usage error. Exit status of test, clocksource and explain: 0 done, 3 failed or usage error."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -121,7 +121,7 @@ pub enum ClocksourceCommand {
         #[arg(long, value_name = "DIR")]
         root: Option<PathBuf>,
     },
-    /// Switch to another clock source, compare the two, and restore the old one
+    /// Switch to another clock source, compare the two, and restore the old one (not with --keep)
     Use(UseArguments),
 }
 
@@ -132,7 +132,7 @@ pub struct UseArguments {
     /// Time until the old clock source is restored, in seconds
     #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = trial_seconds, allow_negative_numbers = true)]
     pub seconds: Nanos,
-    /// Do not restore the old clock source
+    /// Keep the new clock source until the next restart
     #[arg(long, conflicts_with = "seconds")]
     pub keep: bool,
     /// Switch even if the clock source has faults or can stall a large host

@@ -1,6 +1,6 @@
 //! Advice that several findings share.
 
-use crate::report::{Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, known};
+use crate::report::{Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, traits_of};
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
 ///
@@ -11,7 +11,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
         _ => return Some(unknown_host()),
     };
     // The clock source is already a fast one, so the fault has another cause.
-    if known(current).is_some_and(|known| known.grade == Grade::Fast) {
+    if traits_of(current).is_some_and(|traits| traits.grade == Grade::Fast) {
         return None;
     }
     if let Some(parameter) = boot_parameter(report, current) {
@@ -21,7 +21,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
                 .risk("someone may have had a reason for it; the restart stops everything on this machine"),
         );
     }
-    if let Some(name) = best_first().map(|known| known.name).find(|name| available.iter().any(|a| a == name)) {
+    if let Some(name) = best_first().map(|traits| traits.name).find(|name| available.iter().any(|a| a == name)) {
         return Some(switch(report, current, name));
     }
     let demoted = report.findings.iter().any(|f| f.id == finding_id::TSC_DEMOTED && f.severity >= Severity::Warning);

@@ -25,7 +25,7 @@ pub fn check(report: &Report) -> Finding {
         0.0 => "by an unknown amount".to_string(),
         ns => format!("by up to {}", duration(ns)),
     };
-    let summary = format!("time went back {by} (clock {}): do not trust any timing on this host", worst.name);
+    let summary = format!("time went back {by} (clock {}): do not trust any timing on the host", worst.name);
     let finding = Finding::new(ID, Severity::Critical, summary).why(
         "if time goes back during an interval, its duration is too short or negative, in EXPLAIN ANALYZE and in the \
          server's log",

@@ -32,8 +32,8 @@ pub fn check(report: &Report) -> Finding {
     Finding::new(ID, severity, format!("PostgreSQL's clock is coarse: it moves in steps of {}", duration(step)))
         .evidence(format!("system: the smallest step was {step} ns"))
         .why(
-            "a node's time is the sum of many short intervals; the clock rounds each to nothing or to a whole step, by \
-             chance",
+            "a node's time is the sum of many short intervals; each interval is measured as 0 or as a whole \
+             step, at random",
         )
         .fixes(other_clocksource(report))
 }

@@ -6,7 +6,7 @@ use crate::report::{AccessPath, Finding, Fix, Report, Severity, finding_id};
 const ID: &str = finding_id::CLOCK_SYSCALL;
 
 pub fn check(report: &Report) -> Finding {
-    let Some((clock, through)) = report.system().and_then(|clock| clock.through.map(|through| (clock, through))) else {
+    let Some((clock, path)) = report.system().and_then(|clock| clock.access_path.map(|path| (clock, path))) else {
         return Finding::unknown(ID, "the access path of PostgreSQL's clock was not measured");
     };
     let costs = || {
@@ -15,10 +15,10 @@ pub fn check(report: &Report) -> Finding {
             (Some(own), Some(call)) => {
                 format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns")
             }
-            _ => format!("system: access by {through:?}"),
+            _ => format!("system: access by {path:?}"),
         }
     };
-    match through {
+    match path {
         AccessPath::Instruction | AccessPath::Vdso => {
             Finding::ok(ID, "reads of PostgreSQL's clock need no system call (vDSO)").evidence(costs())
         }

@@ -41,7 +41,7 @@ pub fn check(report: &Report) -> Finding {
         (None, System::FreeBsd) => "the kernel selects the one with the highest quality".into(),
         (None, System::Linux) => "no boot parameter names a clock source".into(),
     })
-    .why("the overhead of EXPLAIN ANALYZE on this host will change at the next restart")
+    .why("the overhead of EXPLAIN ANALYZE on the host will change at the next restart")
     .fix(
         Fix::new(format!("to keep it: {}", system.make_permanent(current)))
             .undo("remove it again")

@@ -15,6 +15,9 @@ pub fn check(report: &Report) -> Finding {
     let instead = current.map(|current| format!(" and keeps {current}")).unwrap_or_default();
     Finding::new(ID, Severity::Warning, format!("the kernel refused the requested clock source {name}{instead}"))
         .evidence(format!("kernel log: the override to {name} was refused"))
-        .why("a boot parameter clocksource= or a write to sysfs requested it, and whoever did that believes that it is current")
-        .fix(Fix::new("look at the available clock sources; if tsc was refused, the kernel had marked it unstable").command("pg_timing clocksource list"))
+        .why("someone requested it with the boot parameter clocksource= or in sysfs, and may assume that it is in use")
+        .fix(
+            Fix::new("look at the available clock sources; if tsc was refused, the kernel had marked it unstable")
+                .command("pg_timing clocksource list"),
+        )
 }

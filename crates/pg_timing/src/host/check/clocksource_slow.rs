@@ -1,7 +1,7 @@
 //! `clocksource-slow`: does the kernel's clock run on slow hardware?
 
 use super::advice::other_clocksource;
-use crate::report::{Fact, Finding, Report, Severity, finding_id, known};
+use crate::report::{Fact, Finding, Report, Severity, finding_id, traits_of};
 
 const ID: &str = finding_id::CLOCKSOURCE_SLOW;
 
@@ -12,10 +12,10 @@ pub fn check(report: &Report) -> Finding {
             return Finding::unknown(ID, format!("the clock source is unknown: {unavailable}"));
         }
     };
-    let Some(known) = known(current) else {
+    let Some(traits) = traits_of(current) else {
         return Finding::unknown(ID, format!("pg_timing does not know the clock source {current}"));
     };
-    if !known.is_slow() {
+    if !traits.is_slow() {
         return Finding::ok(ID, format!("clock source {current}"));
     }
     // Some clock sources are slow only on some kernels, so a measured cost decides.
@@ -23,7 +23,7 @@ pub fn check(report: &Report) -> Finding {
         return Finding::ok(ID, format!("clock source {current}, which is cheap on this host"));
     }
     Finding::new(ID, Severity::Warning, format!("the kernel's clock source is {current}, which is slow"))
-        .evidence(format!("{current}: {}; a read typically takes {}", known.what, known.read))
+        .evidence(format!("{current}: {}; a read typically takes {}", traits.what, traits.read))
         .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
         .fixes(other_clocksource(report))
 }

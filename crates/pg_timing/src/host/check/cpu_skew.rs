@@ -32,7 +32,10 @@ pub fn check(report: &Report) -> Finding {
     let system: Vec<&Skew> = skews.iter().filter(|s| s.clock == SYSTEM).collect();
     let summary = match (severity, worst.moving) {
         (Severity::Ok, _) if !system.is_empty() => {
-            format!("{}; their counters differ, but no program uses them", agreement(&system))
+            format!(
+                "{}; the CPUs' counters differ, but neither the kernel nor PostgreSQL uses the counter",
+                agreement(&system)
+            )
         }
         (_, true) => format!("the offset of {} between CPUs {} and {} changes", clock_name(worst), worst.a, worst.b),
         (_, false) => format!(
@@ -46,9 +49,8 @@ pub fn check(report: &Report) -> Finding {
     let lines = bad.iter().filter_map(|skew| differs(skew));
     let finding = lines.fold(Finding::new(ID, severity, summary), Finding::evidence);
     if severity == Severity::Ok {
-        return finding.evidence(
-            "no program uses the counter: the kernel's clock source is another one, and PostgreSQL 19 does not select it",
-        );
+        return finding
+            .evidence("neither the kernel (its clock source is another one) nor PostgreSQL 19 uses the counter");
     }
     finding
         .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")

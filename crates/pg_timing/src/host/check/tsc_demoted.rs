@@ -22,7 +22,7 @@ pub fn check(report: &Report) -> Finding {
     let current = report.clocksource.current.known().map_or("another one", String::as_str);
     let summary = match demotion {
         Some(demotion) => story(demotion, current),
-        None => format!("the kernel does not trust this host's TSC; its clock source is {current}"),
+        None => format!("the kernel does not trust the TSC; the clock source is {current}"),
     };
     // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
     let on_counter = report.clocksource.verdict().is_some_and(|kernel| kernel.uses_counter());
@@ -34,11 +34,11 @@ pub fn check(report: &Report) -> Finding {
     evidence(report, demotion)
         .into_iter()
         .fold(finding, Finding::evidence)
-        .why("the kernel demotes the TSC if it drifts from another clock or differs between CPUs; then it reads slower hardware")
+        .why("a kernel that does not trust the TSC uses another clock source; most of them are slower hardware")
         .fixes(fixes(report, demotion))
 }
 
-/// Returns `the kernel marked the TSC unstable at 7823 s on CPU 2, because it drifted from hpet; the clock source is now hpet`.
+/// Returns `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it drifted from hpet; the clock source is now hpet`.
 fn story(demotion: &Demoted, current: &str) -> String {
     let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
     let cpu = demotion.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
@@ -76,7 +76,7 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
 fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
     if System::of_facts(&report.host) == System::FreeBsd {
         return vec![
-            Fix::new("FreeBSD gives the TSC a negative quality at each boot: look at the values")
+            Fix::new("check the quality that FreeBSD gives each clock at boot; it is negative for this TSC")
                 .command("sysctl kern.timecounter machdep.tsc_freq"),
         ];
     }
@@ -93,24 +93,23 @@ fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
 fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
     let has = |word: &str| report.host.boot_parameters.known().is_some_and(|words| words.iter().any(|w| w == word));
     if has("tsc=unstable") {
-        return Fix::new("the boot parameter tsc=unstable demotes it: remove the parameter and restart")
+        return Fix::new("remove the boot parameter tsc=unstable and restart")
             .undo("add tsc=unstable again")
             .risk("someone may have had a reason for it");
     }
     if demotion.and_then(|d| d.reason.as_deref()).is_some_and(|reason| reason.contains("halts in idle")) {
-        return Fix::new("this CPU's TSC stops when the CPU is idle: no setting makes it usable as a clock");
+        return Fix::new("no fix: this CPU's TSC stops when the CPU is idle");
     }
     let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
     match demotion {
         Some(Demoted { at_boot: true, .. }) if guest => Fix::new(
-            "the kernel found the fault during boot and will find it at each boot: enable the invariant TSC in the virtual \
-             machine's CPU settings, or use another host",
+            "enable the invariant TSC in the virtual machine's CPU settings, or use another host; otherwise the kernel \
+             marks the TSC unstable at each boot",
         ),
         Some(Demoted { at_boot: true, .. }) => Fix::new(
-            "the kernel found the fault during boot and may find it again: restart once; if it is found again, update the \
-             firmware (BIOS)",
+            "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)",
         ),
-        _ => Fix::new(format!("{}: a running kernel cannot use a demoted TSC again", restart(report)))
-            .risk("stops everything on it; if the cause remains (for example frequent pauses or sleeps of the machine), the kernel will demote the TSC again"),
+        _ => Fix::new(format!("{}: a running kernel does not use an unstable TSC again", restart(report)))
+            .risk("stops everything on the machine; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
     }
 }

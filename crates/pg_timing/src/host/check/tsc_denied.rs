@@ -11,8 +11,8 @@ pub fn check(report: &Report) -> Finding {
         Some(false) => Finding::new(ID, Severity::Warning, "this process may not read the CPU's counter (PR_SET_TSC)")
             .evidence("prctl(PR_GET_TSC) returns PR_TSC_SIGSEGV")
             .evidence("also denied: RDTSC, RDTSCP, and every clock that the vDSO reads; only system calls and COARSE clocks work")
-            .why("a program that starts with this rule is killed at its first read of the clock, also PostgreSQL; the figures are \
-                  those of the remaining clocks, and not those of a server on this host")
+            .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
+                  not valid for a server outside of the sandbox")
             .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)")),
     }
 }

@@ -34,7 +34,7 @@ fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> Stri
                 true => "the read cost of PostgreSQL's clock is unknown",
                 false => "PostgreSQL's clock was not measured",
             };
-            format!("Not determined whether EXPLAIN ANALYZE can be trusted on this host: {why}.")
+            format!("Not determined whether EXPLAIN ANALYZE can be trusted on {} host: {why}.", this_or_that(report))
         }
         Severity::Warning | Severity::Critical => {
             let what = capital(worst.map_or("", |f| &f.summary)) + ".";
@@ -66,7 +66,7 @@ fn consequence(report: &Report) -> Option<String> {
     let fast = report
         .tsc
         .used_by_default
-        .filter(|by_default| *by_default && report.tsc.usable != Some(false))
+        .filter(|by_default| *by_default && report.tsc.usable != Some(false) && !has_tsc_fault(report))
         .and_then(|_| report.clock("rdtsc")?.cost_ns())
         .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(overhead_per_node_ns(read))))
         .unwrap_or_default();
@@ -75,6 +75,23 @@ fn consequence(report: &Report) -> Option<String> {
         duration(added),
         seconds(added * 3e6)
     ))
+}
+
+/// Returns whether a finding says that PostgreSQL 19 must not use the TSC.
+fn has_tsc_fault(report: &Report) -> bool {
+    let faults = [
+        finding_id::CPU_SKEW,
+        finding_id::TSC_RATE_MISMATCH,
+        finding_id::TSC_UNCHECKED,
+        finding_id::TSC_AUTO_DEMOTED,
+        finding_id::DRIFT,
+    ];
+    report.findings.iter().any(|f| f.severity >= Severity::Warning && faults.contains(&f.id.as_str()))
+}
+
+/// Returns the word before "host". Captured trees and outputs are usually from another host.
+fn this_or_that(report: &Report) -> &'static str {
+    if report.origin == Origin::Measured { "this" } else { "that" }
 }
 
 /// Returns the text with a capital first letter.

@@ -3,7 +3,9 @@
 use super::switch::unknown_clocksource;
 use crate::error::Error;
 use crate::host::facts::Host;
-use crate::report::{ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, Fact, Measured, SYSTEM, known};
+use crate::report::{
+    ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, Fact, Measured, SYSTEM, traits_of,
+};
 
 /// Lists a host's clock sources. `measure` measures the current one; it is called only for the host that we run on.
 pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<ClocksourceList, Error> {
@@ -14,7 +16,7 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
         Fact::Known(current) if !names.contains(current) => names.push(current.clone()),
         _ => {}
     }
-    let row = |name: &str, state| ClocksourceRow { name: name.into(), state, known: known(name) };
+    let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
     let mut rows: Vec<ClocksourceRow> = names
         .iter()
         .map(|name| match clocksource.current.known() == Some(name) {

@@ -4,7 +4,7 @@ use super::{Restore, Restored, Setting, setting};
 use crate::error::Error;
 use crate::host::measure::Budget;
 use crate::human::{duration, reason};
-use crate::report::{ClockReport, Fact, Grade, SwitchEvent, known};
+use crate::report::{ClockReport, Fact, Grade, SwitchEvent, traits_of};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
@@ -121,7 +121,7 @@ fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), E
         let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
         return Err(Error::new(what, hint));
     }
-    match known(name) {
+    match traits_of(name) {
         Some(known) if known.grade == Grade::Stalls && !request.force => {
             Err(Error::new(format!("{name} can stall a large host: it is {}", known.what), hint_to_force(name)))
         }

@@ -62,7 +62,7 @@ struct Story {
 }
 
 impl Story {
-    /// Adds a sentence about the kernel: `at 7823 s it switched to hpet`.
+    /// Adds a sentence about the kernel: `7823 s after boot it switched to hpet`.
     fn kernel(&mut self, entry: &Entry, did: &str) {
         let kernel = if self.kernel_named { "it" } else { "the kernel" };
         self.sentences.push(format!("{}{kernel} {did}", when(entry)));

@@ -26,7 +26,7 @@ pub struct DriftMeter<C, R> {
 }
 
 impl<C: Clock, R: Clock> DriftMeter<C, R> {
-    /// The ticks of `reference` are nanoseconds.
+    /// Returns a meter without samples. The ticks of `reference` are nanoseconds.
     pub fn new(clock: C, clock_step: f64, reference: R, reference_step: Nanos) -> Self {
         DriftMeter { clock, clock_step, reference, reference_step, brackets: Vec::new() }
     }

@@ -87,7 +87,7 @@ fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Perce
     })
 }
 
-/// Returns the differences that are long enough to be gaps.
+/// Returns the number, total, maximum and share of the differences that are long enough to be gaps.
 fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gaps {
     let threshold_ns = round((GAP_FACTOR * median_ns).max(MIN_GAP.0));
     let mut gaps = Gaps { threshold_ns, count: 0, total_ns: 0.0, largest_ns: 0.0, share: 0.0 };

@@ -1,6 +1,6 @@
 //! Determines whether a clock is read by the vDSO or by a system call.
 
-use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM, Vdso, known};
+use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM, Vdso, traits_of};
 
 /// A read that costs at least this share of a system call contains one. A read by the vDSO costs a twentieth to a third
 /// of a system call.
@@ -14,15 +14,16 @@ const INTERPOSED_SHARE: f64 = 1.5;
 pub fn determine(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
     let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
     let Some(call) = cost("system_syscall") else { return };
-    // If the hypervisor traps reads of the counter, the vDSO costs as much as a system call, so the cost decides nothing.
+    // If the hypervisor traps counter reads, a vDSO read costs as much as a system call. Then the cost shows nothing.
     if cost(COUNTER).is_some_and(|counter| counter > call * SYSCALL_SHARE / 2.0) {
         return;
     }
-    for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.through.is_none()) {
-        clock.through = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
+    for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.access_path.is_none()) {
+        clock.access_path = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
             _ if clock.name == "system_syscall" => AccessPath::Syscall,
             ratio if ratio < SYSCALL_SHARE => AccessPath::Vdso,
-            // Only PostgreSQL's clock is compared with the same system call that it would use.
+            // system_syscall is the system call behind PostgreSQL's clock. Other clocks use others, so a higher cost
+            // proves nothing.
             ratio if ratio > INTERPOSED_SHARE && clock.name == SYSTEM => AccessPath::Interposed,
             _ => AccessPath::Syscall,
         });
@@ -31,13 +32,13 @@ pub fn determine(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
 
 /// Corrects the access paths for clock sources that the vDSO cannot read. On a busy machine the costs can mislead.
 pub fn correct(clocks: &mut [ClockReport], clocksource: &str) {
-    if known(clocksource).is_none_or(|known| known.vdso != Vdso::No) {
+    if traits_of(clocksource).is_none_or(|traits| traits.vdso != Vdso::No) {
         return;
     }
     // The coarse clocks return the time of the kernel's last tick, which the vDSO can read with every clock source.
     for clock in clocks.iter_mut().filter(|clock| !clock.name.ends_with("_coarse")) {
-        if clock.through == Some(AccessPath::Vdso) {
-            clock.through = Some(AccessPath::Syscall);
+        if clock.access_path == Some(AccessPath::Vdso) {
+            clock.access_path = Some(AccessPath::Syscall);
         }
     }
 }
@@ -52,7 +53,7 @@ mod tests {
         let mut clocks =
             medians.map(|(name, ns)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() });
         determine(&mut clocks, &costs.map(Some));
-        clocks[0].through
+        clocks[0].access_path
     }
 
     #[test]
@@ -69,17 +70,17 @@ mod tests {
 
     #[test]
     fn a_device_is_never_read_by_the_vdso() {
-        let through = |clocksource: &str| {
+        let paths = |clocksource: &str| {
             let mut clocks = ["system", "rdtsc", "monotonic_coarse"].map(|name| ClockReport {
                 name: name.into(),
-                through: Some(if name == "rdtsc" { AccessPath::Instruction } else { AccessPath::Vdso }),
+                access_path: Some(if name == "rdtsc" { AccessPath::Instruction } else { AccessPath::Vdso }),
                 ..ClockReport::default()
             });
             correct(&mut clocks, clocksource);
-            clocks.map(|clock| clock.through.unwrap())
+            clocks.map(|clock| clock.access_path.unwrap())
         };
-        assert_eq!(through("hpet"), [AccessPath::Syscall, AccessPath::Instruction, AccessPath::Vdso]);
-        assert_eq!(through("tsc"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
-        assert_eq!(through("unknown-clock-source"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(paths("hpet"), [AccessPath::Syscall, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(paths("tsc"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(paths("unknown-clock-source"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
     }
 }

@@ -12,14 +12,14 @@ use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, R
 const ROUNDS: f64 = 20.0;
 /// The longest turn of a clock, for the same reason.
 const LONGEST_TURN: Nanos = Nanos::from_millis(50.0);
-/// The time to measure the step of a clock. A clock with steps of 10 ms needs it to show a few steps.
+/// The longest time for measuring the step of a clock. A clock with steps of 10 ms needs it to show a few steps.
 const STEP_TIME: Nanos = Nanos::from_millis(50.0);
 
 /// The result of reading all clocks.
 pub struct Reading {
     pub clocks: Clocks,
     pub drift: DriftMeters,
-    /// the counter's rate over the whole time
+    /// the counter's rate over the whole time, or over the longest period without a break
     pub rate: Result<Rate, String>,
     /// whether the counter timed the buffers from outside; otherwise system calls did
     outside_is_counter: bool,
@@ -40,7 +40,7 @@ pub fn read_system(permission: Result<(), Refused>, cpus: &[usize], budget: &Bud
     read(few, permission, cpus, budget, &mut |_| ())
 }
 
-/// Reads clocks until the budget is spent, each turn on the next of `cpus`.
+/// Returns the result of reading clocks until the budget is spent. Each round runs on the next of `cpus`.
 fn read(
     mut all: Clocks,
     permission: Result<(), Refused>,
@@ -138,6 +138,6 @@ fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz
         return without_rate(meter.name(), record);
     };
     let mut report = summarize(meter.name(), record, measured_step, rate, outside);
-    report.through = meter.is_counter().then_some(AccessPath::Instruction);
+    report.access_path = meter.is_counter().then_some(AccessPath::Instruction);
     report
 }

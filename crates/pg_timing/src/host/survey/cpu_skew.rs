@@ -6,7 +6,7 @@ use crate::report::{COUNTER, Cpus, SYSTEM, Skew};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, Refused, System};
 
 /// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
-const PER_PAIR: Nanos = Nanos::from_millis(20.0);
+const MIN_PER_PAIR: Nanos = Nanos::from_millis(20.0);
 /// The longest time limit for one clock of a pair. Within this time the kernel has run both threads at once.
 const MAX_PER_PAIR: Nanos = Nanos::from_millis(250.0);
 /// The usual time for both clocks of a pair.
@@ -32,7 +32,7 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     // The order is spread over the machine, so that every socket is compared even if time runs out.
     let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
-    let mut results = Results { budget, limit: PER_PAIR, skew: Vec::new(), failure: None };
+    let mut results = Results { budget, limit: MIN_PER_PAIR, skew: Vec::new(), failure: None };
     let counter = Counter::new()
         .ok()
         .zip(rate.as_ref().ok())
@@ -40,9 +40,9 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
     for (nth, &other) in others.iter().enumerate() {
         let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
-        results.limit = Nanos(share.clamp(PER_PAIR.0, MAX_PER_PAIR.0));
+        results.limit = Nanos(share.clamp(MIN_PER_PAIR.0, MAX_PER_PAIR.0));
         if !budget.go_on() {
-            let why = if budget.interrupted() { "interrupted" } else { "the time was up" };
+            let why = if budget.interrupted() { "interrupted" } else { "the time limit was reached" };
             results.failure = Some(why.into());
             break;
         }
@@ -50,7 +50,7 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
         results.compare(system.as_ref(), first, other);
     }
     if results.skew.is_empty() && results.failure.is_none() {
-        results.failure = Some("this process may read no clock that can be compared".into());
+        results.failure = Some("this process cannot read a clock that can be compared".into());
     }
     Cpus { skew: results.skew, skew_unavailable: results.failure, ..cpus }
 }
@@ -87,7 +87,7 @@ struct ComparedClock<C> {
 
 impl<C: Clock + Sync> ComparedClock<C> {
     fn new(name: &'static str, clock: C, rate: Hertz, budget: &Budget) -> Self {
-        let step = measure_step(&clock, budget, PER_PAIR).granularity.step();
+        let step = measure_step(&clock, budget, MIN_PER_PAIR).granularity.step();
         ComparedClock { name, clock, rate, step }
     }
 
@@ -98,7 +98,7 @@ impl<C: Clock + Sync> ComparedClock<C> {
         let bounds = skew_between(&self.clock, step, (a, b), budget, limit).map_err(|error| match error {
             SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
             SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
-            SkewError::ThreadFailed => format!("{name}: CPU {b}: its thread failed"),
+            SkewError::ThreadFailed => format!("{name}: the thread on CPU {b} failed"),
         })?;
         let ns = |ticks: i64| (self.rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
         Ok(Skew {

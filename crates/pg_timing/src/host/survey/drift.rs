@@ -55,8 +55,8 @@ impl DriftMeters {
         self.counter.as_ref()?.unbroken_rate()
     }
 
-    /// Returns the drift of each clock. `counter` is the counter's rate over the whole measurement. With that rate the
-    /// counter's mean drift is zero, so only changes of its rate and steps remain.
+    /// Returns the drift of each clock. `counter` is the counter's measured rate. It is subtracted from the counter's
+    /// drift, so only changes of its rate and steps remain.
     pub fn drifts(&self, counter: Option<Hertz>) -> Vec<Drift> {
         let mut drifts = Vec::new();
         let mut add = |clock: &str, reference: &str, trend: Option<Trend>| {

@@ -6,9 +6,10 @@ use crate::report::{Demoted, KernelReport, Switch};
 
 /// A fault that the kernel finds in its first seconds appears at each boot.
 const AT_BOOT_S: f64 = 10.0;
-/// The watchdog runs every half second. A longer interval than this means that the machine stood still.
+/// The watchdog runs every half second. If an interval is longer than 10 s, the machine stood still.
 const STALLED_NS: u64 = 10_000_000_000;
 
+/// Returns the facts of the kernel's log.
 pub fn report(log: &KernelClockLog) -> KernelReport {
     KernelReport {
         story: story(log.this_boot()),
@@ -36,7 +37,7 @@ fn demoted(demotion: &Demotion) -> Demoted {
     Demoted {
         when: match (demotion.seconds, &demotion.stamp) {
             (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
-            (Some(seconds), _) => Some(format!("at {seconds:.0} s")),
+            (Some(seconds), _) => Some(format!("{seconds:.0} s after boot")),
             (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
         },
         cpu: demotion.cpu,
@@ -96,9 +97,11 @@ fn doubt(demotion: &Demotion) -> Option<String> {
         );
     }
     if demotion.after_suspend {
-        return Some("the machine had slept before, and after a sleep clocks can differ without a fault".into());
+        return Some("the machine was suspended before; after a suspend, clocks can differ without a fault".into());
     }
     let stalled = demotion.interval_ns.is_some_and(|ns| ns > STALLED_NS);
-    stalled
-        .then(|| "the machine stood still meanwhile (for example a paused virtual machine), so the watchdog may have been wrong".into())
+    stalled.then(|| {
+        "the machine was paused between two checks (for example as a virtual machine), so the watchdog may be wrong"
+            .into()
+    })
 }

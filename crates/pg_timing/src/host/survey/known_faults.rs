@@ -12,7 +12,7 @@ const RATE_ERROR: Ppm = Ppm(10.0);
 /// The longest time for measuring the rate.
 const RATE_TIME: Nanos = Nanos::from_millis(20.0);
 
-/// Returns the known faults: from the kernel's log, and for the CPUs' counter, certain differences between CPUs.
+/// Returns the known faults: from the kernel's log, and for the CPUs' counter, proven differences between CPUs.
 pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
     let mut faults = Vec::new();
     if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
@@ -24,7 +24,7 @@ pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
     faults
 }
 
-/// Returns the certain differences between the CPUs' counters.
+/// Returns the proven differences between the CPUs' counters.
 fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
     let permission = counter::permitted();
     let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {

@@ -6,7 +6,7 @@ use crate::human::{count, duration};
 use crate::report::{Capture, ExplainReport, Range};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
-/// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without timing it takes at most 2541 ms.`
+/// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without EXPLAIN the statement takes at most 2541 ms.`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     // Only auto_explain prints the statement.
@@ -19,17 +19,17 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
             false if corrected.low > 0.0 => format!("{low} to {high}"),
             false => format!("at most {high}"),
         };
-        return format!("{reported}; without timing it takes {time}. {}", clock(capture.clock_share));
+        return format!("{reported}; without EXPLAIN the statement takes {time}. {}", clock(capture.clock_share));
     };
     if report.reported_ms <= corrected.high {
         return format!(
-            "{reported}; without it the statement takes {}. The overhead is below measurement noise.",
+            "{reported}; without EXPLAIN the statement takes {}. The overhead is below measurement noise.",
             ms(plain)
         );
     }
     let overhead = 100.0 * (1.0 - plain / report.reported_ms);
     format!(
-        "{reported}; without it the statement takes {}: {overhead:.0}% is overhead. {}",
+        "{reported}; without EXPLAIN the statement takes {}: {overhead:.0}% is overhead. {}",
         ms(plain),
         clock(capture.clock_share)
     )
@@ -50,7 +50,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         facts.push((
             "expected",
             format!(
-                "{} to {} per call, with {} per clock read; includes row counting",
+                "{} to {} per call, with {} per clock read; includes row counting, and buffer counting if BUFFERS was on",
                 duration(expected.low),
                 duration(expected.high),
                 duration(read)
@@ -58,14 +58,14 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         ));
     }
     if let Some(implied) = capture.implied_call_ns {
-        let overhead = format!("{} per call: the overhead divided by the calls", duration(implied));
-        facts.push(("implied", overhead + &comparison(implied, capture)));
+        let overhead = format!("{} per call (overhead divided by calls)", duration(implied));
+        facts.push(("measured", overhead + &comparison(implied, capture)));
     }
     let why = match capture.runs_differ > RUN_TO_RUN_VARIATION {
-        true => "from the host report: the read cost varied, or interruptions",
-        false => "as measured on a quiet machine",
+        true => "from the host report: variation of the read cost, or interruptions",
+        false => "the default, measured on a quiet machine",
     };
-    facts.push(("runs", format!("run-to-run variation assumed: {:.0}% ({why})", 100.0 * capture.runs_differ)));
+    facts.push(("variation", format!("assumed from run to run: {:.0}% ({why})", 100.0 * capture.runs_differ)));
     if !report.settings.is_empty() {
         facts.push(("settings", settings(report)));
     }
@@ -79,8 +79,8 @@ fn total_calls(capture: &Capture) -> String {
     let calls = capture.calls;
     let [low, high] = [calls.low, calls.high].map(|calls| count(calls.round() as u64));
     match low == high {
-        true => format!("total calls: {high}"),
-        false => format!("total calls: {low} to {high} (the plan does not show the exact number)"),
+        true => format!("{high} in total"),
+        false => format!("{low} to {high} in total (the plan does not show the exact number)"),
     }
 }
 

@@ -19,8 +19,8 @@ pub fn with_margin(range: Range) -> String {
 /// Returns the margin with the decimals of the estimate. A margin that would then be 0 has its own digits.
 fn margin(range: Range) -> String {
     let decimals = digits(range.estimate).split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let margin = format!("{:.decimals$}", range.off());
-    if margin.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { margin } else { digits(range.off()) }
+    let margin = format!("{:.decimals$}", range.half_width());
+    if margin.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { margin } else { digits(range.half_width()) }
 }
 
 /// Returns milliseconds with three digits.

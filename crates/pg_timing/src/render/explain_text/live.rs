@@ -13,7 +13,7 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
         ms(report.reported_ms),
         ms(corrected.estimate),
         plus_minus(),
-        digits(corrected.off())
+        digits(corrected.half_width())
     );
     if report.reported_ms <= corrected.high {
         return format!("{times} The overhead is below measurement noise.");
@@ -56,5 +56,5 @@ fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
         parts.push(format!("buffer counting {}", ms((runs.rows_only_ms - rows_counted).max(0.0))));
     }
     parts.push(format!("row counting {}", ms((rows_counted - runs.plain_ms).max(0.0))));
-    format!("{}; medians of {} runs each, and {} baseline runs", parts.join(", "), runs.runs, runs.plain_runs)
+    format!("{}; medians of {} runs per mode and {} baseline runs", parts.join(", "), runs.runs, runs.plain_runs)
 }

@@ -3,9 +3,9 @@
 use super::ms;
 use crate::report::{ExplainReport, ExplainedNode};
 
-/// Returns the node's rank by reported and by corrected self time, if the node matters and its rank changed for certain.
+/// Returns the node's ranks by reported and by corrected self time, if the change exceeds the errors.
 ///
-/// Ranks of a captured plan are not precise enough.
+/// Returns `None` for nodes below 5% of the time, and for captured plans, whose ranks are not precise enough.
 pub fn rank_change(node: &ExplainedNode, report: &ExplainReport) -> Option<(usize, usize)> {
     const MATTERS: f64 = 0.05;
     let matters = node.reported_self_ms > MATTERS * report.reported_ms

@@ -61,7 +61,7 @@ fn line(node: &ExplainedNode, report: &ExplainReport, max_ms: f64) -> Markup {
                 }
             }
             td { (reported(node)) }
-            td { (ms(node.corrected_ms.estimate)) " " span.error { (plus_minus()) (digits(node.corrected_ms.off())) } }
+            td { (ms(node.corrected_ms.estimate)) " " span.error { (plus_minus()) (digits(node.corrected_ms.half_width())) } }
             td { (clock_share(node)) }
             td { (crate::human::count(node.calls.round() as u64)) }
             td.bars title=(format!("{} reported, {} corrected", ms(node.reported_self_ms), ms(node.corrected_self_ms))) {

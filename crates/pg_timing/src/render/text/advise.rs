@@ -63,7 +63,7 @@ fn table(report: &AdviseReport) -> String {
             advice(setting),
         ));
     }
-    out.push_str(&format!("{DIM}of a core: the cost of the setting's clock reads, or the cost if it were on{DIM:#}\n"));
+    out.push_str(&format!("{DIM}of a core: CPU share of the setting's clock reads; if the setting is off, the share after turning it on{DIM:#}\n"));
     out
 }
 

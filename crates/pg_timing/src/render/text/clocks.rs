@@ -70,7 +70,7 @@ fn row(clock: &ClockReport) -> String {
         or_dash(clock.granularity_ns),
         or_dash(percentiles.map(|p| p.p99_9_ns)),
         or_dash(percentiles.map(|p| p.max_ns)),
-        clock.through.map_or("", access),
+        clock.access_path.map_or("", access),
     )
 }
 

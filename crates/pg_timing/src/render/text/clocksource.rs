@@ -4,7 +4,7 @@ use super::clocks::{access, one_read};
 use super::{BOLD, wrapped};
 use crate::human::{count, duration, seconds};
 use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
-use crate::report::{Grade, System, Vdso, known, overhead_per_node_ns};
+use crate::report::{Grade, System, Vdso, overhead_per_node_ns, traits_of};
 
 /// Renders the clock sources of a host, one row each, with notes.
 pub fn list(list: &ClocksourceList) -> String {
@@ -31,17 +31,17 @@ fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 5] {
     let state = match &row.state {
         ClocksourceState::Current => "current",
         ClocksourceState::Available => "available",
-        ClocksourceState::Rejected => "rejected",
+        ClocksourceState::Rejected => "not offered",
         ClocksourceState::Forbidden(_) | ClocksourceState::NotConstant => "not available",
-        ClocksourceState::NegativeQuality => "refused",
+        ClocksourceState::NegativeQuality => "negative quality",
     };
     let measured = measured.filter(|_| row.state == ClocksourceState::Current);
-    let read = match (measured, row.known) {
+    let read = match (measured, row.traits) {
         (Some(clock), _) => format!("{} (measured)", one_read(clock)),
         (None, Some(known)) => format!("{} (typical)", known.read),
         (None, None) => "unknown".into(),
     };
-    let vdso = match (measured.and_then(|clock| clock.through), row.known.map(|known| known.vdso)) {
+    let vdso = match (measured.and_then(|clock| clock.access_path), row.traits.map(|traits| traits.vdso)) {
         (Some(AccessPath::Vdso), _) => "yes",
         (Some(_), _) => "no",
         (None, Some(Vdso::Yes)) => "yes",
@@ -49,7 +49,7 @@ fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 5] {
         (None, Some(Vdso::Depends)) => "depends",
         (None, None) => "unknown",
     };
-    let what = row.known.map_or("not known to pg_timing", |known| known.what);
+    let what = row.traits.map_or("not known to pg_timing", |traits| traits.what);
     [row.name.clone(), state.into(), read, vdso.into(), what.into()]
 }
 
@@ -108,7 +108,7 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> String {
             name.into(),
             one_read(clock),
             clock.granularity_ns.map_or("-".into(), duration),
-            clock.through.map_or("unknown", access).into(),
+            clock.access_path.map_or("unknown", access).into(),
         ],
     };
     let head = ["", "clock source", "one read", "step", "access"].map(String::from);
@@ -159,7 +159,7 @@ fn kept(name: &str, old: &str, system: System) -> String {
     if name == "tsc" {
         risk += "; do not use the boot parameter tsc=reliable, which also switches off the kernel's checks";
     }
-    risk += match known(name).map(|known| known.grade) {
+    risk += match traits_of(name).map(|traits| traits.grade) {
         Some(Grade::Slow) => "; every program that reads the time becomes slower",
         Some(Grade::Stalls) => "; every program that reads the time becomes slower, and a large host can stall",
         _ => "",

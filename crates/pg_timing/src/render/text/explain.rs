@@ -33,7 +33,7 @@ fn tree(report: &ExplainReport) -> String {
             "{:>11}  {:>11} {:>9}  {:>5}  {:>10}  {indent}{}{}\n",
             reported(node),
             ms(node.corrected_ms.estimate),
-            digits(node.corrected_ms.off()),
+            digits(node.corrected_ms.half_width()),
             clock_share(node),
             crate::human::count(node.calls.round() as u64),
             node.title,

@@ -34,7 +34,7 @@ fn summary(report: &Report, kernel: &KernelReport) -> String {
             .into();
     }
     if !kernel.since_boot {
-        return "no clock problems in the kernel log, which does not go back to the boot".into();
+        return "no clock problems in the kernel log (incomplete: its beginning is missing)".into();
     }
     let up = report.host.uptime_seconds.known();
     let since = up.map(|up| format!(", {} ago", uptime(*up))).unwrap_or_default();

@@ -95,7 +95,7 @@ fn events(facts: &Facts) -> Result<Events, String> {
     let calls = calls * sampled(&facts.server);
     Ok(facts
         .counted(calls, READS * MIN_SHARE, READS)
-        .or_more("each row is a call in every node that it passes, and no statistics count that"))
+        .or_more("the number of calls is unknown: no statistics count the calls of plan nodes"))
 }
 
 /// Returns the reason for the cost.

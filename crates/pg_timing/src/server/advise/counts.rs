@@ -19,7 +19,7 @@ type Numbers = BTreeMap<String, f64>;
 pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, String>>);
 
 impl Snapshot {
-    /// Reads all parts. It is no error if the server refuses a part, but a lost connection is.
+    /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
     pub fn take(session: &mut Session, parts: &[Part]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
         for part in parts {

@@ -1,5 +1,5 @@
-//! Estimates the cost of each setting that reads the clock. Each file has one setting: `fn(&Facts) -> Option<SettingAdvice>`,
-//! and the part of the server's statistics that it needs.
+//! Estimates the cost of each setting that reads the clock. Each setting has a file with its
+//! `fn(&Facts) -> Option<SettingAdvice>` and the statistics that it needs.
 
 mod advice;
 mod auto_explain;

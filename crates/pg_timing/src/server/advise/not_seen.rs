@@ -40,7 +40,7 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
         lines.push("auto_explain in other sessions, which can load it on their own".into());
     }
     if !server.other_settings.is_empty() {
-        lines.push(format!("sessions with other settings: {}", server.other_settings.join(", ")));
+        lines.push(format!("sessions that override a setting: {}", server.other_settings.join(", ")));
     }
     lines
 }

@@ -62,7 +62,7 @@ pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
         (Ok((calls, Some(more))), _) => facts.counted(calls, low, high).or_more(more),
         (Err(_), Ok(transactions)) => facts
             .counted(transactions, low, high)
-            .or_more("only transactions are counted; pg_stat_statements would count statements"),
+            .or_more("only transactions are counted; to count statements, install pg_stat_statements"),
         (Err(_), Err(why)) => Events::unknown(why),
     }
 }

@@ -11,10 +11,10 @@ const NAME: &str = "track_io_timing";
 const PART: &str = "io";
 
 /// pgstat_prepare_io_time and pgstat_count_io_op_time read the clock once each.
-const READS: f64 = 2.0;
+const CLOCK_READS: f64 = 2.0;
 /// Since 18 the server also times a wait for a read that it has started (WaitReadBuffers in bufmgr.c).
-const READS_WITH_WAIT: f64 = 4.0;
-/// MAX_BUFFERS_TO_EXTEND_BY in hio.c: this many new blocks can be timed together, but are counted singly.
+const CLOCK_READS_WITH_WAIT: f64 = 4.0;
+/// MAX_BUFFERS_TO_EXTEND_BY in hio.c: this many new blocks can be timed together, but each may be counted.
 const EXTENDED_AT_ONCE: f64 = 64.0;
 /// WRITEBACK_MAX_PENDING_FLUSHES in bufmgr.h: the same limit for writebacks.
 const WRITTEN_BACK_AT_ONCE: f64 = 256.0;
@@ -51,7 +51,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             on: value == "on",
             value,
             events: events(facts).unwrap_or_else(Events::unknown),
-            reads_per_event: READS,
+            reads_per_event: CLOCK_READS,
             cost: &facts.clocks.read,
             why: why(facts),
             turn_on: "track_io_timing = on".into(),
@@ -67,14 +67,14 @@ fn why(facts: &Facts) -> String {
             "blocks read (pg_stat_database) and written (pg_stat_bgwriter; new blocks that backends write are counted, but not timed)"
         }
         16 | 17 => {
-            "reads, writes, extends, writebacks and fsyncs in pg_stat_io, which counts single blocks, although several can be timed together"
+            "reads, writes, extends, writebacks and fsyncs in pg_stat_io (it counts blocks; several blocks can be timed together)"
         }
         _ => {
-            "reads, writes, extends, writebacks and fsyncs in pg_stat_io; a wait for a read takes two more reads of the clock"
+            "reads, writes, extends, writebacks and fsyncs in pg_stat_io; waiting for a read takes two more clock reads"
         }
     };
     format!(
-        "two reads of the clock for each of these: {counted}. The setting shows I/O times in EXPLAIN (BUFFERS) and pg_stat_io"
+        "two clock reads for each of these: {counted}. The setting shows I/O times in EXPLAIN (BUFFERS) and pg_stat_io"
     )
 }
 
@@ -86,7 +86,7 @@ fn events(facts: &Facts) -> Result<Events, String> {
         let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let backend = io("backend")?;
         let all = read + written + backend;
-        facts.counted_reads(all, (read + written) * READS, all * READS)
+        facts.counted_reads(all, (read + written) * CLOCK_READS, all * CLOCK_READS)
     } else {
         let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
         let single = io("writes")? + io("fsyncs")?;
@@ -94,11 +94,11 @@ fn events(facts: &Facts) -> Result<Events, String> {
             17 => reads / (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
             _ => reads,
         };
-        let per_read = if facts.server.major() >= 18 { READS_WITH_WAIT } else { READS };
+        let per_read = if facts.server.major() >= 18 { CLOCK_READS_WITH_WAIT } else { CLOCK_READS };
         facts.counted_reads(
             reads + extends + writebacks + single,
-            (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
-            reads * per_read + (extends + writebacks + single) * READS,
+            (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * CLOCK_READS,
+            reads * per_read + (extends + writebacks + single) * CLOCK_READS,
         )
     };
     Ok(match temporary > 0.0 {

@@ -86,7 +86,7 @@ impl SwitchEnv for FakeEnv<'_> {
             read_ns: Some(READ_NS[nth]),
             read_spread_ns: Some(0.5),
             granularity_ns: Some(10.0),
-            through: Some([AccessPath::Vdso, AccessPath::Syscall][nth]),
+            access_path: Some([AccessPath::Vdso, AccessPath::Syscall][nth]),
             backward_steps: self.backward_steps,
             largest_backward_ns: 1500.0,
             ..ClockReport::default()

@@ -82,7 +82,7 @@ impl Story {
             return;
         }
         let name = check.clocksource.as_deref().unwrap_or("tsc");
-        self.by_cpu(entry, check.cpu, &format!("found that the {name} {} of its own", sides.join(" and ")));
+        self.by_cpu(entry, check.cpu, &format!("found that the {name} {} of this CPU", sides.join(" and ")));
     }
 
     pub(super) fn warp(&mut self, entry: &Entry, warp: &Warp) {

@@ -12,16 +12,16 @@ fn story_of_docker_desktop() {
     let mut expected = [
         "at boot the kernel detected a TSC rate of 2900.000 MHz",
         "0.3 s after boot it selected the clock source tsc",
-        "at 7823 s CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet, at the usual \
+        "7823 s after boot CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet, at the usual \
          14.318180 MHz, counted 1.111 s, a difference of 15.144 s) and marked tsc unstable",
-        "at 7823 s the kernel switched to hpet",
+        "7823 s after boot the kernel switched to hpet",
     ];
     assert_eq!(sentences(DOCKER), expected);
     // The same log without times.
     let untimed: String = DOCKER.lines().map(|line| format!("{}\n", &line[15..])).collect();
     assert_eq!(sentences(&untimed)[3], "the kernel switched to hpet");
     // If the log contains the rate of the hpet, that rate is used.
-    expected[2] = "at 7823 s CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet \
+    expected[2] = "7823 s after boot CPU 2 found that tsc and the watchdog hpet disagree (tsc counted 16.255 s while hpet \
                    counted 636.3 ms, a difference of 15.619 s) and marked tsc unstable";
     for hpet in [
         "[    0.2] hpet0: 3 comparators, 64-bit 25.000000 MHz counter\n",
@@ -59,7 +59,7 @@ fn story_of_a_laptop_with_a_firmware_bug() {
         "1.5 s after boot it switched to tsc",
         "8.5 s after boot CPU 4 found that tsc and the watchdog hpet disagree (tsc went 876.4 us ahead in 495.4 ms) \
          and marked tsc unstable",
-        "8.5 s after boot CPU 4 found that the tsc of CPUs 0 is ahead of its own",
+        "8.5 s after boot CPU 4 found that the tsc of CPUs 0 is ahead of this CPU",
         "8.5 s after boot the kernel refused the requested clock source tsc, because it is marked unstable",
         "8.5 s after boot it switched to hpet",
     ];
@@ -79,12 +79,12 @@ fn story_of_a_busy_large_host() {
 [  822.000000] clocksource: timekeeping watchdog on CPU1: hpet retried 3 times before success
 ";
     let expected = [
-        "at 818 s CPU 336 skipped comparing the clock with hpet, because reading took too long (the first of 2 times, \
-         the last at 819 s)",
-        "at 820 s CPU 339 marked tsc unstable, because the comparison with hpet took 150.3 us; a busy machine can \
+        "818 s after boot CPU 336 skipped comparing the clock with hpet, because reading took too long (the first of 2 times, \
+         the last 819 s after boot)",
+        "820 s after boot CPU 339 marked tsc unstable, because the comparison with hpet took 150.3 us; a busy machine can \
          also cause that",
-        "at 821 s the kernel switched to hpet",
-        "at 822 s CPU 1 needed 3 more tries to compare the clock with hpet, because reading took too long",
+        "821 s after boot the kernel switched to hpet",
+        "822 s after boot CPU 1 needed 3 more tries to compare the clock with hpet, because reading took too long",
     ];
     assert_eq!(sentences(log), expected);
 }
@@ -108,8 +108,8 @@ Aug 10 09:00:00 db kernel: [    0.100000] Switching to clocksource acpi_pm
     let expected = [
         "at boot the kernel detected a TSC rate of 2926.000 MHz",
         "0.1 s after boot it selected the clock source tsc",
-        "at 100 s it found that tsc and another clock disagree by 62.5 ms and marked tsc unstable",
-        "at 100 s it switched to acpi_pm",
+        "100 s after boot it found that tsc and another clock disagree by 62.5 ms and marked tsc unstable",
+        "100 s after boot it switched to acpi_pm",
         "at Aug 10 09:00:00 the machine booted again with Linux 3.2.0-5-amd64",
         "at boot the kernel detected a TSC rate of 2926.000 MHz",
         "0.1 s after boot it found that the TSC went back between CPUs 0 and 1 by up to 4294 cycles, 1.5 us, in both \
@@ -129,10 +129,10 @@ fn sleeps_are_one_sentence() {
 [ 101.1] ACPI: PM: Waking up from system sleep state S3
 [ 102.0] PM: suspend exit
 ";
-    let first = "at 100 s the machine went to sleep, and it woke up at 101 s after 3600 s of sleep";
+    let first = "100 s after boot the machine went to sleep, and it woke up 101 s after boot after 3600 s of sleep";
     assert_eq!(sentences(once), [first]);
     let again = "[ 900.0] PM: suspend entry (deep)\n[ 901.0] PM: suspend exit\n";
-    let both = ["at 100 s the machine went to sleep 2 times; the last sleep ended at 901 s"];
+    let both = ["100 s after boot the machine went to sleep 2 times; the last sleep ended 901 s after boot"];
     assert_eq!(sentences(&format!("{once}{again}")), both);
     assert_eq!(sentences("PM: suspend entry (deep)"), ["the machine went to sleep"]);
     assert_eq!(sentences("[  5.0] PM: suspend exit"), ["5.0 s after boot the machine woke up"]);
@@ -154,7 +154,7 @@ const SENTENCES: &[(&str, &str)] = &[
         "the kernel measured the TSC with another timer; its rate differs from the claimed one",
     ),
     ("Switched to clocksource jiffies", "the kernel selected the clock source jiffies"),
-    ("[ 100.5] Switched to clocksource jiffies", "at 100 s the kernel switched to jiffies"),
+    ("[ 100.5] Switched to clocksource jiffies", "100 s after boot the kernel switched to jiffies"),
     (
         "Override clocksource acpi_pm is not currently HRT compatible - deferring",
         "the kernel deferred the requested clock source acpi_pm until it is verified",

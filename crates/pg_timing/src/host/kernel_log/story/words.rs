@@ -2,13 +2,13 @@
 
 use crate::host::kernel_log::Entry;
 
-/// Returns the time as the start of a sentence: `at 7823 s `. It is empty if the time is unknown.
+/// Returns the time as the start of a sentence: `7823 s after boot `. It is empty if the time is unknown.
 pub(super) fn when(entry: &Entry) -> String {
     match (entry.seconds, &entry.stamp) {
         (Some(seconds), _) if seconds < 0.05 => "at boot ".into(),
         // Tenths of a second matter only during boot.
         (Some(seconds), _) if seconds < 60.0 => format!("{seconds:.1} s after boot "),
-        (Some(seconds), _) => format!("at {seconds:.0} s "),
+        (Some(seconds), _) => format!("{seconds:.0} s after boot "),
         (None, Some(stamp)) => format!("at {stamp} "),
         (None, None) => String::new(),
     }
@@ -63,7 +63,7 @@ mod tests {
         };
         assert_eq!(at(Some(0.0), None), "at boot ");
         assert_eq!(at(Some(0.30142), None), "0.3 s after boot ");
-        assert_eq!(at(Some(7823.10), Some("Nov 20 10:29:43")), "at 7823 s ");
+        assert_eq!(at(Some(7823.10), Some("Nov 20 10:29:43")), "7823 s after boot ");
         assert_eq!(at(None, Some("Nov 20 10:29:43")), "at Nov 20 10:29:43 ");
         assert_eq!(at(None, None), "");
     }

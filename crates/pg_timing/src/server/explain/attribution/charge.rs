@@ -7,13 +7,13 @@ use crate::statistics::root_sum_squares;
 pub struct Charge {
     /// execution time of the plan, as reported
     pub reported: f64,
-    /// margin of the plan's corrected time, apart from the calls
+    /// margin of the plan's corrected time that `per_call_bound` does not include
     pub baseline_margin: f64,
     /// overhead of one call
     pub per_call: f64,
     /// bound of the error of `per_call`, valid for each node
     pub per_call_bound: f64,
-    /// margin of the overhead of all calls together, because there are few runs
+    /// margin of the overhead of all calls together
     pub calls_margin: f64,
     /// overhead that calls cannot explain
     pub unexplained: f64,
@@ -29,7 +29,7 @@ impl Charge {
 
     /// Returns the time of a part of the plan without overhead.
     ///
-    /// The calls' overhead is subtracted. The unexplained rest made all parts slower by the same factor.
+    /// The calls' overhead is subtracted. The unexplained overhead slowed all parts by the same factor.
     pub fn corrected(&self, reported: f64, calls: f64, total_calls: f64) -> f64 {
         let without_calls = self.baseline(total_calls) + self.unexplained;
         let unexplained_share = if without_calls > 0.0 { self.unexplained / without_calls } else { 0.0 };
@@ -42,7 +42,7 @@ impl Charge {
         if baseline > 0.0 { (corrected / baseline).min(1.0) } else { 1.0 }
     }
 
-    /// Returns the margin of a part's corrected time, because the overhead is only known for all calls together.
+    /// Returns the margin that comes from sharing the overhead: only the overhead of all calls together is known.
     pub fn distribution_margin(&self, share: f64, calls: f64, total_calls: f64) -> f64 {
         let share_of_calls = (calls / total_calls.max(1.0)).min(1.0);
         // Bounds of the read cost already hold for each node.
@@ -64,9 +64,8 @@ impl Charge {
 
 /// Returns how much the overhead per call may differ between two nodes, in ms.
 ///
-/// A processor that waits for other work can overlap half of the timing with it, but at most about 50 ns, the time
-/// of some dozen instructions. A slow clock's remaining cost is the same for all nodes, except for 5%: what
-/// its system call evicts from the caches.
+/// While the processor waits for other work, it can overlap up to half of the timing, but at most about 50 ns. The
+/// remaining cost of a slow clock is the same for all nodes within 5%, because its system call evicts cache lines.
 fn max_overlap(per_call: f64) -> f64 {
     const OVERLAP_MS: f64 = 50e-6;
     const CACHE_EVICTION: f64 = 0.05;

@@ -1,9 +1,9 @@
 //! Shares the overhead of EXPLAIN ANALYZE among the nodes of a plan.
 //!
-//! A timed call costs between nothing and two clock reads, because the processor may overlap it with other work. So
-//! the cost of a call is not assumed: the caller of this module derives it from the whole plan. A node is charged
-//! for all calls below it, and for half of its own calls. The other half falls into its caller's time. The node's
-//! interval contains how much this may be wrong. No node takes longer than its caller.
+//! The cost of a timed call is not fixed, because the processor may overlap it with other work. So `live` and `captured`
+//! derive it from the whole plan. A node is charged for all calls below it, and for half of its own calls. The other half
+//! falls into the time of the node that called it. The node's interval includes the error of this assumption. No node
+//! takes longer than the node that called it.
 
 mod charge;
 mod sampled;
@@ -45,14 +45,14 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
         .enumerate()
         .map(|(index, (node, self_margins))| {
             let per_run: Vec<f64> = runs.iter().filter_map(|run| run.nodes[index].reported_ms).collect();
-            // A clock that runs backwards can make it negative.
+            // A clock that runs backwards can make the reported time negative.
             let reported = median(&per_run).max(0.0);
             let calls = node.calls.estimate;
             let charged_calls = node.calls_below.estimate + calls / 2.0;
             let estimate = charge.corrected(reported, charged_calls, total_calls);
             let share = charge.share(estimate, total_calls);
-            // The root is as certain as the baseline. A node adds how the runs share the root's time, and has its
-            // share of the root's margin.
+            // The root's margin is the baseline's margin. Any other node has its share of that margin, and adds the
+            // variation of its share between runs.
             let run_margin =
                 share_margin_ms(runs, |nodes| nodes[index].reported_ms).hypot(charge.baseline_margin * share);
             let independent = [

@@ -1,7 +1,7 @@
 //! Node times from pg_fast_timing's sampling.
 //!
-//! Sampling costs almost nothing per call, and the same for every call. So it shows how the nodes share the time,
-//! where the overhead per call of exact timing is only an estimate.
+//! Sampling costs almost nothing per call. So each node's share of the time is correct, without an estimate of the overhead
+//! per call.
 
 use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, callees};
@@ -33,17 +33,17 @@ pub fn refine(nodes: &mut [ExplainedNode], runs: &[Plan], baseline: Range) {
         }
     }
     for (index, children) in callees(&first.nodes).iter().enumerate().take(nodes.len()) {
-        let family = || children.iter().chain([&index]).copied().filter(|&node| node < replaced.len());
-        if !family().any(|node| replaced[node]) {
+        let node_and_children = || children.iter().chain([&index]).copied().filter(|&node| node < replaced.len());
+        if !node_and_children().any(|node| replaced[node]) {
             continue;
         }
         let self_share =
             |run: &Vec<f64>| Some(run.get(index)? - children.iter().map(|&child| run.get(child)).sum::<Option<f64>>()?);
         let self_shares: Vec<f64> = shares.iter().filter_map(self_share).collect();
-        let margin = margin_ms(&self_shares, baseline.estimate) + family().map(rounding).sum::<f64>();
+        let margin = margin_ms(&self_shares, baseline.estimate) + node_and_children().map(rounding).sum::<f64>();
         // A self time from both methods is as uncertain as the less certain one.
         let known = &mut nodes[index].corrected_self_off_ms;
-        *known = if family().all(|node| replaced[node]) { margin } else { known.max(margin) };
+        *known = if node_and_children().all(|node| replaced[node]) { margin } else { known.max(margin) };
     }
 }
 

@@ -29,7 +29,7 @@ pub fn margins(plans: &[Plan], total_calls: f64, charge: &Charge) -> Vec<SelfTim
             let run_margin = share_margin_ms(plans, self_ms);
             let rounding =
                 first[index].rounding_ms + children.iter().map(|&child| first[child].rounding_ms).sum::<f64>();
-            // Half of each own call falls into the node's time, and half of each call that it makes.
+            // The self time contains half of the overhead of the node's own calls, and half of that of its children's calls.
             let half_calls = (calls(index) + children.iter().map(|&child| calls(child)).sum::<f64>()) / 2.0;
             let corrected = charge.corrected(median(&per_run), half_calls, total_calls);
             let share = charge.share(corrected, total_calls);

@@ -2,7 +2,6 @@
 
 use super::ServerClock;
 use crate::error::Error;
-use crate::human::duration;
 use crate::report::{ClockReport, Report, SYSTEM};
 use crate::server::explain::Explained;
 use crate::statistics::two_deviations;
@@ -19,7 +18,7 @@ fn clock_source(plan: &Explained) -> Option<&str> {
 }
 
 impl ServerClock {
-    /// Returns the clock with a read cost that the user gave. It is the clock that the server reads, whichever that is.
+    /// Returns the clock that the server reads, with the read cost that the user gave.
     pub fn given(read_ns: f64, plan: &Explained) -> ServerClock {
         let is_system = clock_source(plan) != Some(TSC_SOURCE);
         ServerClock { read_ns, system_read_ns: is_system.then_some(read_ns), run_variation: 0.0, note: None }
@@ -43,8 +42,8 @@ impl HostReport {
 
     /// Returns the run-to-run variation on this host, as a fraction of at most 0.9.
     ///
-    /// A read is a fixed piece of work. So the time of any run varies as much as the read cost (two standard deviations),
-    /// or by the share of interruptions.
+    /// A clock read is always the same work, so its cost varies only with the machine's speed. Runs are assumed to vary as
+    /// much as the read cost (two standard deviations), or by the share of interruptions if that is larger.
     fn run_variation(&self, name: &str) -> f64 {
         let clock = self.clock(name).and_then(|clock| clock.read_spread_ns.zip(clock.read_ns));
         let read_cost = clock.map(|(spread, ns)| two_deviations(spread) / ns);
@@ -74,10 +73,10 @@ impl HostReport {
         })?;
         let may_be_tsc = source.is_none() && self.0.tsc.used_by_default == Some(true);
         let note = may_be_tsc.then(|| {
-            let tsc = self.read_cost_ns(TSC).map_or("less".into(), duration);
+            let option = self.read_cost_ns(TSC).map_or("NS".into(), |ns| format!("{ns:.1}"));
             format!(
-                "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default; for it \
-                 use --read-cost {tsc}"
+                "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default. For such \
+                 a server, use --read-cost {option} (the TSC's read cost in ns)"
             )
         });
         let (system_read_ns, run_variation) = (self.read_cost_ns(SYSTEM), self.run_variation(name));

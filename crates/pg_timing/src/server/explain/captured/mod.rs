@@ -56,7 +56,7 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
     };
     let buffers_counted = cost::counts_buffers(&explained);
     let plan = Plan::new(explained, reported);
-    validate::times_fit_together(&plan)?;
+    validate::check_times(&plan)?;
     let calls = plan.total_calls();
     let counting_ns = cost::counting_ns(buffers_counted, clock.as_ref().and_then(|clock| clock.system_read_ns));
     let expected = clock.as_ref().map(|clock| ExpectedCall::new(clock.read_ns, counting_ns));
@@ -66,7 +66,7 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
         return Err(errors::read_cost_too_high(calls.low, clock.read_ns, expected.clock_ns.low, reported));
     }
     let run_variation = clock.as_ref().map_or(0.0, |clock| clock.run_variation).max(RUN_TO_RUN_VARIATION);
-    // The time of this very run without timing, or of another run that the user has timed.
+    // The user gave the baseline from another run, or it is computed for this run.
     let baseline = match (inputs.plain_ms, &expected) {
         (Some(plain), _) => given_baseline(plain, run_variation, &plan)?,
         (None, Some(expected)) => computed_baseline(&plan, expected),
@@ -145,7 +145,8 @@ fn last_usable_plan(text: &str) -> Result<(Explained, usize, usize), Error> {
     }
 }
 
-/// Returns the baseline that the user gave, with the run-to-run variation. psql's \timing includes planning time.
+/// Returns the baseline that the user gave, with the run-to-run variation. The lower bound excludes planning time, because
+/// psql's \timing includes it.
 fn given_baseline(plain: f64, run_variation: f64, plan: &Plan) -> Result<Range, Error> {
     let low = ((plain - plan.planning_ms.unwrap_or(0.0)) * (1.0 - run_variation)).max(0.0);
     if low > plan.execution_ms {
@@ -207,26 +208,26 @@ fn charge(reported: f64, calls: Range, baseline: &Range, clock_ms: Range, baseli
 
 fn notes(
     plan: &Plan,
-    (plans, taken): (usize, usize),
+    (plans, number): (usize, usize),
     clock: Option<&ServerClock>,
     buffers_counted: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if plans > 1 && plans == taken {
+    if plans > 1 && plans == number {
         notes.push(format!("the input has {plans} plans; this is the last one"));
-    } else if plans > taken {
-        notes.push(format!("the input has {plans} plans; this is number {taken}, the last readable one"));
+    } else if plans > number {
+        notes.push(format!("the input has {plans} plans; this is number {number}, the last readable one"));
     }
     notes.extend(clock.and_then(|clock| clock.note.clone()));
     if buffers_counted {
-        notes.push("BUFFERS was on: counting buffers costs some ns per call, which is not clock time".into());
+        notes.push("BUFFERS was on: buffer counting costs a few ns per call, in addition to the clock reads".into());
     }
     if plan.uses_jit {
         notes.push("JIT compilation ran; all figures include its time".into());
     }
     if plan.any(|node| node.io_ms.is_some()) {
         notes.push(
-            "track_io_timing was on: it reads the clock for each block read or written; these figures do not include that"
+            "track_io_timing was on: it reads the clock for each block read or written; that overhead is not included"
                 .into(),
         );
     }

@@ -38,10 +38,11 @@ fn has_possible_figures(node: &Node) -> bool {
     figures.into_iter().flatten().all(is_possible)
 }
 
-/// Checks that no node takes longer than its parent, and that no input is missing.
+/// Checks that no input is missing, that the root fits into the Execution Time, and that a node's inputs together take no
+/// longer than the node.
 ///
 /// Otherwise the plan has lost its indentation, is truncated, or mixes lines of two plans.
-pub fn times_fit_together(plan: &Plan) -> Result<(), Error> {
+pub fn check_times(plan: &Plan) -> Result<(), Error> {
     let nodes = &plan.nodes;
     if let Some(cut) = nodes.iter().find(|node| node.inputs < least_inputs(&node.node.kind)) {
         return Err(Error::new(

@@ -1,6 +1,6 @@
 //! Reads the JSON that EXPLAIN prints for one statement.
 
-use super::statement::HAS_PLAN;
+use super::statement::SUPPORTED_STATEMENTS;
 use crate::error::Error;
 use crate::server::explain::plan::{Explained, Plan};
 use serde::de::IgnoredAny;
@@ -11,7 +11,7 @@ const RULES: &str =
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 pub fn parse(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
-        return Err(Error::new("the statement has no plan: it is a utility statement", HAS_PLAN));
+        return Err(Error::new("the statement has no plan: it is a utility statement", SUPPORTED_STATEMENTS));
     }
     match serde_json::from_str::<Vec<IgnoredAny>>(json).map_or(1, |plans| plans.len()) {
         1 => {}

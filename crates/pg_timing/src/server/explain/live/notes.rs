@@ -23,7 +23,7 @@ pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
     notes
 }
 
-/// psql's \timing includes sending the rows.
+/// Returns a note if the rows are not sent. psql's \timing includes sending them.
 fn rows_not_sent(runs: &Runs) -> Option<String> {
     const MANY: f64 = 1000.0;
     let rows = runs.reported.first()?.rows()?;
@@ -31,25 +31,24 @@ fn rows_not_sent(runs: &Runs) -> Option<String> {
         .then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
 }
 
-/// Single runs on a quiet machine differ by a few percent.
+/// Returns a note if the baseline runs differ by more than on a quiet machine (a few percent).
 fn run_to_run_variation(runs: &Runs) -> Option<String> {
     const QUIET: f64 = 1.25;
     let (min, max) = min_max(&runs.baseline_ms);
     (max > min * QUIET + runs.round_trip_margin_ms).then(|| {
         let [min, max] = [min, max].map(|ms| duration(ms * 1e6));
-        format!("baseline runs took {min} to {max}; the machine may be busy, so the +- is wide")
+        format!("baseline runs took {min} to {max}; the machine may be busy, so the margins are wide")
     })
 }
 
-/// The overhead per call is computed from the calls of the first run.
+/// Returns a note if the numbers of calls differ. The overhead per call uses the calls of the first run.
 fn different_calls(runs: &Runs) -> Option<String> {
     const TOLERANCE: f64 = 1.1;
     const FEW: f64 = 10.0;
     let calls: Vec<f64> = runs.reported.iter().map(|run| run.total_calls().estimate).collect();
     let (min, max) = min_max(&calls);
-    (max > min * TOLERANCE + FEW).then(|| {
-        format!("the runs made different numbers of calls, {min} to {max}: the overhead per call is less certain")
-    })
+    (max > min * TOLERANCE + FEW)
+        .then(|| format!("the number of calls varied from {min} to {max}, so the overhead per call is less certain"))
 }
 
 fn unexplained_time(runs: &Runs, overhead: &Overhead) -> Option<String> {
@@ -57,8 +56,8 @@ fn unexplained_time(runs: &Runs, overhead: &Overhead) -> Option<String> {
     let noise = uncertainty(&runs.baseline_ms).hypot(uncertainty(&runs.reported_ms())) + runs.round_trip_margin_ms;
     (unexplained > noise).then(|| {
         format!(
-            "{} of the overhead is unexplained: the calls cannot cost that much; the machine was slower meanwhile, or \
-             timing slows the query in another way; it is subtracted from all nodes in proportion",
+            "{} of the overhead is unexplained: the calls cannot cost that much. Perhaps the machine was slower during \
+             the timed runs. The unexplained time is subtracted from all nodes in proportion",
             duration(unexplained * 1e6)
         )
     })

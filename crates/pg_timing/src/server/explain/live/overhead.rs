@@ -1,9 +1,9 @@
 //! The overhead of EXPLAIN ANALYZE for the whole plan, from live runs.
 //!
 //! The overhead is the difference between the reported time and the baseline. It is divided by the calls of the plan.
-//! A call costs at most what it costs in a loop of nothing else, where the processor has no other work to overlap it
-//! with. Additional time has another reason, such as a machine that was slower during these runs. It is
-//! `unexplained`, and it made all nodes slower alike.
+//! A call costs at most as much as in a loop of bare calls, where the processor has no other work to overlap it with.
+//! Overhead beyond that is `unexplained`; for example, the machine was slower during these runs. We assume that it slowed
+//! all nodes by the same factor.
 
 use super::runs::Runs;
 use crate::report::{ExplainedNode, Range};
@@ -28,8 +28,8 @@ impl Overhead {
     pub fn of(runs: &Runs) -> Overhead {
         let baseline = median(&runs.baseline_ms);
         let margin = uncertainty(&runs.baseline_ms).hypot(runs.round_trip_margin_ms);
-        let (calls, parallel_calls) =
-            runs.reported.first().map_or((0.0, 1.0), |run| (run.total_calls().estimate, run.parallel_calls()));
+        let (calls, processes) =
+            runs.reported.first().map_or((0.0, 1.0), |run| (run.total_calls().estimate, run.concurrent_processes()));
         let mut overhead = Overhead {
             baseline,
             rows_only: median(&runs.rows_only_ms),
@@ -40,7 +40,7 @@ impl Overhead {
             per_call: 0.0,
         };
         // Parallel processes that share a CPU wait for each other's timing.
-        let max_per_call = runs.bare_call_ms.map_or(f64::INFINITY, |bare_call| bare_call * parallel_calls);
+        let max_per_call = runs.bare_call_ms.map_or(f64::INFINITY, |bare_call| bare_call * processes);
         overhead.per_call = (overhead.total() / calls.max(1.0)).min(max_per_call);
         overhead
     }
@@ -114,12 +114,12 @@ mod tests {
         let nodes = overhead.nodes(&count_runs());
         let (root, whole) = (nodes[0].corrected_ms, overhead.corrected);
         assert!((root.estimate - 100.0).abs() < 0.1, "{root:?}");
-        assert!((root.off() - whole.off()).abs() < 0.1, "{root:?} {whole:?}");
+        assert!((root.half_width() - whole.half_width()).abs() < 0.1, "{root:?} {whole:?}");
     }
 
     #[test]
     fn self_times_are_precise_on_a_slow_clock() {
-        // The scan makes a million calls of 1.7 us each.
+        // The scan makes a million calls with 1.7 us of overhead each.
         let run = |noise: f64| {
             let json = format!(
                 r#"{{"Plan": {{"Node Type": "Nested Loop", "Actual Total Time": {}, "Actual Rows": 1, "Actual Loops": 1, "Plans": [
@@ -140,10 +140,10 @@ mod tests {
         let overhead = Overhead::of(&runs);
         let nodes = overhead.nodes(&runs);
         assert_eq!([1, 2].map(|index| nodes[index].corrected_self_ms.round()), [3450.0, 3000.0]);
-        // The scan's own half of each call may be wrong by a twelfth; and the runs differ.
+        // The overhead of the scan's own half calls may be wrong by 8%, and the runs differ.
         assert!((60.0..150.0).contains(&nodes[1].corrected_self_off_ms), "{}", nodes[1].corrected_self_off_ms);
         assert!(nodes[2].corrected_self_off_ms < 20.0, "{}", nodes[2].corrected_self_off_ms);
-        assert!((nodes[0].corrected_ms.off() - overhead.corrected.off()).abs() < 1.0);
+        assert!((nodes[0].corrected_ms.half_width() - overhead.corrected.half_width()).abs() < 1.0);
     }
 
     #[test]

@@ -18,11 +18,11 @@ pub enum RunMode {
     Baseline,
     /// EXPLAIN ANALYZE, TIMING OFF
     RowsOnly,
-    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; where BUFFERS is on by default (18)
+    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; only on servers where BUFFERS is on by default (18 and later)
     WithoutBuffers,
     /// EXPLAIN ANALYZE as people type it
     Reported,
-    /// EXPLAIN ANALYZE with another timing method: an index into the methods
+    /// EXPLAIN ANALYZE with another timing method; the value is its index in [`Runs::timed`]
     Timed(usize),
 }
 
@@ -37,7 +37,7 @@ pub struct Runs {
     pub reported: Vec<Plan>,
     /// plans by each timing method that the server offers
     pub timed: Vec<(Timing, Vec<Plan>)>,
-    /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it
+    /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it, or after a timeout
     pub bare_call_ms: Option<f64>,
     /// time of an empty statement
     pub round_trip_ms: f64,
@@ -69,7 +69,7 @@ impl Runs {
         self.reported.first().into_iter().chain(timed).any(|first| first.shape != plan.shape)
     }
 
-    /// Refuses a plan that differs from the plans of the other runs: only equal plans can be compared.
+    /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
     fn checked(&self, plan: Plan) -> Result<Plan, Error> {
         if self.has_other_shape(&plan) {
             return Err(Error::new(
@@ -91,7 +91,7 @@ const ROUNDS: std::ops::RangeInclusive<u32> = 3..=15;
 /// The rounds together take about this long, if the statement is short enough.
 const TARGET: Duration = Duration::from_secs(4);
 const ROUND_TRIPS: usize = 15;
-/// The share of the progress bar for the warm-up round. A long statement runs only a few times.
+/// The warm-up round's share of the progress bar. A long statement has only three more rounds.
 const WARM_UP_SHARE: f64 = 0.25;
 
 /// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1.

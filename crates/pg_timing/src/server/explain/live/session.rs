@@ -25,7 +25,7 @@ pub struct RunOptions {
 pub struct Session<'a> {
     pub connection: &'a mut Connection,
     options: RunOptions,
-    /// time limit of one run
+    /// time limit of one run: `options.limit`, or the user's statement_timeout if it is shorter
     limit: Duration,
     stop: &'a AtomicBool,
     /// start of the current transaction
@@ -33,9 +33,9 @@ pub struct Session<'a> {
 }
 
 // Names of prepared statements.
-const BASELINE: &str = "pg_timing_plain";
-const EMPTY: &str = "pg_timing_nothing";
-pub const BARE_CALLS: &str = "pg_timing_bare";
+const BASELINE: &str = "pg_timing_baseline";
+const EMPTY: &str = "pg_timing_empty";
+pub const BARE_CALLS: &str = "pg_timing_bare_calls";
 
 const STOPPED: &str = "stopped; the statement was canceled on the server";
 
@@ -62,7 +62,7 @@ impl<'a> Session<'a> {
     /// Runs `work` in a transaction and rolls it back, also after an error.
     fn in_rolled_back_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if self.is_stopped() {
-            return Err(Error::new(STOPPED, self.what_was_changed()));
+            return Err(Error::new("stopped", self.what_was_changed()));
         }
         let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
         // A standby server refuses READ WRITE even for a statement that only reads.

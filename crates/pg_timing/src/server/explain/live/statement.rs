@@ -2,7 +2,7 @@
 
 use crate::error::{Error, SqlState};
 
-/// One SQL statement, without its semicolon and without trailing comments.
+/// One SQL statement, without its semicolon and the text after it. It may contain comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     text: String,
@@ -11,7 +11,7 @@ pub struct Statement {
 }
 
 /// A hint for statements without a plan.
-pub const HAS_PLAN: &str =
+pub const SUPPORTED_STATEMENTS: &str =
     "pg_timing supports statements that have a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE";
 
 /// Why a text is not one statement that can be run.
@@ -46,7 +46,7 @@ impl From<Rejection> for Error {
 }
 
 impl Statement {
-    /// Accepts one statement with comments and at most one semicolon.
+    /// Returns the only statement of a text. Comments are allowed, and semicolons after the statement.
     pub fn new(text: &str) -> Result<Statement, Rejection> {
         let scan = Scan::of(text);
         let end = scan.semicolon.unwrap_or(text.len());
@@ -82,11 +82,11 @@ impl Statement {
         format!("PREPARE {name} AS {}", self.text)
     }
 
-    /// Returns why the statement cannot be measured: the server's error with a better hint, or its kind.
+    /// Returns why the statement cannot be measured: the server's error with a better hint, or an unsupported command.
     pub fn rejection(&self, error: Option<Error>) -> Option<Error> {
         match (self.has_plan, error) {
             (_, Some(error)) if error.state.is(SqlState::NOT_PREPARABLE) => {
-                Some(Error { hint: HAS_PLAN.into(), ..error })
+                Some(Error { hint: SUPPORTED_STATEMENTS.into(), ..error })
             }
             (true, Some(error)) if error.state.is(SqlState::SYNTAX) && error.what.contains("at or near \":\"") => {
                 Some(Error {
@@ -98,10 +98,13 @@ impl Statement {
             (false, Some(error))
                 if [SqlState::SYNTAX, SqlState::NO_SUCH_STATEMENT].iter().any(|code| error.state.is(code)) =>
             {
-                Some(Error { hint: format!("{HAS_PLAN}; psql's backslash commands are not supported"), ..error })
+                Some(Error {
+                    hint: format!("{SUPPORTED_STATEMENTS}; psql's backslash commands are not supported"),
+                    ..error
+                })
             }
             (false, Some(error)) => Some(error),
-            (false, None) => Some(Error::new(format!("not supported: {}", self.command()), HAS_PLAN)),
+            (false, None) => Some(Error::new(format!("not supported: {}", self.command()), SUPPORTED_STATEMENTS)),
         }
     }
 

@@ -17,7 +17,7 @@ pub fn calls_over_all_processes(parent: &Node, child: &Node) -> Range {
     if ONE_CALL_PER_LOOP.contains(&child.kind.as_str()) {
         return Range { low: loops, estimate: loops, high: loops };
     }
-    // A foreign server that changes all rows at once counts them in one call, unless it returns them.
+    // A foreign server that modifies the rows directly needs one call, unless it returns rows.
     if child.kind == "Foreign Scan" && child.operation.as_deref().is_some_and(|operation| operation != "Select") {
         let high = loops * (rows + rounding + 1.0);
         let returns_rows = parent.rows.is_some_and(|rows| rows.per_loop > 0.0);
@@ -45,7 +45,7 @@ pub fn calls_per_process(calls: Range, processes: f64) -> Range {
 
 /// Returns the number of processes that ran the input of a Gather, on average. Each ran it once per loop.
 ///
-/// `Workers Launched` is no help: it describes the last loop only, and the leader may not have taken part.
+/// `Workers Launched` is not used: it describes the last loop only, and the leader may not have taken part.
 pub fn processes_below_gather(input: &Node, gather: &Node) -> f64 {
     match (input.loops, gather.loops) {
         (Some(input_loops), Some(gather_loops)) if gather_loops > 0.0 => (input_loops / gather_loops).max(1.0),
@@ -64,13 +64,13 @@ pub fn total_calls(nodes: &[PlanNode], other_calls: f64) -> Range {
     nodes.iter().fold(other, |sum, node| sum + node.calls)
 }
 
-/// Returns the highest possible number of calls of all processes. One CPU made them all if the processes shared it.
+/// Returns the highest possible number of calls of all processes together. If they shared one CPU, it made all of them.
 pub fn max_calls_of_all_processes(nodes: &[PlanNode], other_calls: f64) -> f64 {
     other_calls + nodes.iter().map(|node| node.calls.high * workers(node.processes)).sum::<f64>()
 }
 
 /// Returns how many processes make calls at the same time, on average over all calls.
-pub fn parallel_calls(nodes: &[PlanNode], other_calls: f64) -> f64 {
+pub fn concurrent_processes(nodes: &[PlanNode], other_calls: f64) -> f64 {
     let total = total_calls(nodes, other_calls).estimate;
     let additional: f64 = nodes.iter().map(|node| node.calls.estimate * (node.processes - 1.0)).sum();
     if total > 0.0 { 1.0 + additional / total } else { 1.0 }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!((scan.path.as_str(), scan.node.title().as_str()), ("0.0", "Seq Scan on t"));
         assert_eq!(plan.total_calls().estimate, 402.0);
         assert_eq!(plan.max_calls_of_all_processes(), 301.0 + 304.5);
-        assert_eq!(plan.parallel_calls(), 1.0 + 202.0 / 402.0);
+        assert_eq!(plan.concurrent_processes(), 1.0 + 202.0 / 402.0);
     }
 
     #[test]

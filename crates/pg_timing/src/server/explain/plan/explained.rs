@@ -65,7 +65,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// PostgreSQL 15 to 17 print whole rows. PostgreSQL 18 and later print two decimals.
+    /// Returns rows with their rounding error. PostgreSQL 15 to 17 print whole rows, and later versions print two decimals.
     pub fn new(per_loop: f64, decimals: bool) -> Rows {
         Rows { per_loop, rounding: if decimals { 0.005 } else { 0.5 } }
     }

@@ -57,8 +57,8 @@ impl Plan {
     }
 
     /// Returns how many processes make calls at the same time, on average over all calls.
-    pub fn parallel_calls(&self) -> f64 {
-        calls::parallel_calls(&self.nodes, self.other_calls)
+    pub fn concurrent_processes(&self) -> f64 {
+        calls::concurrent_processes(&self.nodes, self.other_calls)
     }
 
     /// Whether `test` holds for any node.

@@ -1,4 +1,4 @@
-//! Which node's calls run a subplan. EXPLAIN prints a subplan where it is defined, not where it runs.
+//! Finds the node that runs each subplan. EXPLAIN prints a subplan where it is defined, not where it runs.
 
 use super::node::{PlanNode, parent};
 
@@ -55,7 +55,8 @@ fn cte_readers(nodes: &[PlanNode], definer: usize, subplan: usize, name: &str) -
         .collect()
 }
 
-/// Returns the nodes that use an InitPlan's value. A Gather computes the value before its workers start.
+/// Returns the nodes that use an InitPlan's value. A Gather above such a node replaces it, because the Gather computes the
+/// value before its workers start.
 fn init_plan_users(nodes: &[PlanNode], definer: usize, subplan: usize, label: &str) -> Vec<usize> {
     let parameters = init_plan_parameters(label);
     let uses_value = |index: usize| {
@@ -101,7 +102,7 @@ fn innermost_long_enough(nodes: &[PlanNode], subplan: usize, candidates: &[usize
     Some(found)
 }
 
-/// Returns the candidate that took longest, the first of equals. Several nodes may have run parts of a CTE.
+/// Returns the candidate that took longest, or the first of several equal ones. Several nodes may have run parts of a CTE.
 fn longest(nodes: &[PlanNode], candidates: &[usize]) -> Option<usize> {
     let by_time = |a: &usize, b: &usize| nodes[*a].reported_or_zero_ms().total_cmp(&nodes[*b].reported_or_zero_ms());
     // max_by() returns the last of equals.
