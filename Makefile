@@ -12,18 +12,22 @@ RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
 	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: all check check-all check-world fuzz bench install uninstall deps deps-all schema
+.PHONY: python3 rust-components all check check-all check-world fuzz bench install uninstall deps deps-all schema
 
 all:
 	$(CARGO) build --release
 
 # What to run often: at most six minutes on a fresh machine with two cores.
-check:
+check: | python3
 	tests/check quick
 
 # Everything else, except suites that take hours: at most 35 minutes.
-check-all:
+check-all: | python3
 	tests/check all
+
+# The checks are a Python program. A minimal Debian has no Python.
+python3:
+	@command -v python3 > /dev/null || $(MAKE) deps
 
 # Suites that take hours. PostgreSQL's own suites run with each statement timed, on every server and by every method, and
 # once more on a server with assertions. The property tests run with 80 times as many cases. One of them simulates some
@@ -46,15 +50,17 @@ fuzz:
 # Installs missing packages as root. Other users see the command to type.
 deps: PACKAGES = $(CHECK_PACKAGES)
 deps-all: PACKAGES = $(CHECK_PACKAGES) $(ALL_PACKAGES)
-deps deps-all:
+deps deps-all: rust-components
 	@missing=; for p in $(PACKAGES); do \
 		dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed' || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ]; then \
 		if [ "$$(id -u)" = 0 ]; then \
 			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
 		else echo "missing packages; as root: apt-get install$$missing" >&2; exit 1; fi; fi
-	@rustup component add $(RUST_COMPONENTS)
 	@if [ $@ = deps-all ]; then rustup target add $(RUST_TARGETS); fi
+
+rust-components:
+	@rustup component add $(RUST_COMPONENTS)
 
 # Compares read cost, rate and now() with the raw limit and with peers.
 bench:

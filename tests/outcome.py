@@ -3,7 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from servers import MAJORS, Failed, Missing, install
+from servers import MAJORS, SKIPPED, Failed, Missing, install
 
 
 def until(condition, what, seconds=60):
@@ -34,7 +34,7 @@ def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1)
     Runs each (name, function of an installation) on these servers, or on all servers that can be installed.
 
     `parallel` servers run at once: use it only for tests that mostly wait. Returns the exit status: 0 if all tests
-    passed. Each of the named versions must be there, or else at least one version.
+    passed, SKIPPED if one of the named versions is missing or no version could be installed, 1 if a test failed.
     """
 
     def on(major):
@@ -44,12 +44,14 @@ def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1)
                 raise Missing(installation.note)
         except Missing as missing:
             print(f"{major:>6} SKIPPED: {missing}", flush=True)
-            return [False] if majors else []
+            return [None] if majors else []
         return [run_test(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
 
     with ThreadPoolExecutor(parallel) as pool:
         passed = [result for results in pool.map(on, [int(major) for major in majors] or MAJORS) for result in results]
-    return 0 if passed and all(passed) else 1
+    if False in passed:
+        return 1
+    return 0 if passed and all(passed) else SKIPPED
 
 
 def refused(done, what, line):

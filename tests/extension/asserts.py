@@ -20,7 +20,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import SOURCE, statements, suites, survive
+from extension import SOURCE, faulty, statements, suites, survive
 from extension.sources import source
 from outcome import on_each
 from servers import CACHE, Failed, Installation, Missing, build, debian, pgxs
@@ -40,7 +40,13 @@ def builds(installation):
     return []
 
 
-TESTS = (("builds", builds), ("statements", statements.check), ("survives", survive.check), ("suites", suites.check))
+TESTS = (
+    ("builds", builds),
+    ("statements", statements.check),
+    ("survives", survive.check),
+    ("faulty clocks", faulty.check),
+    ("suites", suites.check),
+)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,10 @@ import subprocess
 MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
+# Exit status of a test program that could not run its tests, for example without a network.
+SKIPPED = 77
+
+
 class Missing(Exception):
     """A server cannot be installed here. The text gives the reason in one line."""
 

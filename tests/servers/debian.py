@@ -50,10 +50,16 @@ def unpack(root, suites, packages, without_dependencies=(), newest=None):
 
 def debian_mirror():
     """Returns the address of the host's Debian mirror."""
-    archive = ("Identifier: Packages", "Origin: Debian", "Label: Debian")
-    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", *archive]
-    # Without package lists, as in a fresh container, apt does not know which address is Debian's.
-    addresses = output(command) or (output(["apt-get", "update"]) and output(command))
+    query = ("indextargets", "--format", "$(REPO_URI)", "Identifier: Packages", "Origin: Debian", "Label: Debian")
+    addresses = output(["apt-get", *query])
+    if not addresses:
+        # Without package lists, as in a fresh container, apt does not know which address is Debian's. Separate lists avoid
+        # the host's lock, which another process may hold.
+        with tempfile.TemporaryDirectory() as lists:
+            (Path(lists) / "partial").mkdir()
+            apt = ["apt-get", "-o", f"Dir::State::Lists={lists}", "-o", "APT::Sandbox::User=root"]
+            output([*apt, "update"])
+            addresses = output([*apt, *query])
     if not addresses:
         raise Failed("apt has no source for Debian's packages")
     return addresses.split()[0]

@@ -28,9 +28,18 @@ begin(CustomScanState *node, EState *estate, int eflags)
 static TupleTableSlot *
 next(CustomScanState *node)
 {
-	TupleTableSlot *slot = ExecProcNode(linitial(node->custom_ps));
+	TupleTableSlot *row = ExecProcNode(linitial(node->custom_ps));
+	TupleTableSlot *scan = node->ss.ss_ScanTupleSlot;
 
-	return TupIsNull(slot) ? NULL : ExecCopySlot(node->ss.ss_ScanTupleSlot, slot);
+	if (TupIsNull(row))
+		return NULL;
+	/* The test only counts rows, so no column is needed. */
+	ExecStoreAllNullTuple(scan);
+	/* A node must return its result type.  17.12 checks it. */
+	if (node->ss.ps.ps_ProjInfo == NULL)
+		return scan;
+	node->ss.ps.ps_ExprContext->ecxt_scantuple = scan;
+	return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
 static void

@@ -1,5 +1,7 @@
 //! Creates a [`Report`] from the facts of a [`Host`] and from measurements of its clocks.
 
+#[cfg(all(test, target_arch = "aarch64"))]
+mod aarch64_tests;
 mod access_path;
 mod claims;
 mod clocks;

@@ -1,12 +1,8 @@
-//! The host check on AArch64, called as a library. The tests run under qemu-user, which cannot start pg_timing as a
-//! second program.
+//! The host check on AArch64. These are unit tests, because qemu-user cannot start pg_timing as a second program.
 
-#![cfg(target_arch = "aarch64")]
-
-use pg_timing::host::facts::{Host, LogSource};
-use pg_timing::host::measure::Budget;
-use pg_timing::host::survey;
-use pg_timing::render;
+use crate::host::facts::{Host, LogSource};
+use crate::host::measure::Budget;
+use crate::host::survey;
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Counter, Hertz, Nanos, Ppm, Reference, firmware_claim, measure_rate};
 
@@ -16,7 +12,6 @@ fn counter_is_read_and_its_rate_is_measured() {
     let log = LogSource::Own.read(&host).unwrap();
     let limit = Nanos::from_secs(2.0);
     let report = survey::live(&host, &log, limit, &Budget::new(limit, &stop), &mut |_| {});
-    println!("{}", render::text::text(&report));
     for name in ["system", "cntvct", "isb_cntvct"] {
         assert!(report.clock(name).and_then(|clock| clock.read_ns).is_some_and(|ns| ns > 0.0), "{name}: {report:?}");
     }
