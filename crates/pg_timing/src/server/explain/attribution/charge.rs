@@ -102,6 +102,8 @@ mod tests {
         assert_eq!(CHARGE.corrected(-5.0, 0.0, 1000.0), 0.0);
         assert!(CHARGE.corrected(5.0, -1000.0, 1000.0) <= 5.0);
         assert_eq!(CHARGE.share(500.0, 1000.0), 1.0);
+        // The calls explain all of the time.
+        assert_eq!(Charge { per_call: 1.0, unexplained: 0.0, ..CHARGE }.corrected(5.0, 1.0, 1000.0), 4.0);
         assert_eq!(Charge { per_call: 1.0, ..CHARGE }.share(500.0, 1000.0), 1.0);
     }
 

@@ -8,6 +8,8 @@
 mod charge;
 mod sampled;
 mod self_time;
+#[cfg(test)]
+mod tests;
 
 pub use charge::Charge;
 

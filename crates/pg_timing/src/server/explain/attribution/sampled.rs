@@ -118,6 +118,26 @@ mod tests {
     }
 
     #[test]
+    fn the_margin_contains_the_variation_of_the_shares() {
+        // Samples: 2 * sqrt(500 ms * 1 ms / 4). Shares: 1.2533 * 3.18 * 0.02 * sqrt(2 / 3) / sqrt(4) of 1000 ms.
+        // Baseline: 10 ms * 0.5.
+        let sampled = sampled_time(&[0.5, 0.52, 0.48, 0.5], 0.25, BASELINE);
+        let shares: f64 = 1.2533 * 3.18 * 0.02 * (2.0f64 / 3.0).sqrt() / 2.0 * 1000.0;
+        let margin = (500.0 + shares * shares + 25.0).sqrt() + 0.25;
+        assert!((sampled.low - (500.0 - margin)).abs() < 1e-9, "{sampled:?} {margin}");
+        assert!((sampled.high - (500.0 + margin)).abs() < 1e-9, "{sampled:?} {margin}");
+    }
+
+    #[test]
+    fn runs_without_time_give_no_shares() {
+        let mut run = sampled_runs(1).remove(0);
+        run.execution_ms = 0.0;
+        let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
+        refine(&mut nodes, &[run], BASELINE);
+        assert_eq!(nodes[1].sampled_ms.unwrap(), Range { low: 0.0, estimate: 0.0, high: 2.0 });
+    }
+
+    #[test]
     fn without_sampled_runs_nothing_changes() {
         let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
         refine(&mut nodes, &[], BASELINE);

@@ -1,0 +1,91 @@
+//! Exact figures of every node. The comments give the formulas.
+
+use super::*;
+
+/// Returns a run of a parallel plan: a Gather of 100 ms above a scan in three processes, with 100 calls each.
+fn run(gather_ms: f64, scan_ms: f64) -> Plan {
+    let json = format!(
+        r#"{{"Plan": {{"Node Type": "Gather", "Actual Total Time": {gather_ms:?}, "Actual Rows": 297, "Actual Loops": 1, "Plans": [
+            {{"Node Type": "Seq Scan", "Relation Name": "t", "Actual Total Time": {scan_ms:?}, "Actual Rows": 99,
+              "Actual Loops": 3}}]}}}}"#
+    );
+    Plan::new(serde_json::from_str(&json).unwrap(), gather_ms)
+}
+
+/// Returns four runs whose scans take 40% of the time, give or take 2%.
+fn runs() -> Vec<Plan> {
+    [40.0, 42.0, 38.0, 40.0].map(|scan_ms| run(100.0, scan_ms)).into()
+}
+
+const TOTAL_CALLS: f64 = 398.0;
+
+/// 100 ms: 39.8 ms in 398 calls, 4 ms unexplained, 56.2 ms baseline.
+const CHARGE: Charge = Charge {
+    reported: 100.0,
+    baseline_margin: 2.0,
+    per_call: 0.1,
+    per_call_bound: 0.01,
+    calls_margin: 1.5,
+    unexplained: 4.0,
+    clock_per_call: 0.08,
+};
+
+fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
+    let error = (range.low - low).abs().max((range.estimate - estimate).abs()).max((range.high - high).abs());
+    assert!(error < 1e-9, "{range:?}");
+}
+
+#[test]
+fn a_node_has_its_corrected_time_and_margins() {
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    let [gather, scan] = &nodes[..] else { panic!("{nodes:?}") };
+    // Estimates: (100 - 0.1 * 249) * 56.2 / 60.2 and (40 - 0.1 * 50) * 56.2 / 60.2. Their margins: the variation of the
+    // runs, 2 ms * share, 0.0025 ms * calls and the distribution margin in quadrature, then 0.01 ms * calls and rounding.
+    assert_range(gather.corrected_ms, [63.92004871990469, 70.10996677740863, 76.29988483491258]);
+    assert_range(scan.corrected_ms, [27.628346301422944, 32.674418604651166, 37.72049090787939]);
+    for (off, expected) in [
+        (gather.reported_self_off_ms, 3.2551422243079693),
+        (gather.corrected_self_off_ms, 7.833267909328727),
+        (scan.reported_self_off_ms, 3.2546422243079656),
+        (scan.corrected_self_off_ms, 4.875364262661229),
+    ] {
+        assert!((off - expected).abs() < 1e-9, "{nodes:?}");
+    }
+    // 0.08 ms * 249 calls of 100 ms, and 0.08 ms * 50 calls of 40 ms
+    assert!((gather.clock_share - 0.1992).abs() < 1e-9 && (scan.clock_share - 0.1).abs() < 1e-9, "{nodes:?}");
+}
+
+#[test]
+fn a_node_has_its_place_and_its_calls() {
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    let scan = &nodes[1];
+    assert_eq!((scan.path.as_str(), scan.kind.as_str(), scan.title.as_str()), ("0.0", "Seq Scan", "Seq Scan on t"));
+    assert_eq!((scan.depth, scan.processes, scan.calls), (1, 3, 300.0));
+    assert_eq!((scan.reported_ms, scan.rounded_ms), (40.0, 0.0005));
+}
+
+#[test]
+fn a_node_takes_no_longer_without_timing_than_with_it() {
+    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { per_call_bound: 0.5, ..CHARGE }, None);
+    // The bounds of 398 calls are 199 ms. The upper limit is the reported time with the margin of the runs and rounding.
+    assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 102.0005]);
+    assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.456150998382526]);
+}
+
+#[test]
+fn a_node_takes_no_longer_than_its_caller() {
+    // The clock went back: the scan seems to take longer than the Gather.
+    let nodes = attribute(&[run(100.0, 170.0)], TOTAL_CALLS, &CHARGE, None);
+    let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
+    assert_eq!((scan.estimate, scan.high, scan.low), (gather.high, gather.high, gather.low));
+    // A scan that fits keeps its lower bound.
+    let nodes = attribute(&[run(100.0, 84.0)], TOTAL_CALLS, &CHARGE, None);
+    let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
+    assert!(scan.estimate < gather.high && scan.low > gather.low && scan.high == gather.high, "{gather:?} {scan:?}");
+}
+
+#[test]
+fn a_node_without_time_has_no_clock_share() {
+    let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None);
+    assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));
+}
