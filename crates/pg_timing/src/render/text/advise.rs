@@ -70,6 +70,8 @@ fn table(report: &AdviseReport) -> String {
 fn advice(setting: &SettingAdvice) -> &'static str {
     match setting.advice {
         Action::Keep => "leave it on",
+        // A library needs an installation, which the notes describe.
+        Action::TurnOn if setting.line.is_none() => "can be installed",
         Action::TurnOn => "can be turned on",
         Action::TurnOff => "turn it off",
         Action::None if setting.core_share.is_some() && !setting.on => "leave it off",

@@ -247,11 +247,11 @@ fn the_verdict_calls_only_counted_settings_cheap() {
         ("pg_fast_timing.method", "sampling"),
     ];
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
-    assert!(summary.starts_with("Less than 1% of a core each: track_io_timing. "), "{summary}");
+    assert!(summary.starts_with("These settings are on and cost less than 1% of a core each: track_io_timing. "), "{summary}");
     // The method tsc times each call.
     let on = on.map(|(name, value)| (name, if name == "pg_fast_timing.method" { "tsc" } else { value }));
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
-    assert!(summary.contains("Not determined: auto_explain.log_timing."), "{summary}");
+    assert!(summary.contains("On, but not determined: auto_explain.log_timing."), "{summary}");
     assert!(
         report(&facts(Some(22.0), 1e3, &[]), false)
             .verdict

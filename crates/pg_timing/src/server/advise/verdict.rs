@@ -32,10 +32,10 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
         (true, _) if on.is_empty() => "No setting that reads the clock is on.".into(),
         (true, 0) => "No setting that is on is known to cost 1% of a core.".into(),
         (true, all) if all == on.len() => "Each setting that is on costs less than 1% of a core.".into(),
-        (true, _) => format!("Less than 1% of a core each: {}.", cheap.join(", ")),
+        (true, _) => format!("These settings are on and cost less than 1% of a core each: {}.", cheap.join(", ")),
     };
     if !unknown.is_empty() {
-        summary += &format!(" Not determined: {}.", unknown.join(", "));
+        summary += &format!(" On, but not determined: {}.", unknown.join(", "));
     }
     // Settings without a line for postgresql.conf need other steps.
     let cheap_to_turn_on = |setting: &&SettingAdvice| setting.advice == Action::TurnOn && setting.line.is_some();
