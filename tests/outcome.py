@@ -3,7 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from servers import MAJORS, SKIPPED, Failed, Missing, install
+from servers import MAJORS, SKIPPED, Failed, Missing, Offline, install
 
 
 def until(condition, what, seconds=60):
@@ -34,7 +34,7 @@ def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1)
     Runs each (name, function of an installation) on these servers, or on all servers that can be installed.
 
     `parallel` servers run at once: use it only for tests that mostly wait. Returns the exit status: 0 if all tests
-    passed, SKIPPED if one of the named versions is missing or no version could be installed, 1 if a test failed.
+    passed, SKIPPED if there is no network to install a server, 1 if a test failed or a named version is missing.
     """
 
     def on(major):
@@ -42,16 +42,19 @@ def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1)
             installation = get(major)
             if installation.note and not allow_missing_modules:
                 raise Missing(installation.note)
+        except Offline as offline:
+            print(f"{major:>6} SKIPPED: {offline}", flush=True)
+            return [None]
         except Missing as missing:
-            print(f"{major:>6} SKIPPED: {missing}", flush=True)
-            return [None] if majors else []
+            print(f"{major:>6} {'FAILED' if majors else 'SKIPPED'}: {missing}", flush=True)
+            return [False] if majors else []
         return [run_test(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
 
     with ThreadPoolExecutor(parallel) as pool:
         passed = [result for results in pool.map(on, [int(major) for major in majors] or MAJORS) for result in results]
     if False in passed:
         return 1
-    return 0 if passed and all(passed) else SKIPPED
+    return SKIPPED if None in passed else int(not passed)
 
 
 def refused(done, what, line):

@@ -15,8 +15,18 @@ class Missing(Exception):
     """A server cannot be installed here. The text gives the reason in one line."""
 
 
+class Offline(Missing):
+    """A download failed, because there is no network. Tests that need it are skipped."""
+
+
 class Failed(Exception):
     """A program failed. The text is its error output."""
+
+
+def is_offline(error):
+    """Returns whether apt, pip or npm failed because there is no network."""
+    reasons = ("Temporary failure resolving", "Temporary failure in name resolution", "Network is unreachable", "EAI_AGAIN")
+    return any(reason in str(error) for reason in reasons)
 
 
 def first_cause(error):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import debian, pgxs, wheel
-from .commands import Failed, Missing, first_cause, output
+from .commands import Failed, Missing, Offline, first_cause, is_offline, output
 
 CACHE = Path(os.environ.get("PG_TIMING_SERVERS") or "/var/cache/pg_timing/servers").absolute()
 
@@ -88,7 +88,7 @@ def install(major):
         try:
             return installed(major) or make(Installation(major))
         except (Failed, OSError) as error:
-            raise Missing(first_cause(error)) from error
+            raise (Offline if is_offline(error) else Missing)(first_cause(error)) from error
 
 
 def make(incomplete):
