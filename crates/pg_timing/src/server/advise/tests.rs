@@ -247,7 +247,10 @@ fn the_verdict_calls_only_counted_settings_cheap() {
         ("pg_fast_timing.method", "sampling"),
     ];
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
-    assert!(summary.starts_with("These settings are on and cost less than 1% of a core each: track_io_timing. "), "{summary}");
+    assert!(
+        summary.starts_with("These settings are on and cost less than 1% of a core each: track_io_timing. "),
+        "{summary}"
+    );
     // The method tsc times each call.
     let on = on.map(|(name, value)| (name, if name == "pg_fast_timing.method" { "tsc" } else { value }));
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
