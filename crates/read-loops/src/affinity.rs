@@ -125,6 +125,22 @@ mod tests {
         unsafe { libc::sched_getcpu() as usize }
     }
 
+    /// Returns the CPUs of a list like `0-3,8`.
+    fn cpus(list: &str) -> Vec<usize> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            first.parse::<usize>().unwrap()..=last.parse().unwrap()
+        };
+        list.trim().split(',').flat_map(range).collect()
+    }
+
+    #[test]
+    fn the_allowed_cpus_are_those_of_the_kernel() {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+        assert_eq!(allowed().unwrap(), cpus(list));
+    }
+
     #[test]
     fn a_pinned_thread_runs_on_its_cpu_until_the_pin_is_dropped() {
         let before = allowed().unwrap();
