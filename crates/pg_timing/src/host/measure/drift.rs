@@ -206,6 +206,17 @@ mod tests {
     }
 
     #[test]
+    fn the_error_of_a_sample_contains_the_steps_of_both_clocks() {
+        let world = World::new(9);
+        let clock = SimClock::new(&world, Character { hz: 2e9, ..Character::default() });
+        let reference = SimClock::new(&world, Character::default());
+        let mut meter = DriftMeter::new(&clock, 70.0, &reference, Nanos(5.0));
+        meter.sample();
+        let half_width = meter.brackets[0].half_width();
+        assert_eq!(meter.samples(0.5)[0].error, (half_width + 70.0) / 2.0 + 5.0);
+    }
+
+    #[test]
     fn a_change_of_rate_is_measured() {
         let samples: Vec<Sample> = (0..21)
             .map(|n| {
