@@ -99,7 +99,7 @@ mod tests {
         for name in ["hpet", "acpi_pm", "jiffies", "refined-jiffies"] {
             assert_eq!(traits_of(name).map(|traits| traits.grade), Some(Grade::Stalls), "{name}");
         }
-        assert!(best_first().all(|known| !known.is_slow() && known.vdso != Vdso::No));
+        assert!(best_first().all(|traits| !traits.is_slow() && traits.vdso != Vdso::No));
         assert_eq!(best_first().next().map(|traits| traits.name), Some("tsc"));
         assert_eq!(traits_of("flux-capacitor"), None);
     }

@@ -77,7 +77,7 @@ fn consequence(report: &Report) -> Option<String> {
     ))
 }
 
-/// Returns whether a finding says that PostgreSQL 19 must not use the TSC.
+/// Returns whether a finding may concern the TSC. Then its lower cost must not look like advice to use it.
 fn has_tsc_fault(report: &Report) -> bool {
     let faults = [
         finding_id::CPU_SKEW,

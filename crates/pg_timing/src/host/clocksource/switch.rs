@@ -122,8 +122,8 @@ fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), E
         return Err(Error::new(what, hint));
     }
     match traits_of(name) {
-        Some(known) if known.grade == Grade::Stalls && !request.force => {
-            Err(Error::new(format!("{name} can stall a large host: it is {}", known.what), hint_to_force(name)))
+        Some(traits) if traits.grade == Grade::Stalls && !request.force => {
+            Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
         }
         _ => Ok(()),
     }

@@ -214,7 +214,7 @@ impl Story {
             Event::Resume { slept_s } => slept_s,
             _ => None,
         });
-        let slept = slept.map(|seconds| format!(" after {seconds:.0} s of sleep")).unwrap_or_default();
+        let slept = slept.map(|seconds| format!(", after {seconds:.0} s of sleep")).unwrap_or_default();
         let sentence = match (times, run.iter().any(|entry| woke(&entry))) {
             (0, _) => format!("the machine woke up{slept}"),
             (1, false) => "the machine went to sleep".into(),

@@ -8,7 +8,6 @@ mod nodes;
 pub use figures::{digits, ms, per_call, with_margin};
 pub use nodes::{clock_share, rank_change, reported};
 
-use crate::render::plus_minus::with_sign;
 use crate::report::ExplainReport;
 
 /// The answer, and the facts below the plan.
@@ -30,7 +29,7 @@ impl ExplainText {
         if report.nodes.iter().any(|node| node.processes > 1) {
             facts.push(("note", "times of parallel nodes are per process".into()));
         }
-        facts.extend(report.notes.iter().map(|note| ("note", with_sign(note))));
+        facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
         ExplainText { answer, facts }
     }
 }

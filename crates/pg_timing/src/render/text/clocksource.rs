@@ -38,7 +38,7 @@ fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 5] {
     let measured = measured.filter(|_| row.state == ClocksourceState::Current);
     let read = match (measured, row.traits) {
         (Some(clock), _) => format!("{} (measured)", one_read(clock)),
-        (None, Some(known)) => format!("{} (typical)", known.read),
+        (None, Some(traits)) => format!("{} (typical)", traits.read),
         (None, None) => "unknown".into(),
     };
     let vdso = match (measured.and_then(|clock| clock.access_path), row.traits.map(|traits| traits.vdso)) {

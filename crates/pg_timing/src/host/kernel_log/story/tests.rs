@@ -129,7 +129,7 @@ fn sleeps_are_one_sentence() {
 [ 101.1] ACPI: PM: Waking up from system sleep state S3
 [ 102.0] PM: suspend exit
 ";
-    let first = "100 s after boot the machine went to sleep, and it woke up 101 s after boot after 3600 s of sleep";
+    let first = "100 s after boot the machine went to sleep, and it woke up 101 s after boot, after 3600 s of sleep";
     assert_eq!(sentences(once), [first]);
     let again = "[ 900.0] PM: suspend entry (deep)\n[ 901.0] PM: suspend exit\n";
     let both = ["100 s after boot the machine went to sleep 2 times; the last sleep ended 901 s after boot"];

@@ -260,11 +260,11 @@ fn is_prefix(part: &Output, whole: &Output) -> bool {
 /// Longer texts (in bytes) are cut in fewer places, to save time.
 const LONG: usize = 2000;
 
-/// Asserts that a text that is cut anywhere has no other values than the whole text. `end` is appended to the cut text.
 /// Debug builds are slow, so they cut at every fourth byte, with another offset in each line. `make fuzz` and
 /// `make check-world` cut at every byte.
 const STEP: usize = if cfg!(debug_assertions) { 4 } else { 1 };
 
+/// Asserts that a text that is cut anywhere has no other values than the whole text. `end` is appended to the cut text.
 fn assert_every_cut_is_a_prefix(name: &str, text: &str, end: &str) {
     let whole = parse(text).unwrap();
     let mut line_start = 0;

@@ -1,9 +1,9 @@
 //! Shares the overhead of EXPLAIN ANALYZE among the nodes of a plan.
 //!
 //! The cost of a timed call is not fixed, because the processor may overlap it with other work. So `live` and `captured`
-//! derive it from the whole plan. A node is charged for all calls below it, and for half of its own calls. The other half
-//! falls into the time of the node that called it. The node's interval includes the error of this assumption. No node
-//! takes longer than the node that called it.
+//! derive it from the whole plan. The overhead of all calls below a node, and half of the overhead of its own calls, is
+//! subtracted from its time. The other half falls into the time of the node that called it. The node's interval includes
+//! the error of this assumption. No node takes longer than the node that called it.
 
 mod charge;
 mod sampled;
