@@ -11,10 +11,9 @@
 
 #include <math.h>
 
-#include "nodes/nodeFuncs.h"
-
 #include "clock.h"
 #include "estimate.h"
+#include "tree.h"
 
 /* An interval of two standard errors contains the true value in 95% of cases. */
 #define STANDARD_ERRORS		2.0
@@ -52,10 +51,11 @@ fast_combine_estimates(FastInstr *fi)
 {
 	const AutoTiming *timing = &fi->auto_timing;
 	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		period = fi->query->period_ns;
+	double		period = fi->query->max_period_ns;
 	double		bursts_ns = timing->first.ns + timing->next.ns + timing->beyond_ns;
 	double		bias = (timing->first.calls + timing->next.calls) * clock->window * clock->ns_per_tick;
-	double		bursts_variance = bias * bias + timing->beyond_variance +
+	double		tickless = fi->query->tickless_ns;
+	double		bursts_variance = bias * bias + tickless * tickless + timing->beyond_variance +
 		stratum_variance(&timing->first, clock->ns_per_tick) +
 		stratum_variance(&timing->next, clock->ns_per_tick);
 	/* Use at least the expected tick time: a node may have had no tick by chance. */
@@ -63,14 +63,13 @@ fast_combine_estimates(FastInstr *fi)
 		fi->query->lost_ns * fi->query->lost_ns;
 	double		change;
 
-	if (bursts_ns <= 0 || timing->cap == PG_INT64_MAX)
+	if (bursts_ns <= 0 || fi->query->tickless)
 	{
 		fi->variance = bursts_variance;
 		return;
 	}
 	change = (fi->samples.ns - bursts_ns) * bursts_variance / (bursts_variance + ticks_variance);
 	core_add_total_ns(&fi->core, change, change * timing->first.ns / bursts_ns);
-	core_keep_startup_within_total(&fi->core);
 	fi->variance = bursts_variance * ticks_variance / (bursts_variance + ticks_variance);
 }
 
@@ -80,17 +79,17 @@ fast_combine_estimates(FastInstr *fi)
  * ticks alone.  The method auto has a smaller error.
  */
 static double
-workers_error_ns(PlanState *planstate, const FastQuery *query)
+workers_error_ns(const CoreWorkers *workers, const FastQuery *query)
 {
 	double		variance = 0;
 
-	for (int n = 0; n < planstate->worker_instrument->num_workers; n++)
+	for (int n = 0; n < workers->num_workers; n++)
 	{
-		const CoreInstr *worker = &planstate->worker_instrument->instrument[n];
+		const CoreInstr *worker = &workers->instrument[n];
 		double		calls = worker->ntuples + worker->nloops;
 
 		if (calls > 0 && (query->method == METHOD_SAMPLING || calls >= AUTO_EXACT_CALLS))
-			variance += (core_total_ns(worker) + query->period_ns) * query->period_ns;
+			variance += (core_total_ns(worker) + query->max_period_ns) * query->max_period_ns;
 	}
 	return STANDARD_ERRORS * sqrt(variance);
 }
@@ -102,19 +101,21 @@ workers_error_ns(PlanState *planstate, const FastQuery *query)
 static double
 sampling_error_ns(const FastInstr *fi)
 {
-	double		period = fi->query->period_ns;
+	const FastQuery *query = fi->query;
+	double		period = query->max_period_ns;
 
-	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period + fi->query->lost_ns;
+	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period +
+		query->lost_ns + query->tickless_ns;
 }
 
 /* Returns how a node's time was obtained, and its error.  The node's last loop must have ended. */
 Estimate
-fast_estimate(PlanState *planstate)
+fast_estimate(const FastInstr *fi)
 {
-	FastInstr  *fi = fast_instr_of(planstate);
+	const CoreWorkers *workers = fi->node->worker_instrument;
 	Estimate	estimate = {true, 0, 0};
 
-	if (fi == NULL || fi->query->method == METHOD_TSC)
+	if (fi->query->method == METHOD_TSC)
 		return estimate;
 	if (fi->estimated || fi->query->method == METHOD_SAMPLING)
 	{
@@ -125,33 +126,29 @@ fast_estimate(PlanState *planstate)
 		else
 			estimate.error_ns = STANDARD_ERRORS * sqrt(fi->variance);
 	}
-	if (planstate->worker_instrument != NULL)
+	if (workers != NULL)
 	{
-		double		workers = workers_error_ns(planstate, fi->query);
+		double		error_ns = workers_error_ns(workers, fi->query);
 
-		if (workers > 0)
+		if (error_ns > 0)
 			estimate.exact = false;
-		estimate.error_ns = hypot(estimate.error_ns, workers);
+		estimate.error_ns = hypot(estimate.error_ns, error_ns);
 	}
 	return estimate;
 }
 
 LastStatement fast_last_statement;
 
-static bool
-note_node(PlanState *node, void *unused)
+static void
+note_node(LastStatement *last, const FastInstr *fi)
 {
-	if (fast_instr_of(node) != NULL)
-	{
-		Estimate	estimate = fast_estimate(node);
+	Estimate	estimate = fast_estimate(fi);
 
-		fast_last_statement.nodes++;
-		if (!estimate.exact)
-			fast_last_statement.estimated++;
-		fast_last_statement.samples += estimate.samples;
-		fast_last_statement.error_ns = Max(fast_last_statement.error_ns, estimate.error_ns);
-	}
-	return planstate_tree_walker(node, note_node, unused);
+	last->nodes++;
+	if (!estimate.exact)
+		last->estimated++;
+	last->samples += estimate.samples;
+	last->error_ns = Max(last->error_ns, estimate.error_ns);
 }
 
 /* Stores facts about the statement.  A DEBUG1 message reports them: before 18, EXPLAIN cannot mark estimates. */
@@ -168,7 +165,13 @@ fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 		return;
 	last->method = query->method;
 	last->period_ns = query->period_ns;
-	note_node(queryDesc->planstate, NULL);
+	for (int i = 0; i < query->node_count; i++)
+	{
+		const FastInstr *fi = fast_instr_of(query->nodes[i].node);
+
+		if (fi != NULL)
+			note_node(last, fi);
+	}
 	if (last->estimated > 0)
 		ereport(DEBUG1,
 				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates from " UINT64_FORMAT " samples; largest error of a node (95%%): %.3f ms",

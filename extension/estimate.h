@@ -35,7 +35,7 @@ typedef struct LastStatement
 extern LastStatement fast_last_statement;
 
 extern void fast_combine_estimates(FastInstr *fi);
-extern Estimate fast_estimate(PlanState *planstate);
+extern Estimate fast_estimate(const FastInstr *fi);
 extern void fast_note_statement(QueryDesc *queryDesc, const FastQuery *query);
 
 #pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "estimate.h"
 #include "explain.h"
 #include "settings.h"
+#include "tree.h"
 #include "tsc.h"
 
 #if PG_VERSION_NUM >= 180000
@@ -54,7 +55,7 @@ explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 
 	if (fi != NULL && fi->core.nloops > 0)
 	{
-		Estimate	estimate = fast_estimate(planstate);
+		Estimate	estimate = fast_estimate(fi);
 
 		/* rounded up to the last printed digit, so that it remains a bound */
 		double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;

@@ -9,25 +9,17 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "utils/memutils.h"
 
 #include "clock.h"
 #include "estimate.h"
 #include "install.h"
 #include "methods.h"
+#include "settle.h"
 #include "ticker.h"
+#include "tree.h"
 #include "tsc.h"
-
-/* Argument of the walk through a plan tree. */
-typedef struct Installing
-{
-	FastQuery  *query;
-	MemoryContext context;
-} Installing;
-
-static bool install_tree(PlanState *node, void *installing);
 
 static TupleTableSlot *
 unused_node(PlanState *node)
@@ -54,12 +46,23 @@ core_first_call(void)
 	return first_call;
 }
 
-/* The first call of a node.  The stack depth depends on the node, so one check is enough. */
+/*
+ * A node's first call in a run.  The stack depth depends on the node, so one check
+ * is enough.  Another extension can have replaced the instrumentation; then the
+ * server times the node from now on.
+ */
 static TupleTableSlot *
 first_call(PlanState *node)
 {
+	FastInstr  *fi = fast_instr_created(fast_query_of(node->state), node);
+
 	check_stack_depth();
-	node->ExecProcNode = FAST_INSTR(node)->wrapper;
+	if (fi != NULL && node->instrument != &fi->core)
+		fi->wrapper = NULL;
+	if (fi == NULL || fi->wrapper == NULL)
+		node->ExecProcNode = core_first_call();
+	else
+		node->ExecProcNode = fi->gather_entry != NULL ? fi->gather_entry : fi->wrapper;
 	return node->ExecProcNode(node);
 }
 
@@ -76,11 +79,7 @@ gather_call(PlanState *node)
 	TupleTableSlot *slot = fi->wrapper(node);
 
 	if (first)
-	{
-		Installing	installing = {fi->query, GetMemoryChunkContext(fi)};
-
-		planstate_tree_walker(node, install_tree, &installing);
-	}
+		fast_reinstall(fi->query);
 	return slot;
 }
 
@@ -116,7 +115,7 @@ times_itself(PlanState *node)
  * asynchronous execution, whose timing core starts and stops itself.
  */
 static void
-install_node(PlanState *node, Installing *installing)
+install_node(FastQuery *query, PlanState *node)
 {
 	FastInstr  *fi = fast_instr_of(node);
 
@@ -124,27 +123,65 @@ install_node(PlanState *node, Installing *installing)
 		node->ExecProcNode != core_first_call() || !CORE_WANTS_TIMER(node->instrument))
 		return;
 	if (fi == NULL)
-	{
-		fi = MemoryContextAllocZero(installing->context, sizeof(FastInstr));
-		fi->core = *node->instrument;
-		fi->node = node;
-		fi->query = installing->query;
-	}
+		fi = fast_instr_create(query, node);
+	if (fi == NULL)
+		return;
 	fi->wrapper = wrapper_for(fi);
 	if (fi->wrapper == NULL)
 		return;
 	node->instrument = &fi->core;
 	if (IsA(node, GatherState) || IsA(node, GatherMergeState))
 		fi->gather_entry = gather_call;
-	node->ExecProcNode = fi->gather_entry != NULL ? fi->gather_entry : first_call;
+	node->ExecProcNode = first_call;
 }
 
-static bool
-install_tree(PlanState *node, void *installing)
+/*
+ * Installs our timing in all nodes.  Called again after core has initialized
+ * nodes again: in the leader of parallel workers, and in a worker between start
+ * and run.
+ */
+void
+fast_reinstall(FastQuery *query)
 {
-	check_stack_depth();
-	install_node(node, installing);
-	return planstate_tree_walker(node, install_tree, installing);
+	for (int i = 0; i < query->node_count; i++)
+		install_node(query, query->nodes[i].node);
+}
+
+/*
+ * Called before each run of a query: the wrappers do not check whether a node still
+ * has our instrumentation, so the node's first call in the run does.
+ *
+ * If another extension has put a function in front of the wrapper, that function
+ * continues to call the wrapper.  Then the node gets our instrumentation back.
+ */
+void
+fast_recheck(FastQuery *query)
+{
+	for (int i = 0; i < query->node_count; i++)
+	{
+		PlanState  *node = query->nodes[i].node;
+		FastInstr  *fi = fast_instr_created(query, node);
+
+		if (fi == NULL || fi->wrapper == NULL)
+			continue;
+		if (node->ExecProcNode == fi->wrapper || node->ExecProcNode == fi->gather_entry)
+			node->ExecProcNode = first_call;
+		else if (node->ExecProcNode != first_call && fi->loops > 0)
+			node->instrument = &fi->core;
+	}
+}
+
+/* Warns once in a session, and not again in its parallel workers. */
+static void
+warn_of_no_thread(void)
+{
+	static bool warned = false;
+
+	if (!warned && !IsParallelWorker())
+		ereport(WARNING,
+				(errmsg("pg_fast_timing could not create a thread; the server's own timing is used for now: %m"),
+				 errhint("Increase the limit of processes, or use the method \"auto\".")));
+	warned = true;
 }
 
 /* Returns the method that works here: tsc needs the counter, sampling needs a thread. */
@@ -155,8 +192,7 @@ effective_method(Method wanted)
 		return METHOD_OFF;
 	if (wanted == METHOD_SAMPLING && !ticker_ready())
 	{
-		ereport(WARNING,
-				(errmsg("pg_fast_timing could not start a thread, so the server times this statement")));
+		warn_of_no_thread();
 		return METHOD_OFF;
 	}
 	return wanted;
@@ -166,7 +202,6 @@ effective_method(Method wanted)
 void
 fast_install(QueryDesc *queryDesc, Method wanted)
 {
-	Installing	installing;
 	FastQuery  *query;
 	Method		method = effective_method(wanted);
 	bool		by_tsc = method != METHOD_SAMPLING && fast_tsc_usable();
@@ -175,49 +210,28 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	fast_tsc_share();
 	if (method == METHOD_OFF)
 		return;
-	installing.context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
-											   "pg_fast_timing", ALLOCSET_SMALL_SIZES);
-	MemoryContextSetIdentifier(installing.context, fast_instr_ident);
-	query = MemoryContextAllocZero(installing.context, sizeof(FastQuery));
+	query = fast_query_create(queryDesc);
 	query->method = method;
 	query->clock = by_tsc ? KIND_TSC : KIND_SYSTEM;
 	query->server_tsc = server_times_by_tsc();
-	query->period_ns = (double) ticker_period_ns();
+	ticker_note_period(query);
 	if (method == METHOD_AUTO)
 		fast_clock_measure(query->clock);
-	installing.query = query;
-	install_tree(queryDesc->planstate, &installing);
-}
-
-/* Core initializes the hash joins of a parallel worker again between start and run. */
-void
-fast_reinstall(QueryDesc *queryDesc)
-{
-	FastInstr  *any = fast_first_instr(queryDesc);
-
-	if (any != NULL)
-	{
-		Installing	installing = {any->query, GetMemoryChunkContext(any)};
-
-		install_tree(queryDesc->planstate, &installing);
-	}
-}
-
-static bool
-finish_tree(PlanState *node, void *unused)
-{
-	FastInstr  *fi = fast_instr_of(node);
-
-	if (fi != NULL)
-		fast_auto_finish(fi);
-	return planstate_tree_walker(node, finish_tree, unused);
+	fast_reinstall(query);
 }
 
 /* Called after the last call of a node. */
 void
-fast_finish(QueryDesc *queryDesc, const FastQuery *query)
+fast_finish(QueryDesc *queryDesc, FastQuery *query)
 {
-	if (query != NULL && query->sampled > 0)
-		finish_tree(queryDesc->planstate, NULL);
+	for (int i = 0; query != NULL && i < query->node_count; i++)
+	{
+		FastInstr  *fi = fast_instr_of(query->nodes[i].node);
+
+		if (fi != NULL)
+			fast_auto_finish(fi);
+	}
+	if (query != NULL)
+		fast_settle(query);
 	fast_note_statement(queryDesc, query);
 }

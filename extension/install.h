@@ -15,8 +15,9 @@
 #pragma GCC visibility push(hidden)
 
 extern void fast_install(QueryDesc *queryDesc, Method wanted);
-extern void fast_reinstall(QueryDesc *queryDesc);
-extern void fast_finish(QueryDesc *queryDesc, const FastQuery *query);
+extern void fast_reinstall(FastQuery *query);
+extern void fast_recheck(FastQuery *query);
+extern void fast_finish(QueryDesc *queryDesc, FastQuery *query);
 
 #pragma GCC visibility pop
 

@@ -31,15 +31,32 @@ typedef enum ClockKind
 	KIND_TSC					/* the CPU's counter, in ticks */
 } ClockKind;
 
+typedef struct TreeNode TreeNode;
+typedef struct FastInstr FastInstr;
+
 /* Common to all nodes of a query. */
 typedef struct FastQuery
 {
+	/* tree.c */
+	struct FastQuery *next;		/* another query that we time */
+	const EState *estate;
+	MemoryContext context;
+	MemoryContextCallback forget;
+	TreeNode   *nodes;			/* each node once, a parent before its children */
+	int			node_count;
+	FastInstr **instrs;			/* the nodes that we time, by plan_node_id */
+	int			ids;			/* length of instrs */
+
 	Method		method;			/* when the query started */
 	ClockKind	clock;
 	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */
-	double		period_ns;		/* mean time between ticks */
+	double		period_ns;		/* mean time between ticks in this run */
+	double		max_period_ns;	/* the same in the run with the rarest ticks */
+	double		elapsed_ns;		/* time of all runs so far; negative: unknown */
 	double		lost_ns;		/* time not attributed because the last tick was
 								 * overdue when the run ended */
+	double		tickless_ns;	/* time of runs without a thread for ticks */
+	bool		tickless;		/* there were times without a thread for ticks */
 	int			sampled;		/* number of nodes that are not timed exactly */
 } FastQuery;
 
@@ -124,12 +141,13 @@ typedef struct TickSamples
  *
  * planstate->instrument points to it, so that other code sees core's struct.
  */
-typedef struct FastInstr
+struct FastInstr
 {
 	CoreInstr	core;			/* must be first */
 
 	/* common to all methods */
-	ExecProcNodeMtd wrapper;	/* times the calls; in use from the first call on */
+	ExecProcNodeMtd wrapper;	/* times the calls; in use from the first call of a
+								 * run on; NULL: the server times the node */
 	ExecProcNodeMtd gather_entry;	/* Gather nodes: calls the wrapper */
 	PlanState  *node;
 	FastQuery  *query;
@@ -143,16 +161,9 @@ typedef struct FastInstr
 
 	AutoTiming	auto_timing;
 	TickSamples samples;
-} FastInstr;
+};
 
 #define FAST_INSTR(planstate)	((FastInstr *) (planstate)->instrument)
-
-/* The memory context of our instrumentation has this identifier. */
-extern const char fast_instr_ident[];
-
-extern FastInstr *fast_instr_of(PlanState *planstate);
-extern FastInstr *fast_first_instr(QueryDesc *queryDesc);
-extern bool fast_replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper);
 
 #pragma GCC visibility pop
 

@@ -80,10 +80,18 @@ static void
 choose_part(FastInstr *fi, double share)
 {
 	AutoTiming *timing = &fi->auto_timing;
-	double		period = fi->query->period_ns / fast_clocks[fi->query->clock].ns_per_tick;
+	FastQuery  *query = fi->query;
+	bool		ticks = ticker_start();
 
-	timing->one_in = (int32) Min(Max(ceil(share / allowed_share(fi->query)), 1), MAX_ONE_IN);
-	timing->cap = ticker_start() ? (uint64) (period / timing->one_in) : PG_INT64_MAX;
+	ticker_note_period(query);
+	timing->one_in = (int32) Min(Max(ceil(share / allowed_share(query)), 1), MAX_ONE_IN);
+	if (ticks)
+		timing->cap = (uint64) (query->period_ns / fast_clocks[query->clock].ns_per_tick / timing->one_in);
+	else
+	{
+		timing->cap = PG_INT64_MAX;
+		query->tickless = true;
+	}
 }
 
 /* Starts a gap of random length, so that bursts do not coincide with a rhythm of the query. */
@@ -99,6 +107,23 @@ set_gap_length(FastInstr *fi, uint64 now)
 	timing->gap_end_row = fi->core.tuplecount + timing->gap_length;
 }
 
+/*
+ * Changes the wrapper of a node.  Returns false if that is not possible, because
+ * another extension has put a function in front that calls the present wrapper.
+ */
+static bool
+replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper)
+{
+	PlanState  *node = fi->node;
+
+	if (node->ExecProcNode == fi->wrapper)
+		node->ExecProcNode = wrapper;
+	else if (node->ExecProcNode != fi->gather_entry)
+		return false;
+	fi->wrapper = wrapper;
+	return true;
+}
+
 /* Changes the phase and the wrapper.  Returns false, and changes nothing, if that is not possible. */
 static bool
 change_phase(FastInstr *fi, AutoPhase phase)
@@ -106,7 +131,7 @@ change_phase(FastInstr *fi, AutoPhase phase)
 	AutoPhase	old = fi->auto_timing.phase;
 
 	fi->auto_timing.phase = phase;
-	if (fast_replace_wrapper(fi, fast_auto_wrapper(fi)))
+	if (replace_wrapper(fi, fast_auto_wrapper(fi)))
 		return true;
 	fi->auto_timing.phase = old;
 	return false;
@@ -343,5 +368,7 @@ fast_auto_finish(FastInstr *fi)
 			break;
 	}
 	gap_finish(fi);
+	/* The estimates change the times of finished loops. */
+	InstrEndLoop(&fi->core);
 	fast_combine_estimates(fi);
 }

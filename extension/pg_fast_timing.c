@@ -9,13 +9,17 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/parallel.h"
 #include "fmgr.h"
 
+#include "clock.h"
 #include "explain.h"
 #include "install.h"
 #include "settings.h"
 #include "ticker.h"
+#include "tree.h"
 #include "tsc.h"
 
 PG_MODULE_MAGIC;
@@ -45,24 +49,27 @@ fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 typedef struct Run
 {
 	FastQuery  *query;			/* NULL: we do not time it */
-	ClockPair	start;
+	bool		tickless;		/* ticks are needed, but cannot be started */
+	uint64		start;			/* by the query's clock */
+	ClockPair	start_pair;
 } Run;
 
 static Run
 begin_run(QueryDesc *queryDesc)
 {
-	FastInstr  *any = fast_first_instr(queryDesc);
-	FastQuery  *query = any != NULL ? any->query : NULL;
-	Run			run = {query, {0}};
+	FastQuery  *query = fast_query_of(queryDesc->estate);
+	Run			run = {query, false, 0, {0}};
 
 	if (query != NULL)
 	{
 		if (IsParallelWorker())
-			fast_reinstall(queryDesc);
-		if (query->method == METHOD_SAMPLING || query->sampled > 0)
-			ticker_start();
+			fast_reinstall(query);
+		fast_recheck(query);
+		run.tickless = (query->method == METHOD_SAMPLING || query->sampled > 0) && !ticker_start();
+		ticker_note_period(query);
 		if (query->clock == KIND_TSC)
-			run.start = fast_tsc_read();
+			run.start_pair = fast_tsc_read();
+		run.start = clock_ordered(query->clock);
 		nesting++;
 	}
 	return run;
@@ -75,13 +82,24 @@ end_run(void)
 	return --nesting == 0 ? ticker_stop() : 0;
 }
 
-/* Checks the counter against the kernel's clock over the run. */
+/* Adds the run to its query, and checks the counter against the kernel's clock over the run. */
 static void
-check_run(const Run *run, uint64 lost_ns)
+note_run(const Run *run, uint64 lost_ns)
 {
-	run->query->lost_ns += lost_ns;
-	if (run->start.ns != 0)
-		fast_tsc_compare(run->start);
+	FastQuery  *query = run->query;
+	int64		ticks = (int64) (clock_ordered(query->clock) - run->start);
+	double		ns = Max(ticks, 0) * fast_clocks[query->clock].ns_per_tick;
+
+	/* The counter went back: a virtual machine was migrated.  The sum then stays unknown. */
+	query->elapsed_ns += ticks < 0 ? -INFINITY : ns;
+	if (run->tickless)
+	{
+		query->tickless = true;
+		query->tickless_ns += ns;
+	}
+	query->lost_ns += lost_ns;
+	if (run->start_pair.ns != 0)
+		fast_tsc_compare(run->start_pair);
 }
 
 /* ExecutorRun has other arguments since 18. */
@@ -122,7 +140,7 @@ fast_ExecutorRun(RUN_PARAMETERS)
 		lost_ns = end_run();
 	}
 	PG_END_TRY();
-	check_run(&run, lost_ns);
+	note_run(&run, lost_ns);
 }
 
 static void
@@ -156,7 +174,7 @@ fast_ExecutorFinish(QueryDesc *queryDesc)
 		lost_ns = end_run();
 	}
 	PG_END_TRY();
-	check_run(&run, lost_ns);
+	note_run(&run, lost_ns);
 	fast_finish(queryDesc, run.query);
 }
 

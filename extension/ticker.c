@@ -8,7 +8,7 @@
  * timer signal instead would interrupt sleeps and polls of procedural languages
  * and foreign data wrappers, interfere with the server's timeouts, and cost the
  * query 12 to 19 us per tick on a virtual machine.  A thread that is not needed
- * waits.
+ * waits, and ends after a while.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -41,12 +41,27 @@ Ticker		ticker;
  */
 #define LINGER_NS		20000000
 
+/* A session that needs ticks once in a minute keeps its thread.  Tests use a shorter time. */
+#ifndef TICKER_IDLE_NS
+#define TICKER_IDLE_NS	UINT64CONST(60000000000)
+#endif
+
+/*
+ * After a failure to create the thread, time until the next attempt.  An attempt
+ * can take 0.1 ms, and the method auto would make one after each burst.
+ */
+#define RETRY_NS		UINT64CONST(60000000000)
+
+/* The name of the thread, for example in /proc/PID/task/TID/comm.  Linux allows 15 bytes. */
+#define THREAD_NAME		"pg_fast_timing"
+
 static pthread_mutex_t mutex;
 static pthread_cond_t changed;
 
 /* protected by the mutex */
 static bool ticking = false;	/* a query needs the ticks */
 static bool parked = true;		/* the thread waits for a query */
+static bool has_thread = false;
 static uint64 period_ns;
 static uint64 next_ns;			/* time of the next tick */
 static uint64 linger_ns;		/* ticks continue until then without a query */
@@ -55,7 +70,8 @@ static pg_prng_state random_state;
 
 /* used only by the backend's main thread */
 static bool running = false;
-static bool has_thread = false;
+static uint64 retry_ns = 0;		/* no attempt to create the thread until then */
+static int	create_error;		/* errno of the last attempt */
 
 static uint64
 wanted_period_ns(void)
@@ -67,6 +83,13 @@ uint64
 ticker_period_ns(void)
 {
 	return running ? period_ns : wanted_period_ns();
+}
+
+void
+ticker_note_period(FastQuery *query)
+{
+	query->period_ns = (double) ticker_period_ns();
+	query->max_period_ns = Max(query->max_period_ns, query->period_ns);
 }
 
 /* Writes a tick.  Readers without a lock check that the version is even and unchanged. */
@@ -110,11 +133,14 @@ wait_until(uint64 ns)
 
 /* The thread's function.  It calls no server function that can fail or raise an error. */
 static void *
-tick_forever(void *unused)
+tick_until_idle(void *unused)
 {
-#if defined(PR_SET_TIMERSLACK)
+#if defined(__linux__)
 	/* in ns; the default is as long as a short query */
 	prctl(PR_SET_TIMERSLACK, 1UL);
+	prctl(PR_SET_NAME, THREAD_NAME);
+#elif defined(__APPLE__)
+	pthread_setname_np(THREAD_NAME);
 #endif
 	pthread_mutex_lock(&mutex);
 	for (;;)
@@ -124,7 +150,9 @@ tick_forever(void *unused)
 		if (!ticking && now >= linger_ns)
 		{
 			parked = true;
-			pthread_cond_wait(&changed, &mutex);
+			if (now >= linger_ns + TICKER_IDLE_NS)
+				break;
+			wait_until(linger_ns + TICKER_IDLE_NS);
 		}
 		else if (now < next_ns)
 			wait_until(next_ns);
@@ -134,6 +162,8 @@ tick_forever(void *unused)
 			next_ns = now + random_interval();
 		}
 	}
+	has_thread = false;
+	pthread_mutex_unlock(&mutex);
 	return NULL;
 }
 
@@ -161,31 +191,37 @@ forget_thread(void)
 	parked = true;
 }
 
-static bool
+/* Returns 0, or an errno. */
+static int
 create_thread(void)
 {
 	pthread_attr_t attributes;
 	pthread_t	thread;
 	sigset_t	all;
 	sigset_t	old;
-	bool		created;
+	int			error = pthread_attr_init(&attributes);
 
-	if (pthread_attr_init(&attributes) != 0)
-		return false;
+	if (error != 0)
+		return error;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, Max(64 * 1024, PTHREAD_STACK_MIN));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	created = pthread_create(&thread, &attributes, tick_forever, NULL) == 0;
+	error = pthread_create(&thread, &attributes, tick_until_idle, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attributes);
-	return created;
+	return error;
 }
 
-bool
-ticker_ready(void)
+/*
+ * Locks the mutex, and creates the thread if it does not exist.  The thread cannot
+ * end until the mutex is unlocked.  Returns whether there is a thread.
+ */
+static bool
+lock_with_thread(void)
 {
 	static bool initialized = false;
+	uint64		now = system_now();
 
 	if (!initialized)
 	{
@@ -193,12 +229,27 @@ ticker_ready(void)
 		pthread_atfork(NULL, NULL, forget_thread);
 		initialized = true;
 	}
-	if (!has_thread)
+	pthread_mutex_lock(&mutex);
+	if (!has_thread && now >= retry_ns)
 	{
-		pg_prng_seed(&random_state, system_now());
-		has_thread = create_thread();
+		pg_prng_seed(&random_state, now);
+		linger_ns = now;
+		create_error = create_thread();
+		has_thread = create_error == 0;
+		retry_ns = has_thread ? 0 : now + RETRY_NS;
 	}
 	return has_thread;
+}
+
+bool
+ticker_ready(void)
+{
+	bool		ready = lock_with_thread();
+
+	pthread_mutex_unlock(&mutex);
+	if (!ready)
+		errno = create_error;
+	return ready;
 }
 
 /*
@@ -232,13 +283,15 @@ ticker_start(void)
 	/* The counter can have become usable since the outer statement started. */
 	if (running && with_tsc == readable)
 		return true;
-	if (!ticker_ready())
+	if (!lock_with_thread())
+	{
+		pthread_mutex_unlock(&mutex);
 		return false;
-
-	pthread_mutex_lock(&mutex);
+	}
 	with_tsc = readable;
 	ticking = true;
-	if (parked || period_ns != wanted_period_ns())
+	/* The rate does not change during a run, because the outer query relies on it. */
+	if (parked || (!running && period_ns != wanted_period_ns()))
 	{
 		period_ns = wanted_period_ns();
 		start_in_interval();

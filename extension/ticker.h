@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "instr.h"
 #include "port/atomics.h"
 
 /* The ticker's thread writes this, and backends read it without a lock. */
@@ -29,7 +30,10 @@ extern Ticker ticker;
 /* Returns the mean time between ticks. */
 extern uint64 ticker_period_ns(void);
 
-/* Creates the thread, if it does not exist.  Returns false if that fails. */
+/* Stores the mean time between ticks in a query, at the start of a run. */
+extern void ticker_note_period(FastQuery *query);
+
+/* Creates the thread, if it does not exist.  Returns false, and sets errno, if that fails. */
 extern bool ticker_ready(void);
 
 /* Starts the ticks, if they are stopped.  Returns false if that fails. */

@@ -73,6 +73,7 @@ static bool
 file_has_word(const char *path, const char *word, bool *readable)
 {
 	char		text[256];
+	char	   *rest;
 	ssize_t		length;
 	int			fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -85,7 +86,7 @@ file_has_word(const char *path, const char *word, bool *readable)
 		return false;
 	text[length] = '\0';
 	*readable = true;
-	for (char *token = strtok(text, " \n"); token; token = strtok(NULL, " \n"))
+	for (char *token = strtok_r(text, " \n", &rest); token; token = strtok_r(NULL, " \n", &rest))
 	{
 		if (strcmp(token, word) == 0)
 			return true;
@@ -100,7 +101,7 @@ distrust_reason(void)
 	bool		readable;
 
 #ifdef PR_GET_TSC
-	int			permission;
+	int			permission = 0; /* no known permission */
 
 	/* A forbidden read would kill the server process. */
 	if (prctl(PR_GET_TSC, &permission) == 0 && permission != PR_TSC_ENABLE)

@@ -10,7 +10,17 @@
 #ifndef FAST_VERSION_H
 #define FAST_VERSION_H
 
+/*
+ * The ticker's thread writes 64-bit times, and a backend reads them without a lock.
+ * Up to 15 the server counts the ns of a call in a long.
+ */
+#if __SIZEOF_POINTER__ < 8
+#error "pg_fast_timing needs a 64-bit platform"
+#endif
+
 #include "postgres.h"
+
+#include <float.h>
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "pg_fast_timing supports PostgreSQL 15 to 19"
@@ -112,14 +122,37 @@ core_add_total_ns(CoreInstr *core, double ns, double startup_ns)
 #endif
 }
 
-/* The estimate of the startup time can be larger than that of the total time. */
-static inline void
-core_keep_startup_within_total(CoreInstr *core)
+/* The time of finished loops: in seconds, or since 19 in the unit of instr_time. */
+#if PG_VERSION_NUM >= 190000
+typedef int64 CoreTime;
+#define CORE_TIME_MAX			PG_INT64_MAX
+#define CORE_TOTAL(c)			((c)->instr.total.ticks)
+#define CORE_STARTUP(c)			((c)->startup.ticks)
+#else
+typedef double CoreTime;
+#define CORE_TIME_MAX			DBL_MAX
+#define CORE_TOTAL(c)			((c)->total)
+#define CORE_STARTUP(c)			((c)->startup)
+#endif
+
+static inline CoreTime
+core_time_of_ns(double ns)
 {
 #if PG_VERSION_NUM >= 190000
-	core->startup.ticks = Max(Min(core->startup.ticks, core->instr.total.ticks), 0);
+	return signed_ticks(ns);
 #else
-	core->startup = Max(Min(core->startup, core->total), 0);
+	return ns / 1e9;
+#endif
+}
+
+/* Returns the time of the finished loops and of the current loop. */
+static inline CoreTime
+core_total_so_far(const CoreInstr *core)
+{
+#if PG_VERSION_NUM >= 190000
+	return core->instr.total.ticks + core->counter.ticks;
+#else
+	return core->total + INSTR_TIME_GET_DOUBLE(core->counter);
 #endif
 }
 

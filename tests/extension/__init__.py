@@ -16,6 +16,10 @@ AUTO_EXPLAIN = """SET client_min_messages = error; LOAD 'auto_explain'; SET auto
 SET auto_explain.log_analyze = on; SET auto_explain.log_timing = on; SET auto_explain.log_buffers = on;
 SET auto_explain.log_nested_statements = on;"""
 
+# Opens a cursor whose runs auto_explain times. It times no later statement.
+TIMED_CURSOR = """LOAD 'auto_explain'; SET auto_explain.log_analyze = on; SET auto_explain.log_format = json;
+SET auto_explain.log_min_duration = 0; BEGIN; DECLARE c CURSOR FOR {}; SET auto_explain.log_min_duration = -1;"""
+
 
 def force_parallel(server):
     """Returns a SET statement with the setting's name in this version."""

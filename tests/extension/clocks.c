@@ -5,12 +5,15 @@
  *   RAW_PPM      CLOCK_MONOTONIC_RAW runs faster by this rate, so a counter measured against it seems slower
  *   RAW_BACK     CLOCK_MONOTONIC_RAW goes back by an hour at each read
  *   RAW_LATE     this many reads of CLOCK_MONOTONIC_RAW return 0.3 ms late, with a value that is 2 us too low
- *   SWITCH       when this file exists, RAW_PPM ends and RAW_LATE starts. Without these two, CLOCK_MONOTONIC and
- *                CLOCK_MONOTONIC_RAW are 5 s ahead, as if the counter had stood still
+ *   NO_THREAD    no thread can be created, so there is no ticking clock
+ *   SWITCH       when this file exists, RAW_PPM ends, and RAW_LATE and NO_THREAD start. Without these three, CLOCK_MONOTONIC
+ *                and CLOCK_MONOTONIC_RAW are 5 s ahead, as if the counter had stood still
  *   TSC_DENIED   prctl reports that this process may not read the counter
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -23,6 +26,7 @@
 
 static int (*next)(clockid_t, struct timespec *);
 static long slow_ns, raw_ppm, raw_late, raw_reads;
+static bool no_thread;
 static const char *switch_file;
 
 __attribute__((constructor)) static void
@@ -33,9 +37,16 @@ set_up(void)
 	next = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
 	slow_ns = slow ? atol(slow) : 0;
 	raw_ppm = ppm ? atol(ppm) : 0;
+	no_thread = getenv("NO_THREAD") != NULL;
 	raw_late = late ? atol(late) : 0;
 	/* a copy, because PostgreSQL overwrites the environment with its process title */
 	switch_file = file ? strdup(file) : NULL;
+}
+
+static bool
+is_switched(void)
+{
+	return switch_file && access(switch_file, F_OK) == 0;
 }
 
 static long
@@ -75,7 +86,7 @@ clock_gettime(clockid_t clock, struct timespec *now)
 		now->tv_sec -= 3600 * ++raw_reads;
 	if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_RAW)
 		return result;
-	switched = switch_file && access(switch_file, F_OK) == 0;
+	switched = is_switched();
 	if (raw_ppm && !switched && clock == CLOCK_MONOTONIC_RAW)
 		set(now, ns(now) * (1 + raw_ppm / 1e6));
 	if (raw_late && switched && clock == CLOCK_MONOTONIC_RAW && raw_reads++ < raw_late)
@@ -83,7 +94,7 @@ clock_gettime(clockid_t clock, struct timespec *now)
 		set(now, ns(now) - 2000);
 		spend(300000);
 	}
-	if (!raw_ppm && !raw_late && switched)
+	if (!raw_ppm && !raw_late && !no_thread && switched)
 		now->tv_sec += 5;
 	return result;
 }
@@ -98,6 +109,14 @@ gettimeofday(struct timeval *restrict now, void *restrict zone)
 	now->tv_sec = exact.tv_sec;
 	now->tv_usec = exact.tv_nsec / 1000;
 	return result;
+}
+
+int
+pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes, void *(*start)(void *), void *restrict argument)
+{
+	int			(*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+
+	return no_thread && (!switch_file || is_switched()) ? EAGAIN : real(thread, attributes, start, argument);
 }
 
 int

@@ -1,6 +1,7 @@
 """Tests with faulty clocks: pg_fast_timing does not use them, and warns if the times of a statement are wrong."""
 
 import json
+import re
 
 from extension import METHODS, faulty_clocks
 from extension.survive import SETTINGS, TABLES, crashes, session
@@ -22,6 +23,9 @@ def check(installation):
     with faulty_clocks() as library:
         for scenario, env in (
             (denied, {"TSC_DENIED": "1"}),
+            (no_thread, {"NO_THREAD": "1"}),
+            (long_subplan, {"NO_THREAD": "1"}),
+            (slow, {"TSC_DENIED": "1", "SLOW_NS": "2000"}),
             (backward, {"RAW_BACK": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (interrupted, {"RAW_LATE": "5", "SWITCH": SWITCH}),
@@ -56,6 +60,8 @@ def same_rate(before, after):
 
 INFO = "SELECT row_to_json(i) FROM pg_fast_timing_info() i;"
 TIMED = "EXPLAIN (ANALYZE) SELECT count(*) FROM t;"
+TIMED_JSON = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t;"
+PARALLEL = f"SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; {TIMED}"
 TIMED_SWITCH = "EXPLAIN (ANALYZE) SELECT count(*), switch() FROM t;"
 # Two statements some seconds later: the late readings would change the rate here.
 LATER = "SELECT pg_sleep(3); EXPLAIN (ANALYZE) SELECT 1; EXPLAIN (ANALYZE) SELECT 1;"
@@ -66,6 +72,48 @@ def denied(server):
         said = info(server.psql(session(method, TIMED, INFO, forced=False)))
         if said["clock"] != "system" or "may not read" not in (said["tsc_reason"] or ""):
             yield f"{method}: the counter is denied, but {said}"
+
+
+def no_thread(server):
+    """Without a thread, sampling warns once and the server times all statements. The method auto needs no ticks."""
+    said = server.psql(session("sampling", TIMED * 3, PARALLEL, TIMED, INFO, forced=False), notices=True)
+    if said.count("WARNING:") != 1 or "could not create a thread; the server's own timing is used for now" not in said or info(said)["last_nodes"] != 0:
+        yield f"sampling without a thread: {said}"
+    said = server.psql(session("auto", TIMED_JSON, INFO, forced=False), notices=True)
+    explained, last = json.loads(re.search(r"^\[.*?^\]", said, re.M | re.S)[0])[0], info(said)
+    scan_ms = explained["Plan"]["Plans"][0]["Actual Total Time"]
+    low, high = scan_ms - last["last_error_ms"], scan_ms + last["last_error_ms"]
+    if "WARNING:" in said or last["last_estimated"] != 1 or not last["last_samples"] or low > explained["Execution Time"] or high <= 0:
+        yield f"auto without a thread: {said}"
+
+
+def long_subplan(server):
+    """Without ticks, the root misses its one long call. The exact time of the subplan that this call runs is kept."""
+    # The root times only bursts when its long call comes, so a burst rarely contains this call.
+    statement = "SELECT CASE WHEN i = 50000 THEN (SELECT pg_sleep(0.5) IS NULL) END FROM generate_series(1, 100000) i"
+    said = server.psql(session("auto", f"EXPLAIN (ANALYZE, FORMAT JSON) {statement};", INFO, forced=False), notices=True)
+    root = json.loads(re.search(r"^\[.*?^\]", said, re.M | re.S)[0])[0]["Plan"]
+    subplan = next(node for node in root["Plans"] if node["Parent Relationship"] == "InitPlan")
+    # 1 ms is more than the error of the counter's rate.
+    if info(said)["last_estimated"] != 1 or min(root["Actual Total Time"], subplan["Actual Total Time"]) < 499:
+        yield f"a subplan that sleeps 500 ms: {said}"
+
+
+def slow(server):
+    """A slow clock: the README states which calls are always timed."""
+    sleeps = "SELECT pg_sleep(0.002) FROM generate_series(1, 300)"
+    count, scans = "(SELECT count(*) FROM t) > 0", 20
+    alone, beside = (
+        info(server.psql(session("auto", f"EXPLAIN (ANALYZE) {statement};", INFO, forced=False)))
+        for statement in (sleeps, f"{sleeps} WHERE {' AND '.join([count] * scans)}")
+    )
+    limits_ms = [200 * (alone["call_cost_ns"] + 20) * n / 1e6 for n in (1, scans)]
+    if not limits_ms[0] < 2 < 10 < limits_ms[1]:
+        yield f"a call costs {alone['call_cost_ns']} ns with a clock of 2000 ns"
+    elif alone["last_estimated"] != 0:
+        yield f"calls of 2 ms are estimated, and the limit is {limits_ms[0]} ms: {alone}"
+    elif beside["last_estimated"] <= scans:
+        yield f"calls of 2 ms are exact, and the limit is {limits_ms[1]} ms: {beside}"
 
 
 def backward(server):

@@ -1,14 +1,18 @@
 """Tests with other extensions that use the same hooks or add plan nodes: no call is lost or counted twice."""
 
 import json
+import re
 
-from extension import HERE, METHODS
+from extension import HERE, METHODS, TIMED_CURSOR
+from extension.statements import impossible_times
 from servers import Server, build
 
 OTHER = HERE / "other"
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB"}
 ALL_METHODS = ("off", *METHODS)
 ROWS = 500_000
+# Ids of plan nodes that are no index: negative, for an array of 1 GB, and the largest int.
+STRANGE_IDS = (-2, 2**27, 2**31 - 1)
 # The order of loading is the order of the hooks: the last library is called first.
 ORDERS = (("other", "pg_fast_timing"), ("pg_fast_timing", "other"))
 
@@ -26,8 +30,16 @@ def check(installation):
                 for method in ALL_METHODS:
                     title = f"{' before '.join(order)}, other at the {at}, {method}"
                     yield from (f"{title}: {what}" for what in with_other(server, order, at, calls, method))
+            for method in ALL_METHODS:
+                yield from (f"{' before '.join(order)}, other memory, {method}: {what}" for what in other_memory(server, order, method))
         for method in ALL_METHODS:
             yield from (f"custom scan, {method}: {what}" for what in custom_scan(server, method))
+            for id in STRANGE_IDS:
+                yield from (f"id {id}, {method}: {what}" for what in strange_id(server, method, id))
+            for at in ("", "root"):
+                for order in ORDERS:
+                    title = f"{' before '.join(order)}, other at {at or 'no node'}, then replaced, {method}"
+                    yield from (f"{title}: {what}" for what in replaced_later(server, order, at, method))
 
 
 def custom_scan(server, method):
@@ -47,6 +59,48 @@ def custom_scan(server, method):
     high = [node["Actual Total Time"] + node.get("Timing Error", 0) for node in chain]
     if low[1] > high[0] or low[2] > high[1] or min(high) <= 0:
         yield f"times between {low} and {high} ms, from the root to the scan"
+
+
+def strange_id(server, method, id):
+    """A custom scan can give a node any id. The query needs no memory in proportion to it, and has correct counts."""
+    settings = f"LOAD 'custom'; LOAD 'pg_fast_timing'; SET custom.child_id = {id}; SET pg_fast_timing.method = {method}; SET custom.scans = on;"
+    for statement in ("SELECT count(*) FROM t", "SELECT (SELECT count(*) FROM t)"):
+        plan = json.loads(server.psql(f"{settings} EXPLAIN (ANALYZE, FORMAT JSON) {statement}"))[0]["Plan"]
+        while "Plans" in plan:
+            plan = plan["Plans"][0]
+        if (plan["Node Type"], plan["Actual Rows"]) != ("Seq Scan", ROWS):
+            yield f"{statement}: {plan}"
+
+
+def replaced_later(server, order, at, method):
+    """Another extension replaces the instrumentation between two FETCHes. Its memory is not used as ours."""
+    fetch = "FETCH 1000 FROM c \\g /dev/null\n"
+    said = server.psql(
+        "".join(f"LOAD '{library}';" for library in order)
+        + f"SET pg_fast_timing.method = {method}; SET other.at = '{at}'; {TIMED_CURSOR.format('SELECT i FROM t')}\n{fetch}"
+        # auto_explain decides at the next statement whether it logs, so one runs before CLOSE.
+        f"SET other.at = later;\n{fetch}{fetch}SET client_min_messages = log; SET auto_explain.log_min_duration = 0;\n"
+        "SELECT 1 \\g /dev/null\nCLOSE c; COMMIT;",
+        notices=True,
+    )
+    plan = json.loads(re.findall(r"plan:\n(\{.*?^\})", said, re.M | re.S)[-1])["Plan"]
+    if plan["Actual Rows"] != 3000:
+        yield f"{plan['Actual Rows']} of 3000 rows: {said}"
+
+
+def other_memory(server, order, method):
+    """The memory of another extension's instrumentation is not read."""
+    root = json.loads(
+        server.psql(
+            "".join(f"LOAD '{library}';" for library in order)
+            + f"SET other.at = memory; SET pg_fast_timing.method = {method};"
+            "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t"
+        )
+    )[0]["Plan"]
+    scan = root["Plans"][0]
+    if (root["Actual Rows"], scan["Actual Rows"]) != (1, ROWS):
+        yield f"{root['Actual Rows']} and {scan['Actual Rows']} rows"
+    yield from impossible_times({"Plan": root, "Execution Time": root["Actual Total Time"]})
 
 
 def with_other(server, order, at, calls, method):

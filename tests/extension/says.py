@@ -3,8 +3,8 @@
 import json
 import re
 
-from extension import METHODS, force_parallel
-from extension.statements import nodes
+from extension import METHODS, TIMED_CURSOR, force_parallel
+from extension.statements import impossible_times, nodes
 from servers import Failed, Server
 
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB", "statement_timeout": "60s"}
@@ -105,12 +105,11 @@ def end_at_a_review(server):
         yield f"a plan with exact times is marked as estimated: {said}"
 
 
+CURSOR = TIMED_CURSOR.format("SELECT md5(i::text) FROM many")
+
+
 def fetched(server):
     """Many short runs of a cursor, with pauses between them, have the same total time with every method."""
-    declare = (
-        "LOAD 'auto_explain'; SET auto_explain.log_analyze = on; SET auto_explain.log_format = json; SET auto_explain.log_min_duration = 0;"
-        "BEGIN; DECLARE c CURSOR FOR SELECT md5(i::text) FROM many; SET auto_explain.log_min_duration = -1;"
-    )
     fetches = "FETCH 500 FROM c \\g /dev/null\nSELECT pg_sleep(0.002) \\g /dev/null\n" * 300
     # auto_explain decides at the next statement whether it logs, so one runs before CLOSE.
     close = (
@@ -120,7 +119,7 @@ def fetched(server):
     took, error = {}, {}
     # Exact times before and after show how much the machine's speed varies.
     for method in ("tsc", *METHODS, "tsc"):
-        said = server.psql(session(method, f"{declare}\n{fetches}{close}"), notices=True)
+        said = server.psql(session(method, f"{CURSOR}\n{fetches}{close}"), notices=True)
         plan = json.loads(re.findall(r"plan:\n(\{.*?^\})", said, re.M | re.S)[-1])["Plan"]
         took.setdefault(method, []).append(plan["Actual Total Time"])
         error[method] = float(re.search(r"^error\|(\S+)", said, re.M)[1])
@@ -129,6 +128,22 @@ def fetched(server):
         low, high = took[method][0] - error[method], took[method][0] + error[method]
         if high < min(took["tsc"]) / 1.5 or low > max(took["tsc"]) * 1.5:
             yield f"{method}: a cursor took {took[method]} +- {error[method]} ms; exact times: {took['tsc']} ms"
+
+
+def rate_changes(server):
+    """A new tick rate applies to an open cursor. The error of its times is then that of the rarer ticks."""
+    fetch = "FETCH 50000 FROM c \\g /dev/null\n"
+    last = "SELECT 'last', last_estimated, last_error_ms FROM pg_fast_timing_info()"
+    said = server.psql(
+        session(
+            "sampling", "SET pg_fast_timing.sample_rate = 10000", CURSOR, fetch,
+            "SET pg_fast_timing.sample_rate = 10", fetch, "CLOSE c", last,
+        )
+    )  # fmt: skip
+    estimated, error_ms = re.search(r"^last\|(\d+)\|(\S+)", said, re.M).groups()
+    # Even a node without a tick has an error of two periods, and a period is 100 ms.
+    if estimated != "1" or float(error_ms) < 200:
+        yield f"a cursor after a change to 10 ticks per second: {said}"
 
 
 def io_times(server):
@@ -162,6 +177,20 @@ def in_parallel(server):
         yield f"parallel workers that did not time every call: {many}"
 
 
+def parallel_times(server):
+    """Times of parallel plans are possible."""
+    every = f"SET max_parallel_workers_per_gather = 2; {force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0"
+    for statement in (
+        MANY,
+        "SELECT count(*) FROM many a JOIN many b USING (i) WHERE a.i % 9 = 0",
+        "SELECT i FROM many WHERE i % 9 = 0 ORDER BY i % 7 LIMIT 9",
+        "SELECT count(*) FROM many WHERE i > (SELECT avg(i) FROM many)",
+    ):
+        for method in METHODS:
+            said = json.loads(server.psql(session(method, every, f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")))[0]
+            yield from (f"{method}: {statement}: {what}" for what in impossible_times(said))
+
+
 def privileges(server):
     change = "SET pg_fast_timing.method = tsc"
     load = "LOAD 'pg_fast_timing';"
@@ -186,7 +215,7 @@ def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
-        tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, in_parallel, io_times, privileges]
+        tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, rate_changes, in_parallel, parallel_times, io_times, privileges]
         if installation.major >= 18:
             tests.append(in_explain)
         for test in tests:

@@ -85,6 +85,12 @@ SELECT i FROM one WHERE i < 50 FOR UPDATE
 SELECT count(*) FROM one WHERE i > (SELECT avg(i) FROM two)
 -- sub_plan:
 SELECT i, (SELECT count(*) FROM two WHERE two.i = one.i) FROM one WHERE i < 300
+-- shared_sub_plan:
+SELECT count(*) FROM many_parts WHERE i > (SELECT sum(s.v) / 300 FROM small s WHERE s.k = many_parts.k % 10)
+-- nested_shared_sub_plans:
+SELECT count(*) FROM parts WHERE i > (SELECT sum(p.k) / 300 FROM parts p WHERE p.k > (SELECT sum(s.v) / 300 FROM small s WHERE s.k = p.k AND s.k = parts.k) AND p.i < 50)
+-- sub_plan_in_index_qual: enable_hashjoin=off enable_mergejoin=off enable_indexscan=off enable_seqscan=off enable_indexonlyscan=off work_mem=64kB
+SELECT count(*) FROM one JOIN two ON two.k = (SELECT max(s.k) FROM small s WHERE s.v = one.i) WHERE one.i < 100
 -- hashed_sub_plan:
 SELECT count(*) FROM one WHERE i NOT IN (SELECT i FROM two)
 -- exists: enable_hashjoin=off enable_mergejoin=off

@@ -13,6 +13,11 @@ INSERT INTO parts SELECT g, g % 5 FROM generate_series(0, 2999) g;
 CREATE INDEX ON parts (i);
 CREATE TABLE wide AS SELECT g AS i, repeat('x', 200) AS filler FROM generate_series(1, 20000) g;
 CREATE TABLE log (what text, n bigint);
+-- 200 scans share one SubPlan.
+CREATE TABLE many_parts (i int, k int) PARTITION BY LIST (k);
+SELECT format('CREATE TABLE many_part_%s PARTITION OF many_parts FOR VALUES IN (%s)', g, g) FROM generate_series(1, 200) g \gexec
+INSERT INTO many_parts SELECT g, g % 200 + 1 FROM generate_series(1, 40000) g;
+CREATE TABLE small AS SELECT g % 10 AS k, g AS v FROM generate_series(1, 100) g;
 
 -- Nodes that only a transition table has.
 CREATE FUNCTION count_new() RETURNS trigger LANGUAGE plpgsql AS

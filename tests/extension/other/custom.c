@@ -1,8 +1,11 @@
 /*
  * A custom scan provider.  With custom.scans on, it puts a custom node above
- * the scan of each table.
+ * the scan of each table.  custom.child_id is the plan_node_id of the node below it;
+ * -1 keeps the planner's.
  */
 #include "postgres.h"
+
+#include <limits.h>
 
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -16,13 +19,18 @@ void		_PG_init(void);
 
 static set_rel_pathlist_hook_type prev_set_rel_pathlist;
 static bool scans = false;
+static int	child_id = -1;
 
 static void
 begin(CustomScanState *node, EState *estate, int eflags)
 {
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+	/* The macro copyObject() of 19 needs a newer compiler than Debian 12 has. */
+	Plan	   *child = copyObjectImpl(linitial(plan->custom_plans));
 
-	node->custom_ps = list_make1(ExecInitNode(linitial(plan->custom_plans), estate, eflags));
+	if (child_id != -1)
+		child->plan_node_id = child_id;
+	node->custom_ps = list_make1(ExecInitNode(child, estate, eflags));
 }
 
 static TupleTableSlot *
@@ -116,6 +124,7 @@ void
 _PG_init(void)
 {
 	DefineCustomBoolVariable("custom.scans", "Scan tables with custom nodes.", NULL, &scans, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("custom.child_id", "The id of the node below a custom node.", NULL, &child_id, -1, INT_MIN, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL);
 	RegisterCustomScanMethods(&scan_methods);
 	prev_set_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_rel_pathlist;

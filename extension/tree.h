@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * tree.h
+ *	  the plan nodes of the queries that we time
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FAST_TREE_H
+#define FAST_TREE_H
+
+#include "instr.h"
+
+#pragma GCC visibility push(hidden)
+
+/* A node of a query's plan. */
+struct TreeNode
+{
+	PlanState  *node;
+	int			parent;			/* index of the parent node; -1: the root of the
+								 * plan or of a subplan */
+};
+
+/* Adds a query to the queries that we time.  It is removed together with its memory context. */
+extern FastQuery *fast_query_create(QueryDesc *queryDesc);
+
+/* Returns our state of a query, or NULL if we do not time the query. */
+extern FastQuery *fast_query_of(const EState *estate);
+
+/* Returns our instrumentation of a node, or NULL if we do not time the node. */
+extern FastInstr *fast_instr_of(const PlanState *planstate);
+
+/* Returns the instrumentation that we created for a node, also if it was replaced since then. */
+extern FastInstr *fast_instr_created(const FastQuery *query, const PlanState *planstate);
+
+/* Allocates the instrumentation of a node.  Returns NULL if the node's id is in use. */
+extern FastInstr *fast_instr_create(FastQuery *query, PlanState *planstate);
+
+#pragma GCC visibility pop
+
+#endif							/* FAST_TREE_H */
