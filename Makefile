@@ -12,7 +12,7 @@ RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
 	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all check check-all check-world fuzz bench install uninstall deps deps-all schema
+.PHONY: python3 rust-components all check check-all check-world fuzz bench tournament install uninstall deps deps-all schema
 
 all:
 	$(CARGO) build --release
@@ -39,13 +39,11 @@ check-world: check check-all
 	python3 tests/extension/suites.py
 	python3 tests/extension/asserts.py
 
-# Repeats the property tests with 80 times as many cases for a quarter of an hour: damaged logs, outputs, plans and
-# statements. The tests are not selected by name, so that a renamed test cannot be left out. The others are quick.
+# Feeds generated inputs to everything that reads text from outside, for a quarter of an hour. make check-all does the same
+# for about a minute.
 FUZZ_SECONDS ?= 900
-fuzz:
-	$(CARGO) test --release -p pg_timing --lib --no-run
-	end=$$(( $$(date +%s) + $(FUZZ_SECONDS) )); while [ $$(date +%s) -lt $$end ]; do \
-		PROPTEST_CASES=20000 $(CARGO) test -q --release -p pg_timing --lib || exit 1; done
+fuzz: | python3
+	tests/fuzz/run --seconds $(FUZZ_SECONDS)
 
 # Installs missing packages as root. Other users see the command to type.
 deps: PACKAGES = $(CHECK_PACKAGES)
@@ -68,6 +66,10 @@ bench:
 	tests/extension/bench
 	$(CARGO) build --release -p pg_timing
 	tests/explain/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
+
+# Compares estimators of explain's figures on recorded and simulated runs. It measures nothing and takes a second.
+tournament:
+	$(CARGO) run --release -p bench -- tournament
 
 # Generates docs/*.schema.json from the code.
 schema:

@@ -2,15 +2,19 @@
 //!
 //! The machine's speed may change during a run. So each round measures all variants, and every figure is the median over
 //! the rounds. Ratios compare with the raw limit of the same run. An argument selects one benchmark:
-//! `read-cost`, `rate` or `now`.
+//! `read-cost`, `rate` or `now`. `tournament` measures nothing: it compares estimators on recorded and simulated runs.
 
 mod limit;
 mod now;
 mod rate;
 mod read_cost;
+mod tournament;
 
 fn main() {
     let selected = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
+    if selected.as_deref() == Some("tournament") {
+        return tournament::run();
+    }
     let is_selected = |name: &str| selected.as_deref().is_none_or(|selected| selected == name);
     if is_selected("read-cost") {
         read_cost::run();

@@ -80,14 +80,33 @@ def compare(captured, statement, before=ONE_PROCESS):
 
 
 def refused_plans(captured):
-    """A plan without times, without Execution Time, or in an unsupported format gives one error line and a hint."""
-    for options, line in ((", TIMING OFF", "TIMING OFF"), (", SUMMARY OFF", "no Execution Time"), (", FORMAT YAML", "YAML"), (", FORMAT XML", "XML")):
+    """A plan without times, or in an unsupported format, gives one error line and a hint."""
+    for options, line in ((", TIMING OFF", "TIMING OFF"), (", FORMAT YAML", "YAML"), (", FORMAT XML", "XML")):
         try:
             captured.report(captured.on_screen(STATEMENTS[0], options))
             yield f"{options} is accepted"
         except Failed as failed:
             if line not in str(failed) or len(str(failed).splitlines()) != 2:
                 yield f"{options}: {failed}"
+
+
+def without_execution_time(captured):
+    """The topmost node's time counts, and a note says so."""
+    for options in (", SUMMARY OFF", ", SUMMARY OFF, FORMAT JSON"):
+        report = captured.report(captured.on_screen(STATEMENTS[0], options))
+        if report["reported_ms"] != report["nodes"][0]["reported_ms"]:
+            yield f"{options}: reported {report['reported_ms']} ms, root {report['nodes'][0]['reported_ms']} ms"
+        if "the plan has no Execution Time" not in report["notes"][0]:
+            yield f"{options}: {report['notes']}"
+
+
+def other_formats_in_the_log(captured):
+    """If the last plan of a log is in YAML or XML, a note says so."""
+    for form in ("yaml", "xml"):
+        logs = [captured.on_screen_and_in_log(STATEMENTS[0], log_format)[1] for log_format in ("text", form)]
+        notes = captured.report("".join(logs))["notes"]
+        if f"number 2 is not usable: the plan is in {form.upper()} format" not in notes[0]:
+            yield f"{form} in the log: {notes}"
 
 
 def has_auto_explain(server):
@@ -104,6 +123,7 @@ def captured(path, installation, settings, tables):
         server.psql(tables)
         one = Captured(path, server, ("--read-cost", "25"))
         yield from refused_plans(one)
+        yield from without_execution_time(one)
         yield from logs(one, STATEMENTS)
     with Server(installation, settings | {"logging_collector": True, "log_destination": "csvlog"}) as server:
         server.psql(tables)
@@ -117,3 +137,4 @@ def logs(one, statements):
     for statement in statements:
         yield from compare(one, statement)
     yield from compare(one, STATEMENTS[2], PARALLEL)
+    yield from other_formats_in_the_log(one)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -66,7 +67,7 @@ class Leftovers:
 
 def start(path, env, statement=SLEEP, **options):
     return subprocess.Popen(
-        [path, "explain", "--ephemeral", "-c", statement], env=env,
+        [path, "explain", "--ephemeral", "--time", "2", "-c", statement], env=env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
     )  # fmt: skip
 
@@ -99,13 +100,13 @@ def reports(path, env):
     """explain reports with --ephemeral, and also if no server runs on the default socket."""
     leftovers = Leftovers()
     start_time = time.monotonic()
-    done = subprocess.run([path, "explain", "--ephemeral", "-c", COUNT, "--format", "json"], env=env, capture_output=True, text=True)
+    done = subprocess.run([path, "explain", "--ephemeral", "--time", "2", "-c", COUNT, "--format", "json"], env=env, capture_output=True, text=True)
     if done.returncode != 0 or json.loads(done.stdout)["reported_ms"] <= 0 or "running on a temporary PostgreSQL" not in done.stderr:
         yield f"{done}"
     yield from leftovers.complaints()
     # Without connection options, and without a server on the default socket.
-    done = subprocess.run([path, "explain"], input=COUNT, env=env, capture_output=True, text=True)
-    if done.returncode != 0 or "none answers on the default socket" not in done.stderr:
+    done = subprocess.run([path, "explain", "--time", "2", "-f", "-"], input=COUNT, env=env, capture_output=True, text=True)
+    if done.returncode != 0 or "no server answers on the default socket" not in done.stderr:
         yield f"without --ephemeral: {done}"
     yield from leftovers.complaints()
     print(f"       two runs on temporary servers took {time.monotonic() - start_time:.1f} s", flush=True)
@@ -145,6 +146,38 @@ def killed_early(path, env):
             yield from (f"{sign.name} after {delay} s: {left}" for left in leftovers.complaints())
 
 
+def killed_with_guardian(path, env):
+    """Nobody can remove the server if the guardian is killed, too. The next run does."""
+    leftovers = Leftovers()
+    program = start(path, env)
+    wait_for_statement(program, leftovers)
+    # A stopped program cannot notice that the guardian has died.
+    program.send_signal(signal.SIGSTOP)
+    os.kill(guardian(program), signal.SIGKILL)
+    program.kill()
+    program.communicate(timeout=CLEANUP_SECONDS)
+    if not folders() - leftovers.before[0]:
+        yield "the test left no folder, so it tests nothing"
+    done = subprocess.run([path, "explain", "--ephemeral", "--time", "2", "-c", COUNT], env=env, capture_output=True, text=True)
+    if done.returncode != 0:
+        yield f"after a killed run: {done}"
+    yield from leftovers.complaints()
+
+
+def relative_directory(path, env):
+    """TMPDIR can be relative to the directory in which pg_timing starts."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        (Path(folder) / "here").mkdir()
+        shutil.chown(Path(folder) / "here", "nobody")
+        leftovers = Leftovers(f"{folder}/here")
+        program = start(path, env | {"TMPDIR": "here"}, COUNT, cwd=folder, user="nobody", group="nogroup", extra_groups=[])
+        out, errors = program.communicate(timeout=120)
+        if program.returncode != 0 or not out.startswith("EXPLAIN ANALYZE reports"):
+            yield f"a relative TMPDIR: {program.returncode} {out!r} {errors!r}"
+        yield from leftovers.complaints()
+
+
 def full_disk(path, env):
     """An ordinary user, with a disk too small for the server, and with a disk that the statement fills."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
@@ -164,5 +197,5 @@ def full_disk(path, env):
 
 def check(path):
     env = environment()
-    for test in (reports, interrupted, killed_early, full_disk):
+    for test in (reports, interrupted, killed_with_guardian, relative_directory, killed_early, full_disk):
         yield from test(path, env)

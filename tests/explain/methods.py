@@ -39,16 +39,23 @@ def methods(program, installation):
         yield f"methods on the screen: {text}"
 
 
+ATTEMPTS = 5
+
+
 def slow_clock(new_program, installation, settings, tables):
     """If a clock read takes 770 ns longer, EXPLAIN ANALYZE ranks the nodes wrongly. pg_timing shows the right rank."""
     system = {"timing_clock_source": "system"} if installation.major >= 19 else {}
     with faulty_clocks() as library, Server(installation, settings | system, preload=[library], env={"SLOW_NS": "770"}) as server:
         server.psql(tables)
         program = new_program(server)
-        text = program.run("-c", CALLS_AND_WORK)
-        reranked = [line for line in text.stdout.splitlines() if "<- rank " in line]
-        if not any("Function Scan" in line and line.endswith(", 1 by corrected time") for line in reranked):
-            yield f"no changed rank on a slow clock: {text}"
+        # On a busy machine the intervals can be too wide for a rank. A rank that is shown must be right in every attempt.
+        for _ in range(ATTEMPTS):
+            text = program.run("-c", CALLS_AND_WORK)
+            reranked = [line for line in text.stdout.splitlines() if line.endswith(", 1 by corrected time")]
+            if reranked:
+                break
+        if not reranked or not all("Function Scan" in line for line in reranked):
+            yield f"no changed rank on a slow clock, or a wrong one: {text}"
         report = json.loads(program.run("-c", COUNT, "--format", "json").stdout)
         root_error, statement_error = (each["high"] - each["estimate"] for each in (report["nodes"][0]["corrected_ms"], report["corrected_ms"]))
         if root_error > 2 * statement_error:

@@ -49,9 +49,13 @@ def record_clocksources(command):
 CHECK = "pg_timing -d 3 --format json"
 
 
-def during_check(event, ms=1000):
-    """Returns a command that starts a check and causes the event `ms` milliseconds later."""
-    return f"{CHECK} & usleep {ms}000; {event}; wait $!"
+# Waits until process $! runs on one CPU only: then it reads the clocks. On a busy host its start can take seconds.
+READS_CLOCKS = "for i in $(seq 500); do grep -qE '^Cpus_allowed:[[:space:]]*0*[12]$' /proc/$!/status && break; usleep 20000; done"
+
+
+def during_check(event, ms=500):
+    """Returns a command that starts a check and causes the event `ms` milliseconds after its first reads of the clocks."""
+    return f"{CHECK} & {READS_CLOCKS}; usleep {ms}000; {event}; wait $!"
 
 
 def ask_host(action, seconds):
@@ -130,10 +134,11 @@ PAUSED = [("paused", during_check(ask_host("pause", 3))), ("stopped", during_che
 
 SLEEP = "echo mem >/sys/power/state"
 RTC = "/sys/class/rtc/rtc0"
-NEXT_RTC_SECOND = f"now=$(cat {RTC}/since_epoch); while [ $now = $(cat {RTC}/since_epoch) ]; do usleep 10000; done"
+# Starts few processes: if both CPUs are busy, qemu's TSC sometimes moves by some microseconds.
+NEXT_RTC_SECOND = f"read now <{RTC}/since_epoch; next=$now; while [ $now = $next ]; do usleep 50000; read next <{RTC}/since_epoch; done"
 SUSPENDED = [
-    # During the first reads of the clocks.
-    ("early", during_check(f"{ask_host('wake', 2)}; {SLEEP}", ms=300)),
+    # Before or during the first reads of the clocks.
+    ("early", f"{CHECK} & usleep 300000; {ask_host('wake', 2)}; {SLEEP}; wait $!"),
     # The RTC wakes the machine at the start of one of its seconds.
     ("slept", during_check(f"echo +3 >{RTC}/wakealarm; {SLEEP}")),
     # The kernel measures its sleep in full seconds of the RTC, so a sleep within one second has a length of zero.

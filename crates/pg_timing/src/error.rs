@@ -9,6 +9,7 @@ impl SqlState {
     pub const QUERY_CANCELED: &str = "57014";
     pub const READ_ONLY: &str = "25006";
     pub const SYNTAX: &str = "42601";
+    pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
     /// PREPARE does not support the statement
     pub const NOT_PREPARABLE: &str = "42P14";
     /// the prepared statement does not exist

@@ -73,6 +73,7 @@ pub fn percent(share: f64) -> String {
 pub fn uptime(seconds: f64) -> String {
     let plural = |n: f64, unit: &str| format!("{n:.0} {unit}{}", if n.round() == 1.0 { "" } else { "s" });
     match seconds {
+        s if s < 60.0 => "less than a minute".into(),
         s if s < 7200.0 => plural((s / 60.0).floor(), "minute"),
         s if s < 172_800.0 => plural((s / 3600.0).floor(), "hour"),
         s => plural((s / 86_400.0).floor(), "day"),
@@ -114,6 +115,6 @@ mod tests {
     fn large_counts_are_rounded_and_thousands_are_separated() {
         assert_eq!([count(0), count(12_345), count(94_000_000), count(2_100_000_000)], ["0", "12 k", "94 M", "2.1 G"]);
         assert_eq!([khz(2_299_998.03), khz(62_500.0)], ["2 299 998.03 kHz", "62 500 kHz"]);
-        assert_eq!([uptime(61.0), uptime(86_400.0 * 3.2)], ["1 minute", "3 days"]);
+        assert_eq!([uptime(7.0), uptime(61.0), uptime(86_400.0 * 3.2)], ["less than a minute", "1 minute", "3 days"]);
     }
 }

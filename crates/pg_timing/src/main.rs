@@ -4,6 +4,7 @@ use pg_timing::command::arguments::{self, Command};
 use pg_timing::command::{
     advise, check, clocksource, explain, pg_test_timing, prepare_terminal, read, report_error, test,
 };
+use pg_timing::server::connection::exit_if_a_thread_remains;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -26,5 +27,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),
     };
-    ExitCode::from(result.unwrap_or_else(|error| report_error(&error)))
+    let exit_status = result.unwrap_or_else(|error| report_error(&error));
+    exit_if_a_thread_remains(exit_status);
+    ExitCode::from(exit_status)
 }

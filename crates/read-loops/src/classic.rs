@@ -3,12 +3,12 @@
 use super::{BUFFER, Histogram};
 use timing_clock::{Clock, ticks_between};
 
-/// Backward steps, in ticks.
+/// Backward steps, in ticks or units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backward {
     /// number of backward steps
     pub steps: u64,
-    /// largest backward step in ticks
+    /// largest backward step
     pub largest: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct Block {
 /// The totals of the loop. Each difference includes the cost of the loop itself.
 #[derive(Clone, Debug, Default)]
 pub struct ClassicLoop {
-    /// non-negative differences between neighboring readings, in ticks
+    /// non-negative differences between neighboring readings, in ticks or units
     pub differences: Histogram,
     /// ticks of the blocks without a backward step
     pub ticks: u64,
@@ -36,28 +36,38 @@ pub struct ClassicLoop {
 impl ClassicLoop {
     /// Reads one block of [`BUFFER`] readings.
     pub fn run<C: Clock>(&mut self, clock: &C) -> Block {
+        self.run_in_units::<C, 1>(clock)
+    }
+
+    /// Reads one block, and cuts each reading to a multiple of `UNIT` ticks. The differences and backward steps are numbers
+    /// of units; the readings in the block are in ticks.
+    pub fn run_in_units<C: Clock, const UNIT: u64>(&mut self, clock: &C) -> Block {
         let mut backward = Backward::default();
         let first = clock.read();
-        let mut last = first;
+        let (mut end, mut last) = (first, first / UNIT);
         for _ in 0..BUFFER {
-            let now = clock.read();
-            let ticks = ticks_between(last, now);
-            match u64::try_from(ticks) {
+            end = clock.read();
+            let now = end / UNIT;
+            match u64::try_from(ticks_between(last, now)) {
+                Ok(units) if self.differences.add(units) => last = now,
                 // Counting a long difference takes longer. Continue from a new reading, so that this time does not look
                 // like an interruption.
-                Ok(ticks) => last = if self.differences.add(ticks) { now } else { clock.read() },
+                Ok(_) => {
+                    end = clock.read();
+                    last = end / UNIT;
+                }
                 Err(_) => {
-                    backward =
-                        Backward { steps: backward.steps + 1, largest: backward.largest.max(ticks.unsigned_abs()) };
+                    let units = ticks_between(last, now).unsigned_abs();
+                    backward = Backward { steps: backward.steps + 1, largest: backward.largest.max(units) };
                     last = now;
                 }
             }
         }
         if backward.steps == 0 {
             self.reads += BUFFER as u64;
-            self.ticks += u64::try_from(ticks_between(first, last)).unwrap_or(0);
+            self.ticks += u64::try_from(ticks_between(first, end)).unwrap_or(0);
         }
-        Block { first, last, backward }
+        Block { first, last: end, backward }
     }
 }
 
@@ -110,6 +120,27 @@ mod tests {
         // The additional reading is part of the time, but not of the number of reads.
         assert_eq!((classic.reads, classic.ticks), (1024, 25 * 1025 + 1_000_000));
         assert_eq!(block.last - block.first, classic.ticks);
+    }
+
+    #[test]
+    fn readings_in_units_are_cut_before_they_are_compared() {
+        let world = World::new(1);
+        let clock = SimClock::new(&world, Character { jitter_ns: 0, cost_ns: 250.0, ..Character::default() });
+        let mut classic = ClassicLoop::default();
+        let block = classic.run_in_units::<_, 1000>(&clock);
+        // No difference reaches 1 us, but every fourth reading is in the next microsecond.
+        assert_eq!(classic.differences.iter().collect::<Vec<_>>(), [(0, 768), (1, 256)]);
+        assert_eq!((classic.reads, classic.ticks, block.last - block.first), (1024, 250 * 1024, 250 * 1024));
+    }
+
+    #[test]
+    fn a_backward_step_within_a_unit_does_not_count() {
+        let world = World::new(1);
+        let character =
+            Character { jitter_ns: 0, cost_ns: 1.0, back: vec![(5, 3), (20, 2_500)], ..Character::default() };
+        let clock = SimClock::new(&world, Character { origin: 5_000, ..character });
+        let block = ClassicLoop::default().run_in_units::<_, 1000>(&clock);
+        assert_eq!(block.backward, Backward { steps: 1, largest: 3 }, "5.02 us - 2.5 us = 2.52 us");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod histogram;
 mod meter;
 mod record;
 mod skew;
+mod step;
 mod subsample;
 
 pub use affinity::{Pinned, allowed};
@@ -19,7 +20,8 @@ pub use budget::Budget;
 pub use classic::{Backward, Block, ClassicLoop};
 pub use clocks::{Clocks, SYSTEM, clock, clocks};
 pub use histogram::Histogram;
-pub use meter::{ClockMeter, MeasuredStep, Meter, measure_step, rate_of};
+pub use meter::{ClockMeter, Meter, rate_of};
 pub use record::{BUFFER, GAP_FACTOR, MIN_GAP, Outside, Record, timing_cost};
 pub use skew::{Bounds, SkewError, skew_between};
+pub use step::{MeasuredStep, measure_step};
 pub use subsample::Subsample;

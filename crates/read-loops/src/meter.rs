@@ -1,24 +1,7 @@
 //! A clock with its totals.
 
-use super::{Block, Budget, ClassicLoop, Outside, Record};
-use timing_clock::{Clock, Granularity, Hertz, Nanos, granularity};
-
-/// A clock's step, and the duration of its measurement.
-#[derive(Clone, Copy, Debug)]
-pub struct MeasuredStep {
-    pub granularity: Granularity,
-    pub duration: Nanos,
-}
-
-/// Number of differences to collect. A coarse clock has fewer within the time limit.
-const STEPS: usize = 4000;
-
-/// Measures the smallest step of `clock`, for at most `limit`.
-pub fn measure_step<C: Clock>(clock: &C, budget: &Budget, limit: Nanos) -> MeasuredStep {
-    let part = budget.part(limit);
-    let granularity = granularity(clock, STEPS, || part.go_on());
-    MeasuredStep { granularity, duration: part.spent() }
-}
+use super::{Block, Budget, ClassicLoop, MeasuredStep, Outside, Record, measure_step};
+use timing_clock::{Clock, Hertz, Nanos};
 
 /// A [`Meter`] of any clock type, so that a list can hold all clocks. Each method is compiled for its clock type.
 pub trait ClockMeter {
@@ -32,6 +15,8 @@ pub trait ClockMeter {
     fn measure_step(&mut self, budget: &Budget, limit: Nanos);
     /// Reads one block with pg_test_timing's loop, and adds it to `classic`.
     fn classic_block(&self, classic: &mut ClassicLoop) -> Block;
+    /// Like `classic_block`, but cuts each reading to whole thousands of ticks: microseconds of a nanosecond clock.
+    fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block;
     /// Whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
     fn is_counter(&self) -> bool;
     /// Returns the totals and the step.
@@ -76,6 +61,10 @@ impl<C: Clock> ClockMeter for Meter<C> {
         classic.run(&self.clock)
     }
 
+    fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block {
+        classic.run_in_units::<C, 1000>(&self.clock)
+    }
+
     fn is_counter(&self) -> bool {
         self.is_counter
     }
@@ -97,6 +86,7 @@ pub fn rate_of(meter: &dyn ClockMeter, counter: Option<Hertz>) -> Option<Hertz> 
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
+    use timing_clock::Granularity;
     use timing_clock::sim::{Character, SimClock, World};
 
     fn character() -> Character {
@@ -130,14 +120,6 @@ mod tests {
         let step = meter.record().1.unwrap();
         assert_eq!(step.granularity, Granularity::Step(10.0));
         assert!(step.duration.0 > 0.0 && step.duration.secs() < 60.0, "{step:?}");
-    }
-
-    #[test]
-    fn the_stop_flag_ends_the_measurement_of_a_stopped_clock() {
-        let (world, stop) = (World::new(1), AtomicBool::new(true));
-        let clock = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
-        let budget = Budget::new(Nanos::from_secs(60.0), &stop);
-        assert_eq!(measure_step(&clock, &budget, budget.left()).granularity, Granularity::NeverMoved);
     }
 
     #[test]

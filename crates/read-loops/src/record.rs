@@ -31,6 +31,10 @@ pub struct Record {
     /// totals of pg_test_timing's loop, for comparison
     pub classic: ClassicLoop,
     blocks: u64,
+    /// first reading of the first block
+    first: Option<u64>,
+    /// whether a block began with another reading than the first one
+    moved_between_blocks: bool,
 }
 
 impl Record {
@@ -45,12 +49,14 @@ impl Record {
                 let block = self.classic.run(clock);
                 self.add_backward(block.backward);
                 self.compare_blocks(last, block.first);
+                self.compare_with_first(block.first);
                 last = Some(block.last);
             } else {
                 let before = outside.clock.read_ordered();
                 clock.fill(&mut buffer);
                 let after = outside.clock.read_ordered();
                 self.compare_blocks(last, buffer[0]);
+                self.compare_with_first(buffer[0]);
                 self.count(&buffer);
                 last = Some(buffer[BUFFER - 1]);
                 let ticks = ticks_between(before, after) as f64 - outside.cost;
@@ -80,6 +86,16 @@ impl Record {
         if let Some(ticks @ ..0) = last.map(|last| ticks_between(last, first)) {
             self.add_backward(Backward { steps: 1, largest: ticks.unsigned_abs() });
         }
+    }
+
+    fn compare_with_first(&mut self, reading: u64) {
+        self.moved_between_blocks |= *self.first.get_or_insert(reading) != reading;
+    }
+
+    /// Whether the value ever changed. A block takes only some microseconds, so a coarse clock may change only between
+    /// blocks.
+    pub fn moved(&self) -> bool {
+        self.moved_between_blocks || self.backward_steps > 0 || self.differences.max() > Some(0)
     }
 
     fn add_backward(&mut self, backward: Backward) {
@@ -193,6 +209,22 @@ mod tests {
         let character = Character { cost_ns: 30.0, jitter_ns: 10, back: vec![(11, 1000)], ..Character::default() };
         let cost = timing_cost(&SimClock::new(&world, character));
         assert!((30.0..32.0).contains(&cost), "{cost}");
+    }
+
+    #[test]
+    fn a_clock_that_changes_only_between_blocks_moved() {
+        // The clock changes once, while the outside clock is read between two blocks.
+        let world = World::new(1);
+        let clock = SimClock::new(&world, Character { step: 1_000_000_000, ..regular() });
+        let timer = SimClock::new(&world, Character { stalls: vec![(2, 1e9)], ..Character::default() });
+        let mut record = Record::default();
+        let mut left = 2;
+        record.slice(&clock, &Outside { clock: &timer, cost: 0.0 }, || {
+            left -= 1;
+            left > 0
+        });
+        assert_eq!((record.differences.max(), record.moved()), (Some(0), true));
+        assert!(!super::Record::default().moved());
     }
 
     #[test]

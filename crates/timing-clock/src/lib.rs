@@ -74,5 +74,5 @@ pub use granularity::{Granularity, granularity};
 pub use postgres19::{Postgres19, postgres19};
 pub use rate::{Rate, RateError, RateMeter, measure_rate};
 pub use system::{Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall};
-pub use trust::{COUNTER_BASED, Distrust, KernelVerdict, distrust, is_counter};
+pub use trust::{Distrust, KernelVerdict, distrust, is_counter, is_counter_based, is_tsc};
 pub use units::{Hertz, NANOSECONDS, Nanos, Ppm};

@@ -11,28 +11,28 @@ pub struct KernelVerdict {
     pub available: Vec<String>,
 }
 
-/// The clock sources of Linux and the timecounters of FreeBSD that are the counter itself.
-const COUNTERS: &[&str] = &["tsc", "tsc-early", "arch_sys_counter", "TSC", "TSC-low", "ARM MPCore Timecounter"];
+/// The clock sources of Linux and the timecounters of FreeBSD that are the TSC itself.
+const TSC: &[&str] = &["tsc", "tsc-early", "TSC", "TSC-low"];
+/// The same for ARM's counter.
+const ARM_COUNTER: &[&str] = &["arch_sys_counter", "ARM MPCore Timecounter"];
+/// The clock sources that compute their time from the counter and a hypervisor's correction.
+const CORRECTED: &[&str] = &["kvm-clock", "xen", "hyperv_clocksource_tsc_page", "kvmclock", "Hyper-V-TSC"];
 
-/// The clock sources that compute their time from the counter.
-///
-/// Such a clock cannot check the counter's rate independently.
-pub const COUNTER_BASED: &[&str] = &[
-    "tsc",
-    "tsc-early",
-    "kvm-clock",
-    "xen",
-    "hyperv_clocksource_tsc_page",
-    "arch_sys_counter",
-    "TSC",
-    "TSC-low",
-    "kvmclock",
-    "Hyper-V-TSC",
-];
+/// Whether a clock source is the TSC itself, without a hypervisor's correction.
+pub fn is_tsc(clocksource: &str) -> bool {
+    TSC.contains(&clocksource)
+}
 
 /// Whether a clock source is the CPU's counter itself, without a hypervisor's correction.
 pub fn is_counter(clocksource: &str) -> bool {
-    COUNTERS.contains(&clocksource)
+    is_tsc(clocksource) || ARM_COUNTER.contains(&clocksource)
+}
+
+/// Whether a clock source computes its time from the counter.
+///
+/// Such a clock cannot check the counter's rate independently.
+pub fn is_counter_based(clocksource: &str) -> bool {
+    is_counter(clocksource) || CORRECTED.contains(&clocksource)
 }
 
 impl KernelVerdict {
@@ -53,7 +53,7 @@ impl KernelVerdict {
 
     /// Whether the kernel's clock computes its time from the counter.
     pub fn uses_counter(&self) -> bool {
-        COUNTER_BASED.contains(&self.current.as_str())
+        is_counter_based(&self.current)
     }
 
     /// Whether the kernel uses the counter itself as its clock source, or offers it as one.
@@ -152,10 +152,18 @@ mod tests {
 
     #[test]
     fn the_kernels_clock_uses_the_counter_directly_or_by_a_correction() {
-        for (current, uses) in [("tsc", true), ("kvm-clock", true), ("TSC-low", true), ("hpet", false), ("", false)] {
+        for (current, uses) in [
+            ("tsc", true),
+            ("kvm-clock", true),
+            ("TSC-low", true),
+            ("ARM MPCore Timecounter", true),
+            ("hpet", false),
+            ("", false),
+        ] {
             assert_eq!(KernelVerdict::parse(current, "tsc").uses_counter(), uses, "{current}");
         }
         assert!(is_counter("tsc") && is_counter("arch_sys_counter") && !is_counter("kvm-clock"));
+        assert!(is_tsc("TSC-low") && !is_tsc("arch_sys_counter") && !is_tsc("kvm-clock"));
     }
 
     #[test]

@@ -6,34 +6,34 @@ use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, LogSource, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
-use crate::render;
+use crate::render::{self, escape};
 use crate::report::Report;
 use anyhow::anyhow;
 use std::path::Path;
 
 const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
 const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
-const CAPTURE_HINT: Hint = Hint("give a directory that is empty or does not exist yet");
+const CAPTURE_HINT: Hint =
+    Hint("give the name of a new directory on a local file system, in a directory where you may write");
 
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let host = host(arguments.root.as_deref())?;
     let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
-    if let Some(dir) = &arguments.capture {
-        // Refuse an unusable directory before the measurement, which takes seconds.
-        capture::check_target(dir).map_err(|e| e.context(CAPTURE_HINT))?;
-    }
+    // Refuse an unusable name before the measurement, which takes seconds.
+    let target = arguments.capture.as_deref().map(capture::Target::open).transpose();
+    let target = target.map_err(|e| e.context(CAPTURE_HINT))?;
     let mut report = match host.is_live() {
         true => measure(&arguments, &host, &log)?,
         false => survey::captured(&host, &log),
     };
     judge(&mut report);
-    if let Some(dir) = &arguments.capture {
-        write_capture(&host, &log, &report, dir)?;
+    if let Some(target) = &target {
+        write_capture(&host, &log, &report, target)?;
     }
     print(&match (arguments.nagios, arguments.format) {
-        (true, _) => render::nagios::line(&report),
-        (false, Format::Text) => render::text::text(&report),
+        (true, _) => render::nagios::line(&escape::report(&report)?),
+        (false, Format::Text) => render::text::text(&escape::report(&report)?),
         (false, Format::Json) => render::json::json(&report),
     })?;
     Ok(report.verdict.severity.exit_status())
@@ -58,7 +58,8 @@ fn measure(arguments: &CheckArguments, host: &Host, log: &KernelLog) -> anyhow::
     Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
 }
 
-fn write_capture(host: &Host, log: &KernelLog, report: &Report, dir: &Path) -> anyhow::Result<()> {
+fn write_capture(host: &Host, log: &KernelLog, report: &Report, target: &capture::Target) -> anyhow::Result<()> {
     let lines = log.entries.known().map(|entries| entries.about_clocks.as_slice()).unwrap_or_default();
-    capture::write(host, lines, report, dir).map_err(|e| e.context(CAPTURE_HINT))
+    interrupt::ignore_file_size_signal();
+    capture::write(host, lines, report, target).map_err(|e| e.context(CAPTURE_HINT))
 }

@@ -3,13 +3,13 @@
 use super::arguments::ConnectionArguments;
 use super::note;
 use crate::error::Error;
-use crate::server::connection::{Connection, Password, Target};
+use crate::server::connection::{Connection, OpenError, Password, Target};
 use crate::server::ephemeral::Ephemeral;
 use std::sync::atomic::AtomicBool;
 
 /// Connects to the server that the arguments name, or else to libpq's default.
-pub fn open(arguments: &ConnectionArguments) -> Result<Connection, Error> {
-    Connection::open(&target(arguments), prompt_password)
+pub fn open(arguments: &ConnectionArguments, stop: &AtomicBool) -> Result<Connection, Error> {
+    Ok(Connection::open(&target(arguments), prompt_password, stop)?)
 }
 
 /// A connection and its temporary server, if there is one. The fields are dropped in this order: the connection closes
@@ -23,20 +23,26 @@ pub struct OpenServer {
 /// answers.
 pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &AtomicBool) -> Result<OpenServer, Error> {
     let target = target(arguments);
-    if !ephemeral && (is_named(&target) || Connection::is_answered(&target)?) {
-        return Ok(OpenServer { connection: Connection::open(&target, prompt_password)?, _ephemeral: None });
-    }
     if !ephemeral {
-        note("no server was named, and none answers on the default socket: starting a temporary server");
+        match Connection::open(&target, prompt_password, stop) {
+            Ok(connection) => return Ok(OpenServer { connection, _ephemeral: None }),
+            Err(OpenError { error, no_server }) if !no_server || is_named(&target) => return Err(error),
+            Err(_) => {
+                note("no server was given, and no server answers on the default socket: starting a temporary server")
+            }
+        }
     }
     let ephemeral = Ephemeral::start(stop)?;
+    for (folder, why) in ephemeral.not_removed() {
+        note(&format!("could not remove {}, which an earlier run left: {why}", folder.display()));
+    }
     let installation = ephemeral.installation();
     note(&format!(
         "running on a temporary PostgreSQL {} server from {}",
         installation.version,
         installation.bin.display()
     ));
-    let connection = Connection::open(&ephemeral.target(), prompt_password)?;
+    let connection = Connection::open(&ephemeral.target(), prompt_password, stop)?;
     Ok(OpenServer { connection, _ephemeral: Some(ephemeral) })
 }
 

@@ -3,12 +3,19 @@
 use super::Hint;
 use anyhow::anyhow;
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 pub struct Input {
     /// the file name in quotes, or `stdin`, for error messages
     pub name: String,
     pub bytes: Vec<u8>,
+}
+
+/// Returns whether stdin is a pipe or a file, as in `echo ... | pg_timing`.
+pub fn stdin_may_have_text() -> bool {
+    let stdin = std::fs::metadata("/dev/stdin").map(|stdin| stdin.file_type());
+    stdin.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
 }
 
 /// Reads a file, or stdin if the path is `-`. An input of more than `max_bytes` is an error with the given hint: the

@@ -28,6 +28,12 @@ pub fn flag_until_restored() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Ignores the signal of a too large file, so that the write fails instead and the program can remove its files.
+pub fn ignore_file_size_signal() {
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Returns the signals without SIGHUP if it is ignored. nohup ignores SIGHUP so that a program outlives its terminal.
 fn not_ignored<const N: usize>(signals: [libc::c_int; N]) -> impl Iterator<Item = libc::c_int> {
     signals.into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(signal))

@@ -12,10 +12,12 @@ pub mod pg_test_timing;
 mod plan;
 mod progress;
 pub mod read;
+mod stdout;
 pub mod test;
 
 use crate::error::Error;
-use std::io::{IsTerminal, Write};
+use crate::render::escape;
+use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The exit status after a usage error, and of a command that did not do its work.
 const NOT_DONE: u8 = 3;
@@ -39,7 +41,7 @@ pub fn prepare_terminal() {
 
 /// Prints a note on stderr while a command runs.
 fn note(text: &str) {
-    _ = writeln!(std::io::stderr(), "pg_timing: {text}");
+    _ = writeln!(std::io::stderr(), "pg_timing: {}", escape::line(text));
 }
 
 /// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
@@ -50,21 +52,31 @@ pub fn report_error(error: &anyhow::Error) -> u8 {
         Some(_) => error.chain().skip(1).map(ToString::to_string).collect(),
         None => error.chain().map(ToString::to_string).collect(),
     };
-    let mut stderr = std::io::stderr();
-    _ = writeln!(stderr, "pg_timing: error: {}", message.join(": "));
     let own_hint = error.downcast_ref::<Error>().map(|error| error.hint.as_str());
-    if let Some(hint) = attached_hint.or(own_hint).filter(|hint| !hint.is_empty()) {
-        _ = writeln!(stderr, "hint: {hint}");
-    }
+    print_error(&message.join(": "), attached_hint.or(own_hint).unwrap_or_default());
     NOT_DONE
 }
 
-/// Prints a result on stdout, with colors only on a terminal. A closed pipe or a full disk is an error, because the
-/// user did not get the result.
+/// Prints an error in one line, and its hint in another one if it has any. Both can contain text from outside.
+fn print_error(what: &str, hint: &str) {
+    let mut stderr = std::io::stderr();
+    _ = writeln!(stderr, "pg_timing: error: {}", escape::line(what));
+    if !hint.is_empty() {
+        _ = writeln!(stderr, "hint: {}", escape::line(hint));
+    }
+}
+
+/// Prints a result on stdout, with colors only on a terminal. A full disk and a closed stdout are errors, because the user
+/// did not get the result. A pipe whose reader has ended is no error: `head` has read what it wanted.
 fn print(text: &str) -> anyhow::Result<()> {
+    if stdout::was_closed() {
+        anyhow::bail!("could not write to stdout: it is closed");
+    }
     let mut stdout = anstream::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(|e| anyhow::anyhow!("could not write to stdout: {}", crate::human::reason(&e)))
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::anyhow!("could not write to stdout: {}", crate::human::reason(&error)))
+        }
+        _ => Ok(()),
+    }
 }

@@ -11,6 +11,9 @@ use std::path::Path;
 /// A plan over a thousand partitions has a few MB, and the log of a whole day can contain it.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.
+const MAX_REPORT_BYTES: u64 = 4 << 20;
+
 const TOO_LONG_HINT: Hint = Hint("cut out the part with the plan");
 const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
 
@@ -36,7 +39,7 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
 }
 
 fn read_host_report(path: &Path) -> anyhow::Result<HostReport> {
-    let input = input::read(path, MAX_BYTES, HOST_REPORT_HINT)?;
+    let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
     let report = Report::from_json(&input.bytes)
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     HostReport::new(report)

@@ -3,9 +3,10 @@
 use super::arguments::{Format, ReadArguments};
 use super::input::{self, Input};
 use super::{Hint, print};
+use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{ParseError, parse, report};
-use crate::render;
+use crate::render::{self, escape};
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
 
@@ -22,7 +23,10 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     reports.iter_mut().for_each(judge);
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {
-        Format::Text => reports.iter().map(render::text::text).collect::<Vec<_>>().join("\n"),
+        Format::Text => {
+            let screen = |report| Ok(render::text::text(&escape::report(report)?));
+            reports.iter().map(screen).collect::<Result<Vec<_>, Error>>()?.join("\n")
+        }
         Format::Json => reports.iter().map(render::json::json).collect(),
     })?;
     // The worst verdict counts. A known verdict outweighs an unknown one.

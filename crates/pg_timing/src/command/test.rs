@@ -21,7 +21,8 @@ pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
     };
     match test(&options, &stop, &mut super::print)? {
         Ended::Done => Ok(0),
-        Ended::Warning(text) | Ended::Warp(text) => {
+        Ended::Warning(None) => Ok(NOT_DONE),
+        Ended::Warning(Some(text)) | Ended::Warp(text) => {
             _ = write!(std::io::stderr(), "{text}");
             Ok(NOT_DONE)
         }

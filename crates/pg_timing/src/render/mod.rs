@@ -1,5 +1,6 @@
 //! Renders reports. Nothing here measures or judges.
 
+pub mod escape;
 mod explain_text;
 pub mod html;
 pub mod json;

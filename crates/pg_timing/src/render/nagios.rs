@@ -11,7 +11,7 @@ pub fn line(report: &Report) -> String {
     if let Some(clock) = report.clock(SYSTEM) {
         let seconds = |ns: f64| format!("{:.10}", ns / 1e9);
         data.extend(clock.cost_ns().map(|ns| {
-            let limits = report.read_cost_limits_ns.map(|(warning, critical)| [seconds(warning), seconds(critical)]);
+            let limits = report.read_cost_limits_ns.map(|limits| [seconds(limits.warning), seconds(limits.critical)]);
             format!("system_read={}s;{};0", seconds(ns), limits.unwrap_or_default().join(";"))
         }));
         data.push(format!("system_backward_steps={};0;0;0", clock.backward_steps));

@@ -1,6 +1,6 @@
 //! The report of `advise`. The serde names are the JSON contract.
 
-use super::Verdict;
+use super::{Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct AdviseReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_read: Option<ReadCost>,
     pub settings: Vec<SettingAdvice>,
+    /// alarms about the clocks of the server's host, if it was measured
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     pub verdict: Verdict,
     /// events that the server's statistics do not show, or show late
     pub not_seen: Vec<String>,
@@ -106,6 +109,5 @@ pub struct SettingAdvice {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
     /// too few events in the window: the summary is about a busy server, not about the window
-    #[serde(skip)]
     pub extrapolated: bool,
 }

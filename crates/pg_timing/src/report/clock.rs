@@ -37,8 +37,18 @@ pub struct ClockReport {
     pub read_spread_ns: Option<f64>,
     /// loop cost as in pg_test_timing: elapsed time of a loop that reads and counts, divided by the reads
     pub loop_ns: Option<f64>,
+    /// Read cost without disturbance by other work on the machine: the 5th percentile of the buffers' read costs. In the
+    /// output of pg_test_timing: the loop cost without interruptions, if these were heavy
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undisturbed_ns: Option<f64>,
     /// smallest step of the value
     pub granularity_ns: Option<f64>,
+    /// why the step is unknown, if the value moved
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granularity_unavailable: Option<String>,
+    /// lower and upper bound of the step, if only these are known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granularity_between_ns: Option<(f64, f64)>,
     /// time for which the value did not change, if it never changed
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stood_still_ns: Option<f64>,
@@ -68,7 +78,14 @@ pub struct Percentiles {
     pub max_ns: f64,
 }
 
-/// Interruptions: differences far above the rest. They do not count in the read cost.
+/// If interruptions take a larger share of the time, the measurement is disturbed.
+///
+/// On an idle machine, interruptions take well under 1% of the time. The times of runs on a quiet machine differ by 3%
+/// anyway (`statistics::RUN_TO_RUN_VARIATION`). A loss of 10% is clearly more, so a reader of a plan would see it.
+pub const INTERRUPTED_SHARE: f64 = 0.10;
+
+/// Interruptions: differences far above the rest. They do not count in the read cost. From the output of pg_test_timing,
+/// the times are lower bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gaps {
@@ -87,6 +104,10 @@ pub struct Gaps {
 pub struct Bin {
     /// upper bound of the row in whole ns: 0, 1, 3, 7, 15 ...
     pub le_ns: u64,
+    /// Lower bound in whole ns. If it is missing, the row starts after the previous one. Up to PostgreSQL 18, rows overlap:
+    /// pg_test_timing cuts each reading to microseconds, so a difference can be up to 1 us longer than the duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ge_ns: Option<u64>,
     pub count: u64,
 }
 
@@ -96,9 +117,9 @@ impl ClockReport {
         ClockReport { name: name.into(), unavailable: Some(why.into()), ..ClockReport::default() }
     }
 
-    /// Returns the read cost. If only pg_test_timing's figure is known, returns that.
+    /// Returns the read cost. If only pg_test_timing's figure is known, returns that, without interruptions if possible.
     pub fn cost_ns(&self) -> Option<f64> {
-        self.read_ns.or(self.loop_ns)
+        self.read_ns.or(self.undisturbed_ns).or(self.loop_ns)
     }
 
     /// Describes a histogram without percentiles: its fullest row and its lower bound.
@@ -107,24 +128,38 @@ impl ClockReport {
         if self.percentiles.is_some() || self.reads == 0 {
             return None;
         }
-        let from = |nth: usize| nth.checked_sub(1).map_or(0.0, |before| self.histogram[before].le_ns as f64 + 1.0);
+        let from = |nth: usize| match (self.histogram[nth].ge_ns, nth.checked_sub(1)) {
+            (Some(ns), _) => ns,
+            (None, Some(before)) => self.histogram[before].le_ns.saturating_add(1),
+            (None, None) => 0,
+        };
         let first = self.histogram.iter().position(|row| row.count > 0)?;
         let (fullest, row) = self.histogram.iter().enumerate().max_by_key(|(_, row)| row.count)?;
-        let share = row.count as f64 / self.reads as f64 * 100.0;
-        let below = duration(row.le_ns as f64 + 1.0);
-        let most = match fullest {
-            0 => format!("{share:.1}% of the reads took less than {below}"),
-            _ => format!("{share:.1}% of the reads took {} to {below}", duration(from(fullest))),
+        let percent = |count: u64| match count as f64 / self.reads as f64 * 100.0 {
+            share if share >= 99.95 && count < self.reads => "more than 99.9%".to_string(),
+            share => format!("{share:.1}%"),
+        };
+        // Below the clock's step, differences do not show durations.
+        let step_exceeds_row = self.granularity_between_ns.is_some_and(|(low, _)| low > row.le_ns as f64);
+        let most = match from(fullest) {
+            0 if fullest == 0 && step_exceeds_row => {
+                format!("{} of the readings equal the previous one", percent(row.count))
+            }
+            0 => {
+                // Rows can overlap. The last one that starts at 0 shows how many reads took less than its end for certain.
+                let last = (fullest..self.histogram.len()).take_while(|nth| from(*nth) == 0).last().unwrap_or(fullest);
+                let count = self.histogram[..=last].iter().map(|row| row.count).fold(0, u64::saturating_add);
+                let below = duration(self.histogram[last].le_ns as f64 + 1.0);
+                format!("{} of the reads took less than {below}", percent(count))
+            }
+            from => {
+                let below = duration(row.le_ns as f64 + 1.0);
+                format!("{} of the reads took {} to {below}", percent(row.count), duration(from as f64))
+            }
         };
         Some(match first {
-            0 => most,
-            _ => format!("{most}; none took less than {}", duration(from(first))),
+            nth if nth == 0 || from(nth) == 0 => most,
+            _ => format!("{most}; none took less than {}", duration(from(first) as f64)),
         })
     }
-}
-
-/// Returns the maximum overhead of EXPLAIN ANALYZE per row and plan node: it reads the clock when it enters a node and
-/// when it leaves it.
-pub fn overhead_per_node_ns(read_ns: f64) -> f64 {
-    2.0 * read_ns
 }

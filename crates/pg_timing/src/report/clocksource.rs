@@ -29,7 +29,7 @@ pub enum ClocksourceState {
     Rejected,
     /// a boot parameter forbids it
     Forbidden(String),
-    /// the CPU does not promise a constant rate of the counter
+    /// the CPU does not guarantee a constant rate of the counter
     NotConstant,
     /// FreeBSD gives it a negative quality
     NegativeQuality,
@@ -40,7 +40,7 @@ impl ClocksourceList {
     pub fn candidate(&self) -> Option<&ClocksourceRow> {
         let available = || self.rows.iter().filter(|row| row.state == ClocksourceState::Available);
         let fast = best_first().find_map(|fast| available().find(|row| row.name == fast.name));
-        fast.or_else(|| available().find(|row| row.traits.is_some_and(|traits| !traits.is_slow())))
+        fast.or_else(|| available().find(|row| row.traits.is_some_and(|traits| traits.is_good())))
     }
 
     /// Whether the current clock source is the best one of this list.

@@ -1,5 +1,6 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
+use crate::statistics::quantile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -38,6 +39,24 @@ impl Add for Range {
     }
 }
 
+/// How much the runs of a statement differ: their 10th and 90th percentile. This describes the machine, and is not the
+/// error of an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Spread {
+    pub p10: f64,
+    pub p90: f64,
+}
+
+impl Spread {
+    /// Returns the spread of these values, or zeros if there are none.
+    pub fn of(values: &[f64]) -> Spread {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Spread { p10: quantile(&sorted, 0.1), p90: quantile(&sorted, 0.9) }
+    }
+}
+
 /// How much of an EXPLAIN ANALYZE is overhead.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -61,8 +80,11 @@ pub struct ExplainReport {
     pub reported_ms: f64,
     /// time without overhead
     pub corrected_ms: Range,
-    /// (reported - rows only) / reported; an estimate for a captured plan
+    /// clock reads as a fraction of the reported time, as far as the calls can explain it; an estimate for a captured plan
     pub clock_share: f64,
+    /// overhead that the calls cannot explain, as a fraction of the reported time
+    #[serde(default)]
+    pub unexplained_share: f64,
     /// limits of these figures
     pub notes: Vec<String>,
     pub nodes: Vec<ExplainedNode>,
@@ -80,14 +102,20 @@ pub struct LiveRuns {
     pub runs: usize,
     /// number of baseline runs
     pub plain_runs: usize,
-    /// baseline: without EXPLAIN, rows not sent
+    /// baseline: without EXPLAIN, rows not sent; at the speed that the machine had during the reported runs
     pub plain_ms: f64,
-    /// EXPLAIN ANALYZE, TIMING OFF
+    /// baseline while nothing else slows the machine
+    pub undisturbed_ms: Range,
+    /// baseline runs as they were
+    pub spread_ms: Spread,
+    /// reported / plain; missing if the statement is too short to measure
+    pub overhead_factor: Option<Range>,
+    /// EXPLAIN ANALYZE, TIMING OFF; at the same speed as the reported runs
     pub rows_only_ms: f64,
     /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; if BUFFERS is on by default
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_buffers_ms: Option<f64>,
-    /// (reported - plain) / reported
+    /// 1 - 1 / overhead_factor
     pub overhead_share: f64,
     /// time of an empty statement; it is subtracted from the baseline
     pub round_trip_ms: f64,
@@ -99,6 +127,21 @@ pub struct LiveRuns {
     pub rows_per_call_ns: Range,
     /// results of the other timing methods that the server offers
     pub timed: Vec<Timed>,
+    /// all counted runs, in their order; the figures come from them
+    #[serde(default)]
+    pub samples: Vec<RunSample>,
+}
+
+/// One run, and the time of the probe before and after it: a fixed piece of work in the same server process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RunSample {
+    /// `baseline`, `rows_only`, `without_buffers`, `reported`, or the setting of a timing method like
+    /// `pg_fast_timing.method=auto`
+    pub mode: String,
+    pub ms: f64,
+    pub before_ms: f64,
+    pub after_ms: f64,
 }
 
 /// The result of one timing method.
@@ -150,8 +193,6 @@ pub struct ExplainedNode {
     #[serde(rename = "type")]
     pub kind: String,
     pub title: String,
-    #[serde(skip)]
-    pub depth: usize,
     /// calls of all processes
     pub calls: f64,
     /// number of parallel processes
@@ -177,4 +218,11 @@ pub struct ExplainedNode {
     /// rank by reported self time, from 1
     pub rank: usize,
     pub corrected_rank: usize,
+}
+
+impl ExplainedNode {
+    /// Returns the number of nodes above this one.
+    pub fn depth(&self) -> usize {
+        self.path.matches('.').count()
+    }
 }

@@ -22,11 +22,13 @@ finding_ids! {
     CLOCKSOURCE_NOT_PERSISTENT = "clocksource-not-persistent";
     TSC_DENIED = "tsc-denied";
     TSC_ABSENT = "tsc-absent";
+    TSC_NOT_INVARIANT = "tsc-not-invariant";
     TSC_RATE_MISMATCH = "tsc-rate-mismatch";
     TSC_FIRMWARE = "tsc-firmware";
     CPU_SKEW = "cpu-skew";
     TSC_UNCHECKED = "tsc-unchecked";
     TSC_AUTO_DEMOTED = "tsc-auto-demoted";
+    TSC_SLOW = "tsc-slow";
     DRIFT = "drift";
     CLOCK_GAPS = "clock-gaps";
 }

@@ -40,6 +40,27 @@ pub struct Ntp {
     pub frequency_ppm: f64,
 }
 
+/// A boot parameter that selects a clock source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClocksourceParameter<'a> {
+    /// as on the kernel's command line
+    pub word: &'a str,
+    /// the clock source
+    pub name: &'a str,
+}
+
+impl<'a> ClocksourceParameter<'a> {
+    /// Returns the parameter that counts. Linux still accepts the old `clock=` for `clocksource=`, with the old name `pmtmr`
+    /// for acpi_pm. The last one counts.
+    pub fn of(boot_parameters: &'a [String]) -> Option<ClocksourceParameter<'a>> {
+        boot_parameters.iter().rev().find_map(|word| match word.split_once('=')? {
+            ("clock", "pmtmr") => Some(ClocksourceParameter { word, name: "acpi_pm" }),
+            ("clocksource" | "clock", name) => Some(ClocksourceParameter { word, name }),
+            _ => None,
+        })
+    }
+}
+
 impl HostFacts {
     pub fn unavailable(why: &str) -> HostFacts {
         let text = || Fact::unavailable(why);
@@ -111,6 +132,40 @@ pub struct Activity {
     /// steal time of all CPUs together, in ms
     pub steal_ms: Option<f64>,
     /// number of suspends
-    #[serde(default)]
     pub suspends: Option<u64>,
+    /// duration of the reading of all clocks, in ms
+    pub period_ms: Option<f64>,
+    /// time in this period in which the measuring thread waited for a CPU (the scheduler's run delay), in ms
+    pub run_delay_ms: Option<f64>,
+    /// number of times that the measuring thread got a CPU
+    pub timeslices: Option<u64>,
+    /// time for which CPU quotas stopped the process's cgroup and its parents, on all CPUs together, in ms
+    pub throttled_ms: Option<f64>,
+}
+
+impl Activity {
+    /// Returns the share of the period in which the measuring thread waited for a CPU.
+    pub fn waiting_share(&self) -> Option<f64> {
+        let (waited, period) = self.run_delay_ms.zip(self.period_ms)?;
+        (period > 0.0).then(|| (waited / period).clamp(0.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_parameter_of_either_name_selects_the_clock_source() {
+        for (line, word, name) in [
+            ("clocksource=hpet", "clocksource=hpet", "hpet"),
+            ("clock=acpi_pm", "clock=acpi_pm", "acpi_pm"),
+            ("clock=pmtmr", "clock=pmtmr", "acpi_pm"),
+            ("clocksource=tsc nohz=off clock=hpet", "clock=hpet", "hpet"),
+        ] {
+            let words: Vec<String> = line.split(' ').map(String::from).collect();
+            assert_eq!(ClocksourceParameter::of(&words), Some(ClocksourceParameter { word, name }), "{line}");
+        }
+        assert_eq!(ClocksourceParameter::of(&["clocksource.verify_n_cpus=8".into(), "tsc=reliable".into()]), None);
+    }
 }

@@ -3,6 +3,7 @@
 //! The serde names are the JSON contract. The JSON Schemas in docs/ are generated from these types.
 
 mod advise;
+mod call_cost;
 mod classic;
 mod clock;
 mod drift;
@@ -20,14 +21,15 @@ mod clocksource;
 mod clocksource_table;
 
 pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+pub use call_cost::{clock_reads_ns, counting_ns, overhead_per_node_ns};
 pub use classic::ClassicReport;
-pub use clock::{AccessPath, Bin, ClockReport, Gaps, Percentiles, SYSTEM, overhead_per_node_ns};
+pub use clock::{AccessPath, Bin, ClockReport, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM};
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
 pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
 pub use drift::{Drift, DriftStep};
-pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, Timed};
+pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
-pub use host::{Activity, Clocksource, Cpus, HostFacts, Ntp, Skew};
+pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use measured::Measured;
 pub use tsc::{COUNTER, ClaimReport, TscReport};
@@ -119,9 +121,17 @@ pub struct Report {
     pub drift: Vec<Drift>,
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
-    /// the read costs in ns above which `clock-slow` warns, and is critical; set by the checks
-    #[serde(skip)]
-    pub read_cost_limits_ns: Option<(f64, f64)>,
+    /// set by the checks
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_cost_limits_ns: Option<ReadCostLimits>,
+}
+
+/// The read costs in ns above which `clock-slow` warns, and is critical.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReadCostLimits {
+    pub warning: f64,
+    pub critical: f64,
 }
 
 impl Report {

@@ -139,10 +139,14 @@ fn pair(session: &mut Session) -> Result<Pair, String> {
     Ok((row_ns(session, "statement_timestamp")?, row_ns(session, "clock_timestamp")?))
 }
 
-/// Returns the execution time in EXPLAIN's JSON, in ms.
+/// Returns the execution time in EXPLAIN's JSON, in ms. The time limit of a query is far below an hour.
 fn execution_ms(json: &str) -> Result<f64, String> {
     let plan: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    plan[0]["Execution Time"].as_f64().ok_or_else(|| "the server's EXPLAIN has no Execution Time".into())
+    match plan[0]["Execution Time"].as_f64() {
+        Some(ms) if (0.0..3.6e6).contains(&ms) => Ok(ms),
+        Some(_) => Err("the Execution Time of the server's EXPLAIN is not plausible".into()),
+        None => Err("the server's EXPLAIN has no Execution Time".into()),
+    }
 }
 
 /// Returns the read cost from the pairs.
@@ -199,6 +203,9 @@ mod tests {
     #[test]
     fn the_execution_time_is_read_from_json() {
         assert_eq!(execution_ms(r#"[{"Plan": {}, "Execution Time": 6.25}]"#), Ok(6.25));
+        for ms in ["1e300", "-1", "1e400"] {
+            assert!(execution_ms(&format!(r#"[{{"Execution Time": {ms}}}]"#)).is_err(), "{ms}");
+        }
         assert!(execution_ms("[]").is_err() && execution_ms("").is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! Runs queries that change nothing, with a time limit.
 
-use crate::error::Error;
+use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The time limit of a query. Queries of statistics take milliseconds; the limit ends a wait for a lock.
@@ -48,6 +48,11 @@ impl<'a> Session<'a> {
     }
 
     fn run(&mut self, sql: &str) -> Result<Rows, Error> {
+        if self.stop.load(Ordering::Relaxed) {
+            // The connection ends soon, and the transaction with it.
+            let state = SqlState(SqlState::QUERY_CANCELED.into());
+            return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });
+        }
         self.connection.run(sql, Output::Keep, self.stop)
     }
 }

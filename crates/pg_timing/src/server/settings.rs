@@ -91,10 +91,11 @@ impl Server {
         self.setting(name) == Some(value)
     }
 
-    /// Returns the number in a setting without its unit, or `None` if the server does not have the setting.
+    /// Returns the number in a setting without its unit, or `None` if the server does not have the setting or if the
+    /// number is not plausible. Settings have at most 31 bits.
     pub fn number_in(&self, name: &str) -> Option<f64> {
         let text = self.setting(name)?;
-        text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+        text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok().filter(|number: &f64| number.abs() < 1e10)
     }
 
     /// Returns whether PostgreSQL 19 reads the CPU's counter: `tsc` or `auto (tsc)`.
@@ -134,9 +135,15 @@ mod tests {
 
     #[test]
     fn printed_settings_are_parsed() {
-        for (value, number) in
-            [("2ms", Some(2.0)), ("0.25", Some(0.25)), ("-1", Some(-1.0)), ("128kB", Some(128.0)), ("off", None)]
-        {
+        for (value, number) in [
+            ("2ms", Some(2.0)),
+            ("0.25", Some(0.25)),
+            ("-1", Some(-1.0)),
+            ("128kB", Some(128.0)),
+            ("off", None),
+            ("1e400", None),
+            ("1e300", None),
+        ] {
             assert_eq!(with("x", value).number_in("x"), number, "{value}");
         }
         for (value, tsc) in

@@ -125,6 +125,27 @@ fn read_cost_decides_whether_the_clock_is_slow() {
     }
 }
 
+/// A hypervisor that intercepts RDTSC makes it slower than the system clock, and PostgreSQL 19 uses it by default.
+#[test]
+fn tsc_that_is_emulated_is_critical() {
+    let path = "pg_timing/measured.json";
+    let good_host = host("kvm-tsc");
+    let mut measured = json(&std::fs::read_to_string(good_host.join(path)).unwrap());
+    let tree = copy_tree(&good_host, path);
+    for clock in measured["clocks"].as_array_mut().unwrap() {
+        if clock["name"].as_str().unwrap().contains("rdtsc") {
+            clock["read_ns"] = 1400.0.into();
+        }
+    }
+    std::fs::write(tree.path().join(path), measured.to_string()).unwrap();
+    let (status, report) = report(tree.path());
+    assert_eq!((status, alarms(&report)), (2, vec![("tsc-slow", "critical")]));
+    let finding = report["findings"].as_array().unwrap().iter().find(|f| f["id"] == "tsc-slow").unwrap();
+    let command = finding["fix"][0]["command"].as_str().unwrap();
+    assert!(command.contains("timing_clock_source = 'system'"), "{finding}");
+    assert!(!report["verdict"]["summary"].as_str().unwrap().contains("with PostgreSQL 19's tsc"), "{report}");
+}
+
 /// The kernel log says what happened, when, on which CPU and why. The finding must contain all of it.
 #[test]
 fn demotion_on_docker_desktop_is_explained() {
@@ -141,6 +162,9 @@ fn demotion_on_docker_desktop_is_explained() {
     );
 }
 
+/// The number of checks.
+const FINDINGS: usize = 20;
+
 #[test]
 fn empty_tree_is_not_determined() {
     let empty = tempfile::tempdir().unwrap();
@@ -149,7 +173,7 @@ fn empty_tree_is_not_determined() {
     let message = "/proc/sys/kernel/osrelease: No such file or directory";
     assert_eq!(report["host"]["kernel"]["unavailable"], message);
     let findings = findings(&report);
-    assert_eq!(findings.len(), 18);
+    assert_eq!(findings.len(), FINDINGS);
     assert!(findings.iter().all(|(_, severity)| *severity == "unknown"), "{findings:?}");
     assert_eq!(report["clocks"], json("[]"));
 }
@@ -203,7 +227,7 @@ const MISSING_FILES: [MissingFile; 14] = [
         "proc/cpuinfo",
         2,
         &["/host/architecture", "/host/cpu_flags", "/host/cpu_model", "/host/virtualization"],
-        &[("tsc-absent", "unknown"), ("tsc-auto-demoted", "unknown")],
+        &[("tsc-absent", "unknown"), ("tsc-auto-demoted", "unknown"), ("tsc-slow", "unknown")],
     ),
     missing("proc/sys/kernel/osrelease", 2, &["/host/kernel"], &[]),
     missing("proc/uptime", 2, &["/host/uptime_seconds"], &[]),
@@ -217,7 +241,7 @@ const MISSING_FILES: [MissingFile; 14] = [
         "sys/devices/system/clocksource/clocksource0/current_clocksource",
         2,
         &["/clocksource/current"],
-        &[("clocksource-slow", "unknown"), ("clocksource-not-persistent", "unknown")],
+        &[("clocksource-slow", "unknown"), ("clocksource-not-persistent", "unknown"), ("tsc-not-invariant", "unknown")],
     ),
     missing("sys/devices/system/cpu/online", 2, &["/cpus/online"], &[]),
     missing("sys/devices/system/node/online", 2, &["/host/numa_nodes"], &[]),
@@ -330,4 +354,50 @@ fn kernel_log_from_stdin() {
     assert_eq!(alarms(&report), [("tsc-demoted", "warning")]);
     let story = report["kernel"]["story"].to_string();
     assert!(story.contains("marked") && story.contains("500 s"), "{story}");
+    // No file has the kernel's list of clock sources, so its log is the only proof.
+    assert_eq!(report["tsc"]["usable"], false);
+    assert!(
+        report["tsc"]["distrust"].to_string().contains("the kernel marked it unstable 500 s after boot"),
+        "{report}"
+    );
+}
+
+/// Kernels without sysfs name their clock source only in their log.
+#[test]
+fn clock_source_from_the_log_of_an_old_linux_and_of_freebsd() {
+    let empty = tempfile::tempdir().unwrap();
+    let root = empty.path().to_str().unwrap();
+    let report = |log: &str| {
+        let mut command = pg_timing();
+        command.args(["--root", root, "--kernel-log", "-", "--format", "json"]).write_stdin(log);
+        let (_, stdout, stderr) = run(&mut command);
+        assert_eq!(stderr, "");
+        json(&stdout)
+    };
+    let old = report("time.c: Using 3.579545 MHz WALL PM GTOD PM timer.\n");
+    assert_eq!(old["clocksource"]["current"], "acpi_pm");
+    assert!(findings(&old).contains(&("clocksource-slow", "warning")), "{old}");
+    let freebsd = report(
+        "Timecounter \"HPET\" frequency 14318180 Hz quality 950\nTimecounter \"TSC\" frequency 2999990112 Hz quality -100\n",
+    );
+    assert_eq!(freebsd["clocksource"]["available"], json("[\"HPET\"]"));
+    let story = freebsd["kernel"]["story"].to_string();
+    assert!(
+        story.contains("it found the timecounter TSC of 2999.990112 MHz with the quality -100, so it does not"),
+        "{story}"
+    );
+}
+
+/// A limit on the size of files, or a full disk: the new tree disappears, although the kernel sends a signal by default.
+#[test]
+fn failed_capture_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "ulimit -f 0 && exec \"$@\"";
+    let mut command = assert_cmd::Command::new("sh");
+    let program = pg_timing();
+    command.args(["-c", script, "sh"]).arg(program.get_program()).args(program.get_args());
+    command.args(["check", "-d", "0.1", "--capture"]).arg(dir.path().join("tree"));
+    let (status, _, stderr) = run(&mut command);
+    assert!(status == 3 && stderr.contains("File too large"), "{status} {stderr}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

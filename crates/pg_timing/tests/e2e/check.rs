@@ -20,7 +20,9 @@ fn report_has_every_figure() {
     assert_eq!((&clocks[0]["name"], clocks[0].get("unavailable")), (&"system".into(), None));
     for clock in clocks.iter().filter(|clock| clock["unavailable"].is_null()) {
         let name = clock["name"].as_str().unwrap();
-        for key in ["read_ns", "reads", "granularity_ns"] {
+        // On a busy machine, interruptions can hide a coarse clock's step.
+        let step = Some("granularity_ns").filter(|_| !clock["granularity_unavailable"].is_string());
+        for key in ["read_ns", "reads"].into_iter().chain(step) {
             assert!(clock[key].as_f64().is_some_and(|n| n > 0.0), "{name}: {key}: {clock}");
         }
         assert!(clock["percentiles"]["p50_ns"].is_number() && clock["backward_steps"].is_number(), "{clock}");
@@ -38,7 +40,7 @@ fn report_has_every_figure() {
     }
     assert!(report["clocksource"]["current"].is_string() && report["clocksource"]["available"].is_array());
     let findings = report["findings"].as_array().unwrap();
-    assert_eq!(findings.len(), 18);
+    assert_eq!(findings.len(), 20);
     for finding in findings {
         for key in ["id", "severity", "summary", "evidence", "why", "fix"] {
             assert!(!finding[key].is_null(), "{key}: {finding}");

@@ -32,8 +32,10 @@ fn list_on_this_host() {
 fn list_of_captured_trees() {
     for host in ["docker-desktop-hpet", "ec2-xen", "azure-msr", "freebsd-hpet"] {
         let root = fixture("hosts").join(host);
-        let (status, stdout, stderr) = run(pg_timing().args(["clocksource", "list", "--root"]).arg(root));
+        let (status, stdout, stderr) = run(pg_timing().args(["clocksource", "list", "--root"]).arg(&root));
         assert_eq!((status, stderr.as_str()), (0, ""), "{host}");
+        // The list is the default.
+        assert_eq!(run(pg_timing().args(["clocksource", "--root"]).arg(&root)).1, stdout);
         insta::assert_snapshot!(format!("list_{host}"), stdout);
     }
 }
@@ -58,6 +60,7 @@ fn bad_arguments_are_refused() {
         (&["list", "x"], "'x'"),
         (&["use", "x", "y"], "'y'"),
         (&["use", "x", "--root", "/"], "'--root'"),
+        (&["--root", "/", "use", "x"], "'--root"),
     ] {
         assert!(refused(arguments).contains(word), "{arguments:?}");
     }

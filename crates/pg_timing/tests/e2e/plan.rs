@@ -21,6 +21,22 @@ fn screens_with_read_cost_and_plain_time() {
     insta::assert_snapshot!("parallel_in_a_log", text(&["--plan", &plan("parallel.log"), "--read-cost", "20"]));
 }
 
+/// Overhead that the calls cannot explain, and a given time that may include planning.
+#[test]
+fn screens_with_uncertain_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("plan.txt");
+    let plan = |planning: &str| {
+        let text = format!(
+            "Aggregate (actual time=500..500 rows=1 loops=1)\n  ->  Seq Scan on t (actual time=0.01..300 rows=100000 loops=1)\nPlanning Time: {planning} ms\nExecution Time: 500 ms\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    insta::assert_snapshot!("unexplained", text(&["--plan", &plan("0.1"), "--plain-ms", "100", "--read-cost", "20"]));
+    insta::assert_snapshot!("planning", text(&["--plan", &plan("80"), "--plain-ms", "200"]));
+}
+
 #[test]
 fn json_matches_the_schema() {
     let schema = std::fs::read_to_string(super::schema::EXPLAIN).unwrap();
@@ -77,6 +93,8 @@ fn host_report_gives_read_cost_and_variation() {
         let stderr = refused(&["explain", "--plan", &hpet, "--host-report", report]);
         assert!(stderr.contains(why), "{text}: {stderr}");
     }
+    write(&format!(r#"{{"clocks": [{}0]}}"#, "[0],".repeat(1 << 20)));
+    assert!(refused(&["explain", "--plan", &hpet, "--host-report", report]).contains("longer than 4 MB"));
 }
 
 #[test]
@@ -84,7 +102,7 @@ fn unusable_plans_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan");
     let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
-    let (cut, _) = hpet.split_once("Execution").unwrap();
+    let lost_indentation: String = hpet.lines().map(|line| line.trim_matches(['>', ' ']).to_string() + "\n").collect();
     for (contents, why) in [
         ("", "there is no plan in the input"),
         ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in the input"),
@@ -102,7 +120,7 @@ fn unusable_plans_are_refused() {
         ),
         (
             r#"[{"Plan": {"Node Type": "Result", "Actual Total Time": 1, "Actual Rows": -1, "Actual Loops": 1}, "Execution Time": 1}]"#,
-            "the plan has an impossible figure",
+            "the plan has an impossible figure: Actual Rows of Result is -1",
         ),
         ("Result  (cost=0.00..0.01 rows=1 width=4)\n", "the plan was not executed"),
         ("Result  (cost=0.00..0.01 rows=1 width=4) (actual rows=1 loops=1)\nExecution Time: 1.000 ms", "TIMING OFF"),
@@ -113,7 +131,9 @@ fn unusable_plans_are_refused() {
         ),
         ("- Plan: \n    Node Type: \"Result\"\n", "the plan is in YAML format"),
         ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan is in XML format"),
-        (cut, "has no Execution Time"),
+        (&lost_indentation, "the plan has lost its indentation"),
+        ("LOG:  duration: 1.000 ms  plan:\n\tPlan: \n\t  Node Type: \"Result\"\n", "the plan is in YAML format"),
+        ("LOG:  duration: 1.000 ms  plan:\n", "no readable plan follows the log line \"duration: ... plan:\""),
         (
             "Result (actual time=0.001..0.001 rows=1 loops=1)\n  Timing: estimated from 3 samples, +-1.000 ms\nExecution Time: 1.000 ms\n",
             "pg_fast_timing",
@@ -127,6 +147,59 @@ fn unusable_plans_are_refused() {
     huge.set_len((64 << 20) + 1).unwrap();
     assert!(refused(&["explain", "--plan", file.to_str().unwrap(), "--read-cost", "20"]).contains("longer than 64 MB"));
     assert!(refused(&["explain", "--plan", "/nonexistent", "--read-cost", "20"]).contains("No such file"));
+}
+
+#[test]
+fn a_plan_without_its_last_lines_is_read() {
+    let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
+    let (cut, _) = hpet.split_once("Planning").unwrap();
+    let arguments = ["explain", "--plan", "-", "--plain-ms", "155"];
+    let (status, stdout, stderr) = run(pg_timing().args(arguments).write_stdin(cut));
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("without_execution_time", stdout);
+}
+
+#[test]
+fn a_plan_in_another_format_is_mentioned() {
+    let log = std::fs::read_to_string(plan("parallel.log")).unwrap()
+        + "2026-11-21 22:21:00.000 UTC [3103] LOG:  duration: 9.000 ms  plan:\n\tQuery Text: \"SELECT 1\"\n\tPlan: \n\t  Node Type: \"Result\"\n";
+    let (status, stdout, stderr) =
+        run(pg_timing().args(["explain", "--plan", "-", "--read-cost", "20"]).write_stdin(log));
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("yaml_after_text", stdout);
+}
+
+/// Runs the program with a limited address space.
+#[test]
+fn memory_is_bounded() {
+    const BYTES: usize = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plan");
+    let arrays = |separator: &str| format!("[0]{separator}").repeat(BYTES / (3 + separator.len()));
+    // Storing each value of a list takes 48 times as much memory as its text. 40 MB is several times what is needed.
+    let values_kb = 40_000;
+    // 100 000 nodes take about 110 MB in a list that doubles its size. All nodes of the first input would take over 180 MB.
+    let nodes_kb = 150_000;
+    let (no_plan, too_many_nodes) = ("there is no plan in the input", "the plan has more than 100 k nodes");
+    for (contents, limit_kb, why) in [
+        (format!("[{}[0]]\n", arrays(",")), values_kb, no_plan),
+        (arrays(",\n"), values_kb, no_plan),
+        ("[\n".repeat(BYTES / 2), values_kb, no_plan),
+        (format!("{{\"Plan\": {{\"x\": [{}[0]]}}}}\n", arrays(",")), values_kb, "the plan was not executed"),
+        (format!("{{\"Plan\": {{\"Plans\": [{}{{}}]}}}}", "{},".repeat(BYTES / 3)), nodes_kb, too_many_nodes),
+        (
+            format!("Sort (actual rows=1 loops=1)\n{}", "  -> A (actual rows=1 loops=1)\n".repeat(100_001)),
+            nodes_kb,
+            too_many_nodes,
+        ),
+    ] {
+        std::fs::write(&file, &contents).unwrap();
+        let limited = format!("ulimit -v {limit_kb} && exec \"$0\" explain --read-cost 20 --plan \"$1\"");
+        let program = env!("CARGO_BIN_EXE_pg_timing");
+        let (status, _, stderr) = run(assert_cmd::Command::new("sh").args(["-c", &limited]).arg(program).arg(&file));
+        assert_eq!(status, 3, "{stderr}");
+        assert!(stderr.contains(why), "{why}: {stderr}");
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub enum SkewError {
     Cpu(usize, io::Error),
     /// the CPUs did not answer each other in time
     NoAnswer,
+    /// the second thread could not be created
+    NoThread(io::Error),
     /// a thread panicked
     ThreadFailed,
 }
@@ -76,12 +78,17 @@ pub fn skew_between(
     let budget = budget.part(limit);
     let (forward, backward) = (Slot::new(), Slot::new());
     let (upper, lower) = std::thread::scope(|threads| {
-        let thread_b = threads.spawn(|| {
+        // spawn() would panic if a limit of the user or of the container allows no further thread.
+        let thread_b = std::thread::Builder::new().spawn_scoped(threads, || {
             let side = Pinned::to(b)
                 .and_then(|pin| pin.if_still_pinned(receive_and_answer(clock, &forward, &backward, &budget)));
             backward.turn.store(CLOSED, Ordering::Release);
             side.map_err(|error| SkewError::Cpu(b, error))
         });
+        let thread_b = match thread_b {
+            Ok(thread) => thread,
+            Err(error) => return (Err(SkewError::NoThread(error)), Ok(Side::lower(0))),
+        };
         let side =
             Pinned::to(a).and_then(|pin| pin.if_still_pinned(send_and_wait(clock, &forward, &backward, &budget)));
         forward.turn.store(CLOSED, Ordering::Release);

@@ -1,6 +1,6 @@
 //! The options of `explain` and `advise`, and their connection options.
 
-use super::values::{milliseconds, nanoseconds, window_seconds};
+use super::values::{limit_seconds, milliseconds, nanoseconds, window_seconds};
 use super::{Format, PageFormat};
 use clap::Args;
 use std::path::PathBuf;
@@ -34,28 +34,38 @@ pub struct ConnectionArguments {
 
 /// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
 /// alone would accept `--read-cost 20 -c "SELECT 1"`.
-const LIVE: [&str; 6] = [CONNECTION, "ephemeral", "command", "file", "allow_writes", "limit"];
+const LIVE: [&str; 7] = [CONNECTION, "ephemeral", "command", "file", "allow_writes", "limit", "time"];
 /// The name of the group that clap creates for [`ConnectionArguments`].
 const CONNECTION: &str = "ConnectionArguments";
 
+/// The end of the help text.
+const WHAT_RUNS_DO: &str = "\
+The statement runs 16 to 205 times, or up to 451 times if the server has other timing methods. Each run is rolled back, \
+and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
+dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \
+auto_explain.";
+
 /// If an option is repeated, the last one counts, as in psql. This allows a shell alias with default options.
 #[derive(Debug, Args)]
-#[command(args_override_self = true)]
+#[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
-    /// The statement [default: read from stdin, if stdin is not a terminal]. Without a statement, measure the overhead per
-    /// call with test statements: 100 000 rows in one scan and in 400 loops
+    /// The statement. Without -c and -f, measure the overhead per call with test statements: 100 000 rows in one scan and
+    /// in 400 loops
     #[arg(short, long, value_name = "SQL")]
     pub command: Vec<String>,
     /// File with the statement, or - for stdin
     #[arg(short, long, value_name = "FILE|-", conflicts_with = "command")]
     pub file: Option<PathBuf>,
-    /// Run the statement even if it writes. Each run is rolled back, except sequences, side effects outside the
-    /// database and dead tuples
+    /// Run the statement even if it writes. Each run is rolled back, except sequences, effects of functions outside the
+    /// transaction and dead tuples
     #[arg(long)]
     pub allow_writes: bool,
     /// Time limit of each run, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = limit_seconds, allow_negative_numbers = true)]
     pub limit: u64,
+    /// Time for all runs, in seconds. A long statement takes at least three rounds
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = limit_seconds, allow_negative_numbers = true)]
+    pub time: u64,
     /// File with an existing EXPLAIN ANALYZE plan (text or JSON), as psql, auto_explain or a ticket shows it. Needs
     /// --read-cost, --host-report or --plain-ms
     #[arg(long, value_name = "FILE|-", conflicts_with_all = LIVE)]

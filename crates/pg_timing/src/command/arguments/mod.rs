@@ -5,11 +5,11 @@ mod values;
 
 pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments};
 
-use super::{NOT_DONE, print, report_error};
+use super::{NOT_DONE, print, print_error, report_error};
 use crate::host::facts::LogSource;
+use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use timing_clock::Nanos;
 use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
@@ -107,22 +107,27 @@ pub struct ReadArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(disable_help_subcommand = true)]
+#[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
 pub struct ClocksourceArguments {
     #[command(subcommand)]
     pub command: Option<ClocksourceCommand>,
+    #[command(flatten)]
+    pub list: ListArguments,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum ClocksourceCommand {
     /// List the clock sources with their read costs and states (the default)
-    List {
-        /// List the clock sources of the captured tree in DIR instead of this machine's
-        #[arg(long, value_name = "DIR")]
-        root: Option<PathBuf>,
-    },
+    List(ListArguments),
     /// Switch to another clock source, compare the two, and restore the old one (not with --keep)
     Use(UseArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// List the clock sources of the captured tree in DIR instead of this machine's
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -170,19 +175,50 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Command, u8> {
         Ok(Arguments { command, check, .. }) => return Ok(command.unwrap_or(Command::Check(check))),
         Err(error) => error,
     };
-    let text = error.render().to_string();
+    let text = without_connection_strings(error.render().to_string(), &arguments);
     if !error.use_stderr() {
         return Err(print(&text).map_or_else(|error| report_error(&error), |()| 0));
     }
     // clap's first paragraph is the message. The rest repeats the help text.
     let message = text.split("\n\n").next().unwrap_or_default().replace("\n  ", " ");
-    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    let message = match message.strip_prefix("error: ").unwrap_or(&message) {
+        // The value may be the password.
+        value if value.starts_with("unexpected value") && value.contains("'--password") => "--password takes no value",
+        message => message,
+    };
     let help = match subcommand(&arguments) {
         Some(name) => format!("pg_timing {name} --help"),
         None => "pg_timing --help".into(),
     };
-    _ = writeln!(std::io::stderr(), "pg_timing: error: {}\nhint: try \"{help}\"", message.trim_end());
+    let hint = match error.kind() {
+        ErrorKind::InvalidSubcommand if message.contains(OMITTED) => {
+            "to use a server, type: pg_timing explain CONNECTION, or: pg_timing advise CONNECTION".into()
+        }
+        _ => format!("try \"{help}\""),
+    };
+    print_error(message.trim_end(), &hint);
     Err(NOT_DONE)
+}
+
+const OMITTED: &str = "'...'";
+
+/// Returns clap's text without the arguments that can be connection strings. They can contain a password.
+fn without_connection_strings(text: String, arguments: &[OsString]) -> String {
+    // clap can show the value of an option without the option.
+    let values = arguments.iter().map(|argument| argument.to_string_lossy()).flat_map(|argument| {
+        let value = argument.split_once('=').map(|(_, value)| value.to_string());
+        let attached = argument.strip_prefix('-').map(|rest| rest.chars().skip(1).collect());
+        [Some(argument.to_string()), value, attached]
+    });
+    let mut secret: Vec<String> = values.flatten().filter(|text| is_connection_string(text)).collect();
+    secret.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    secret.iter().fold(text, |text, secret| text.replace(secret, "..."))
+}
+
+fn is_connection_string(text: &str) -> bool {
+    let has_signs = text.contains("://") || text.contains('@') || text.contains('=') && !text.starts_with("--");
+    // Such short texts are also in clap's own words.
+    text.len() > 3 && has_signs
 }
 
 fn subcommand(arguments: &[OsString]) -> Option<&str> {
@@ -197,5 +233,12 @@ mod tests {
     #[test]
     fn definition_is_valid() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn short_arguments_do_not_change_the_text_of_clap() {
+        let arguments = ["=", "@", "u:hunter2@h"].map(OsString::from);
+        let text = "unexpected '=' after --format=json: u:hunter2@h".to_string();
+        assert_eq!(without_connection_strings(text, &arguments), "unexpected '=' after --format=json: ...");
     }
 }

@@ -41,6 +41,14 @@ fn seconds_from(min: f64, text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// A run without a limit could block the server, so there is no value for that.
+pub fn limit_seconds(text: &str) -> Result<u64, String> {
+    match text.trim().parse::<u64>() {
+        Ok(seconds) if (1..=MAX_SECONDS as u64).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("must be a whole number of seconds between 1 and {MAX_SECONDS}")),
+    }
+}
+
 /// The range is that of PostgreSQL's pg_test_timing.
 pub fn whole_seconds(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {
@@ -92,7 +100,10 @@ mod tests {
         assert!(window_seconds("1.9").is_err() && window_seconds("2").is_ok());
         for bad in ["0", "-1", "4294967296", "1.5", "x", ""] {
             assert!(whole_seconds(bad).is_err(), "{bad}");
+            assert!(limit_seconds(bad).is_err(), "{bad}");
         }
+        assert_eq!((limit_seconds("1"), limit_seconds("86400")), (Ok(1), Ok(86_400)));
+        assert!(limit_seconds("86401").is_err());
         assert_eq!((whole_seconds("1"), whole_seconds("4294967295")), (Ok(1), Ok(4_294_967_295)));
     }
 

@@ -5,7 +5,8 @@ mod tests;
 
 use super::arguments::{ClocksourceArguments, ClocksourceCommand, UseArguments};
 use super::{check, interrupt, print};
-use crate::host::clocksource::{Duration, SwitchEnv, SwitchRequest, list, switch, wait};
+use crate::error::Error;
+use crate::host::clocksource::{Duration, Guardian, Setting, SwitchEnv, SwitchRequest, list, switch, wait};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
@@ -22,8 +23,8 @@ const COMPARE_TIME: Nanos = Nanos::from_millis(500.0);
 
 pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
     match arguments.command {
-        None => show_list(None),
-        Some(ClocksourceCommand::List { root }) => show_list(root.as_deref()),
+        None => show_list(arguments.list.root.as_deref()),
+        Some(ClocksourceCommand::List(list)) => show_list(list.root.as_deref()),
         Some(ClocksourceCommand::Use(arguments)) => use_clocksource(&arguments),
     }
     .map(|()| 0)
@@ -50,6 +51,10 @@ struct LiveEnv<'a> {
 impl SwitchEnv for LiveEnv<'_> {
     fn known_faults(&mut self, name: &str) -> Vec<String> {
         survey::known_faults(&Host::live(), name, &Budget::new(COMPARE_TIME, self.stop))
+    }
+
+    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<Guardian, Error> {
+        Guardian::start(setting, old, new, std::time::Duration::from_secs_f64(trial.secs()))
     }
 
     fn measure(&mut self) -> ClockReport {

@@ -1,6 +1,8 @@
 //! Advice that several findings share.
 
-use crate::report::{Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, traits_of};
+use crate::report::{
+    ClocksourceParameter, Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, traits_of,
+};
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
 ///
@@ -28,17 +30,36 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     (!demoted).then(|| Fix::new(format!("this kernel has no faster clock source (available: {})", available.join(" "))))
 }
 
+/// Returns the fix for a TSC whose rate may change: a fast clock source that corrects it, if the kernel offers one.
+pub fn other_than_tsc(report: &Report) -> Option<Fix> {
+    let (Fact::Known(current), Fact::Known(available)) = (&report.clocksource.current, &report.clocksource.available)
+    else {
+        return None;
+    };
+    let corrected = best_first()
+        .map(|traits| traits.name)
+        .find(|name| !timing_clock::is_counter(name) && available.iter().any(|available| available == name));
+    Some(match corrected {
+        Some(name) => switch(report, current, name),
+        None => Fix::new(
+            "watch the TSC: a long measurement shows changes of its rate, and the kernel log shows whether the \
+                          kernel still trusts it",
+        )
+        .command("pg_timing check --long"),
+    })
+}
+
 /// Returns the boot parameter that selects the current clock source, if there is one.
 fn boot_parameter(report: &Report, current: &str) -> Option<String> {
-    let parameter = format!("clocksource={current}");
-    report.host.boot_parameters.known().filter(|words| words.contains(&parameter)).map(|_| parameter)
+    let parameter = ClocksourceParameter::of(report.host.boot_parameters.known()?)?;
+    (parameter.name == current).then(|| parameter.word.to_string())
 }
 
 /// Returns the fix that switches the clock source.
 fn switch(report: &Report, from: &str, to: &str) -> Fix {
     let system = System::of_facts(&report.host);
     let xen = report.host.virtualization.known().is_some_and(|guest| guest == "Xen");
-    let advised = if xen { " (as AWS recommends for its Xen instances)" } else { "" };
+    let advised = if xen && to == "tsc" { " (as AWS recommends for its Xen instances)" } else { "" };
     let what = format!(
         "switch to the {} {to}{advised}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds",
         system.clocksource_term()
@@ -47,8 +68,8 @@ fn switch(report: &Report, from: &str, to: &str) -> Fix {
         .command(system.switch_command(to))
         .undo(system.switch_command(from))
         .lasting(system.make_permanent(to))
-        .risk(match xen {
-            true => "Xen does not promise the same TSC rate after a migration: check again after one",
+        .risk(match xen && to == "tsc" {
+            true => "Xen does not guarantee the same TSC rate after a migration: check again after one",
             false => {
                 "if the kernel or someone stopped using it for a reason (see the kernel log), time may be unreliable"
             }
@@ -59,6 +80,13 @@ fn switch(report: &Report, from: &str, to: &str) -> Fix {
 fn unknown_host() -> Fix {
     Fix::new("look at the current and the available clock sources of that host (tsc is best), or run pg_timing there")
         .command(System::Linux.show_command())
+}
+
+/// Returns the fix for a TSC that PostgreSQL 19 uses and should not use.
+pub fn system_clock_on_19() -> Fix {
+    Fix::new("on PostgreSQL 19, use the system clock")
+        .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
+        .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()")
 }
 
 /// Returns what to restart, as an instruction.

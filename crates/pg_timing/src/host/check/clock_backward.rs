@@ -18,7 +18,7 @@ pub fn check(report: &Report) -> Finding {
     }
     let back: Vec<&&ClockReport> = read.iter().filter(|clock| clock.backward_steps > 0).collect();
     let Some(worst) = back.iter().max_by(|a, b| a.largest_backward_ns.total_cmp(&b.largest_backward_ns)) else {
-        let reads: u64 = read.iter().map(|clock| clock.reads).sum();
+        let reads = read.iter().map(|clock| clock.reads).fold(0, u64::saturating_add);
         return Finding::ok(ID, format!("no clock went back in {} readings", count(reads)));
     };
     let by = match worst.largest_backward_ns {

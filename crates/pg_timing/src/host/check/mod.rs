@@ -4,6 +4,7 @@ mod advice;
 mod clock_backward;
 mod clock_coarse;
 mod clock_gaps;
+mod clock_gaps_of_output;
 mod clock_slow;
 mod clock_syscall;
 mod clocksource_changed;
@@ -17,13 +18,16 @@ mod tsc_auto_demoted;
 mod tsc_demoted;
 mod tsc_denied;
 mod tsc_firmware;
+mod tsc_not_invariant;
 mod tsc_rate_mismatch;
+mod tsc_slow;
 mod tsc_unchecked;
 mod verdict;
 
 pub use cpu_skew::differs;
+pub use tsc_slow::finding as tsc_slow;
 
-use crate::report::{Finding, Report};
+use crate::report::{Finding, ReadCostLimits, Report};
 
 /// Every check, a cause before its effects. Findings are shown in this order.
 const CHECKS: &[fn(&Report) -> Finding] = &[
@@ -38,11 +42,13 @@ const CHECKS: &[fn(&Report) -> Finding] = &[
     clocksource_not_persistent::check,
     tsc_denied::check,
     tsc_absent::check,
+    tsc_not_invariant::check,
     tsc_rate_mismatch::check,
     tsc_firmware::check,
     cpu_skew::check,
     tsc_unchecked::check,
     tsc_auto_demoted::check,
+    tsc_slow::check,
     drift::check,
     clock_gaps::check,
 ];
@@ -56,7 +62,8 @@ pub fn judge(report: &mut Report) {
         report.findings.push(finding);
     }
     report.verdict = verdict::verdict(report);
-    report.read_cost_limits_ns = Some(clock_slow::LIMITS_NS);
+    let (warning, critical) = clock_slow::LIMITS_NS;
+    report.read_cost_limits_ns = Some(ReadCostLimits { warning, critical });
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
 
-use crate::report::{Finding, Fix, Report, Severity, finding_id};
+use super::advice::system_clock_on_19;
+use crate::report::{Finding, Report, Severity, finding_id};
 
 const ID: &str = finding_id::TSC_AUTO_DEMOTED;
 
@@ -32,10 +33,5 @@ pub fn check(report: &Report) -> Finding {
         .evidence("the CPU has TSC_ADJUST, which is enough for PostgreSQL 19; it does not ask the kernel")
         .evidence("PostgreSQL 19 does not compare the CPUs' counters")
         .why("its times can jump or have a wrong rate, and it prints no warning")
-        .fix(
-            Fix::new("on PostgreSQL 19, use the system clock")
-                .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
-                .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()")
-                .risk(risk),
-        )
+        .fix(system_clock_on_19().risk(risk))
 }

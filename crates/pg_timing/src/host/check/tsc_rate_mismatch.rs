@@ -1,6 +1,7 @@
 //! `tsc-rate-mismatch`: would a server or the kernel use a wrong rate for the counter?
 
-use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport, finding_id};
+use super::advice::system_clock_on_19;
+use crate::report::{ClaimReport, Finding, Report, Severity, TscReport, finding_id};
 
 /// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration at
 /// boot (500 ppm) and of PostgreSQL 19's calibration (up to 920 ppm, measured) are smaller. For a calibration printed by
@@ -58,11 +59,7 @@ pub fn check(report: &Report) -> Finding {
     match worst.in_use {
         true => finding
             .why("PostgreSQL 19 uses this rate: every time that it measures with the TSC is wrong by that much")
-            .fix(
-                Fix::new("on PostgreSQL 19, use the system clock")
-                    .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
-                    .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()"),
-            ),
+            .fix(system_clock_on_19()),
         false => {
             finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
         }

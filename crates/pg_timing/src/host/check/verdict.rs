@@ -38,16 +38,14 @@ fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> Stri
         }
         Severity::Warning | Severity::Critical => {
             let what = capital(worst.map_or("", |f| &f.summary)) + ".";
-            match cause(report, worst) {
-                Some(cause) => format!("{what} {}.", capital(&cause.summary)),
-                None => what,
-            }
+            let others = cause(report, worst).into_iter().chain(loss(report, worst));
+            others.fold(what, |text, finding| format!("{text} {}.", capital(&finding.summary)))
         }
     };
     match consequence(report) {
-        // After a sentence about EXPLAIN ANALYZE "its" is clear. After another sentence it is not.
-        Some(tail) if severity == Severity::Ok => format!("{head} Its {tail}"),
-        Some(tail) => format!("{head} EXPLAIN ANALYZE's {tail}"),
+        // After a sentence about EXPLAIN ANALYZE "it" is clear. After another sentence it is not.
+        Some(tail) if severity == Severity::Ok => format!("{head} It {tail}"),
+        Some(tail) => format!("{head} EXPLAIN ANALYZE {tail}"),
         None => head,
     }
 }
@@ -60,21 +58,37 @@ fn cause<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding>
     report.findings.iter().find(|f| causes.contains(&f.id.as_str()) && f.severity >= Severity::Warning)
 }
 
-/// Returns the largest overhead of a query on this host, as a sentence without its subject.
+/// Returns the finding about lost time, unless it is the worst. The loss is independent of the other findings, and can
+/// distort a plan more than they do.
+fn loss<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
+    alarm(report, finding_id::CLOCK_GAPS).filter(|gaps| worst.is_none_or(|worst| worst.id != gaps.id))
+}
+
+/// Returns the approximate upper bound of a query's overhead on this host, as a sentence without its subject.
 fn consequence(report: &Report) -> Option<String> {
-    let added = overhead_per_node_ns(report.system()?.cost_ns()?);
-    let fast = report
-        .tsc
-        .used_by_default
-        .filter(|by_default| *by_default && report.tsc.usable != Some(false) && !has_tsc_fault(report))
-        .and_then(|_| report.clock("rdtsc")?.cost_ns())
-        .map(|read| format!(" ({} with PostgreSQL 19's tsc)", duration(overhead_per_node_ns(read))))
-        .unwrap_or_default();
+    let system = overhead_per_node_ns(report.system()?.cost_ns()?);
+    let tsc = report.clock("rdtsc").and_then(|clock| clock.cost_ns()).map(overhead_per_node_ns);
+    let is_default = report.tsc.used_by_default == Some(true) && report.tsc.usable != Some(false);
+    let (added, other) = match tsc {
+        // The finding says that PostgreSQL 19 uses the TSC, so its cost counts.
+        Some(tsc) if alarm(report, finding_id::TSC_SLOW).is_some() => {
+            (tsc, format!(" on PostgreSQL 19 ({} with the system clock)", duration(system)))
+        }
+        Some(tsc) if is_default && !has_tsc_fault(report) => {
+            (system, format!(" ({} with PostgreSQL 19's tsc)", duration(tsc)))
+        }
+        _ => (system, String::new()),
+    };
     Some(format!(
-        "timing adds up to {} per row and plan node{fast}: a million rows through three nodes take up to {} longer.",
+        "adds up to about {} per row and plan node{other}: a million rows through three nodes take up to about {} longer.",
         duration(added),
         seconds(added * 3e6)
     ))
+}
+
+/// Returns the finding with this id, if it is a warning or critical.
+fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
+    report.findings.iter().find(|f| f.id == id && f.severity >= Severity::Warning)
 }
 
 /// Returns whether a finding may concern the TSC. Then its lower cost must not look like advice to use it.
@@ -84,6 +98,8 @@ fn has_tsc_fault(report: &Report) -> bool {
         finding_id::TSC_RATE_MISMATCH,
         finding_id::TSC_UNCHECKED,
         finding_id::TSC_AUTO_DEMOTED,
+        finding_id::TSC_NOT_INVARIANT,
+        finding_id::TSC_SLOW,
         finding_id::DRIFT,
     ];
     report.findings.iter().any(|f| f.severity >= Severity::Warning && faults.contains(&f.id.as_str()))
@@ -98,4 +114,54 @@ fn this_or_that(report: &Report) -> &'static str {
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{ClockReport, SYSTEM};
+
+    /// Returns the verdict for the read costs and these findings.
+    fn verdict_of(system_ns: f64, rdtsc_ns: f64, findings: &[(&str, Severity, &str)]) -> String {
+        let mut report = Report::empty(Origin::Measured, "");
+        let clock =
+            |(name, ns): (&str, f64)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
+        report.clocks = [(SYSTEM, system_ns), ("rdtsc", rdtsc_ns)].map(clock).into();
+        report.tsc.used_by_default = Some(true);
+        report.findings =
+            findings.iter().map(|(id, severity, summary)| Finding::new(id, *severity, *summary)).collect();
+        verdict(&report).summary
+    }
+
+    const SLOW_TSC: (&str, Severity, &str) = (finding_id::TSC_SLOW, Severity::Critical, "the TSC is slow");
+    const SLOW: (&str, Severity, &str) = (finding_id::CLOCK_SLOW, Severity::Warning, "the clock is slow");
+    const GAPS: (&str, Severity, &str) =
+        (finding_id::CLOCK_GAPS, Severity::Warning, "interruptions took at least 88.4% of the time");
+
+    #[test]
+    fn a_slow_tsc_gives_the_overhead_of_postgresql_19() {
+        let with = |findings: &[_]| verdict_of(12.85, 2424.1, findings);
+        assert_eq!(
+            with(&[SLOW_TSC]),
+            "The TSC is slow. EXPLAIN ANALYZE adds up to about 5.2 us per row and plan node on PostgreSQL 19 (50 ns with \
+             the system clock): a million rows through three nodes take up to about 15.6 s longer."
+        );
+        let harmless = with(&[(finding_id::TSC_SLOW, Severity::Ok, "x")]);
+        assert!(harmless.contains("It adds up to about 50 ns per row and plan node (5.2 us with"), "{harmless}");
+    }
+
+    #[test]
+    fn a_large_loss_is_part_of_the_verdict() {
+        let with = |findings: &[_]| verdict_of(194.0, 20.0, findings);
+        let both = with(&[SLOW, GAPS]);
+        assert!(
+            both.starts_with("The clock is slow. Interruptions took at least 88.4% of the time. EXPLAIN ANALYZE adds"),
+            "{both}"
+        );
+        assert_eq!(with(&[GAPS]).matches("nterruptions").count(), 1);
+        let few = (finding_id::CLOCK_GAPS, Severity::Ok, "interruptions took 1% of the time");
+        assert!(!with(&[SLOW, few]).contains("nterruptions"));
+        let critical = (finding_id::CLOCK_SLOW, Severity::Critical, "the clock is slow");
+        assert!(with(&[critical, GAPS]).contains("88.4%"), "the loss distorts plans whatever else is wrong");
+    }
 }

@@ -1,6 +1,6 @@
 //! Restores the clock source, also after an error or a panic.
 
-use super::Setting;
+use super::{Guardian, Setting};
 use crate::error::Error;
 use crate::human::reason;
 use crate::report::{Fact, System};
@@ -13,6 +13,7 @@ pub struct Restore<'a> {
     /// the clock source after our write; any other one was selected by someone else
     expected: String,
     armed: bool,
+    guardian: Guardian,
 }
 
 /// The result of a restore.
@@ -28,40 +29,45 @@ pub enum Restored {
 
 impl<'a> Restore<'a> {
     /// Returns an armed guard. Create it before the first write.
-    pub fn armed(setting: &'a dyn Setting, old: &str, expected: &str) -> Restore<'a> {
-        Restore { setting, old: old.into(), expected: expected.into(), armed: true }
+    pub fn armed(setting: &'a dyn Setting, old: &str, expected: &str, guardian: Guardian) -> Restore<'a> {
+        Restore { setting, old: old.into(), expected: expected.into(), armed: true, guardian }
     }
 
     /// Sets the clock source that the kernel selected after our write.
     pub fn set_expected(&mut self, name: &str) {
         self.expected = name.into();
+        self.guardian.set_expected(name);
     }
 
     /// Restores the old clock source now.
     pub fn now(mut self) -> Restored {
         self.armed = false;
-        self.restore()
+        let restored = restore(self.setting, &self.old, &self.expected);
+        self.guardian.dismiss();
+        restored
     }
 
     /// Keeps the new clock source.
     pub fn disarm(mut self) {
         self.armed = false;
+        self.guardian.dismiss();
     }
+}
 
-    fn restore(&self) -> Restored {
-        match self.setting.read().current {
-            Fact::Known(current) if current == self.old => return Restored::Already,
-            Fact::Known(current) if current != self.expected => return Restored::ChangedByOthers(current),
-            // If it can no longer be read, a write may still work.
-            _ => {}
-        }
-        let written = self.setting.write(&self.old);
-        match (self.setting.read().current, written) {
-            (Fact::Known(current), _) if current == self.old => Restored::Done,
-            (_, Err(error)) => Restored::Failed(reason(&error)),
-            (Fact::Known(current), Ok(())) => Restored::Failed(format!("the kernel still uses {current}")),
-            (Fact::Unavailable { unavailable }, Ok(())) => Restored::Failed(unavailable),
-        }
+/// Restores `old` if the clock source is `expected`.
+pub(super) fn restore(setting: &dyn Setting, old: &str, expected: &str) -> Restored {
+    match setting.read().current {
+        Fact::Known(current) if current == old => return Restored::Already,
+        Fact::Known(current) if current != expected => return Restored::ChangedByOthers(current),
+        // If it can no longer be read, a write may still work.
+        _ => {}
+    }
+    let written = setting.write(old);
+    match (setting.read().current, written) {
+        (Fact::Known(current), _) if current == old => Restored::Done,
+        (_, Err(error)) => Restored::Failed(reason(&error)),
+        (Fact::Known(current), Ok(())) => Restored::Failed(format!("the kernel still uses {current}")),
+        (Fact::Unavailable { unavailable }, Ok(())) => Restored::Failed(unavailable),
     }
 }
 
@@ -90,8 +96,10 @@ impl Drop for Restore<'_> {
         if !self.armed {
             return;
         }
+        let restored = restore(self.setting, &self.old, &self.expected);
+        self.guardian.dismiss();
         let mut stderr = std::io::stderr();
-        _ = match self.restore() {
+        _ = match restored {
             // The write never happened, or the kernel refused it.
             Restored::Already => Ok(()),
             restored => match restored.message(&self.old, self.setting.system()) {

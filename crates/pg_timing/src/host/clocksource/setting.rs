@@ -21,7 +21,17 @@ pub trait Setting {
 /// The lock on a [`Setting`]. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Lock {
-    _file: Option<File>,
+    file: Option<File>,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            // Closing the file is not enough: a child process that is just starting has it open, too.
+            // SAFETY: the descriptor is open.
+            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+        }
+    }
 }
 
 impl Setting for Host {
@@ -32,11 +42,11 @@ impl Setting for Host {
     fn lock(&self) -> io::Result<Lock> {
         if self.system() == System::FreeBsd {
             // The sysctl checks for root only at a write, and a write would switch.
-            return if is_root() { Ok(Lock { _file: None }) } else { Err(io::ErrorKind::PermissionDenied.into()) };
+            return if is_root() { Ok(Lock { file: None }) } else { Err(io::ErrorKind::PermissionDenied.into()) };
         }
-        let file = OpenOptions::new().write(true).open(self.file(CURRENT_CLOCKSOURCE)?)?;
+        let file = OpenOptions::new().write(true).open(self.file(CURRENT_CLOCKSOURCE))?;
         lock_exclusively(&file)?;
-        Ok(Lock { _file: Some(file) })
+        Ok(Lock { file: Some(file) })
     }
 
     fn write(&self, name: &str) -> io::Result<()> {
@@ -45,7 +55,7 @@ impl Setting for Host {
             System::Linux => OpenOptions::new()
                 .write(true)
                 .truncate(true)
-                .open(self.file(CURRENT_CLOCKSOURCE)?)?
+                .open(self.file(CURRENT_CLOCKSOURCE))?
                 .write_all(format!("{name}\n").as_bytes()),
             System::FreeBsd => set_timecounter(name),
         }
@@ -132,6 +142,8 @@ mod tests {
         let first = host.lock().unwrap();
         let second = host.lock().unwrap_err();
         assert!(not_permitted(&second, System::Linux, "tsc").what.contains("another pg_timing"));
+        // A child process that is just starting has the same files.
+        let _child = first.file.as_ref().unwrap().try_clone().unwrap();
         drop(first);
         host.lock().unwrap();
     }

@@ -1,10 +1,10 @@
 //! `clocksource use`: check, measure, switch, measure again, restore.
 
-use super::{Restore, Restored, Setting, setting};
+use super::{Guardian, Restore, Restored, Setting, setting};
 use crate::error::Error;
 use crate::host::measure::Budget;
 use crate::human::{duration, reason};
-use crate::report::{ClockReport, Fact, Grade, SwitchEvent, traits_of};
+use crate::report::{ClockReport, Fact, SwitchEvent, traits_of};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
@@ -30,6 +30,8 @@ pub enum Duration {
 pub trait SwitchEnv {
     /// Returns the faults of a clock source that are known before it is used.
     fn known_faults(&mut self, name: &str) -> Vec<String>;
+    /// Starts the process that restores `old` if this program is killed, or stopped for longer than the trial.
+    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<Guardian, Error>;
     /// Measures PostgreSQL's clock.
     fn measure(&mut self) -> ClockReport;
     /// Waits until the budget is spent or a signal arrives.
@@ -72,7 +74,8 @@ pub fn switch(
     }
     let limit = if let Duration::For(limit) = request.duration { limit } else { Nanos(0.0) };
     let budget = Budget::new(limit, stop);
-    let mut restore = Restore::armed(setting, &old, name);
+    let guardian = env.guard(setting, &old, name, limit)?;
+    let mut restore = Restore::armed(setting, &old, name, guardian);
     write(setting, name, &old, &mut restore)?;
 
     let after = env.measure();
@@ -122,7 +125,7 @@ fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), E
         return Err(Error::new(what, hint));
     }
     match traits_of(name) {
-        Some(traits) if traits.grade == Grade::Stalls && !request.force => {
+        Some(traits) if traits.can_stall() && !request.force => {
             Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
         }
         _ => Ok(()),
@@ -187,7 +190,15 @@ fn keep(
         .into());
     }
     restore.disarm();
-    env.show(SwitchEvent::Kept { name, old, system })
+    // If this program was stopped for a while, the guardian has restored the old clock source.
+    match current(setting)? {
+        current if current == name => env.show(SwitchEvent::Kept { name, old, system }),
+        current => Err(Error::new(
+            format!("{name} was not kept: the clock source is {current}"),
+            "pg_timing was stopped, or another program has changed it; try again",
+        )
+        .into()),
+    }
 }
 
 fn unchanged(old: &str) -> String {

@@ -1,12 +1,16 @@
 //! `check --capture`: writes a tree for `--root`. The tree contains nothing that identifies the host.
 
+mod tree;
+
+pub use tree::Target;
+
 use super::clocksource::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE};
 use super::cpu::CapturedCpuid;
 use super::platform::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION};
 use super::{Host, json_path};
 use crate::report::{Fact, Measured, Report};
-use anyhow::{Context, bail};
-use std::path::Path;
+use anyhow::Context;
+use tree::Files;
 
 /// Files that contain only facts about clocks, CPUs and the kind of machine. They are copied whole.
 const COPIED: &[&str] = &[
@@ -43,61 +47,15 @@ const CPUINFO: &[&str] = &[
     "CPU revision",
 ];
 
-/// Returns an error if no tree can be written to `dir`. It must not exist, or it must be an empty directory.
-pub fn check_target(dir: &Path) -> anyhow::Result<()> {
-    let taken = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
-    if taken || dir.is_file() {
-        bail!("\"{}\" exists and is not an empty directory", dir.display());
-    }
-    let named = dir.file_name().is_some();
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !named || !parent.is_dir() {
-        bail!("cannot create the directory \"{}\"", dir.display());
-    }
-    Ok(())
-}
-
 /// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
-///
-/// The tree appears complete or not at all: it is written next to `dir` and then renamed.
-pub fn write(host: &Host, log: &[String], report: &Report, dir: &Path) -> anyhow::Result<()> {
-    check_target(dir)?;
-    let name = dir.file_name().with_context(|| format!("\"{}\" is not a directory name", dir.display()))?;
-    let mut partial = name.to_os_string();
-    partial.push(format!(".partial-{}", std::process::id()));
-    let partial = dir.with_file_name(partial);
-    let written = write_files(&files(host, log, report)?, &partial)
-        .and_then(|()| std::fs::rename(&partial, dir))
-        .map_err(|e| anyhow::anyhow!("could not write \"{}\": {}", dir.display(), crate::human::reason(&e)));
-    if written.is_err() {
-        _ = std::fs::remove_dir_all(&partial);
-    }
-    written
+pub fn write(host: &Host, log: &[String], report: &Report, target: &Target) -> anyhow::Result<()> {
+    target.write(&files(host, log, report)?)
 }
 
-fn write_files(files: &Files, dir: &Path) -> std::io::Result<()> {
-    for (path, text) in &files.0 {
-        let file = dir.join(path.trim_start_matches('/'));
-        std::fs::create_dir_all(file.parent().unwrap_or(dir))?;
-        std::fs::write(&file, text)?;
-    }
+/// Adds a value that is in no file of the machine, as JSON.
+fn add_json(files: &mut Files, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    files.add(&json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n");
     Ok(())
-}
-
-/// The files of a tree: absolute path on the machine, and contents.
-#[derive(Default)]
-struct Files(Vec<(String, String)>);
-
-impl Files {
-    fn add(&mut self, path: &str, text: impl Into<String>) {
-        self.0.push((path.into(), text.into()));
-    }
-
-    /// Adds a value that is in no file of the machine, as JSON.
-    fn add_json(&mut self, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.add(&json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n");
-        Ok(())
-    }
 }
 
 /// Returns the files of the tree.
@@ -142,12 +100,12 @@ fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> 
             leaf_16_hz: features.leaf_16_hz,
             hypervisor_hz: features.hypervisor_hz,
         };
-        files.add_json("cpuid", &cpuid)?;
+        add_json(&mut files, "cpuid", &cpuid)?;
     }
     if let Fact::Known(ntp) = &report.host.ntp {
-        files.add_json("ntp", ntp)?;
+        add_json(&mut files, "ntp", ntp)?;
     }
-    files.add_json("measured", &Measured::of(report))?;
+    add_json(&mut files, "measured", &Measured::of(report))?;
     Ok(files)
 }
 
@@ -160,7 +118,7 @@ fn first_cpu(cpuinfo: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::first_cpu;
+    use super::*;
 
     #[test]
     fn the_first_cpu_is_copied_without_its_serial_number() {

@@ -1,6 +1,6 @@
 //! The kernel's clock sources.
 
-use super::Host;
+use super::{Host, clocksource_names};
 use crate::report::{Clocksource, Fact};
 use timing_clock::KernelVerdict;
 
@@ -18,21 +18,15 @@ impl Host {
             return sysctls.clocksource();
         }
         Clocksource {
-            current: self.read_line(CURRENT_CLOCKSOURCE).and_then(|name| match is_name(&name) {
-                true => Fact::Known(name),
-                false => Fact::unavailable(format!("{CURRENT_CLOCKSOURCE}: not the name of a clock source")),
-            }),
+            current: self
+                .read_line(CURRENT_CLOCKSOURCE)
+                .and_then(|name| clocksource_names::current(name, CURRENT_CLOCKSOURCE)),
             available: self
                 .read_line(AVAILABLE_CLOCKSOURCE)
-                .map(|names| names.split_whitespace().filter(|name| is_name(name)).map(Into::into).collect()),
+                .map(|names| clocksource_names::usable(names.split_whitespace())),
             before: None,
         }
     }
-}
-
-/// Returns whether this can be the name of a clock source. Names appear in commands that users paste into a shell.
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
 }
 
 impl Clocksource {
@@ -44,5 +38,38 @@ impl Clocksource {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_and_the_number_of_names_are_limited() {
+        let root = tempfile::tempdir().unwrap();
+        let host = Host::captured(root.path().into());
+        let write = |path: &str, text: &str| {
+            std::fs::create_dir_all(host.file(CLOCKSOURCE_DIR)).unwrap();
+            std::fs::write(host.file(path), text).unwrap();
+        };
+        let long = "x".repeat(65_536);
+        write(CURRENT_CLOCKSOURCE, &long);
+        write(AVAILABLE_CLOCKSOURCE, &format!("{long} tsc {}", "hpet ".repeat(100_000)));
+        let check = || {
+            let clocksource = host.clocksource();
+            assert!(clocksource.current.known().is_none());
+            let available = clocksource.available.known().unwrap().clone();
+            assert_eq!((available[0].as_str(), available.len()), ("tsc", 64));
+        };
+        check();
+        let choice = format!("{long}(2000) tsc(1000) {}", "hpet(900) ".repeat(100_000));
+        std::fs::write(
+            root.path().join("sysctl"),
+            format!("kern.timecounter.hardware: {long}\nkern.timecounter.choice: {choice}\n"),
+        )
+        .unwrap();
+        check();
+        assert!(host.sysctls().unwrap().refused().is_empty());
     }
 }

@@ -1,7 +1,9 @@
 //! FreeBSD's sysctl values, which it has instead of /proc and /sys.
 
-use super::Host;
+use super::{Host, clocksource_names};
 use crate::report::{Clocksource, Fact};
+
+const CURRENT: &str = "kern.timecounter.hardware";
 
 /// The values that are read.
 #[cfg(target_os = "freebsd")]
@@ -66,8 +68,8 @@ impl Sysctls {
     /// Returns the timecounters. The kernel never selects one with a negative quality.
     pub fn clocksource(&self) -> Clocksource {
         Clocksource {
-            current: self.text("kern.timecounter.hardware"),
-            available: self.text("kern.timecounter.choice").map(|choice| usable(&choice)),
+            current: self.text(CURRENT).and_then(|name| clocksource_names::current(name, CURRENT)),
+            available: self.text("kern.timecounter.choice").map(|choice| selectable(&choice)),
             before: None,
         }
     }
@@ -75,18 +77,19 @@ impl Sysctls {
     /// Returns the timecounters with a negative quality, without the dummy, which never moves.
     pub fn refused(&self) -> Vec<String> {
         let choice = self.text("kern.timecounter.choice").known().cloned().unwrap_or_default();
-        let refused = choices(&choice).into_iter().filter(|(quality, name)| *quality < 0 && name != "dummy");
-        refused.map(|(_, name)| name).collect()
+        let choices = choices(&choice);
+        let refused = choices.iter().filter(|(quality, name)| *quality < 0 && *name != "dummy");
+        clocksource_names::usable(refused.map(|(_, name)| *name))
     }
 }
 
 /// Parses `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)` to qualities and names, best first. A name can contain spaces.
-fn choices(choice: &str) -> Vec<(i64, String)> {
-    let mut named: Vec<(i64, String)> = choice
+fn choices(choice: &str) -> Vec<(i64, &str)> {
+    let mut named: Vec<(i64, &str)> = choice
         .split(')')
         .filter_map(|item| {
             let (name, quality) = item.rsplit_once('(')?;
-            Some((quality.trim().parse().ok()?, name.trim().to_string()))
+            Some((quality.trim().parse().ok()?, name.trim()))
         })
         .collect();
     named.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
@@ -94,8 +97,8 @@ fn choices(choice: &str) -> Vec<(i64, String)> {
 }
 
 /// Returns the timecounters that the kernel can select, best first.
-fn usable(choice: &str) -> Vec<String> {
-    choices(choice).into_iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| name).collect()
+fn selectable(choice: &str) -> Vec<String> {
+    clocksource_names::usable(choices(choice).iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| *name))
 }
 
 impl Host {

@@ -3,6 +3,7 @@
 use super::Entry;
 use super::event::{Event, ReadBack};
 use super::skew::{Figures, Rates};
+use timing_clock::is_tsc;
 
 /// The kernel marked the TSC unstable. This holds until the next boot.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,11 +64,6 @@ impl DemotionKind {
             (_, None) => true,
         }
     }
-}
-
-/// Returns whether this is `tsc`, or `tsc-early`, which the kernel uses until it knows the TSC's rate.
-pub(super) fn is_tsc(clocksource: &str) -> bool {
-    matches!(clocksource, "tsc" | "tsc-early")
 }
 
 /// Returns the last demotion of the TSC in these entries.

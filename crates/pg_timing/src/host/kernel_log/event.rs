@@ -52,10 +52,20 @@ pub enum Event {
     KvmClock,
     /// `time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.` (2.6)
     OldTimer { mhz: Option<f64>, wall: Option<String>, timer: Option<String> },
+    /// `Timecounter "TSC-low" frequency 1296049048 Hz quality 1000` (FreeBSD)
+    Timecounter(Timecounter),
     /// The machine goes to sleep: `PM: suspend entry (deep)`, `Suspending console(s)`, ...
     Suspend { state: Option<String> },
     /// The machine woke up: `PM: suspend exit`, `Waking up from system sleep state S3`, ...
     Resume { slept_s: Option<f64> },
+}
+
+/// A clock source of FreeBSD. The kernel selects the one with the highest quality, and none with a negative quality.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timecounter {
+    pub name: String,
+    pub hz: Option<u64>,
+    pub quality: Option<i64>,
 }
 
 /// A rate in the log.

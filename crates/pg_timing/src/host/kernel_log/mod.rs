@@ -29,7 +29,7 @@ mod tests;
 pub use demotion::{Demotion, DemotionKind};
 pub use event::{
     CheckSkipped, CpuSkew, Cpus, Event, FirmwareBug, OverrideRefused, Rate, RateSource, ReadBack, Reading, Skew,
-    SyncCheck, Warp,
+    SyncCheck, Timecounter, Warp,
 };
 pub use story::story;
 

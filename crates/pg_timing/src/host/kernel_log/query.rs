@@ -3,7 +3,7 @@
 //! Only the last boot in the log counts, because a journal can contain several.
 
 use super::demotion::{self, Demotion};
-use super::event::{Event, FirmwareBug, OverrideRefused, Rate};
+use super::event::{Event, FirmwareBug, OverrideRefused, Rate, Timecounter};
 use super::{Entry, KernelClockLog};
 
 impl KernelClockLog {
@@ -51,6 +51,32 @@ impl KernelClockLog {
     pub fn override_refused(&self) -> Option<&OverrideRefused> {
         self.last(|event| match event {
             Event::OverrideRefused(refused) => Some(refused),
+            _ => None,
+        })
+    }
+
+    /// Returns FreeBSD's clock sources, in the order of the log.
+    pub fn timecounters(&self) -> impl Iterator<Item = &Timecounter> {
+        self.events().filter_map(|event| match event {
+            Event::Timecounter(timecounter) => Some(timecounter),
+            _ => None,
+        })
+    }
+
+    /// Returns the clock source of a Linux before 2.6.21 for x86-64, which had no list of clock sources.
+    ///
+    /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older kernels name
+    /// only the timer of the tick.
+    pub fn old_clocksource(&self) -> Option<&'static str> {
+        self.last(|event| match event {
+            Event::OldTimer { wall: Some(_), timer: Some(timer), .. } => Some(timer.as_str()),
+            _ => None,
+        })
+        .and_then(|timer| match timer {
+            "PIT/TSC" | "HPET/TSC" => Some("tsc"),
+            "HPET" | "PIT/HPET" => Some("hpet"),
+            "PM" => Some("acpi_pm"),
+            "PIT" => Some("pit"),
             _ => None,
         })
     }

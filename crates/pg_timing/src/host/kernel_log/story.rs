@@ -5,10 +5,10 @@ mod words;
 
 use words::when;
 
-use super::demotion::is_tsc;
 use super::event::{Event, Rate, RateSource};
 use super::skew::Rates;
-use super::{Entry, OverrideRefused};
+use super::{Entry, OverrideRefused, Timecounter};
+use timing_clock::is_tsc;
 
 /// Returns one sentence for each event, or for several events that belong together.
 pub fn story(events: &[Entry]) -> Vec<String> {
@@ -108,6 +108,7 @@ impl Story {
             Event::UnstableAfterBoot | Event::SchedClockUnstable => {}
             Event::KvmClock => self.kernel(first, "found KVM's clock, kvm-clock"),
             Event::OldTimer { mhz, wall, timer } => self.old_timer(first, *mhz, wall.as_deref(), timer.as_deref()),
+            Event::Timecounter(timecounter) => self.timecounter(first, timecounter),
             Event::Suspend { .. } | Event::Resume { .. } => self.slept(run),
         }
     }
@@ -202,6 +203,16 @@ impl Story {
         let mhz = mhz.map(|mhz| format!(" at {mhz:.6} MHz")).unwrap_or_default();
         let timer = timer.map(|timer| format!(" and reads it by {timer}")).unwrap_or_default();
         self.kernel(entry, &format!("uses the timer{wall}{mhz}{timer}"));
+    }
+
+    fn timecounter(&mut self, entry: &Entry, Timecounter { name, hz, quality }: &Timecounter) {
+        let rate = hz.map(|hz| format!(" of {:.6} MHz", hz as f64 / 1e6)).unwrap_or_default();
+        let quality = match quality {
+            Some(quality @ ..0) => format!(" with the quality {quality}, so it does not select it"),
+            Some(quality) => format!(" with the quality {quality}"),
+            None => String::new(),
+        };
+        self.kernel(entry, &format!("found the timecounter {name}{rate}{quality}"));
     }
 
     fn slept(&mut self, run: &[Entry]) {

@@ -30,20 +30,31 @@ pub fn summarize(
         true => own,
         false => outside.and_then(|rate| Some(record.outside.quartiles()?.map(|ticks| rate.nanos(ticks).0))),
     };
+    let undisturbed = match times_itself {
+        true => record.buffers.undisturbed().map(|ticks| rate.nanos(ticks).0),
+        false => outside.and_then(|rate| Some(rate.nanos(record.outside.undisturbed()?).0)),
+    };
+    let no_step = measured_step.and_then(|measured_step| match measured_step.granularity {
+        Granularity::Unknown => Some("interruptions of the measurement hid it"),
+        Granularity::NeverMoved if record.moved() => Some("the clock did not move while its step was measured"),
+        _ => None,
+    });
     let enough = record.buffers.len() >= MIN_BUFFERS;
     let percentiles = percentiles(&record.differences, ns);
     ClockReport {
         name: name.into(),
         read_ns: read.map(|[_, median, _]| round(median)),
         read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
+        undisturbed_ns: undisturbed.filter(|_| enough).map(round),
         // For a coarse clock the mean is right only after many steps.
         loop_ns: step
             .filter(|step| ns(record.classic.ticks) > 50.0 * step)
             .map(|_| round(ns(record.classic.ticks) / record.classic.reads as f64)),
         granularity_ns: step.map(round),
+        granularity_unavailable: no_step.map(Into::into),
         stood_still_ns: measured_step
             .filter(|measured_step| {
-                measured_step.granularity == Granularity::NeverMoved && record.differences.max() == Some(0)
+                measured_step.granularity == Granularity::NeverMoved && record.reads() > 0 && !record.moved()
             })
             .map(|measured_step| measured_step.duration.0),
         reads: record.reads(),
@@ -118,7 +129,7 @@ fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
     for (ticks, count) in differences.iter() {
         let row = log2_row(rate.nanos(ticks as f64).0 as u64);
         while rows.len() <= row {
-            rows.push(Bin { le_ns: (1u64 << rows.len()).wrapping_sub(1), count: 0 });
+            rows.push(Bin { le_ns: (1u64 << rows.len()).wrapping_sub(1), ge_ns: None, count: 0 });
         }
         rows[row].count += count;
     }
@@ -169,8 +180,7 @@ mod tests {
     fn alarms(clock: ClockReport) -> Vec<(String, Severity)> {
         let mut report = Report::empty(Origin::Measured, "");
         report.clocks = vec![clock];
-        report.activity =
-            Fact::Known(Activity { involuntary_context_switches: 0, steal_ms: Some(0.0), suspends: Some(0) });
+        report.activity = Fact::Known(Activity { steal_ms: Some(0.0), suspends: Some(0), ..Activity::default() });
         check::judge(&mut report);
         report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(|f| (f.id.clone(), f.severity)).collect()
     }
@@ -269,11 +279,25 @@ mod tests {
     }
 
     #[test]
+    fn a_hidden_step_is_unknown_with_the_reason() {
+        let mut record = Record::default();
+        record.differences.add(200_000_000);
+        let measured_step = MeasuredStep { granularity: Granularity::Unknown, duration: Nanos(1e6) };
+        let clock = summarize(SYSTEM, &record, Some(measured_step), NANOSECONDS, None);
+        assert_eq!((clock.granularity_ns, clock.stood_still_ns), (None, None));
+        assert_eq!(clock.granularity_unavailable.as_deref(), Some("interruptions of the measurement hid it"));
+        assert_eq!(alarms(clock), []);
+    }
+
+    #[test]
     fn a_clock_that_moved_later_does_not_stand_still() {
         let mut record = Record::default();
         record.differences.add(0);
         record.differences.add(10_000_000);
         let measured_step = MeasuredStep { granularity: Granularity::NeverMoved, duration: Nanos(1e6) };
-        assert_eq!(summarize("x", &record, Some(measured_step), NANOSECONDS, None).stood_still_ns, None);
+        let clock = summarize("x", &record, Some(measured_step), NANOSECONDS, None);
+        assert_eq!(clock.stood_still_ns, None);
+        let why = clock.granularity_unavailable;
+        assert_eq!(why.as_deref(), Some("the clock did not move while its step was measured"));
     }
 }

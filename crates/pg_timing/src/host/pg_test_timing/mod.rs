@@ -1,5 +1,6 @@
 //! pg_test_timing: its measurement, its output formats and their parser, and its options.
 
+mod figures;
 pub mod getopt;
 mod parse;
 mod print;
@@ -7,13 +8,13 @@ pub mod report;
 mod timing;
 mod tsc;
 
-pub use parse::{ClockKind, ClockTable, Output, ParseError, TscLines, parse};
+pub use parse::{Bin, ClockKind, ClockTable, Output, ParseError, TscLines, parse};
 
-use crate::host::measure::{self, Budget};
+use crate::host::measure::{self, Budget, ClockMeter};
 use anyhow::Context;
-use std::sync::atomic::AtomicBool;
-use timing::{Timing, Warp, time};
-use timing_clock::{NANOSECONDS, Nanos, counter};
+use std::sync::atomic::{AtomicBool, Ordering};
+use timing::{Timing, Unit, time};
+use timing_clock::{Hertz, NANOSECONDS, Nanos, counter};
 
 /// The options of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,8 +38,8 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     Done,
-    /// the rate in use differs too much from the calibrated one
-    Warning(String),
+    /// The rate in use differs too much from the calibrated one. The text is missing if stdout has it.
+    Warning(Option<String>),
     /// a clock went back, which ends the test
     Warp(String),
     /// Ctrl-C; the results until then have been printed
@@ -56,45 +57,64 @@ pub fn run(
         let plural = if options.duration_s == 1 { "" } else { "s" };
         out(&format!("Testing timing overhead for {} second{plural}.\n", options.duration_s))?;
     }
-    let limit = Nanos::from_secs(f64::from(options.duration_s));
-    let mut timings: Vec<Timing> = Vec::new();
-    let mut show = |timings: &mut Vec<Timing>, timed: Result<Timing, Warp>| -> anyhow::Result<Option<Ended>> {
-        let timing = match timed {
-            Ok(timing) => timing,
-            Err(warp) => return Ok(Some(Ended::Warp(warp.text(options.format)))),
-        };
-        match options.format {
-            Format::Nineteen => out(&print::nineteen(&timing, options.cutoff))?,
-            Format::Classic => out(&print::classic(&timing))?,
-            Format::Json => {}
-        }
-        timings.push(timing);
-        Ok(stop.load(std::sync::atomic::Ordering::Relaxed).then_some(Ended::Interrupted))
-    };
-    let mut ended = match counter::permitted() {
-        Ok(()) => {
-            let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
-            show(&mut timings, time(timing::SYSTEM, &*system, NANOSECONDS, &Budget::new(limit, stop)))?
-        }
-        // Under PostgreSQL's name the program prints no hints, so this line must be enough.
-        Err(why) => anyhow::bail!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}"),
-    };
+    // Under PostgreSQL's name the program prints no hints, so this line must be enough.
+    counter::permitted().map_err(|why| {
+        anyhow::anyhow!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}")
+    })?;
+    let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
+    let mut tester = Tester { options, stop, out, timings: Vec::new() };
+    let mut ended = tester.test(timing::SYSTEM, &*system, NANOSECONDS)?;
     let mut lines = None;
     if ended.is_none() && options.format != Format::Classic {
-        let (timed, tsc) = tsc::time_counters(limit, stop);
-        for timing in timed {
-            ended = ended.map_or_else(|| show(&mut timings, timing), |ended| Ok(Some(ended)))?;
+        let (counters, mut tsc) = tsc::counters(stop);
+        if let Some(counters) = counters {
+            for (title, clock) in &counters.clocks {
+                ended = ended.map_or_else(|| tester.test(title, &**clock, counters.rate), |ended| Ok(Some(ended)))?;
+            }
+            tsc.calibrate(&counters);
         }
-        if printed && ended.is_none() {
-            out(&tsc.text())?;
-        }
-        if let (None, Some(warning)) = (&ended, tsc.warning()) {
-            ended = Some(Ended::Warning(warning));
+        if ended.is_none() {
+            if printed {
+                (tester.out)(&tsc.text())?;
+            }
+            ended = tsc.warning().map(|warning| Ended::Warning((!printed).then_some(warning)));
         }
         lines = Some(tsc);
     }
+    let timings = tester.timings;
     if !printed {
         out(&print::json(options, &timings, lines.as_ref(), ended == Some(Ended::Interrupted)))?;
     }
     Ok(ended.unwrap_or(Ended::Done))
+}
+
+/// Measures one clock after the other.
+struct Tester<'a> {
+    options: &'a Options,
+    stop: &'a AtomicBool,
+    out: &'a mut dyn FnMut(&str) -> anyhow::Result<()>,
+    timings: Vec<Timing>,
+}
+
+impl Tester<'_> {
+    /// Measures a clock and prints the result. Returns the reason if this ends the test.
+    fn test(&mut self, title: &'static str, clock: &dyn ClockMeter, rate: Hertz) -> anyhow::Result<Option<Ended>> {
+        let Options { duration_s, cutoff, format } = *self.options;
+        // If the clock goes back, this line says which clock it was.
+        if format == Format::Nineteen {
+            (self.out)(&format!("\n{title}\n"))?;
+        }
+        let budget = Budget::new(Nanos::from_secs(f64::from(duration_s)), self.stop);
+        let timing = match time(title, clock, rate, Unit::of(format), &budget) {
+            Ok(timing) => timing,
+            Err(warp) => return Ok(Some(Ended::Warp(warp.text()))),
+        };
+        match format {
+            Format::Nineteen => (self.out)(&print::nineteen(&timing, cutoff))?,
+            Format::Classic => (self.out)(&print::classic(&timing))?,
+            Format::Json => {}
+        }
+        self.timings.push(timing);
+        Ok(self.stop.load(Ordering::Relaxed).then_some(Ended::Interrupted))
+    }
 }

@@ -58,6 +58,9 @@ pub struct ClockTable {
     pub kind: ClockKind,
     /// elapsed time divided by the number of readings; includes the loop's own work
     pub loop_ns: Option<f64>,
+    /// The unit of the differences. Up to version 18 it is 1000: each reading was cut to whole microseconds before the
+    /// subtraction. If there is no table, it is 1.
+    pub unit_ns: f64,
     /// the histogram, shortest durations first
     pub bins: Vec<Bin>,
     /// PostgreSQL 19's exact durations, shortest first
@@ -65,6 +68,9 @@ pub struct ClockTable {
 }
 
 /// One row of the histogram: `count` durations d with `from_ns <= d < below_ns`.
+///
+/// The rows of a table in microseconds overlap, because both readings were cut to whole microseconds before the subtraction.
+/// A difference of 1 us is a duration of more than 0 and less than 2 us.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bin {
     /// lower bound, inclusive
@@ -73,6 +79,14 @@ pub struct Bin {
     pub below_ns: f64,
     /// from the column `count`, because the percentages are rounded
     pub count: u64,
+}
+
+impl ClockTable {
+    /// Returns the smallest and the largest difference that a row counts.
+    pub fn differences_ns(&self, bin: &Bin) -> (f64, f64) {
+        let smallest = if bin.below_ns > self.unit_ns { bin.below_ns / 2.0 } else { 0.0 };
+        (smallest, bin.below_ns - self.unit_ns)
+    }
 }
 
 /// One row of PostgreSQL 19's exact durations.

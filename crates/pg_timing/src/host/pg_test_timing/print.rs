@@ -7,9 +7,13 @@ use crate::host::measure::log2_row;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff.
+/// PostgreSQL 19 lists only durations below this many ns, and the longest one.
+const LISTED_NS: u64 = 10_000;
+
+/// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff. The clock's
+/// title is printed before it is measured.
 pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
-    let mut out = format!("\n{}\n", timing.title);
+    let mut out = String::new();
     _ = writeln!(out, "Average loop time including overhead: {:.2} ns", timing.loop_ns);
     let total: u64 = timing.observed.values().sum();
     out.push_str("Histogram of timing durations:\n");
@@ -22,7 +26,7 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     };
     head(&mut out, "<= ns");
     let mut running = 0;
-    for (nth, count) in rows(timing, |ns| ns).into_iter().enumerate() {
+    for (nth, count) in rows(timing).into_iter().enumerate() {
         running += count;
         row(&mut out, (1u64 << nth) - 1, running, count);
     }
@@ -30,10 +34,11 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     head(&mut out, "ns");
     running = 0;
     let mut last = None;
-    for (&ns, &count) in &timing.observed {
+    for (&ns, &count) in timing.observed.range(..LISTED_NS) {
         running += count;
         row(&mut out, ns, running, count);
         last = Some(ns);
+        // A cutoff that is no number lists all.
         if running as f64 * 100.0 >= cutoff * total as f64 {
             break;
         }
@@ -45,27 +50,24 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     out
 }
 
-/// Returns the format of PostgreSQL 9.2 to 18: microseconds.
-///
-/// PostgreSQL first cuts each reading to whole microseconds, so some reads of 25 ns are in its second row. This histogram
-/// contains the exact differences.
+/// Returns the format of PostgreSQL 9.2 to 18. The observed differences are microseconds.
 pub fn classic(timing: &Timing) -> String {
     let mut out = format!("Per loop time including overhead: {:.2} ns\n", timing.loop_ns);
     out.push_str("Histogram of timing durations:\n");
     _ = writeln!(out, "{:>6}   {:>10} {:>10}", "< us", "% of total", "count");
     let total: u64 = timing.observed.values().sum();
-    for (nth, count) in rows(timing, |ns| ns / 1000).into_iter().enumerate() {
+    for (nth, count) in rows(timing).into_iter().enumerate() {
         let percent = count as f64 * 100.0 / total.max(1) as f64;
         _ = writeln!(out, "{:>6}   {percent:>10.5} {count:>10}", 1u64 << nth);
     }
     out
 }
 
-/// Returns counts by power of two of `unit(ns)`, up to the last one that is not 0.
-fn rows(timing: &Timing, unit: impl Fn(u64) -> u64) -> Vec<u64> {
+/// Returns counts by power of two, up to the last one that is not 0.
+fn rows(timing: &Timing) -> Vec<u64> {
     let mut rows = Vec::new();
-    for (&ns, &count) in &timing.observed {
-        let row = log2_row(unit(ns));
+    for (&difference, &count) in &timing.observed {
+        let row = log2_row(difference);
         rows.resize(rows.len().max(row + 1), 0);
         rows[row] += count;
     }
@@ -121,13 +123,29 @@ mod tests {
     }
 
     #[test]
-    fn a_cutoff_of_100_lists_all_durations() {
-        let text = nineteen(&timing(), 100.0);
-        assert!(!text.contains("...") && text.ends_with("70000       0.9009   100.0000          1\n"), "{text}");
+    fn durations_from_10_us_are_not_listed_except_the_longest() {
+        let mut timing = timing();
+        timing.observed.extend([(9_999, 1), (10_000, 1)]);
+        for cutoff in [100.0, f64::NAN] {
+            let text = nineteen(&timing, cutoff);
+            let end = "               9999       0.8850    98.2301          1\n...\n              \
+                       70000       0.8850   100.0000          1\n";
+            assert!(text.ends_with(end) && text.matches("...").count() == 1, "{text}");
+        }
+        assert!(nineteen(&timing, f64::NAN).contains("Observed timing durations up to NaN%:\n"));
+    }
+
+    #[test]
+    fn a_cutoff_of_100_lists_all_durations_below_10_us() {
+        let mut timing = timing();
+        timing.observed.remove(&70_000);
+        let text = nineteen(&timing, 100.0);
+        assert!(!text.contains("...") && text.ends_with(" 1024       0.9091   100.0000          1\n"), "{text}");
     }
 
     #[test]
     fn the_classic_format_is_that_of_postgresql_18() {
-        insta::assert_snapshot!(classic(&timing()));
+        let observed = [(0, 970), (1, 25), (2, 3), (70, 1), (4_000, 1)].into();
+        insta::assert_snapshot!(classic(&Timing { observed, ..timing() }));
     }
 }

@@ -1,13 +1,14 @@
 //! Converts an output of pg_test_timing to a report, so that the same checks apply.
 
+use super::figures::Figures;
 use super::{ClockKind, ClockTable, Output, TscLines};
-use crate::report::{Bin, ClockReport, Fact, Origin, Percentiles, Report, SYSTEM, TscReport};
+use crate::report::{Bin, ClockReport, Fact, INTERRUPTED_SHARE, Origin, Percentiles, Report, SYSTEM, TscReport};
 
 /// Returns the report. Facts that the output does not contain are unknown.
 pub fn report(output: &Output) -> Report {
     let mut report = Report::empty(Origin::PgTestTiming, "not in the output of pg_test_timing");
     report.measured_seconds = output.duration_s.unwrap_or(0) as f64;
-    report.clocks = output.clocks.iter().map(clock).collect();
+    report.clocks = output.clocks.iter().map(|table| clock(table, output)).collect();
     if output.went_back {
         add_backward_step(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
     }
@@ -30,22 +31,34 @@ fn add_backward_step(report: &mut Report, ns: f64) {
 }
 
 /// Returns the report of one clock.
-fn clock(table: &ClockTable) -> ClockReport {
+fn clock(table: &ClockTable, output: &Output) -> ClockReport {
     let name = match &table.kind {
         ClockKind::System => SYSTEM.to_string(),
         ClockKind::Rdtscp => "rdtscp".into(),
         ClockKind::Rdtsc => "rdtsc".into(),
         ClockKind::Other(name) => name.to_ascii_lowercase(),
     };
+    let figures = Figures::of(table, output.duration_s).filter(|_| !output.cut_off);
+    let gaps = figures.as_ref().and_then(Figures::gaps);
+    let heavy = gaps.filter(|gaps| gaps.share > INTERRUPTED_SHARE);
     ClockReport {
         name,
         // A loop time of zero is not a measurement.
         loop_ns: table.loop_ns.filter(|ns| *ns > 0.0),
+        undisturbed_ns: figures.as_ref().zip(heavy).and_then(|(figures, gaps)| figures.undisturbed_ns(&gaps)),
+        granularity_between_ns: figures.as_ref().and_then(Figures::step_between_ns),
+        gaps,
         reads: table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add),
-        histogram: table.bins.iter().map(|bin| Bin { le_ns: bin.below_ns as u64 - 1, count: bin.count }).collect(),
+        histogram: table.bins.iter().map(|row| bin(row, table.unit_ns)).collect(),
         percentiles: percentiles(table),
         ..ClockReport::default()
     }
+}
+
+fn bin(row: &super::Bin, unit_ns: f64) -> Bin {
+    // If readings were cut, the rows overlap.
+    let ge_ns = (unit_ns > 1.0).then_some(row.from_ns as u64);
+    Bin { le_ns: row.below_ns as u64 - 1, ge_ns, count: row.count }
 }
 
 /// Returns the percentiles, if the list of exact durations reaches the default cutoff of 99.99%.

@@ -96,7 +96,7 @@ fn read(
     }
     let outside_is_counter = rate_meter.is_ok();
     let rate = rate_meter.and_then(|meter| meter.rate().map_err(|e| e.to_string()));
-    let rate = rate.map(|whole| drift.unbroken_rate().unwrap_or(whole));
+    let rate = rate.map(|whole| drift.constant_rate().unwrap_or(whole));
     Reading { clocks: all, drift, rate, outside_is_counter }
 }
 

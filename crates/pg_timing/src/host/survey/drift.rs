@@ -51,8 +51,8 @@ impl DriftMeters {
     }
 
     /// Returns the counter's rate in the longest period without a break, if there was a break.
-    pub fn unbroken_rate(&self) -> Option<Rate> {
-        self.counter.as_ref()?.unbroken_rate()
+    pub fn constant_rate(&self) -> Option<Rate> {
+        self.counter.as_ref()?.constant_rate()
     }
 
     /// Returns the drift of each clock. `counter` is the counter's measured rate. It is subtracted from the counter's

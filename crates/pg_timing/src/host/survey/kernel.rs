@@ -2,7 +2,7 @@
 
 use crate::host::kernel_log::{Demotion, DemotionKind, Event, KernelClockLog, story};
 use crate::human::duration;
-use crate::report::{Demoted, KernelReport, Switch};
+use crate::report::{Clocksource, Demoted, Fact, HostFacts, KernelReport, Switch};
 
 /// A fault that the kernel finds in its first seconds appears at each boot.
 const AT_BOOT_S: f64 = 10.0;
@@ -20,6 +20,33 @@ pub fn report(log: &KernelClockLog) -> KernelReport {
         firmware_bug: log.firmware_bug().is_some(),
         rate_warning: log.rate_warning(),
         refused: log.override_refused().filter(|refused| !refused.deferred).map(|refused| refused.clocksource.clone()),
+    }
+}
+
+/// Completes facts that are missing, from the log of a system without sysfs: FreeBSD's timecounters, and the timer of an old
+/// Linux.
+pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
+    if let (Some(name), None, None) =
+        (log.old_clocksource(), clocksource.current.known(), clocksource.available.known())
+    {
+        // Such a kernel has no other one, and nobody can switch it.
+        clocksource.current = Fact::Known(name.into());
+        clocksource.available = Fact::Known(vec![name.into()]);
+    }
+    let mut timecounters: Vec<(i64, &str)> =
+        log.timecounters().filter_map(|one| Some((one.quality?, one.name.as_str()))).collect();
+    if timecounters.is_empty() || facts.kernel.known().is_some_and(|kernel| !kernel.starts_with("FreeBSD")) {
+        return;
+    }
+    if facts.kernel.known().is_none() {
+        facts.kernel = Fact::Known("FreeBSD".into());
+    }
+    if clocksource.available.known().is_none() {
+        // The kernel never selects one with a negative quality. The current one may be another than the best, because a
+        // sysctl selects it.
+        timecounters.retain(|(quality, _)| *quality >= 0);
+        timecounters.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
+        clocksource.available = Fact::Known(timecounters.into_iter().map(|(_, name)| name.into()).collect());
     }
 }
 
@@ -104,4 +131,57 @@ fn doubt(demotion: &Demotion) -> Option<String> {
         "the machine was paused between two checks (for example as a virtual machine), so the watchdog may be wrong"
             .into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::kernel_log::parse;
+    use crate::report::{Origin, Report};
+
+    /// Returns the kernel, the current clock source and the available ones.
+    fn completed(log: &str) -> (Option<String>, Option<String>, Option<Vec<String>>) {
+        let mut report = Report::empty(Origin::Captured, "x");
+        complete(&parse(log), &mut report.host, &mut report.clocksource);
+        let Clocksource { current, available, .. } = report.clocksource;
+        (report.host.kernel.known().cloned(), current.known().cloned(), available.known().cloned())
+    }
+
+    #[test]
+    fn the_timer_of_an_old_linux_is_its_clock_source() {
+        for (timers, name) in [
+            ("WALL PM GTOD PIT/TSC", "tsc"),
+            ("WALL HPET GTOD HPET/TSC", "tsc"),
+            ("WALL PM GTOD PM", "acpi_pm"),
+            ("WALL HPET GTOD HPET", "hpet"),
+        ] {
+            let log = format!("[    0.000000] time.c: Using 3.579545 MHz {timers} timer.");
+            assert_eq!(completed(&log), (None, Some(name.into()), Some(vec![name.into()])), "{timers}");
+        }
+        assert_eq!(completed("time.c: Using 1.193182 MHz PIT timer."), (None, None, None), "only the tick's timer");
+    }
+
+    #[test]
+    fn freebsds_timecounters_are_available_best_first() {
+        let log = "Timecounter \"i8254\" frequency 1193182 Hz quality 0\n\
+                   Timecounter \"HPET\" frequency 14318180 Hz quality 950\n\
+                   Timecounter \"ACPI-fast\" frequency 3579545 Hz quality 900\n\
+                   Timecounter \"TSC-low\" frequency 1296049048 Hz quality -100\n";
+        let names = ["HPET", "ACPI-fast", "i8254"].map(String::from).to_vec();
+        assert_eq!(completed(log), (Some("FreeBSD".into()), None, Some(names)));
+        assert_eq!(completed(""), (None, None, None));
+    }
+
+    #[test]
+    fn known_facts_are_not_replaced() {
+        let mut report = Report::empty(Origin::Captured, "x");
+        report.clocksource.current = Fact::Known("hpet".into());
+        report.host.kernel = Fact::Known("Linux 6.18".into());
+        let log = parse(
+            "time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.\nTimecounter \"TSC\" frequency 1 Hz quality 1\n",
+        );
+        let before = (report.host.clone(), report.clocksource.clone());
+        complete(&log, &mut report.host, &mut report.clocksource);
+        assert_eq!((report.host, report.clocksource), before);
+    }
 }

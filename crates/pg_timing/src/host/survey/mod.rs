@@ -109,9 +109,14 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
 /// Returns a report with the facts of the host and without figures.
 fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     let empty = Report::empty(origin, "not measured");
+    let (mut facts, mut clocksource) = (host.facts(), host.clocksource());
+    // With --kernel-log on a live machine, the log may be from another machine.
+    if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
+        kernel::complete(entries, &mut facts, &mut clocksource);
+    }
     Report {
-        host: host.facts(),
-        clocksource: host.clocksource(),
+        host: facts,
+        clocksource,
         kernel: log.entries.clone().map(|entries| kernel::report(&entries)),
         cpus: Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..empty.cpus },
         ..empty

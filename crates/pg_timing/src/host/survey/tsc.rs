@@ -45,11 +45,24 @@ pub fn judge(
         tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
         claims = cpu_claims(&features);
     }
+    // Without the kernel's list of clock sources, only its log shows that it rejected the counter. A log that the user
+    // names may be from another machine.
+    if let (None, false, Some(reason)) = (&kernel, log.named && host.is_live(), rejected(report)) {
+        tsc.usable = Some(false);
+        tsc.distrust.push(reason);
+    }
     claims.extend(claims::claims(host, report, log));
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
     claims::remove_obsolete(&mut claims, measured);
     tsc.claims = claims.iter().map(|claim| compare(claim, measured)).collect();
     tsc
+}
+
+/// Returns why the counter is not safe according to the kernel log, if the kernel rejected it.
+fn rejected(report: &Report) -> Option<String> {
+    let demotion = report.kernel.known()?.demotion.as_ref()?;
+    let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
+    Some(format!("the kernel marked it unstable{when}, because {}", demotion.because))
 }
 
 /// Compares a claim with the measured rate.

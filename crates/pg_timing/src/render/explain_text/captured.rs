@@ -2,7 +2,7 @@
 
 use super::figures::settings;
 use super::ms;
-use crate::human::{count, duration};
+use crate::human::{count, duration, percent};
 use crate::report::{Capture, ExplainReport, Range};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
@@ -12,7 +12,7 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     // Only auto_explain prints the statement.
     let source = if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" };
     let reported = format!("{source} reported {}", ms(report.reported_ms));
-    let Some(plain) = capture.given_plain_ms else {
+    if capture.given_plain_ms.is_none() {
         let (low, high) = (ms(corrected.low), ms(corrected.high));
         let time = match low == high {
             true => high,
@@ -20,19 +20,28 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
             false => format!("at most {high}"),
         };
         return format!("{reported}; without EXPLAIN the statement takes {time}. {}", clock(capture.clock_share));
-    };
-    if report.reported_ms <= corrected.high {
-        return format!(
-            "{reported}; without EXPLAIN the statement takes {}. The overhead is below measurement noise.",
-            ms(plain)
-        );
     }
-    let overhead = 100.0 * (1.0 - plain / report.reported_ms);
-    format!(
-        "{reported}; without EXPLAIN the statement takes {}: {overhead:.0}% is overhead. {}",
-        ms(plain),
-        clock(capture.clock_share)
-    )
+    let time = match may_include_planning(report, capture) {
+        true => format!("{} to {}", ms(corrected.low), ms(corrected.high)),
+        false => ms(corrected.estimate),
+    };
+    let takes = format!("{reported}; without EXPLAIN the statement takes {time}");
+    if report.reported_ms <= corrected.high {
+        return format!("{takes}. The overhead is below measurement noise.");
+    }
+    let overhead = |ms: f64| 100.0 * (1.0 - ms / report.reported_ms);
+    let share = match may_include_planning(report, capture) {
+        true => format!("{:.0}% to {:.0}%", overhead(corrected.high), overhead(corrected.low)),
+        false => format!("{:.0}%", overhead(corrected.estimate)),
+    };
+    format!("{takes}: {share} of the reported time is overhead. {}", clock(capture.clock_share))
+}
+
+/// Returns whether the given time is uncertain by more than the run-to-run variation, because it may include planning.
+fn may_include_planning(report: &ExplainReport, capture: &Capture) -> bool {
+    // The variation makes the upper bound 1 / (1 - v) times the estimate, which is about 1 + v for a small v.
+    let by_variation = capture.runs_differ / (1.0 - capture.runs_differ) * report.corrected_ms.estimate;
+    capture.given_plain_ms.is_some() && report.corrected_ms.half_width() > 1.5 * by_variation
 }
 
 fn clock(share: Range) -> String {
@@ -60,6 +69,17 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
     if let Some(implied) = capture.implied_call_ns {
         let overhead = format!("{} per call (overhead divided by calls)", duration(implied));
         facts.push(("measured", overhead + &comparison(implied, capture)));
+    }
+    if report.unexplained_share > 0.0 {
+        let unexplained = format!(
+            "timing does not explain {} of the reported time; the plan's run may have been slower, for example with cold caches",
+            percent(report.unexplained_share)
+        );
+        facts.push(("unexplained", unexplained));
+    }
+    if let Some(plain) = capture.given_plain_ms.filter(|_| may_include_planning(report, capture)) {
+        let planning = format!("the given {} may include planning, which is not in the reported time", ms(plain));
+        facts.push(("planning", planning));
     }
     let why = match capture.runs_differ > RUN_TO_RUN_VARIATION {
         true => "from the host report: variation of the read cost, or interruptions",

@@ -23,14 +23,21 @@ fn margin(range: Range) -> String {
     if margin.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { margin } else { digits(range.half_width()) }
 }
 
-/// Returns milliseconds with three digits.
+/// Returns milliseconds with three digits. EXPLAIN prints no time below 1 us.
 pub fn ms(ms: f64) -> String {
     format!("{} ms", digits(ms))
+}
+
+/// Returns bounds without their unit: `55.0 to 103`.
+pub fn interval(range: Range) -> String {
+    format!("{} to {}", digits(range.low), digits(range.high))
 }
 
 /// Returns a number with three digits, and all digits before the point.
 pub fn digits(number: f64) -> String {
     match number.abs() {
+        0.0 => "0".into(),
+        n if n < 0.0005 => "<0.001".into(),
         n if n < 0.9995 => format!("{number:.3}"),
         n if n < 9.995 => format!("{number:.2}"),
         n if n < 99.95 => format!("{number:.1}"),
@@ -51,7 +58,7 @@ mod tests {
     #[test]
     fn three_digits_are_shown() {
         assert_eq!([0.01234, 1.2345, 12.345, 123.45, 12345.6].map(digits), ["0.012", "1.23", "12.3", "123", "12346"]);
-        assert_eq!(ms(9.996), "10.0 ms");
+        assert_eq!([9.996, 0.0, 0.0004, 0.0006].map(ms), ["10.0 ms", "0 ms", "<0.001 ms", "0.001 ms"]);
     }
 
     #[test]
@@ -60,5 +67,6 @@ mod tests {
         assert_eq!(with_margin(Range { low: 43.6, estimate: 44.1, high: 44.6 }), "44.1 +-0.5");
         assert_eq!(with_margin(Range { low: 219.8, estimate: 220.0, high: 220.2 }), "220 +-0.200");
         assert_eq!(with_margin(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
+        assert_eq!(interval(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
     }
 }

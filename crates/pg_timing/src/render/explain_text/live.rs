@@ -3,18 +3,19 @@
 use super::figures::settings;
 use super::{digits, ms, per_call};
 use crate::render::plus_minus::plus_minus;
-use crate::report::{ExplainReport, LiveRuns, Timed};
+use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 
 /// Returns the headline: `EXPLAIN ANALYZE reports 585 ms; the query takes 219 ms (+-4).`
 pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
-    let times = format!(
-        "EXPLAIN ANALYZE reports {}; the query takes {} ({}{}).",
-        ms(report.reported_ms),
-        ms(corrected.estimate),
-        plus_minus(),
-        digits(corrected.half_width())
-    );
+    let reports = format!("EXPLAIN ANALYZE reports {}", ms(report.reported_ms));
+    if runs.overhead_factor.is_none() {
+        return format!(
+            "{reports}; without EXPLAIN the query is too short to measure: it takes at most {}.",
+            ms(corrected.high)
+        );
+    }
+    let times = format!("{reports}; the query takes {}.", estimate(corrected));
     if report.reported_ms <= corrected.high {
         return format!("{times} The overhead is below measurement noise.");
     }
@@ -28,9 +29,24 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     format!("{times} {:.0}% of the reported time is overhead, {clock}.", 100.0 * runs.overhead_share)
 }
 
+/// Returns `219 ms (+-4.0)`, or `127 ms (0 to 282)` if the margin would include a negative time.
+fn estimate(time: Range) -> String {
+    match time.half_width() < time.estimate {
+        true => format!("{} ({}{})", ms(time.estimate), plus_minus(), digits(time.half_width())),
+        false => format!("{} ({} to {})", ms(time.estimate), digits(time.low), digits(time.high)),
+    }
+}
+
+/// The names of the facts about one statement's runs.
+pub const OVERHEAD: &str = "overhead";
+pub const BASELINE: &str = "baseline";
+
 /// Returns the facts below the plan.
 pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("overhead", overhead(report, runs))];
+    let mut facts = vec![(OVERHEAD, overhead(report, runs))];
+    if runs.overhead_factor.is_some() {
+        facts.push((BASELINE, baseline(runs)));
+    }
     facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
     facts.push(("server", format!("PostgreSQL {}, {}; {}", runs.server_version, runs.server, settings(report))));
     facts
@@ -45,16 +61,69 @@ fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
     })
 }
 
+/// Returns the time on a machine that does nothing else, and what the runs took.
+fn baseline(runs: &LiveRuns) -> String {
+    format!(
+        "{} while nothing else slows the machine; 8 of 10 runs took {} to {} ms. All intervals are meant to \
+         contain the true value in 95 of 100 cases",
+        estimate(runs.undisturbed_ms),
+        digits(runs.spread_ms.p10),
+        digits(runs.spread_ms.p90),
+    )
+}
+
 fn clock_ms(report: &ExplainReport) -> f64 {
     report.clock_share * report.reported_ms
 }
 
+/// Returns the clock's cost per call, so that the calls together cost what the line says. The margin is that of the
+/// difference between runs with and without timing.
+fn clock_per_call(report: &ExplainReport, runs: &LiveRuns, explained: f64) -> Range {
+    let estimate = clock_ms(report) * 1e6 / runs.calls.max(1.0);
+    let margin = runs.clock_per_call_ns.half_width() * explained;
+    Range { low: (estimate - margin).max(0.0), estimate, high: estimate + margin }
+}
+
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
-    let mut parts = vec![format!("clock {} ({})", ms(clock_ms(report)), per_call(runs.clock_per_call_ns))];
+    let total = (report.reported_ms - runs.plain_ms).max(f64::MIN_POSITIVE);
+    let unexplained = report.unexplained_share * report.reported_ms;
+    let explained = (1.0 - unexplained / total).clamp(0.0, 1.0);
+    let mut parts =
+        vec![format!("clock {} ({})", ms(clock_ms(report)), per_call(clock_per_call(report, runs, explained)))];
     let rows_counted = runs.without_buffers_ms.unwrap_or(runs.rows_only_ms);
     if runs.without_buffers_ms.is_some() {
-        parts.push(format!("buffer counting {}", ms((runs.rows_only_ms - rows_counted).max(0.0))));
+        parts.push(format!("buffer counting {}", ms((runs.rows_only_ms - rows_counted).max(0.0) * explained)));
     }
-    parts.push(format!("row counting {}", ms((rows_counted - runs.plain_ms).max(0.0))));
+    parts.push(format!("row counting {}", ms((rows_counted - runs.plain_ms).max(0.0) * explained)));
+    // Below 1 us it is a rounding error.
+    if unexplained > 0.001 {
+        parts.push(format!("unexplained {}", ms(unexplained)));
+    }
     format!("{}; medians of {} runs per mode and {} baseline runs", parts.join(", "), runs.runs, runs.plain_runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer_of(reported_ms: f64, corrected: [f64; 3]) -> String {
+        let [low, estimate, high] = corrected;
+        let overhead_factor = (low > 0.0).then_some(Range { low: 1.8, estimate: 2.0, high: 2.2 });
+        let runs = LiveRuns { plain_ms: estimate, overhead_factor, overhead_share: 0.5, ..LiveRuns::default() };
+        let corrected_ms = Range { low, estimate, high };
+        answer(&ExplainReport { reported_ms, corrected_ms, ..ExplainReport::default() }, &runs)
+    }
+
+    #[test]
+    fn a_statement_that_is_lost_in_the_round_trip_is_too_short() {
+        let text = answer_of(0.016, [0.0, 0.0, 0.15]);
+        assert!(text.contains("the query is too short to measure: it takes at most 0.150 ms"), "{text}");
+        assert!(!answer_of(0.16, [0.05, 0.1, 0.25]).contains("too short"));
+    }
+
+    #[test]
+    fn no_margin_includes_a_negative_time() {
+        assert!(answer_of(400.0, [215.0, 219.0, 223.0]).contains("takes 219 ms (+-4.00)."));
+        assert!(answer_of(400.0, [1.0, 127.0, 282.0]).contains("takes 127 ms (1.00 to 282)."));
+    }
 }

@@ -5,7 +5,8 @@ mod figures;
 mod live;
 mod nodes;
 
-pub use figures::{digits, ms, per_call, with_margin};
+pub use figures::{digits, interval, ms, per_call, with_margin};
+pub use live::{BASELINE, OVERHEAD};
 pub use nodes::{clock_share, rank_change, reported};
 
 use crate::report::ExplainReport;

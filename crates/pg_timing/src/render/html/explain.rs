@@ -1,8 +1,7 @@
 //! The page of `explain`: the text of the screen, and a bar chart of self times.
 
 use super::page;
-use crate::render::explain_text::{ExplainText, clock_share, digits, ms, rank_change, reported};
-use crate::render::plus_minus::plus_minus;
+use crate::render::explain_text::{ExplainText, clock_share, interval, ms, rank_change, reported};
 use crate::report::{ClassicReport, ExplainReport, ExplainedNode};
 use maud::{Markup, html};
 
@@ -54,14 +53,14 @@ fn line(node: &ExplainedNode, report: &ExplainReport, max_ms: f64) -> Markup {
     let width = |ms: f64| format!("width: {:.1}%", if max_ms > 0.0 { 100.0 * ms / max_ms } else { 0.0 });
     html! {
         tr {
-            td.node style=(format!("padding-left: {:.1}em", 0.6 + 1.4 * node.depth as f64)) {
+            td.node style=(format!("padding-left: {:.1}em", 0.6 + 1.4 * node.depth() as f64)) {
                 (node.title)
                 @if let Some((reported, corrected)) = rank_change(node, report) {
                     " " span.rank { "rank " (reported) " by reported time, " (corrected) " by corrected time" }
                 }
             }
             td { (reported(node)) }
-            td { (ms(node.corrected_ms.estimate)) " " span.error { (plus_minus()) (digits(node.corrected_ms.half_width())) } }
+            td { (ms(node.corrected_ms.estimate)) " " span.error { (interval(node.corrected_ms)) } }
             td { (clock_share(node)) }
             td { (crate::human::count(node.calls.round() as u64)) }
             td.bars title=(format!("{} reported, {} corrected", ms(node.reported_self_ms), ms(node.corrected_self_ms))) {

@@ -1,7 +1,7 @@
 //! The screen of `advise`: one line per setting, the verdict, and the lines for postgresql.conf.
 
 use super::lines::verdict;
-use super::{BOLD, DIM, wrapped};
+use super::{BOLD, DIM, findings, wrapped};
 use crate::human::{count, duration, percent};
 use crate::render::plus_minus::plus_minus;
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
@@ -12,6 +12,10 @@ pub fn text(report: &AdviseReport) -> String {
     out.push_str(&table(report));
     out.push('\n');
     out.push_str(&notes(report));
+    for block in findings::blocks(&report.findings) {
+        out.push_str(&block);
+        out.push('\n');
+    }
     out.push_str(&verdict(&report.verdict));
     out.push_str(&lines(report));
     if !report.not_seen.is_empty() {

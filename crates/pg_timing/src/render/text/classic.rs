@@ -1,7 +1,7 @@
 //! The screen of `explain` without a statement: the overhead per call on this server.
 
 use super::{BOLD, wrapped};
-use crate::render::explain_text::{ExplainText, ms, with_margin};
+use crate::render::explain_text::{BASELINE, ExplainText, OVERHEAD, ms, with_margin};
 use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
@@ -16,8 +16,9 @@ pub fn text(report: &ClassicReport) -> String {
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
     out.push('\n');
     wrapped(&mut out, "one read   ", &read(&report.read));
-    // The table already has the first fact.
-    for (name, fact) in ExplainText::of(&report.count).facts.into_iter().skip(1) {
+    // The table already has the facts about the runs.
+    let facts = ExplainText::of(&report.count).facts.into_iter();
+    for (name, fact) in facts.filter(|(name, _)| ![OVERHEAD, BASELINE].contains(name)) {
         wrapped(&mut out, &format!("{name:<11}"), &fact);
     }
     out

@@ -67,7 +67,7 @@ fn row(clock: &ClockReport) -> String {
     format!(
         "{:<12} {read:<18} {:<8} {:<8} {:<8} {back:<20} {}",
         clock.name,
-        or_dash(clock.granularity_ns),
+        if clock.granularity_unavailable.is_some() { "unknown".into() } else { or_dash(clock.granularity_ns) },
         or_dash(percentiles.map(|p| p.p99_9_ns)),
         or_dash(percentiles.map(|p| p.max_ns)),
         clock.access_path.map_or("", access),
@@ -108,7 +108,8 @@ fn other_clocks(out: &mut String, clocks: &[&ClockReport]) {
                 .granularity_ns
                 .filter(|step| *step >= 1000.0)
                 .map(|step| format!(" in steps of {}", duration(step)));
-            Some(format!("{} {}{}", clock.name, duration(clock.read_ns?), step.unwrap_or_default()))
+            let hidden = clock.granularity_unavailable.as_ref().map(|_| " (step unknown)".to_string());
+            Some(format!("{} {}{}", clock.name, duration(clock.read_ns?), step.or(hidden).unwrap_or_default()))
         })
         .collect();
     if !cells.is_empty() {

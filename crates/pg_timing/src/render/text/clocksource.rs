@@ -61,7 +61,7 @@ fn note(row: &ClocksourceRow) -> Option<String> {
                 .into()
         }
         ClocksourceState::Forbidden(word) => format!("the boot parameter {word} disables it"),
-        ClocksourceState::NotConstant => "the CPU or its hypervisor does not promise a constant rate".into(),
+        ClocksourceState::NotConstant => "the CPU or its hypervisor does not guarantee a constant rate".into(),
         ClocksourceState::NegativeQuality => "the kernel gives it a negative quality".into(),
         ClocksourceState::Current | ClocksourceState::Available => return None,
     })
@@ -141,7 +141,7 @@ fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Option<St
         faster => format!("is {:.1} times as fast as with {}", 1.0 / faster, old.0),
     };
     Some(format!(
-        "A read with {} {change}. EXPLAIN ANALYZE now adds up to {} per row and plan node; before, up to {}.",
+        "A read with {} {change}. EXPLAIN ANALYZE now adds up to about {} per row and plan node; before, up to about {}.",
         new.0,
         overhead(after),
         overhead(before),
@@ -162,6 +162,7 @@ fn kept(name: &str, old: &str, system: System) -> String {
     risk += match traits_of(name).map(|traits| traits.grade) {
         Some(Grade::Slow) => "; every program that reads the time becomes slower",
         Some(Grade::Stalls) => "; every program that reads the time becomes slower, and a large host can stall",
+        Some(Grade::Coarse) => "; timers and times get the steps of the kernel's tick, and a host can stall",
         _ => "",
     };
     wrapped(&mut out, "risk:      ", &risk);

@@ -1,8 +1,7 @@
 //! The screen of `explain`: the answer, the plan as a tree, the facts.
 
 use super::{BOLD, wrapped};
-use crate::render::explain_text::{ExplainText, clock_share, digits, ms, rank_change, reported};
-use crate::render::plus_minus::plus_minus;
+use crate::render::explain_text::{ExplainText, clock_share, interval, ms, rank_change, reported};
 use crate::report::{ExplainReport, ExplainedNode};
 
 pub fn text(report: &ExplainReport) -> String {
@@ -13,27 +12,24 @@ pub fn text(report: &ExplainReport) -> String {
     out.push_str(&tree(report));
     out.push('\n');
     for (name, fact) in facts {
-        wrapped(&mut out, &format!("{name:<11}"), &fact);
+        // The longest name is as wide as the column.
+        wrapped(&mut out, &format!("{:<11}", format!("{name} ")), &fact);
     }
     out
 }
 
 fn tree(report: &ExplainReport) -> String {
     let mut out = format!(
-        "{BOLD}{:>11}  {:>11} {:>9}  {:>5}  {:>10}  node{BOLD:#}\n",
-        "reported",
-        "corrected",
-        plus_minus(),
-        "clock",
-        "calls"
+        "{BOLD}{:>11}  {:>11}  {:>15}  {:>5}  {:>10}  node{BOLD:#}\n",
+        "reported", "corrected", "95% interval", "clock", "calls"
     );
     for node in &report.nodes {
-        let indent = "  ".repeat(node.depth);
+        let indent = "  ".repeat(node.depth());
         out.push_str(&format!(
-            "{:>11}  {:>11} {:>9}  {:>5}  {:>10}  {indent}{}{}\n",
+            "{:>11}  {:>11}  {:>15}  {:>5}  {:>10}  {indent}{}{}\n",
             reported(node),
             ms(node.corrected_ms.estimate),
-            digits(node.corrected_ms.half_width()),
+            interval(node.corrected_ms),
             clock_share(node),
             crate::human::count(node.calls.round() as u64),
             node.title,

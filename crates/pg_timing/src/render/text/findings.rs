@@ -31,6 +31,11 @@ pub fn alarms(report: &Report) -> Vec<String> {
         .collect()
 }
 
+/// Renders each finding as a block with all its fixes.
+pub fn blocks(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|finding| finding_block(finding, &finding.fix.iter().collect::<Vec<_>>())).collect()
+}
+
 /// Renders a line with the checks that were not possible.
 pub fn not_determined(report: &Report) -> String {
     let ids: Vec<&str> =

@@ -1,6 +1,7 @@
 //! `timing_clock_source` (19): the system clock, or the CPU's counter.
 
 use super::facts::Facts;
+use super::host_findings::tsc_slow;
 use crate::human::duration;
 use crate::report::{Action, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id};
 
@@ -24,6 +25,12 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
                 (Action::TurnOff, format!("do not use the TSC: {why}"), line("system"), line(now))
             }
             (Some(why), _) => (Action::None, format!("do not use the TSC: {why}"), None, None),
+            (None, _) if tsc_slow(here, uses_tsc).severity >= Severity::Warning => (
+                Action::TurnOff,
+                format!("the TSC is slower than the system clock{}", comparison(here)),
+                line("system"),
+                line(now),
+            ),
             (None, Some(true)) if uses_tsc => {
                 (Action::Keep, format!("the TSC can be trusted{}", comparison(here)), None, None)
             }
@@ -51,10 +58,12 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     })
 }
 
-/// Returns the faults of the host's TSC.
+/// Returns the faults of the host's TSC. Its cost is no fault.
 fn faults(here: &Report) -> Option<String> {
     let alarm = |finding: &&Finding| {
-        finding.severity >= Severity::Warning && (finding.id.starts_with("tsc-") || finding.id == finding_id::CPU_SKEW)
+        finding.severity >= Severity::Warning
+            && finding.id != finding_id::TSC_SLOW
+            && (finding.id.starts_with("tsc-") || finding.id == finding_id::CPU_SKEW)
     };
     let findings = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
     let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(findings).collect();

@@ -50,7 +50,8 @@ fn events(server: &Server) -> Events {
 fn delay_ms(value: Option<&str>) -> Option<f64> {
     let value = value?;
     let unit = value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let number: f64 = value.strip_suffix(unit)?.parse().ok()?;
+    // The server's own limit is 100 ms.
+    let number = value.strip_suffix(unit)?.parse().ok().filter(|number| (0.0..=1e6).contains(number))?;
     match unit {
         "us" => Some(number / 1e3),
         "ms" | "" => Some(number),
@@ -65,9 +66,15 @@ mod tests {
 
     #[test]
     fn delays_are_parsed() {
-        for (value, ms) in
-            [("2ms", Some(2.0)), ("500us", Some(0.5)), ("0", Some(0.0)), ("1s", Some(1e3)), ("-1", None), ("", None)]
-        {
+        for (value, ms) in [
+            ("2ms", Some(2.0)),
+            ("500us", Some(0.5)),
+            ("0", Some(0.0)),
+            ("1s", Some(1e3)),
+            ("-1", None),
+            ("", None),
+            (&"9".repeat(400), None),
+        ] {
             assert_eq!(delay_ms(Some(value)), ms, "{value}");
         }
     }

@@ -12,6 +12,12 @@ pub struct Part {
     pub sql: String,
 }
 
+/// Largest plausible number: 1 GB per second for 30 years.
+const MAX: f64 = 1e18;
+/// Largest plausible growth during a window, which is a day or less: 10 GB per second.
+const MAX_GROWTH: f64 = 1e15;
+
+/// Names and numbers. A number that is not plausible is NaN.
 type Numbers = BTreeMap<String, f64>;
 
 /// The numbers of each part, or the reason why they are missing.
@@ -24,9 +30,7 @@ impl Snapshot {
         let mut taken = BTreeMap::new();
         for part in parts {
             let numbers = match session.query(&part.sql) {
-                Ok(rows) => {
-                    Ok(rows.pairs().into_iter().filter_map(|(name, n)| Some((name, n.parse().ok()?))).collect())
-                }
+                Ok(rows) => Ok(rows.pairs().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
                 Err(error) => Err(error.what),
             };
@@ -49,8 +53,21 @@ impl Snapshot {
 
     fn number(&self, part: &str, name: &str) -> Result<f64, String> {
         let numbers = self.0.get(part).ok_or("not queried")?.as_ref()?;
-        numbers.get(name).copied().ok_or_else(|| format!("the server's statistics have no {name}"))
+        match numbers.get(name) {
+            Some(number) if number.is_nan() => Err(not_plausible(name)),
+            Some(number) => Ok(*number),
+            None => Err(format!("the server's statistics have no {name}")),
+        }
     }
+}
+
+/// Returns the number, or NaN. Statistics are never negative.
+fn plausible(text: &str) -> f64 {
+    text.parse().ok().filter(|number| (0.0..=MAX).contains(number)).unwrap_or(f64::NAN)
+}
+
+fn not_plausible(name: &str) -> String {
+    format!("the server's number of {name} is not plausible")
 }
 
 /// Two snapshots.
@@ -66,6 +83,7 @@ impl Counts {
         let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
         let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
         match after - before {
+            growth if growth > MAX_GROWTH => Err(not_plausible(name)),
             growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
             _ => Err("the statistics were reset during the window".into()),
         }
@@ -100,6 +118,17 @@ mod tests {
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
         let after = Snapshot([("io", Err("permission denied".into()))].into());
         assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
+    }
+
+    #[test]
+    fn numbers_that_are_not_plausible_are_errors() {
+        for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
+            let counts = counts(&[("reads", 1.0)], &[("reads", plausible(text))]);
+            let why = Err("the server's number of reads is not plausible".to_string());
+            assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
+        }
+        assert_eq!((plausible("0"), plausible("123.5"), plausible("9e17")), (0.0, 123.5, 9e17));
+        assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod cost_delay;
 mod counts;
 mod facts;
 mod fast_timing;
+mod host_findings;
 mod not_seen;
 mod serialize;
 mod statement_log;
@@ -117,6 +118,8 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
     let settings: Vec<SettingAdvice> = SETTINGS.iter().filter_map(|setting| setting(facts)).collect();
     let clocks = &facts.clocks;
     let counted = facts.window_s > facts::REPORT_DELAY_S;
+    let findings = host_findings::findings(facts);
+    let verdict = verdict::verdict(&settings, clocks.read.low_ns.is_some(), counted);
     AdviseReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -126,8 +129,9 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
         interrupted,
         read: clocks.read.clone(),
         node_read: (clocks.node.clock != clocks.read.clock).then(|| clocks.node.clone()),
-        verdict: verdict::verdict(&settings, clocks.read.low_ns.is_some(), counted),
+        verdict: host_findings::add_to(verdict, &findings),
         settings,
+        findings,
         not_seen: not_seen::not_seen(facts),
     }
 }

@@ -48,7 +48,8 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
 /// Returns a line about transactions that still run, because they report only at their end.
 fn late(counts: &Counts, window_s: f64) -> Option<String> {
     let hidden = counts.level(PART, "hidden").unwrap_or(0.0);
-    let oldest = counts.level(PART, "oldest").ok()?;
+    // Longer than 30 years is not plausible.
+    let oldest = counts.level(PART, "oldest").ok().filter(|oldest| *oldest < 1e9).unwrap_or(0.0);
     match (hidden > 0.0, oldest > window_s) {
         (_, true) => Some(format!("running transactions, the oldest for {oldest:.0} s: they report at their end")),
         (true, false) => Some("transactions of other users that started before the window: needs pg_monitor".into()),

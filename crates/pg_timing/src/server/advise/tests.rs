@@ -63,6 +63,14 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     }
 }
 
+#[test]
+fn hidden_transactions_are_noted_even_if_the_oldest_one_is_not_plausible() {
+    let mut facts = facts(Some(20.0), 0.0, &[]);
+    facts.counts.after = facts.counts.after.and(Snapshot::of("sessions", &[("hidden", 1.0), ("oldest", 1e12)]));
+    let lines = not_seen::not_seen(&facts);
+    assert!(lines.iter().any(|line| line.contains("transactions of other users")), "{lines:?}");
+}
+
 fn setting<'a>(report: &'a AdviseReport, name: &str) -> &'a SettingAdvice {
     report.settings.iter().find(|setting| setting.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
@@ -223,6 +231,55 @@ fn advice_on_timing_clock_source() {
     here.findings = vec![Finding::new("cpu-skew", Severity::Critical, "CPUs 0 and 1 differ")];
     facts.clocks.here = Some(here);
     assert_eq!(setting(&super::report(&facts, false), "timing_clock_source").advice, Action::None);
+}
+
+/// Returns the report about a PostgreSQL 19 with this setting, on a host with these findings and read costs.
+fn on_a_host(setting: &str, findings: Vec<Finding>, system_ns: f64, tsc_ns: f64) -> AdviseReport {
+    let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", setting)]);
+    facts.server.number = 190_000;
+    let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
+    let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
+    here.tsc.usable = Some(true);
+    here.clocks = vec![clock("system", system_ns), clock("rdtscp", tsc_ns), clock("rdtsc", tsc_ns)];
+    here.findings = findings;
+    facts.clocks.here = Some(here);
+    report(&facts, false)
+}
+
+#[test]
+fn a_tsc_that_is_slower_than_the_system_clock_is_turned_off() {
+    for (value, undo) in [("auto (tsc)", "timing_clock_source = 'auto'"), ("tsc", "timing_clock_source = 'tsc'")] {
+        let report = on_a_host(value, Vec::new(), 30.0, 1400.0);
+        let source = setting(&report, "timing_clock_source");
+        assert_eq!(
+            (source.advice, source.line.as_deref(), source.undo.as_deref()),
+            (Action::TurnOff, Some("timing_clock_source = 'system'"), Some(undo))
+        );
+        assert!(source.summary.contains("a read of the TSC takes 1.4 us, one of the system clock 30 ns"), "{source:?}");
+        let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id.as_str()).collect();
+        assert_eq!((ids, report.verdict.severity), (vec!["tsc-slow"], Severity::Critical));
+    }
+    let unused = on_a_host("system", Vec::new(), 30.0, 1400.0);
+    assert_eq!(setting(&unused, "timing_clock_source").advice, Action::None);
+    assert!(unused.findings.is_empty(), "{:?}", unused.findings);
+    assert!(on_a_host("tsc", Vec::new(), 30.0, 16.0).findings.is_empty());
+}
+
+#[test]
+fn coarse_steps_and_interruptions_of_the_host_are_findings() {
+    let alarm = |id, severity| Finding::new(id, severity, format!("{id} found")).evidence("a figure");
+    let host = vec![
+        alarm("clock-coarse", Severity::Critical),
+        alarm("clock-gaps", Severity::Warning),
+        alarm("clock-backward", Severity::Ok),
+        alarm("clocksource-changed", Severity::Warning),
+    ];
+    let report = on_a_host("system", host, 30.0, 16.0);
+    let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id.as_str()).collect();
+    assert_eq!((ids, report.verdict.severity), (vec!["clock-coarse", "clock-gaps"], Severity::Critical));
+    assert!(report.verdict.summary.contains("On this host: clock-coarse found."), "{}", report.verdict.summary);
+    let text = anstream::adapter::strip_str(&render::text::advise::text(&report)).to_string();
+    assert!(text.contains("clock-gaps  WARNING  clock-gaps found\n  seen   a figure\n"), "{text}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! <https://www.postgresql.org/docs/current/libpq.html>
 
 use crate::error::Error;
+use crate::human::count;
 use libc::{c_char, c_int, c_void};
 use std::error::Error as _;
 use std::ffi::CStr;
@@ -18,6 +19,18 @@ const NAMES: &[&str] =
     &["libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib"];
 #[cfg(not(target_os = "macos"))]
 const NAMES: &[&str] = &["libpq.so.5"];
+
+/// `PQconninfoOption` of libpq-fe.h.
+#[repr(C)]
+pub struct ConnectionOption {
+    pub keyword: *const c_char,
+    pub environment_variable: *const c_char,
+    pub compiled: *const c_char,
+    pub value: *const c_char,
+    pub label: *const c_char,
+    pub display_character: *const c_char,
+    pub display_size: c_int,
+}
 
 macro_rules! functions {
     ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
@@ -42,8 +55,12 @@ macro_rules! functions {
 }
 
 functions! {
-    PQconnectdbParams(*const *const c_char, *const *const c_char, c_int) -> Opaque;
-    PQpingParams(*const *const c_char, *const *const c_char, c_int) -> c_int;
+    PQconnectStartParams(*const *const c_char, *const *const c_char, c_int) -> Opaque;
+    PQconnectPoll(Opaque) -> c_int;
+    PQconninfoParse(*const c_char, *mut *mut c_char) -> *mut ConnectionOption;
+    PQconndefaults() -> *mut ConnectionOption;
+    PQconninfo(Opaque) -> *mut ConnectionOption;
+    PQconninfoFree(*mut ConnectionOption);
     PQfinish(Opaque);
     PQstatus(Opaque) -> c_int;
     PQerrorMessage(Opaque) -> *const c_char;
@@ -56,9 +73,15 @@ functions! {
     PQport(Opaque) -> *const c_char;
     PQdb(Opaque) -> *const c_char;
     PQsocket(Opaque) -> c_int;
+    PQbackendPID(Opaque) -> c_int;
+    PQnotifies(Opaque) -> Opaque;
+    PQfreemem(*mut c_void);
+    PQpass(Opaque) -> *const c_char;
     PQsetNoticeProcessor(Opaque, unsafe extern "C" fn(*mut c_void, *const c_char), *mut c_void) -> *mut c_void;
     PQsendQueryParams(Opaque, *const c_char, c_int, *const u32, *const *const c_char, *const c_int, *const c_int, c_int) -> c_int;
     PQsetSingleRowMode(Opaque) -> c_int;
+    PQsetnonblocking(Opaque, c_int) -> c_int;
+    PQflush(Opaque) -> c_int;
     PQconsumeInput(Opaque) -> c_int;
     PQisBusy(Opaque) -> c_int;
     PQgetResult(Opaque) -> Opaque;
@@ -78,10 +101,18 @@ functions! {
 pub mod code {
     use libc::c_int;
     pub const CONNECTION_OK: c_int = 0;
-    pub const PING_NO_RESPONSE: c_int = 2;
+    pub const CONNECTION_BAD: c_int = 1;
+    /// the socket is connected; later states have higher numbers
+    pub const CONNECTION_MADE: c_int = 3;
+    pub const CONNECTION_SSL_STARTUP: c_int = 7;
+    pub const POLLING_READING: c_int = 1;
+    pub const POLLING_WRITING: c_int = 2;
     pub const EMPTY_QUERY: c_int = 0;
     pub const COMMAND_OK: c_int = 1;
     pub const TUPLES_OK: c_int = 2;
+    pub const COPY_OUT: c_int = 3;
+    pub const COPY_IN: c_int = 4;
+    pub const COPY_BOTH: c_int = 8;
     pub const SINGLE_TUPLE: c_int = 9;
     pub const SQLSTATE: c_int = b'C' as c_int;
     pub const MESSAGE: c_int = b'M' as c_int;
@@ -116,6 +147,22 @@ fn open() -> Result<Libpq, String> {
         }
     }
     Err(why)
+}
+
+/// Longest text of a server in an error. PostgreSQL's own messages have a few hundred characters.
+const MAX_TEXT: usize = 2000;
+
+/// Returns a copy of a server's text for an error, or `None` for NULL. A long text is cut.
+///
+/// # Safety
+/// `text` must be NULL or end with NUL.
+pub unsafe fn shortened(text: *const c_char) -> Option<String> {
+    // SAFETY: the caller guarantees it.
+    let bytes = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())?;
+    let Some(part) = bytes.get(..MAX_TEXT) else { return Some(String::from_utf8_lossy(bytes).into_owned()) };
+    // The last character can be incomplete.
+    let part = String::from_utf8_lossy(part);
+    Some(format!("{}... [cut: {} bytes]", part.trim_end_matches('\u{fffd}'), count(bytes.len() as u64)))
 }
 
 /// Returns a copy of a C string, or `None` for NULL.

@@ -1,32 +1,59 @@
 //! A connection to a PostgreSQL server through libpq. It understands all connection settings that psql understands.
 
+mod cancel;
+mod check;
+mod deadline;
 mod libpq;
+mod memory;
+mod open;
 mod parameters;
 mod result;
+mod secret;
+mod statement;
 mod target;
+mod wait;
 
 pub use result::{Output, Rows};
 pub use target::{Password, Target};
 
 use crate::error::Error;
 use crate::error::one_line;
-use libc::{c_char, c_int, c_void};
-use libpq::{Libpq, Opaque, code, libpq, owned};
-use parameters::{Parameters, text};
-use result::QueryResult;
-use std::collections::BTreeMap;
+use libpq::{Libpq, Opaque, code, libpq, owned, shortened};
+use memory::MemoryWatch;
+use open::Attempt;
+use secret::Secrets;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Interval between checks of the Ctrl-C flag while a statement runs.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Interval between cancel requests. The server ignores a request that arrives before it starts the statement.
-const CANCEL_INTERVAL: Duration = Duration::from_millis(500);
+/// Time limit of a statement, if no other is set. Statements about settings and statistics take milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Longest version, in characters.
+const MAX_VERSION: usize = 40;
+/// Hints
+const PERHAPS_FAULTY: &str = "perhaps this is no PostgreSQL server, or a proxy is faulty";
+const CHECK_PSQL: &str = "check that psql connects with the same options";
+/// A thread waits in libpq, and will not return soon.
+static THREAD_REMAINS: AtomicBool = AtomicBool::new(false);
+
+/// Ends the program at once if a thread remains in libpq. A usual end would run the exit handlers of OpenSSL, which free
+/// the memory that the thread uses.
+pub fn exit_if_a_thread_remains(exit_status: u8) {
+    if THREAD_REMAINS.load(Ordering::Relaxed) {
+        // SAFETY: the call does not return. All output is written already.
+        unsafe { libc::_exit(exit_status.into()) }
+    }
+}
 
 /// An open connection.
 pub struct Connection {
     pq: &'static Libpq,
     conn: Opaque,
+    /// time limit of one statement
+    limit: Duration,
+    /// the server did not answer, or did what it must not do: nothing more is sent to it
+    final_error: Option<Error>,
+    memory: MemoryWatch,
+    secrets: Secrets,
 }
 
 impl Drop for Connection {
@@ -36,64 +63,93 @@ impl Drop for Connection {
     }
 }
 
-unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
+/// A failed attempt to connect.
+#[derive(Debug)]
+pub struct OpenError {
+    pub error: Error,
+    /// nothing listens at this address
+    pub no_server: bool,
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> OpenError {
+        OpenError { error, no_server: false }
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(OpenError { error, .. }: OpenError) -> Error {
+        error
+    }
+}
 
 impl Connection {
     /// Connects like psql. `ask` asks for a password at the terminal.
-    pub fn open(target: &Target, ask: impl Fn() -> Result<String, Error>) -> Result<Connection, Error> {
+    pub fn open(
+        target: &Target,
+        ask: impl Fn() -> Result<String, Error>,
+        stop: &AtomicBool,
+    ) -> Result<Connection, OpenError> {
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
+        let secrets = &mut Secrets::of(target, variables);
         let pq = libpq()?;
-        let password = if target.password == Password::Always { Some(ask()?) } else { None };
-        let mut connection = Connection::attempt(pq, target, password.as_deref())?;
+        check::check(pq, target, secrets)?;
+        let ask = |secrets: &mut Secrets| ask().inspect(|password| secrets.add_password(password));
+        let attempt = |password: Option<&str>| -> Result<(Connection, Attempt), Error> {
+            let attempt = open::attempt(pq, target, password, stop)?;
+            let memory = MemoryWatch::new();
+            let secrets = Secrets::default();
+            Ok((Connection { pq, conn: attempt.conn, limit: LIMIT, final_error: None, memory, secrets }, attempt))
+        };
+        let password = if target.password == Password::Always { Some(ask(secrets)?) } else { None };
+        let (mut connection, mut tried) = attempt(password.as_deref())?;
         if !connection.is_open()
             && password.is_none()
             && target.password == Password::IfNeeded
             && connection.needs_password()
         {
-            connection = Connection::attempt(pq, target, Some(&ask()?))?;
+            (connection, tried) = attempt(Some(&ask(secrets)?))?;
         }
-        if !connection.is_open() {
-            return Err(Error::new(one_line(&connection.message()), connection.hint(target)));
+        connection.add_secrets(secrets);
+        match (connection.is_open(), tried.ended) {
+            (true, None) => {
+                // Otherwise libpq waits without a limit for a server that does not read.
+                // SAFETY: the connection is not NULL.
+                unsafe { (pq.PQsetnonblocking)(connection.conn, 1) };
+                Ok(connection)
+            }
+            (_, Some(ended)) => Err(ended.error(secrets).into()),
+            (false, None) => {
+                let error = Error::new(one_line(&connection.message()), connection.hint(tried.reached));
+                Err(OpenError { error, no_server: !tried.reached })
+            }
         }
-        // Notices of a statement are not printed. Errors come with the result.
-        // SAFETY: the connection is open, and the function exists as long as the program.
-        unsafe { (pq.PQsetNoticeProcessor)(connection.conn, no_notices, std::ptr::null_mut()) };
-        Ok(connection)
     }
 
-    /// Tries to connect. The connection can be a failed one.
-    fn attempt(pq: &'static Libpq, target: &Target, password: Option<&str>) -> Result<Connection, Error> {
-        let parameters = Parameters::of(target, password)?;
-        // SAFETY: both lists end with NULL, and what they point to outlives the call.
-        let conn = unsafe { (pq.PQconnectdbParams)(parameters.keywords().as_ptr(), parameters.values().as_ptr(), 1) };
-        match conn.is_null() {
-            true => Err(Error::new("libpq is out of memory", "")),
-            false => Ok(Connection { pq, conn }),
-        }
+    /// Adds the secrets that libpq found in a service file or a password file. Later errors do not contain any of them.
+    fn add_secrets(&mut self, secrets: &mut Secrets) {
+        // SAFETY: the connection is not NULL; the list is not used elsewhere, and the text is copied at once.
+        let (options, password) =
+            unsafe { (check::options(self.pq, (self.pq.PQconninfo)(self.conn)), owned((self.pq.PQpass)(self.conn))) };
+        options.iter().for_each(|(keyword, value)| secrets.add_option(keyword, value));
+        secrets.add_password(&password.unwrap_or_default());
+        self.secrets = secrets.clone();
     }
 
     /// Returns a hint for a failed connection. The server's message can be in another language.
-    fn hint(&self, target: &Target) -> &'static str {
+    fn hint(&self, reached: bool) -> &'static str {
         // SAFETY: the connection is not NULL.
         let used_password = unsafe { (self.pq.PQconnectionUsedPassword)(self.conn) != 0 };
         if self.needs_password() {
             "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal, which asks for the password"
         } else if used_password {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
-        // A ping of a remote server could take as long as the connection attempt.
-        } else if self.is_local() && Connection::is_answered(target) == Ok(false) {
+        } else if self.is_local() && !reached {
             "use -h and -p to name another server, as with psql, or run \"pg_timing explain --ephemeral\", which starts a temporary server"
         } else {
-            "check that psql connects with the same options"
+            CHECK_PSQL
         }
-    }
-
-    /// Returns whether a server answers, even if it refuses the connection.
-    pub fn is_answered(target: &Target) -> Result<bool, Error> {
-        let pq = libpq()?;
-        let parameters = Parameters::of(target, None)?;
-        // SAFETY: as above.
-        let answer = unsafe { (pq.PQpingParams)(parameters.keywords().as_ptr(), parameters.values().as_ptr(), 1) };
-        Ok(answer != code::PING_NO_RESPONSE)
     }
 
     fn is_open(&self) -> bool {
@@ -101,14 +157,26 @@ impl Connection {
         unsafe { (self.pq.PQstatus)(self.conn) == code::CONNECTION_OK }
     }
 
+    /// Lowers the time limit of each following statement.
+    pub fn lower_limit(&mut self, limit: Duration) {
+        self.limit = self.limit.min(limit);
+    }
+
+    /// Sets the time limit of each following statement. A statement without an answer is canceled a little later.
+    pub fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     fn needs_password(&self) -> bool {
         // SAFETY: as above.
         unsafe { (self.pq.PQconnectionNeedsPassword)(self.conn) != 0 }
     }
 
+    /// Returns libpq's message. Its lines are not joined yet, because a password can contain a line break.
     fn message(&self) -> String {
         // SAFETY: libpq's own text, valid until its next call.
-        unsafe { owned((self.pq.PQerrorMessage)(self.conn)) }.unwrap_or_default()
+        let message = unsafe { shortened((self.pq.PQerrorMessage)(self.conn)) };
+        self.secrets.remove_from_message(&message.unwrap_or_default())
     }
 
     /// Returns the version number, like 180006.
@@ -120,10 +188,11 @@ impl Connection {
     /// Returns the version, like `18.6` or `19rc1`, or an error if the server is too old.
     pub fn supported_version(&self) -> Result<String, Error> {
         // SAFETY: the connection is not NULL, the name ends with NUL, and the result is copied at once.
-        let text = unsafe { owned((self.pq.PQparameterStatus)(self.conn, c"server_version".as_ptr())) };
+        let text = unsafe { shortened((self.pq.PQparameterStatus)(self.conn, c"server_version".as_ptr())) };
         let version = text.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_string();
         match self.server_version() {
-            150_000.. => Ok(version),
+            150_000.. => Ok(version.chars().take(MAX_VERSION).collect()),
+            _ if version.is_empty() => Err(Error::new("the server did not send its version", PERHAPS_FAULTY)),
             _ => Err(Error::new(
                 format!("PostgreSQL {version} is not supported"),
                 "pg_timing supports PostgreSQL 15 to 19; older versions have reached their end of life",
@@ -143,109 +212,9 @@ impl Connection {
 
     /// Returns the server's name on the screen: `db at /run/postgresql:5432`.
     pub fn name(&self) -> String {
-        // SAFETY: the connection is not NULL; the texts are copied at once.
-        let [db, host, port] = unsafe {
-            [(self.pq.PQdb)(self.conn), (self.pq.PQhost)(self.conn), (self.pq.PQport)(self.conn)]
-                .map(|text| owned(text))
-        };
-        format!("{} at {}:{}", db.unwrap_or_default(), host.unwrap_or_default(), port.unwrap_or_default())
-    }
-
-    /// Runs one statement and waits for its end. If `stop` is set, the statement is canceled.
-    pub fn run(&mut self, sql: &str, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
-        let sql_text = text(sql)?;
-        // The extended protocol accepts only one statement.
-        // SAFETY: there are no parameters, so the lists may be NULL.
-        let sent = unsafe {
-            (self.pq.PQsendQueryParams)(
-                self.conn,
-                sql_text.as_ptr(),
-                0,
-                std::ptr::null(),
-                std::ptr::null(),
-                std::ptr::null(),
-                std::ptr::null(),
-                0,
-            )
-        };
-        if sent == 0 {
-            return Err(self.lost());
-        }
-        if output == Output::Discard {
-            // SAFETY: a query has been sent, and no result fetched.
-            unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
-        }
-        let mut rows = Ok(Rows::default());
-        while let Some(result) = self.next_result(stop)? {
-            let part = result.read(sql, output);
-            match (&mut rows, part) {
-                (Ok(rows), Ok(part)) => {
-                    rows.count += part.count;
-                    rows.rows.extend(part.rows);
-                }
-                (Ok(_), Err(error)) => rows = Err(error),
-                (Err(_), _) => {}
-            }
-        }
-        rows
-    }
-
-    /// Returns the values of these settings, as far as the server has them. Settings of a library exist after it is loaded.
-    pub fn settings(&mut self, names: &[&str], stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
-        let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-        let sql = format!(
-            "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
-            names.join(", ")
-        );
-        Ok(self.run(&sql, Output::Keep, stop)?.pairs().into_iter().collect())
-    }
-
-    /// Waits for the next result, and checks the flag meanwhile.
-    fn next_result(&mut self, stop: &AtomicBool) -> Result<Option<QueryResult>, Error> {
-        let mut canceled: Option<Instant> = None;
-        // SAFETY: the connection is not NULL in this function.
-        while unsafe { (self.pq.PQisBusy)(self.conn) } != 0 {
-            if stop.load(Ordering::Relaxed) && canceled.is_none_or(|at| at.elapsed() > CANCEL_INTERVAL) {
-                self.cancel();
-                canceled = Some(Instant::now());
-            }
-            let mut socket = libc::pollfd {
-                // SAFETY: as above.
-                fd: unsafe { (self.pq.PQsocket)(self.conn) },
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: the list has one descriptor. An interrupted wait only ends earlier.
-            unsafe { libc::poll(&mut socket, 1, POLL_INTERVAL.as_millis() as c_int) };
-            // SAFETY: as above.
-            if socket.revents != 0 && unsafe { (self.pq.PQconsumeInput)(self.conn) } == 0 {
-                return Err(self.lost());
-            }
-        }
-        // SAFETY: as above.
-        let result = unsafe { (self.pq.PQgetResult)(self.conn) };
-        Ok((!result.is_null()).then_some(QueryResult { pq: self.pq, result }))
-    }
-
-    /// Requests that the server cancels the statement, which then returns an error.
-    fn cancel(&self) {
-        let mut message = [0 as c_char; 256];
-        // SAFETY: the request is freed, and the buffer has the given length.
-        unsafe {
-            let request = (self.pq.PQgetCancel)(self.conn);
-            if !request.is_null() {
-                (self.pq.PQcancel)(request, message.as_mut_ptr(), message.len() as c_int);
-                (self.pq.PQfreeCancel)(request);
-            }
-        }
-    }
-
-    /// Returns the error of a lost connection.
-    fn lost(&self) -> Error {
-        Error::new(
-            format!("the connection was lost: {}", one_line(&self.message())),
-            "the server rolls back the open transaction",
-        )
+        // SAFETY: the connection is not NULL; the text is copied at once.
+        let db = unsafe { owned((self.pq.PQdb)(self.conn)) };
+        format!("{} at {}", db.unwrap_or_default(), open::name(self.pq, self.conn))
     }
 }
 

@@ -22,6 +22,13 @@ impl Parameters {
         Ok(parameters)
     }
 
+    /// Adds a parameter. It replaces an earlier one with the same keyword.
+    pub fn add(&mut self, keyword: &str, value: &str) -> Result<(), Error> {
+        self.keywords.push(text(keyword)?);
+        self.values.push(text(value)?);
+        Ok(())
+    }
+
     /// Returns the keywords with a NULL at the end.
     pub fn keywords(&self) -> Vec<*const c_char> {
         null_terminated(&self.keywords)

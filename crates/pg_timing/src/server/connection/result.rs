@@ -1,6 +1,8 @@
 //! The result of a statement.
 
-use super::libpq::{Libpq, Opaque, code, owned};
+use super::PERHAPS_FAULTY;
+use super::libpq::{Libpq, Opaque, code, owned, shortened};
+use super::secret::Secrets;
 use crate::error::Error;
 use crate::error::SqlState;
 use crate::error::one_line;
@@ -10,7 +12,7 @@ use libc::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     Keep,
-    /// received one by one and discarded
+    /// counted and discarded
     Discard,
 }
 
@@ -26,6 +28,12 @@ impl Rows {
     /// Returns the first column of the first row.
     pub fn value(&self) -> Option<&str> {
         self.rows.first()?.first()?.as_deref()
+    }
+
+    /// Returns the memory that the rows take, in bytes. NULL takes memory, too.
+    pub fn bytes(&self) -> usize {
+        let value = |value: &Option<String>| size_of::<Option<String>>() + value.as_ref().map_or(0, String::len);
+        self.rows.iter().map(|row| size_of_val(row) + row.iter().map(value).sum::<usize>()).sum()
     }
 
     /// Returns the two columns as names and values, without rows that contain NULL.
@@ -58,13 +66,25 @@ impl Drop for QueryResult {
 
 impl QueryResult {
     /// Returns the rows, or the server's error.
-    pub fn read(&self, sql: &str, output: Output) -> Result<Rows, Error> {
+    pub fn read(&self, sql: &str, output: Output, secrets: &Secrets) -> Result<Rows, Error> {
         // SAFETY: the result is not NULL.
         match unsafe { (self.pq.PQresultStatus)(self.result) } {
             code::TUPLES_OK | code::SINGLE_TUPLE => Ok(self.rows(output)),
             code::COMMAND_OK | code::EMPTY_QUERY => Ok(Rows::default()),
-            _ => Err(self.error(sql)),
+            _ => Err(self.error(sql, secrets)),
         }
+    }
+
+    /// Returns whether this is one row, and not the end of the statement.
+    pub fn is_row(&self) -> bool {
+        // SAFETY: the result is not NULL.
+        unsafe { (self.pq.PQresultStatus)(self.result) == code::SINGLE_TUPLE }
+    }
+
+    /// Returns whether the server expects or sends the data of a COPY. Then it sends no other result.
+    pub fn is_copy(&self) -> bool {
+        // SAFETY: the result is not NULL.
+        matches!(unsafe { (self.pq.PQresultStatus)(self.result) }, code::COPY_OUT | code::COPY_IN | code::COPY_BOTH)
     }
 
     fn rows(&self, output: Output) -> Rows {
@@ -86,19 +106,28 @@ impl QueryResult {
 
     fn field(&self, field: c_int) -> Option<String> {
         // SAFETY: the result is not NULL; the text is copied at once.
-        unsafe { owned((self.pq.PQresultErrorField)(self.result, field)) }
+        unsafe { shortened((self.pq.PQresultErrorField)(self.result, field)) }
     }
 
     /// Returns the server's error with its position in the statement.
-    fn error(&self, sql: &str) -> Error {
-        let mut what = self.field(code::MESSAGE).unwrap_or_else(|| "the server sent an unexpected result".into());
+    fn error(&self, sql: &str, secrets: &Secrets) -> Error {
+        let text = |field| Some(secrets.remove_from(&self.field(field)?));
+        let Some(mut what) = text(code::MESSAGE) else {
+            return Error::new("the server sent an unexpected result", PERHAPS_FAULTY);
+        };
         if let Some(place) = self.field(code::POSITION).and_then(|at| place(sql, at.parse().ok()?)) {
-            what += &format!(" ({place})");
+            what += &format!(" ({})", secrets.remove_from(&place));
         }
-        let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(|field| self.field(field)).collect();
+        let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(text).collect();
         Error {
             what: one_line(&what),
-            hint: one_line(&more.join("; ")),
+            hint: match more.is_empty() {
+                true => format!(
+                    "the server refused this statement: {}",
+                    first_characters(&one_line(&secrets.remove_from(sql)))
+                ),
+                false => one_line(&more.join("; ")),
+            },
             state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),
         }
     }
@@ -108,7 +137,16 @@ impl QueryResult {
 fn place(sql: &str, position: usize) -> Option<String> {
     let before: String = sql.chars().take(position.checked_sub(1)?).collect();
     let line = sql.lines().nth(before.matches('\n').count())?;
-    Some(format!("in \"{}\"", line.trim()))
+    Some(format!("in \"{}\"", first_characters(line.trim())))
+}
+
+/// Returns the start of a statement, for an error.
+fn first_characters(sql: &str) -> String {
+    const MAX: usize = 200;
+    match sql.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", &sql[..end]),
+        None => sql.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -116,10 +154,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rows_without_text_take_memory() {
+        let rows = |rows: Vec<Vec<Option<String>>>| Rows { count: rows.len() as u64, rows }.bytes();
+        let empty = rows(vec![vec![]]);
+        assert!(empty > 0 && rows(vec![vec![None; 1000]]) > 8000);
+        assert_eq!(rows(vec![vec![Some("abc".into())]]), rows(vec![vec![None]]) + 3);
+    }
+
+    #[test]
     fn an_error_is_one_line_and_shows_its_position() {
         assert_eq!(one_line("connection failed:\n\tno such file\n"), "connection failed:; no such file");
         assert_eq!(place("SELECT 1\nFRM x\n", 10), Some("in \"FRM x\"".into()));
         assert_eq!(place("SELECT", 0), None);
         assert_eq!(place("SELECT", 7), Some("in \"SELECT\"".into()));
+        assert_eq!(place(&"ü".repeat(1000), 7).unwrap().chars().count(), 4 + 200 + 4);
     }
 }

@@ -3,11 +3,12 @@
 use super::installation::Installation;
 use super::{PAUSE, PORT, SUPERUSER};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
+#[cfg(target_os = "linux")]
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// File name of the server's log.
@@ -22,13 +23,20 @@ pub fn serve(socket: &UnixStream, installation: &Installation, folder: &Path) ->
     let data = folder.join("data");
     // initdb's messages are read from a pipe, because a full disk has no space for a log.
     let mut initdb = program(installation, "initdb", folder)?;
-    initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
+    initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync"]);
+    // If initdb fails, its data directory shows which shared memory must be removed.
+    initdb.arg("--no-clean").arg("-D").arg(&data);
     let mut initdb = initdb.stderr(Stdio::piped()).spawn()?;
+    let mut messages = Messages::of(initdb.stderr.take())?;
     while initdb.try_wait()?.is_none() && !is_closed(socket) {
+        messages.read();
         std::thread::sleep(PAUSE);
     }
     if !initdb.try_wait()?.is_some_and(|status| status.success()) {
-        return initdb_error(initdb);
+        initdb.kill()?;
+        initdb.wait()?;
+        messages.read();
+        return Ok(error_message(&messages.text()));
     }
     let mut server = program(installation, "postgres", folder)?;
     server.arg("-D").arg(&data).arg("-k").arg(folder).args(["-p", PORT]);
@@ -47,17 +55,53 @@ pub fn serve(socket: &UnixStream, installation: &Installation, folder: &Path) ->
         std::thread::sleep(PAUSE);
     }
     shut_down(&mut server)?;
-    Ok(error_message(&std::fs::read_to_string(log).unwrap_or_default()))
+    Ok(error_message(&end_of(&log)))
 }
 
-/// Ends initdb and returns its error message.
-fn initdb_error(mut initdb: Child) -> std::io::Result<String> {
-    initdb.kill()?;
-    initdb.wait()?;
-    let mut text = [0; 4096];
-    // A process that initdb started may still have the pipe open, so this is only one read.
-    let length = initdb.stderr.as_mut().map_or(Ok(0), |stderr| stderr.read(&mut text))?;
-    Ok(error_message(&String::from_utf8_lossy(&text[..length])))
+/// An error is at the end, and it is much shorter.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Returns the last part of a file. A statement can fill a log with gigabytes.
+fn end_of(log: &Path) -> String {
+    let mut end = Vec::new();
+    // Without a log there is no message.
+    _ = File::open(log).and_then(|mut log| {
+        let start = log.metadata()?.len().saturating_sub(MAX_BYTES as u64);
+        log.seek(SeekFrom::Start(start))?;
+        log.take(MAX_BYTES as u64).read_to_end(&mut end)
+    });
+    String::from_utf8_lossy(&end).into_owned()
+}
+
+/// Reads a program's messages while it runs. A full pipe would stop the program.
+struct Messages {
+    pipe: Option<ChildStderr>,
+    /// the last part of the messages
+    bytes: Vec<u8>,
+}
+
+impl Messages {
+    fn of(pipe: Option<ChildStderr>) -> std::io::Result<Messages> {
+        if let Some(pipe) = &pipe {
+            // A process that the program started may keep the pipe open, so a read must not wait for its end.
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Messages { pipe, bytes: Vec::new() })
+    }
+
+    /// Reads what has arrived.
+    fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        // Reads at most what a pipe can hold, because the program can write faster than this.
+        // At the end of the messages there is no error, but nothing is read.
+        _ = pipe.take(MAX_BYTES as u64).read_to_end(&mut self.bytes);
+        let surplus = self.bytes.len().saturating_sub(MAX_BYTES);
+        self.bytes.drain(..surplus);
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
 }
 
 /// Returns the command of a server program. The kernel ends the program when the guardian ends.
@@ -121,6 +165,49 @@ fn error_message(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program that writes more than a pipe can hold.
+    #[test]
+    fn long_messages_do_not_stop_a_program() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "head -c 1000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo 'initdb: error: last' >&2"]);
+        let mut program = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut messages = Messages::of(program.stderr.take()).unwrap();
+        let start = Instant::now();
+        while program.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the program waits for the pipe");
+            messages.read();
+        }
+        messages.read();
+        assert_eq!(error_message(&messages.text()), "initdb: error: last");
+        assert!(messages.bytes.len() <= MAX_BYTES);
+    }
+
+    /// A program that never ends its messages.
+    #[test]
+    fn one_read_of_messages_is_limited() {
+        let mut program = Command::new("sh").args(["-c", "yes >&2"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut messages = Messages::of(program.stderr.take()).unwrap();
+        for _ in 0..3 {
+            messages.read();
+            assert!(messages.bytes.capacity() <= 4 * MAX_BYTES, "{}", messages.bytes.capacity());
+        }
+        // The program ends when it writes to the closed pipe.
+        drop(messages);
+        program.wait().unwrap();
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_log_is_read() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        // The file has a hole, so it takes no space.
+        log.as_file().set_len(1 << 40).unwrap();
+        log.as_file().seek(SeekFrom::End(0)).unwrap();
+        log.as_file().write_all(b"\nFATAL:  last\n").unwrap();
+        let end = end_of(log.path());
+        assert_eq!((end.len(), error_message(&end).as_str()), (MAX_BYTES, "last"));
+        assert_eq!(end_of(Path::new("/missing")), "");
+    }
 
     #[test]
     fn the_first_error_message_is_found() {

@@ -77,6 +77,10 @@ impl SwitchEnv for FakeEnv<'_> {
         self.known_faults.clone()
     }
 
+    fn guard(&mut self, _: &dyn Setting, _: &str, _: &str, _: Nanos) -> Result<Guardian, Error> {
+        Ok(Guardian::absent())
+    }
+
     fn measure(&mut self) -> ClockReport {
         let nth = self.measurements;
         (self.on_measure)(nth);

@@ -8,6 +8,7 @@ use crate::report::ClockReport;
 use crate::report::SwitchEvent;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use timing_clock::Nanos;
 
 /// Runs a switch. A signal arrives during the given measurement, or during the wait if there is no such measurement.
 /// Asserts that the old clock source is restored. Returns the result and the text that was shown.
@@ -76,6 +77,10 @@ struct ClosedOutput<'a> {
 impl SwitchEnv for ClosedOutput<'_> {
     fn known_faults(&mut self, _: &str) -> Vec<String> {
         Vec::new()
+    }
+
+    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<Guardian, Error> {
+        self.env.guard(setting, old, new, trial)
     }
 
     fn measure(&mut self) -> ClockReport {

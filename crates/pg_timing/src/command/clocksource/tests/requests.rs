@@ -121,5 +121,5 @@ fn lock_fails_on_a_directory() {
     std::fs::remove_file(current_file(root.path())).unwrap();
     std::fs::create_dir(current_file(root.path())).unwrap();
     let error = host(&root).lock().err().unwrap();
-    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert_eq!(error.kind(), std::io::ErrorKind::IsADirectory);
 }

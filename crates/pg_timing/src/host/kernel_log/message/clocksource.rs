@@ -1,13 +1,17 @@
 //! Registration and selection of clock sources: kernel/time/clocksource.c.
 
 use super::Parsed;
-use crate::host::kernel_log::event::{Event, OverrideRefused};
-use crate::host::kernel_log::scan::{hex, name, number_after, skip, skip_to};
+use crate::host::kernel_log::event::{Event, OverrideRefused, Timecounter};
+use crate::host::kernel_log::scan::{hex, name, number, number_after, skip, skip_to};
 use crate::host::kernel_log::skew;
 
 /// Parses a message. `message` has the prefix that "clocksource tsc: mask: ..." needs; `body` is without it.
 pub(super) fn parse(message: &str, body: &str) -> Option<Parsed> {
-    registered(message).or_else(|| switched(body)).or_else(|| refused(body)).map(Parsed::from)
+    registered(message)
+        .or_else(|| switched(body))
+        .or_else(|| refused(body))
+        .or_else(|| timecounter(body))
+        .map(Parsed::from)
 }
 
 /// `clocksource: tsc: mask: 0x... max_cycles: 0x..., max_idle_ns: N ns` (4.2 on; without the first colon before 4.5)
@@ -41,6 +45,17 @@ fn refused(body: &str) -> Option<Event> {
     Some(Event::OverrideRefused(OverrideRefused { clocksource, unstable, deferred }))
 }
 
+/// `Timecounter "TSC-low" frequency 1296049048 Hz quality 1000` (FreeBSD). A name can contain spaces.
+fn timecounter(body: &str) -> Option<Event> {
+    let (name, rest) = skip(body, "Timecounter \"")?.split_once('"')?;
+    let plausible =
+        (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c));
+    let rest = skip(rest, "frequency").filter(|_| plausible)?;
+    // The quality ends the line. If the line lost digits, the sign is still right, and only the sign matters.
+    let quality = skip_to(rest, "Hz quality").and_then(|quality| quality.trim().parse().ok());
+    Some(Event::Timecounter(Timecounter { name: name.into(), hz: number(rest).and_then(|(hz, _)| hz), quality }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::parse;
@@ -63,6 +78,41 @@ mod tests {
         }
         assert_eq!(parse("clocksource: Switched to clocksource hp"), None, "cut off");
         assert_eq!(parse("Time: 12:00:01  Date: 11/20/26"), None);
+    }
+
+    #[test]
+    fn timecounters_are_parsed() {
+        let timecounter = |message: &str| match event(message) {
+            Event::Timecounter(timecounter) => (timecounter.name, timecounter.hz, timecounter.quality),
+            other => panic!("{other:?}"),
+        };
+        for (message, name, hz, quality) in [
+            (
+                r#"Timecounter "TSC-low" frequency 1296049048 Hz quality 1000"#,
+                "TSC-low",
+                Some(1_296_049_048),
+                Some(1000),
+            ),
+            (r#"Timecounter "TSC" frequency 2999990112 Hz quality -100"#, "TSC", Some(2_999_990_112), Some(-100)),
+            (r#"Timecounter "ACPI-fast" frequency 3579545 Hz quality 900"#, "ACPI-fast", Some(3_579_545), Some(900)),
+            (
+                r#"Timecounter "ARM MPCore Timecounter" frequency 62500000 Hz quality 1000"#,
+                "ARM MPCore Timecounter",
+                Some(62_500_000),
+                Some(1000),
+            ),
+            (r#"Timecounter "i8254" frequency 1193"#, "i8254", None, None),
+        ] {
+            assert_eq!(timecounter(message), (name.into(), hz, quality));
+        }
+        for other in [
+            "Timecounters tick every 1.000 msec",
+            "Timecounter",
+            "Timecounter \"TSC",
+            "Timecounter \"$(x)\" frequency 1 Hz",
+        ] {
+            assert_eq!(parse(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ const REASONS: &[(&str, &str)] = &[
     ("clocksource watchdog", "because another clock disagreed with it"),
     ("check_tsc_sync_source failed", "because it differs between CPUs"),
     ("TSCs unsynchronized", "because the CPUs may have different values"),
-    ("running on Hyper-V", "because Hyper-V does not promise a constant rate"),
+    ("running on Hyper-V", "because Hyper-V does not guarantee a constant rate"),
     ("KVM discovered backwards TSC", "because KVM saw it go back"),
     ("TSC halts in idle", "because it stops while a CPU is idle"),
     ("cpufreq changes", "because its rate changes with the CPU's frequency"),

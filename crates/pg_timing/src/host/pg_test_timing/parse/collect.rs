@@ -186,7 +186,13 @@ impl Collector {
 
 impl Open {
     fn push(&mut self, kind: ClockKind) -> &mut ClockTable {
-        self.output.clocks.push(ClockTable { kind, loop_ns: None, bins: Vec::new(), observed: Vec::new() });
+        self.output.clocks.push(ClockTable {
+            kind,
+            loop_ns: None,
+            unit_ns: 1.0,
+            bins: Vec::new(),
+            observed: Vec::new(),
+        });
         self.output.clocks.last_mut().expect("just pushed")
     }
 
@@ -220,7 +226,10 @@ impl Open {
         }
         let clock = self.clock();
         match table.kind {
-            Kind::Histogram => clock.bins = table.into_bins(),
+            Kind::Histogram => {
+                clock.unit_ns = table.unit_ns();
+                clock.bins = table.into_bins();
+            }
             Kind::Observed => clock.observed = table.into_observed(),
         }
     }

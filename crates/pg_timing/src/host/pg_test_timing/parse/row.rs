@@ -38,11 +38,13 @@ impl Scale {
 
     /// Returns the row with this bound, or `None` if no version prints such a bound.
     ///
-    /// Bounds are powers of two, or one less if inclusive. Each row starts at the end of the previous one. The first row
-    /// starts at 0.
+    /// Bounds are powers of two, or one less if inclusive. The differences of a row start at the end of the previous row,
+    /// those of the first row at 0. Microseconds were cut before the subtraction, so a duration can be shorter than the
+    /// difference by almost 1 us.
     pub fn bin(self, bound: u64, count: u64) -> Option<Bin> {
         let below = if self.inclusive { bound.checked_add(1)? } else { bound };
-        let from = if below == 1 { 0.0 } else { below as f64 / 2.0 };
+        let smallest = if below == 1 { 0.0 } else { below as f64 / 2.0 };
+        let from = if self.unit_ns > 1.0 { (smallest - 1.0).max(0.0) } else { smallest };
         let bin = Bin { from_ns: from * self.unit_ns, below_ns: below as f64 * self.unit_ns, count };
         below.is_power_of_two().then_some(bin)
     }
@@ -134,8 +136,9 @@ mod tests {
     fn bounds_are_powers_of_two() {
         let span = |scale: Scale, bound| scale.bin(bound, 7).map(|bin| (bin.from_ns, bin.below_ns));
         assert_eq!(span(Scale::MICROSECONDS, 1), Some((0.0, 1000.0)));
-        assert_eq!(span(Scale::MICROSECONDS, 2), Some((1000.0, 2000.0)));
-        assert_eq!(span(Scale::MICROSECONDS, 8), Some((4000.0, 8000.0)));
+        assert_eq!(span(Scale::MICROSECONDS, 2), Some((0.0, 2000.0)));
+        assert_eq!(span(Scale::MICROSECONDS, 4), Some((1000.0, 4000.0)));
+        assert_eq!(span(Scale::MICROSECONDS, 8), Some((3000.0, 8000.0)));
         assert_eq!(span(Scale::NANOSECONDS, 0), Some((0.0, 1.0)));
         assert_eq!(span(Scale::NANOSECONDS, 1), Some((1.0, 2.0)));
         assert_eq!(span(Scale::NANOSECONDS, 31), Some((16.0, 32.0)));

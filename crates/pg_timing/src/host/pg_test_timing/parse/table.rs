@@ -117,7 +117,12 @@ impl Table {
 
     /// Returns whether the table is in microseconds. Versions with such a table have only one clock.
     pub fn is_classic(&self) -> bool {
-        self.scale.is_some_and(|scale| scale.unit_ns > 1.0)
+        self.unit_ns() > 1.0
+    }
+
+    /// Returns the unit of the first column.
+    pub fn unit_ns(&self) -> f64 {
+        self.scale.map_or(1.0, |scale| scale.unit_ns)
     }
 
     /// Returns whether rows are missing, as far as that is visible.
@@ -131,8 +136,9 @@ impl Table {
 
     /// Returns whether a row within the histogram is missing. Every version also prints empty rows, starting at 0.
     fn has_gap(&self) -> bool {
-        let touch = |pair: &[Bin]| pair[0].below_ns == pair[1].from_ns || pair[1].below_ns == pair[0].from_ns;
-        let from_zero = self.bins.is_empty() || self.bins.iter().any(|bin| bin.from_ns == 0.0);
+        let touch =
+            |pair: &[Bin]| pair[0].below_ns * 2.0 == pair[1].below_ns || pair[1].below_ns * 2.0 == pair[0].below_ns;
+        let from_zero = self.bins.is_empty() || self.bins.iter().any(|bin| bin.below_ns == self.unit_ns());
         !from_zero || !self.bins.windows(2).all(touch)
     }
 

@@ -22,6 +22,13 @@ fixtures! {
     // Measured on a virtual machine with an AMD EPYC.
     PG15 "pg15.txt"
     PG19 "pg19.txt"
+    // Measured there with the library faulty_clock.c, which makes the system clock coarse, or each 1000th read long.
+    PG15_COARSE "pg15-coarse.txt"
+    PG19_COARSE "pg19-coarse.txt"
+    PG15_BUSY "pg15-busy.txt"
+    PG19_BUSY "pg19-busy.txt"
+    // Measured there with a library that traps and emulates RDTSC, as some sandboxes and hypervisors do.
+    PG19_TRAPPED_TSC "pg19-trapped-tsc.txt"
     // Composed.
     PG19_DEVELOPMENT "pg19-development.txt"
     PG19_BETA "pg19-beta-cntvct.txt"
@@ -45,10 +52,14 @@ fn assert_classic(output: &Output, duration: u64, loop_ns: f64, expected: &[u64]
     assert_eq!((output.duration_s, clock.loop_ns, counts(clock).as_slice()), (Some(duration), Some(loop_ns), expected));
     assert_eq!((&clock.kind, clock.observed.len(), &output.tsc), (&ClockKind::System, 0, &None));
     assert!(!output.cut_off && !output.went_back);
+    assert_eq!(clock.unit_ns, 1000.0);
     let mut below = 0.0;
     for bin in &clock.bins {
-        assert_eq!(bin.from_ns, below, "a row begins where the last ended");
-        below = bin.below_ns;
+        let (smallest, largest) = clock.differences_ns(bin);
+        assert_eq!(smallest, below, "a row begins where the last ended");
+        assert_eq!(bin.from_ns, (smallest - 1000.0).max(0.0), "a duration is up to 1 us shorter than its difference");
+        below = largest + 1000.0;
+        assert_eq!(below, bin.below_ns);
     }
 }
 
@@ -59,7 +70,7 @@ fn classic_outputs_are_parsed() {
     assert_classic(&one(JIFFIES), 3, 97.75, &[27_694_571, 2_993_204, 3010, 22, 1, 1]);
     let hpet = [0, 0, 0, 336_271, 60_409, 9281, 1024, 748, 164, 37, 9, 3, 0, 1];
     assert_classic(&one(DOCKER_HPET), 3, 7353.94, &hpet);
-    assert_eq!(one(DOCKER_HPET).clocks[0].bins[3], Bin { from_ns: 4000.0, below_ns: 8000.0, count: 336_271 });
+    assert_eq!(one(DOCKER_HPET).clocks[0].bins[3], Bin { from_ns: 3000.0, below_ns: 8000.0, count: 336_271 });
     assert_classic(&one(PG15), 1, 25.7, &[37_922_625, 989_251, 77, 17, 13, 265, 84, 7, 2, 1]);
     assert_classic(&one(PG92), 3, 35.29, &[82_035_461, 2_950_161, 147, 23, 10]);
 }
@@ -122,6 +133,34 @@ fn outputs_of_postgresql_19_are_parsed() {
     assert_eq!(tsc.source.as_deref(), Some("x86, hypervisor, calibration"));
     assert_eq!((tsc.in_use_khz, tsc.calibrated_khz), (Some(2_299_474), Some(2_299_474)));
     assert_eq!((tsc.used_by_default, tsc.not_converged, tsc.not_usable), (Some(true), false, false));
+}
+
+#[test]
+fn huge_counts_cause_no_overflow() {
+    let max = u64::MAX;
+    let rows = format!("     1     50.00000   {max}\n     2     50.00000   {max}\n");
+    let classic = format!("Per loop time including overhead: 1.00 ns\n  < us   % of total      count\n{rows}");
+    assert_valid(&[one(&classic)]);
+    let table = format!("Average loop time including overhead: 1.00 ns\n0 100.0000 100.0000 {max}\n");
+    let several = one(&format!("System clock source: clock_gettime\n{table}Clock source: RDTSCP\n{table}"));
+    assert_eq!(several.clocks.iter().flat_map(counts).collect::<Vec<_>>(), [max, max]);
+    assert_valid(&[several]);
+}
+
+#[test]
+fn outputs_of_faulty_clocks_are_parsed() {
+    for (text, loops, tsc_source) in [
+        (PG15_COARSE, &[300.92][..], None),
+        (PG15_BUSY, &[1675.21], None),
+        (PG19_COARSE, &[289.48], Some("x86, hypervisor")),
+        (PG19_BUSY, &[1661.70, 32.81, 23.29], Some("x86, hypervisor, calibration")),
+        (PG19_TRAPPED_TSC, &[12.85, 2443.56, 2424.10], Some("x86, hypervisor, calibration")),
+    ] {
+        let output = one(text);
+        let measured: Vec<f64> = output.clocks.iter().filter_map(|clock| clock.loop_ns).collect();
+        assert_eq!((measured.as_slice(), output.cut_off), (loops, false));
+        assert_eq!(output.tsc.and_then(|lines| lines.source).as_deref(), tsc_source);
+    }
 }
 
 #[test]
@@ -357,9 +396,21 @@ fn assert_valid(outputs: &[Output]) {
             assert!(went_back || clock.loop_ns.is_some() || !clock.bins.is_empty() || !clock.observed.is_empty());
             assert!(clock.loop_ns.is_none_or(|ns| ns.is_finite() && ns >= 0.0));
             assert!(clock.bins.iter().all(|bin| bin.from_ns < bin.below_ns && bin.below_ns.is_finite()));
-            assert!(clock.bins.windows(2).all(|pair| pair[0].below_ns <= pair[1].from_ns));
+            assert!(clock.bins.windows(2).all(|pair| pair[0].below_ns < pair[1].below_ns));
             assert!(clock.observed.windows(2).all(|pair| pair[0].ns < pair[1].ns));
         }
+        assert_valid_report(output);
+    }
+}
+
+/// Asserts the properties of the report. Computing and rendering it causes no panic.
+fn assert_valid_report(output: &Output) {
+    let mut report = crate::host::pg_test_timing::report::report(output);
+    crate::host::check::judge(&mut report);
+    assert!(!crate::render::text::text(&report).is_empty());
+    for clock in &report.clocks {
+        assert!(clock.gaps.is_none_or(|gaps| (0.0..=1.0).contains(&gaps.share)), "{clock:?}");
+        assert!(clock.granularity_between_ns.is_none_or(|(low, high)| low <= high), "{clock:?}");
     }
 }
 

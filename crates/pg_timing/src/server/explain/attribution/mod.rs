@@ -19,8 +19,7 @@ use crate::statistics::{median, root_sum_squares};
 
 /// Returns every node of a plan, with its corrected time. `runs` are runs of the same plan.
 ///
-/// `sampled` are runs that pg_fast_timing timed by sampling, with the statement's baseline time. Sampling replaces a
-/// node's estimate where its interval is narrower.
+/// `sampled` are runs that pg_fast_timing timed by sampling, with the statement's baseline time.
 pub fn attribute(
     runs: &[Plan],
     total_calls: f64,
@@ -72,7 +71,6 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
                 path: node.path.clone(),
                 kind: node.node.kind.clone(),
                 title: node.node.title(),
-                depth: node.depth,
                 calls: calls * node.processes,
                 processes: node.processes.round() as u32,
                 reported_ms: reported,
@@ -98,9 +96,10 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
 fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
     for (index, node) in plan.iter().enumerate() {
         let (Some(caller), None) = (node.caller, &node.node.subplan) else { continue };
-        let Range { low: caller_low, high: most, .. } = nodes[caller].corrected_ms;
+        let most = nodes[caller].corrected_ms;
         let Range { low, estimate, high } = nodes[index].corrected_ms;
-        let low = if estimate > most { low.min(caller_low) } else { low };
-        nodes[index].corrected_ms = Range { low, estimate: estimate.min(most), high: high.min(most) };
+        // Either estimate can be wrong, so the interval then begins where the caller's does.
+        let low = if estimate > most.estimate { low.min(most.low) } else { low };
+        nodes[index].corrected_ms = Range { low, estimate: estimate.min(most.estimate), high: high.min(most.high) };
     }
 }

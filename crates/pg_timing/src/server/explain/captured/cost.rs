@@ -1,57 +1,10 @@
 //! The cost of a timed call, from the read cost of the clock.
 
-use crate::report::Range;
+pub use crate::report::{clock_reads_ns, counting_ns};
+
 use crate::server::explain::plan::Explained;
-
-/// Read costs per call, as a multiple of one read. A call reads the clock twice, and the processor overlaps a part of
-/// that with other work. Measured over TPC-H's queries and scans, with reads of 20 to 45 ns: 0.2 to 2.3 reads per call.
-const READS_FAST_CLOCK: (f64, f64) = (0.2, 2.3);
-/// The same for slow clocks, from published cases and slowed servers with reads of 720 ns to 7.4 us. Reading a device
-/// register does not overlap with other work.
-const READS_SLOW_CLOCK: (f64, f64) = (1.4, 2.1);
-/// A slower read is no CPU instruction.
-const SLOW_NS: f64 = 100.0;
-
-/// The cost of row counting per call, and the same again for buffer counting; measured as TIMING OFF minus baseline.
-/// It was 6 to 8 ns on a host where a read takes 20 ns, and 9 to 17 ns on a slower or shared one with reads of 45 ns.
-const COUNTING_NS: (f64, f64) = (10.0, 20.0);
-const COUNTING_READS: f64 = 0.5;
-
-/// Returns the bounds of a call's clock reads in ns.
-pub fn clock_reads_ns(read_ns: f64) -> Range {
-    let (low, high) = if read_ns < SLOW_NS { READS_FAST_CLOCK } else { READS_SLOW_CLOCK };
-    Range::between(low * read_ns, high * read_ns)
-}
-
-/// Returns the bounds of a call's row and buffer counting in ns.
-///
-/// The read cost of the system clock shows how fast the processor is. Without it, the slower figure applies.
-pub fn counting_ns(buffers_counted: bool, system_read_ns: Option<f64>) -> Range {
-    let (fast, slow) = COUNTING_NS;
-    let rows = system_read_ns.map_or(slow, |ns| (COUNTING_READS * ns).clamp(fast, slow));
-    Range::between(0.0, if buffers_counted { 2.0 * rows } else { rows })
-}
 
 /// Whether BUFFERS was on. The text format omits counters that are 0.
 pub fn counts_buffers(explained: &Explained) -> bool {
     explained.plan.any(&|node| node.buffers.is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_costs_a_multiple_of_the_read_cost() {
-        assert_eq!(clock_reads_ns(20.0), Range { low: 4.0, estimate: 25.0, high: 46.0 });
-        assert_eq!(clock_reads_ns(1000.0), Range { low: 1400.0, estimate: 1750.0, high: 2100.0 });
-        assert_eq!(clock_reads_ns(100.0).low, 140.0);
-    }
-
-    #[test]
-    fn counting_costs_more_on_slower_processors_and_with_buffers() {
-        let high = |buffers, read_ns| counting_ns(buffers, read_ns).high;
-        assert_eq!((high(false, Some(5.0)), high(false, Some(30.0)), high(false, Some(800.0))), (10.0, 15.0, 20.0));
-        assert_eq!((high(false, None), high(true, Some(30.0)), counting_ns(true, None).low), (20.0, 30.0, 0.0));
-    }
 }

@@ -27,12 +27,17 @@ pub fn expand_records(text: &str) -> Cow<'_, str> {
 
 /// Returns the message of the record that begins here, if it contains a plan, and the record's length in bytes.
 fn plan_message(text: &str) -> Option<(String, usize)> {
-    let line = text.lines().next()?;
+    let line = text.lines().next().filter(|line| !line.is_empty())?;
     if !line.contains(",\"duration: ") || !line.trim_end().ends_with("plan:") {
         return None;
     }
     // The number of fields depends on the server's version.
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        // The default of 8 kB would be copied again for each of many short records.
+        .buffer_capacity(line.len())
+        .from_reader(text.as_bytes());
     let mut record = csv::StringRecord::new();
     if !reader.read_record(&mut record).ok()? {
         return None;

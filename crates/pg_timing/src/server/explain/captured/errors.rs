@@ -1,13 +1,18 @@
 //! Errors about captured plans: what failed, and what to do.
 
-use super::extract::Unreadable;
 use super::text::TextError;
+use super::unreadable::Unreadable;
 use crate::error::Error;
 use crate::human::{count, duration};
+use crate::server::explain::plan::MAX_NODES;
+use crate::server::explain::plan::validate::Impossible;
 
 /// The formats that `explain --plan` reads.
 pub const SUPPORTED: &str =
     "supported: EXPLAIN ANALYZE as text or JSON, as printed by psql or auto_explain, also quoted in a ticket";
+
+const COPY_IT_AGAIN: &str =
+    "copy the plan with the spaces at the beginning of its lines, or take it with EXPLAIN (ANALYZE, FORMAT JSON)";
 
 pub fn no_plan() -> Error {
     Error::new("there is no plan in the input", SUPPORTED)
@@ -15,6 +20,35 @@ pub fn no_plan() -> Error {
 
 pub fn not_executed() -> Error {
     Error::new("the plan was not executed", "take it with EXPLAIN (ANALYZE)")
+}
+
+pub fn not_timed() -> Error {
+    Error::new(
+        "the plan was taken with TIMING OFF: its nodes were not timed, so it has no clock overhead",
+        "take it with EXPLAIN (ANALYZE), which times the nodes",
+    )
+}
+
+pub fn no_execution_time() -> Error {
+    Error::new(
+        "the plan has no Execution Time",
+        "the plan is truncated, or was taken with SUMMARY OFF; from a log, include the line \"duration: ... plan:\"",
+    )
+}
+
+/// Returns the error for a plan whose figures cannot come from one run.
+pub fn impossible(why: &Impossible) -> Error {
+    let hint = match why {
+        Impossible::Figure { .. } | Impossible::TooManyCalls { .. } | Impossible::TooLong { .. } => {
+            "the plan is damaged, or the server's clock ran backwards"
+        }
+        Impossible::TooFewInputs { .. } => COPY_IT_AGAIN,
+        Impossible::RootTookLonger { .. } => "the two are from different runs, or the server's clock ran backwards",
+        Impossible::InputsTookLonger { .. } => {
+            "the plan's lines have lost their indentation, or the server's clock ran backwards"
+        }
+    };
+    Error::new(why.to_string(), hint)
 }
 
 /// Returns the error for a plan that could not be read.
@@ -35,6 +69,17 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
         Unreadable::Text(TextError::Cut) => Error::new(
             "a line of the plan is truncated or wrapped",
             "give the plan as it was printed, with one line per node",
+        ),
+        Unreadable::Text(TextError::LostIndentation) => {
+            Error::new("the plan has lost its indentation, which shows the inputs of each node", COPY_IT_AGAIN)
+        }
+        Unreadable::TooManyNodes | Unreadable::Text(TextError::TooManyNodes) => Error::new(
+            format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64)),
+            SUPPORTED,
+        ),
+        Unreadable::Missing => Error::new(
+            "no readable plan follows the log line \"duration: ... plan:\"",
+            "log it with auto_explain.log_format = text or json, and include all of its lines",
         ),
         Unreadable::TooDeep => Error::new(
             "the plan's JSON is nested too deeply",

@@ -22,7 +22,8 @@ pub enum Ran {
     Timed,
 }
 
-const ARROW: &str = "->  ";
+/// Two spaces follow, but a web page may show them as one.
+const ARROW: &str = "->";
 
 /// Returns the node of a line, or `None` for other lines. Lines of workers and properties have no figures in
 /// parentheses at the end, or they have a colon in the place of the node's name.
@@ -41,6 +42,10 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
         return None;
     }
     let name = costs.map_or(before, |at| &before[..at]).trim();
+    if name.contains("(cost=") {
+        // MySQL prints one cost and not two.
+        return None;
+    }
     let (kind, _) = name.split_once(" on ").unwrap_or((name, ""));
     if kind.contains(':') || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
@@ -221,6 +226,7 @@ mod tests {
             "Sort  (actual time=nan..inf rows=1 loops=1)",
             "Sort  (actual time=1..2 rows=-1 loops=1)",
             "-> Limit: 10 row(s)  (cost=1.00..2.00 rows=10) (actual time=0.1..0.2 rows=10 loops=1)",
+            "-> Table scan on t  (cost=0.35 rows=1) (actual time=0.1..0.2 rows=10 loops=1)",
             "select 1",
             "",
         ] {

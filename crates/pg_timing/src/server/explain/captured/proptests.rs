@@ -48,7 +48,7 @@ fn with_consistent_times(mut node: Node) -> Node {
     let inputs: f64 = node.plans.iter().map(all_loops_ms).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
     node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
-    if node.inputs().count() < validate::least_inputs(&node.kind) {
+    if node.inputs().count() < crate::server::explain::plan::validate::least_inputs(&node.kind) {
         node.kind = "Append".into();
     }
     node
@@ -101,7 +101,8 @@ proptest! {
         let mut text = String::new();
         write_text(&root, 0, &mut text);
         text += "Planning Time: 0.100 ms\nTrigger x on t: time=0.001 calls=3\nExecution Time: 12.345 ms\n";
-        let mut all = extract::plans(&text);
+        let mut all = Vec::new();
+        extract::each_plan(&text, &mut |plan| all.push(plan));
         prop_assert_eq!(all.len(), 1, "{}", text);
         let read = all.remove(0).unwrap();
         prop_assert_eq!(without_relationships(&read.plan), root, "{}", text);

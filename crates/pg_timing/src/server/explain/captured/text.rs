@@ -1,7 +1,8 @@
 //! Reads a plan in text format. The columns of the arrows show the tree.
 
 use super::node_line::{NodeLine, Ran, column, node_line, number};
-use crate::server::explain::plan::{Explained, Node, Serialization, Trigger, may_use_init_plan};
+use crate::server::explain::plan::{Explained, MAX_NODES, Node, Serialization, Trigger, parameters};
+use serde::de::IgnoredAny;
 
 /// Why a text plan cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,21 +15,28 @@ pub enum TextError {
     NoBeginning,
     /// nested deeper than any real plan
     TooDeep,
+    /// more nodes than any real plan
+    TooManyNodes,
     /// a line is truncated or wrapped
     Cut,
+    /// all lines begin at the same column, so the tree is unknown
+    LostIndentation,
 }
 
 /// Plans of hundreds of joins are nested this deep. Deeper ones are not real.
 const MAX_DEPTH: usize = 500;
 
 /// Reads the plan in these lines. The first line is the root.
-pub fn plan(lines: &[&str]) -> Result<Explained, TextError> {
+pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explained, TextError> {
     let mut explained = Explained::default();
     let mut tree = Tree::default();
-    if lines.iter().any(|line| is_broken_node_line(line)) {
+    let root = lines.clone().next().map_or(0, column);
+    if has_lost_indentation(lines.clone(), root) {
+        return Err(TextError::LostIndentation);
+    }
+    if lines.clone().any(is_broken_node_line) {
         return Err(TextError::Cut);
     }
-    let root = lines.first().map_or(0, |line| column(line));
     for line in lines {
         let text = line.trim();
         if let Some(node) = node_line(line) {
@@ -40,10 +48,8 @@ pub fn plan(lines: &[&str]) -> Result<Explained, TextError> {
             }
             read_property(&mut explained, tree.last_node(), text);
             // Log lines after the plan are no conditions of its last node.
-            if let Some(node) = tree.last_node_left_of(column(line), root)
-                && may_use_init_plan(text)
-            {
-                node.conditions.push(text.into());
+            if let Some(node) = tree.last_node_left_of(column(line), root) {
+                node.parameters.extend(parameters::in_text(text).map(String::from));
             }
         }
     }
@@ -51,12 +57,21 @@ pub fn plan(lines: &[&str]) -> Result<Explained, TextError> {
     Ok(explained)
 }
 
+/// Whether an arrow is not to the right of the root. A chat or a web page has removed the spaces before the lines.
+///
+/// A plan with one arrow is readable without them.
+fn has_lost_indentation<'a>(lines: impl Iterator<Item = &'a str>, root: usize) -> bool {
+    let arrows: Vec<usize> = lines.filter_map(|line| node_line(line)?.arrow).collect();
+    arrows.len() > 1 && arrows.iter().any(|&arrow| arrow <= root)
+}
+
 /// Whether this is only a part of a node's line, because it was truncated, or wrapped in a mail. Citus uses arrows
 /// for its tasks, too.
 fn is_broken_node_line(line: &str) -> bool {
     let text = line.trim();
     let end = ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part));
-    end || text.starts_with("->") && text != "->  Task" && node_line(line).is_none()
+    let after_arrow = text.strip_prefix("->").map(str::trim_start);
+    end || after_arrow.is_some_and(|name| name != "Task") && node_line(line).is_none()
 }
 
 /// Reads a line below the tree: the execution or planning time.
@@ -75,7 +90,7 @@ fn read_total(explained: &mut Explained, text: &str) -> Result<(), TextError> {
 /// Reads a property of a node or of the whole plan, if it is needed.
 fn read_property(explained: &mut Explained, node: Option<&mut Node>, text: &str) {
     if text == "JIT:" {
-        explained.jit = Some(serde_json::Value::Null);
+        explained.jit = Some(IgnoredAny);
     }
     if text.starts_with("Trigger ") {
         let calls = text.rsplit_once("calls=").and_then(|(_, calls)| number(calls));
@@ -120,10 +135,20 @@ fn settings(text: &str) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
+/// A node whose inputs may follow.
+struct Open {
+    /// column of its arrow; the root has none
+    arrow: Option<usize>,
+    node: Node,
+    /// a node below it is not a subplan
+    has_input: bool,
+}
+
 /// The branch of the tree that is being read: the nodes above the next line, with the columns of their arrows.
 #[derive(Default)]
 struct Tree {
-    open: Vec<(Option<usize>, Node)>,
+    open: Vec<Open>,
+    nodes: usize,
     label: Option<(usize, String)>,
 }
 
@@ -142,16 +167,20 @@ impl Tree {
         // A label takes the arrow's column and moves its node's arrow to the right.
         let label = self.label.take();
         let column = label.as_ref().map_or(arrow, |(column, _)| Some(*column));
-        while self.open.len() > 1 && self.open.last().is_some_and(|(above, _)| *above >= column) {
+        while self.open.len() > 1 && self.open.last().is_some_and(|above| above.arrow >= column) {
             self.close_last();
         }
         if self.open.len() >= MAX_DEPTH {
             return Err(TextError::TooDeep);
         }
-        if let Some((_, parent)) = self.open.last() {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(TextError::TooManyNodes);
+        }
+        if let Some(parent) = self.open.last_mut() {
             (node.relationship, node.subplan) = relationship(parent, label.map(|(_, label)| label));
         }
-        self.open.push((column, node));
+        self.open.push(Open { arrow: column, node, has_input: false });
         Ok(())
     }
 
@@ -167,17 +196,17 @@ impl Tree {
     }
 
     fn last_node(&mut self) -> Option<&mut Node> {
-        self.open.last_mut().map(|(_, node)| node)
+        self.open.last_mut().map(|last| &mut last.node)
     }
 
     /// Returns the last node if its arrow is left of a column. The root has no arrow.
     fn last_node_left_of(&mut self, column: usize, root: usize) -> Option<&mut Node> {
-        self.open.last_mut().filter(|(arrow, _)| arrow.unwrap_or(root) < column).map(|(_, node)| node)
+        self.open.last_mut().filter(|last| last.arrow.unwrap_or(root) < column).map(|last| &mut last.node)
     }
 
     fn close_last(&mut self) {
-        if let (Some((_, node)), Some((_, parent))) = (self.open.pop(), self.open.last_mut()) {
-            parent.plans.push(node);
+        if let (Some(last), Some(parent)) = (self.open.pop(), self.open.last_mut()) {
+            parent.node.plans.push(last.node);
         }
     }
 
@@ -185,21 +214,22 @@ impl Tree {
         while self.open.len() > 1 {
             self.close_last();
         }
-        self.open.pop().map(|(_, node)| node)
+        self.open.pop().map(|root| root.node)
     }
 }
 
 /// Returns a node's relationship to its parent and its subplan name, as JSON would show them.
-fn relationship(parent: &Node, label: Option<String>) -> (Option<String>, Option<String>) {
+fn relationship(parent: &mut Open, label: Option<String>) -> (Option<String>, Option<String>) {
     let some = |relationship: &str| Some(relationship.to_string());
     if let Some(label) = label {
         let relationship = if label.starts_with("SubPlan") { some("SubPlan") } else { some("InitPlan") };
         return (relationship, Some(label));
     }
-    let relationship = match parent.kind.as_str() {
+    let has_input = std::mem::replace(&mut parent.has_input, true);
+    let relationship = match parent.node.kind.as_str() {
         "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => some("Member"),
         "Subquery Scan" => some("Subquery"),
-        _ if parent.plans.iter().any(|plan| plan.subplan.is_none()) => some("Inner"),
+        _ if has_input => some("Inner"),
         _ => some("Outer"),
     };
     (relationship, None)

@@ -2,6 +2,7 @@
 
 use super::statement::SUPPORTED_STATEMENTS;
 use crate::error::Error;
+use crate::server::explain::plan::validate::{Impossible, check_figures, check_run};
 use crate::server::explain::plan::{Explained, Plan};
 use serde::de::IgnoredAny;
 
@@ -28,10 +29,20 @@ pub fn parse(json: &str) -> Result<Explained, Error> {
 }
 
 /// Parses the JSON of EXPLAIN ANALYZE and returns the executed plan.
-pub fn parse_executed(json: &str) -> Result<Plan, Error> {
+///
+/// pg_fast_timing may estimate the times. Servers before 18 do not show this in the plan, so the caller says it.
+pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
     let explained = parse(json)?;
     let execution_ms = explained.execution_ms.ok_or_else(|| not_understood("it has no Execution Time"))?;
-    Ok(Plan::new(explained, execution_ms))
+    check_figures(&explained).map_err(|why| impossible(&why))?;
+    let mut plan = Plan::new(explained, execution_ms);
+    plan.uses_fast_timing |= fast_timing;
+    check_run(&plan).map_err(|why| impossible(&why))?;
+    Ok(plan)
+}
+
+fn impossible(why: &Impossible) -> Error {
+    Error::new(why.to_string(), "the server's clock may be faulty: run pg_timing check on the server's host")
 }
 
 fn removed_by_rule() -> Error {
@@ -69,9 +80,49 @@ mod tests {
 
     #[test]
     fn an_executed_plan_has_an_execution_time() {
-        let error = parse_executed(&format!("[{PLAN}]")).unwrap_err();
+        let error = parse_executed(&format!("[{PLAN}]"), false).unwrap_err();
         assert!(error.what.ends_with("it has no Execution Time"), "{}", error.what);
         let timed = PLAN.replace("}}", r#"}, "Execution Time": 6.25}"#);
-        assert_eq!(parse_executed(&format!("[{timed}]")).unwrap().execution_ms, 6.25);
+        assert_eq!(parse_executed(&format!("[{timed}]"), false).unwrap().execution_ms, 6.25);
+    }
+
+    /// Returns the plan of a sort with these figures, and a scan below it that took 1 ms.
+    fn sort(total_ms: &str, rows: &str, loops: &str, execution_ms: &str) -> String {
+        format!(
+            r#"[{{"Plan": {{"Node Type": "Sort", "Actual Total Time": {total_ms}, "Actual Rows": {rows}, "Actual Loops": {loops}, "Plans": [
+                {{"Node Type": "Seq Scan", "Alias": "t", "Actual Total Time": 1.0, "Actual Rows": 5, "Actual Loops": 1}}]}},
+                "Execution Time": {execution_ms}}}]"#
+        )
+    }
+
+    #[test]
+    fn impossible_figures_are_refused() {
+        assert!(parse_executed(&sort("2.0", "5", "1", "3.0"), false).is_ok());
+        for (total_ms, rows, loops, execution_ms, why) in [
+            ("-2.0", "5", "1", "3.0", "Actual Total Time of Sort is -2.0"),
+            ("1e300", "5", "1", "3.0", "Actual Total Time of Sort is 1e300"),
+            ("2.0", "-5", "1", "3.0", "Actual Rows of Sort is -5.0"),
+            ("2.0", "5", "1e300", "3.0", "Actual Loops of Sort is 1e300"),
+            ("2.0", "5", "-1", "3.0", "Actual Loops of Sort is -1.0"),
+            ("2.0", "5", "1", "-3.0", "Execution Time is -3.0"),
+            ("2.0", "5", "1", "1e300", "Execution Time is 1e300"),
+            // Each figure is possible, but not their product.
+            ("0.0", "1e12", "1e12", "3.0", "e24 calls of Sort"),
+            ("1e12", "5", "1e12", "3.0", "Sort took 1e24 ms"),
+            ("2.0", "5", "1", "1.0", "the plan's root took 2 ms, but its Execution Time is 1 ms"),
+            ("0.5", "5", "1", "3.0", "Sort took 0.5 ms, but its inputs took 1 ms"),
+        ] {
+            let error = parse_executed(&sort(total_ms, rows, loops, execution_ms), false).unwrap_err();
+            assert!(error.what.contains(why), "{why}: {}", error.what);
+            assert!(error.hint.contains("clock"), "{}", error.hint);
+        }
+    }
+
+    #[test]
+    fn estimated_times_need_not_add_up() {
+        let longer_inputs = sort("0.5", "5", "1", "0.4");
+        assert!(parse_executed(&longer_inputs, true).is_ok());
+        assert!(parse_executed(&longer_inputs, false).is_err());
+        assert!(parse_executed(&sort("-0.5", "5", "1", "3.0"), true).is_err());
     }
 }

@@ -1,15 +1,19 @@
 //! Runs a statement in all modes and reports how much of its EXPLAIN ANALYZE is overhead.
 
+mod auto_explain;
 mod bare_call;
 mod classic;
 mod explain_json;
+mod looks;
 mod notes;
 mod overhead;
+mod probe;
 mod report;
 mod runs;
 mod server;
 mod session;
 mod statement;
+mod times;
 mod timing;
 
 pub use classic::classic;
@@ -30,6 +34,8 @@ pub fn explain(
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
     let mut server = server::Server::read(connection, stop)?;
+    let options =
+        RunOptions { switch_off_auto_explain: auto_explain::must_be_off(connection, &mut server, stop)?, ..options };
     let timings = timing::timings(connection, &mut server, stop)?;
     let runs = runs::runs(connection, statement, &timings, options, stop, progress)?;
     Ok(report::report(&server, statement, &runs))

@@ -3,8 +3,8 @@
 use super::overhead::Overhead;
 use super::runs::Runs;
 use super::server::Server;
+use super::times::precision;
 use crate::human::duration;
-use crate::statistics::uncertainty;
 
 /// Returns all notes, those about the server first.
 pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
@@ -15,8 +15,8 @@ pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
     }
     notes.extend(rows_not_sent(runs));
     notes.extend(different_calls(runs));
-    notes.extend(run_to_run_variation(runs));
-    notes.extend(unexplained_time(runs, overhead));
+    notes.extend(imprecise(runs));
+    notes.extend(unexplained_time(overhead));
     if runs.reported.iter().any(|run| run.uses_jit) {
         notes.push("JIT compilation ran in every run; all figures include its time".into());
     }
@@ -31,13 +31,19 @@ fn rows_not_sent(runs: &Runs) -> Option<String> {
         .then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
 }
 
-/// Returns a note if the baseline runs differ by more than on a quiet machine (a few percent).
-fn run_to_run_variation(runs: &Runs) -> Option<String> {
-    const QUIET: f64 = 1.25;
-    let (min, max) = min_max(&runs.baseline_ms);
-    (max > min * QUIET + runs.round_trip_margin_ms).then(|| {
-        let [min, max] = [min, max].map(|ms| duration(ms * 1e6));
-        format!("baseline runs took {min} to {max}; the machine may be busy, so the margins are wide")
+/// Returns a note if the figures are less precise than wanted: a longer time would help.
+fn imprecise(runs: &Runs) -> Option<String> {
+    const WANTED: f64 = 0.05;
+    let (time, allowed, error) = (runs.time.as_secs_f64(), runs.allowed.as_secs_f64(), precision(runs)?);
+    // The error shrinks with the square root of the number of runs, which grows with the time.
+    let longer = (allowed * (error / WANTED).powi(2)).max(2.0 * allowed);
+    (error > WANTED).then(|| {
+        format!(
+            "this machine changes its speed: in {time:.0} s, the error fell to {:.0}%; with --time {longer:.0}, it may fall to \
+             {:.0}%",
+            100.0 * error,
+            100.0 * error * (allowed / longer).sqrt(),
+        )
     })
 }
 
@@ -51,10 +57,9 @@ fn different_calls(runs: &Runs) -> Option<String> {
         .then(|| format!("the number of calls varied from {min} to {max}, so the overhead per call is less certain"))
 }
 
-fn unexplained_time(runs: &Runs, overhead: &Overhead) -> Option<String> {
+fn unexplained_time(overhead: &Overhead) -> Option<String> {
     let unexplained = overhead.unexplained();
-    let noise = uncertainty(&runs.baseline_ms).hypot(uncertainty(&runs.reported_ms())) + runs.round_trip_margin_ms;
-    (unexplained > noise).then(|| {
+    (unexplained > overhead.corrected.half_width()).then(|| {
         format!(
             "{} of the overhead is unexplained: the calls cannot cost that much. Perhaps the machine was slower during \
              the timed runs. The unexplained time is subtracted from all nodes in proportion",
@@ -70,7 +75,9 @@ fn min_max(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::explain::live::runs::{BASELINE, ROWS_ONLY};
     use crate::server::explain::plan::Plan;
+    use std::time::Duration;
 
     fn run(rows: u32) -> Plan {
         let json = format!(
@@ -80,18 +87,15 @@ mod tests {
     }
 
     fn runs(baseline_ms: [f64; 3], rows: [u32; 3]) -> Runs {
-        Runs {
-            baseline_ms: baseline_ms.into(),
-            rows_only_ms: vec![95.0; 3],
-            reported: rows.map(run).into(),
-            ..Runs::default()
-        }
+        let mut runs = Runs::with_times(&[(BASELINE, &baseline_ms), (ROWS_ONLY, &[95.0; 3])], rows.map(run).into());
+        (runs.time, runs.allowed) = (Duration::from_secs(20), Duration::from_secs(20));
+        runs
     }
 
     #[test]
     fn quiet_runs_of_few_rows_have_no_notes() {
         let runs = runs([90.0, 92.0, 91.0], [900, 900, 900]);
-        assert_eq!((rows_not_sent(&runs), different_calls(&runs), run_to_run_variation(&runs)), (None, None, None));
+        assert_eq!((rows_not_sent(&runs), different_calls(&runs), imprecise(&runs)), (None, None, None));
     }
 
     #[test]
@@ -110,18 +114,19 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_noted() {
-        let note = run_to_run_variation(&runs([80.0, 101.0, 90.0], [900; 3])).unwrap();
-        assert!(note.contains("80 ms to 101 ms"), "{note}");
+    fn a_machine_that_changes_its_speed_is_noted() {
+        let note = imprecise(&runs([80.0, 120.0, 95.0], [900; 3])).unwrap();
+        assert!(note.contains("in 20 s, the error fell to ") && note.contains("with --time "), "{note}");
+        assert_eq!(imprecise(&runs([0.0, 0.3, 0.1], [1; 3])), None, "too short to measure");
     }
 
     #[test]
     fn overhead_beyond_the_calls_and_the_noise_is_noted() {
         let mut runs = runs([50.0; 3], [900; 3]);
-        assert_eq!(unexplained_time(&runs, &Overhead::of(&runs)), None);
+        assert_eq!(unexplained_time(&Overhead::of(&runs)), None);
         // The calls explain at most 901 x 10 us of the 50 ms.
         runs.bare_call_ms = Some(0.01);
-        let note = unexplained_time(&runs, &Overhead::of(&runs)).unwrap();
+        let note = unexplained_time(&Overhead::of(&runs)).unwrap();
         assert!(note.starts_with("41 ms of the overhead is unexplained"), "{note}");
     }
 }

@@ -2,13 +2,13 @@
 
 use super::notes::notes;
 use super::overhead::Overhead;
-use super::runs::{Runs, execution_ms};
+use super::runs::{BASELINE, REPORTED, ROWS_ONLY, Runs};
 use super::server::Server;
 use super::statement::Statement;
+use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
 use crate::report::{ExplainReport, LiveRuns, Timed};
 use crate::server::explain::plan::Plan;
-use crate::statistics::{median, paired_difference};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -24,42 +24,55 @@ pub fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainRep
         capture: None,
         reported_ms: overhead.reported,
         corrected_ms: overhead.corrected,
-        clock_share: if overhead.reported > 0.0 { overhead.clock() / overhead.reported } else { 0.0 },
+        clock_share: share(overhead.clock(), overhead.reported),
+        unexplained_share: share(overhead.unexplained(), overhead.reported),
         notes: notes(server, runs, &overhead),
         nodes: overhead.nodes(runs),
     }
 }
 
 fn live_runs(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
-    let ns_per_call = NS_PER_MS / overhead.calls.max(1.0);
-    let timed = |(timing, plans): &(Timing, Vec<Plan>)| {
-        let reported = execution_ms(plans);
+    let times = Times::of(runs);
+    let per_call_ns = |longer: &str, shorter: &str| {
+        difference_ms(runs, times.as_ref(), longer, shorter).times(NS_PER_MS / overhead.calls.max(1.0))
+    };
+    let timed = |(timing, _): &(Timing, Vec<Plan>)| {
+        let mode = timing.to_string();
+        let reported_ms = time_ms(runs, times.as_ref(), &mode);
         Timed {
             setting: timing.setting.into(),
             value: timing.value.into(),
-            reported_ms: median(&reported),
-            overhead_share: overhead_share(median(&reported), overhead.baseline),
-            clock_per_call_ns: paired_difference(&reported, &runs.rows_only_ms).times(ns_per_call),
+            reported_ms,
+            overhead_share: overhead_share(reported_ms, overhead.baseline()),
+            clock_per_call_ns: per_call_ns(&mode, ROWS_ONLY),
         }
     };
     LiveRuns {
         server_version: server.version.clone(),
         server: server.name.clone(),
         runs: runs.reported.len(),
-        plain_runs: runs.baseline_ms.len(),
-        plain_ms: overhead.baseline,
+        plain_runs: runs.ms_of(BASELINE).len(),
+        plain_ms: overhead.baseline(),
+        undisturbed_ms: overhead.undisturbed,
+        spread_ms: overhead.spread,
+        overhead_factor: overhead.factor,
         rows_only_ms: overhead.rows_only,
         without_buffers_ms: overhead.without_buffers,
-        overhead_share: overhead_share(overhead.reported, overhead.baseline),
+        overhead_share: overhead_share(overhead.reported, overhead.baseline()),
         round_trip_ms: runs.round_trip_ms,
         calls: overhead.calls,
-        clock_per_call_ns: paired_difference(&runs.reported_ms(), &runs.rows_only_ms).times(ns_per_call),
-        rows_per_call_ns: paired_difference(&runs.rows_only_ms, &runs.baseline_by_round()).times(ns_per_call),
+        clock_per_call_ns: per_call_ns(REPORTED, ROWS_ONLY),
+        rows_per_call_ns: per_call_ns(ROWS_ONLY, BASELINE),
         timed: runs.timed.iter().map(timed).collect(),
+        samples: runs.samples.clone(),
     }
 }
 
 /// Returns the fraction of the reported time that is not in the baseline.
 fn overhead_share(reported: f64, baseline: f64) -> f64 {
-    if reported > 0.0 { (reported - baseline) / reported } else { 0.0 }
+    share((reported - baseline).max(0.0), reported)
+}
+
+fn share(part: f64, reported: f64) -> f64 {
+    if reported > 0.0 { part / reported } else { 0.0 }
 }

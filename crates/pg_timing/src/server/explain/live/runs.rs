@@ -1,15 +1,20 @@
 //! Runs a statement in all modes, interleaved, and rolls every run back.
 
 use super::bare_call;
+use super::looks::Looks;
+use super::probe::probe_ms;
 use super::session::{RunOptions, Session};
 use super::statement::Statement;
+use super::times::precision;
 use super::timing::Timing;
 use crate::error::Error;
+use crate::report::RunSample;
 use crate::server::connection::Connection;
 use crate::server::explain::plan::Plan;
+use crate::statistics::undisturbed::{Machine, ProbedRun};
 use crate::statistics::{deviation, median};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +31,23 @@ pub enum RunMode {
     Timed(usize),
 }
 
+// The names of the modes in a report.
+pub const BASELINE: &str = "baseline";
+pub const ROWS_ONLY: &str = "rows_only";
+pub const WITHOUT_BUFFERS: &str = "without_buffers";
+pub const REPORTED: &str = "reported";
+
 /// The results of all runs, in the order of the rounds. Times are in ms.
 #[derive(Debug, Default)]
 pub struct Runs {
-    /// client-side time without the round trip; two runs per round
-    pub baseline_ms: Vec<f64>,
-    pub rows_only_ms: Vec<f64>,
-    /// empty where BUFFERS is off by default
-    pub without_buffers_ms: Vec<f64>,
+    /// all counted runs with the probes around them, in their order. A baseline run is timed by the client, without the
+    /// round trip. It runs twice per round
+    pub samples: Vec<RunSample>,
+    /// duration of all counted rounds
+    pub time: Duration,
+    /// time that the user allowed for them
+    pub allowed: Duration,
+    /// plans of EXPLAIN ANALYZE as people type it
     pub reported: Vec<Plan>,
     /// plans by each timing method that the server offers
     pub timed: Vec<(Timing, Vec<Plan>)>,
@@ -53,15 +67,46 @@ impl Runs {
         execution_ms(&self.reported)
     }
 
-    /// Returns the mean of the baseline runs of each round.
-    pub fn baseline_by_round(&self) -> Vec<f64> {
-        let per_round = (self.baseline_ms.len() / self.rows_only_ms.len().max(1)).max(1);
-        self.baseline_ms.chunks(per_round).map(|round| round.iter().sum::<f64>() / round.len() as f64).collect()
+    /// Returns the times of all runs in a mode.
+    pub fn ms_of(&self, mode: &str) -> Vec<f64> {
+        self.samples.iter().filter(|sample| sample.mode == mode).map(|sample| sample.ms).collect()
+    }
+
+    pub fn has(&self, mode: &str) -> bool {
+        self.samples.iter().any(|sample| sample.mode == mode)
+    }
+
+    /// Returns the runs in a mode, with their probes.
+    pub fn probed(&self, mode: &str) -> Vec<ProbedRun> {
+        self.samples.iter().filter(|sample| sample.mode == mode).map(probed).collect()
+    }
+
+    /// Returns what the probes say about the machine. `None` without runs.
+    pub fn machine(&self) -> Option<Machine> {
+        Machine::of(&self.samples.iter().map(probed).collect::<Vec<_>>())
+    }
+
+    /// Returns the mean of the runs in a mode, for each round.
+    pub fn by_round(&self, mode: &str) -> Vec<f64> {
+        let times = self.ms_of(mode);
+        let per_round = (times.len() / self.reported.len().max(1)).max(1);
+        times.chunks(per_round).map(|round| round.iter().sum::<f64>() / round.len() as f64).collect()
     }
 
     /// Returns the plans that were timed by sampling.
     pub fn sampled(&self) -> Option<&[Plan]> {
         self.timed.iter().find(|(timing, _)| timing.is_sampling()).map(|(_, plans)| plans.as_slice())
+    }
+
+    /// Returns the name of a mode in a report.
+    fn name(&self, mode: RunMode) -> String {
+        match mode {
+            RunMode::Baseline => BASELINE.into(),
+            RunMode::RowsOnly => ROWS_ONLY.into(),
+            RunMode::WithoutBuffers => WITHOUT_BUFFERS.into(),
+            RunMode::Reported => REPORTED.into(),
+            RunMode::Timed(index) => self.timed[index].0.to_string(),
+        }
     }
 
     fn has_other_shape(&self, plan: &Plan) -> bool {
@@ -86,10 +131,11 @@ pub fn execution_ms(plans: &[Plan]) -> Vec<f64> {
     plans.iter().map(|plan| plan.execution_ms).collect()
 }
 
-/// Three runs give a spread. More than fifteen do not improve a median much.
-const ROUNDS: std::ops::RangeInclusive<u32> = 3..=15;
-/// The rounds together take about this long, if the statement is short enough.
-const TARGET: Duration = Duration::from_secs(4);
+/// Three runs give a scatter.
+const LEAST_ROUNDS: usize = 3;
+/// Most rounds in the default time of 20 s. A statement with outside effects repeats them in each run.
+const MOST_ROUNDS: f64 = 40.0;
+const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const ROUND_TRIPS: usize = 15;
 /// The warm-up round's share of the progress bar. A long statement has only three more rounds.
 const WARM_UP_SHARE: f64 = 0.25;
@@ -107,33 +153,39 @@ pub fn runs(
     let mut session = Session::new(connection, options, stop)?;
     let empty = || Runs { timed: timings.iter().map(|&timing| (timing, Vec::new())).collect(), ..Runs::default() };
     let mut runs = empty();
-    session.prepare(statement, &bare_call::statement()?)?;
+    session.prepare(statement)?;
     let modes = modes(session.connection.server_version(), timings.len());
     // The warm-up round is not counted. It fills the caches and shows how long a round takes.
-    let start = Instant::now();
     for (done, &mode) in modes.iter().enumerate() {
         progress(WARM_UP_SHARE * done as f64 / modes.len() as f64);
         run(&mut session, mode, statement, &mut empty())?;
     }
-    let warm_up = start.elapsed();
     let round_trips = session.round_trips_ms(ROUND_TRIPS)?;
     runs.round_trip_ms = median(&round_trips);
     runs.round_trip_margin_ms = deviation(&round_trips);
     runs.bare_call_ms = bare_call::max_overhead_ms(&mut session, runs.round_trip_ms)?;
-    let wanted = (TARGET.as_secs_f64() / warm_up.as_secs_f64()).ceil() as u32;
-    let rounds = wanted.clamp(*ROUNDS.start(), *ROUNDS.end()) as usize;
-    for round in 0..rounds {
+    let mut before = probe_ms(&mut session)?;
+    let mut looks = Looks::new(options.time);
+    runs.allowed = options.time;
+    let most_rounds = MOST_ROUNDS * (options.time.as_secs_f64() / DEFAULT_TIME.as_secs_f64()).max(1.0);
+    for round in 0..most_rounds as usize {
         for n in 0..modes.len() {
             // Each round begins with another mode.
-            run(&mut session, modes[(n + round) % modes.len()], statement, &mut runs)?;
-            let done = (round * modes.len() + n + 1) as f64;
-            progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * done / (modes.len() * rounds) as f64);
+            let mode = modes[(n + round) % modes.len()];
+            let ms = run(&mut session, mode, statement, &mut runs)?;
+            let after = probe_ms(&mut session)?;
+            // The round trip is a part of the client's time.
+            let ms = if mode == RunMode::Baseline { (ms - runs.round_trip_ms).max(0.0) } else { ms };
+            runs.samples.push(RunSample { mode: runs.name(mode), ms, before_ms: before, after_ms: after });
+            before = after;
+            progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * looks.used());
+        }
+        runs.time = looks.elapsed();
+        if round + 1 >= LEAST_ROUNDS && looks.stop(|| precision(&runs)) {
+            break;
         }
     }
     session.deallocate()?;
-    for ms in &mut runs.baseline_ms {
-        *ms = (*ms - runs.round_trip_ms).max(0.0);
-    }
     Ok(runs)
 }
 
@@ -147,30 +199,46 @@ fn modes(server_version: i32, timings: usize) -> Vec<RunMode> {
     modes
 }
 
-/// Runs the statement once and adds the result to `runs`.
-fn run(session: &mut Session, mode: RunMode, statement: &Statement, runs: &mut Runs) -> Result<(), Error> {
-    match mode {
+/// Runs the statement once and keeps its plan. Returns its time in ms.
+fn run(session: &mut Session, mode: RunMode, statement: &Statement, runs: &mut Runs) -> Result<f64, Error> {
+    let mut explain = |options, timing: Option<&Timing>| session.explain(statement, options, timing);
+    Ok(match mode {
         RunMode::Baseline => {
             let (ms, rows) = session.baseline()?;
-            runs.baseline_ms.push(ms);
             runs.rows_sent = rows;
+            ms
         }
-        RunMode::RowsOnly => runs.rows_only_ms.push(session.explain(statement, "TIMING OFF", None)?.execution_ms),
-        RunMode::WithoutBuffers => {
-            let plan = session.explain(statement, "TIMING OFF, BUFFERS OFF", None)?;
-            runs.without_buffers_ms.push(plan.execution_ms);
-        }
+        RunMode::RowsOnly => explain("TIMING OFF", None)?.execution_ms,
+        RunMode::WithoutBuffers => explain("TIMING OFF, BUFFERS OFF", None)?.execution_ms,
         RunMode::Reported => {
-            let plan = runs.checked(session.explain(statement, "TIMING ON", None)?)?;
+            let plan = runs.checked(explain("TIMING ON", None)?)?;
+            let ms = plan.execution_ms;
             runs.reported.push(plan);
+            ms
         }
         RunMode::Timed(index) => {
             let timing = runs.timed[index].0;
-            let plan = runs.checked(session.explain(statement, "TIMING ON", Some(&timing))?)?;
+            let plan = runs.checked(explain("TIMING ON", Some(&timing))?)?;
+            let ms = plan.execution_ms;
             runs.timed[index].1.push(plan);
+            ms
         }
+    })
+}
+
+fn probed(sample: &RunSample) -> ProbedRun {
+    ProbedRun { ms: sample.ms, before_ms: sample.before_ms, after_ms: sample.after_ms }
+}
+
+#[cfg(test)]
+impl Runs {
+    /// Returns runs with these times on a machine of constant speed.
+    pub fn with_times(times: &[(&str, &[f64])], reported: Vec<Plan>) -> Runs {
+        let explained = reported.iter().map(|plan| (REPORTED, plan.execution_ms));
+        let others = times.iter().flat_map(|(mode, times)| times.iter().map(|&ms| (*mode, ms)));
+        let sample = |(mode, ms): (&str, f64)| RunSample { mode: mode.into(), ms, before_ms: 3.0, after_ms: 3.0 };
+        Runs { samples: others.chain(explained).map(sample).collect(), reported, ..Runs::default() }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -183,8 +251,9 @@ mod tests {
 
     #[test]
     fn the_baseline_is_averaged_per_round() {
-        let runs = Runs { baseline_ms: vec![1.0, 3.0, 5.0, 7.0], rows_only_ms: vec![9.0, 9.0], ..Runs::default() };
-        assert_eq!(runs.baseline_by_round(), [2.0, 6.0]);
+        let runs = Runs::with_times(&[(BASELINE, &[1.0, 3.0, 5.0, 7.0])], vec![plan("Sort"), plan("Sort")]);
+        assert_eq!(runs.by_round(BASELINE), [2.0, 6.0]);
+        assert_eq!(runs.by_round(REPORTED), [7.0, 7.0]);
     }
 
     #[test]

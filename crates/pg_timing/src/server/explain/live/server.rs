@@ -33,20 +33,12 @@ impl Server {
     pub fn read(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
         let version = connection.supported_version()?;
         let settings = connection.settings(&SETTINGS, stop)?;
-        let is = |name: &str, value: &str| settings.get(name).is_some_and(|current| current == value);
         let mut notes = Vec::new();
         if !connection.is_local() {
             notes.push(
                 "the server is on another host: the cost of one clock read is not measured, but the overhead of this statement is"
                     .into(),
             );
-        }
-        let logs_plans = !is("auto_explain.log_min_duration", "-1") && !is("auto_explain.sample_rate", "0");
-        if is("auto_explain.log_analyze", "on") && logs_plans {
-            let what = if is("auto_explain.log_timing", "off") { "counts rows in" } else { "times" };
-            notes.push(format!(
-                "auto_explain.log_analyze {what} the baseline runs, too: the overhead shown here is too small"
-            ));
         }
         Ok(Server { version, name: connection.name(), settings, notes })
     }

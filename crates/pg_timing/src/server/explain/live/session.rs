@@ -2,7 +2,8 @@
 
 use super::explain_json::{parse, parse_executed};
 use super::statement::Statement;
-use super::timing::Timing;
+use super::timing::{self, Timing};
+use super::{auto_explain, bare_call, probe};
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
 use crate::server::explain::plan::{Explained, Plan};
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What ROLLBACK does not undo.
-pub const NOT_ROLLED_BACK: &str = "not rolled back: sequences, side effects outside the database, dead tuples";
+pub const NOT_ROLLED_BACK: &str =
+    "not rolled back: sequences, effects of functions outside the transaction, dead tuples";
 
 /// What the runs may do.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,17 @@ pub struct RunOptions {
     pub allow_writes: bool,
     /// time limit of one run
     pub limit: Duration,
+    /// time for all runs
+    pub time: Duration,
+    /// the server's auto_explain times the runs without EXPLAIN, too
+    pub switch_off_auto_explain: bool,
+}
+
+impl RunOptions {
+    /// Returns options for a server without auto_explain.
+    pub fn new(allow_writes: bool, limit: Duration, time: Duration) -> RunOptions {
+        RunOptions { allow_writes, limit, time, switch_off_auto_explain: false }
+    }
 }
 
 /// A session with the prepared statements of one measurement.
@@ -28,6 +41,8 @@ pub struct Session<'a> {
     /// time limit of one run: `options.limit`, or the user's statement_timeout if it is shorter
     limit: Duration,
     stop: &'a AtomicBool,
+    /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
+    has_fast_timing: bool,
     /// start of the current transaction
     started: Instant,
 }
@@ -36,6 +51,7 @@ pub struct Session<'a> {
 const BASELINE: &str = "pg_timing_baseline";
 const EMPTY: &str = "pg_timing_empty";
 pub const BARE_CALLS: &str = "pg_timing_bare_calls";
+pub const PROBE: &str = "pg_timing_probe";
 
 const STOPPED: &str = "stopped; the statement was canceled on the server";
 
@@ -46,13 +62,20 @@ impl<'a> Session<'a> {
         options: RunOptions,
         stop: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
-        let mut session = Session { connection, limit: options.limit, options, stop, started: Instant::now() };
-        let query = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'";
-        let timeout_ms = session.run(query, Output::Keep)?.value().and_then(|ms| ms.parse().ok());
+        let limit = options.limit;
+        connection.set_limit(limit);
+        let mut session = Session { connection, limit, options, stop, has_fast_timing: false, started: Instant::now() };
+        let timeout_ms = session.setting("statement_timeout")?.and_then(|ms| ms.parse().ok());
         if let Some(ms) = timeout_ms.filter(|&ms: &u64| ms > 0) {
             session.limit = session.limit.min(Duration::from_millis(ms));
         }
+        session.has_fast_timing = session.setting(timing::METHOD)?.is_some_and(|method| method != "off");
         Ok(session)
+    }
+
+    fn setting(&mut self, name: &str) -> Result<Option<String>, Error> {
+        let query = format!("SELECT setting FROM pg_catalog.pg_settings WHERE name = '{name}'");
+        Ok(self.run(&query, Output::Keep)?.value().map(String::from))
     }
 
     fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
@@ -71,10 +94,18 @@ impl<'a> Session<'a> {
         self.started = Instant::now();
         let result = self
             .run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard)
-            .and_then(|_| work(self))
+            .and_then(|_| self.switch_off_auto_explain())
+            .and_then(|()| work(self))
             .map_err(|error| self.with_better_hint(error));
         let rollback = self.run("ROLLBACK", Output::Discard);
         result.and_then(|value| rollback.map(|_| value))
+    }
+
+    fn switch_off_auto_explain(&mut self) -> Result<(), Error> {
+        match self.options.switch_off_auto_explain {
+            true => self.run(auto_explain::SWITCH_OFF, Output::Discard).map(|_| ()),
+            false => Ok(()),
+        }
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -84,7 +115,7 @@ impl<'a> Session<'a> {
     fn what_was_changed(&self) -> &'static str {
         match self.options.allow_writes {
             true => "the statement's changes were rolled back",
-            false => "nothing was changed",
+            false => "all runs were read-only and were rolled back",
         }
     }
 
@@ -121,8 +152,8 @@ impl<'a> Session<'a> {
         parse(&rows.lines())
     }
 
-    /// Prepares the baseline statement, an empty statement, and a statement of bare calls.
-    pub fn prepare(&mut self, statement: &Statement, bare_calls: &Statement) -> Result<(), Error> {
+    /// Prepares the baseline statement, an empty statement, a statement of bare calls, and the probe.
+    pub fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
         let plan = self.plan_of(statement);
         if let Some(error) = statement.rejection(plan.as_ref().err().cloned()) {
             return Err(error);
@@ -134,7 +165,9 @@ impl<'a> Session<'a> {
             .plan_of(&without_output)
             .is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
         let baseline = if keeps_plan { &without_output } else { statement }.prepare_as(BASELINE);
-        let all = [baseline, format!("PREPARE {EMPTY} AS SELECT"), bare_calls.prepare_as(BARE_CALLS)];
+        let bare_calls = bare_call::statement()?.prepare_as(BARE_CALLS);
+        let probe = probe::statement()?.prepare_as(PROBE);
+        let all = [baseline, format!("PREPARE {EMPTY} AS SELECT"), bare_calls, probe];
         all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| {
             let error = self.with_better_hint(error);
             statement.rejection(Some(error.clone())).unwrap_or(error)
@@ -143,7 +176,7 @@ impl<'a> Session<'a> {
 
     /// Removes the prepared statements, so that another statement can follow.
     pub fn deallocate(&mut self) -> Result<(), Error> {
-        [BASELINE, EMPTY, BARE_CALLS]
+        [BASELINE, EMPTY, BARE_CALLS, PROBE]
             .iter()
             .try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
     }
@@ -157,12 +190,21 @@ impl<'a> Session<'a> {
 
     /// Executes a prepared statement. Returns its client-side time in ms and the number of rows it sent.
     pub fn execute(&mut self, name: &str) -> Result<(f64, u64), Error> {
-        let sql = format!("EXECUTE {name}");
+        self.in_rolled_back_transaction(|session| session.execute_once(name))
+    }
+
+    /// Executes a prepared statement several times in one transaction. Returns its client-side times in ms.
+    pub fn execute_often(&mut self, name: &str, times: usize) -> Result<Vec<f64>, Error> {
         self.in_rolled_back_transaction(|session| {
-            let start = Instant::now();
-            let rows = session.run(&sql, Output::Discard)?;
-            Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
+            (0..times).map(|_| session.execute_once(name).map(|(ms, _)| ms)).collect()
         })
+    }
+
+    fn execute_once(&mut self, name: &str) -> Result<(f64, u64), Error> {
+        let sql = format!("EXECUTE {name}");
+        let start = Instant::now();
+        let rows = self.run(&sql, Output::Discard)?;
+        Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
     }
 
     /// Executes the statement without EXPLAIN. Returns the time in ms and the number of rows it sent.
@@ -179,6 +221,6 @@ impl<'a> Session<'a> {
             }
             session.run(&sql, Output::Keep)
         })?;
-        parse_executed(&rows.lines())
+        parse_executed(&rows.lines(), timing.map_or(self.has_fast_timing, Timing::is_fast_timing))
     }
 }

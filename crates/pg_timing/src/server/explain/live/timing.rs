@@ -15,7 +15,7 @@ pub struct Timing {
 }
 
 const CLOCK_SOURCE: &str = "timing_clock_source";
-const METHOD: &str = "pg_fast_timing.method";
+pub const METHOD: &str = "pg_fast_timing.method";
 /// PostgreSQL 19's setting, and pg_fast_timing's.
 const METHODS: [(&str, &[&str]); 2] =
     [(CLOCK_SOURCE, &["system", "tsc"]), (METHOD, &["off", "tsc", "sampling", "auto"])];
@@ -26,11 +26,22 @@ impl Timing {
         (self.setting, self.value) == (METHOD, "sampling")
     }
 
+    /// Whether pg_fast_timing times the nodes.
+    pub fn is_fast_timing(&self) -> bool {
+        self.setting == METHOD && self.value != "off"
+    }
+
     /// Returns the SQL that selects the method until the end of the transaction.
     pub fn set_local(&self) -> String {
         let set = |setting: &str, value: &str| format!("pg_catalog.set_config('{setting}', '{value}', true)");
         let disable = if self.disables_fast_timing { format!(", {}", set(METHOD, "off")) } else { String::new() };
         format!("SELECT {}{disable}", set(self.setting, self.value))
+    }
+}
+
+impl std::fmt::Display for Timing {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}={}", self.setting, self.value)
     }
 }
 
@@ -72,6 +83,8 @@ mod tests {
             format!("{alone}, pg_catalog.set_config('pg_fast_timing.method', 'off', true)")
         );
         assert!(!timing(false).is_sampling());
-        assert!(Timing { setting: METHOD, value: "sampling", disables_fast_timing: false }.is_sampling());
+        let method = |value| Timing { setting: METHOD, value, disables_fast_timing: false };
+        assert!(method("sampling").is_sampling() && method("sampling").is_fast_timing());
+        assert!(method("tsc").is_fast_timing() && !method("off").is_fast_timing() && !timing(true).is_fast_timing());
     }
 }

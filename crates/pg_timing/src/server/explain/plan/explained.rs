@@ -1,8 +1,8 @@
 //! The JSON that `EXPLAIN (ANALYZE, FORMAT JSON)` prints for one statement.
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One statement in EXPLAIN's JSON. The text format is read into the same type.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Explained {
     #[serde(default)]
     pub triggers: Vec<Trigger>,
     #[serde(rename = "JIT")]
-    pub jit: Option<Value>,
+    pub jit: Option<IgnoredAny>,
     pub serialization: Option<Serialization>,
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
@@ -78,71 +78,33 @@ impl From<serde_json::Number> for Rows {
 }
 
 /// One plan node with its inputs and subplans.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    #[serde(rename = "Node Type")]
     pub kind: String,
-    #[serde(rename = "Parent Relationship")]
     pub relationship: Option<String>,
-    #[serde(rename = "Subplan Name")]
     pub subplan: Option<String>,
-    #[serde(rename = "CTE Name")]
     pub cte: Option<String>,
-    #[serde(rename = "Relation Name")]
     pub relation: Option<String>,
-    #[serde(rename = "Alias")]
     pub alias: Option<String>,
-    #[serde(rename = "Index Name")]
     pub index: Option<String>,
-    #[serde(rename = "Join Type")]
     pub join: Option<String>,
     /// `Update`, `Insert` and so on, if the node changes data
-    #[serde(rename = "Operation")]
     pub operation: Option<String>,
-    #[serde(rename = "Strategy")]
     pub strategy: Option<String>,
-    #[serde(rename = "Inner Unique")]
     pub inner_unique: bool,
     /// time of one loop in ms, on average
-    #[serde(rename = "Actual Total Time")]
     pub total_ms: Option<f64>,
-    #[serde(rename = "Actual Rows")]
     pub rows: Option<Rows>,
-    #[serde(rename = "Actual Loops")]
     pub loops: Option<f64>,
     /// present only if buffers were counted
-    #[serde(rename = "Shared Hit Blocks")]
     pub buffers: Option<f64>,
     /// present only with track_io_timing
-    #[serde(rename = "I/O Read Time", alias = "Shared I/O Read Time")]
     pub io_ms: Option<f64>,
     /// pg_fast_timing's `estimated` or `exact`
-    #[serde(rename = "Timing")]
     pub timing: Option<String>,
-    #[serde(rename = "Plans")]
     pub plans: Vec<Node>,
-    /// conditions and other texts of the node that may use an InitPlan's value
-    #[serde(flatten, deserialize_with = "conditions")]
-    pub conditions: Vec<String>,
-}
-
-/// Collects the texts that may use an InitPlan's value. Other properties are dropped: a large plan has many.
-fn conditions<'de, D: Deserializer<'de>>(properties: D) -> Result<Vec<String>, D::Error> {
-    let properties = BTreeMap::<String, Value>::deserialize(properties)?;
-    let texts = properties.into_values().flat_map(|value| match value {
-        Value::Array(values) => values,
-        value => vec![value],
-    });
-    Ok(texts
-        .filter_map(|value| if let Value::String(text) = value { Some(text) } else { None })
-        .filter(|text| may_use_init_plan(text))
-        .collect())
-}
-
-/// Whether a condition may use an InitPlan's value: `(InitPlan 1).col1`, or `$0` before PostgreSQL 17.
-pub fn may_use_init_plan(text: &str) -> bool {
-    text.contains('$') || text.contains("InitPlan ")
+    /// parameters in its conditions and other texts, through which it may use an InitPlan's value
+    pub parameters: BTreeSet<String>,
 }
 
 impl Node {
@@ -166,10 +128,21 @@ impl Node {
 
     /// Returns the plan's structure without figures. Two runs used the same plan if their shapes are equal.
     pub fn shape(&self) -> String {
+        let mut shape = String::new();
+        self.add_shape(&mut shape);
+        shape
+    }
+
+    fn add_shape(&self, shape: &mut String) {
+        shape.push_str(&self.kind);
         let parts = [&self.relation, &self.index, &self.join, &self.strategy, &self.subplan, &self.cte];
-        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-        let children: Vec<String> = self.plans.iter().map(Node::shape).collect();
-        format!("{}[{}]{{{}}}", self.kind, parts.join(" "), children.join(","))
+        for (n, part) in parts.into_iter().flatten().enumerate() {
+            shape.push_str(if n == 0 { "[" } else { " " });
+            shape.push_str(part);
+        }
+        shape.push('{');
+        self.plans.iter().for_each(|plan| plan.add_shape(shape));
+        shape.push('}');
     }
 
     /// Whether `test` holds for this node or any node below it.

@@ -3,10 +3,17 @@
 mod calls;
 mod explained;
 mod node;
+mod node_json;
+pub mod parameters;
+pub mod steps;
 mod subplans;
+#[cfg(test)]
+mod tests;
+pub mod validate;
 
-pub use explained::{Explained, Node, Rows, Serialization, Trigger, may_use_init_plan};
+pub use explained::{Explained, Node, Rows, Serialization, Trigger};
 pub use node::{PlanNode, callees};
+pub use node_json::{MAX_NODES, TOO_MANY_NODES};
 
 use crate::report::Range;
 use crate::statistics::{median, median_error};
@@ -88,13 +95,9 @@ fn flatten(root: Node) -> Vec<PlanNode> {
     // The executor calls the root like any other node.
     add(&mut nodes, root, None, "0".into(), 1.0);
     subplans::assign_callers(&mut nodes);
-    for index in 0..nodes.len() {
-        // `take` ends the walk even if a damaged file makes CTEs call each other in a circle.
-        let callers: Vec<usize> =
-            std::iter::successors(nodes[index].caller, |&caller| nodes[caller].caller).take(nodes.len()).collect();
-        let calls = nodes[index].calls;
-        for caller in callers {
-            nodes[caller].calls_below = nodes[caller].calls_below + calls;
+    for index in node::callees_first(&nodes) {
+        if let Some(caller) = nodes[index].caller {
+            nodes[caller].calls_below = nodes[caller].calls_below + nodes[index].calls_below + nodes[index].calls;
         }
     }
     nodes
@@ -110,8 +113,9 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, parent: Option<usize>, path: S
     let index = nodes.len();
     nodes.push(PlanNode {
         inputs: children.iter().filter(|child| child.subplan.is_none()).count(),
-        depth: parent.map_or(0, |parent| nodes[parent].depth + 1),
         path: path.clone(),
+        parent,
+        end: index + 1,
         caller: parent,
         processes,
         calls: calls::calls_per_process(calls, processes),
@@ -127,4 +131,5 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, parent: Option<usize>, path: S
         let processes = if below_gather { calls::processes_below_gather(&child, gather) } else { processes };
         add(nodes, child, Some(index), format!("{path}.{n}"), processes);
     }
+    nodes[index].end = nodes.len();
 }

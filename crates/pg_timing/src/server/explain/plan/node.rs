@@ -1,6 +1,7 @@
 //! One node of a flattened plan, and its position in the tree.
 
 use super::explained::Node;
+use super::steps;
 use crate::report::Range;
 
 /// A plan node with the figures that the correction needs.
@@ -10,9 +11,12 @@ pub struct PlanNode {
     pub node: Node,
     /// number of child nodes that are not subplans
     pub inputs: usize,
-    pub depth: usize,
     /// child indexes from the root down, like `0.1`
     pub path: String,
+    /// index of the node above in the printed tree
+    pub parent: Option<usize>,
+    /// index after the last node below this one
+    pub end: usize,
     /// index of the node whose calls run this node; for subplans, not always the node above
     pub caller: Option<usize>,
     /// number of processes that ran the node in parallel, on average
@@ -37,18 +41,6 @@ impl PlanNode {
     pub fn reported_or_zero_ms(&self) -> f64 {
         self.reported_ms.unwrap_or(0.0)
     }
-
-    /// Whether this node is `other` or stands below it in the printed tree.
-    pub fn is_within_tree_of(&self, other: &PlanNode) -> bool {
-        let rest = self.path.strip_prefix(other.path.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    }
-}
-
-/// Returns the index of the node above `index` in the printed tree.
-pub fn parent(nodes: &[PlanNode], index: usize) -> Option<usize> {
-    let (parent_path, _) = nodes[index].path.rsplit_once('.')?;
-    (0..index).find(|&parent| nodes[parent].path == parent_path)
 }
 
 /// Returns, for each node, the nodes that it calls directly.
@@ -60,4 +52,24 @@ pub fn callees(nodes: &[PlanNode]) -> Vec<Vec<usize>> {
         }
     }
     callees
+}
+
+/// Returns the nodes in an order in which all nodes that a node calls precede it. Nodes that call each other in a circle
+/// are missing.
+pub fn callees_first(nodes: &[PlanNode]) -> Vec<usize> {
+    let mut callees = vec![0; nodes.len()];
+    nodes.iter().filter_map(|node| node.caller).for_each(|caller| callees[caller] += 1);
+    let mut order: Vec<usize> = (0..nodes.len()).filter(|&node| callees[node] == 0).collect();
+    let mut done = 0;
+    while let Some(&node) = order.get(done) {
+        done += 1;
+        if let Some(caller) = nodes[node].caller {
+            callees[caller] -= 1;
+            if callees[caller] == 0 {
+                order.push(caller);
+            }
+        }
+    }
+    steps::count(done);
+    order
 }

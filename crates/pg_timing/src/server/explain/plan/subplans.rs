@@ -1,105 +1,176 @@
 //! Finds the node that runs each subplan. EXPLAIN prints a subplan where it is defined, not where it runs.
 
-use super::node::{PlanNode, parent};
+#[cfg(test)]
+mod tests;
+
+use super::node::{PlanNode, callees_first};
+use super::{parameters, steps};
+use std::collections::HashMap;
+
+/// More subplans than this with one name, at one place, are not from a real plan. They keep the caller that EXPLAIN shows.
+/// Without the limit, a file in which all subplans and all conditions have one name would take hours.
+const MAX_NAMESAKES: usize = 10;
 
 /// Sets the callers of CTEs and InitPlans to the nodes that run them.
 pub fn assign_callers(nodes: &mut [PlanNode]) {
-    for subplan in 0..nodes.len() {
-        let (Some(label), Some(definer)) = (nodes[subplan].node.subplan.clone(), nodes[subplan].caller) else {
-            continue;
-        };
-        if let Some(name) = cte_name(nodes, &label) {
-            let readers = cte_readers(nodes, definer, subplan, name);
+    let callers = callers_of_ctes(nodes).into_iter().chain(callers_of_init_plans(nodes));
+    for (subplan, caller) in callers.collect::<Vec<_>>() {
+        nodes[subplan].caller = caller;
+    }
+    // In a damaged file, CTEs may call each other in a circle.
+    let mut in_circle = vec![true; nodes.len()];
+    callees_first(nodes).into_iter().for_each(|node| in_circle[node] = false);
+    for (node, _) in nodes.iter_mut().zip(in_circle).filter(|(_, in_circle)| *in_circle) {
+        node.caller = node.parent;
+    }
+}
+
+/// Returns the callers of all CTEs whose caller is not the node above.
+fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
+    let ctes = Ctes::new(nodes);
+    let mut callers = Vec::new();
+    for (place, subplans) in &ctes.defined {
+        let readers = ctes.readers.get(place).map_or(&[][..], Vec::as_slice);
+        for &subplan in subplans.iter().filter(|_| subplans.len() <= MAX_NAMESAKES) {
+            let readers = outside_of(nodes, subplan, readers);
             let reader = innermost_long_enough(nodes, subplan, &readers).or_else(|| longest(nodes, &readers));
             // A data-modifying CTE without a reader runs at the end, outside of all nodes.
             if reader.is_some() || nodes[subplan].node.kind == "ModifyTable" {
-                nodes[subplan].caller = reader;
+                callers.push((subplan, reader));
             }
-        } else if label.starts_with("InitPlan ") {
-            let users = init_plan_users(nodes, definer, subplan, &label);
-            // Some nodes use an InitPlan without a visible condition: an Append that prunes partitions.
-            nodes[subplan].caller = innermost_long_enough(nodes, subplan, &users).or(Some(definer));
         }
+    }
+    callers
+}
+
+/// The node that defines a CTE, and the name of the CTE.
+type CtePlace<'a> = (usize, &'a str);
+
+struct Ctes<'a> {
+    /// several only if a damaged file or an old server repeats a name
+    defined: HashMap<CtePlace<'a>, Vec<usize>>,
+    /// executed scans, in the order of the tree
+    readers: HashMap<CtePlace<'a>, Vec<usize>>,
+}
+
+impl<'a> Ctes<'a> {
+    fn new(nodes: &'a [PlanNode]) -> Ctes<'a> {
+        let scanned = |node: &'a PlanNode| node.node.cte.as_deref().filter(|_| node.node.kind == "CTE Scan");
+        let scans: HashMap<&str, ()> = nodes.iter().filter_map(|node| Some((scanned(node)?, ()))).collect();
+        let mut defined: HashMap<CtePlace, Vec<usize>> = HashMap::new();
+        let mut definitions: Vec<CtePlace> = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let name = node.node.subplan.as_deref().and_then(|label| cte_name(label, |name| scans.contains_key(name)));
+            if let (Some(name), Some(definer)) = (name, node.parent) {
+                defined.entry((definer, name)).or_default().push(index);
+                definitions.push((definer, name));
+            }
+        }
+        // If several CTEs have one name, a scan reads the innermost one around it.
+        definitions.sort_unstable();
+        let mut definitions = definitions.into_iter().peekable();
+        let mut around: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut readers: HashMap<CtePlace, Vec<usize>> = HashMap::new();
+        for (index, node) in nodes.iter().enumerate() {
+            while let Some((definer, name)) = definitions.next_if(|(definer, _)| *definer == index) {
+                around.entry(name).or_default().push(definer);
+            }
+            let Some(name) = scanned(node).filter(|_| node.was_executed()) else { continue };
+            let Some(around) = around.get_mut(name) else { continue };
+            while around.pop_if(|definer| nodes[*definer].end <= index).is_some() {}
+            if let Some(&definer) = around.last() {
+                readers.entry((definer, name)).or_default().push(index);
+            }
+        }
+        Ctes { defined, readers }
     }
 }
 
 /// Returns the name that CTE scans use for this CTE.
 ///
 /// PostgreSQL 19 numbers CTEs of the same name, `CTE c_1`, but not their scans.
-fn cte_name<'a>(nodes: &[PlanNode], label: &'a str) -> Option<&'a str> {
+fn cte_name(label: &str, has_scan: impl Fn(&str) -> bool) -> Option<&str> {
     let name = label.strip_prefix("CTE ")?;
-    let has_scan = |name: &str| nodes.iter().any(|reader| is_cte_scan(reader, name));
     match name.rsplit_once('_') {
         Some((base, number)) if !has_scan(name) && number.bytes().all(|digit| digit.is_ascii_digit()) => Some(base),
         _ => Some(name),
     }
 }
 
-fn is_cte_scan(node: &PlanNode, name: &str) -> bool {
-    node.node.kind == "CTE Scan" && node.node.cte.as_deref() == Some(name)
+/// Returns the callers of all InitPlans whose caller is not the node above.
+fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
+    let mut users: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut init_plans: Vec<(usize, usize, Vec<&str>)> = Vec::new();
+    let mut namesakes: HashMap<&str, usize> = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        for parameter in node.node.parameters.iter().filter(|_| node.was_executed()) {
+            users.entry(parameter).or_default().push(index);
+        }
+        let label = node.node.subplan.as_deref().filter(|label| label.starts_with("InitPlan "));
+        if let (Some(label), Some(definer)) = (label, node.parent) {
+            let sets = parameters::of_init_plan(label);
+            sets.iter().for_each(|parameter| *namesakes.entry(parameter).or_default() += 1);
+            init_plans.push((index, definer, sets));
+        }
+    }
+    let gathers = gathers_above(nodes);
+    let mut callers = Vec::new();
+    for (subplan, definer, sets) in init_plans {
+        let mut callers_of_this = Vec::new();
+        for parameter in sets.into_iter().filter(|parameter| namesakes[parameter] <= MAX_NAMESAKES) {
+            let users = users.get(parameter).map_or(&[][..], Vec::as_slice);
+            let begin = users.partition_point(|&user| user < definer);
+            let end = users.partition_point(|&user| user < nodes[definer].end);
+            let users = outside_of(nodes, subplan, &users[begin..end]);
+            // A Gather above a user replaces it, because the Gather computes the value before its workers start.
+            callers_of_this.extend(users.into_iter().map(|user| {
+                let gathers = std::iter::successors(gathers[user], |&gather| gathers[gather]);
+                gathers.take_while(|&gather| gather >= definer).last().unwrap_or(user)
+            }));
+        }
+        callers_of_this.sort_unstable();
+        // Some nodes use an InitPlan without a visible condition: an Append that prunes partitions.
+        if let Some(caller) = innermost_long_enough(nodes, subplan, &callers_of_this) {
+            callers.push((subplan, Some(caller)));
+        }
+    }
+    callers
 }
 
-/// Returns the scans that read a CTE. If several CTEs have the name, a scan reads the innermost one around it.
-fn cte_readers(nodes: &[PlanNode], definer: usize, subplan: usize, name: &str) -> Vec<usize> {
-    let has_name =
-        |index: usize| nodes[index].node.subplan.as_deref().and_then(|label| cte_name(nodes, label)) == Some(name);
-    let same_name = (0..nodes.len()).filter(|&other| other != subplan && has_name(other));
-    let inner_definers: Vec<&PlanNode> = same_name
-        .filter_map(|other| parent(nodes, other))
-        .filter(|&inner| inner != definer && nodes[inner].is_within_tree_of(&nodes[definer]))
-        .map(|inner| &nodes[inner])
-        .collect();
-    let reads_inner = |index: usize| inner_definers.iter().any(|inner| nodes[index].is_within_tree_of(inner));
-    possible_callers(nodes, definer, subplan)
-        .filter(|&index| is_cte_scan(&nodes[index], name) && !reads_inner(index))
-        .collect()
+/// Returns the next Gather above each node.
+fn gathers_above(nodes: &[PlanNode]) -> Vec<Option<usize>> {
+    let mut gathers = vec![None; nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            gathers[index] = if nodes[parent].node.is_gather() { Some(parent) } else { gathers[parent] };
+        }
+    }
+    gathers
 }
 
-/// Returns the nodes that use an InitPlan's value. A Gather above such a node replaces it, because the Gather computes the
-/// value before its workers start.
-fn init_plan_users(nodes: &[PlanNode], definer: usize, subplan: usize, label: &str) -> Vec<usize> {
-    let parameters = init_plan_parameters(label);
-    let uses_value = |index: usize| {
-        let conditions = &nodes[index].node.conditions;
-        conditions.iter().any(|text| parameters.iter().any(|parameter| mentions(text, parameter)))
-    };
-    let node_or_gather = |index: usize| {
-        let is_gather_above =
-            |&gather: &usize| nodes[gather].node.is_gather() && nodes[index].is_within_tree_of(&nodes[gather]);
-        (definer..index).find(is_gather_above).unwrap_or(index)
-    };
-    possible_callers(nodes, definer, subplan).filter(|&index| uses_value(index)).map(node_or_gather).collect()
+/// Returns the nodes that do not belong to a subplan.
+fn outside_of(nodes: &[PlanNode], subplan: usize, candidates: &[usize]) -> Vec<usize> {
+    steps::count(candidates.len());
+    let own = subplan..nodes[subplan].end;
+    candidates.iter().copied().filter(|node| !own.contains(node)).collect()
 }
 
-/// Returns the executed nodes that can see a subplan and do not belong to it.
-fn possible_callers<'a>(nodes: &'a [PlanNode], definer: usize, subplan: usize) -> impl Iterator<Item = usize> + 'a {
-    (definer..nodes.len()).filter(move |&index| {
-        let node = &nodes[index];
-        node.was_executed() && node.is_within_tree_of(&nodes[definer]) && !node.is_within_tree_of(&nodes[subplan])
-    })
-}
-
-/// Returns the innermost candidate that took at least as long as the subplan.
+/// Returns the innermost candidate that took at least as long as the subplan. The candidates are in the order of the tree.
 ///
 /// EXPLAIN does not show which node ran the subplan first. But that node, and all nodes that called it, took at
 /// least as long as the subplan.
 fn innermost_long_enough(nodes: &[PlanNode], subplan: usize, candidates: &[usize]) -> Option<usize> {
+    steps::count(candidates.len());
     let subplan = &nodes[subplan];
-    let long_enough = |&&index: &&usize| {
+    let long_enough = |index: usize| {
         let rounding = nodes[index].rounding_ms + subplan.rounding_ms;
         nodes[index].reported_or_zero_ms() + rounding >= subplan.reported_or_zero_ms()
     };
-    let mut found = *candidates.iter().find(long_enough)?;
-    let below = |found: usize| {
-        candidates
-            .iter()
-            .filter(move |&&index| index != found && nodes[index].is_within_tree_of(&nodes[found]))
-            .find(long_enough)
-    };
-    while let Some(&inner) = below(found) {
-        found = inner;
-    }
-    Some(found)
+    let is_below = |index: usize, found: Option<usize>| found.is_none_or(|found| index < nodes[found].end);
+    candidates.iter().fold(None, |found, &index| match is_below(index, found) && long_enough(index) {
+        true => Some(index),
+        false => found,
+    })
 }
 
 /// Returns the candidate that took longest, or the first of several equal ones. Several nodes may have run parts of a CTE.
@@ -107,157 +178,4 @@ fn longest(nodes: &[PlanNode], candidates: &[usize]) -> Option<usize> {
     let by_time = |a: &usize, b: &usize| nodes[*a].reported_or_zero_ms().total_cmp(&nodes[*b].reported_or_zero_ms());
     // max_by() returns the last of equals.
     candidates.iter().copied().rev().max_by(by_time)
-}
-
-/// Returns how conditions write an InitPlan's values: `(InitPlan 1).col1`, which contains the label. Before
-/// PostgreSQL 17 the label is `InitPlan 1 (returns $0,$1)`, and conditions write `$0`.
-fn init_plan_parameters(label: &str) -> Vec<String> {
-    match label.split_once(" (returns ") {
-        Some((_, values)) => values.trim_end_matches(')').split(',').map(String::from).collect(),
-        None => vec![label.to_string()],
-    }
-}
-
-/// Whether a text contains the parameter. `$10` does not contain `$1`.
-fn mentions(text: &str, parameter: &str) -> bool {
-    text.match_indices(parameter)
-        .any(|(at, _)| !text[at + parameter.len()..].starts_with(|next: char| next.is_ascii_digit()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Plan;
-
-    fn plan(json: &str) -> Plan {
-        Plan::new(serde_json::from_str(json).unwrap(), 0.0)
-    }
-
-    fn callers(json: &str) -> Vec<Option<usize>> {
-        plan(json).nodes.iter().map(|node| node.caller).collect()
-    }
-
-    #[test]
-    fn a_cte_without_an_executed_reader_keeps_its_caller_unless_it_modifies_data() {
-        let callers = callers(
-            r#"{"Plan": {"Node Type": "Append", "Actual Loops": 1, "Plans": [
-                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Loops": 1},
-                {"Node Type": "ModifyTable", "Parent Relationship": "InitPlan", "Subplan Name": "CTE w", "Actual Loops": 1},
-                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 0},
-                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}]}}"#,
-        );
-        assert_eq!(callers, [None, Some(4), None, Some(0), Some(0)]);
-    }
-
-    #[test]
-    fn of_two_cte_readers_the_one_that_took_as_long_is_the_caller() {
-        let caller = |first: f64, second: f64| {
-            callers(&format!(
-                r#"{{"Plan": {{"Node Type": "Append", "Actual Loops": 1, "Plans": [
-                    {{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 9.0, "Actual Loops": 1}},
-                    {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {first}, "Actual Loops": 1}},
-                    {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {second}, "Actual Loops": 1}}]}}}}"#
-            ))[1]
-        };
-        assert_eq!(caller(2.0, 10.0), Some(3));
-        // Both took long enough: the plan does not show which one ran the CTE.
-        assert_eq!(caller(10.0, 11.0), Some(2));
-        // Equal within the rounding of the printed times.
-        assert_eq!(caller(8.9995, 11.0), Some(2));
-        // Each of them ran a part of the CTE.
-        assert_eq!(caller(5.0, 6.0), Some(3));
-        assert_eq!(caller(6.0, 6.0), Some(2));
-    }
-
-    #[test]
-    fn calls_of_a_cte_count_within_its_scan() {
-        let plan = plan(
-            r#"{"Plan": {"Node Type": "Limit", "Plans": [
-                {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Rows": 9, "Actual Loops": 1},
-                {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#,
-        );
-        let nodes = plan.nodes;
-        assert_eq!(nodes.iter().map(|node| node.caller).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
-        assert_eq!(nodes.iter().map(|node| node.calls_below.estimate).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
-    }
-
-    /// Returns the caller of an InitPlan in a plan with a parallel and a plain scan; both conditions are given.
-    fn init_plan_caller(label: &str, parallel: &str, plain: &str) -> Option<usize> {
-        callers(&format!(
-            r#"{{"Plan": {{"Node Type": "Append", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [
-                {{"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "{label}", "Actual Total Time": 9.0, "Actual Loops": 1}},
-                {{"Node Type": "Gather", "Actual Total Time": 12.0, "Actual Loops": 1, "Plans": [
-                    {{"Node Type": "Seq Scan", "Filter": "{parallel}", "Actual Total Time": 2.0, "Actual Loops": 3}}]}},
-                {{"Node Type": "Seq Scan", "Filter": "{plain}", "Actual Total Time": 10.0, "Actual Loops": 1}}]}}}}"#
-        ))[1]
-    }
-
-    #[test]
-    fn an_init_plan_runs_within_the_node_that_uses_its_value() {
-        assert_eq!(init_plan_caller("InitPlan 1", "", "(a > (InitPlan 1).col1)"), Some(4));
-        assert_eq!(init_plan_caller("InitPlan 1 (returns $0,$1)", "", "(a > $1)"), Some(4));
-        // The Gather computes the value before its workers start.
-        assert_eq!(init_plan_caller("InitPlan 1", "(a > (InitPlan 1).col1)", ""), Some(2));
-    }
-
-    #[test]
-    fn an_init_plan_does_not_run_within_a_node_that_took_less_time() {
-        // The Append used the value to prune partitions. EXPLAIN does not show that.
-        let pruned = callers(
-            r#"{"Plan": {"Node Type": "Append", "Actual Total Time": 200.0, "Actual Loops": 1, "Plans": [
-                {"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 190.0, "Actual Loops": 1},
-                {"Node Type": "Seq Scan", "Filter": "(day >= (InitPlan 1).col1)", "Actual Total Time": 5.0, "Actual Loops": 1}]}}"#,
-        );
-        assert_eq!(pruned[1], Some(0));
-    }
-
-    #[test]
-    fn an_init_plan_runs_within_the_innermost_node_that_took_as_long() {
-        let bitmap = callers(
-            r#"{"Plan": {"Node Type": "Bitmap Heap Scan", "Recheck Cond": "(a = $0)", "Actual Total Time": 200.0, "Actual Loops": 1, "Plans": [
-                {"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1 (returns $0)", "Actual Total Time": 190.0, "Actual Loops": 1},
-                {"Node Type": "Bitmap Index Scan", "Index Cond": "(a = $0)", "Actual Total Time": 195.0, "Actual Loops": 1}]}}"#,
-        );
-        assert_eq!(bitmap[1], Some(2));
-    }
-
-    #[test]
-    fn ctes_with_the_same_name_have_different_readers() {
-        let cte = |ms: f64| {
-            format!(
-                r#"{{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {ms}, "Actual Loops": 1, "Plans": [
-                {{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 9.0, "Actual Loops": 1}}]}}"#
-            )
-        };
-        // A view that is used twice.
-        let twice = callers(&format!(
-            r#"{{"Plan": {{"Node Type": "Append", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [{}, {}]}}}}"#,
-            cte(11.0),
-            cte(10.0)
-        ));
-        assert_eq!(twice, [None, Some(0), Some(1), Some(0), Some(3)]);
-        // WITH c AS (WITH c AS (...) SELECT * FROM c) SELECT * FROM c
-        let nested = callers(&format!(
-            r#"{{"Plan": {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [{}]}}}}"#,
-            cte(10.0).replacen(
-                r#""CTE Name""#,
-                r#""Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "CTE Name""#,
-                1
-            )
-        ));
-        assert_eq!(nested, [None, Some(0), Some(1)]);
-        // PostgreSQL 19 numbers them. The plan of the outer CTE reads the inner CTE.
-        let numbered = callers(
-            r#"{"Plan": {"Node Type": "Append", "Actual Total Time": 40.0, "Actual Loops": 1, "Plans": [
-                {"Node Type": "CTE Scan", "CTE Name": "c", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 20.0, "Actual Loops": 1, "Plans": [
-                    {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c_1", "Actual Total Time": 9.0, "Actual Loops": 1}]},
-                {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": 30.0, "Actual Loops": 1}]}}"#,
-        );
-        assert_eq!(numbered, [None, Some(3), Some(1), Some(0)]);
-    }
-
-    #[test]
-    fn an_init_plan_without_a_visible_user_keeps_its_caller() {
-        assert_eq!(init_plan_caller("InitPlan 1", "", "(a > (InitPlan 12).col1)"), Some(0));
-        assert_eq!(init_plan_caller("InitPlan 1 (returns $1)", "(a > $10)", "(b = 1)"), Some(0));
-    }
 }

@@ -1,0 +1,87 @@
+//! Cases from recorded runs, see `bench/recordings/README.md`.
+
+use super::Match;
+use pg_timing::statistics::quantile;
+use pg_timing::statistics::undisturbed::ProbedRun;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The runs of one statement in one recording, in their order, with their modes.
+type Recording = Vec<(String, ProbedRun)>;
+
+/// `explain` may use this much time per statement.
+const BUDGETS_MS: [f64; 2] = [8e3, 20e3];
+
+/// One group per recording and budget. Each case is the next period of the recording that is as long as the budget.
+///
+/// The truth comes from all recordings of the same server with the same name up to the first dash.
+pub fn groups() -> Vec<(String, Vec<Match>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
+    let mut files: BTreeMap<String, BTreeMap<String, Recording>> = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("bench/recordings can be read") {
+        let path = entry.expect("bench/recordings can be read").path();
+        if path.extension().is_some_and(|extension| extension == "csv") {
+            let text = std::fs::read_to_string(&path).expect("a recording can be read");
+            files.insert(path.file_stem().unwrap_or_default().to_string_lossy().into(), statements(&text));
+        }
+    }
+    let mut groups = Vec::new();
+    for (name, recording) in &files {
+        let host = name.split('-').next().unwrap_or(name);
+        let same_host: Vec<_> = files.iter().filter(|(other, _)| other.split('-').next() == Some(host)).collect();
+        for budget_ms in BUDGETS_MS {
+            let cases = recording.iter().flat_map(|(statement, runs)| {
+                let all: Vec<_> = same_host.iter().filter_map(|(_, file)| file.get(statement)).flatten().collect();
+                let (plain, timed) = (undisturbed(&all, "baseline"), undisturbed(&all, "reported"));
+                periods(runs, budget_ms).into_iter().map(move |period| case(period, plain, timed))
+            });
+            groups.push((format!("recorded: {name}, {} s", budget_ms / 1e3), cases.collect()));
+        }
+    }
+    groups
+}
+
+fn statements(text: &str) -> BTreeMap<String, Recording> {
+    let mut statements: BTreeMap<String, Recording> = BTreeMap::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [statement, mode, times @ ..] = fields.as_slice() else { panic!("a line of a recording: {line}") };
+        let times: Vec<f64> = times.iter().map(|ms| ms.parse().expect("a time in ms")).collect();
+        let [ms, before_ms, after_ms] = times[..] else { panic!("three times in a line: {line}") };
+        let run = ProbedRun { ms, before_ms, after_ms };
+        statements.entry(statement.to_string()).or_default().push((mode.to_string(), run));
+    }
+    statements
+}
+
+/// Returns ln of the undisturbed time: the median of the fastest fifth of all runs.
+fn undisturbed(runs: &[&(String, ProbedRun)], mode: &str) -> f64 {
+    let mut times: Vec<f64> = runs.iter().filter(|(other, _)| other == mode).map(|(_, run)| run.ms.ln()).collect();
+    times.sort_by(f64::total_cmp);
+    quantile(&times, 0.1)
+}
+
+/// Divides a recording into periods of this length. The last one is left out if it is shorter.
+fn periods(runs: &Recording, budget_ms: f64) -> Vec<&[(String, ProbedRun)]> {
+    const LEAST: usize = 12;
+    let (mut periods, mut start, mut used) = (Vec::new(), 0, 0.0);
+    for (at, (_, run)) in runs.iter().enumerate() {
+        used += run.ms + 3.0 * run.after_ms;
+        if used >= budget_ms && at + 1 - start >= LEAST {
+            periods.push(&runs[start..=at]);
+            (start, used) = (at + 1, 0.0);
+        }
+    }
+    periods
+}
+
+fn case(period: &[(String, ProbedRun)], plain: f64, timed: f64) -> Match {
+    let of = |mode: &str| period.iter().filter(|(other, _)| other == mode).map(|(_, run)| *run).collect();
+    Match {
+        plain: of("baseline"),
+        timed: of("reported"),
+        all: period.iter().map(|(_, run)| *run).collect(),
+        true_ln_ms: plain,
+        true_ln_factor: timed - plain,
+    }
+}

@@ -1,0 +1,167 @@
+//! A guardian: a process that undoes what this program did if this program ends too early. A socket connects both: each
+//! side notices the end of the other one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// Time limit for the start. It takes milliseconds.
+const START_LIMIT: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// This program's handle of the process.
+#[derive(Debug)]
+pub struct GuardianProcess {
+    process: libc::pid_t,
+    pub socket: UnixStream,
+}
+
+impl GuardianProcess {
+    /// Starts a process that calls `work` and ends. The process has its own session: when this call returns, signals to
+    /// this program's process group and from its terminal no longer reach it. /dev/null replaces its standard `streams`,
+    /// because a reader of this program's output must not wait for it.
+    ///
+    /// All signals are blocked in the process, unless `work` restores the mask. This program must have no other thread.
+    pub fn start(
+        streams: RangeInclusive<libc::c_int>,
+        work: impl FnOnce(UnixStream, SignalMask),
+    ) -> io::Result<GuardianProcess> {
+        let (socket, guardian_socket) = UnixStream::pair()?;
+        let mask = SignalMask::block_all();
+        // SAFETY: there are no other threads, so the child process has no restrictions.
+        let process = unsafe { libc::fork() };
+        if process == 0 {
+            drop(socket);
+            // The forked process must never return into the program's code.
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                detach(streams);
+                if (&guardian_socket).write_all(&[0]).is_ok() {
+                    work(guardian_socket, mask);
+                }
+            }));
+            // SAFETY: ends this process without the program's exit handlers.
+            unsafe { libc::_exit(done.is_err().into()) }
+        }
+        let error = io::Error::last_os_error();
+        mask.restore();
+        if process == -1 {
+            return Err(error);
+        }
+        drop(guardian_socket);
+        let mut guardian = GuardianProcess { process, socket };
+        guardian.wait_for_start().inspect_err(|_| guardian.finish(Duration::ZERO))?;
+        Ok(guardian)
+    }
+
+    /// Waits for the byte that the process sends when it is detached.
+    fn wait_for_start(&mut self) -> io::Result<()> {
+        self.socket.set_read_timeout(Some(START_LIMIT))?;
+        self.socket.read_exact(&mut [0]).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::other("it was killed"),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::other("it did not start in time"),
+            _ => error,
+        })
+    }
+
+    /// Waits for the end of the process, and kills it after the limit.
+    pub fn finish(&self, limit: Duration) {
+        let start = Instant::now();
+        // SAFETY: a child of this process. Its status is not needed.
+        while unsafe { libc::waitpid(self.process, std::ptr::null_mut(), libc::WNOHANG) } == 0 {
+            if start.elapsed() > limit {
+                // SAFETY: as above.
+                unsafe { libc::kill(self.process, libc::SIGKILL) };
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn detach(streams: RangeInclusive<libc::c_int>) {
+    // SAFETY: the call changes only this process.
+    unsafe { libc::setsid() };
+    if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
+        for stream in streams {
+            // SAFETY: both file descriptors are open.
+            unsafe { libc::dup2(nothing.as_raw_fd(), stream) };
+        }
+    }
+}
+
+/// The signals that were blocked before.
+pub struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    /// Blocks all signals of this thread.
+    fn block_all() -> SignalMask {
+        // SAFETY: empty sets are valid, and the calls overwrite them.
+        unsafe {
+            let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&mut all);
+            libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
+            // The C library keeps two signals for itself, 32 and 33, and does not block them.
+            #[cfg(target_os = "linux")]
+            {
+                let all = u64::MAX;
+                let no_set: *mut u64 = std::ptr::null_mut();
+                libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &all, no_set, size_of::<u64>());
+            }
+            SignalMask(before)
+        }
+    }
+
+    pub fn restore(&self) {
+        // SAFETY: the mask is that of this thread before.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Starts a process that waits for the end of the input, and then sends a byte. It allocates no memory, because the
+    /// test program has other threads.
+    fn start() -> GuardianProcess {
+        GuardianProcess::start(0..=1, |mut socket, _| {
+            _ = socket.read(&mut [0]);
+            _ = socket.write(&[1]);
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn it_has_its_own_session_from_the_start() {
+        for _ in 0..20 {
+            let guardian = start();
+            // SAFETY: the call only returns a number.
+            assert_eq!(unsafe { libc::getsid(guardian.process) }, guardian.process);
+            guardian.socket.shutdown(std::net::Shutdown::Write).unwrap();
+            guardian.finish(START_LIMIT);
+        }
+    }
+
+    #[test]
+    fn signals_do_not_end_it() {
+        let mut guardian = start();
+        for signal in (1..=64).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal)) {
+            // SAFETY: sends a signal to a child that was not waited for.
+            unsafe { libc::kill(guardian.process, signal) };
+        }
+        guardian.socket.shutdown(std::net::Shutdown::Write).unwrap();
+        guardian.socket.read_exact(&mut [0]).unwrap();
+        guardian.finish(START_LIMIT);
+    }
+
+    #[test]
+    fn a_stopped_process_is_killed() {
+        let guardian = start();
+        // SAFETY: as above.
+        unsafe { libc::kill(guardian.process, libc::SIGSTOP) };
+        guardian.finish(Duration::ZERO);
+    }
+}

@@ -1,0 +1,189 @@
+//! Figures that a complete table shows indirectly: the clock's step, and the time that interruptions took.
+
+use super::{Bin, ClockTable};
+use crate::host::measure::{GAP_FACTOR, MIN_GAP};
+use crate::report::Gaps;
+
+/// The table of one clock, if it is complete.
+pub struct Figures<'a> {
+    table: &'a ClockTable,
+    reads: f64,
+    elapsed_ns: f64,
+}
+
+/// A run can end up to one interruption later than requested, and its loop time has two decimals. If the elapsed time differs
+/// more from the duration or from the sum of the differences, a number is damaged.
+const ELAPSED_TOLERANCE: f64 = 0.05;
+
+/// If the bounds of a mean differ by more, its row is too wide for a figure.
+const NARROW: f64 = 0.10;
+
+impl Figures<'_> {
+    /// Returns `None` if rows are missing, or if loop time, counts and duration do not fit together. Then a missing row could
+    /// look like a missing duration.
+    pub fn of(table: &ClockTable, duration_s: Option<u64>) -> Option<Figures<'_>> {
+        let bounds = (0..table.bins.len()).map(|nth| table.unit_ns * 2f64.powi(nth as i32));
+        let complete = table.bins.iter().map(|bin| bin.below_ns).eq(bounds);
+        let reads: f64 = table.bins.iter().map(|bin| bin.count as f64).sum();
+        let elapsed_ns = table.loop_ns? * reads;
+        let figures = Figures { table, reads, elapsed_ns };
+        let within = |low: f64, high: f64| {
+            elapsed_ns >= (1.0 - ELAPSED_TOLERANCE) * low && elapsed_ns <= (1.0 + ELAPSED_TOLERANCE) * high
+        };
+        let ended_in_time = duration_s.map(|seconds| seconds as f64 * 1e9).is_none_or(|ns| within(ns, ns));
+        let (low, high) = figures.time_ns(&table.bins);
+        (complete && elapsed_ns > 0.0 && ended_in_time && within(low, high)).then_some(figures)
+    }
+
+    /// Returns bounds of the clock's step. `None` if the clock did not move.
+    ///
+    /// Every difference is a multiple of the step. So the smallest one above zero is an upper bound. If most readings equal
+    /// their predecessor, a read takes less than a step, and the smallest difference is the step itself.
+    pub fn step_between_ns(&self) -> Option<(f64, f64)> {
+        let [zero, rest @ ..] = self.table.bins.as_slice() else { return None };
+        let smallest = rest.iter().find(|bin| bin.count > 0)?;
+        let exact = self.smallest_listed(self.reads - zero.count as f64);
+        let is_seen = zero.count as f64 > self.reads / 2.0;
+        let (low, high) = exact.map_or((smallest.from_ns, smallest.below_ns), |ns| (ns, ns));
+        Some((if is_seen { low } else { 0.0 }, high))
+    }
+
+    /// Returns the smallest listed duration above 0, unless a shorter one may be missing from the list.
+    fn smallest_listed(&self, above_zero: f64) -> Option<f64> {
+        let listed = &self.table.observed;
+        let nth = listed.iter().position(|seen| seen.ns > 0)?;
+        // Durations are missing only before the last one.
+        (nth + 1 < listed.len() || listed[nth].count as f64 == above_zero).then_some(listed[nth].ns as f64)
+    }
+
+    /// Returns the interruptions: differences far above the median. Their times are lower bounds.
+    pub fn gaps(&self) -> Option<Gaps> {
+        let mut running = 0.0;
+        let median = self.table.bins.iter().find(|bin| {
+            running += bin.count as f64;
+            running >= self.reads / 2.0
+        })?;
+        let threshold_ns = (GAP_FACTOR * median.below_ns).max(MIN_GAP.0);
+        // The steps of a coarse clock are no interruptions.
+        if self.step_between_ns().is_none_or(|(low, _)| low >= threshold_ns) {
+            return None;
+        }
+        let (short, long) = self.split(threshold_ns);
+        let by_long_rows: f64 = long.iter().map(|bin| bin.count as f64 * self.table.differences_ns(bin).0).sum();
+        let total_ns = by_long_rows.max(self.elapsed_ns - self.time_ns(short).1).clamp(0.0, self.elapsed_ns);
+        let count = long.iter().map(|bin| bin.count).fold(0, u64::saturating_add);
+        let largest = long.iter().rev().find(|bin| bin.count > 0);
+        let largest_ns = match self.table.observed.last() {
+            Some(last) if last.ns as f64 >= threshold_ns => last.ns as f64,
+            _ => largest.map_or(0.0, |bin| self.table.differences_ns(bin).0),
+        };
+        let total_ns = if count > 0 { total_ns } else { 0.0 };
+        Some(Gaps { threshold_ns, count, total_ns, largest_ns, share: total_ns / self.elapsed_ns })
+    }
+
+    /// Returns the loop time without interruptions, if the rows are narrow enough to know it.
+    pub fn undisturbed_ns(&self, gaps: &Gaps) -> Option<f64> {
+        let (short, _) = self.split(gaps.threshold_ns);
+        let count: f64 = short.iter().map(|bin| bin.count as f64).sum();
+        let (low, high) = self.time_ns(short);
+        (count > 0.0 && high > 0.0 && (high - low) / high <= NARROW).then_some((low + high) / 2.0 / count)
+    }
+
+    /// Splits the rows: shorter and longer durations than the threshold.
+    fn split(&self, threshold_ns: f64) -> (&[Bin], &[Bin]) {
+        let at = self.table.bins.partition_point(|bin| self.table.differences_ns(bin).0 < threshold_ns);
+        self.table.bins.split_at(at)
+    }
+
+    /// Returns bounds of the time in these rows. The sum of cut readings is exact, because their differences add up.
+    fn time_ns(&self, rows: &[Bin]) -> (f64, f64) {
+        rows.iter().fold((0.0, 0.0), |(low, high), bin| {
+            let (smallest, largest) = self.table.differences_ns(bin);
+            let listed = self.table.observed.iter().filter(|seen| (smallest..=largest).contains(&(seen.ns as f64)));
+            let (count, sum) = listed.fold((0u64, 0.0), |(count, sum), seen| {
+                (count.saturating_add(seen.count), sum + seen.ns as f64 * seen.count as f64)
+            });
+            // Durations that are not listed have the row's bounds.
+            let rest = bin.count.saturating_sub(count) as f64;
+            (low + sum + rest * smallest, high + sum + rest * largest)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::pg_test_timing::{Output, parse};
+
+    macro_rules! output {
+        ($file:literal) => {
+            parse(include_str!(concat!("../../../tests/fixtures/pg_test_timing/", $file))).unwrap().remove(0)
+        };
+    }
+
+    fn figures(output: &Output) -> Figures<'_> {
+        Figures::of(&output.clocks[0], output.duration_s).unwrap()
+    }
+
+    #[test]
+    fn the_step_of_a_coarse_clock_is_bounded() {
+        assert_eq!(figures(&output!("pg15-coarse.txt")).step_between_ns(), Some((2_047_000.0, 4_096_000.0)));
+        assert_eq!(figures(&output!("pg19-coarse.txt")).step_between_ns(), Some((2_097_152.0, 4_194_304.0)));
+    }
+
+    #[test]
+    fn the_step_of_a_fine_clock_has_an_upper_bound() {
+        let fine = output!("pg19.txt");
+        let smallest = fine.clocks[0].observed[0].ns as f64;
+        assert_eq!(figures(&fine).step_between_ns(), Some((0.0, smallest)));
+        assert_eq!(figures(&output!("pg15.txt")).step_between_ns(), Some((0.0, 2000.0)), "cut readings hide it");
+        assert_eq!(figures(&output!("docker-mac-hpet.txt")).step_between_ns(), Some((0.0, 8000.0)));
+    }
+
+    #[test]
+    fn interruptions_are_counted_without_the_steps_of_a_coarse_clock() {
+        assert_eq!(figures(&output!("pg15-coarse.txt")).gaps(), None);
+        assert_eq!(figures(&output!("pg19-coarse.txt")).gaps(), None);
+        for quiet in
+            [output!("pg15.txt"), output!("pg19.txt"), output!("i7-860-tsc.txt"), output!("docker-mac-hpet.txt")]
+        {
+            let gaps = figures(&quiet).gaps().unwrap();
+            assert!(gaps.share < 0.02, "{gaps:?}");
+        }
+    }
+
+    /// Every 1000th read takes 1 ms. All others take 0.2 us.
+    #[test]
+    fn heavy_interruptions_and_the_loop_time_without_them() {
+        for busy in [output!("pg15-busy.txt"), output!("pg19-busy.txt")] {
+            let figures = figures(&busy);
+            let gaps = figures.gaps().unwrap();
+            assert!((0.80..0.95).contains(&gaps.share), "{gaps:?}");
+            let undisturbed = figures.undisturbed_ns(&gaps).unwrap();
+            assert!((190.0..210.0).contains(&undisturbed), "{undisturbed}");
+        }
+    }
+
+    #[test]
+    fn damaged_tables_have_no_figures() {
+        let complete = output!("pg15.txt");
+        let of = |change: &dyn Fn(&mut ClockTable)| {
+            let mut table = complete.clocks[0].clone();
+            change(&mut table);
+            Figures::of(&table, complete.duration_s).is_some()
+        };
+        assert!(of(&|_| {}));
+        assert!(!of(&|table| _ = table.bins.remove(1)), "a row is missing");
+        assert!(!of(&|table| _ = table.bins.remove(0)));
+        assert!(!of(&|table| table.bins[0].count /= 10), "a digit is missing");
+        assert!(!of(&|table| table.loop_ns = None));
+        assert!(!of(&|table| table.loop_ns = Some(257.0)));
+        assert!(!of(&|table| table.bins.clear()));
+        let without_duration = ClockTable { loop_ns: Some(257.0), ..complete.clocks[0].clone() };
+        assert!(Figures::of(&without_duration, None).is_none(), "the differences add up to another time");
+        let mut huge = output!("pg19.txt");
+        huge.clocks[0].observed[0].count = u64::MAX;
+        huge.clocks[0].bins[5].count = u64::MAX;
+        assert!(Figures::of(&huge.clocks[0], None).is_none());
+    }
+}

@@ -1,0 +1,31 @@
+//! Findings about the clocks of the server's host that make the server's times wrong or expensive.
+
+use super::facts::Facts;
+use crate::host::check;
+use crate::report::{Finding, Report, SYSTEM, Severity, Verdict, finding_id};
+
+/// These concern every time that a server measures, whatever its settings.
+const OF_EVERY_SERVER: &[&str] = &[finding_id::CLOCK_BACKWARD, finding_id::CLOCK_COARSE, finding_id::CLOCK_GAPS];
+
+/// Returns the alarms. There are none if the server's host was not measured.
+pub fn findings(facts: &Facts) -> Vec<Finding> {
+    let Some(here) = &facts.clocks.here else { return Vec::new() };
+    let general = here.findings.iter().filter(|finding| OF_EVERY_SERVER.contains(&finding.id.as_str())).cloned();
+    let all = general.chain([tsc_slow(here, facts.server.uses_tsc())]);
+    all.filter(|finding| finding.severity >= Severity::Warning).collect()
+}
+
+/// Returns whether the TSC costs more than the system clock, for a server that reads it or does not.
+pub fn tsc_slow(here: &Report, server_uses_tsc: bool) -> Finding {
+    let cost = |name: &str| here.clock(name).and_then(|clock| clock.read_ns);
+    check::tsc_slow(cost("rdtsc"), cost(SYSTEM), Some(server_uses_tsc))
+}
+
+/// Adds the findings to the verdict about the settings.
+pub fn add_to(verdict: Verdict, findings: &[Finding]) -> Verdict {
+    // The setting timing_clock_source already says that the TSC is slow.
+    let new = findings.iter().filter(|finding| finding.id != finding_id::TSC_SLOW);
+    let summary = new.fold(verdict.summary, |text, finding| format!("{text} On this host: {}.", finding.summary));
+    let worst = findings.iter().map(|finding| finding.severity).chain([verdict.severity]).max();
+    Verdict { severity: worst.unwrap_or(verdict.severity), summary }
+}

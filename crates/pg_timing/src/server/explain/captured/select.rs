@@ -1,0 +1,85 @@
+//! Selects the plan that is analyzed: the last usable one of the input.
+
+#[cfg(test)]
+mod tests;
+
+use super::errors;
+use super::extract::each_plan;
+use crate::error::Error;
+use crate::server::explain::plan::Explained;
+use crate::server::explain::plan::validate::check_figures;
+
+/// The plan that is analyzed.
+#[derive(Debug)]
+pub struct Selected {
+    pub explained: Explained,
+    pub execution_ms: f64,
+    /// number of plans in the input
+    pub plans: usize,
+    /// number of this plan, from 1
+    pub taken: usize,
+    /// what the user should know about the selection
+    pub notes: Vec<String>,
+}
+
+/// Returns the last usable plan of a text.
+pub fn last_usable_plan(text: &str) -> Result<Selected, Error> {
+    let mut plans = 0;
+    let mut usable: Option<Selected> = None;
+    // why the last plan is not usable
+    let mut unusable: Option<Error> = None;
+    each_plan(text, &mut |plan| {
+        plans += 1;
+        match plan.map_err(|unreadable| errors::unreadable_plan(&unreadable)).and_then(executed) {
+            Ok(selected) => (usable, unusable) = (Some(Selected { taken: plans, ..selected }), None),
+            Err(error) => unusable = Some(error),
+        }
+    });
+    match (usable, unusable) {
+        (Some(selected), unusable) => {
+            let notes = position(plans, selected.taken, unusable.as_ref()).into_iter().chain(selected.notes).collect();
+            Ok(Selected { plans, notes, ..selected })
+        }
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(errors::no_plan()),
+    }
+}
+
+/// Returns a note about an input with several plans. `unusable` is the reason why the last plan is not used.
+fn position(plans: usize, taken: usize, unusable: Option<&Error>) -> Option<String> {
+    let Some(Error { what, .. }) = unusable else {
+        return (plans > 1).then(|| format!("the input has {plans} plans; this is the last one"));
+    };
+    let others = match plans - taken {
+        1 => format!("number {plans} is not usable: {what}"),
+        count => format!("the {count} plans after it are not usable. The last one: {what}"),
+    };
+    Some(format!("the input has {plans} plans; this is number {taken}, the last usable one; {others}"))
+}
+
+/// Accepts a plan that was executed and timed, if its figures are possible.
+fn executed(mut explained: Explained) -> Result<Selected, Error> {
+    let root = &explained.plan;
+    if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
+        return Err(errors::not_executed());
+    }
+    check_figures(&explained).map_err(|why| errors::impossible(&why))?;
+    let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed()) };
+    let mut notes = Vec::new();
+    let execution_ms = match (explained.execution_ms, root.loops) {
+        (Some(ms), _) => ms,
+        // Without the Execution Time, the root's time is the time of all nodes. A sampled time is only an estimate.
+        (None, Some(loops)) if loops > 0.0 && !explained.uses_fast_timing() => {
+            notes.push(
+                "the plan has no Execution Time, so its topmost node's time is used. It excludes triggers, and the start and \
+                 end of the execution. If lines are missing, the calls of their nodes are missing, too"
+                    .into(),
+            );
+            // The calls of triggers, and of SERIALIZE, are not within the root's time.
+            (explained.triggers, explained.serialization) = (Vec::new(), None);
+            loop_ms * loops
+        }
+        (None, _) => return Err(errors::no_execution_time()),
+    };
+    Ok(Selected { explained, execution_ms, plans: 1, taken: 1, notes })
+}

@@ -1,0 +1,22 @@
+//! Why a plan in a text cannot be read.
+
+use super::text::TextError;
+use crate::server::explain::plan::Explained;
+
+/// A plan, or why something that looks like a plan cannot be read.
+pub type Found = Result<Explained, Unreadable>;
+
+/// Why a plan cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unreadable {
+    Text(TextError),
+    /// the JSON parser's message
+    Json(String),
+    /// the JSON has more levels than the parser accepts
+    TooDeep,
+    TooManyNodes,
+    Yaml,
+    Xml,
+    /// a log line announces a plan, and none follows
+    Missing,
+}

@@ -1,0 +1,163 @@
+use super::super::Plan;
+
+fn plan(json: &str) -> Plan {
+    Plan::new(serde_json::from_str(json).unwrap(), 0.0)
+}
+
+fn callers(json: &str) -> Vec<Option<usize>> {
+    plan(json).nodes.iter().map(|node| node.caller).collect()
+}
+
+#[test]
+fn a_cte_without_an_executed_reader_keeps_its_caller_unless_it_modifies_data() {
+    let callers = callers(
+        r#"{"Plan": {"Node Type": "Append", "Actual Loops": 1, "Plans": [
+            {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Loops": 1},
+            {"Node Type": "ModifyTable", "Parent Relationship": "InitPlan", "Subplan Name": "CTE w", "Actual Loops": 1},
+            {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 0},
+            {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}]}}"#,
+    );
+    assert_eq!(callers, [None, Some(4), None, Some(0), Some(0)]);
+}
+
+#[test]
+fn of_two_cte_readers_the_one_that_took_as_long_is_the_caller() {
+    let caller = |first: f64, second: f64| {
+        callers(&format!(
+            r#"{{"Plan": {{"Node Type": "Append", "Actual Loops": 1, "Plans": [
+                {{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 9.0, "Actual Loops": 1}},
+                {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {first}, "Actual Loops": 1}},
+                {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {second}, "Actual Loops": 1}}]}}}}"#
+        ))[1]
+    };
+    assert_eq!(caller(2.0, 10.0), Some(3));
+    // Both took long enough: the plan does not show which one ran the CTE.
+    assert_eq!(caller(10.0, 11.0), Some(2));
+    // Equal within the rounding of the printed times.
+    assert_eq!(caller(8.9995, 11.0), Some(2));
+    // Each of them ran a part of the CTE.
+    assert_eq!(caller(5.0, 6.0), Some(3));
+    assert_eq!(caller(6.0, 6.0), Some(2));
+}
+
+#[test]
+fn calls_of_a_cte_count_within_its_scan() {
+    let plan = plan(
+        r#"{"Plan": {"Node Type": "Limit", "Plans": [
+            {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Rows": 9, "Actual Loops": 1},
+            {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#,
+    );
+    let nodes = plan.nodes;
+    assert_eq!(nodes.iter().map(|node| node.caller).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
+    assert_eq!(nodes.iter().map(|node| node.calls_below.estimate).collect::<Vec<_>>(), [21.0, 0.0, 21.0, 10.0]);
+}
+
+/// Returns the caller of an InitPlan in a plan with a parallel and a plain scan; both conditions are given.
+fn init_plan_caller(label: &str, parallel: &str, plain: &str) -> Option<usize> {
+    callers(&format!(
+        r#"{{"Plan": {{"Node Type": "Append", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [
+            {{"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "{label}", "Actual Total Time": 9.0, "Actual Loops": 1}},
+            {{"Node Type": "Gather", "Actual Total Time": 12.0, "Actual Loops": 1, "Plans": [
+                {{"Node Type": "Seq Scan", "Filter": "{parallel}", "Actual Total Time": 2.0, "Actual Loops": 3}}]}},
+            {{"Node Type": "Seq Scan", "Filter": "{plain}", "Actual Total Time": 10.0, "Actual Loops": 1}}]}}}}"#
+    ))[1]
+}
+
+#[test]
+fn an_init_plan_runs_within_the_node_that_uses_its_value() {
+    assert_eq!(init_plan_caller("InitPlan 1", "", "(a > (InitPlan 1).col1)"), Some(4));
+    assert_eq!(init_plan_caller("InitPlan 1 (returns $0,$1)", "", "(a > $1)"), Some(4));
+    // The Gather computes the value before its workers start.
+    assert_eq!(init_plan_caller("InitPlan 1", "(a > (InitPlan 1).col1)", ""), Some(2));
+}
+
+#[test]
+fn an_init_plan_does_not_run_within_a_node_that_took_less_time() {
+    // The Append used the value to prune partitions. EXPLAIN does not show that.
+    let pruned = callers(
+        r#"{"Plan": {"Node Type": "Append", "Actual Total Time": 200.0, "Actual Loops": 1, "Plans": [
+            {"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 190.0, "Actual Loops": 1},
+            {"Node Type": "Seq Scan", "Filter": "(day >= (InitPlan 1).col1)", "Actual Total Time": 5.0, "Actual Loops": 1}]}}"#,
+    );
+    assert_eq!(pruned[1], Some(0));
+}
+
+#[test]
+fn an_init_plan_runs_within_the_innermost_node_that_took_as_long() {
+    let bitmap = callers(
+        r#"{"Plan": {"Node Type": "Bitmap Heap Scan", "Recheck Cond": "(a = $0)", "Actual Total Time": 200.0, "Actual Loops": 1, "Plans": [
+            {"Node Type": "Aggregate", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1 (returns $0)", "Actual Total Time": 190.0, "Actual Loops": 1},
+            {"Node Type": "Bitmap Index Scan", "Index Cond": "(a = $0)", "Actual Total Time": 195.0, "Actual Loops": 1}]}}"#,
+    );
+    assert_eq!(bitmap[1], Some(2));
+}
+
+#[test]
+fn ctes_with_the_same_name_have_different_readers() {
+    let cte = |ms: f64| {
+        format!(
+            r#"{{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": {ms}, "Actual Loops": 1, "Plans": [
+            {{"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 9.0, "Actual Loops": 1}}]}}"#
+        )
+    };
+    // A view that is used twice.
+    let twice = callers(&format!(
+        r#"{{"Plan": {{"Node Type": "Append", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [{}, {}]}}}}"#,
+        cte(11.0),
+        cte(10.0)
+    ));
+    assert_eq!(twice, [None, Some(0), Some(1), Some(0), Some(3)]);
+    // WITH c AS (WITH c AS (...) SELECT * FROM c) SELECT * FROM c
+    let nested = callers(&format!(
+        r#"{{"Plan": {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": 30.0, "Actual Loops": 1, "Plans": [{}]}}}}"#,
+        cte(10.0).replacen(
+            r#""CTE Name""#,
+            r#""Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "CTE Name""#,
+            1
+        )
+    ));
+    assert_eq!(nested, [None, Some(0), Some(1)]);
+    // PostgreSQL 19 numbers them. The plan of the outer CTE reads the inner CTE.
+    let numbered = callers(
+        r#"{"Plan": {"Node Type": "Append", "Actual Total Time": 40.0, "Actual Loops": 1, "Plans": [
+            {"Node Type": "CTE Scan", "CTE Name": "c", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Total Time": 20.0, "Actual Loops": 1, "Plans": [
+                {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c_1", "Actual Total Time": 9.0, "Actual Loops": 1}]},
+            {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Total Time": 30.0, "Actual Loops": 1}]}}"#,
+    );
+    assert_eq!(numbered, [None, Some(3), Some(1), Some(0)]);
+}
+
+#[test]
+fn an_init_plan_without_a_visible_user_keeps_its_caller() {
+    assert_eq!(init_plan_caller("InitPlan 1", "", "(a > (InitPlan 12).col1)"), Some(0));
+    assert_eq!(init_plan_caller("InitPlan 1 (returns $1)", "(a > $10)", "(b = 1)"), Some(0));
+}
+
+#[test]
+fn ctes_that_call_each_other_in_a_circle_keep_their_callers() {
+    let cte = |name: &str, scanned: &str| {
+        format!(
+            r#"{{"Node Type": "CTE Scan", "CTE Name": "{scanned}", "Parent Relationship": "InitPlan", "Subplan Name": "CTE {name}", "Actual Rows": 1, "Actual Loops": 1}}"#
+        )
+    };
+    let plan = plan(&format!(
+        r#"{{"Plan": {{"Node Type": "Result", "Actual Rows": 1, "Actual Loops": 1, "Plans": [{}, {}]}}}}"#,
+        cte("a", "b"),
+        cte("b", "a")
+    ));
+    assert_eq!(plan.nodes.iter().map(|node| node.caller).collect::<Vec<_>>(), [None, Some(0), Some(0)]);
+    assert_eq!(plan.nodes[0].calls_below.estimate, 4.0);
+}
+
+#[test]
+fn too_many_subplans_of_one_name_keep_their_callers() {
+    let caller = |count: usize| {
+        let cte =
+            r#"{"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Loops": 1}"#;
+        callers(&format!(
+            r#"{{"Plan": {{"Node Type": "Append", "Actual Loops": 1, "Plans": [{}, {{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}}]}}}}"#,
+            vec![cte; count].join(",")
+        ))[1]
+    };
+    assert_eq!((caller(10), caller(11)), (Some(11), Some(0)));
+}

@@ -1,0 +1,1 @@
+SELECT * FROM t WHERE i = $1 AND k = :value

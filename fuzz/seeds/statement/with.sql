@@ -1,0 +1,1 @@
+WITH c AS MATERIALIZED (SELECT i FROM t) SELECT count(*) FROM c a JOIN c b USING (i);

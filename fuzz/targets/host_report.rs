@@ -1,0 +1,20 @@
+//! Any text as a host report in JSON: the clock of a plan's server, all findings and the screen.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pg_timing::host::check::judge;
+use pg_timing::render;
+use pg_timing::report::Report;
+use pg_timing::server::explain::{Explained, HostReport};
+
+fuzz_target!(|data: &[u8]| {
+    let Some(mut report) = Report::from_json(data) else { return };
+    if let Some(host) = HostReport::new(report.clone())
+        && let Ok(clock) = host.clock_of(&Explained::default())
+    {
+        assert!(clock.read_ns > 0.0 && (0.0..=0.9).contains(&clock.run_variation), "{clock:?}");
+    }
+    judge(&mut report);
+    _ = render::text::text(&report);
+    _ = render::json::json(&report);
+});

@@ -1,0 +1,30 @@
+//! Any text as a captured plan: every printed figure is finite, and bounds are in order.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pg_timing::render;
+use pg_timing::report::Range;
+use pg_timing::server::explain::{Explained, Inputs, ServerClock, captured};
+
+fuzz_target!(|data: &[u8]| {
+    let text = String::from_utf8_lossy(data);
+    let clock = |plan: &Explained| Ok(ServerClock::given(20.0, plan));
+    for inputs in [Inputs { clock: Some(&clock), plain_ms: None }, Inputs { clock: None, plain_ms: Some(0.5) }] {
+        let Ok(report) = captured(&text, &inputs) else { continue };
+        assert_ordered(report.corrected_ms);
+        assert_ordered(report.capture.as_ref().unwrap().calls);
+        assert_ordered(report.capture.as_ref().unwrap().clock_share);
+        for node in &report.nodes {
+            assert_ordered(node.corrected_ms);
+            assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
+        }
+        _ = render::text::explain::text(&report);
+        _ = render::json::json(&report);
+        _ = render::html::explain::html(&report);
+    }
+});
+
+fn assert_ordered(range: Range) {
+    let Range { low, estimate, high } = range;
+    assert!(low >= 0.0 && low <= estimate && estimate <= high && high.is_finite(), "{range:?}");
+}

@@ -1,0 +1,42 @@
+"""Writes the inputs that the fuzzer starts from: fuzz/seeds, and the fixtures of other tests."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TESTS = ROOT / "crates/pg_timing/tests"
+FIXTURES = TESTS / "fixtures"
+HOSTS = sorted(path for path in (FIXTURES / "hosts").iterdir())
+# The order of the files in an input of the target captured_tree, with a zero byte between them.
+TREE = (ROOT / "fuzz/targets/captured_tree.files").read_text().split()
+
+
+def without_header(snapshot):
+    """Returns the output in a snapshot file, which begins with a header between two lines of dashes."""
+    return snapshot.read_text().split("---\n", 2)[2].encode()
+
+
+def tree(host):
+    """Returns the files of a captured host as one input."""
+    files = [(host / name) for name in TREE]
+    return b"\0".join(file.read_bytes() if file.is_file() else b"" for file in files)
+
+
+def seeds(target):
+    """Returns the inputs of a target."""
+    own = [path.read_bytes() for path in sorted((ROOT / "fuzz/seeds" / target).glob("*"))]
+    fixtures = {
+        "kernel_log": lambda: [log.read_bytes() for host in HOSTS if (log := host / "var/log/dmesg").is_file()],
+        "pg_test_timing": lambda: [path.read_bytes() for path in sorted((FIXTURES / "pg_test_timing").iterdir())],
+        "plan": lambda: [path.read_bytes() for path in sorted((FIXTURES / "plans").iterdir())],
+        "host_report": lambda: [without_header(path) for path in sorted((TESTS / "e2e/snapshots").glob("*captured*json.snap"))],
+        "captured_tree": lambda: [tree(host) for host in HOSTS],
+        "statement": lambda: [],
+    }
+    return own + fixtures[target]()
+
+
+def write(target, directory):
+    """Writes the seeds of a target, each into its own file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds(target)):
+        (directory / f"seed{number}").write_bytes(seed)
