@@ -18,9 +18,9 @@ TOLERANCE_VDSO = 3.0
 # an emulated PIT and both cores busy, its error was 1232 ppm.
 BOOT_CALIBRATION_PPM = 5000
 
-# qemu stops the clocks of a machine one after the other. In a pause the counter gained 0.8 us on the hpet, which is
-# 0.26 ppm of a check of 3 s. A busy host may cause more.
-PAUSE_PPM = 5
+# qemu's TSC is not perfectly steady: it gained up to 4.6 ppm on the hpet while both CPUs of a busy host read it, and 0.26
+# ppm of a check of 3 s in a pause. A rate that contains a pause or a suspend is wrong by more than 10 000 ppm.
+EMULATION_PPM = 20
 # A check of 3 s that is stopped for 3 s after its first second.
 STOPPED_S = 3.5
 # The alarm comes at the third second of the RTC after the request, so at least two seconds later. Falling asleep takes a
@@ -167,7 +167,7 @@ def demoted(scenario, steps, later):
     yield same("the refusal changes nothing", steps["use-tsc-after"].out.strip(), scenario.clocksource)
 
 
-def is_true_rate(given, true, tolerance_ppm=0):
+def is_true_rate(given, true):
     """
     Returns whether the report gives no rate, or a rate that agrees with the true one within the uncertainties.
 
@@ -176,10 +176,10 @@ def is_true_rate(given, true, tolerance_ppm=0):
     if given.get("uncertainty_ppm") is None:
         return True
     ppm = abs(given["frequency_khz"] / true["frequency_khz"] - 1) * 1e6
-    return ppm <= given["uncertainty_ppm"] + true["uncertainty_ppm"] + tolerance_ppm
+    return ppm <= given["uncertainty_ppm"] + true["uncertainty_ppm"] + EMULATION_PPM
 
 
-def disturbed(name, step, later, tolerance_ppm=0):
+def disturbed(name, step, later):
     """Checks a run that a fault of the machine, but of no clock, disturbed."""
     report = json.loads(step.out)
     yield same(f"{name}: the exit status matches the verdict", step.status, STATUS[report["verdict"]["severity"]])
@@ -187,7 +187,7 @@ def disturbed(name, step, later, tolerance_ppm=0):
     for one in no_clock_faults(report):
         yield Check(one.passed, f"{name}: {one.what}")
     given = report["tsc"]["uncertainty_ppm"] is not None
-    yield Check(given and is_true_rate(report["tsc"], later["tsc"], tolerance_ppm), f"{name}: the report gives the true TSC rate")
+    yield Check(given and is_true_rate(report["tsc"], later["tsc"]), f"{name}: the report gives the true TSC rate")
 
 
 def offline(_, steps, later):
@@ -200,14 +200,16 @@ def offline(_, steps, later):
     yield same("away: only CPU 0 was online", steps["away-online"].out.strip(), "0")
     cpus = json.loads(steps["away"].out)["cpus"]
     yield same("away: no CPU was compared with CPU 1", cpus["skew"], [])
-    yield Check("CPU" in cpus["skew_unavailable"], f"away: the report gives the reason: {cpus['skew_unavailable']}")
+    # On a busy host the time may be up before the comparison begins.
+    reason = cpus["skew_unavailable"]
+    yield Check("CPU" in reason or "time limit" in reason, f"away: the report gives the reason: {reason}")
     yield same("one-cpu: the report lists only CPU 0", json.loads(steps["one-cpu"].out)["cpus"]["online"], [0])
 
 
 def paused(_, steps, later):
     """The machine stood still: in "paused" its clocks stood still, too; in "stopped" they went on."""
     for name in ("paused", "stopped"):
-        yield from disturbed(name, steps[name], later, PAUSE_PPM)
+        yield from disturbed(name, steps[name], later)
     seconds = json.loads(steps["stopped"].out)["measured_seconds"]
     yield Check(seconds >= STOPPED_S, f"stopped: the check took {seconds} s, so it contains the stop")
 
