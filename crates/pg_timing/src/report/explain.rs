@@ -181,8 +181,6 @@ pub struct Capture {
     pub implied_call_ns: Option<f64>,
     /// bounds of the clock's share of the reported time
     pub clock_share: Range,
-    /// assumed run-to-run variation as a fraction; the bounds include it
-    pub runs_differ: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 
 mod advise;
 mod call_cost;
+mod call_cost_table;
 mod classic;
 mod clock;
 mod drift;
@@ -21,7 +22,7 @@ mod clocksource;
 mod clocksource_table;
 
 pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
-pub use call_cost::{clock_reads_ns, counting_ns, overhead_per_node_ns};
+pub use call_cost::{CallCost, is_measured, overhead_per_node_ns};
 pub use classic::ClassicReport;
 pub use clock::{AccessPath, Bin, ClockReport, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM};
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};

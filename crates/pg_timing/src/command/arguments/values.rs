@@ -64,9 +64,12 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The limit is one second. Reading a clock never takes longer.
+/// Reading a clock takes at least 1 ns, which is about four cycles of a fast processor, and never more than one second.
 pub fn nanoseconds(text: &str) -> Result<f64, String> {
-    positive(text, 1e9)
+    match positive(text, 1e9)? {
+        ns if ns < 1.0 => Err("no clock is read in less than 1 ns".into()),
+        ns => Ok(ns),
+    }
 }
 
 /// The limit is 30 years.
@@ -114,6 +117,7 @@ mod tests {
             assert!(milliseconds(bad).is_err(), "{bad}");
         }
         assert!(nanoseconds("1e10").is_err());
+        assert!(nanoseconds("0.9").unwrap_err().contains("less than 1 ns"));
         assert_eq!((nanoseconds("22.3"), milliseconds("1e10")), (Ok(22.3), Ok(1e10)));
     }
 

@@ -6,20 +6,25 @@ use crate::human::{count, duration, percent};
 use crate::report::{Capture, ExplainReport, Range};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
-/// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without EXPLAIN the statement takes at most 2541 ms.`
+/// A wider relative error is of little use.
+const TOO_WIDE: f64 = 0.5;
+
+/// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without EXPLAIN this run would have taken about 160 ms (0 to
+/// 900 ms).`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     // Only auto_explain prints the statement.
     let source = if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" };
     let reported = format!("{source} reported {}", ms(report.reported_ms));
     if capture.given_plain_ms.is_none() {
-        let (low, high) = (ms(corrected.low), ms(corrected.high));
+        let [low, estimate, high] = [corrected.low, corrected.estimate, corrected.high].map(ms);
         let time = match low == high {
             true => high,
-            false if corrected.low > 0.0 => format!("{low} to {high}"),
+            false if corrected.low > 0.0 => format!("about {estimate} ({low} to {high})"),
             false => format!("at most {high}"),
         };
-        return format!("{reported}; without EXPLAIN the statement takes {time}. {}", clock(capture.clock_share));
+        let clock = clock(capture.clock_share);
+        return format!("{reported}; without EXPLAIN this run would have taken {time}. {clock}");
     }
     let time = match may_include_planning(report, capture) {
         true => format!("{} to {}", ms(corrected.low), ms(corrected.high)),
@@ -40,7 +45,7 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
 /// Returns whether the given time is uncertain by more than the run-to-run variation, because it may include planning.
 fn may_include_planning(report: &ExplainReport, capture: &Capture) -> bool {
     // The variation makes the upper bound 1 / (1 - v) times the estimate, which is about 1 + v for a small v.
-    let by_variation = capture.runs_differ / (1.0 - capture.runs_differ) * report.corrected_ms.estimate;
+    let by_variation = RUN_TO_RUN_VARIATION / (1.0 - RUN_TO_RUN_VARIATION) * report.corrected_ms.estimate;
     capture.given_plain_ms.is_some() && report.corrected_ms.half_width() > 1.5 * by_variation
 }
 
@@ -81,11 +86,13 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         let planning = format!("the given {} may include planning, which is not in the reported time", ms(plain));
         facts.push(("planning", planning));
     }
-    let why = match capture.runs_differ > RUN_TO_RUN_VARIATION {
-        true => "from the host report: variation of the read cost, or interruptions",
-        false => "the default, measured on a quiet machine",
-    };
-    facts.push(("variation", format!("assumed from run to run: {:.0}% ({why})", 100.0 * capture.runs_differ)));
+    if capture.given_plain_ms.is_some() {
+        let percent = 100.0 * RUN_TO_RUN_VARIATION;
+        facts.push(("variation", format!("assumed from run to run: {percent:.0}%, as on a quiet machine")));
+    } else if report.corrected_ms.half_width() > TOO_WIDE * report.corrected_ms.estimate {
+        let advice = "for a narrower range, time the statement without EXPLAIN and give --plain-ms";
+        facts.push(("precision", advice.into()));
+    }
     if !report.settings.is_empty() {
         facts.push(("settings", settings(report)));
     }

@@ -1,33 +1,37 @@
 //! Shares the overhead of EXPLAIN ANALYZE among the nodes of a plan.
 //!
 //! The cost of a timed call is not fixed, because the processor may overlap it with other work. So `live` and `captured`
-//! derive it from the whole plan. The overhead of all calls below a node, and half of the overhead of its own calls, is
+//! derive it from the whole plan, and its share among the kinds of nodes from measurements. The overhead of all calls below a node, and half of the overhead of its own calls, is
 //! subtracted from its time. The other half falls into the time of the node that called it. The node's interval includes
 //! the error of this assumption. No node takes longer than the node that called it.
 
 mod charge;
+mod charged_calls;
 mod sampled;
 mod self_time;
 #[cfg(test)]
 mod tests;
 
 pub use charge::Charge;
+use charged_calls::ChargedCalls;
 
-use crate::report::{ExplainedNode, Range};
+use crate::report::{CallCost, ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, PlanNode, share_margin_ms};
 use crate::statistics::{median, root_sum_squares};
 
 /// Returns every node of a plan, with its corrected time. `runs` are runs of the same plan.
 ///
-/// `sampled` are runs that pg_fast_timing timed by sampling, with the statement's baseline time.
+/// `cost` weights the calls by the kinds of nodes. `sampled` are runs that pg_fast_timing timed by sampling, with the statement's baseline time.
 pub fn attribute(
     runs: &[Plan],
     total_calls: f64,
     charge: &Charge,
+    cost: Option<&CallCost>,
     sampled: Option<(&[Plan], Range)>,
 ) -> Vec<ExplainedNode> {
     let Some(first) = runs.first() else { return Vec::new() };
-    let mut nodes = corrected(runs, total_calls, charge);
+    let calls = ChargedCalls::of(first, cost);
+    let mut nodes = corrected(runs, &calls, total_calls, charge);
     if let Some((sampled_runs, baseline)) = sampled {
         sampled::refine(&mut nodes, sampled_runs, baseline);
     }
@@ -37,8 +41,8 @@ pub fn attribute(
 }
 
 /// Returns every node with its corrected time, in the order of the tree.
-fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
-    let margins = self_time::margins(runs, total_calls, charge);
+fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &Charge) -> Vec<ExplainedNode> {
+    let margins = self_time::margins(runs, charged, total_calls, charge);
     runs[0]
         .nodes
         .iter()
@@ -48,8 +52,8 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
             let per_run: Vec<f64> = runs.iter().filter_map(|run| run.nodes[index].reported_ms).collect();
             // A clock that runs backwards can make the reported time negative.
             let reported = median(&per_run).max(0.0);
-            let calls = node.calls.estimate;
-            let charged_calls = node.calls_below.estimate + calls / 2.0;
+            let calls = charged.own[index];
+            let charged_calls = charged.below[index] + calls / 2.0;
             let estimate = charge.corrected(reported, charged_calls, total_calls);
             let share = charge.share(estimate, total_calls);
             // The root's margin is the baseline's margin. Any other node has its share of that margin, and adds the
@@ -63,7 +67,7 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
             ];
             // Independent errors combine in quadrature. Bounds add up.
             let margin = root_sum_squares(independent)
-                + charge.per_call_bound * (node.calls_below.estimate + calls)
+                + charge.per_call_bound * (charged.below[index] + calls)
                 + node.rounding_ms;
             // Without timing a node takes no longer than with timing, within the errors of the runs.
             let most = (reported + run_margin + node.rounding_ms).max(estimate);
@@ -71,7 +75,7 @@ fn corrected(runs: &[Plan], total_calls: f64, charge: &Charge) -> Vec<ExplainedN
                 path: node.path.clone(),
                 kind: node.node.kind.clone(),
                 title: node.node.title(),
-                calls: calls * node.processes,
+                calls: node.calls.estimate * node.processes,
                 processes: node.processes.round() as u32,
                 reported_ms: reported,
                 rounded_ms: node.rounding_ms,

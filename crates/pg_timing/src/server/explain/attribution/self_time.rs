@@ -1,6 +1,7 @@
 //! Self time of plan nodes: a node's time without its children, and the node's rank by it.
 
 use super::charge::Charge;
+use super::charged_calls::ChargedCalls;
 use crate::report::ExplainedNode;
 use crate::server::explain::plan::{Plan, PlanNode, callees, share_margin_ms};
 use crate::statistics::{median, root_sum_squares};
@@ -14,9 +15,9 @@ pub struct SelfTimeMargins {
 }
 
 /// Returns the margins of every node. `plans` are runs of the same plan.
-pub fn margins(plans: &[Plan], total_calls: f64, charge: &Charge) -> Vec<SelfTimeMargins> {
+pub fn margins(plans: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &Charge) -> Vec<SelfTimeMargins> {
     let Some(first) = plans.first().map(|plan| &plan.nodes) else { return Vec::new() };
-    let calls = |index: usize| first[index].calls.estimate;
+    let calls = |index: usize| charged.own[index];
     callees(first)
         .iter()
         .enumerate()

@@ -37,7 +37,7 @@ fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
 
 #[test]
 fn a_node_has_its_corrected_time_and_margins() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = &nodes[..] else { panic!("{nodes:?}") };
     // Estimates: (100 - 0.1 * 249) * 56.2 / 60.2 and (40 - 0.1 * 50) * 56.2 / 60.2. Their margins: the variation of the
     // runs, 2 ms * share, 0.0025 ms * calls and the distribution margin in quadrature, then 0.01 ms * calls and rounding.
@@ -57,7 +57,7 @@ fn a_node_has_its_corrected_time_and_margins() {
 
 #[test]
 fn a_node_has_its_place_and_its_calls() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
     let scan = &nodes[1];
     assert_eq!((scan.path.as_str(), scan.kind.as_str(), scan.title.as_str()), ("0.0", "Seq Scan", "Seq Scan on t"));
     assert_eq!((scan.depth(), scan.processes, scan.calls), (1, 3, 300.0));
@@ -66,7 +66,7 @@ fn a_node_has_its_place_and_its_calls() {
 
 #[test]
 fn a_node_takes_no_longer_without_timing_than_with_it() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { per_call_bound: 0.5, ..CHARGE }, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { per_call_bound: 0.5, ..CHARGE }, None, None);
     // The bounds of 398 calls are 199 ms. The upper limit is the reported time with the margin of the runs and rounding.
     assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 102.0005]);
     assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.456150998382526]);
@@ -75,17 +75,17 @@ fn a_node_takes_no_longer_without_timing_than_with_it() {
 #[test]
 fn a_node_takes_no_longer_than_its_caller() {
     // The clock went back: the scan seems to take longer than the Gather.
-    let nodes = attribute(&[run(100.0, 170.0)], TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&[run(100.0, 170.0)], TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert_eq!((scan.estimate, scan.high, scan.low), (gather.estimate, gather.high, gather.low));
     // A scan that fits keeps its lower bound.
-    let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert!(scan.estimate < gather.estimate && scan.low > gather.low, "{gather:?} {scan:?}");
 }
 
 #[test]
 fn a_node_without_time_has_no_clock_share() {
-    let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None, None);
     assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));
 }

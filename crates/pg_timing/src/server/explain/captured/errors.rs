@@ -105,13 +105,13 @@ pub fn timed_by_fast_timing() -> Error {
 }
 
 /// The clock reads alone would take longer than the plan took.
-pub fn read_cost_too_high(calls: f64, read_ns: f64, least_ns_per_call: f64, reported_ms: f64) -> Error {
+pub fn read_cost_too_high(calls: f64, read_ns: f64, least_ms: f64, reported_ms: f64) -> Error {
     Error::new(
         format!(
             "{} calls with clock reads of {} take at least {} ms, but the plan took {reported_ms} ms",
             count(calls as u64),
             duration(read_ns),
-            (calls * least_ns_per_call / 1e6).round()
+            least_ms.round()
         ),
         "this read cost is not that of the clock that timed the plan",
     )

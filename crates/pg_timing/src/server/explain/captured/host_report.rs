@@ -4,11 +4,12 @@ use super::ServerClock;
 use crate::error::Error;
 use crate::report::{ClockReport, Report, SYSTEM};
 use crate::server::explain::Explained;
-use crate::statistics::two_deviations;
 
 const TSC_SOURCE: &str = "tsc";
 /// The clock of a server with `timing_clock_source` tsc: EXPLAIN reads it without a fence.
 const TSC: &str = "rdtsc";
+/// The counter of AArch64.
+const CNTVCT: &str = "cntvct";
 
 /// The report of a server's host. It has a read cost of the system clock.
 pub struct HostReport(Report);
@@ -21,7 +22,7 @@ impl ServerClock {
     /// Returns the clock that the server reads, with the read cost that the user gave.
     pub fn given(read_ns: f64, plan: &Explained) -> ServerClock {
         let is_system = clock_source(plan) != Some(TSC_SOURCE);
-        ServerClock { read_ns, system_read_ns: is_system.then_some(read_ns), run_variation: 0.0, note: None }
+        ServerClock { read_ns, system_read_ns: is_system.then_some(read_ns), note: None }
     }
 }
 
@@ -40,29 +41,19 @@ impl HostReport {
         self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
-    /// Returns the run-to-run variation on this host, as a fraction of at most 0.9.
-    ///
-    /// A clock read is always the same work, so its cost varies only with the machine's speed. Runs are assumed to vary as
-    /// much as the read cost (two standard deviations), or by the share of interruptions if that is larger.
-    fn run_variation(&self, name: &str) -> f64 {
-        let clock = self.clock(name).and_then(|clock| clock.read_spread_ns.zip(clock.read_ns));
-        let read_cost = clock.map(|(spread, ns)| two_deviations(spread) / ns);
-        let variations = [read_cost, self.interrupted_share()].into_iter().flatten();
-        variations.filter(|variation| variation.is_finite()).fold(0.0, f64::max).min(0.9)
-    }
-
-    /// Returns the share of time lost to interruptions, over all clocks: each clock was read only for a short time.
-    fn interrupted_share(&self) -> Option<f64> {
-        let clocks = self.0.clocks.iter().filter_map(|clock| Some((clock.gaps.as_ref()?, clock.loop_ns?, clock.reads)));
-        let (lost, total) = clocks.fold((0.0, 0.0), |(lost, total), (gaps, loop_ns, reads)| {
-            let time = loop_ns * reads as f64;
-            (lost + gaps.share * time, total + time)
-        });
-        (total > 0.0).then_some(lost / total)
+    /// Whether the report is from an AArch64 processor.
+    fn is_aarch64(&self) -> bool {
+        self.clock(CNTVCT).is_some()
     }
 
     /// Returns the clock that the plan's server read, if its settings show it.
     pub fn clock_of(&self, plan: &Explained) -> Result<ServerClock, Error> {
+        if self.is_aarch64() {
+            return Err(Error::new(
+                "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
+                "give --plain-ms MS alone (psql's \\timing without EXPLAIN)",
+            ));
+        }
         let source = clock_source(plan);
         let name = if source == Some(TSC_SOURCE) { TSC } else { SYSTEM };
         let read_ns = self.read_cost_ns(name).ok_or_else(|| {
@@ -79,7 +70,6 @@ impl HostReport {
                  a server, use --read-cost {option} (the TSC's read cost in ns)"
             )
         });
-        let (system_read_ns, run_variation) = (self.read_cost_ns(SYSTEM), self.run_variation(name));
-        Ok(ServerClock { read_ns, system_read_ns, run_variation, note })
+        Ok(ServerClock { read_ns, system_read_ns: self.read_cost_ns(SYSTEM), note })
     }
 }

@@ -4,9 +4,7 @@ use super::*;
 
 pub(super) fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Result<ExplainReport, Error> {
     let read_ns_or_zero = read_ns.unwrap_or_default();
-    let clock = |_: &Explained| {
-        Ok(ServerClock { read_ns: read_ns_or_zero, system_read_ns: read_ns, run_variation: 0.0, note: None })
-    };
+    let clock = |_: &Explained| Ok(ServerClock { read_ns: read_ns_or_zero, system_read_ns: read_ns, note: None });
     captured(text, &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms })
 }
 
@@ -74,12 +72,12 @@ fn the_interval_from_a_read_cost_contains_the_published_plain_time() {
 /// The headline, the columns and the facts use one figure for the clock.
 #[test]
 fn overhead_that_reads_cannot_explain_is_not_the_clock() {
-    // A million calls of at most 46 ns with reads of 20 ns, and row counting: at most 66 ms of the 400 ms of overhead.
+    // A million calls of about 50 ns explain a small part of the 400 ms of overhead.
     let report = estimate(Some(20.0), Some(100.05), &count_plan(1_000_000, 500.0)).unwrap();
     let capture = report.capture.as_ref().unwrap();
-    let most = capture.calls.high * 46e-6 / 500.0;
+    let most = capture.calls.high * capture.expected_call_ns.unwrap().high * 1e-6 / 500.0;
     assert!(
-        capture.clock_share.low < 0.02 && (capture.clock_share.high - most).abs() < 1e-3,
+        capture.clock_share.low < 0.1 && capture.clock_share.high < most && most < 0.3,
         "{:?}",
         capture.clock_share
     );
@@ -87,11 +85,7 @@ fn overhead_that_reads_cannot_explain_is_not_the_clock() {
     let root = &report.nodes[0];
     assert!((root.clock_share - report.clock_share).abs() < 1e-3, "{} {}", root.clock_share, report.clock_share);
     assert!(report.nodes.iter().all(|node| node.clock_share * node.reported_ms <= report.clock_share * 500.0 + 1e-3));
-    assert!(
-        (report.unexplained_share - (400.0 - 1_000_002.0 * 56e-6) / 500.0).abs() < 0.02,
-        "{}",
-        report.unexplained_share
-    );
+    assert!((report.unexplained_share - (0.8 - most)).abs() < 0.01, "{}", report.unexplained_share);
     assert!((root.corrected_ms.estimate - 100.0).abs() < 0.1, "{:?}", root.corrected_ms);
     // Less overhead than the reads can cost: all of it can be the clock, and nothing is unexplained.
     let report = estimate(Some(20.0), Some(99.0), &count_plan(1_000_000, 100.0)).unwrap();
@@ -132,7 +126,7 @@ fn a_plain_time_implies_the_published_overhead_per_call() {
 #[test]
 fn contradictory_inputs_are_refused() {
     let error = estimate(Some(723.0), None, &count_plan(100_000, 16.6)).unwrap_err();
-    assert!(error.what.contains("take at least 101 ms, but the plan took 16.6 ms"), "{}", error.what);
+    assert!(error.what.contains("take at least 95 ms, but the plan took 16.6 ms"), "{}", error.what);
     assert!(estimate(None, None, &count_plan(1, 1.0)).is_err());
     // A plain time longer than the plan's time includes something else.
     let error = estimate(None, Some(40.0), &count_plan(100_000, 16.6)).unwrap_err();
@@ -261,39 +255,35 @@ fn parallel_workers_may_have_shared_one_cpu() {
         "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 900.0, "Actual Rows": 1000000, "Actual Loops": 3}]},
         "Execution Time": 1000.0}]"#;
     let report = estimate(Some(20.0), None, plan).unwrap();
-    // Three million calls of at most 46 ns for the clock and 10 ns for counting.
-    let most = 3.0 * 56.0;
-    assert!((report.corrected_ms.low - (1000.0 - most) * 0.97).abs() < 1.0, "{:?}", report.corrected_ms);
+    // If both workers shared one CPU with the leader, it made three million calls.
+    let call_ns = by_read_cost(20.0, &count_plan(1_000_000, 1000.0)).capture.unwrap().expected_call_ns.unwrap();
+    let most = 3.0 * call_ns.high;
+    assert!((report.corrected_ms.low - (1000.0 - most)).abs() < 2.0, "{:?} {most}", report.corrected_ms);
+}
+
+/// Another run may be faster or slower, but the question is how long this one would have taken.
+#[test]
+fn only_a_given_time_varies_from_run_to_run() {
+    let computed = by_read_cost(20.0, &count_plan(100_000, 16.6));
+    let capture = computed.capture.unwrap();
+    let overhead = capture.expected_call_ns.unwrap().times(capture.calls.estimate * 1e-6);
+    assert!(
+        (computed.corrected_ms.high - (16.6 - overhead.low)).abs() < 1e-9,
+        "{:?} {overhead:?}",
+        computed.corrected_ms
+    );
+    assert!((computed.corrected_ms.estimate - (16.6 - overhead.estimate)).abs() < 1e-9);
+    let given = estimate(None, Some(10.0), &count_plan(100_000, 16.6)).unwrap().corrected_ms;
+    assert!((given.high - 10.0 / 0.97).abs() < 1e-9, "{given:?}");
 }
 
 #[test]
-fn the_interval_includes_the_hosts_run_to_run_variation() {
-    let with = |run_variation: f64, plain_ms: Option<f64>| {
-        let clock = move |_: &Explained| {
-            Ok(ServerClock { read_ns: 20.0, system_read_ns: Some(20.0), run_variation, note: None })
-        };
-        captured(&count_plan(100_000, 16.6), &Inputs { clock: Some(&clock), plain_ms })
-    };
-    let [quiet, disturbed] = [0.001, 0.14].map(|run_variation| with(run_variation, None).unwrap());
-    let (low, high) = (16.6 - 100_002.0 * 56e-6, 16.6 - 100_002.0 * 4e-6);
-    for (report, variation) in [(&quiet, 0.03), (&disturbed, 0.14)] {
-        assert!((report.corrected_ms.low - low * (1.0 - variation)).abs() < 0.01, "{:?}", report.corrected_ms);
-        assert!((report.corrected_ms.high - high / (1.0 - variation)).abs() < 0.01, "{:?}", report.corrected_ms);
-        // The root's own calls make no visible difference.
-        let root = report.nodes[0].corrected_ms;
-        assert!(
-            (root.low - report.corrected_ms.low).abs() < 0.01 && (root.high - report.corrected_ms.high).abs() < 0.01,
-            "{root:?}"
-        );
-    }
-    // The clock's share describes this run only.
-    assert_eq!(quiet.clock_share, disturbed.clock_share);
-    let variation = |report: &ExplainReport| report.capture.as_ref().unwrap().runs_differ;
-    assert_eq!((variation(&quiet), variation(&disturbed)), (0.03, 0.14));
-    // A given plain time comes from another run, so the variation applies to it, too.
-    assert!(with(0.001, Some(18.0)).unwrap_err().what.contains("--plain-ms says 18 ms without EXPLAIN"));
-    let high = with(0.14, Some(18.0)).unwrap().corrected_ms.high;
-    assert!((high - 18.0 / 0.86).abs() < 0.01, "{high}");
+fn a_kind_that_was_never_measured_is_named() {
+    let plan = count_plan(100_000, 16.6).replace("Seq Scan on t", "Quantum Scan on t");
+    let report = by_read_cost(20.0, &plan);
+    assert_eq!(report.notes, ["no measured cost of a timed call of Quantum Scan; the interval is wider"]);
+    let known = by_read_cost(20.0, &count_plan(100_000, 16.6));
+    assert!(report.corrected_ms.half_width() > known.corrected_ms.half_width());
 }
 
 #[test]

@@ -7,10 +7,12 @@
 
 use super::runs::{BASELINE, ROWS_ONLY, Runs, WITHOUT_BUFFERS};
 use super::times::{Times, time_ms};
-use crate::report::{ExplainedNode, Range, Spread};
+use crate::report::{CallCost, ExplainedNode, Range, Spread};
 use crate::server::explain::attribution::{Charge, attribute};
 use crate::statistics::undisturbed::LogEstimate;
 use crate::statistics::{median, quantile};
+
+const NS_PER_MS: f64 = 1e6;
 
 /// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
 #[derive(Clone, Debug)]
@@ -95,6 +97,11 @@ impl Overhead {
         (self.total() - self.per_call * self.calls.max(1.0)).max(0.0)
     }
 
+    /// Returns the cost of a call by kind of node. A call reads the clock twice, so half of its overhead is about one read.
+    fn call_cost(&self) -> CallCost {
+        CallCost::new(self.per_call * NS_PER_MS / 2.0, None, self.without_buffers.is_some())
+    }
+
     /// Returns every node with its corrected time.
     pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
         let clock_part = if self.total() > 0.0 { self.timing() / self.total() } else { 0.0 };
@@ -107,7 +114,14 @@ impl Overhead {
             unexplained: self.unexplained(),
             clock_per_call: self.per_call * clock_part,
         };
-        attribute(&runs.reported, self.calls, &charge, runs.sampled().map(|sampled| (sampled, self.corrected)))
+        let cost = self.call_cost();
+        attribute(
+            &runs.reported,
+            self.calls,
+            &charge,
+            Some(&cost),
+            runs.sampled().map(|sampled| (sampled, self.corrected)),
+        )
     }
 }
 

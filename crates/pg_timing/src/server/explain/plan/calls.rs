@@ -54,7 +54,7 @@ pub fn processes_below_gather(input: &Node, gather: &Node) -> f64 {
 }
 
 /// Returns the processes without the leader, at least 1.
-fn workers(processes: f64) -> f64 {
+pub fn workers(processes: f64) -> f64 {
     (processes - 1.0).max(1.0)
 }
 
@@ -64,9 +64,9 @@ pub fn total_calls(nodes: &[PlanNode], other_calls: f64) -> Range {
     nodes.iter().fold(other, |sum, node| sum + node.calls)
 }
 
-/// Returns the highest possible number of calls of all processes together. If they shared one CPU, it made all of them.
+/// Returns the highest possible number of calls of all processes together.
 pub fn max_calls_of_all_processes(nodes: &[PlanNode], other_calls: f64) -> f64 {
-    other_calls + nodes.iter().map(|node| node.calls.high * workers(node.processes)).sum::<f64>()
+    other_calls + nodes.iter().map(PlanNode::max_calls_of_all_processes).sum::<f64>()
 }
 
 /// Returns how many processes make calls at the same time, on average over all calls.

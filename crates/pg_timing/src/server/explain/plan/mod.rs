@@ -12,7 +12,7 @@ mod tests;
 pub mod validate;
 
 pub use explained::{Explained, Node, Rows, Serialization, Trigger};
-pub use node::{PlanNode, callees};
+pub use node::{PlanNode, callees, callees_first, is_inner};
 pub use node_json::{MAX_NODES, TOO_MANY_NODES};
 
 use crate::report::Range;
@@ -95,11 +95,6 @@ fn flatten(root: Node) -> Vec<PlanNode> {
     // The executor calls the root like any other node.
     add(&mut nodes, root, None, "0".into(), 1.0);
     subplans::assign_callers(&mut nodes);
-    for index in node::callees_first(&nodes) {
-        if let Some(caller) = nodes[index].caller {
-            nodes[caller].calls_below = nodes[caller].calls_below + nodes[index].calls_below + nodes[index].calls;
-        }
-    }
     nodes
 }
 
@@ -121,7 +116,6 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, parent: Option<usize>, path: S
         calls: calls::calls_per_process(calls, processes),
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),
         rounding_ms: ROUNDING_MS * loops / processes,
-        calls_below: Range::default(),
         node,
     });
     for (n, child) in children.into_iter().enumerate() {

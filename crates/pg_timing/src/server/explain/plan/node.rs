@@ -1,7 +1,7 @@
 //! One node of a flattened plan, and its position in the tree.
 
 use super::explained::Node;
-use super::steps;
+use super::{calls, steps};
 use crate::report::Range;
 
 /// A plan node with the figures that the correction needs.
@@ -27,8 +27,6 @@ pub struct PlanNode {
     pub reported_ms: Option<f64>,
     /// maximum rounding error of `reported_ms`, over all loops
     pub rounding_ms: f64,
-    /// calls of all nodes that run within this node's calls
-    pub calls_below: Range,
 }
 
 impl PlanNode {
@@ -37,10 +35,24 @@ impl PlanNode {
         self.node.loops.is_none_or(|loops| loops > 0.0)
     }
 
+    /// Returns the highest possible number of calls of all processes together. If they shared one CPU, it made all of
+    /// them.
+    pub fn max_calls_of_all_processes(&self) -> f64 {
+        self.calls.high * calls::workers(self.processes)
+    }
+
     /// Returns the reported time in ms, or 0 if the plan was not timed.
     pub fn reported_or_zero_ms(&self) -> f64 {
         self.reported_ms.unwrap_or(0.0)
     }
+}
+
+/// Whether the node is on the inner side of a nested loop.
+pub fn is_inner(nodes: &[PlanNode], index: usize) -> bool {
+    let node = &nodes[index];
+    let Some(parent) = node.parent.filter(|_| node.node.subplan.is_none()) else { return false };
+    let is_input = |other: &PlanNode| other.parent == Some(parent) && other.node.subplan.is_none();
+    nodes[parent].node.kind == "Nested Loop" && nodes[parent + 1..index].iter().any(is_input)
 }
 
 /// Returns, for each node, the nodes that it calls directly.

@@ -50,3 +50,11 @@ fn the_work_is_linear_in_the_number_of_nodes() {
         assert!(large <= 5 * small, "{name}: {small} steps for 500 nodes, {large} for 2000");
     }
 }
+
+#[test]
+fn only_the_second_input_of_a_nested_loop_is_inner() {
+    let json = r#"{"Plan": {"Node Type": "Nested Loop", "Plans": [
+        {"Node Type": "Seq Scan"}, {"Node Type": "Memoize", "Plans": [{"Node Type": "Index Scan"}]}]}}"#;
+    let nodes = Plan::new(serde_json::from_str(json).unwrap(), 1.0).nodes;
+    assert_eq!([0, 1, 2, 3].map(|index| is_inner(&nodes, index)), [false, false, true, false]);
+}

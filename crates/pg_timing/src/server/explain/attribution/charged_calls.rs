@@ -1,0 +1,76 @@
+//! The calls of each node, weighted by what a call of its kind costs.
+
+use crate::report::CallCost;
+use crate::server::explain::plan::{Plan, callees_first, is_inner};
+
+/// Calls in units of the plan's average call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChargedCalls {
+    /// calls of each node
+    pub own: Vec<f64>,
+    /// calls of all nodes that run within the calls of a node
+    pub below: Vec<f64>,
+}
+
+impl ChargedCalls {
+    /// Weights the calls by the kinds of nodes, so that their sum remains. Without a cost, all calls are equal.
+    pub fn of(plan: &Plan, cost: Option<&CallCost>) -> ChargedCalls {
+        let calls = |index: usize| plan.nodes[index].calls.estimate;
+        let weight = |index: usize| {
+            let node = &plan.nodes[index].node;
+            cost.map_or(1.0, |cost| cost.clock_ns(&node.kind, is_inner(&plan.nodes, index)) + cost.counting_ns())
+        };
+        let usual = cost.map_or(1.0, |cost| cost.usual_clock_ns() + cost.counting_ns());
+        let mut own: Vec<f64> = (0..plan.nodes.len()).map(|index| calls(index) * weight(index)).collect();
+        let weighted: f64 = own.iter().sum::<f64>() + plan.other_calls * usual;
+        if weighted > 0.0 {
+            let unit = plan.total_calls().estimate / weighted;
+            own.iter_mut().for_each(|calls| *calls *= unit);
+        }
+        let mut below = vec![0.0; own.len()];
+        for index in callees_first(&plan.nodes) {
+            if let Some(caller) = plan.nodes[index].caller {
+                below[caller] += below[index] + own[index];
+            }
+        }
+        ChargedCalls { own, below }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let json = r#"{"Plan": {"Node Type": "Nested Loop", "Actual Rows": 9, "Actual Loops": 1, "Plans": [
+            {"Node Type": "Seq Scan", "Actual Rows": 99, "Actual Loops": 1},
+            {"Node Type": "Materialize", "Actual Rows": 9, "Actual Loops": 99}]}}"#;
+        Plan::new(serde_json::from_str(json).unwrap(), 7.0)
+    }
+
+    #[test]
+    fn all_calls_are_equal_without_a_cost() {
+        let charged = ChargedCalls::of(&plan(), None);
+        assert_eq!((charged.own, charged.below), (vec![10.0, 100.0, 990.0], vec![1090.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn calls_of_a_cte_count_within_its_scan() {
+        let json = r#"{"Plan": {"Node Type": "Limit", "Plans": [
+            {"Node Type": "Seq Scan", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Rows": 9, "Actual Loops": 1},
+            {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#;
+        let plan = Plan::new(serde_json::from_str(json).unwrap(), 7.0);
+        assert_eq!(ChargedCalls::of(&plan, None).below, [21.0, 0.0, 21.0, 10.0]);
+    }
+
+    #[test]
+    fn weights_shift_calls_between_nodes_and_keep_their_sum() {
+        let cost = CallCost::new(20.0, Some(20.0), false);
+        let charged = ChargedCalls::of(&plan(), Some(&cost));
+        assert!((charged.own.iter().sum::<f64>() - 1100.0).abs() < 1e-9, "{charged:?}");
+        let expected = |kind, inner, calls| calls * (cost.clock_ns(kind, inner) + cost.counting_ns());
+        let ratio = expected("Materialize", true, 990.0) / expected("Seq Scan", false, 100.0);
+        assert!((charged.own[2] / charged.own[1] - ratio).abs() < 1e-9, "{charged:?} {ratio}");
+        assert!((charged.below[0] - charged.own[1] - charged.own[2]).abs() < 1e-9, "{charged:?}");
+    }
+}

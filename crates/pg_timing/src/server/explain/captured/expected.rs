@@ -1,0 +1,133 @@
+//! What timing is expected to cost in a plan, from the read cost of the clock.
+
+use crate::report::{CallCost, Range, is_measured};
+use crate::server::explain::plan::{Plan, PlanNode, callees, is_inner};
+
+const MS_PER_NS: f64 = 1e-6;
+
+/// The expected overhead of a plan, in ms.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// clock reads
+    pub clock: Range,
+    /// clock reads, row counting and buffer counting
+    pub overhead: Range,
+    /// no plan takes less time for its clock reads
+    pub least_clock: f64,
+}
+
+impl Expected {
+    pub fn of(plan: &Plan, cost: &CallCost) -> Expected {
+        let other = plan.other_calls * cost.usual_clock_ns();
+        let mut clock = Range { low: other, estimate: other, high: other };
+        for (index, node) in plan.nodes.iter().enumerate() {
+            clock = clock + clock_ns(plan, index, node, cost);
+        }
+        let calls = plan.total_calls();
+        let counting = Range { high: plan.max_calls_of_all_processes(), ..calls }.times(cost.counting_ns());
+        let (clock, counting) = (clock.times(MS_PER_NS), counting.times(MS_PER_NS));
+        let within = |range: Range| Range {
+            low: range.low * (1.0 - cost.error()).max(0.0),
+            high: range.high * (1.0 + cost.error()),
+            ..range
+        };
+        let (clock, overhead) = (within(clock), within(clock + counting));
+        let most = longest_overhead_ms(plan, cost);
+        // If the plan allows less than the estimate, then its calls were cheaper than usual.
+        let least = most * (1.0 - cost.error()).max(0.0);
+        let limited = |range: Range| Range {
+            low: range.low.min(least),
+            estimate: range.estimate.min(most),
+            high: range.high.min(most),
+        };
+        let least_clock = calls.low * cost.bounds_ns().low * MS_PER_NS;
+        Expected { clock: limited(clock), overhead: limited(overhead), least_clock }
+    }
+}
+
+/// Returns the clock reads of all calls of a node in ns. A kind that was never measured can cost nothing, or as much as two
+/// whole reads. Parallel workers that share a CPU wait for each other's timing.
+fn clock_ns(plan: &Plan, index: usize, node: &PlanNode, cost: &CallCost) -> Range {
+    let each = cost.clock_ns(&node.node.kind, is_inner(&plan.nodes, index));
+    let each = match is_measured(&node.node.kind) {
+        true => Range { low: each, estimate: each, high: each },
+        false => Range { estimate: each, ..cost.bounds_ns() },
+    };
+    Range {
+        low: node.calls.low * each.low,
+        estimate: node.calls.estimate * each.estimate,
+        high: node.max_calls_of_all_processes() * each.high,
+    }
+}
+
+/// Returns the longest overhead for which no node's self time is below zero. Parallel plans have no such limit, because only
+/// the average over the processes is known.
+///
+/// Between a quarter and three quarters of a call may fall into the node's own time; the rest falls into its caller's.
+fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
+    if plan.nodes.iter().any(|node| node.processes > 1.0) {
+        return plan.execution_ms;
+    }
+    const LARGEST_PART: f64 = 0.75;
+    let most_ms = |index: usize| {
+        let node = &plan.nodes[index];
+        let ns = clock_ns(plan, index, node, cost).high + node.calls.high * cost.counting_ns();
+        ns * (1.0 + cost.error()) * LARGEST_PART * MS_PER_NS
+    };
+    let mut longest = plan.other_calls * (cost.usual_clock_ns() + cost.counting_ns()) * MS_PER_NS;
+    for (index, children) in callees(&plan.nodes).iter().enumerate() {
+        let node = &plan.nodes[index];
+        let children_ms: f64 = children.iter().map(|&child| plan.nodes[child].reported_or_zero_ms()).sum();
+        let rounding: f64 = children.iter().chain([&index]).map(|&each| plan.nodes[each].rounding_ms).sum();
+        let self_ms = (node.reported_or_zero_ms() - children_ms).max(0.0) + rounding;
+        let calls_ms: f64 = children.iter().chain([&index]).map(|&each| most_ms(each)).sum();
+        longest += self_ms.min(calls_ms);
+    }
+    // The start and the end of the execution are in no node.
+    let outside = plan.execution_ms - plan.nodes.first().map_or(0.0, PlanNode::reported_or_zero_ms);
+    (longest + outside.max(0.0)).min(plan.execution_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(json: &str, ms: f64) -> Plan {
+        Plan::new(serde_json::from_str(&format!(r#"{{"Plan": {json}}}"#)).unwrap(), ms)
+    }
+
+    const COUNT: &str = r#"{"Node Type": "Aggregate", "Actual Total Time": 100.0, "Actual Rows": 1, "Actual Loops": 1,
+        "Plans": [{"Node Type": "Seq Scan", "Actual Total Time": 70.0, "Actual Rows": 1000000, "Actual Loops": 1}]}"#;
+
+    fn cost(read_ns: f64) -> CallCost {
+        CallCost::new(read_ns, Some(read_ns), false)
+    }
+
+    #[test]
+    fn each_kind_of_node_has_its_own_cost() {
+        let expected = Expected::of(&plan(COUNT, 1000.0), &cost(20.0));
+        let scan = cost(20.0).clock_ns("Seq Scan", false);
+        assert!((expected.clock.estimate / (scan * 1000003.0 * 1e-6) - 1.0).abs() < 0.001, "{expected:?}");
+        let counting = expected.overhead.estimate - expected.clock.estimate;
+        assert!((counting - 6.6).abs() < 0.01, "{expected:?}");
+    }
+
+    #[test]
+    fn a_kind_that_was_never_measured_has_a_wider_interval() {
+        let width = |json: &str| Expected::of(&plan(json, 1000.0), &cost(20.0)).clock;
+        let (known, unknown) = (width(COUNT), width(&COUNT.replace("Seq Scan", "Quantum Scan")));
+        assert!(unknown.low < known.low / 4.0 && unknown.high > known.high, "{known:?} {unknown:?}");
+    }
+
+    #[test]
+    fn no_self_time_is_below_zero() {
+        // The scan makes a million calls, but its own time is 10 ms, and its caller's is 5 ms.
+        let short = COUNT.replace("100.0", "15.0").replace("70.0", "10.0");
+        let expected = Expected::of(&plan(&short, 15.1), &cost(20.0));
+        assert!((expected.overhead.high - 15.1).abs() < 0.01, "{expected:?}");
+        let caller = COUNT.replace("100.0", "70.5");
+        let (limited, free) =
+            (Expected::of(&plan(&caller, 70.6), &cost(20.0)), Expected::of(&plan(COUNT, 100.1), &cost(20.0)));
+        assert!(limited.overhead.high < free.overhead.high, "{limited:?} {free:?}");
+    }
+}
