@@ -87,7 +87,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
     };
     facts.push(("variation", format!("assumed from run to run: {:.0}% ({why})", 100.0 * capture.runs_differ)));
     if !report.settings.is_empty() {
-        facts.push(("settings", settings(report)));
+        facts.push(("settings", settings(report, |_| true)));
     }
     if let Some(statement) = &report.statement {
         facts.push(("statement", shortened(statement)));
