@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::render::{self, escape};
 use crate::report::{ClassicReport, ExplainReport};
 use crate::server::advise::node_read;
-use crate::server::explain::{NOT_ROLLED_BACK, Rejection, RunOptions, Statement, classic, explain};
+use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use anyhow::anyhow;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
 
 /// Runs the statement, or the classic test if there is no statement. Returns the rendered report.
 fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
-    let statement = statement(arguments)?.map(|text| Statement::new(&text)).transpose().map_err(Error::from)?;
+    let script = script(arguments)?;
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
@@ -40,8 +40,8 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
     connection.lower_limit(options.limit);
     let bar = progress::bar("running");
     let mut show = |done| progress::show(bar.as_ref(), done);
-    let output = match statement {
-        Some(statement) => explain(connection, &statement, options, &stop, &mut show)
+    let output = match script {
+        Some(script) => explain(connection, &script, options, &stop, &mut show)
             .and_then(|report| render_report(&report, arguments.format)),
         None => node_read(connection, &stop)
             .and_then(|read| classic(connection, read, options, &stop, &mut show))
@@ -67,22 +67,32 @@ fn render_classic(report: &ClassicReport, format: PageFormat) -> Result<String, 
     })
 }
 
-/// Returns the statement from `-c`, or from a file or stdin with `-f`.
-fn statement(arguments: &ExplainArguments) -> anyhow::Result<Option<String>> {
-    const HINT: Hint = Hint("give the statement with -c, in a file with -f FILE, or on stdin with -f -");
-    match arguments.command.as_slice() {
-        [] => {}
-        [text] => return Ok(Some(text.clone())),
-        _ => return Err(Error::from(Rejection::Several).into()),
+/// The hint if the statement is missing.
+const HINT: Hint = Hint("give the statement with -c, in a file with -f FILE, or on stdin with -f -");
+
+/// Returns the statement with its values, and the lines before it.
+fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
+    if arguments.command.is_empty() && arguments.file.is_none() && !arguments.param.is_empty() {
+        return Err(anyhow!("--param needs a statement").context(HINT));
+    }
+    let texts = texts(arguments)?;
+    let script = (!texts.is_empty()).then(|| Script::new(&texts, &arguments.param));
+    Ok(script.transpose().map_err(Error::from)?)
+}
+
+/// Returns the texts from `-c`, or the one from a file or stdin with `-f`. It has none without these options.
+fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
+    if !arguments.command.is_empty() {
+        return Ok(arguments.command.clone());
     }
     let Some(file) = arguments.file.as_deref() else {
         if input::stdin_may_have_text() {
             note("stdin is not read; for a statement on stdin: pg_timing explain -f -");
         }
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
     String::from_utf8(input.bytes)
-        .map(Some)
+        .map(|text| vec![text])
         .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, for example with iconv")))
 }

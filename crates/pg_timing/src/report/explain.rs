@@ -117,8 +117,17 @@ pub struct LiveRuns {
     pub without_buffers_ms: Option<f64>,
     /// 1 - 1 / overhead_factor
     pub overhead_share: f64,
+    /// names of the settings that were given with the statement; their values are in `settings`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_settings: Vec<String>,
+    /// the server's plan for the values of the parameters: `custom` (for these values) or `generic`; missing without values
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_mode: Option<String>,
     /// time of an empty statement; it is subtracted from the baseline
     pub round_trip_ms: f64,
+    /// planning time; it is subtracted from the baseline if each baseline run plans the statement
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning_ms: Option<f64>,
     /// calls of all nodes, per process
     pub calls: f64,
     /// overhead of TIMING ON per call, mean, in ns

@@ -44,6 +44,19 @@ fn unknown_commands_and_options_are_refused() {
     }
 }
 
+/// Nothing is sent to a server, and no value is printed.
+#[test]
+fn values_without_parameters_are_refused() {
+    let refused = |arguments: &[&str], what: &str| {
+        let stderr = refused(&[&["explain", "-h", "/nonexistent", "--param", "-hunter2"], arguments].concat());
+        assert!(stderr.contains(what) && !stderr.contains("hunter"), "{stderr}");
+    };
+    refused(&[], "--param needs a statement");
+    refused(&["-c", "SELECT 1"], "the statement has 0 parameters, but 1 value was given");
+    refused(&["-c", "SET jit = off", "-c", "SELECT $2"], "the statement has 2 parameters, but 1 value was given");
+    refused(&["--plan", "x", "--read-cost", "20"], "cannot be used with");
+}
+
 #[test]
 fn unreadable_files_are_refused() {
     assert!(refused(&["read", "/nonexistent"]).contains("could not read \"/nonexistent\": No such file or directory"));

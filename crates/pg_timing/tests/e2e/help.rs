@@ -14,6 +14,9 @@ fn explain_says_what_its_runs_can_do() {
         "pg_switch_wal",
         "pg_stat_statements",
         "auto_explain",
+        "custom plan",
+        "generic plan",
+        "\\N is NULL",
     ] {
         assert!(help.contains(words), "{words}: {help}");
     }

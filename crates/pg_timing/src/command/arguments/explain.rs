@@ -34,7 +34,7 @@ pub struct ConnectionArguments {
 
 /// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
 /// alone would accept `--read-cost 20 -c "SELECT 1"`.
-const LIVE: [&str; 7] = [CONNECTION, "ephemeral", "command", "file", "allow_writes", "limit", "time"];
+const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "allow_writes", "limit", "time"];
 /// The name of the group that clap creates for [`ConnectionArguments`].
 const CONNECTION: &str = "ConnectionArguments";
 
@@ -43,19 +43,32 @@ const WHAT_RUNS_DO: &str = "\
 The statement runs 16 to 205 times, or up to 451 times if the server has other timing methods. Each run is rolled back, \
 and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
 dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \
-auto_explain.";
+auto_explain.
+
+SET and RESET before the statement apply to all runs, and are undone after each run. pg_timing refuses settings that \
+would change what it measures or promises, for example auto_explain.log_analyze or default_transaction_read_only.
+
+Values of --param are given to a prepared statement. With plan_cache_mode = auto, the server first plans it for the values \
+(custom plan). From the sixth execution on it may use one plan for any values (generic plan). pg_timing uses the plan that \
+the server would use from then on, in all runs, and says which one that is. SET plan_cache_mode = force_custom_plan or \
+force_generic_plan selects one. The values are not in pg_timing's report and errors, but the server's log and its own \
+messages can contain them.";
 
 /// If an option is repeated, the last one counts, as in psql. This allows a shell alias with default options.
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
-    /// The statement. Without -c and -f, measure the overhead per call with test statements: 100 000 rows in one scan and
-    /// in 400 loops
+    /// The statement. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
+    /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops
     #[arg(short, long, value_name = "SQL")]
     pub command: Vec<String>,
     /// File with the statement, or - for stdin
     #[arg(short, long, value_name = "FILE|-", conflicts_with = "command")]
     pub file: Option<PathBuf>,
+    /// Value of $1 in the statement; repeat it for $2 and so on. The server infers the type. \N is NULL, and the word NULL
+    /// is a string
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub param: Vec<String>,
     /// Run the statement even if it writes. Each run is rolled back, except sequences, effects of functions outside the
     /// transaction and dead tuples
     #[arg(long)]

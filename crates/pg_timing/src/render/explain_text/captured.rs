@@ -94,7 +94,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         facts.push(("precision", advice.into()));
     }
     if !report.settings.is_empty() {
-        facts.push(("settings", settings(report)));
+        facts.push(("settings", settings(report, |_| true)));
     }
     if let Some(statement) = &report.statement {
         facts.push(("statement", shortened(statement)));

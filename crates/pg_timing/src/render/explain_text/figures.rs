@@ -45,10 +45,10 @@ pub fn digits(number: f64) -> String {
     }
 }
 
-/// Returns the server's settings: `jit off, track_io_timing off`.
-pub fn settings(report: &ExplainReport) -> String {
-    let settings: Vec<String> = report.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    settings.join(", ")
+/// Returns the settings whose names pass the test: `jit off, track_io_timing off`.
+pub fn settings(report: &ExplainReport, test: impl Fn(&String) -> bool) -> String {
+    let settings = report.settings.iter().filter(|(name, _)| test(name)).map(|(name, value)| format!("{name} {value}"));
+    settings.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -48,7 +48,12 @@ pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, Stri
         facts.push((BASELINE, baseline(runs)));
     }
     facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
-    facts.push(("server", format!("PostgreSQL {}, {}; {}", runs.server_version, runs.server, settings(report))));
+    let is_given = |name: &String| runs.given_settings.contains(name);
+    if !runs.given_settings.is_empty() {
+        facts.push(("settings", format!("given with the statement: {}", settings(report, is_given))));
+    }
+    let others = settings(report, |name| !is_given(name));
+    facts.push(("server", format!("PostgreSQL {}, {}; {others}", runs.server_version, runs.server)));
     facts
 }
 

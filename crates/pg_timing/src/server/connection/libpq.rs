@@ -95,6 +95,7 @@ functions! {
     PQgetvalue(Opaque, c_int, c_int) -> *const c_char;
     PQgetisnull(Opaque, c_int, c_int) -> c_int;
     PQclear(Opaque);
+    PQescapeLiteral(Opaque, *const c_char, usize) -> *mut c_char;
 }
 
 /// Constants of libpq-fe.h.

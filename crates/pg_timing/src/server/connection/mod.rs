@@ -9,11 +9,13 @@ mod open;
 mod parameters;
 mod result;
 mod secret;
+mod sql;
 mod statement;
 mod target;
 mod wait;
 
 pub use result::{Output, Rows};
+pub use sql::Sql;
 pub use target::{Password, Target};
 
 use crate::error::Error;

@@ -1,6 +1,7 @@
 //! The result of a statement.
 
 use super::PERHAPS_FAULTY;
+use super::Sql;
 use super::libpq::{Libpq, Opaque, code, owned, shortened};
 use super::secret::Secrets;
 use crate::error::Error;
@@ -66,7 +67,7 @@ impl Drop for QueryResult {
 
 impl QueryResult {
     /// Returns the rows, or the server's error.
-    pub fn read(&self, sql: &str, output: Output, secrets: &Secrets) -> Result<Rows, Error> {
+    pub fn read(&self, sql: &Sql, output: Output, secrets: &Secrets) -> Result<Rows, Error> {
         // SAFETY: the result is not NULL.
         match unsafe { (self.pq.PQresultStatus)(self.result) } {
             code::TUPLES_OK | code::SINGLE_TUPLE => Ok(self.rows(output)),
@@ -110,23 +111,25 @@ impl QueryResult {
     }
 
     /// Returns the server's error with its position in the statement.
-    fn error(&self, sql: &str, secrets: &Secrets) -> Error {
+    fn error(&self, sql: &Sql, secrets: &Secrets) -> Error {
         let text = |field| Some(secrets.remove_from(&self.field(field)?));
         let Some(mut what) = text(code::MESSAGE) else {
             return Error::new("the server sent an unexpected result", PERHAPS_FAULTY);
         };
-        if let Some(place) = self.field(code::POSITION).and_then(|at| place(sql, at.parse().ok()?)) {
+        let position = self.field(code::POSITION).and_then(|at| at.parse().ok());
+        if let Some(place) = sql.shown().zip(position).and_then(|(sql, at)| place(sql, at)) {
             what += &format!(" ({})", secrets.remove_from(&place));
         }
         let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(text).collect();
         Error {
             what: one_line(&what),
-            hint: match more.is_empty() {
-                true => format!(
+            hint: match (more.is_empty(), sql.shown()) {
+                (false, _) => one_line(&more.join("; ")),
+                (true, Some(sql)) => format!(
                     "the server refused this statement: {}",
                     first_characters(&one_line(&secrets.remove_from(sql)))
                 ),
-                false => one_line(&more.join("; ")),
+                (true, None) => "the server refused the statement with these values".into(),
             },
             state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),
         }

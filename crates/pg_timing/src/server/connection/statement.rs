@@ -5,7 +5,7 @@ use super::memory;
 use super::parameters::text;
 use super::result::{Output, QueryResult, Rows};
 use super::wait::{Direction, wait};
-use super::{Connection, PERHAPS_FAULTY};
+use super::{Connection, PERHAPS_FAULTY, Sql};
 use crate::error::Error;
 use crate::error::one_line;
 use std::collections::BTreeMap;
@@ -19,8 +19,9 @@ const MAX_RESULTS: usize = 4;
 
 impl Connection {
     /// Runs one statement and waits for its end. If `stop` is set or the time limit is over, the statement is canceled.
-    pub fn run(&mut self, sql: &str, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
-        let sql_text = text(sql)?;
+    pub fn run(&mut self, sql: impl Into<Sql>, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
+        let sql = sql.into();
+        let sql_text = text(sql.text())?;
         if let Some(error) = &self.final_error {
             return Err(error.clone());
         }
@@ -52,7 +53,7 @@ impl Connection {
             if result.is_copy() {
                 return Err(self.protocol_error("the server started a COPY, which pg_timing did not request"));
             }
-            match (&mut rows, result.read(sql, output, &self.secrets)) {
+            match (&mut rows, result.read(&sql, output, &self.secrets)) {
                 (Ok(rows), Ok(part)) => {
                     rows.count += part.count;
                     bytes += part.bytes();

@@ -6,5 +6,5 @@ mod live;
 mod plan;
 
 pub use captured::{HostReport, Inputs, ServerClock, captured};
-pub use live::{NOT_ROLLED_BACK, Rejection, RunOptions, Statement, classic, explain};
+pub use live::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 pub use plan::Explained;

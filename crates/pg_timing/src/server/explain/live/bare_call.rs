@@ -18,10 +18,9 @@ pub fn statement() -> Result<Statement, Error> {
 ///
 /// Returns `None` if noise hides the overhead, or if the user's statement timeout is too short for this statement.
 pub fn max_overhead_ms(session: &mut Session, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-    let statement = statement()?;
     let run_pair = |session: &mut Session| {
         let baseline = session.execute(BARE_CALLS)?.0 - round_trip_ms;
-        Ok((baseline, session.explain(&statement, "TIMING ON", None)?.execution_ms))
+        Ok((baseline, session.explain_bare_calls()?.execution_ms))
     };
     let pairs: Result<Vec<(f64, f64)>, Error> = (0..=RUNS).map(|_| run_pair(session)).collect();
     let stopped = session.is_stopped();

@@ -1,7 +1,7 @@
 //! The classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on
 //! any server, including a standby.
 
-use super::{RunOptions, Statement, explain};
+use super::{RunOptions, Script, explain};
 use crate::error::Error;
 use crate::report::{ClassicReport, ReadCost};
 use crate::server::connection::Connection;
@@ -25,8 +25,8 @@ pub fn classic(
     const TIME: Duration = Duration::from_secs(5);
     let options = RunOptions { time: options.time.min(TIME), ..options };
     let mut run_half = |sql: &str, done_before: f64| {
-        let statement = Statement::new(sql)?;
-        explain(connection, &statement, options, stop, &mut |done| progress(done_before + done / 2.0))
+        let script = Script::new(&[sql], &[])?;
+        explain(connection, &script, options, stop, &mut |done| progress(done_before + done / 2.0))
     };
     Ok(ClassicReport { count: run_half(COUNT, 0.0)?, nested: run_half(NESTED, 0.5)?, read })
 }

@@ -1,6 +1,6 @@
 //! Reads the JSON that EXPLAIN prints for one statement.
 
-use super::statement::SUPPORTED_STATEMENTS;
+use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
 use crate::server::explain::plan::validate::{Impossible, check_figures, check_run};
 use crate::server::explain::plan::{Explained, Plan};
@@ -12,7 +12,11 @@ const RULES: &str =
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 pub fn parse(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
-        return Err(Error::new("the statement has no plan: it is a utility statement", SUPPORTED_STATEMENTS));
+        return Err(match json.contains("\"CREATE ") {
+            // IF NOT EXISTS, and the table exists
+            true => Error::new("the statement creates nothing: the relation exists already", "use another name"),
+            false => Error::new("the statement has no plan: it is a utility statement", SUPPORTED_STATEMENTS),
+        });
     }
     match serde_json::from_str::<Vec<IgnoredAny>>(json).map_or(1, |plans| plans.len()) {
         1 => {}
@@ -26,6 +30,13 @@ pub fn parse(json: &str) -> Result<Explained, Error> {
         text => not_understood(&text),
     })?;
     plans.into_iter().next().ok_or_else(removed_by_rule)
+}
+
+/// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
+pub fn parse_planning_ms(json: &str) -> Result<f64, Error> {
+    let explained = parse(json)?;
+    check_figures(&explained).map_err(|why| impossible(&why))?;
+    explained.planning_ms.ok_or_else(|| not_understood("it has no Planning Time"))
 }
 
 /// Parses the JSON of EXPLAIN ANALYZE and returns the executed plan.
@@ -68,6 +79,7 @@ mod tests {
         for (json, what) in [
             (format!("[{PLAN}, {PLAN}]"), "rules rewrite the statement into 2 statements"),
             ("[]".into(), "a rule removes the statement: nothing is left to run"),
+            (r#"["CREATE TABLE AS"]"#.into(), "the statement creates nothing: the relation exists already"),
             (r#"["Utility Statement"]"#.into(), "the statement has no plan: it is a utility statement"),
             (
                 "[{}]".into(),
@@ -84,6 +96,15 @@ mod tests {
         assert!(error.what.ends_with("it has no Execution Time"), "{}", error.what);
         let timed = PLAN.replace("}}", r#"}, "Execution Time": 6.25}"#);
         assert_eq!(parse_executed(&format!("[{timed}]"), false).unwrap().execution_ms, 6.25);
+    }
+
+    #[test]
+    fn a_plan_with_a_summary_has_a_planning_time() {
+        let planned = |ms: &str| PLAN.replace("}}", &format!(r#"}}, "Planning Time": {ms}}}"#));
+        assert_eq!(parse_planning_ms(&format!("[{}]", planned("0.25"))).unwrap(), 0.25);
+        for plan in [PLAN, &planned("-1.0"), &planned("1e300")] {
+            assert!(parse_planning_ms(&format!("[{plan}]")).is_err(), "{plan}");
+        }
     }
 
     /// Returns the plan of a sort with these figures, and a scan below it that took 1 ms.

@@ -7,36 +7,42 @@ mod explain_json;
 mod looks;
 mod notes;
 mod overhead;
+mod prepared;
 mod probe;
+mod rejection;
 mod report;
 mod runs;
+mod scan;
+mod script;
 mod server;
 mod session;
+mod setting;
 mod statement;
+mod subject;
 mod times;
 mod timing;
 
 pub use classic::classic;
+pub use script::Script;
 pub use session::{NOT_ROLLED_BACK, RunOptions};
-pub use statement::{Rejection, Statement};
 
 use crate::error::Error;
 use crate::report::ExplainReport;
 use crate::server::connection::Connection;
 use std::sync::atomic::AtomicBool;
 
-/// Runs the statement on the server and reports its overhead. `progress` receives the completed fraction, 0 to 1.
+/// Runs the script's statement on the server and reports its overhead. `progress` receives the completed fraction, 0 to 1.
 pub fn explain(
     connection: &mut Connection,
-    statement: &Statement,
+    script: &Script,
     options: RunOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut server = server::Server::read(connection, stop)?;
+    let mut server = server::Server::read(connection, script.settings(), stop)?;
     let options =
         RunOptions { switch_off_auto_explain: auto_explain::must_be_off(connection, &mut server, stop)?, ..options };
-    let timings = timing::timings(connection, &mut server, stop)?;
-    let runs = runs::runs(connection, statement, &timings, options, stop, progress)?;
-    Ok(report::report(&server, statement, &runs))
+    let timings = timing::timings(connection, &mut server, script.settings(), stop)?;
+    let runs = runs::runs(connection, script, &timings, options, stop, progress)?;
+    Ok(report::report(&server, script, &runs))
 }

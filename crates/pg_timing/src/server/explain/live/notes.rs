@@ -3,6 +3,7 @@
 use super::overhead::Overhead;
 use super::runs::Runs;
 use super::server::Server;
+use super::subject::PlanMode;
 use super::times::precision;
 use crate::human::duration;
 
@@ -13,6 +14,7 @@ pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
         let rows = if runs.rows_sent == 1 { "row" } else { "rows" };
         notes.push(format!("the baseline includes sending {} {rows}", runs.rows_sent));
     }
+    notes.extend(plan_mode(runs));
     notes.extend(rows_not_sent(runs));
     notes.extend(different_calls(runs));
     notes.extend(imprecise(runs));
@@ -23,11 +25,27 @@ pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
     notes
 }
 
+/// Returns a note about the plan for the values of parameters, and about its planning.
+fn plan_mode(runs: &Runs) -> Option<String> {
+    let planning = runs.planning_ms.map(|ms| format!("planning took {} and is not included", duration(ms * 1e6)));
+    match runs.plan_mode {
+        Some(PlanMode::Custom) => {
+            Some(format!("the server plans the statement for these values (custom plan); {}", planning?))
+        }
+        Some(PlanMode::Generic) => Some(
+            "the server uses a plan for any values (generic plan), as from the sixth execution on; SET plan_cache_mode = \
+             force_custom_plan selects a plan for these values"
+                .into(),
+        ),
+        None => planning,
+    }
+}
+
 /// Returns a note if the rows are not sent. psql's \timing includes sending them.
 fn rows_not_sent(runs: &Runs) -> Option<String> {
     const MANY: f64 = 1000.0;
     let rows = runs.reported.first()?.rows()?;
-    (runs.rows_sent == 0 && rows >= MANY)
+    (runs.rows_sent == 0 && rows >= MANY && !runs.fills_table)
         .then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
 }
 

@@ -3,8 +3,8 @@
 use super::notes::notes;
 use super::overhead::Overhead;
 use super::runs::{BASELINE, REPORTED, ROWS_ONLY, Runs};
+use super::script::Script;
 use super::server::Server;
-use super::statement::Statement;
 use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
 use crate::report::{ExplainReport, LiveRuns, Timed};
@@ -13,13 +13,13 @@ use crate::server::explain::plan::Plan;
 const NS_PER_MS: f64 = 1e6;
 
 /// Builds the report of a statement's runs.
-pub fn report(server: &Server, statement: &Statement, runs: &Runs) -> ExplainReport {
+pub fn report(server: &Server, script: &Script, runs: &Runs) -> ExplainReport {
     let overhead = Overhead::of(runs);
     ExplainReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
         settings: server.settings.clone(),
-        statement: Some(statement.text().into()),
+        statement: Some(script.text().into()),
         runs: Some(live_runs(server, runs, &overhead)),
         capture: None,
         reported_ms: overhead.reported,
@@ -59,7 +59,10 @@ fn live_runs(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
         rows_only_ms: overhead.rows_only,
         without_buffers_ms: overhead.without_buffers,
         overhead_share: overhead_share(overhead.reported, overhead.baseline()),
+        given_settings: server.given_settings.iter().cloned().collect(),
+        plan_mode: runs.plan_mode.map(|mode| mode.name().into()),
         round_trip_ms: runs.round_trip_ms,
+        planning_ms: runs.planning_ms,
         calls: overhead.calls,
         clock_per_call_ns: per_call_ns(REPORTED, ROWS_ONLY),
         rows_per_call_ns: per_call_ns(ROWS_ONLY, BASELINE),

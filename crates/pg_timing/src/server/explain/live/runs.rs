@@ -3,8 +3,9 @@
 use super::bare_call;
 use super::looks::Looks;
 use super::probe::probe_ms;
+use super::script::Script;
 use super::session::{RunOptions, Session};
-use super::statement::Statement;
+use super::subject::PlanMode;
 use super::times::precision;
 use super::timing::Timing;
 use crate::error::Error;
@@ -55,7 +56,13 @@ pub struct Runs {
     pub bare_call_ms: Option<f64>,
     /// time of an empty statement
     pub round_trip_ms: f64,
-    /// margin of `round_trip_ms`, which is a part of each baseline run's margin
+    /// planning time of the baseline, if it is a part of the client's time
+    pub planning_ms: Option<f64>,
+    /// the server's choice of a plan for the values of the parameters
+    pub plan_mode: Option<PlanMode>,
+    /// the statement stores its rows in a new table
+    pub fills_table: bool,
+    /// margin of `round_trip_ms` and `planning_ms`, which is a part of each baseline run's margin
     pub round_trip_margin_ms: f64,
     /// rows that each baseline run sent to the client
     pub rows_sent: u64,
@@ -143,26 +150,32 @@ const WARM_UP_SHARE: f64 = 0.25;
 /// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1.
 pub fn runs(
     connection: &mut Connection,
-    statement: &Statement,
+    script: &Script,
     timings: &[Timing],
     options: RunOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Runs, Error> {
     progress(0.0);
-    let mut session = Session::new(connection, options, stop)?;
+    let mut session = Session::new(connection, options, script.settings(), stop)?;
     let empty = || Runs { timed: timings.iter().map(|&timing| (timing, Vec::new())).collect(), ..Runs::default() };
     let mut runs = empty();
-    session.prepare(statement)?;
+    session.prepare_all(script)?;
+    runs.plan_mode = session.plan_mode();
+    runs.fills_table = script.statement().creates_table();
     let modes = modes(session.connection.server_version(), timings.len());
     // The warm-up round is not counted. It fills the caches and shows how long a round takes.
     for (done, &mode) in modes.iter().enumerate() {
         progress(WARM_UP_SHARE * done as f64 / modes.len() as f64);
-        run(&mut session, mode, statement, &mut empty())?;
+        run(&mut session, mode, &mut empty())?;
     }
     let round_trips = session.round_trips_ms(ROUND_TRIPS)?;
     runs.round_trip_ms = median(&round_trips);
     runs.round_trip_margin_ms = deviation(&round_trips);
+    if let Some(planning) = session.planning_ms(ROUND_TRIPS)? {
+        runs.planning_ms = Some(median(&planning));
+        runs.round_trip_margin_ms = runs.round_trip_margin_ms.hypot(deviation(&planning));
+    }
     runs.bare_call_ms = bare_call::max_overhead_ms(&mut session, runs.round_trip_ms)?;
     let mut before = probe_ms(&mut session)?;
     let mut looks = Looks::new(options.time);
@@ -172,10 +185,11 @@ pub fn runs(
         for n in 0..modes.len() {
             // Each round begins with another mode.
             let mode = modes[(n + round) % modes.len()];
-            let ms = run(&mut session, mode, statement, &mut runs)?;
+            let ms = run(&mut session, mode, &mut runs)?;
             let after = probe_ms(&mut session)?;
-            // The round trip is a part of the client's time.
-            let ms = if mode == RunMode::Baseline { (ms - runs.round_trip_ms).max(0.0) } else { ms };
+            // The round trip is a part of the client's time, and so is the planning.
+            let other_ms = runs.round_trip_ms + runs.planning_ms.unwrap_or(0.0);
+            let ms = if mode == RunMode::Baseline { (ms - other_ms).max(0.0) } else { ms };
             runs.samples.push(RunSample { mode: runs.name(mode), ms, before_ms: before, after_ms: after });
             before = after;
             progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * looks.used());
@@ -185,7 +199,7 @@ pub fn runs(
             break;
         }
     }
-    session.deallocate()?;
+    session.deallocate_all()?;
     Ok(runs)
 }
 
@@ -200,8 +214,8 @@ fn modes(server_version: i32, timings: usize) -> Vec<RunMode> {
 }
 
 /// Runs the statement once and keeps its plan. Returns its time in ms.
-fn run(session: &mut Session, mode: RunMode, statement: &Statement, runs: &mut Runs) -> Result<f64, Error> {
-    let mut explain = |options, timing: Option<&Timing>| session.explain(statement, options, timing);
+fn run(session: &mut Session, mode: RunMode, runs: &mut Runs) -> Result<f64, Error> {
+    let mut explain = |options, timing: Option<&Timing>| session.explain(options, timing);
     Ok(match mode {
         RunMode::Baseline => {
             let (ms, rows) = session.baseline()?;

@@ -1,8 +1,9 @@
 //! The server's version and the settings that affect timing.
 
+use super::setting::{self, Setting};
 use crate::error::Error;
-use crate::server::connection::Connection;
-use std::collections::BTreeMap;
+use crate::server::connection::{Connection, Output};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 /// The settings that the figures depend on.
@@ -25,14 +26,20 @@ pub struct Server {
     /// database, host and port
     pub name: String,
     pub settings: BTreeMap<String, String>,
+    /// names of the settings that the user gave with the statement
+    pub given_settings: BTreeSet<String>,
     pub notes: Vec<String>,
 }
 
 impl Server {
-    /// Reads the server's version and settings.
-    pub fn read(connection: &mut Connection, stop: &AtomicBool) -> Result<Server, Error> {
+    /// Reads the server's version and settings, with those that the user gave.
+    pub fn read(connection: &mut Connection, given: &[Setting], stop: &AtomicBool) -> Result<Server, Error> {
         let version = connection.supported_version()?;
-        let settings = connection.settings(&SETTINGS, stop)?;
+        let given_settings: BTreeSet<String> = given.iter().map(|setting| setting.name.clone()).collect();
+        let settings = match given {
+            [] => connection.settings(&SETTINGS, stop)?,
+            _ => with_given(connection, given, stop)?,
+        };
         let mut notes = Vec::new();
         if !connection.is_local() {
             notes.push(
@@ -40,6 +47,24 @@ impl Server {
                     .into(),
             );
         }
-        Ok(Server { version, name: connection.name(), settings, notes })
+        Ok(Server { version, name: connection.name(), settings, given_settings, notes })
     }
+}
+
+/// Returns the same settings and the given ones, with the values that they have in the runs.
+fn with_given(
+    connection: &mut Connection,
+    given: &[Setting],
+    stop: &AtomicBool,
+) -> Result<BTreeMap<String, String>, Error> {
+    connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
+    setting::apply(given, connection, stop)?;
+    let mut settings = connection.settings(&SETTINGS, stop)?;
+    for Setting { name, .. } in given {
+        let sql = format!("SELECT pg_catalog.current_setting({})", connection.literal(Some(name))?);
+        let rows = connection.run(&sql, Output::Keep, stop)?;
+        settings.insert(name.clone(), rows.value().unwrap_or_default().into());
+    }
+    connection.run("ROLLBACK", Output::Discard, stop)?;
+    Ok(settings)
 }

@@ -1,12 +1,14 @@
 //! A session on the server that runs a statement and rolls it back.
 
-use super::explain_json::{parse, parse_executed};
-use super::statement::Statement;
+use super::explain_json::{parse_executed, parse_planning_ms};
+use super::script::Script;
+use super::setting::{self, Setting};
+use super::subject::{PlanMode, Subject};
 use super::timing::{self, Timing};
 use super::{auto_explain, bare_call, probe};
 use crate::error::{Error, SqlState};
-use crate::server::connection::{Connection, Output, Rows};
-use crate::server::explain::plan::{Explained, Plan};
+use crate::server::connection::{Connection, Output, Rows, Sql};
+use crate::server::explain::plan::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,11 @@ impl RunOptions {
 pub struct Session<'a> {
     pub connection: &'a mut Connection,
     options: RunOptions,
+    /// the settings that the user gave with the statement
+    settings: &'a [Setting],
+    /// the plans of all runs
+    plan_mode: Option<PlanMode>,
+    subject: Subject,
     /// time limit of one run: `options.limit`, or the user's statement_timeout if it is shorter
     limit: Duration,
     stop: &'a AtomicBool,
@@ -48,7 +55,6 @@ pub struct Session<'a> {
 }
 
 // Names of prepared statements.
-const BASELINE: &str = "pg_timing_baseline";
 const EMPTY: &str = "pg_timing_empty";
 pub const BARE_CALLS: &str = "pg_timing_bare_calls";
 pub const PROBE: &str = "pg_timing_probe";
@@ -56,21 +62,48 @@ pub const PROBE: &str = "pg_timing_probe";
 const STOPPED: &str = "stopped; the statement was canceled on the server";
 
 impl<'a> Session<'a> {
-    /// Opens a session. A shorter statement_timeout of the user stays in force.
+    /// Opens a session with these settings. A shorter statement_timeout of the user stays in force.
     pub fn new(
         connection: &'a mut Connection,
         options: RunOptions,
+        settings: &'a [Setting],
         stop: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
         let limit = options.limit;
         connection.set_limit(limit);
-        let mut session = Session { connection, limit, options, stop, has_fast_timing: false, started: Instant::now() };
+        let mut session = Session {
+            connection,
+            options,
+            settings,
+            plan_mode: None,
+            subject: Subject::default(),
+            limit,
+            stop,
+            has_fast_timing: false,
+            started: Instant::now(),
+        };
+        session.begin()?;
         let timeout_ms = session.setting("statement_timeout")?.and_then(|ms| ms.parse().ok());
         if let Some(ms) = timeout_ms.filter(|&ms: &u64| ms > 0) {
             session.limit = session.limit.min(Duration::from_millis(ms));
         }
         session.has_fast_timing = session.setting(timing::METHOD)?.is_some_and(|method| method != "off");
+        session.run("ROLLBACK", Output::Discard)?;
         Ok(session)
+    }
+
+    /// Begins a transaction, and sets everything except the time limit.
+    fn begin(&mut self) -> Result<(), Error> {
+        let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
+        // A standby server refuses READ WRITE even for a statement that only reads.
+        self.run(format!("BEGIN {mode}").as_str(), Output::Discard)?;
+        // Before the user's settings: a SET ROLE can take the right to do this.
+        self.switch_off_auto_explain()?;
+        setting::apply(self.settings, self.connection, self.stop)?;
+        match self.plan_mode {
+            Some(mode) => self.run(&mode.set_local(), Output::Discard).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     fn setting(&mut self, name: &str) -> Result<Option<String>, Error> {
@@ -78,24 +111,24 @@ impl<'a> Session<'a> {
         Ok(self.run(&query, Output::Keep)?.value().map(String::from))
     }
 
-    fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
+    pub fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {
         self.connection.run(sql, output, self.stop)
     }
 
     /// Runs `work` in a transaction and rolls it back, also after an error.
-    fn in_rolled_back_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn in_rolled_back_transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         if self.is_stopped() {
             return Err(Error::new("stopped", self.what_was_changed()));
         }
-        let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
-        // A standby server refuses READ WRITE even for a statement that only reads.
-        self.run(&format!("BEGIN {mode}"), Output::Discard)?;
         let limit = self.limit.as_millis();
         self.started = Instant::now();
         let result = self
-            .run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard)
-            .and_then(|_| self.switch_off_auto_explain())
-            .and_then(|()| work(self))
+            .begin()
+            .and_then(|()| self.run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard))
+            .and_then(|_| work(self))
             .map_err(|error| self.with_better_hint(error));
         let rollback = self.run("ROLLBACK", Output::Discard);
         result.and_then(|value| rollback.map(|_| value))
@@ -133,7 +166,7 @@ impl<'a> Session<'a> {
             state if state.is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit => (
                 format!("one run takes longer than {} s", self.limit.as_secs_f64()),
                 match self.limit < self.options.limit {
-                    true => "this limit is the server's statement_timeout for this user".into(),
+                    true => "this limit is the statement_timeout of this user, or of a SET before the statement".into(),
                     false => "set a longer limit with --limit SECONDS".into(),
                 },
             ),
@@ -146,39 +179,37 @@ impl<'a> Session<'a> {
         Error { what, hint, state }
     }
 
-    fn plan_of(&mut self, statement: &Statement) -> Result<Explained, Error> {
-        let sql = statement.explain("FORMAT JSON");
-        let rows = self.in_rolled_back_transaction(|session| session.run(&sql, Output::Keep))?;
-        parse(&rows.lines())
+    pub fn allows_writes(&self) -> bool {
+        self.options.allow_writes
     }
 
-    /// Prepares the baseline statement, an empty statement, a statement of bare calls, and the probe.
-    pub fn prepare(&mut self, statement: &Statement) -> Result<(), Error> {
-        let plan = self.plan_of(statement);
-        if let Some(error) = statement.rejection(plan.as_ref().err().cloned()) {
-            return Err(error);
-        }
-        let plan = plan?;
-        let without_output = statement.without_output();
-        // A subquery with an OFFSET past the end sends no rows. Use it only if the plan below stays the same.
-        let keeps_plan = self
-            .plan_of(&without_output)
-            .is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == plan.plan.shape()));
-        let baseline = if keeps_plan { &without_output } else { statement }.prepare_as(BASELINE);
-        let bare_calls = bare_call::statement()?.prepare_as(BARE_CALLS);
-        let probe = probe::statement()?.prepare_as(PROBE);
-        let all = [baseline, format!("PREPARE {EMPTY} AS SELECT"), bare_calls, probe];
-        all.iter().try_for_each(|sql| self.run(sql, Output::Discard).map(|_| ())).map_err(|error| {
-            let error = self.with_better_hint(error);
-            statement.rejection(Some(error.clone())).unwrap_or(error)
-        })
+    /// Returns the value as an SQL literal.
+    pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
+        self.connection.literal(value)
+    }
+
+    /// Lets all following runs use this kind of plan.
+    pub fn keep_plan_mode(&mut self, mode: Option<PlanMode>) {
+        self.plan_mode = mode;
+    }
+
+    /// Prepares the statement of the script, an empty statement, a statement of bare calls, and the probe.
+    pub fn prepare_all(&mut self, script: &Script) -> Result<(), Error> {
+        self.subject = Subject::prepare(self, script)?;
+        self.prepare(&format!("PREPARE {EMPTY} AS SELECT"))?;
+        self.prepare(&bare_call::statement()?.prepare_as(BARE_CALLS))?;
+        self.prepare(&probe::statement()?.prepare_as(PROBE))
+    }
+
+    /// Returns the server's choice of a plan for the values. `None` without values.
+    pub fn plan_mode(&self) -> Option<PlanMode> {
+        self.plan_mode
     }
 
     /// Removes the prepared statements, so that another statement can follow.
-    pub fn deallocate(&mut self) -> Result<(), Error> {
-        [BASELINE, EMPTY, BARE_CALLS, PROBE]
-            .iter()
-            .try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
+    pub fn deallocate_all(&mut self) -> Result<(), Error> {
+        let names = [self.subject.prepared(), &[EMPTY, BARE_CALLS, PROBE].map(String::from)].concat();
+        self.deallocate(&names)
     }
 
     /// Returns the times of an empty statement in ms.
@@ -201,26 +232,53 @@ impl<'a> Session<'a> {
     }
 
     fn execute_once(&mut self, name: &str) -> Result<(f64, u64), Error> {
-        let sql = format!("EXECUTE {name}");
+        self.timed(Sql::new(format!("EXECUTE {name}")))
+    }
+
+    fn timed(&mut self, sql: Sql) -> Result<(f64, u64), Error> {
         let start = Instant::now();
-        let rows = self.run(&sql, Output::Discard)?;
+        let rows = self.run(sql, Output::Discard)?;
         Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
     }
 
-    /// Executes the statement without EXPLAIN. Returns the time in ms and the number of rows it sent.
+    /// Runs the statement without EXPLAIN. Returns the time in ms and the number of rows it sent.
     pub fn baseline(&mut self) -> Result<(f64, u64), Error> {
-        self.execute(BASELINE)
+        let sql = self.subject.baseline();
+        self.in_rolled_back_transaction(|session| session.timed(sql))
     }
 
-    /// Runs EXPLAIN ANALYZE with these options and returns the executed plan.
-    pub fn explain(&mut self, statement: &Statement, options: &str, timing: Option<&Timing>) -> Result<Plan, Error> {
-        let sql = statement.explain(&format!("ANALYZE, {options}, FORMAT JSON"));
+    /// Returns the planning times of the baseline in ms, if each baseline run includes them.
+    pub fn planning_ms(&mut self, count: usize) -> Result<Option<Vec<f64>>, Error> {
+        let Some(sql) = self.subject.planning() else { return Ok(None) };
+        self.in_rolled_back_transaction(|session| {
+            let mut planning = || parse_planning_ms(&session.run(sql.clone(), Output::Keep)?.lines());
+            (0..count).map(|_| planning()).collect::<Result<_, _>>().map(Some)
+        })
+    }
+
+    /// Runs EXPLAIN ANALYZE of the statement with these options and returns the executed plan.
+    pub fn explain(&mut self, options: &str, timing: Option<&Timing>) -> Result<Plan, Error> {
+        let sql = self.subject.explain(&explain_options(options));
+        self.explain_analyze(sql, timing)
+    }
+
+    /// Runs EXPLAIN ANALYZE of the loop of bare calls.
+    pub fn explain_bare_calls(&mut self) -> Result<Plan, Error> {
+        let sql = bare_call::statement()?.explain(&explain_options("TIMING ON"));
+        self.explain_analyze(Sql::new(sql), None)
+    }
+
+    fn explain_analyze(&mut self, sql: Sql, timing: Option<&Timing>) -> Result<Plan, Error> {
         let rows = self.in_rolled_back_transaction(|session| {
             if let Some(timing) = timing {
                 session.run(&timing.set_local(), Output::Discard)?;
             }
-            session.run(&sql, Output::Keep)
+            session.run(sql, Output::Keep)
         })?;
         parse_executed(&rows.lines(), timing.map_or(self.has_fast_timing, Timing::is_fast_timing))
     }
+}
+
+fn explain_options(options: &str) -> String {
+    format!("ANALYZE, {options}, FORMAT JSON")
 }

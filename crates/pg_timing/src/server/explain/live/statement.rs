@@ -1,122 +1,148 @@
 //! The SQL statement that a user wants to measure.
 
+use super::rejection::{Rejection, SUPPORTED_STATEMENTS};
+use super::scan::{Kind, Token, Tokens, statements};
 use crate::error::{Error, SqlState};
 
 /// One SQL statement, without its semicolon and the text after it. It may contain comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     text: String,
-    /// it begins with a keyword of a statement that has a plan
-    has_plan: bool,
+    command: Command,
+    /// number of parameters: the highest number, like 2 in `$2`
+    parameters: usize,
 }
 
-/// A hint for statements without a plan.
-pub const SUPPORTED_STATEMENTS: &str =
-    "pg_timing supports statements that have a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE";
-
-/// Why a text is not one statement that can be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rejection {
-    Empty,
-    Several,
-    /// the text begins with EXPLAIN
-    Explain,
-    /// `$1`, as pg_stat_statements and logs show it
-    Parameter,
-}
-
-impl From<Rejection> for Error {
-    fn from(rejection: Rejection) -> Error {
-        match rejection {
-            Rejection::Empty => Error::new("there is no statement", "give one with -c, with -f, or on stdin"),
-            Rejection::Several => Error::new(
-                "there are several statements",
-                "give one statement; settings that it needs can be set with PGOPTIONS",
-            ),
-            Rejection::Explain => Error::new(
-                "the statement is an EXPLAIN",
-                "give the statement without EXPLAIN and its options; pg_timing runs EXPLAIN itself",
-            ),
-            Rejection::Parameter => Error::new(
-                "the statement has a parameter, like $1",
-                "replace it with a value: pg_stat_statements and logs show parameters instead of values",
-            ),
-        }
-    }
+/// What a statement begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Command {
+    /// a keyword of a statement that PREPARE supports
+    Query,
+    /// `SELECT INTO`, `CREATE TABLE AS`, `CREATE MATERIALIZED VIEW`, perhaps with the name after `AS EXECUTE`
+    CreateAs {
+        executes: Option<String>,
+    },
+    /// `EXECUTE`: the name, and the text after it
+    Execute {
+        name: String,
+        arguments: String,
+    },
+    Other,
 }
 
 impl Statement {
     /// Returns the only statement of a text. Comments are allowed, and semicolons after the statement.
     pub fn new(text: &str) -> Result<Statement, Rejection> {
-        let scan = Scan::of(text);
-        let end = scan.semicolon.unwrap_or(text.len());
-        let statement = text[..end].trim();
-        match (scan.start, scan.has_text_after_semicolon) {
-            (None, _) => Err(Rejection::Empty),
-            (Some(_), true) => Err(Rejection::Several),
-            (Some(start), false) if start >= end => Err(Rejection::Empty),
-            (Some(start), false) if first_word(&text[start..]).eq_ignore_ascii_case("explain") => {
-                Err(Rejection::Explain)
-            }
-            (Some(_), false) if scan.has_parameter => Err(Rejection::Parameter),
-            (Some(start), false) => {
-                Ok(Statement { text: statement.to_string(), has_plan: starts_like_a_query(&text[start..]) })
-            }
+        match statements(text)[..] {
+            [] => Err(Rejection::Empty),
+            [statement] => Statement::of(statement),
+            _ => Err(Rejection::Several),
         }
+    }
+
+    /// Returns the statement of a text without semicolons.
+    fn of(text: &str) -> Result<Statement, Rejection> {
+        let first = Tokens::of(text).next().ok_or(Rejection::Empty)?;
+        if first.is("EXPLAIN") {
+            return Err(Rejection::Explain);
+        }
+        if let Some(backslash) = Tokens::of(text).find(|token| token.is_symbol("\\")) {
+            let command = text[backslash.start..].split_whitespace().next().unwrap_or_default();
+            return Err(Rejection::Backslash(command.into()));
+        }
+        let command = command(text, &first);
+        if matches!(command, Command::CreateAs { .. }) && has_no_data(text) {
+            return Err(Rejection::NoData);
+        }
+        let parameters = Tokens::of(text).filter_map(|token| token.parameter()).max().unwrap_or(0);
+        Ok(Statement { text: text.into(), command, parameters })
     }
 
     /// Returns an EXPLAIN of the statement.
     pub fn explain(&self, options: &str) -> String {
-        format!("EXPLAIN ({options}) {}", self.text)
+        explain(options, &self.text)
     }
 
     /// Returns a statement that produces all rows and sends none.
     pub fn without_output(&self) -> Statement {
         // Without the line break, a comment at the end of the text would hide the parenthesis.
         let text = format!("SELECT * FROM (\n{}\n) AS pg_timing OFFSET {}", self.text, i64::MAX);
-        Statement { text, has_plan: true }
+        Statement { text, command: Command::Query, parameters: self.parameters }
     }
 
     /// Returns a PREPARE of the statement.
     pub fn prepare_as(&self, name: &str) -> String {
-        format!("PREPARE {name} AS {}", self.text)
+        self.prepare_with_types(name, &[])
+    }
+
+    /// Returns a PREPARE of the statement with these types of its parameters.
+    pub fn prepare_with_types(&self, name: &str, types: &[String]) -> String {
+        let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
+        // After the line break, an error shows only the user's line.
+        format!("PREPARE {name}{types} AS\n{}", self.text)
+    }
+
+    /// Returns the number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// Whether PREPARE supports the statement.
+    pub fn is_preparable(&self) -> bool {
+        self.command == Command::Query
+    }
+
+    /// Whether the statement creates a table or a materialized view.
+    pub fn creates_table(&self) -> bool {
+        matches!(self.command, Command::CreateAs { .. })
+    }
+
+    /// Returns the name of the prepared statement that the statement executes.
+    pub fn executes(&self) -> Option<&str> {
+        match &self.command {
+            Command::Execute { name, .. } => Some(name),
+            Command::CreateAs { executes } => executes.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the text after `EXECUTE name`: the values in parentheses, or nothing.
+    pub fn arguments(&self) -> Option<&str> {
+        match &self.command {
+            Command::Execute { arguments, .. } => Some(arguments),
+            _ => None,
+        }
     }
 
     /// Returns why the statement cannot be measured: the server's error with a better hint, or an unsupported command.
     pub fn rejection(&self, error: Option<Error>) -> Option<Error> {
-        match (self.has_plan, error) {
+        let has_plan = self.command != Command::Other;
+        match (has_plan, error) {
             (_, Some(error)) if error.state.is(SqlState::NOT_PREPARABLE) => {
                 Some(Error { hint: SUPPORTED_STATEMENTS.into(), ..error })
             }
             (true, Some(error)) if error.state.is(SqlState::SYNTAX) && error.what.contains("at or near \":\"") => {
-                Some(Error {
-                    hint: "replace psql's variables with values: pg_timing does not know them".into(),
-                    ..error
-                })
+                Some(Error { hint: "replace psql's variables with values, or with $1 and --param".into(), ..error })
+            }
+            // For example CREATE VIEW
+            (true, Some(error)) if self.creates_table() && error.state.is(SqlState::SYNTAX) => {
+                Some(Error { hint: SUPPORTED_STATEMENTS.into(), ..error })
             }
             (true, error) => error,
             (false, Some(error))
                 if [SqlState::SYNTAX, SqlState::NO_SUCH_STATEMENT].iter().any(|code| error.state.is(code)) =>
             {
-                Some(Error {
-                    hint: format!("{SUPPORTED_STATEMENTS}; psql's backslash commands are not supported"),
-                    ..error
-                })
+                Some(Error { hint: SUPPORTED_STATEMENTS.into(), ..error })
             }
             (false, Some(error)) => Some(error),
-            (false, None) => Some(Error::new(format!("not supported: {}", self.command()), SUPPORTED_STATEMENTS)),
+            (false, None) => Some(Error::new(format!("not supported: {}", self.first_words()), SUPPORTED_STATEMENTS)),
         }
     }
 
-    /// Returns the keywords that the statement begins with, like `CREATE TABLE AS`.
-    fn command(&self) -> String {
-        let start = Scan::of(&self.text).start.unwrap_or(0);
-        let words: Vec<String> = self.text[start..].split_whitespace().take(2).map(str::to_uppercase).collect();
-        let text = self.text.to_uppercase();
-        match words.join(" ").as_str() {
-            "CREATE TABLE" if text.contains(" AS ") => "CREATE TABLE AS".into(),
-            command => command.into(),
-        }
+    /// Returns the keywords that the statement begins with, like `CREATE INDEX`.
+    fn first_words(&self) -> String {
+        let words = Tokens::of(&self.text).take_while(|token| token.kind == Kind::Word).take(2);
+        words.map(|token| token.text.to_uppercase()).collect::<Vec<_>>().join(" ")
     }
 
     pub fn text(&self) -> &str {
@@ -124,122 +150,48 @@ impl Statement {
     }
 }
 
-/// Returns the word that the text begins with.
-fn first_word(text: &str) -> &str {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+/// Returns an EXPLAIN of a statement.
+pub fn explain(options: &str, statement: &str) -> String {
+    format!("EXPLAIN ({options}) {statement}")
 }
 
-fn starts_like_a_query(text: &str) -> bool {
-    const KEYWORDS: [&str; 8] = ["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"];
-    text.starts_with('(') || KEYWORDS.iter().any(|keyword| first_word(text).eq_ignore_ascii_case(keyword))
-}
-
-/// Where a text has semicolons and parameters outside of quotes, dollar quotes and comments:
-/// <https://www.postgresql.org/docs/current/sql-syntax-lexical.html>
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Scan {
-    /// the first character that is neither white space nor comment
-    start: Option<usize>,
-    /// the first semicolon
-    semicolon: Option<usize>,
-    /// text other than white space, comments and semicolons follows the first semicolon
-    has_text_after_semicolon: bool,
-    /// the text has a parameter like `$1`
-    has_parameter: bool,
-}
-
-impl Scan {
-    fn of(text: &str) -> Scan {
-        let mut scan = Scan::default();
-        let mut at = 0;
-        while let Some(c) = text[at..].chars().next() {
-            let rest = &text[at..];
-            let length = match c {
-                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-                '/' if rest.starts_with("/*") => comment_length(rest),
-                _ if c.is_whitespace() => c.len_utf8(),
-                ';' => {
-                    scan.semicolon.get_or_insert(at);
-                    1
-                }
-                _ => {
-                    scan.start.get_or_insert(at);
-                    scan.has_text_after_semicolon |= scan.semicolon.is_some();
-                    let before = text[..at].chars().next_back();
-                    scan.has_parameter |= is_parameter(rest, before);
-                    token_length(rest, before)
-                }
-            };
-            at += length;
-        }
-        scan
+fn command(text: &str, first: &Token) -> Command {
+    const QUERIES: [&str; 8] = ["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"];
+    let is_query = first.is_symbol("(") || QUERIES.iter().any(|keyword| first.is(keyword));
+    if is_query && selects_into(text) {
+        return Command::CreateAs { executes: None };
+    }
+    let mut tokens = Tokens::of(text).skip(1);
+    match () {
+        () if is_query => Command::Query,
+        () if first.is("CREATE") => Command::CreateAs { executes: executes(text) },
+        () if first.is("EXECUTE") => match tokens.next().and_then(|token| Some((token.name()?, token.end()))) {
+            Some((name, end)) => Command::Execute { name, arguments: text[end..].trim().into() },
+            None => Command::Other,
+        },
+        () => Command::Other,
     }
 }
 
-/// Returns the length of a comment in bytes. Comments nest.
-fn comment_length(text: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        let rest = &text[at..];
-        if rest.starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    text.len()
+/// Whether a query has an INTO of its own. INTO is a reserved word, and otherwise follows INSERT or MERGE.
+fn selects_into(text: &str) -> bool {
+    let pairs = Tokens::of(text).zip(Tokens::of(text).skip(1));
+    pairs.into_iter().any(|(before, token)| token.is("INTO") && !before.is("INSERT") && !before.is("MERGE"))
 }
 
-/// Whether the text begins with a parameter. A dollar sign inside a word is a part of the word.
-fn is_parameter(text: &str, before: Option<char>) -> bool {
-    text.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) && !in_word(before)
+/// Returns the name after `AS EXECUTE`.
+fn executes(text: &str) -> Option<String> {
+    let tokens = || Tokens::of(text);
+    let mut found = tokens().zip(tokens().skip(1)).zip(tokens().skip(2));
+    let ((_, _), name) = found.find(|((first, second), _)| first.is("AS") && second.is("EXECUTE"))?;
+    name.name()
 }
 
-fn in_word(before: Option<char>) -> bool {
-    before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$')
-}
-
-/// Returns the length of a quoted text, or of one character.
-fn token_length(text: &str, before: Option<char>) -> usize {
-    let c = text.chars().next().unwrap_or_default();
-    match c {
-        // Only E'..' has backslash escapes. A doubled quote counts as two adjacent texts, which gives the same end.
-        '\'' => quoted_length(text, '\'', matches!(before, Some('e' | 'E'))),
-        '"' => quoted_length(text, '"', false),
-        '$' if !in_word(before) => dollar_quoted_length(text),
-        _ => c.len_utf8(),
-    }
-}
-
-fn quoted_length(text: &str, quote: char, backslashes: bool) -> usize {
-    let mut characters = text.char_indices().skip(1);
-    while let Some((at, c)) = characters.next() {
-        if c == quote {
-            return at + 1;
-        }
-        if c == '\\' && backslashes {
-            characters.next();
-        }
-    }
-    text.len()
-}
-
-fn dollar_quoted_length(text: &str) -> usize {
-    let Some(end) = text[1..].find('$') else { return 1 };
-    let tag = &text[..end + 2];
-    if !tag[1..=end].chars().all(|c| c.is_alphanumeric() || c == '_')
-        || tag[1..].starts_with(|c: char| c.is_ascii_digit())
-    {
-        return 1;
-    }
-    text[tag.len()..].find(tag).map_or(text.len(), |at| at + 2 * tag.len())
+/// Whether a CREATE TABLE AS ends with `WITH NO DATA`.
+fn has_no_data(text: &str) -> bool {
+    let mut last: [Option<Token>; 3] = [None; 3];
+    Tokens::of(text).for_each(|token| last = [last[1], last[2], Some(token)]);
+    last.iter().zip(["WITH", "NO", "DATA"]).all(|(token, word)| token.is_some_and(|token| token.is(word)))
 }
 
 #[cfg(test)]
@@ -253,14 +205,11 @@ mod tests {
             ("SELECT 1", "SELECT 1"),
             (" SELECT 1 ; \n", "SELECT 1"),
             ("SELECT 1; -- done;", "SELECT 1"),
-            (
-                "-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', '''';",
-                "-- about\nSELECT ';' /* ; /* ; */ ; */, \";\", $$;$$, $a$;$$;$a$, E'\\';', ''''",
-            ),
             ("SELECT '\\'; -- x", "SELECT '\\'"),
             ("SELECT a$1, a$b$c, '$1', $a1$ $1 $a1$ FROM t;;", "SELECT a$1, a$b$c, '$1', $a1$ $1 $a1$ FROM t"),
         ] {
-            assert_eq!(Statement::new(text).unwrap().text(), statement);
+            let statement_of = Statement::new(text).unwrap();
+            assert_eq!((statement_of.text(), statement_of.parameters()), (statement, 0));
         }
         for text in ["", ";", " -- nothing\n", "/* ; */", " ; ;"] {
             assert_eq!(Statement::new(text), Err(Rejection::Empty), "{text}");
@@ -271,8 +220,15 @@ mod tests {
         for text in ["EXPLAIN SELECT 1", "-- slow\nexplain(analyze) SELECT 1;"] {
             assert_eq!(Statement::new(text), Err(Rejection::Explain), "{text}");
         }
-        assert_eq!(Statement::new("SELECT * FROM t WHERE i = $1"), Err(Rejection::Parameter));
         assert!(Statement::new("SELECT 1 AS explain").is_ok() && Statement::new("explained").is_ok());
+        assert_eq!(Statement::new("SELECT * FROM t WHERE i = $1 AND k < $3").unwrap().parameters(), 3);
+    }
+
+    #[test]
+    fn commands_of_psql_are_refused_by_name() {
+        for (text, command) in [("\\timing", "\\timing"), ("SELECT 1 \\gset x", "\\gset"), ("SELECT '\\' \\", "\\")] {
+            assert_eq!(Statement::new(text), Err(Rejection::Backslash(command.into())), "{text}");
+        }
     }
 
     #[test]
@@ -280,24 +236,52 @@ mod tests {
         for (text, has_plan) in [
             ("select 1", true),
             ("-- all\n(TABLE t)", true),
-            ("CREATE TABLE x AS SELECT 1", false),
-            ("\\timing", false),
+            ("CREATE TABLE x AS SELECT 1", true),
+            ("EXECUTE q(1)", true),
+            ("EXECUTE", false),
+            ("DECLARE c CURSOR FOR SELECT 1", false),
         ] {
             assert_eq!(Statement::new(text).unwrap().rejection(None).is_none(), has_plan, "{text}");
         }
+        let what = |text: &str| Statement::new(text).unwrap().rejection(None).unwrap().what;
+        assert_eq!(what("-- new\nrefresh\nmaterialized view m"), "not supported: REFRESH MATERIALIZED");
+        assert_eq!(what("VACUUM"), "not supported: VACUUM");
     }
 
     #[test]
-    fn an_unsupported_statement_is_named() {
-        let what = |text: &str| Statement::new(text).unwrap().rejection(None).unwrap().what;
-        assert_eq!(what("-- new\ncreate table t AS select 1"), "not supported: CREATE TABLE AS");
-        assert_eq!(what("VACUUM"), "not supported: VACUUM");
+    fn statements_that_create_a_table_are_recognized() {
+        for (text, creates) in [
+            ("SELECT * INTO x FROM t", true),
+            ("WITH a AS (SELECT 1) SELECT * INTO TEMP x FROM a", true),
+            ("CREATE MATERIALIZED VIEW m AS SELECT 1", true),
+            ("INSERT INTO x SELECT 1", false),
+            ("WITH a AS (INSERT INTO x SELECT 1 RETURNING i) SELECT 'INTO', \"into\" FROM a", false),
+            ("MERGE INTO x USING t ON true WHEN MATCHED THEN DELETE", false),
+        ] {
+            assert_eq!(Statement::new(text).unwrap().creates_table(), creates, "{text}");
+        }
+        assert_eq!(Statement::new("CREATE TABLE x AS SELECT 1 WITH no /* */ DATA -- x"), Err(Rejection::NoData));
+        assert!(Statement::new("CREATE TABLE x AS SELECT 1 WITH DATA").is_ok());
+    }
+
+    #[test]
+    fn the_executed_statement_is_named() {
+        let statement = |text: &str| Statement::new(text).unwrap();
+        let execute = statement("execute /* x */ Q (1, 'a;')");
+        assert_eq!((execute.executes(), execute.arguments()), (Some("q"), Some("(1, 'a;')")));
+        assert_eq!(statement("EXECUTE \"Q\"").executes(), Some("Q"));
+        let create = statement("CREATE TEMP TABLE x AS EXECUTE q(1)");
+        assert_eq!((create.executes(), create.arguments()), (Some("q"), None));
+        assert_eq!(statement("SELECT 1 AS execute").executes(), None);
     }
 
     proptest! {
         #[test]
-        fn scanning_any_text_ends(text in "[-/*$'\"\\\\;a1E \nü]{0,40}") {
-            _ = Statement::new(&text);
+        fn any_text_is_accepted_or_refused(text in "(SELECT |EXECUTE |CREATE |WITH )?[-/*$'\"\\\\;a1E(), \nü]{0,40}") {
+            if let Ok(statement) = Statement::new(&text) {
+                prop_assert_eq!(Statement::new(statement.text()), Ok(statement.clone()));
+                _ = statement.rejection(None);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The timing methods that a server offers for plan nodes.
 
 use super::server::Server;
+use super::setting::{self, Setting};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use std::sync::atomic::AtomicBool;
@@ -46,7 +47,12 @@ impl std::fmt::Display for Timing {
 }
 
 /// Returns the methods that this user may select. Methods that are refused become notes of the server.
-pub fn timings(connection: &mut Connection, server: &mut Server, stop: &AtomicBool) -> Result<Vec<Timing>, Error> {
+pub fn timings(
+    connection: &mut Connection,
+    server: &mut Server,
+    given: &[Setting],
+    stop: &AtomicBool,
+) -> Result<Vec<Timing>, Error> {
     let mut timings = Vec::new();
     let mut notes = Vec::new();
     let has = |setting: &str| server.settings.contains_key(setting);
@@ -54,6 +60,7 @@ pub fn timings(connection: &mut Connection, server: &mut Server, stop: &AtomicBo
         for value in *values {
             let timing = Timing { setting, value, disables_fast_timing: *setting != METHOD && has(METHOD) };
             connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
+            setting::apply(given, connection, stop)?;
             let selected = connection.run(&timing.set_local(), Output::Discard, stop);
             connection.run("ROLLBACK", Output::Discard, stop)?;
             match selected {

@@ -1,0 +1,209 @@
+//! What is run: the statement as EXPLAIN gets it, and the baseline without EXPLAIN.
+//!
+//! A statement with parameters is prepared, and EXECUTE gives it the values. The server then chooses between a custom plan
+//! (planned for these values, at each execution) and a generic plan (planned once, for any values). It chooses anew at
+//! each execution, and no longer changes its choice after the fifth. All runs keep that choice.
+
+use super::script::Script;
+use super::session::{NOT_ROLLED_BACK, Session};
+use super::statement::{Statement, explain};
+use crate::error::Error;
+use crate::server::connection::Sql;
+
+// Names of prepared statements.
+const BASELINE: &str = "pg_timing_baseline";
+const STATEMENT: &str = "pg_timing_statement";
+
+/// A plan without ANALYZE runs nothing.
+const PLAN: &str = "FORMAT JSON";
+const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
+
+/// The server's choice for a prepared statement with parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanMode {
+    Custom,
+    Generic,
+}
+
+impl PlanMode {
+    /// Returns the name in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            PlanMode::Custom => "custom",
+            PlanMode::Generic => "generic",
+        }
+    }
+
+    /// Returns the SQL that keeps the choice until the end of the transaction.
+    pub fn set_local(self) -> String {
+        format!("SET LOCAL plan_cache_mode = force_{}_plan", self.name())
+    }
+}
+
+/// The statement of a measurement. Its parts exist on the server after [`Subject::prepare`].
+#[derive(Clone, Debug, Default)]
+pub struct Subject {
+    /// the text after EXPLAIN
+    explained: String,
+    /// the text of a run without EXPLAIN
+    baseline: String,
+    /// the texts contain values that errors must not show
+    has_values: bool,
+    plan_mode: Option<PlanMode>,
+    is_planned_in_baseline: bool,
+    /// names of the prepared statements
+    prepared: Vec<String>,
+}
+
+/// A prepared statement with its name as the server stores it, and the text with its values: `(1, 'x')`, or nothing.
+struct Executed {
+    name: String,
+    statement: Statement,
+    values: String,
+}
+
+impl Subject {
+    /// Returns an EXPLAIN of the statement.
+    pub fn explain(&self, options: &str) -> Sql {
+        self.sql(explain(options, &self.explained))
+    }
+
+    /// Returns the statement without EXPLAIN.
+    pub fn baseline(&self) -> Sql {
+        self.sql(self.baseline.clone())
+    }
+
+    /// Returns an EXPLAIN that shows how long the server plans the baseline, if each baseline run includes that time.
+    pub fn planning(&self) -> Option<Sql> {
+        self.is_planned_in_baseline.then(|| self.sql(explain(PLAN_WITH_TIME, &self.baseline)))
+    }
+
+    /// Returns the names of the prepared statements.
+    pub fn prepared(&self) -> &[String] {
+        &self.prepared
+    }
+
+    fn sql(&self, text: String) -> Sql {
+        if self.has_values { Sql::with_values(text) } else { Sql::new(text) }
+    }
+
+    /// Prepares the statement and its baseline. Runs neither.
+    pub fn prepare(session: &mut Session, script: &Script) -> Result<Subject, Error> {
+        let statement = script.statement();
+        // EXPLAIN ANALYZE creates the table even in a read-only transaction.
+        if statement.creates_table() && !session.allows_writes() {
+            return Err(Error::new(
+                "the statement creates a table or a materialized view",
+                format!("--allow-writes runs such statements, and rolls them back; {NOT_ROLLED_BACK}"),
+            ));
+        }
+        let has_values = !script.values().is_empty();
+        let mut subject = Subject { explained: statement.text().into(), has_values, ..Subject::default() };
+        for line in script.prepared() {
+            subject.add_prepared(session, &line.name, &line.sql, &line.statement)?;
+        }
+        if has_values {
+            subject.add_prepared(session, STATEMENT, &statement.prepare_as(STATEMENT), statement)?;
+        }
+        let executed = executed(session, script)?;
+        if let Some(Executed { name, values, .. }) = executed.as_ref().filter(|_| has_values) {
+            subject.explained = format!("EXECUTE {}{values}", quoted(name));
+        }
+        let plan = session.plan_of(&subject.explain(PLAN));
+        if let Some(error) = statement.rejection(plan.as_ref().err().cloned()) {
+            return Err(error);
+        }
+        let mut plan = plan?;
+        if let Some(executed) = &executed {
+            subject.plan_mode = session.plan_mode_of(&subject.explain(PLAN), &executed.name)?;
+            session.keep_plan_mode(subject.plan_mode);
+            plan = session.plan_of(&subject.explain(PLAN))?;
+        }
+        subject.prepare_baseline(session, statement, executed.as_ref(), &plan.plan.shape())?;
+        Ok(subject)
+    }
+
+    fn prepare_baseline(
+        &mut self,
+        session: &mut Session,
+        statement: &Statement,
+        executed: Option<&Executed>,
+        shape: &str,
+    ) -> Result<(), Error> {
+        // PREPARE does not support a statement that creates a table.
+        self.is_planned_in_baseline = statement.creates_table() || self.plan_mode == Some(PlanMode::Custom);
+        self.baseline.clone_from(&self.explained);
+        if statement.creates_table() {
+            return Ok(());
+        }
+        let (query, values) = executed.map_or((statement, ""), |executed| (&executed.statement, &executed.values));
+        let types = executed.map_or(Ok(Vec::new()), |executed| session.types_of(&executed.name))?;
+        let without_output = query.without_output();
+        // A subquery with an OFFSET past the end sends no rows. Use it only if the plan below stays the same.
+        let sql = without_output.prepare_with_types(BASELINE, &types);
+        if self.add_prepared(session, BASELINE, &sql, &without_output).is_ok() {
+            self.baseline = format!("EXECUTE {BASELINE}{values}");
+            let wrapped = session.plan_of(&self.sql(explain(PLAN, &self.baseline)));
+            if wrapped.is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == shape)) {
+                return Ok(());
+            }
+            session.deallocate(&self.prepared.split_off(self.prepared.len() - 1))?;
+        }
+        match executed {
+            Some(_) => self.baseline.clone_from(&self.explained),
+            None => {
+                self.add_prepared(session, BASELINE, &statement.prepare_as(BASELINE), statement)?;
+                self.baseline = format!("EXECUTE {BASELINE}");
+            }
+        }
+        Ok(())
+    }
+
+    fn add_prepared(
+        &mut self,
+        session: &mut Session,
+        name: &str,
+        sql: &str,
+        statement: &Statement,
+    ) -> Result<(), Error> {
+        session.prepare(sql).map_err(|error| statement.rejection(Some(error.clone())).unwrap_or(error))?;
+        self.prepared.push(quoted(name));
+        Ok(())
+    }
+}
+
+/// Returns the prepared statement that the script executes.
+fn executed(session: &Session, script: &Script) -> Result<Option<Executed>, Error> {
+    let statement = script.statement();
+    if !script.values().is_empty() {
+        let literals: Result<Vec<_>, _> =
+            script.values().iter().map(|value| session.literal(value.as_deref())).collect();
+        let values = format!("({})", literals?.join(", "));
+        return Ok(Some(Executed { name: STATEMENT.into(), statement: statement.clone(), values }));
+    }
+    Ok(statement.executes().and_then(|name| script.prepared_as(name)).map(|line| Executed {
+        name: line.name.clone(),
+        statement: line.statement.clone(),
+        values: statement.arguments().unwrap_or_default().into(),
+    }))
+}
+
+/// Returns the name in double quotes.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
+    }
+
+    #[test]
+    fn a_choice_of_the_server_is_kept() {
+        assert_eq!(PlanMode::Generic.set_local(), "SET LOCAL plan_cache_mode = force_generic_plan");
+    }
+}

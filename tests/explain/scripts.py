@@ -1,0 +1,128 @@
+"""pg_timing explain with settings, values of parameters, prepared statements, and statements that create tables."""
+
+import json
+
+from outcome import refused
+
+# Most rows have k = 0, so the plan for one value differs from the plan for any value.
+TABLES = """CREATE TABLE skewed AS SELECT g AS i, CASE WHEN g % 1000 = 0 THEN g ELSE 0 END AS k FROM generate_series(1, 50000) g;
+CREATE INDEX ON skewed (k); VACUUM ANALYZE skewed"""
+OF_VALUE = "SELECT count(*) FROM skewed WHERE k = $1"
+SECRET = "hunter2"
+NOT_CREATED = "--allow-writes runs such statements"
+# Texts that pg_timing refuses, each with a part of the error or hint.
+REFUSED = [
+    ("SET jit = off", "there is no statement after SET, RESET and PREPARE"),
+    ("SET jit = off; SELECT 1; SELECT 2", "there are several statements"),
+    ("SELECT 1; SET jit = off", "there are several statements"),
+    ("SET default_transaction_read_only = off; SELECT 1", "default_transaction_read_only cannot be set"),
+    ("SET SESSION AUTHORIZATION postgres; SELECT 1", "session_authorization cannot be set"),
+    ("SET auto_explain.log_analyze = on; SELECT 1", "auto_explain.log_analyze cannot be set"),
+    ("SET nothing = 1; SELECT 1", 'unrecognized configuration parameter "nothing"'),
+    ("SET statement_timeout = 300; SELECT pg_sleep(3)", "one run takes longer than 0.3 s"),
+    ("\\timing on\nSELECT 1", "psql's backslash commands are not supported: \\timing"),
+    ("EXECUTE missing(1)", "EXECUTE of a statement that is not prepared: missing"),
+    ("PREPARE q AS SELECT $1::int; EXECUTE q(1, 2)", 'wrong number of parameters for prepared statement "q"'),
+    ("PREPARE TRANSACTION 'x'; SELECT 1", "a PREPARE line is not understood"),
+    ("CREATE TABLE new AS SELECT 1", NOT_CREATED),
+    ("CREATE MATERIALIZED VIEW new AS SELECT 1", NOT_CREATED),
+    ("SELECT 1 AS i INTO new", NOT_CREATED),
+]
+REFUSED_WRITES = [
+    ("CREATE TABLE new AS SELECT 1 WITH NO DATA", "WITH NO DATA runs no query"),
+    ("CREATE TABLE IF NOT EXISTS skewed AS SELECT 1", "the relation exists already"),
+    ("CREATE VIEW new AS SELECT 1", "pg_timing supports statements that have a plan"),
+]
+CREATED = [
+    "CREATE TABLE new AS SELECT * FROM skewed",
+    "CREATE MATERIALIZED VIEW new AS SELECT * FROM skewed",
+    "SELECT * INTO new FROM skewed",
+    "PREPARE q(int) AS SELECT * FROM skewed WHERE k = $1; CREATE TABLE new AS EXECUTE q(0)",
+]
+
+
+def report_of(program, *more, **env):
+    done = program.run("--time", "1", "--format", "json", *more, **env)
+    if done.returncode != 0:
+        return None, f"{more}: {done.stderr}"
+    return json.loads(done.stdout), None
+
+
+def settings(program):
+    """All runs have the settings, and the report names them. The function fails without the setting."""
+    text = "SET app.x = '7';\nSET LOCAL enable_seqscan = off;\nRESET jit;\nSELECT current_setting('app.x')::int FROM skewed WHERE i < 10"
+    done = program.run("--time", "1", "--format", "json", "-f", "-", stdin=text)
+    if done.returncode != 0:
+        yield f"settings: {done.stderr}"
+        return
+    report = json.loads(done.stdout)
+    if report["given_settings"] != ["app.x", "enable_seqscan", "jit"] or report["settings"]["app.x"] != "7" or report["settings"]["enable_seqscan"] != "off":
+        yield f"settings: {report['given_settings']} {report['settings']}"
+    if report["statement"] != text:
+        yield f"settings: {report['statement']}"
+
+
+def values(program):
+    """A custom plan uses the index for a rare value. All runs of one report have the same plan."""
+    for mode, plan in (("custom", True), ("generic", None)):
+        report, error = report_of(program, "-c", f"SET plan_cache_mode = force_{mode}_plan", "-c", OF_VALUE, "--param", "1000")
+        if error:
+            yield error
+        elif report["plan_mode"] != mode or ("planning_ms" in report) != (mode == "custom") or "1000" in str(report["notes"]):
+            yield f"{mode}: {report['plan_mode']} {report.get('planning_ms')} {report['notes']}"
+        elif plan and not any("Index" in node["type"] for node in report["nodes"]):
+            yield f"{mode}: {report['nodes']}"
+    report, error = report_of(program, "-c", "PREPARE q (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
+    if error or report["plan_mode"] not in ("custom", "generic"):
+        yield f"EXECUTE: {error or report['plan_mode']}"
+    report, error = report_of(program, "-c", "SELECT count(*) FROM skewed WHERE $1::text IS NULL AND $2 = 'it''s \\'", "--param", "\\N", "--param", "it's \\")
+    if error or report["nodes"][-1]["calls"] < 50_000:
+        yield f"NULL and quotes: {error or report['nodes']}"
+
+
+def secrets(program):
+    """Errors of pg_timing do not show values."""
+    for statement, given, line in (
+        (OF_VALUE, [], "the statement has a parameter"),
+        (OF_VALUE, ["1", SECRET], "the statement has 1 parameter, but 2 values were given"),
+        ("SELECT $1, $2", [SECRET], "the statement has 2 parameters, but 1 value was given"),
+        ("SELECT 1 / (length($1) - 7)", [SECRET], "division by zero"),
+        ("SELECT count(*) FROM nowhere WHERE k = $1", [SECRET], 'relation "nowhere" does not exist'),
+        ("CREATE TABLE new AS SELECT $1", [SECRET], "--param does not support a statement that creates a table"),
+    ):
+        done = program.run("-c", statement, *[word for value in given for word in ("--param", value)])
+        yield from refused(done, statement, line)
+        if SECRET in done.stderr:
+            yield f"a secret value: {done.stderr}"
+    # The server's message contains the value.
+    done = program.run("-c", OF_VALUE, "--param", "\x1b[2J")
+    yield from refused(done, "a value with a control character", "invalid input syntax for type integer")
+    if "\x1b" in done.stderr:
+        yield f"a control character: {done.stderr!r}"
+
+
+def created(program, server, statements):
+    for statement in statements:
+        report, error = report_of(program, "-c", statement, "--allow-writes")
+        if error or report["planning_ms"] <= 0 or "rows are not sent" in str(report["notes"]):
+            yield error or f"{statement}: {report['planning_ms']} {report['notes']}"
+    if server.psql("SELECT count(*) FROM pg_class WHERE relname = 'new'").strip() != "0":
+        yield "a table was not rolled back"
+
+
+def scripts(program, server, creating=CREATED):
+    server.psql(TABLES)
+    for statement, line in REFUSED:
+        yield from refused(program.run("-c", statement), statement, line)
+    for statement, line in REFUSED_WRITES:
+        done = program.run("-c", statement, "--allow-writes")
+        if done.returncode != 3 or done.stdout or line not in done.stderr:
+            yield f"{statement}: {done}"
+    yield from settings(program)
+    yield from values(program)
+    yield from secrets(program)
+    yield from created(program, server, creating)
+
+
+def quick_scripts(program, server):
+    yield from scripts(program, server, CREATED[:1])
