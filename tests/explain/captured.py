@@ -16,6 +16,12 @@ STATEMENTS = [
     "SELECT k, count(*) FROM t GROUP BY ROLLUP (k)",
     "SELECT count(*) FROM t WHERE EXISTS (SELECT FROM t u WHERE u.i = t.k)",
     "SELECT 1 UNION SELECT k FROM t INTERSECT ALL SELECT i FROM t",
+    "SELECT i FROM t a WHERE i < 1000 ORDER BY i DESC LIMIT 5",
+    "SELECT count(*) FROM t a LEFT JOIN (VALUES (1), (2)) AS b (i) ON a.i = b.i FULL JOIN generate_series(1, 9) c ON c = a.k",
+    'WITH "order" AS MATERIALIZED (SELECT i AS "user" FROM t) SELECT count(*) FROM "order" AS "A ""b""", t AS "select"',
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT * FROM r EXCEPT SELECT i FROM t",
+    "SELECT * FROM t TABLESAMPLE SYSTEM (1), XMLTABLE('/a' PASSING '<a/>'::xml COLUMNS b text) x WHERE ctid < '(1,1)'",
+    "DELETE FROM t a USING t b WHERE a.i = b.i AND b.k > 99",
 ]
 PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;"""
@@ -136,5 +142,6 @@ def logs(one, statements):
         return
     for statement in statements:
         yield from compare(one, statement)
-    yield from compare(one, STATEMENTS[2], PARALLEL)
+    for statement in (STATEMENTS[2], "SELECT i FROM t WHERE k = 1 ORDER BY i DESC", "SELECT k, count(*) FROM t GROUP BY k"):
+        yield from compare(one, statement, PARALLEL)
     yield from other_formats_in_the_log(one)

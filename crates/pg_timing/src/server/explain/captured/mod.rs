@@ -112,7 +112,11 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
         notes,
         nodes: nodes
             .into_iter()
-            .map(|node| ExplainedNode { corrected_ms: for_any_run(node.corrected_ms), ..node })
+            .map(|node| ExplainedNode {
+                corrected_ms: for_any_run(node.corrected_ms),
+                self_ms: for_any_run(node.self_ms),
+                ..node
+            })
             .collect(),
     })
 }
