@@ -71,7 +71,7 @@ fn undisturbed(runs: &LiveRuns) -> String {
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
     let Parts { clock, row_counting, buffer_counting, unexplained } = Parts::of(report, runs);
     let calls = crate::human::count(runs.calls.round() as u64);
-    let mut parts = vec![format!("clock reads {} ({calls} calls, {})", ms(clock), per_call(runs.clock_per_call_ns))];
+    let mut parts = vec![format!("clock reads {} ({calls} calls; {})", ms(clock), per_call(runs.clock_per_call_ns))];
     parts.extend(buffer_counting.map(|buffers| format!("buffer counting {}", ms(buffers))));
     parts.push(format!("row counting {}", ms(row_counting)));
     // Below 1 us it is a rounding error.

@@ -10,8 +10,8 @@ pub fn text(report: &ClassicReport) -> String {
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return out };
     wrapped_to(WIDTH, &mut out, "", &answer(count, nested));
     out.push_str(&format!(
-        "\n{BOLD}{:<26}{:>9}{:>10}  {:<18}{}{BOLD:#}\n",
-        "", "baseline", "reported", "clock per call", "counting"
+        "\n{BOLD}{:<26}{:>9}{:>10}  {:<16}{}{BOLD:#}\n",
+        "", "baseline", "reported", "clock per call", "counting per call"
     ));
     out.push_str(&line("count 100 000 rows", &report.count, count));
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
@@ -41,7 +41,7 @@ fn answer(count: &LiveRuns, nested: &LiveRuns) -> String {
 
 fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
     format!(
-        "{name:<26}{:>9}{:>10}  {:<18}{} ns\n",
+        "{name:<26}{:>9}{:>10}  {:<16}{} ns\n",
         ms(runs.plain_ms),
         ms(report.reported_ms),
         format!("{} ns", with_margin(runs.clock_per_call_ns)),

@@ -79,7 +79,7 @@ fn shortened(title: &str, width: usize) -> String {
     }
     let without_index = title
         .split_once(" using ")
-        .and_then(|(scan, objects)| Some(format!("{scan} using ... on {}", objects.split_once(" on ")?.1)));
+        .and_then(|(scan, objects)| Some(format!("{scan} ... on {}", objects.split_once(" on ")?.1)));
     match without_index.filter(|short| chars(short) <= width) {
         Some(short) => short,
         None => {
@@ -147,7 +147,7 @@ mod tests {
     fn an_index_is_left_out_before_the_title_is_cut() {
         let title = "Index Scan using orders_customer_id_idx on orders o";
         assert_eq!(shortened(title, 60), title);
-        assert_eq!(shortened(title, 40), "Index Scan using ... on orders o");
+        assert_eq!(shortened(title, 40), "Index Scan ... on orders o");
         assert_eq!(shortened(title, 20), "Index Scan using...");
         assert_eq!(shortened("Nested Loop Left Join", 15), "Nested Loop...");
         assert_eq!(shortened("Seq Scan on städte_und_dörfer", 20), "Seq Scan on städt...");

@@ -58,9 +58,11 @@ fn different_calls(runs: &Runs) -> Option<String> {
 
 fn unexplained_time(overhead: &Overhead) -> Option<String> {
     (overhead.unexplained() > overhead.corrected.half_width()).then(|| {
-        "unexplained time: the calls cannot cost that much. Perhaps the machine was slower during the timed runs. The \
-         unexplained time is subtracted from all nodes in proportion"
-            .into()
+        format!(
+            "{:.0}% of the reported time is unexplained: the calls cannot cost that much. Perhaps the machine was slower during \
+             the timed runs. The unexplained time is subtracted from all nodes in proportion",
+            100.0 * overhead.unexplained() / overhead.reported
+        )
     })
 }
 
@@ -123,6 +125,6 @@ mod tests {
         // The calls explain at most 901 x 10 us of the 50 ms.
         runs.bare_call_ms = Some(0.01);
         let note = unexplained_time(&Overhead::of(&runs)).unwrap();
-        assert!(note.starts_with("unexplained time: the calls cannot cost that much"), "{note}");
+        assert!(note.starts_with("41% of the reported time is unexplained"), "{note}");
     }
 }
