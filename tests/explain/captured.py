@@ -16,12 +16,18 @@ STATEMENTS = [
     "SELECT k, count(*) FROM t GROUP BY ROLLUP (k)",
     "SELECT count(*) FROM t WHERE EXISTS (SELECT FROM t u WHERE u.i = t.k)",
     "SELECT 1 UNION SELECT k FROM t INTERSECT ALL SELECT i FROM t",
+    "SELECT i FROM t a WHERE i < 1000 ORDER BY i DESC LIMIT 5",
+    "SELECT count(*) FROM t a LEFT JOIN (VALUES (1), (2)) AS b (i) ON a.i = b.i FULL JOIN generate_series(1, 9) c ON c = a.k",
+    'WITH "order" AS MATERIALIZED (SELECT i AS "user" FROM t) SELECT count(*) FROM "order" AS "A ""b""" JOIN t AS "select" ON i = "user"',
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT * FROM r EXCEPT SELECT i FROM t",
+    "SELECT * FROM t TABLESAMPLE SYSTEM (1), XMLTABLE('/a' PASSING ('<a/>'::xml) COLUMNS b text) x WHERE ctid < '(1,1)'",
+    "DELETE FROM t a USING t b WHERE a.i = b.i AND b.k > 99",
 ]
 PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;"""
 ONE_PROCESS = "SET max_parallel_workers_per_gather = 0; SET jit = off;"
 LOG = """LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
-SET auto_explain.log_format = {};"""
+SET auto_explain.log_format = {}; SET auto_explain.log_verbose = {};"""
 # psql's default output has a heading, a line of dashes and the number of rows.
 SCREEN = ("-X", "-q", "-v", "ON_ERROR_STOP=1")
 
@@ -44,7 +50,7 @@ class Captured:
         """Returns psql's output and the server's log of the same run."""
         log = self.log()
         start = log.stat().st_size
-        screen = self.on_screen(statement, options, before + LOG.format(form))
+        screen = self.on_screen(statement, options, before + LOG.format(form, "VERBOSE" in options))
 
         def new_text():
             with open(log) as file:
@@ -136,5 +142,6 @@ def logs(one, statements):
         return
     for statement in statements:
         yield from compare(one, statement)
-    yield from compare(one, STATEMENTS[2], PARALLEL)
+    for statement in (STATEMENTS[2], "SELECT i FROM t WHERE k = 1 ORDER BY i DESC", "SELECT k, count(*) FROM t GROUP BY k"):
+        yield from compare(one, statement, PARALLEL)
     yield from other_formats_in_the_log(one)

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Add;
 
-/// An estimate with its bounds.
+/// An estimate with its 95% interval: in 95 of 100 cases, the true value is between `low` and `high`. The ranges in
+/// `capture` are bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Range {
@@ -82,7 +83,7 @@ pub struct ExplainReport {
     pub corrected_ms: Range,
     /// clock reads as a fraction of the reported time, as far as the calls can explain it; an estimate for a captured plan
     pub clock_share: f64,
-    /// overhead that the calls cannot explain, as a fraction of the reported time
+    /// unexplained time: overhead that the calls cannot explain, as a fraction of the reported time
     #[serde(default)]
     pub unexplained_share: f64,
     /// limits of these figures
@@ -130,9 +131,9 @@ pub struct LiveRuns {
     pub planning_ms: Option<f64>,
     /// calls of all nodes, per process
     pub calls: f64,
-    /// overhead of TIMING ON per call, mean, in ns
+    /// clock reads per call, mean, in ns; without the unexplained time
     pub clock_per_call_ns: Range,
-    /// overhead of row counting (and buffers, if BUFFERS is on by default) per call, in ns
+    /// row counting (and buffer counting, if BUFFERS is on by default) per call, mean, in ns; without the unexplained time
     pub rows_per_call_ns: Range,
     /// results of the other timing methods that the server offers
     pub timed: Vec<Timed>,
@@ -162,7 +163,7 @@ pub struct Timed {
     pub reported_ms: f64,
     /// (reported - plain) / reported
     pub overhead_share: f64,
-    /// overhead of its timing per call, mean, in ns
+    /// its time minus that of TIMING OFF, per call, mean, in ns; includes unexplained time
     pub clock_per_call_ns: Range,
 }
 
@@ -199,6 +200,7 @@ pub struct ExplainedNode {
     pub path: String,
     #[serde(rename = "type")]
     pub kind: String,
+    /// name as in EXPLAIN's text format, after the label of the subplan
     pub title: String,
     /// calls of all processes
     pub calls: f64,
@@ -213,17 +215,21 @@ pub struct ExplainedNode {
     /// time from pg_fast_timing's sampling, as a part of the baseline; missing without it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_ms: Option<Range>,
-    /// fraction of the reported time
+    /// clock reads as a fraction of the node's reported time
     pub clock_share: f64,
     /// self time: without the nodes below
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
+    /// corrected_self_ms with its 95% interval, which includes the error of the machine's speed
+    #[serde(default)]
+    pub self_ms: Range,
     /// error of reported_self_ms: run-to-run variation and rounding
     pub reported_self_off_ms: f64,
     /// error of corrected_self_ms, without the machine's speed, which affects all nodes alike
     pub corrected_self_off_ms: f64,
     /// rank by reported self time, from 1
     pub rank: usize,
+    /// rank by corrected self time, from 1
     pub corrected_rank: usize,
 }
 

@@ -3,7 +3,7 @@
 use super::figures::settings;
 use super::ms;
 use crate::human::{count, duration, percent};
-use crate::report::{Capture, ExplainReport, Range};
+use crate::report::{Capture, ExplainReport};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// A wider relative error is of little use.
@@ -23,7 +23,7 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
             false if corrected.low > 0.0 => format!("about {estimate} ({low} to {high})"),
             false => format!("at most {high}"),
         };
-        let clock = clock(capture.clock_share);
+        let clock = clock(report, capture);
         return format!("{reported}; without EXPLAIN this run would have taken {time}. {clock}");
     }
     let time = match may_include_planning(report, capture) {
@@ -39,7 +39,7 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         true => format!("{:.0}% to {:.0}%", overhead(corrected.high), overhead(corrected.low)),
         false => format!("{:.0}%", overhead(corrected.estimate)),
     };
-    format!("{takes}: {share} of the reported time is overhead. {}", clock(capture.clock_share))
+    format!("{takes}: {share} of the reported time is overhead. {}", clock(report, capture))
 }
 
 /// Returns whether the given time is uncertain by more than the run-to-run variation, because it may include planning.
@@ -49,12 +49,16 @@ fn may_include_planning(report: &ExplainReport, capture: &Capture) -> bool {
     capture.given_plain_ms.is_some() && report.corrected_ms.half_width() > 1.5 * by_variation
 }
 
-fn clock(share: Range) -> String {
-    let (low, high) = (format!("{:.0}", 100.0 * share.low), format!("{:.0}", 100.0 * share.high));
-    match low == high {
-        true => format!("Clock reads are {low}% of the reported time."),
-        false => format!("Clock reads are {low}% to {high}% of the reported time."),
-    }
+/// Returns the clock's share as the table shows it, with its bounds, and the unexplained share.
+fn clock(report: &ExplainReport, capture: &Capture) -> String {
+    let [low, share, high] = [capture.clock_share.low, report.clock_share, capture.clock_share.high]
+        .map(|share| format!("{:.0}%", 100.0 * share));
+    let bounds = if low == high { String::new() } else { format!(" ({low} to {high})") };
+    let unexplained = match report.unexplained_share > 0.0 {
+        true => format!(", and {} is unexplained", percent(report.unexplained_share)),
+        false => String::new(),
+    };
+    format!("Clock reads are {share} of the reported time{bounds}{unexplained}.")
 }
 
 /// Returns the facts below the plan.
@@ -77,10 +81,14 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
     }
     if report.unexplained_share > 0.0 {
         let unexplained = format!(
-            "timing does not explain {} of the reported time; the plan's run may have been slower, for example with cold caches",
+            "{} of the reported time: the calls cannot cost that much. The plan's run may have been slower, for example with \
+             cold caches",
             percent(report.unexplained_share)
         );
         facts.push(("unexplained", unexplained));
+    } else if capture.read_ns.is_none() {
+        let unknown = "not determined without --read-cost or --host-report; the time of clock reads may include it";
+        facts.push(("unexplained", unknown.into()));
     }
     if let Some(plain) = capture.given_plain_ms.filter(|_| may_include_planning(report, capture)) {
         let planning = format!("the given {} may include planning, which is not in the reported time", ms(plain));
@@ -117,7 +125,7 @@ fn comparison(implied: f64, capture: &Capture) -> String {
     let reads = format!("; {:.1} clock reads", implied / read);
     reads
         + match implied {
-            ns if ns > expected.high => ", more than the clock explains",
+            ns if ns > expected.high => ", more than a call can cost: see unexplained",
             ns if ns < expected.low => ", less than this clock can cost",
             _ => ", as expected",
         }

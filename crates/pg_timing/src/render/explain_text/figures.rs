@@ -3,14 +3,18 @@
 use crate::render::plus_minus::plus_minus;
 use crate::report::{ExplainReport, Range};
 
-/// Returns `40.0 +-3.0 ns per call`, or `0 to 3 ns per call` if the lower bound is 0.
+/// Returns `40.0 +-3.0 ns per call`, or `1.00 ns per call (0 to 3.00)` if the lower bound is 0.
 pub fn per_call(ns: Range) -> String {
-    format!("{} ns per call", with_margin(ns))
+    match ns.low > 0.0 {
+        true => format!("{} ns per call", with_margin(ns)),
+        false => format!("{} ns per call ({})", digits(ns.estimate), interval(ns)),
+    }
 }
 
 /// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is 0.
 pub fn with_margin(range: Range) -> String {
-    match range.low > 0.0 {
+    match range.low > 0.0 || range.high == 0.0 {
+        true if range.half_width() == 0.0 => digits(range.estimate),
         true => format!("{} {}{}", digits(range.estimate), plus_minus(), margin(range)),
         false => format!("0 to {}", digits(range.high)),
     }
@@ -64,9 +68,11 @@ mod tests {
     #[test]
     fn a_range_from_zero_shows_its_upper_bound() {
         assert_eq!(per_call(Range { low: 37.0, estimate: 40.0, high: 43.0 }), "40.0 +-3.0 ns per call");
+        assert_eq!(per_call(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "1.00 ns per call (0 to 3.00)");
         assert_eq!(with_margin(Range { low: 43.6, estimate: 44.1, high: 44.6 }), "44.1 +-0.5");
         assert_eq!(with_margin(Range { low: 219.8, estimate: 220.0, high: 220.2 }), "220 +-0.200");
         assert_eq!(with_margin(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
+        assert_eq!(with_margin(Range::default()), "0");
         assert_eq!(interval(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
     }
 }

@@ -1,6 +1,7 @@
 //! Sentences about a statement that pg_timing ran.
 
 use super::figures::settings;
+use super::parts::Parts;
 use super::{digits, ms, per_call};
 use crate::render::plus_minus::plus_minus;
 use crate::report::{ExplainReport, LiveRuns, Range, Timed};
@@ -19,14 +20,9 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     if report.reported_ms <= corrected.high {
         return format!("{times} The overhead is below measurement noise.");
     }
-    let clock = match clock_ms(report) / (report.reported_ms - runs.plain_ms) {
-        part if part > 0.9 => "nearly all of it clock reads",
-        part if part > 0.6 => "most of it clock reads",
-        part if part > 0.4 => "about half of it clock reads",
-        part if part > 0.1 => "some of it clock reads",
-        _ => "almost none of it clock reads",
-    };
-    format!("{times} {:.0}% of the reported time is overhead, {clock}.", 100.0 * runs.overhead_share)
+    let overhead = (100.0 * runs.overhead_share).round();
+    let parts = Parts::of(report, runs).percentages(report.reported_ms, overhead);
+    format!("{times} {overhead:.0}% of the reported time is overhead: {parts}.")
 }
 
 /// Returns `219 ms (+-4.0)`, or `127 ms (0 to 282)` if the margin would include a negative time.
@@ -39,13 +35,13 @@ fn estimate(time: Range) -> String {
 
 /// The names of the facts about one statement's runs.
 pub const OVERHEAD: &str = "overhead";
-pub const BASELINE: &str = "baseline";
+pub const UNDISTURBED: &str = "undisturbed";
 
 /// Returns the facts below the plan.
 pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
     let mut facts = vec![(OVERHEAD, overhead(report, runs))];
     if runs.overhead_factor.is_some() {
-        facts.push((BASELINE, baseline(runs)));
+        facts.push((UNDISTURBED, undisturbed(runs)));
     }
     facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
     let is_given = |name: &String| runs.given_settings.contains(name);
@@ -57,49 +53,32 @@ pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, Stri
     facts
 }
 
-/// Returns a line for each setting that selects a timing method, with the reported time of each value.
+/// Returns a line for each setting that selects a timing method, with the reported time and the overhead of each value.
 fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
-    let method =
-        |timed: &Timed| format!("{} {} ({})", timed.value, ms(timed.reported_ms), per_call(timed.clock_per_call_ns));
+    let method = |timed: &Timed| {
+        format!("{} {} ({:.0}% overhead)", timed.value, ms(timed.reported_ms), 100.0 * timed.overhead_share)
+    };
     timed.chunk_by(|a, b| a.setting == b.setting).map(move |methods| {
         format!("{}: {}", methods[0].setting, methods.iter().map(method).collect::<Vec<_>>().join(", "))
     })
 }
 
 /// Returns the time on a machine that does nothing else, and what the runs took.
-fn baseline(runs: &LiveRuns) -> String {
+fn undisturbed(runs: &LiveRuns) -> String {
     format!(
-        "{} while nothing else slows the machine; 8 of 10 runs took {} to {} ms. All intervals are meant to \
-         contain the true value in 95 of 100 cases",
+        "the query takes {} while nothing else slows the machine; 8 of 10 baseline runs took {} to {} ms",
         estimate(runs.undisturbed_ms),
         digits(runs.spread_ms.p10),
         digits(runs.spread_ms.p90),
     )
 }
 
-fn clock_ms(report: &ExplainReport) -> f64 {
-    report.clock_share * report.reported_ms
-}
-
-/// Returns the clock's cost per call, so that the calls together cost what the line says. The margin is that of the
-/// difference between runs with and without timing.
-fn clock_per_call(report: &ExplainReport, runs: &LiveRuns, explained: f64) -> Range {
-    let estimate = clock_ms(report) * 1e6 / runs.calls.max(1.0);
-    let margin = runs.clock_per_call_ns.half_width() * explained;
-    Range { low: (estimate - margin).max(0.0), estimate, high: estimate + margin }
-}
-
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
-    let total = (report.reported_ms - runs.plain_ms).max(f64::MIN_POSITIVE);
-    let unexplained = report.unexplained_share * report.reported_ms;
-    let explained = (1.0 - unexplained / total).clamp(0.0, 1.0);
-    let mut parts =
-        vec![format!("clock {} ({})", ms(clock_ms(report)), per_call(clock_per_call(report, runs, explained)))];
-    let rows_counted = runs.without_buffers_ms.unwrap_or(runs.rows_only_ms);
-    if runs.without_buffers_ms.is_some() {
-        parts.push(format!("buffer counting {}", ms((runs.rows_only_ms - rows_counted).max(0.0) * explained)));
-    }
-    parts.push(format!("row counting {}", ms((rows_counted - runs.plain_ms).max(0.0) * explained)));
+    let Parts { clock, row_counting, buffer_counting, unexplained } = Parts::of(report, runs);
+    let calls = crate::human::count(runs.calls.round() as u64);
+    let mut parts = vec![format!("clock reads {} ({calls} calls; {})", ms(clock), per_call(runs.clock_per_call_ns))];
+    parts.extend(buffer_counting.map(|buffers| format!("buffer counting {}", ms(buffers))));
+    parts.push(format!("row counting {}", ms(row_counting)));
     // Below 1 us it is a rounding error.
     if unexplained > 0.001 {
         parts.push(format!("unexplained {}", ms(unexplained)));

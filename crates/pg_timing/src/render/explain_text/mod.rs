@@ -4,11 +4,13 @@ mod captured;
 mod figures;
 mod live;
 mod nodes;
+mod parts;
 
 pub use figures::{digits, interval, ms, per_call, with_margin};
-pub use live::{BASELINE, OVERHEAD};
-pub use nodes::{clock_share, rank_change, reported};
+pub use live::{OVERHEAD, UNDISTURBED};
+pub use nodes::{clock_share, corrected, rank, reported};
 
+use super::plus_minus::plus_minus;
 use crate::report::ExplainReport;
 
 /// The answer, and the facts below the plan.
@@ -19,6 +21,10 @@ pub struct ExplainText {
     pub facts: Vec<(&'static str, String)>,
 }
 
+const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
+const RANKS: &str =
+    "by corrected self time; in parentheses: by reported self time, where the overhead changed the rank";
+
 impl ExplainText {
     /// Returns the sentences for a report.
     pub fn of(report: &ExplainReport) -> ExplainText {
@@ -27,6 +33,10 @@ impl ExplainText {
             (None, Some(capture)) => (captured::answer(report, capture), captured::facts(report, capture)),
             (None, None) => Default::default(),
         };
+        facts.insert(0, (plus_minus(), MARGINS.into()));
+        if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
+            facts.insert(1, ("rank", RANKS.into()));
+        }
         if report.nodes.iter().any(|node| node.processes > 1) {
             facts.push(("note", "times of parallel nodes are per process".into()));
         }

@@ -1,7 +1,15 @@
 //! Cells of the plan's table.
 
-use super::ms;
-use crate::report::{ExplainReport, ExplainedNode};
+use super::digits;
+use crate::report::{ExplainReport, ExplainedNode, Range};
+
+/// Returns the node's rank by corrected self time, and in parentheses its rank by reported self time if that changed.
+pub fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
+    match rank_change(node, report) {
+        Some((reported, corrected)) => format!("{corrected} ({reported})"),
+        None => node.corrected_rank.to_string(),
+    }
+}
 
 /// Returns the node's ranks by reported and by corrected self time, if the change exceeds the errors.
 ///
@@ -26,12 +34,18 @@ fn have_swapped_ranks(a: &ExplainedNode, b: &ExplainedNode) -> bool {
         && differ(|node| node.corrected_self_ms, |node| node.corrected_self_off_ms)
 }
 
-/// Returns the reported time, or its upper bound if it is mostly rounding error: EXPLAIN rounds each loop.
+/// Returns the reported time in ms, or its upper bound if it is mostly rounding error: EXPLAIN rounds each loop.
 pub fn reported(node: &ExplainedNode) -> String {
     match is_mostly_rounding(node) {
-        true => format!("<{}", ms(node.reported_ms + node.rounded_ms)),
-        false => ms(node.reported_ms),
+        true => format!("<{}", digits(node.reported_ms + node.rounded_ms)),
+        false => digits(node.reported_ms),
     }
+}
+
+/// Returns the corrected time in ms, or its upper bound if the lower bound is 0.
+pub fn corrected(node: &ExplainedNode) -> String {
+    let Range { low, estimate, high } = node.corrected_ms;
+    if low > 0.0 || high == 0.0 { digits(estimate) } else { format!("<{}", digits(high).trim_start_matches('<')) }
 }
 
 /// Returns the clock's share of the reported time, or `?` if rounding hides it.
@@ -66,10 +80,21 @@ mod tests {
             let runs = Some(LiveRuns::default());
             let report = ExplainReport { nodes, runs, reported_ms: 200.0, ..Default::default() };
             assert_eq!(rank_change(&report.nodes[0], &report), change);
+            assert_eq!(rank(&report.nodes[0], &report), if change.is_some() { "2 (1)" } else { "2" });
             let mut imprecise = report;
             imprecise.nodes.iter_mut().for_each(|node| node.reported_self_off_ms = 60.0);
             assert_eq!(rank_change(&imprecise.nodes[0], &imprecise), None);
         }
+    }
+
+    #[test]
+    fn a_corrected_time_without_a_lower_bound_is_an_upper_bound() {
+        let cell = |low: f64, high: f64| {
+            let corrected_ms = Range::between(low, high);
+            corrected(&ExplainedNode { corrected_ms, ..Default::default() })
+        };
+        assert_eq!([cell(90.0, 110.0), cell(0.0, 110.0), cell(0.0, 0.0)], ["100", "<110", "0"]);
+        assert_eq!(cell(0.0, 0.0001), "<0.001");
     }
 
     #[test]
@@ -78,8 +103,8 @@ mod tests {
             let node = ExplainedNode { reported_ms, rounded_ms, clock_share: 0.5, ..Default::default() };
             (reported(&node), clock_share(&node))
         };
-        assert_eq!(cells(0.0, 500.0), ("<500 ms".into(), "?".into()));
+        assert_eq!(cells(0.0, 500.0), ("<500".into(), "?".into()));
         assert_eq!(cells(1000.0, 500.0).1, "?");
-        assert_eq!(cells(3000.0, 500.0), ("3000 ms".into(), "50%".into()));
+        assert_eq!(cells(3000.0, 500.0), ("3000".into(), "50%".into()));
     }
 }

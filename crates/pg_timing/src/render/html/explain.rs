@@ -1,7 +1,7 @@
 //! The page of `explain`: the text of the screen, and a bar chart of self times.
 
 use super::page;
-use crate::render::explain_text::{ExplainText, clock_share, interval, ms, rank_change, reported};
+use crate::render::explain_text::{ExplainText, clock_share, interval, ms, rank, reported, with_margin};
 use crate::report::{ClassicReport, ExplainReport, ExplainedNode};
 use maud::{Markup, html};
 
@@ -39,6 +39,8 @@ fn tree(report: &ExplainReport) -> Markup {
                     th { "corrected" }
                     th { "clock" }
                     th { "calls" }
+                    th { "rank" }
+                    th { "self time, corrected" }
                     th.node title="time without the nodes below" {
                         "self time: " span.reported { "reported" } ", " span.corrected { "corrected" }
                     }
@@ -55,14 +57,13 @@ fn line(node: &ExplainedNode, report: &ExplainReport, max_ms: f64) -> Markup {
         tr {
             td.node style=(format!("padding-left: {:.1}em", 0.6 + 1.4 * node.depth() as f64)) {
                 (node.title)
-                @if let Some((reported, corrected)) = rank_change(node, report) {
-                    " " span.rank { "rank " (reported) " by reported time, " (corrected) " by corrected time" }
-                }
             }
-            td { (reported(node)) }
+            td { (reported(node)) " ms" }
             td { (ms(node.corrected_ms.estimate)) " " span.error { (interval(node.corrected_ms)) } }
             td { (clock_share(node)) }
             td { (crate::human::count(node.calls.round() as u64)) }
+            td.rank { (rank(node, report)) }
+            td { (with_margin(node.self_ms)) " ms" }
             td.bars title=(format!("{} reported, {} corrected", ms(node.reported_self_ms), ms(node.corrected_self_ms))) {
                 div.bar.reported style=(width(node.reported_self_ms)) {}
                 div.bar.corrected style=(width(node.corrected_self_ms)) {}

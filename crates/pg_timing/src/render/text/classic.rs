@@ -1,25 +1,26 @@
 //! The screen of `explain` without a statement: the overhead per call on this server.
 
-use super::{BOLD, wrapped};
-use crate::render::explain_text::{BASELINE, ExplainText, OVERHEAD, ms, with_margin};
+use super::explain::{WIDTH, fact};
+use super::{BOLD, wrapped_to};
+use crate::render::explain_text::{ExplainText, OVERHEAD, UNDISTURBED, ms, with_margin};
 use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
     let mut out = String::new();
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return out };
-    wrapped(&mut out, "", &answer(count, nested));
+    wrapped_to(WIDTH, &mut out, "", &answer(count, nested));
     out.push_str(&format!(
-        "\n{BOLD}{:<28}{:>10}  {:>10}  {:<18}{}{BOLD:#}\n",
-        "", "baseline", "reported", "clock per call", "row counting per call"
+        "\n{BOLD}{:<26}{:>9}{:>10}  {:<16}{}{BOLD:#}\n",
+        "", "baseline", "reported", "clock per call", "counting per call"
     ));
     out.push_str(&line("count 100 000 rows", &report.count, count));
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
     out.push('\n');
-    wrapped(&mut out, "one read   ", &read(&report.read));
+    fact(&mut out, "one read", &read(&report.read));
     // The table already has the facts about the runs.
     let facts = ExplainText::of(&report.count).facts.into_iter();
-    for (name, fact) in facts.filter(|(name, _)| ![OVERHEAD, BASELINE].contains(name)) {
-        wrapped(&mut out, &format!("{name:<11}"), &fact);
+    for (name, text) in facts.filter(|(name, _)| ![OVERHEAD, UNDISTURBED].contains(name)) {
+        fact(&mut out, name, &text);
     }
     out
 }
@@ -40,7 +41,7 @@ fn answer(count: &LiveRuns, nested: &LiveRuns) -> String {
 
 fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
     format!(
-        "{name:<28}{:>10}  {:>10}  {:<18}{} ns\n",
+        "{name:<26}{:>9}{:>10}  {:<16}{} ns\n",
         ms(runs.plain_ms),
         ms(report.reported_ms),
         format!("{} ns", with_margin(runs.clock_per_call_ns)),

@@ -42,13 +42,17 @@ fn style(severity: crate::report::Severity) -> Style {
 /// Appends `text` in lines of at most 100 columns. The first line starts with `first`; the others are indented by the same
 /// width.
 fn wrapped(out: &mut String, first: &str, text: &str) {
-    const WIDTH: usize = 100;
+    wrapped_to(100, out, first, text);
+}
+
+/// Appends `text` in lines of at most `width` columns, as [`wrapped`] does.
+fn wrapped_to(width: usize, out: &mut String, first: &str, text: &str) {
     let indent = first.chars().count();
     let mut line = first.to_string();
     let mut used = indent;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if used > indent && used + 1 + length > WIDTH {
+        if used > indent && used + 1 + length > width {
             out.push_str(line.trim_end());
             out.push('\n');
             line = " ".repeat(indent);

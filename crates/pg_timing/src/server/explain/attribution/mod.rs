@@ -37,6 +37,9 @@ pub fn attribute(
     }
     limit_to_callers(&mut nodes, &first.nodes);
     self_time::set_self_times_and_ranks(&mut nodes, &first.nodes);
+    self_time::set_intervals(&mut nodes, &first.nodes, |self_ms| {
+        charge.baseline_margin * charge.share(self_ms, total_calls)
+    });
     nodes
 }
 

@@ -2,7 +2,7 @@
 
 use super::charge::Charge;
 use super::charged_calls::ChargedCalls;
-use crate::report::ExplainedNode;
+use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, PlanNode, callees, share_margin_ms};
 use crate::statistics::{median, root_sum_squares};
 
@@ -63,5 +63,22 @@ pub fn set_self_times_and_ranks(nodes: &mut [ExplainedNode], plan: &[PlanNode]) 
     }
     for (rank, &index) in by_corrected.iter().enumerate() {
         nodes[index].corrected_rank = rank + 1;
+    }
+}
+
+/// Sets the interval of each node's self time. `speed_margin` returns the error that the machine's speed adds to a time.
+pub fn set_intervals(nodes: &mut [ExplainedNode], plan: &[PlanNode], speed_margin: impl Fn(f64) -> f64) {
+    for (node, children) in nodes.iter_mut().zip(callees(plan)) {
+        let estimate = node.corrected_self_ms;
+        let margin = node.corrected_self_off_ms.hypot(speed_margin(estimate));
+        node.self_ms = match children.is_empty() {
+            true => node.corrected_ms,
+            // The self time is a part of the node's time.
+            false => Range {
+                low: (estimate - margin).max(0.0),
+                estimate,
+                high: (estimate + margin).min(node.corrected_ms.high.max(estimate)),
+            },
+        };
     }
 }

@@ -51,6 +51,11 @@ fn a_node_has_its_corrected_time_and_margins() {
     ] {
         assert!((off - expected).abs() < 1e-9, "{nodes:?}");
     }
+    // The Gather's self time: the difference of both estimates. Its margin includes 2 ms of the machine's speed * share.
+    let (estimate, off) = (70.10996677740863 - 32.674418604651166, 7.833267909328727f64);
+    let margin = off.hypot(2.0 * estimate / 56.2);
+    assert_range(gather.self_ms, [estimate - margin, estimate, estimate + margin]);
+    assert_eq!(scan.self_ms, scan.corrected_ms, "a node without children");
     // 0.08 ms * 249 calls of 100 ms, and 0.08 ms * 50 calls of 40 ms
     assert!((gather.clock_share - 0.1992).abs() < 1e-9 && (scan.clock_share - 0.1).abs() < 1e-9, "{nodes:?}");
 }
@@ -70,6 +75,8 @@ fn a_node_takes_no_longer_without_timing_than_with_it() {
     // The bounds of 398 calls are 199 ms. The upper limit is the reported time with the margin of the runs and rounding.
     assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 102.0005]);
     assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.456150998382526]);
+    // The self time is at most the whole time of the node.
+    assert_range(nodes[0].self_ms, [0.0, 70.10996677740863 - 32.674418604651166, 102.0005]);
 }
 
 #[test]

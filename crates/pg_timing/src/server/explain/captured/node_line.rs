@@ -94,6 +94,7 @@ pub fn number(text: &str) -> Option<f64> {
 
 /// Returns the node that the JSON format would show for a name in the text format.
 fn node_from_name(name: &str) -> Node {
+    let mut node = Node { name: name.into(), ..Node::default() };
     let (head, target) = name.split_once(" on ").unwrap_or((name, ""));
     let (head, index) = match head.split_once(" using ") {
         Some((head, index)) => (head, Some(identifier(index).0)),
@@ -103,20 +104,17 @@ fn node_from_name(name: &str) -> Node {
     for prefix in ["Parallel ", "Async ", "Partial ", "Finalize "] {
         head = head.strip_prefix(prefix).unwrap_or(head);
     }
-    let mut node = Node { index, ..Node::default() };
+    node.index = index;
     node.kind = read_kind(head, &mut node);
     if target.is_empty() {
         return node;
     }
-    let (object, rest) = identifier(target);
-    let alias = if rest.trim().is_empty() { object.clone() } else { identifier(rest.trim_start()).0 };
+    let (object, _) = identifier(target);
     match node.kind.as_str() {
         "Bitmap Index Scan" => node.index = Some(object),
-        "CTE Scan" | "WorkTable Scan" => (node.cte, node.alias) = (Some(object), Some(alias)),
-        "Function Scan" | "Table Function Scan" | "Values Scan" | "Subquery Scan" | "Named Tuplestore Scan" => {
-            node.alias = Some(alias)
-        }
-        _ => (node.relation, node.alias) = (Some(object), Some(alias)),
+        "CTE Scan" | "WorkTable Scan" => node.cte = Some(object),
+        "Function Scan" | "Table Function Scan" | "Values Scan" | "Subquery Scan" | "Named Tuplestore Scan" => {}
+        _ => node.relation = Some(object),
     }
     node
 }
@@ -139,7 +137,10 @@ fn read_kind(head: &str, node: &mut Node) -> String {
         "GroupAggregate" => ("Aggregate", Some("Sorted")),
         "HashAggregate" => ("Aggregate", Some("Hashed")),
         "MixedAggregate" => ("Aggregate", Some("Mixed")),
-        "Insert" | "Update" | "Delete" | "Merge" => ("ModifyTable", None),
+        "Insert" | "Update" | "Delete" | "Merge" => {
+            node.operation = Some(head.into());
+            ("ModifyTable", None)
+        }
         "Foreign Insert" | "Foreign Update" | "Foreign Delete" => {
             node.operation = head.strip_prefix("Foreign ").map(str::to_string);
             ("Foreign Scan", None)
@@ -174,31 +175,32 @@ fn identifier(text: &str) -> (String, &str) {
 mod tests {
     use super::*;
 
-    fn title(line: &str) -> String {
-        node_line(&format!("{line}  (cost=0.00..1.50 rows=2 width=4) (actual time=0.007..0.008 rows=1 loops=1)"))
-            .unwrap_or_else(|| panic!("{line}"))
-            .node
-            .title()
-    }
-
     #[test]
-    fn names_become_types_and_titles() {
-        for (line, expected) in [
-            ("Seq Scan on public.\"we ird (x)\" \"A -> b\"", "Seq Scan on we ird (x) A -> b"),
-            ("  ->  Parallel Index Only Scan Backward using i on t a", "Index Only Scan using i on t a"),
-            ("->  Bitmap Index Scan on i", "Bitmap Index Scan using i"),
-            ("->  CTE Scan on c a", "CTE Scan on a"),
-            ("Function Scan on pg_catalog.generate_series g", "Function Scan on g"),
-            ("Values Scan on \"*VALUES*\"", "Values Scan on *VALUES*"),
-            ("Merge on t", "ModifyTable on t"),
-            ("Merge Right Anti Join", "Merge Join"),
-            ("Nested Loop Left Join", "Nested Loop"),
-            ("Finalize HashAggregate", "Aggregate"),
-            ("Custom Scan (Citus Adaptive)", "Custom Scan"),
-            ("HashSetOp Intersect All", "SetOp"),
-            ("Parallel Seq Scan on \"a\"\"b\"", "Seq Scan on a\"b"),
+    fn names_are_kept_and_become_types() {
+        for (name, kind, object) in [
+            ("Seq Scan on public.\"we ird (x)\" \"A -> b\"", "Seq Scan", Some("we ird (x)")),
+            ("Parallel Index Only Scan Backward using i on t a", "Index Only Scan", Some("t")),
+            ("Parallel Seq Scan on \"a\"\"b\"", "Seq Scan", Some("a\"b")),
+            ("Bitmap Index Scan on i", "Bitmap Index Scan", None),
+            ("CTE Scan on c a", "CTE Scan", None),
+            ("Function Scan on pg_catalog.generate_series g", "Function Scan", None),
+            ("Values Scan on \"*VALUES*\"", "Values Scan", None),
+            ("Async Foreign Scan on f f_1", "Foreign Scan", Some("f")),
+            ("Foreign Update on f", "Foreign Scan", Some("f")),
+            ("Merge on t", "ModifyTable", Some("t")),
+            ("Merge Right Anti Join", "Merge Join", None),
+            ("Parallel Hash Left Join", "Hash Join", None),
+            ("Nested Loop Left Join", "Nested Loop", None),
+            ("Finalize HashAggregate", "Aggregate", None),
+            ("Custom Scan (Citus Adaptive)", "Custom Scan", None),
+            ("Custom Scan (ChunkAppend) on t", "Custom Scan", Some("t")),
+            ("HashSetOp Intersect All", "SetOp", None),
         ] {
-            assert_eq!(title(line), expected);
+            for arrow in ["", "  ->  "] {
+                let figures = "(cost=0.00..1.50 rows=2 width=4) (actual time=0.007..0.008 rows=1 loops=1)";
+                let node = node_line(&format!("{arrow}{name}  {figures}")).unwrap().node;
+                assert_eq!((node.title().as_str(), node.kind.as_str(), node.relation.as_deref()), (name, kind, object));
+            }
         }
     }
 

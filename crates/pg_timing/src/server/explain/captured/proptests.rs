@@ -15,10 +15,13 @@ fn tree() -> impl Strategy<Value = Node> {
     let node = node.prop_map(move |(kind, label, relation, alias, loops, rows, us)| {
         let kind = kinds[kind].to_string();
         let scan = kind.ends_with("Scan");
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let using = if kind.starts_with("Index") { " using i" } else { "" };
+        let on = if scan { format!(" on public.{} {}", quoted(&relation), quoted(&alias)) } else { String::new() };
         Node {
+            name: format!("{kind}{using}{on}"),
             relation: (scan && kind != "CTE Scan").then(|| relation.clone()),
             cte: (kind == "CTE Scan").then_some(relation),
-            alias: scan.then_some(alias),
             index: kind.starts_with("Index").then(|| "i".into()),
             join: (kind == "Nested Loop").then(|| "Inner".into()),
             strategy: (kind == "Aggregate").then(|| "Plain".into()),
@@ -49,28 +52,20 @@ fn with_consistent_times(mut node: Node) -> Node {
     node.loops = node.loops.map(|loops| loops.max(1.0));
     node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
     if node.inputs().count() < crate::server::explain::plan::validate::least_inputs(&node.kind) {
-        node.kind = "Append".into();
+        (node.kind, node.name) = ("Append".into(), "Append".into());
     }
     node
 }
 
 /// Writes the tree in the layout of PostgreSQL's explain.c.
 fn write_text(node: &Node, column: usize, out: &mut String) {
-    let quoted = |name: &Option<String>| format!("\"{}\"", name.as_deref().unwrap_or_default().replace('"', "\"\""));
     let mut column = column;
     if let Some(label) = &node.subplan {
         *out += &format!("{}{label}\n", " ".repeat(column));
         column += 2;
     }
     let arrow = if out.is_empty() { "" } else { "->  " };
-    *out += &format!("{}{arrow}{}", " ".repeat(column), node.kind);
-    if node.index.is_some() {
-        *out += " using i";
-    }
-    if node.alias.is_some() {
-        let object = if node.cte.is_some() { &node.cte } else { &node.relation };
-        *out += &format!(" on public.{} {}", quoted(object), quoted(&node.alias));
-    }
+    *out += &format!("{}{arrow}{}", " ".repeat(column), node.name);
     *out += "  (cost=0.00..1.00 rows=1 width=1) ";
     match node.loops.zip(node.rows).zip(node.total_ms) {
         Some(((loops, rows), ms)) if loops > 0.0 => {

@@ -5,7 +5,6 @@ use super::runs::Runs;
 use super::server::Server;
 use super::subject::PlanMode;
 use super::times::precision;
-use crate::human::duration;
 
 /// Returns all notes, those about the server first.
 pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
@@ -76,12 +75,11 @@ fn different_calls(runs: &Runs) -> Option<String> {
 }
 
 fn unexplained_time(overhead: &Overhead) -> Option<String> {
-    let unexplained = overhead.unexplained();
-    (unexplained > overhead.corrected.half_width()).then(|| {
+    (overhead.unexplained() > overhead.corrected.half_width()).then(|| {
         format!(
-            "{} of the overhead is unexplained: the calls cannot cost that much. Perhaps the machine was slower during \
+            "{:.0}% of the reported time is unexplained: the calls cannot cost that much. Perhaps the machine was slower during \
              the timed runs. The unexplained time is subtracted from all nodes in proportion",
-            duration(unexplained * 1e6)
+            100.0 * overhead.unexplained() / overhead.reported
         )
     })
 }
@@ -145,6 +143,6 @@ mod tests {
         // The calls explain at most 901 x 10 us of the 50 ms.
         runs.bare_call_ms = Some(0.01);
         let note = unexplained_time(&Overhead::of(&runs)).unwrap();
-        assert!(note.starts_with("41 ms of the overhead is unexplained"), "{note}");
+        assert!(note.starts_with("41% of the reported time is unexplained"), "{note}");
     }
 }

@@ -82,13 +82,19 @@ impl Overhead {
         self.timing() * self.explained_part()
     }
 
+    /// Returns the overhead of counting rows, and buffers if BUFFERS is on by default: what is neither clock reads nor
+    /// unexplained.
+    pub fn counting(&self) -> f64 {
+        (self.total() - self.timing()) * self.explained_part()
+    }
+
     /// Returns the overhead of TIMING ON. It is at most the whole overhead, even if noise makes it look larger.
     fn timing(&self) -> f64 {
         (self.reported - self.rows_only).clamp(0.0, self.total())
     }
 
     /// Returns the fraction of the overhead that the calls can explain.
-    fn explained_part(&self) -> f64 {
+    pub fn explained_part(&self) -> f64 {
         if self.total() > 0.0 { 1.0 - self.unexplained() / self.total() } else { 1.0 }
     }
 

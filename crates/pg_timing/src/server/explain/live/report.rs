@@ -7,7 +7,7 @@ use super::script::Script;
 use super::server::Server;
 use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
-use crate::report::{ExplainReport, LiveRuns, Timed};
+use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 use crate::server::explain::plan::Plan;
 
 const NS_PER_MS: f64 = 1e6;
@@ -64,11 +64,19 @@ fn live_runs(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
         round_trip_ms: runs.round_trip_ms,
         planning_ms: runs.planning_ms,
         calls: overhead.calls,
-        clock_per_call_ns: per_call_ns(REPORTED, ROWS_ONLY),
-        rows_per_call_ns: per_call_ns(ROWS_ONLY, BASELINE),
+        clock_per_call_ns: part_per_call(overhead.clock(), per_call_ns(REPORTED, ROWS_ONLY), overhead),
+        rows_per_call_ns: part_per_call(overhead.counting(), per_call_ns(ROWS_ONLY, BASELINE), overhead),
         timed: runs.timed.iter().map(timed).collect(),
         samples: runs.samples.clone(),
     }
+}
+
+/// Returns a part of the overhead per call in ns. Its margin is that of the measured difference, without the unexplained
+/// time.
+fn part_per_call(part_ms: f64, difference_ns: Range, overhead: &Overhead) -> Range {
+    let estimate = part_ms * NS_PER_MS / overhead.calls.max(1.0);
+    let margin = difference_ns.half_width() * overhead.explained_part();
+    Range { low: (estimate - margin).max(0.0), estimate, high: estimate + margin }
 }
 
 /// Returns the fraction of the reported time that is not in the baseline.

@@ -80,12 +80,14 @@ impl From<serde_json::Number> for Rows {
 /// One plan node with its inputs and subplans.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
+    /// as the text format prints it, like `Parallel Index Scan using i on t`
+    pub name: String,
+    /// as the JSON format prints it, like `Index Scan`
     pub kind: String,
     pub relationship: Option<String>,
     pub subplan: Option<String>,
     pub cte: Option<String>,
     pub relation: Option<String>,
-    pub alias: Option<String>,
     pub index: Option<String>,
     pub join: Option<String>,
     /// `Update`, `Insert` and so on, if the node changes data
@@ -108,22 +110,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the node's name as psql prints it: `Index Scan using i on t`.
+    /// Returns the node's name, after the label of its subplan: `CTE c: Seq Scan on t`.
     pub fn title(&self) -> String {
-        let mut title = self.kind.clone();
-        if let Some(index) = &self.index {
-            title += &format!(" using {index}");
+        match &self.subplan {
+            Some(label) => format!("{label}: {}", self.name),
+            None => self.name.clone(),
         }
-        match (&self.relation, &self.alias) {
-            (Some(relation), Some(alias)) if relation != alias => title += &format!(" on {relation} {alias}"),
-            (Some(relation), _) => title += &format!(" on {relation}"),
-            (None, Some(alias)) => title += &format!(" on {alias}"),
-            (None, None) => {}
-        }
-        if let Some(subplan) = &self.subplan {
-            title = format!("{subplan}: {title}");
-        }
-        title
     }
 
     /// Returns the plan's structure without figures. Two runs used the same plan if their shapes are equal.

@@ -2,6 +2,8 @@
 
 mod calls;
 mod explained;
+mod keywords;
+mod name;
 mod node;
 mod node_json;
 pub mod parameters;

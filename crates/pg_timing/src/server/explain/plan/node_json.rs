@@ -1,6 +1,7 @@
 //! Reads a plan node from EXPLAIN's JSON. Properties that pg_timing does not need are skipped and take no memory.
 
 use super::explained::Node;
+use super::name::NameParts;
 use super::parameters;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -48,6 +49,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut node = Node::default();
+        let mut name = NameParts::default();
         while let Some(key) = map.next_key::<Cow<str>>()? {
             match &*key {
                 "Node Type" => node.kind = map.next_value()?,
@@ -55,7 +57,15 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
                 "Subplan Name" => node.subplan = map.next_value()?,
                 "CTE Name" => node.cte = map.next_value()?,
                 "Relation Name" => node.relation = map.next_value()?,
-                "Alias" => node.alias = map.next_value()?,
+                "Schema" => name.schema = map.next_value()?,
+                "Function Name" | "Table Function Name" | "Tuplestore Name" => name.function = map.next_value()?,
+                "Alias" => name.alias = map.next_value()?,
+                "Parallel Aware" => name.parallel_aware = map.next_value()?,
+                "Async Capable" => name.async_capable = map.next_value()?,
+                "Partial Mode" => name.partial_mode = map.next_value()?,
+                "Custom Plan Provider" => name.provider = map.next_value()?,
+                "Command" => name.command = map.next_value()?,
+                "Scan Direction" => name.direction = map.next_value()?,
                 "Index Name" => node.index = map.next_value()?,
                 "Join Type" => node.join = map.next_value()?,
                 "Operation" => node.operation = map.next_value()?,
@@ -71,6 +81,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
                 _ => map.next_value_seed(ParametersSeed(&mut node.parameters))?,
             }
         }
+        node.name = name.name_of(&node);
         Ok(node)
     }
 }
