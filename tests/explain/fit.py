@@ -24,13 +24,23 @@ SLOW_READS = 2.1
 LEAST_SLOW_ERROR = 0.3
 # A call reads the clock twice, and the code around the reads is less than another read.
 MOST_READS = 3.0
+# No measurement is better than this.
+LEAST_ERROR = 0.03
+# A statement whose error is larger, in ns per call, says nothing about the cost of a call.
+MOST_NOISE_NS = 35
+# A statement whose error is a larger part of the overhead does not show the error of an estimate.
+MOST_NOISE = 0.12
 # The model's own error: a statement with a small error of measurement must not decide alone.
-MODEL_ERROR = 0.15
+MODEL_ERROR = 0.2
+# Statements that are farther off than this number of errors count less (Huber's weights).
+FAR = 1.5
+# Steps of the weighting.
+STEPS = 6
 # Expected differences between kinds, in reads.
 KINDS_DIFFER = 0.5
 # Below this, a read is no system call and no device access.
 FAST_NS = 100
-FITTED = ("tpch", "own")
+FITTED = ("tpch", "own", "kinds")
 TEST = "third"
 
 
@@ -40,7 +50,7 @@ def rows(paths):
             row = json.loads(line)
             row["file"] = Path(path).stem
             row["overhead"] = row["reported_ms"] - row["plain_ms"]
-            row["noise"] = row["error"] * row["plain_ms"]
+            row["noise"] = max(row["error"], LEAST_ERROR) * row["plain_ms"]
             yield row
 
 
@@ -76,7 +86,21 @@ def solve(matrix, right):
 
 
 def fit(rows):
-    """Returns (reads of any kind, {kind: reads})."""
+    """Returns (reads of any kind, {kind: reads}). The sums of squares are weighted again in each step, so that outliers count less."""
+    model = (2.0, {})
+    for _ in range(STEPS):
+        model = fit_once(rows, model)
+    return model
+
+
+def weight(row, model):
+    guess = estimate(model, row)
+    error = hypot(row["noise"], MODEL_ERROR * guess)
+    distance = abs(row["overhead"] - guess) / error
+    return min(1, FAR / max(distance, FAR)) / error**2
+
+
+def fit_once(rows, model):
     kinds = sorted({kind for row in rows for kind in row["calls"]})
     # Unknowns: the mean, and each kind's difference from it.
     n = len(kinds) + 1
@@ -84,15 +108,14 @@ def fit(rows):
     right = [0.0] * n
     for row in rows:
         ms = low_ns(row) / 1e6
-        calls = sum(row["calls"].values())
-        x = [calls * ms] + [row["calls"].get(kind, 0) * ms for kind in kinds]
+        x = [sum(row["calls"].values()) * ms] + [row["calls"].get(kind, 0) * ms for kind in kinds]
         y = row["overhead"] - fixed_ms(row)
-        weight = 1 / (row["noise"] ** 2 + (MODEL_ERROR * max(row["overhead"], 0)) ** 2 + (2e-6 * calls) ** 2)
+        factor = weight(row, model)
         for i in range(n):
             if x[i]:
-                right[i] += weight * x[i] * y
+                right[i] += factor * x[i] * y
                 for k in range(n):
-                    matrix[i][k] += weight * x[i] * x[k]
+                    matrix[i][k] += factor * x[i] * x[k]
     for i in range(1, n):
         matrix[i][i] += 1 / KINDS_DIFFER**2
     mean, *others = solve(matrix, right)
@@ -112,9 +135,14 @@ def cross_validated(rows):
         yield from ((row, estimate(model, row)) for row in rows if (row["workload"], row["number"]) == statement)
 
 
-def is_measured(row):
-    """Whether the error of the measurement is small compared with the overhead."""
-    return row["noise"] < 0.3 * row["overhead"] and row["overhead"] > 0.05 * row["reported_ms"]
+def is_measured(row, guess):
+    """Whether the error of the measurement is small compared with the overhead. The estimate decides, because a measured overhead
+    is also large by chance."""
+    return row["noise"] < MOST_NOISE * guess and guess > 0.05 * row["reported_ms"]
+
+
+def relative_errors(pairs):
+    return [abs(row["overhead"] / guess - 1) for row, guess in pairs if is_measured(row, guess)]
 
 
 def band(row):
@@ -132,7 +160,7 @@ def show(what, pairs):
     errors = [abs((row["reported_ms"] - guess) / row["plain_ms"] - 1) for row, guess in pairs if row["overhead"] < 0.6 * row["reported_ms"]]
     if not pairs:
         return
-    relative = [abs(guess / row["overhead"] - 1) for row, guess in pairs if is_measured(row)]
+    relative = relative_errors(pairs)
     result = f"result off by {sum(errors) / len(errors):.1%} on average, max {max(errors):.0%}, of {len(errors)}" if errors else "no result"
     print(f"{what}: {result}; "
           f"overhead off by {median(relative):.0%} (median), {quantile(relative, 0.9):.0%} (90%) of {len(relative)}", file=sys.stderr)
@@ -175,7 +203,7 @@ pub const ERRORS: [(f64, f64); {}] = [{}];
 def main(paths):
     """Prints the table, and its errors on stderr."""
     data = list(rows(paths))
-    fitted = [row for row in data if row["workload"] in FITTED]
+    fitted = [row for row in data if row["workload"] in FITTED and row["noise"] < MOST_NOISE_NS * sum(row["calls"].values()) / 1e6]
     test = [row for row in data if row["workload"] == TEST]
     model = fit(fitted)
     pairs = list(cross_validated(fitted))
@@ -184,6 +212,6 @@ def main(paths):
         validated = [pair for pair in pairs if pair[0] in in_band]
         show(f"{name}, cross-validated", validated)
         show(f"{name}, third workload", [(row, estimate(model, row)) for row in test if row in in_band])
-        error = quantile([abs(row["overhead"] / guess - 1) for row, guess in validated if is_measured(row)], 0.95)
+        error = quantile(relative_errors(validated), 0.95)
         errors.append((limit, max(error, LEAST_SLOW_ERROR) if limit == inf else error))
     print(rust(model, errors), end="")

@@ -14,6 +14,8 @@ pub struct Expected {
     pub overhead: Range,
     /// no plan takes less time for its clock reads
     pub least_clock: f64,
+    /// overhead of one call in ns
+    pub per_call_ns: Range,
 }
 
 impl Expected {
@@ -26,6 +28,7 @@ impl Expected {
         let calls = plan.total_calls();
         let counting = Range { high: plan.max_calls_of_all_processes(), ..calls }.times(cost.counting_ns());
         let (clock, counting) = (clock.times(MS_PER_NS), counting.times(MS_PER_NS));
+        let per_call = (clock.estimate + counting.estimate) / calls.estimate.max(1.0) / MS_PER_NS;
         let within = |range: Range| Range {
             low: range.low * (1.0 - cost.error()).max(0.0),
             high: range.high * (1.0 + cost.error()),
@@ -35,13 +38,14 @@ impl Expected {
         let most = longest_overhead_ms(plan, cost);
         // If the plan allows less than the estimate, then its calls were cheaper than usual.
         let least = most * (1.0 - cost.error()).max(0.0);
-        let limited = |range: Range| Range {
-            low: range.low.min(least),
-            estimate: range.estimate.min(most),
-            high: range.high.min(most),
+        let limited = |range: Range| {
+            let low = range.low.min(least);
+            // The median of a normal distribution that ends at its mean is a third of its 95% margin below.
+            Range { low, estimate: range.estimate.min(most - (most - low) / 3.0), high: range.high.min(most) }
         };
         let least_clock = calls.low * cost.bounds_ns().low * MS_PER_NS;
-        Expected { clock: limited(clock), overhead: limited(overhead), least_clock }
+        let per_call_ns = within(Range { low: per_call, estimate: per_call, high: per_call });
+        Expected { clock: limited(clock), overhead: limited(overhead), least_clock, per_call_ns }
     }
 }
 

@@ -22,7 +22,7 @@ pub use host_report::HostReport;
 
 use super::attribution::{Charge, attribute};
 use super::plan::validate::check_run;
-use super::plan::{Explained, Plan};
+use super::plan::{Explained, Plan, PlanNode};
 use crate::error::Error;
 use crate::report::{CallCost, Capture, ExplainReport, Range, is_measured};
 use crate::statistics::RUN_TO_RUN_VARIATION;
@@ -96,8 +96,7 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
             taken,
             calls,
             read_ns: clock.map(|clock| clock.read_ns),
-            expected_call_ns: expected
-                .map(|expected| expected.overhead.times(1.0 / calls.estimate.max(1.0) / MS_PER_NS)),
+            expected_call_ns: expected.map(|expected| expected.per_call_ns),
             given_plain_ms: inputs.plain_ms,
             implied_call_ns: inputs
                 .plain_ms
@@ -179,15 +178,22 @@ fn charge(plan: &Plan, baseline: &Range, clock_ms: Range, unexplained: f64, base
     }
 }
 
+/// Returns a note if many calls are of kinds that were never measured.
+fn not_measured(plan: &Plan) -> Option<String> {
+    const MANY: f64 = 0.05;
+    let unknown: Vec<&PlanNode> = plan.nodes.iter().filter(|node| !is_measured(&node.node.kind)).collect();
+    let calls: f64 = unknown.iter().map(|node| node.calls.estimate).sum();
+    let kinds: BTreeSet<&str> = unknown.iter().map(|node| node.node.kind.as_str()).collect();
+    let kinds: Vec<&str> = kinds.into_iter().collect();
+    (calls > MANY * plan.total_calls().estimate).then(|| {
+        format!("the cost of a timed call of {} was never measured, so the interval is wider", kinds.join(", "))
+    })
+}
+
 fn notes(plan: &Plan, clock: Option<&ServerClock>, buffers_counted: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(clock.and_then(|clock| clock.note.clone()));
-    let unknown: BTreeSet<&str> =
-        plan.nodes.iter().map(|node| node.node.kind.as_str()).filter(|kind| !is_measured(kind)).collect();
-    if clock.is_some() && !unknown.is_empty() {
-        let kinds: Vec<&str> = unknown.into_iter().collect();
-        notes.push(format!("no measured cost of a timed call of {}; the interval is wider", kinds.join(", ")));
-    }
+    notes.extend(clock.and_then(|_| not_measured(plan)));
     if buffers_counted {
         notes.push("BUFFERS was on: buffer counting costs a few ns per call, in addition to the clock reads".into());
     }

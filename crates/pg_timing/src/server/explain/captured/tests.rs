@@ -268,11 +268,11 @@ fn only_a_given_time_varies_from_run_to_run() {
     let capture = computed.capture.unwrap();
     let overhead = capture.expected_call_ns.unwrap().times(capture.calls.estimate * 1e-6);
     assert!(
-        (computed.corrected_ms.high - (16.6 - overhead.low)).abs() < 1e-9,
+        (computed.corrected_ms.high - (16.6 - overhead.low)).abs() < 1e-3,
         "{:?} {overhead:?}",
         computed.corrected_ms
     );
-    assert!((computed.corrected_ms.estimate - (16.6 - overhead.estimate)).abs() < 1e-9);
+    assert!((computed.corrected_ms.estimate - (16.6 - overhead.estimate)).abs() < 1e-3);
     let given = estimate(None, Some(10.0), &count_plan(100_000, 16.6)).unwrap().corrected_ms;
     assert!((given.high - 10.0 / 0.97).abs() < 1e-9, "{given:?}");
 }
@@ -281,7 +281,7 @@ fn only_a_given_time_varies_from_run_to_run() {
 fn a_kind_that_was_never_measured_is_named() {
     let plan = count_plan(100_000, 16.6).replace("Seq Scan on t", "Quantum Scan on t");
     let report = by_read_cost(20.0, &plan);
-    assert_eq!(report.notes, ["no measured cost of a timed call of Quantum Scan; the interval is wider"]);
+    assert_eq!(report.notes, ["the cost of a timed call of Quantum Scan was never measured, so the interval is wider"]);
     let known = by_read_cost(20.0, &count_plan(100_000, 16.6));
     assert!(report.corrected_ms.half_width() > known.corrected_ms.half_width());
 }

@@ -5,6 +5,7 @@ use super::runs::Runs;
 use super::server::Server;
 use super::subject::PlanMode;
 use super::times::precision;
+use crate::human::duration;
 
 /// Returns all notes, those about the server first.
 pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
