@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     if let Some(host) = HostReport::new(report.clone())
         && let Ok(clock) = host.clock_of(&Explained::default())
     {
-        assert!(clock.read_ns > 0.0 && (0.0..=0.9).contains(&clock.run_variation), "{clock:?}");
+        assert!(clock.read_ns > 0.0 && clock.system_read_ns.is_some_and(|ns| ns > 0.0), "{clock:?}");
     }
     judge(&mut report);
     _ = render::text::text(&report);

@@ -27,15 +27,17 @@ REFUSED = [
     ("CREATE TABLE new AS SELECT 1", NOT_CREATED),
     ("CREATE MATERIALIZED VIEW new AS SELECT 1", NOT_CREATED),
     ("SELECT 1 AS i INTO new", NOT_CREATED),
+    ("SELECT 1 AS insert INTO new", NOT_CREATED),
 ]
 REFUSED_WRITES = [
     ("CREATE TABLE new AS SELECT 1 WITH NO DATA", "WITH NO DATA runs no query"),
     ("CREATE TABLE IF NOT EXISTS skewed AS SELECT 1", "the relation exists already"),
     ("CREATE VIEW new AS SELECT 1", "pg_timing supports statements that have a plan"),
 ]
+CREATE_VIEW = "CREATE MATERIALIZED VIEW new AS SELECT * FROM skewed"
 CREATED = [
     "CREATE TABLE new AS SELECT * FROM skewed",
-    "CREATE MATERIALIZED VIEW new AS SELECT * FROM skewed",
+    CREATE_VIEW,
     "SELECT * INTO new FROM skewed",
     "PREPARE q(int) AS SELECT * FROM skewed WHERE k = $1; CREATE TABLE new AS EXECUTE q(0)",
 ]
@@ -104,6 +106,10 @@ def secrets(program):
 def created(program, server, statements):
     for statement in statements:
         report, error = report_of(program, "-c", statement, "--allow-writes")
+        if statement == CREATE_VIEW and server.installation.major >= 17:
+            if "fill a materialized view in another way" not in (error or ""):
+                yield f"{statement}: {error}"
+            continue
         if error or report["planning_ms"] <= 0 or "rows are not sent" in str(report["notes"]):
             yield error or f"{statement}: {report['planning_ms']} {report['notes']}"
     if server.psql("SELECT count(*) FROM pg_class WHERE relname = 'new'").strip() != "0":

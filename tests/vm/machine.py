@@ -13,6 +13,11 @@ from programs import WORK
 
 # A machine needs ten to twenty seconds, and several times as much on a busy host.
 LIMIT_SECONDS = 120
+# The first step begins after three seconds, and several times as much on a busy host. qemu's emulation sometimes hangs before
+# that, with an empty console. Nothing of ours has run then, so the machine is started again.
+START_SECONDS = 45
+STARTS = 3
+NOT_STARTED = f"the machine did not start within {START_SECONDS} s"
 
 
 @dataclass
@@ -53,9 +58,12 @@ def boot(scenario, qemu, kernel, files):
         # After a panic the kernel reboots, and because of -no-reboot the machine ends then, and not at the time limit.
         *("-append", f"console=ttyS0 quiet panic=-1 scenario={scenario.name} {scenario.boot}".strip()),
     ]
-    console.touch()
     requests = sum(script.count("host: ") for _, script in scenario.steps)
-    booted = Booted(trouble=run(command, folder / "qemu.log", console, requests))
+    booted = Booted(trouble=NOT_STARTED)
+    for _ in range(STARTS):
+        if booted.trouble == NOT_STARTED:
+            console.write_bytes(b"")
+            booted.trouble = run(command, folder / "qemu.log", console, requests)
     booted.steps = received(results)
     for name, step in booted.steps.items():
         (folder / f"{name}.out").write_text(step.out + step.err)
@@ -66,12 +74,14 @@ def boot(scenario, qemu, kernel, files):
 
 def run(command, log, console, requests):
     """Runs qemu until the machine powers off after `requests` requests. Returns what went wrong, or an empty text."""
-    failed, deadline = "", time.monotonic() + LIMIT_SECONDS
+    failed, start = "", time.monotonic()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with log.open("wb") as messages, subprocess.Popen(command, stderr=messages, **pipes) as qemu:
         # When qemu ends, every read from it ends, too.
         limit = threading.Timer(LIMIT_SECONDS, qemu.kill)
+        start_limit = threading.Timer(START_SECONDS, lambda: has_started(console) or qemu.kill())
         limit.start()
+        start_limit.start()
         try:
             host = Host(qemu, console)
             host.serve()
@@ -79,12 +89,20 @@ def run(command, log, console, requests):
             failed = f"{error} "
         finally:
             limit.cancel()
+            start_limit.cancel()
             qemu.kill()
-    if time.monotonic() >= deadline:
+    if not has_started(console) and time.monotonic() - start >= START_SECONDS:
+        return NOT_STARTED
+    if time.monotonic() - start >= LIMIT_SECONDS:
         return f"the machine did not end within {LIMIT_SECONDS} s, see console.log"
     if failed or qemu.returncode != 0:
         return f"qemu failed: {failed}{log.read_text(errors='replace').strip()[-200:]}"
     return "" if host.done == requests else f"the machine sent {host.done} requests to the host, not {requests}"
+
+
+def has_started(console):
+    """Whether the first step has begun."""
+    return b"step " in console.read_bytes()
 
 
 def received(results):

@@ -67,6 +67,9 @@ fn render_classic(report: &ClassicReport, format: PageFormat) -> Result<String, 
     })
 }
 
+/// Some editors on Windows write it at the beginning of a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The hint if the statement is missing.
 const HINT: Hint = Hint("give the statement with -c, in a file with -f FILE, or on stdin with -f -");
 
@@ -93,6 +96,6 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
     };
     let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
     String::from_utf8(input.bytes)
-        .map(|text| vec![text])
+        .map(|text| vec![text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()])
         .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, for example with iconv")))
 }

@@ -43,7 +43,8 @@ const WHAT_RUNS_DO: &str = "\
 The overhead has three parts: clock reads, counting of rows and buffers, and unexplained time. Unexplained is what the \
 calls cannot cost; for example, the machine was slower during the timed runs.
 
-The statement runs 16 to 205 times, or up to 451 times if the server has other timing methods. Each run is rolled back, \
+The statement runs 16 to 205 times, or up to 451 times if the server has other timing methods; with a longer --time, \
+more often in proportion. Each run is rolled back, \
 and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
 dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \
 auto_explain.
@@ -54,8 +55,8 @@ would change what it measures or promises, for example auto_explain.log_analyze 
 Values of --param are given to a prepared statement. With plan_cache_mode = auto, the server first plans it for the values \
 (custom plan). From the sixth execution on it may use one plan for any values (generic plan). pg_timing uses the plan that \
 the server would use from then on, in all runs, and says which one that is. SET plan_cache_mode = force_custom_plan or \
-force_generic_plan selects one. The values are not in pg_timing's report and errors, but the server's log and its own \
-messages can contain them.";
+force_generic_plan selects one. pg_timing does not print the values itself. The server's error messages, which pg_timing repeats, and the server's log \
+can contain them. Other users of this host can see them in the list of processes.";
 
 /// If an option is repeated, the last one counts, as in psql. This allows a shell alias with default options.
 #[derive(Debug, Args)]

@@ -21,6 +21,9 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
         return format!("{times} The overhead is below measurement noise.");
     }
     let overhead = (100.0 * runs.overhead_share).round();
+    if overhead == 0.0 {
+        return format!("{times} Less than 1% of the reported time is overhead.");
+    }
     let parts = Parts::of(report, runs).percentages(report.reported_ms, overhead);
     format!("{times} {overhead:.0}% of the reported time is overhead: {parts}.")
 }

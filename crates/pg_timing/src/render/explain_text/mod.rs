@@ -22,6 +22,8 @@ pub struct ExplainText {
 }
 
 const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
+/// Nothing was run, so the error is that of test statements.
+const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
 const RANKS: &str =
     "by corrected self time; in parentheses: by reported self time, where the overhead changed the rank";
 
@@ -33,7 +35,8 @@ impl ExplainText {
             (None, Some(capture)) => (captured::answer(report, capture), captured::facts(report, capture)),
             (None, None) => Default::default(),
         };
-        facts.insert(0, (plus_minus(), MARGINS.into()));
+        let is_estimate = report.capture.as_ref().is_some_and(|capture| capture.given_plain_ms.is_none());
+        facts.insert(0, (plus_minus(), if is_estimate { CAPTURED_MARGINS } else { MARGINS }.into()));
         if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
             facts.insert(1, ("rank", RANKS.into()));
         }

@@ -33,8 +33,9 @@ impl Parts {
     /// `overhead_percent`.
     pub fn percentages(&self, reported_ms: f64, overhead_percent: f64) -> String {
         let percent = |ms: f64| (100.0 * ms / reported_ms).round();
-        let (clock, unexplained) = (percent(self.clock), percent(self.unexplained));
-        let counting = (overhead_percent - clock - unexplained).max(0.0);
+        let clock = percent(self.clock).min(overhead_percent);
+        let unexplained = percent(self.unexplained).min(overhead_percent - clock);
+        let counting = overhead_percent - clock - unexplained;
         let counted = if self.buffer_counting.is_some() { "row and buffer counting" } else { "row counting" };
         let parts = [(clock, "clock reads"), (counting, counted), (unexplained, "unexplained")];
         let shown = parts.iter().filter(|(percent, _)| *percent > 0.0);
@@ -77,5 +78,7 @@ mod tests {
         assert_eq!(text, "30% clock reads, 18% row and buffer counting, 12% unexplained");
         let no_counting = Parts { clock: 595.0, row_counting: 4.0, buffer_counting: None, unexplained: 1.0 };
         assert_eq!(no_counting.percentages(1000.0, 60.0), "60% clock reads");
+        let halves = Parts { clock: 305.0, row_counting: 0.0, buffer_counting: None, unexplained: 295.0 };
+        assert_eq!(halves.percentages(1000.0, 60.0), "31% clock reads, 29% unexplained");
     }
 }

@@ -1,5 +1,6 @@
 //! The overhead model: what EXPLAIN ANALYZE adds to a plan, and how much of it belongs to a part of the plan.
 
+use crate::report::Range;
 use crate::statistics::root_sum_squares;
 
 /// The overhead of a plan, to be shared among its calls. All values are in ms.
@@ -7,12 +8,12 @@ use crate::statistics::root_sum_squares;
 pub struct Charge {
     /// execution time of the plan, as reported
     pub reported: f64,
-    /// margin of the plan's corrected time that `per_call_bound` does not include
+    /// the plan's corrected time
+    pub whole: Range,
+    /// margin of the plan's corrected time
     pub baseline_margin: f64,
     /// overhead of one call
     pub per_call: f64,
-    /// bound of the error of `per_call`, valid for each node
-    pub per_call_bound: f64,
     /// margin of the overhead of all calls together
     pub calls_margin: f64,
     /// overhead that calls cannot explain
@@ -45,10 +46,8 @@ impl Charge {
     /// Returns the margin that comes from sharing the overhead: only the overhead of all calls together is known.
     pub fn distribution_margin(&self, share: f64, calls: f64, total_calls: f64) -> f64 {
         let share_of_calls = (calls / total_calls.max(1.0)).min(1.0);
-        // Bounds of the read cost already hold for each node.
-        let difference_per_call = if self.per_call_bound > 0.0 { 0.0 } else { max_overlap(self.per_call) };
         root_sum_squares([
-            difference_per_call * calls * (1.0 - share_of_calls),
+            max_overlap(self.per_call) * calls * (1.0 - share_of_calls),
             // The plan's time is fixed: less overhead of the calls means more time elsewhere.
             self.calls_margin * (share_of_calls - share).abs(),
             // The standard deviation if the unexplained time hit this part as a whole or not at all.
@@ -79,9 +78,9 @@ mod tests {
     /// A plan of 200 ms with 1000 calls: 90 ms in its calls, 10 ms unexplained, 100 ms baseline.
     const CHARGE: Charge = Charge {
         reported: 200.0,
+        whole: Range { low: 0.0, estimate: 56.2, high: 200.0 },
         baseline_margin: 2.0,
         per_call: 0.09,
-        per_call_bound: 0.0,
         calls_margin: 4.0,
         unexplained: 10.0,
         clock_per_call: 0.08,
@@ -124,6 +123,5 @@ mod tests {
         let half_of_calls = |charge: Charge| charge.distribution_margin(0.5, 500.0, 1000.0);
         let overlap = max_overlap(0.09) * 250.0;
         assert!((half_of_calls(CHARGE) - overlap.hypot(5.0)).abs() < 1e-9);
-        assert!((half_of_calls(Charge { per_call_bound: 0.01, ..CHARGE }) - 5.0).abs() < 1e-9);
     }
 }

@@ -35,6 +35,7 @@ pub fn attribute(
     if let Some((sampled_runs, baseline)) = sampled {
         sampled::refine(&mut nodes, sampled_runs, baseline);
     }
+    limit_to_whole(&mut nodes, charge);
     limit_to_callers(&mut nodes, &first.nodes);
     self_time::set_self_times_and_ranks(&mut nodes, &first.nodes);
     self_time::set_intervals(&mut nodes, &first.nodes, |self_ms| {
@@ -61,19 +62,17 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
             let share = charge.share(estimate, total_calls);
             // The root's margin is the baseline's margin. Any other node has its share of that margin, and adds the
             // variation of its share between runs.
-            let run_margin =
-                share_margin_ms(runs, |nodes| nodes[index].reported_ms).hypot(charge.baseline_margin * share);
+            let runs_differ = share_margin_ms(runs, |nodes| nodes[index].reported_ms);
+            let run_margin = runs_differ.hypot(charge.baseline_margin * share);
             let independent = [
                 run_margin,
                 charge.half_call_margin() * calls,
                 charge.distribution_margin(share, charged_calls, total_calls),
             ];
             // Independent errors combine in quadrature. Bounds add up.
-            let margin = root_sum_squares(independent)
-                + charge.per_call_bound * (charged.below[index] + calls)
-                + node.rounding_ms;
+            let margin = root_sum_squares(independent) + node.rounding_ms;
             // Without timing a node takes no longer than with timing, within the errors of the runs.
-            let most = (reported + run_margin + node.rounding_ms).max(estimate);
+            let most = (reported + runs_differ + node.rounding_ms).max(estimate);
             ExplainedNode {
                 path: node.path.clone(),
                 kind: node.node.kind.clone(),
@@ -97,6 +96,16 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
             }
         })
         .collect()
+}
+
+/// Limits the topmost node to the bounds of the whole statement. Only the start and the end of the execution are in no node.
+fn limit_to_whole(nodes: &mut [ExplainedNode], charge: &Charge) {
+    let Some(root) = nodes.first_mut() else { return };
+    let outside = (charge.reported - root.reported_ms).max(0.0);
+    let Range { low, estimate, high } = root.corrected_ms;
+    let most = charge.whole.high.max(estimate);
+    root.corrected_ms =
+        Range { low: low.max((charge.whole.low - outside).min(estimate)), estimate, high: high.min(most) };
 }
 
 /// Limits every corrected time to that of the node's caller. Subplans are exempt: they may run in several places.

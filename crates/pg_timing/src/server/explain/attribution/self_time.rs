@@ -36,8 +36,7 @@ pub fn margins(plans: &[Plan], charged: &ChargedCalls, total_calls: f64, charge:
             let share = charge.share(corrected, total_calls);
             let per_node = children.iter().chain([&index]).map(|&node| charge.half_call_margin() * calls(node));
             let independent = per_node.chain([run_margin, charge.distribution_margin(share, half_calls, total_calls)]);
-            let bounds = charge.per_call_bound * 2.0 * half_calls + rounding;
-            SelfTimeMargins { reported: run_margin + rounding, corrected: root_sum_squares(independent) + bounds }
+            SelfTimeMargins { reported: run_margin + rounding, corrected: root_sum_squares(independent) + rounding }
         })
         .collect()
 }
@@ -73,12 +72,11 @@ pub fn set_intervals(nodes: &mut [ExplainedNode], plan: &[PlanNode], speed_margi
         let margin = node.corrected_self_off_ms.hypot(speed_margin(estimate));
         node.self_ms = match children.is_empty() {
             true => node.corrected_ms,
-            // The self time is a part of the node's time.
-            false => Range {
-                low: (estimate - margin).max(0.0),
-                estimate,
-                high: (estimate + margin).min(node.corrected_ms.high.max(estimate)),
-            },
+            // The self time is a part of the node's time, and timing makes it no shorter.
+            false => {
+                let most = node.corrected_ms.high.min(node.reported_self_ms + node.reported_self_off_ms).max(estimate);
+                Range { low: (estimate - margin).max(0.0), estimate, high: (estimate + margin).min(most) }
+            }
         };
     }
 }

@@ -22,9 +22,9 @@ const TOTAL_CALLS: f64 = 398.0;
 /// 100 ms: 39.8 ms in 398 calls, 4 ms unexplained, 56.2 ms baseline.
 const CHARGE: Charge = Charge {
     reported: 100.0,
+    whole: Range { low: 0.0, estimate: 56.2, high: 100.0 },
     baseline_margin: 2.0,
     per_call: 0.1,
-    per_call_bound: 0.01,
     calls_margin: 1.5,
     unexplained: 4.0,
     clock_per_call: 0.08,
@@ -40,19 +40,19 @@ fn a_node_has_its_corrected_time_and_margins() {
     let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = &nodes[..] else { panic!("{nodes:?}") };
     // Estimates: (100 - 0.1 * 249) * 56.2 / 60.2 and (40 - 0.1 * 50) * 56.2 / 60.2. Their margins: the variation of the
-    // runs, 2 ms * share, 0.0025 ms * calls and the distribution margin in quadrature, then 0.01 ms * calls and rounding.
-    assert_range(gather.corrected_ms, [63.92004871990469, 70.10996677740863, 76.29988483491258]);
-    assert_range(scan.corrected_ms, [27.628346301422944, 32.674418604651166, 37.72049090787939]);
+    // runs, 2 ms * share, 0.0025 ms * calls and the distribution margin in quadrature, then rounding.
+    assert_range(gather.corrected_ms, [67.85045429803067, 70.10996677740863, 72.36947925678659]);
+    assert_range(scan.corrected_ms, [28.622326500194973, 32.674418604651166, 36.72651070910736]);
     for (off, expected) in [
         (gather.reported_self_off_ms, 3.2551422243079693),
-        (gather.corrected_self_off_ms, 7.833267909328727),
+        (gather.corrected_self_off_ms, 3.8859001494078225),
         (scan.reported_self_off_ms, 3.2546422243079656),
-        (scan.corrected_self_off_ms, 4.875364262661229),
+        (scan.corrected_self_off_ms, 3.8816488472221202),
     ] {
         assert!((off - expected).abs() < 1e-9, "{nodes:?}");
     }
     // The Gather's self time: the difference of both estimates. Its margin includes 2 ms of the machine's speed * share.
-    let (estimate, off) = (70.10996677740863 - 32.674418604651166, 7.833267909328727f64);
+    let (estimate, off) = (70.10996677740863 - 32.674418604651166, 3.8859001494078225f64);
     let margin = off.hypot(2.0 * estimate / 56.2);
     assert_range(gather.self_ms, [estimate - margin, estimate, estimate + margin]);
     assert_eq!(scan.self_ms, scan.corrected_ms, "a node without children");
@@ -71,12 +71,13 @@ fn a_node_has_its_place_and_its_calls() {
 
 #[test]
 fn a_node_takes_no_longer_without_timing_than_with_it() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { per_call_bound: 0.5, ..CHARGE }, None, None);
-    // The bounds of 398 calls are 199 ms. The upper limit is the reported time with the margin of the runs and rounding.
-    assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 102.0005]);
-    assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.456150998382526]);
-    // The self time is at most the whole time of the node.
-    assert_range(nodes[0].self_ms, [0.0, 70.10996677740863 - 32.674418604651166, 102.0005]);
+    let nodes =
+        attribute(&runs(), TOTAL_CALLS, &Charge { baseline_margin: 150.0, calls_margin: 150.0, ..CHARGE }, None, None);
+    // The upper limit is the reported time with the margin of the runs and rounding.
+    assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 100.0]);
+    assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.254642224307965]);
+    // The self time is at most the reported one of 60 ms, with its error.
+    assert_range(nodes[0].self_ms, [0.0, 70.10996677740863 - 32.674418604651166, 63.25514222430797]);
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn a_node_takes_no_longer_than_its_caller() {
     // A scan that fits keeps its lower bound.
     let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
-    assert!(scan.estimate < gather.estimate && scan.low > gather.low, "{gather:?} {scan:?}");
+    assert!(scan.estimate < gather.estimate && scan.low > 60.0, "{gather:?} {scan:?}");
 }
 
 #[test]

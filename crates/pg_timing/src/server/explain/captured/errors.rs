@@ -108,12 +108,14 @@ pub fn timed_by_fast_timing() -> Error {
 pub fn read_cost_too_high(calls: f64, read_ns: f64, least_ms: f64, reported_ms: f64) -> Error {
     Error::new(
         format!(
-            "{} calls with clock reads of {} take at least {} ms, but the plan took {reported_ms} ms",
+            "{} {} with clock reads of {} take at least {}, but the plan took {}",
             count(calls as u64),
+            if calls == 1.0 { "call" } else { "calls" },
             duration(read_ns),
-            least_ms.round()
+            duration(least_ms * 1e6),
+            duration(reported_ms * 1e6)
         ),
-        "this read cost is not that of the clock that timed the plan",
+        "this read cost does not belong to the clock that timed the plan",
     )
 }
 

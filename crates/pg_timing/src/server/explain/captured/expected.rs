@@ -45,12 +45,20 @@ impl Expected {
         };
         let least_clock = calls.low * cost.bounds_ns().low * MS_PER_NS;
         let per_call_ns = within(Range { low: per_call, estimate: per_call, high: per_call });
-        Expected { clock: limited(clock), overhead: limited(overhead), least_clock, per_call_ns }
+        let overhead_in_plan = limited(overhead);
+        // If the plan limits the overhead, the clock keeps its share of it.
+        let share = |clock: f64, overhead: f64| if overhead > 0.0 { clock / overhead } else { 0.0 };
+        let clock = Range {
+            low: overhead_in_plan.low * share(clock.low, overhead.low),
+            estimate: overhead_in_plan.estimate * share(clock.estimate, overhead.estimate),
+            high: overhead_in_plan.high.min(clock.high),
+        };
+        Expected { clock, overhead: overhead_in_plan, least_clock, per_call_ns }
     }
 }
 
-/// Returns the clock reads of all calls of a node in ns. A kind that was never measured can cost nothing, or as much as two
-/// whole reads. Parallel workers that share a CPU wait for each other's timing.
+/// Returns the clock reads of all calls of a node in ns. A kind that was never measured can cost as little or as much as any
+/// kind. Parallel workers that share a CPU wait for each other's timing.
 fn clock_ns(plan: &Plan, index: usize, node: &PlanNode, cost: &CallCost) -> Range {
     let each = cost.clock_ns(&node.node.kind, is_inner(&plan.nodes, index));
     let each = match is_measured(&node.node.kind) {

@@ -79,9 +79,9 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
         (None, Some(expected)) => computed_baseline(&plan, expected),
         (None, None) => return Err(errors::unknown_clock()),
     };
-    let clock_ms = clock_ms(&plan, &baseline, expected.as_ref(), buffers_counted);
     let unexplained = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &baseline, expected));
-    let charge = charge(&plan, &baseline, clock_ms, unexplained, inputs.plain_ms.is_some());
+    let clock_ms = clock_ms(&plan, &baseline, expected.as_ref(), unexplained, buffers_counted);
+    let charge = charge(&plan, &baseline, clock_ms, unexplained);
     let mut notes = selection_notes;
     notes.extend(self::notes(&plan, clock.as_ref(), buffers_counted));
     let nodes = attribute(std::slice::from_ref(&plan), calls.estimate, &charge, cost.as_ref(), None);
@@ -146,7 +146,13 @@ fn unexplained_ms(plan: &Plan, baseline: &Range, expected: &Expected) -> f64 {
 
 /// Returns the time of all clock reads. From a given baseline it is at most the whole overhead, and at most what the reads
 /// can cost.
-fn clock_ms(plan: &Plan, baseline: &Range, expected: Option<&Expected>, buffers_counted: bool) -> Range {
+fn clock_ms(
+    plan: &Plan,
+    baseline: &Range,
+    expected: Option<&Expected>,
+    unexplained: f64,
+    buffers_counted: bool,
+) -> Range {
     let calls = plan.total_calls();
     let max_counting = calls.high * CallCost::max_counting_ns(buffers_counted) * MS_PER_NS;
     let mut low = (plan.execution_ms - baseline.high - max_counting).max(0.0);
@@ -159,33 +165,33 @@ fn clock_ms(plan: &Plan, baseline: &Range, expected: Option<&Expected>, buffers_
         estimate = Some(expected.clock.estimate);
     }
     low = low.min(high);
-    Range { low, estimate: estimate.unwrap_or((low + high) / 2.0).clamp(low, high), high }
+    let explained = (plan.execution_ms - baseline.estimate - unexplained).max(0.0);
+    let estimate = estimate.unwrap_or((low + high) / 2.0).clamp(low, high).min(explained);
+    Range { low: low.min(estimate), estimate, high }
 }
 
-fn charge(plan: &Plan, baseline: &Range, clock_ms: Range, unexplained: f64, baseline_is_given: bool) -> Charge {
+fn charge(plan: &Plan, baseline: &Range, clock_ms: Range, unexplained: f64) -> Charge {
     let calls = plan.total_calls().estimate.max(1.0);
     let margin = baseline.half_width();
-    // The bounds of the read cost hold for each node's calls. The margin of a given baseline holds for the whole plan.
-    let (plan_margin, per_call_bound) = if baseline_is_given { (margin, 0.0) } else { (0.0, margin / calls) };
     Charge {
         reported: plan.execution_ms,
-        baseline_margin: plan_margin,
+        whole: *baseline,
+        baseline_margin: margin,
         per_call: (plan.execution_ms - baseline.estimate - unexplained).max(0.0) / calls,
-        per_call_bound,
-        calls_margin: plan_margin,
+        calls_margin: margin,
         unexplained,
         clock_per_call: clock_ms.estimate / calls,
     }
 }
 
-/// Returns a note if many calls are of kinds that were never measured.
+/// Returns a note about the kinds of nodes that were never measured, if they have many calls.
 fn not_measured(plan: &Plan) -> Option<String> {
     const MANY: f64 = 0.05;
-    let unknown: Vec<&PlanNode> = plan.nodes.iter().filter(|node| !is_measured(&node.node.kind)).collect();
-    let calls: f64 = unknown.iter().map(|node| node.calls.estimate).sum();
-    let kinds: BTreeSet<&str> = unknown.iter().map(|node| node.node.kind.as_str()).collect();
+    let many = MANY * plan.total_calls().estimate;
+    let is_unknown = |node: &&PlanNode| !is_measured(&node.node.kind) && node.calls.estimate > many;
+    let kinds: BTreeSet<&str> = plan.nodes.iter().filter(is_unknown).map(|node| node.node.kind.as_str()).collect();
     let kinds: Vec<&str> = kinds.into_iter().collect();
-    (calls > MANY * plan.total_calls().estimate).then(|| {
+    (!kinds.is_empty()).then(|| {
         format!("the cost of a timed call of {} was never measured, so the interval is wider", kinds.join(", "))
     })
 }

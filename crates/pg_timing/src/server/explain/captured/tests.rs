@@ -126,7 +126,7 @@ fn a_plain_time_implies_the_published_overhead_per_call() {
 #[test]
 fn contradictory_inputs_are_refused() {
     let error = estimate(Some(723.0), None, &count_plan(100_000, 16.6)).unwrap_err();
-    assert!(error.what.contains("take at least 95 ms, but the plan took 16.6 ms"), "{}", error.what);
+    assert!(error.what.contains("take at least 95.2 ms, but the plan took 16.6 ms"), "{}", error.what);
     assert!(estimate(None, None, &count_plan(1, 1.0)).is_err());
     // A plain time longer than the plan's time includes something else.
     let error = estimate(None, Some(40.0), &count_plan(100_000, 16.6)).unwrap_err();

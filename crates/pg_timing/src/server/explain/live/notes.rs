@@ -33,7 +33,7 @@ fn plan_mode(runs: &Runs) -> Option<String> {
             Some(format!("the server plans the statement for these values (custom plan); {}", planning?))
         }
         Some(PlanMode::Generic) => Some(
-            "the server uses a plan for any values (generic plan), as from the sixth execution on; SET plan_cache_mode = \
+            "the server uses a plan for any values (generic plan), as it does after five executions; SET plan_cache_mode = \
              force_custom_plan selects a plan for these values"
                 .into(),
         ),

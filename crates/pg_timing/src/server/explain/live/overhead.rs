@@ -113,9 +113,9 @@ impl Overhead {
         let clock_part = if self.total() > 0.0 { self.timing() / self.total() } else { 0.0 };
         let charge = Charge {
             reported: self.reported,
+            whole: self.corrected,
             baseline_margin: self.corrected.half_width(),
             per_call: self.per_call,
-            per_call_bound: 0.0,
             calls_margin: self.corrected.half_width(),
             unexplained: self.unexplained(),
             clock_per_call: self.per_call * clock_part,

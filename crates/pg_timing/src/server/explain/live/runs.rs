@@ -144,6 +144,8 @@ const LEAST_ROUNDS: usize = 3;
 const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const ROUND_TRIPS: usize = 15;
+/// Shared machines become up to 1.9 times slower, for seconds. Half of that is the usual deviation.
+const PLANNING_VARIES: f64 = 0.25;
 /// The warm-up round's share of the progress bar. A long statement has only three more rounds.
 const WARM_UP_SHARE: f64 = 0.25;
 
@@ -173,8 +175,11 @@ pub fn runs(
     runs.round_trip_ms = median(&round_trips);
     runs.round_trip_margin_ms = deviation(&round_trips);
     if let Some(planning) = session.planning_ms(ROUND_TRIPS)? {
-        runs.planning_ms = Some(median(&planning));
-        runs.round_trip_margin_ms = runs.round_trip_margin_ms.hypot(deviation(&planning));
+        let ms = median(&planning);
+        // It is measured at one moment, and the machine may be slower or faster at another.
+        let margin = deviation(&planning).max(PLANNING_VARIES * ms);
+        runs.planning_ms = Some(ms);
+        runs.round_trip_margin_ms = runs.round_trip_margin_ms.hypot(margin);
     }
     runs.bare_call_ms = bare_call::max_overhead_ms(&mut session, runs.round_trip_ms)?;
     let mut before = probe_ms(&mut session)?;

@@ -32,9 +32,7 @@ const NULL: &str = "\\N";
 impl Script {
     /// Returns the script of some texts: those of `-c`, or of one file. `values` are those of `--param`.
     pub fn new<T: AsRef<str>>(texts: &[T], values: &[String]) -> Result<Script, Rejection> {
-        let without_mark = |text: &'_ T| text.as_ref().strip_prefix('\u{feff}').unwrap_or(text.as_ref()).to_string();
-        let texts: Vec<String> = texts.iter().map(without_mark).collect();
-        let lines: Vec<&str> = texts.iter().flat_map(|text| statements(text)).collect();
+        let lines: Vec<&str> = texts.iter().flat_map(|text| statements(text.as_ref())).collect();
         let (last, leading) = lines.split_last().ok_or(Rejection::Empty)?;
         let (mut settings, mut prepared) = (Vec::new(), Vec::new());
         for line in leading {
@@ -178,7 +176,7 @@ mod tests {
     #[test]
     fn settings_and_prepared_statements_come_before_the_statement() {
         let script = script(
-            "\u{feff}-- my file\nSET jit = off;\nreset work_mem; PREPARE \"Q\" (numeric(9, 2), text) AS SELECT $1, $2, ';';
+            "-- my file\nSET jit = off;\nreset work_mem; PREPARE \"Q\" (numeric(9, 2), text) AS SELECT $1, $2, ';';
              EXECUTE \"Q\"(1, 'x'); -- done",
         )
         .unwrap();

@@ -59,6 +59,11 @@ const EMPTY: &str = "pg_timing_empty";
 pub const BARE_CALLS: &str = "pg_timing_bare_calls";
 pub const PROBE: &str = "pg_timing_probe";
 
+/// For pg_timing's own statements: neither compilation nor parallel workers. With a limit of 0 workers, debug_parallel_query
+/// starts none.
+const OWN_SETTINGS: &str =
+    "SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)";
+
 const STOPPED: &str = "stopped; the statement was canceled on the server";
 
 impl<'a> Session<'a> {
@@ -221,16 +226,21 @@ impl<'a> Session<'a> {
 
     /// Executes a prepared statement. Returns its client-side time in ms and the number of rows it sent.
     pub fn execute(&mut self, name: &str) -> Result<(f64, u64), Error> {
-        self.in_rolled_back_transaction(|session| session.execute_once(name))
+        self.in_rolled_back_transaction(|session| {
+            session.run(OWN_SETTINGS, Output::Discard)?;
+            session.execute_once(name)
+        })
     }
 
     /// Executes a prepared statement several times in one transaction. Returns its client-side times in ms.
     pub fn execute_often(&mut self, name: &str, times: usize) -> Result<Vec<f64>, Error> {
         self.in_rolled_back_transaction(|session| {
+            session.run(OWN_SETTINGS, Output::Discard)?;
             (0..times).map(|_| session.execute_once(name).map(|(ms, _)| ms)).collect()
         })
     }
 
+    /// Executes one of pg_timing's own statements. The user's settings must not change the work that it does.
     fn execute_once(&mut self, name: &str) -> Result<(f64, u64), Error> {
         self.timed(Sql::new(format!("EXECUTE {name}")))
     }
@@ -265,7 +275,11 @@ impl<'a> Session<'a> {
     /// Runs EXPLAIN ANALYZE of the loop of bare calls.
     pub fn explain_bare_calls(&mut self) -> Result<Plan, Error> {
         let sql = bare_call::statement()?.explain(&explain_options("TIMING ON"));
-        self.explain_analyze(Sql::new(sql), None)
+        let rows = self.in_rolled_back_transaction(|session| {
+            session.run(OWN_SETTINGS, Output::Discard)?;
+            session.run(&sql, Output::Keep)
+        })?;
+        parse_executed(&rows.lines(), self.has_fast_timing)
     }
 
     fn explain_analyze(&mut self, sql: Sql, timing: Option<&Timing>) -> Result<Plan, Error> {

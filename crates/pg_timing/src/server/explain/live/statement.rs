@@ -97,6 +97,11 @@ impl Statement {
         matches!(self.command, Command::CreateAs { .. })
     }
 
+    /// Whether the statement creates a materialized view.
+    pub fn creates_view(&self) -> bool {
+        self.creates_table() && Tokens::of(&self.text).nth(1).is_some_and(|token| token.is("MATERIALIZED"))
+    }
+
     /// Returns the name of the prepared statement that the statement executes.
     pub fn executes(&self) -> Option<&str> {
         match &self.command {
@@ -175,8 +180,14 @@ fn command(text: &str, first: &Token) -> Command {
 
 /// Whether a query has an INTO of its own. INTO is a reserved word, and otherwise follows INSERT or MERGE.
 fn selects_into(text: &str) -> bool {
-    let pairs = Tokens::of(text).zip(Tokens::of(text).skip(1));
-    pairs.into_iter().any(|(before, token)| token.is("INTO") && !before.is("INSERT") && !before.is("MERGE"))
+    let tokens: Vec<Token> = Tokens::of(text).collect();
+    (1..tokens.len()).any(|at| {
+        let before = &tokens[at - 1];
+        // `AS insert INTO t`: here INSERT is a name.
+        let names_a_column = at > 1 && (tokens[at - 2].is("AS") || tokens[at - 2].is_symbol("."));
+        let writes = (before.is("INSERT") || before.is("MERGE")) && !names_a_column;
+        tokens[at].is("INTO") && !writes && !before.is("AS") && !before.is_symbol(".")
+    })
 }
 
 /// Returns the name after `AS EXECUTE`.
@@ -254,6 +265,9 @@ mod tests {
             ("SELECT * INTO x FROM t", true),
             ("WITH a AS (SELECT 1) SELECT * INTO TEMP x FROM a", true),
             ("CREATE MATERIALIZED VIEW m AS SELECT 1", true),
+            ("SELECT 1 AS insert INTO new FROM t", true),
+            ("SELECT i AS into FROM t", false),
+            ("SELECT t.into FROM t", false),
             ("INSERT INTO x SELECT 1", false),
             ("WITH a AS (INSERT INTO x SELECT 1 RETURNING i) SELECT 'INTO', \"into\" FROM a", false),
             ("MERGE INTO x USING t ON true WHEN MATCHED THEN DELETE", false),

@@ -97,6 +97,12 @@ impl Subject {
                 format!("--allow-writes runs such statements, and rolls them back; {NOT_ROLLED_BACK}"),
             ));
         }
+        if statement.creates_view() && session.connection.server_version() >= 170_000 {
+            return Err(Error::new(
+                "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
+                "measure CREATE TABLE AS with the same query",
+            ));
+        }
         let has_values = !script.values().is_empty();
         let mut subject = Subject { explained: statement.text().into(), has_values, ..Subject::default() };
         for line in script.prepared() {

@@ -1,0 +1,75 @@
+"""Statements, servers and runs that bench, record and call_costs share."""
+
+import json
+import os
+import re
+import subprocess
+from math import inf
+from pathlib import Path
+
+import tpch
+
+HERE = Path(__file__).resolve().parent
+SETTINGS = {"shared_buffers": "2GB", "work_mem": "64MB", "autovacuum": False, "jit": False}
+SCALE = 0.3
+RUNS = 5
+# explain's time per statement, in seconds.
+TIME = int(os.environ.get("EXPLAIN_SECONDS", 8))
+SLOW_NS = 770
+
+
+def statements(file):
+    return [line for line in (HERE / file).read_text().splitlines() if not line.startswith("--")]
+
+
+def own():
+    return statements("own.sql")
+
+
+def third():
+    """Returns statements on which no constant of the program was fitted."""
+    return statements("third.sql")
+
+
+def writes(statement):
+    return statement.startswith(("INSERT", "UPDATE"))
+
+
+def without_output(statement):
+    """Returns a statement that sends no rows to the client, like EXPLAIN ANALYZE."""
+    return statement if writes(statement) else f"SELECT * FROM ({statement}) AS plain OFFSET {2**62}"
+
+
+def plain_runs(server, statement, between="", runs=RUNS, **options):
+    """Returns the times of plain runs in ms, without planning, and psql's whole output."""
+    run = f"BEGIN;\n\\timing on\nEXECUTE plain;\n\\timing off\nROLLBACK;\n{between}\n"
+    out = server.psql(f"PREPARE plain AS {without_output(statement)};\n" + run * (runs + 1), **options)
+    # The first run is a warm-up.
+    return [float(ms) for ms in re.findall(r"^Time: ([\d.]+) ms", out, re.M)][1:], out
+
+
+def explained(path, server, statement, *more):
+    command = [path, "explain", "--format", "json", "--allow-writes", "--limit", "600", "--time", str(TIME), *more, "-c", statement]
+    done = subprocess.run(command, env=os.environ | server.client_env, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{statement}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def relative_half_width(interval):
+    return (interval["high"] - interval["low"]) / 2 / interval["estimate"] if interval else inf
+
+
+def fill(server, scale=SCALE):
+    tpch.load(server, scale)
+    for tables in ("own_tables.sql", "third_tables.sql"):
+        server.psql((HERE / tables).read_text())
+
+
+def settings(major):
+    """Settings for the system clock, which the test library can slow down."""
+    return SETTINGS | ({"timing_clock_source": "system"} if major >= 19 else {})
+
+
+def slowed(library):
+    return {"preload": [library], "env": {"SLOW_NS": str(SLOW_NS)}}
