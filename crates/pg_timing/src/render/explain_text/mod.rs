@@ -22,6 +22,8 @@ pub struct ExplainText {
 }
 
 const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
+/// Measured with `tests/explain/bench live`: another client timed the same statements before and after.
+const LIVE_MARGINS: &str = "95% interval for this session; in our tests, another session differed by 5%";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
 const RANKS: &str =
@@ -35,8 +37,12 @@ impl ExplainText {
             (None, Some(capture)) => (captured::answer(report, capture), captured::facts(report, capture)),
             (None, None) => Default::default(),
         };
-        let is_estimate = report.capture.as_ref().is_some_and(|capture| capture.given_plain_ms.is_none());
-        facts.insert(0, (plus_minus(), if is_estimate { CAPTURED_MARGINS } else { MARGINS }.into()));
+        let margins = match &report.capture {
+            Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
+            Some(_) => MARGINS,
+            None => LIVE_MARGINS,
+        };
+        facts.insert(0, (plus_minus(), margins.into()));
         if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
             facts.insert(1, ("rank", RANKS.into()));
         }
