@@ -1,7 +1,7 @@
 """Fits the cost of a timed call, and the error of the estimate, to recordings of `call_costs`.
 
 A call with timing reads the clock twice and counts a row. The processor overlaps a part of that with other work, but at most
-OVERLAP_NS. So a call costs `reads` x read cost up to that limit, and two reads for each ns beyond it:
+OVERLAP_NS. So a call costs `reads` x read cost up to that limit, and SLOW_READS for each ns beyond it:
 
     cost = reads * min(read, OVERLAP_NS) + SLOW_READS * max(read - OVERLAP_NS, 0) + counting
 
@@ -53,7 +53,6 @@ def rows(paths):
     for path in paths:
         for line in Path(path).read_text().splitlines():
             row = json.loads(line)
-            row["file"] = Path(path).stem
             row["overhead"] = row["reported_ms"] - row["plain_ms"]
             row["noise"] = max(row["error"], LEAST_ERROR) * row["plain_ms"]
             yield row
@@ -99,6 +98,7 @@ def fit(rows):
 
 
 def weight(row, model):
+    """Returns the weight of a statement's square: less with a larger error, and less if the model is far off."""
     guess = estimate(model, row)
     error = hypot(row["noise"], MODEL_ERROR * guess)
     distance = abs(row["overhead"] - guess) / error
@@ -106,6 +106,7 @@ def weight(row, model):
 
 
 def fit_once(rows, model):
+    """Returns the model of least squares. The previous model gives the weights."""
     kinds = sorted({kind for row in rows for kind in row["calls"]})
     # Unknowns: the mean, and each kind's difference from it.
     n = len(kinds) + 1
@@ -128,6 +129,7 @@ def fit_once(rows, model):
 
 
 def measured_kinds(rows):
+    """Returns the kinds that have many calls in some statement."""
     return {kind for row in rows for kind, calls in row["calls"].items() if kind in ONE_CALL or calls > LEAST_CALLS * sum(row["calls"].values())}
 
 
@@ -172,10 +174,10 @@ def quantile(values, share):
 
 
 def show(what, pairs):
-    errors = [abs((row["reported_ms"] - guess) / row["plain_ms"] - 1) for row, guess in pairs if row["overhead"] < 0.6 * row["reported_ms"]]
-    if not pairs:
-        return
     relative = relative_errors(pairs)
+    if not relative:
+        return
+    errors = [abs((row["reported_ms"] - guess) / row["plain_ms"] - 1) for row, guess in pairs if row["overhead"] < 0.6 * row["reported_ms"]]
     result = f"result off by {sum(errors) / len(errors):.1%} on average, max {max(errors):.0%}, of {len(errors)}" if errors else "no result"
     print(f"{what}: {result}; "
           f"overhead off by {median(relative):.0%} (median), {quantile(relative, 0.9):.0%} (90%) of {len(relative)}", file=sys.stderr)

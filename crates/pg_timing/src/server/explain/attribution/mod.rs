@@ -1,9 +1,10 @@
 //! Shares the overhead of EXPLAIN ANALYZE among the nodes of a plan.
 //!
 //! The cost of a timed call is not fixed, because the processor may overlap it with other work. So `live` and `captured`
-//! derive it from the whole plan, and its share among the kinds of nodes from measurements. The overhead of all calls below a node, and half of the overhead of its own calls, is
-//! subtracted from its time. The other half falls into the time of the node that called it. The node's interval includes
-//! the error of this assumption. No node takes longer than the node that called it.
+//! derive the overhead from the whole plan. Measured costs by kind of node tell each node's part of it. From a node's time
+//! we subtract the overhead of all calls below it, and half of the overhead of its own calls. The other half falls into the
+//! time of the node that called it. The node's interval includes the error of this assumption. No node takes longer than the
+//! node that called it, except subplans: they may run in several places.
 
 mod charge;
 mod charged_calls;
@@ -21,7 +22,8 @@ use crate::statistics::{median, root_sum_squares};
 
 /// Returns every node of a plan, with its corrected time. `runs` are runs of the same plan.
 ///
-/// `cost` weights the calls by the kinds of nodes. `sampled` are runs that pg_fast_timing timed by sampling, with the statement's baseline time.
+/// `cost` weights the calls by the kinds of nodes. `sampled` are runs that pg_fast_timing timed by sampling, with the
+/// statement's baseline time.
 pub fn attribute(
     runs: &[Plan],
     total_calls: f64,

@@ -1,9 +1,8 @@
 //! What timing is expected to cost in a plan, from the read cost of the clock.
 
+use super::MS_PER_NS;
 use crate::report::{CallCost, Range, is_measured};
 use crate::server::explain::plan::{Plan, PlanNode, callees, is_inner};
-
-const MS_PER_NS: f64 = 1e-6;
 
 /// The expected overhead of a plan, in ms.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +18,7 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// Returns what the costs of calls predict, within the limits of the plan.
     pub fn of(plan: &Plan, cost: &CallCost) -> Expected {
         let other = plan.other_calls * cost.usual_clock_ns();
         let mut clock = Range { low: other, estimate: other, high: other };

@@ -12,7 +12,7 @@ use crate::server::explain::attribution::{Charge, attribute};
 use crate::statistics::undisturbed::LogEstimate;
 use crate::statistics::{median, quantile};
 
-const NS_PER_MS: f64 = 1e6;
+pub const NS_PER_MS: f64 = 1e6;
 
 /// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The report of live runs.
 
 use super::notes::notes;
-use super::overhead::Overhead;
+use super::overhead::{NS_PER_MS, Overhead};
 use super::runs::{BASELINE, REPORTED, ROWS_ONLY, Runs};
 use super::script::Script;
 use super::server::Server;
@@ -9,8 +9,6 @@ use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
 use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 use crate::server::explain::plan::Plan;
-
-const NS_PER_MS: f64 = 1e6;
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &Server, script: &Script, runs: &Runs) -> ExplainReport {

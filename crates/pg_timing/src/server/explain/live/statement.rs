@@ -178,7 +178,7 @@ fn command(text: &str, first: &Token) -> Command {
     }
 }
 
-/// Whether a query has an INTO of its own. INTO is a reserved word, and otherwise follows INSERT or MERGE.
+/// Whether a query writes its rows to a new table, as in `SELECT 1 INTO t`. INTO also follows INSERT or MERGE.
 fn selects_into(text: &str) -> bool {
     let tokens: Vec<Token> = Tokens::of(text).collect();
     (1..tokens.len()).any(|at| {
