@@ -7,7 +7,6 @@ mod explain_json;
 mod looks;
 mod notes;
 mod overhead;
-mod prepared;
 mod probe;
 mod rejection;
 mod report;

@@ -1,10 +1,10 @@
 //! Prepared statements of a session: what the server knows about them. Nothing here runs a statement of the user.
 
-use super::explain_json::parse;
-use super::session::Session;
-use super::subject::PlanMode;
+use super::Session;
 use crate::error::Error;
 use crate::server::connection::{Output, Sql};
+use crate::server::explain::live::explain_json::parse;
+use crate::server::explain::live::subject::PlanMode;
 use crate::server::explain::plan::Explained;
 
 impl Session<'_> {

@@ -1,13 +1,15 @@
 //! A session on the server that runs a statement and rolls it back.
 
-use super::explain_json::{parse_executed, parse_planning_ms};
-use super::script::Script;
-use super::setting::{self, Setting};
-use super::subject::{PlanMode, Subject};
-use super::timing::{self, Timing};
-use super::{auto_explain, bare_call, probe};
+mod prepared;
+
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows, Sql};
+use crate::server::explain::live::explain_json::{parse_executed, parse_planning_ms};
+use crate::server::explain::live::script::Script;
+use crate::server::explain::live::setting::{self, Setting};
+use crate::server::explain::live::subject::{PlanMode, Subject};
+use crate::server::explain::live::timing::{self, Timing};
+use crate::server::explain::live::{auto_explain, bare_call, probe};
 use crate::server::explain::plan::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
