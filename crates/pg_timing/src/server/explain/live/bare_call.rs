@@ -1,24 +1,17 @@
 //! The overhead of a timed call in a loop that does nothing else.
 
-use super::session::{BARE_CALLS, Session};
-use super::statement::Statement;
+use super::own_statements::{BARE_CALL_ROWS, BARE_CALLS};
+use super::session::RunSession;
 use crate::error::{Error, SqlState};
 use crate::statistics::paired_difference;
 
-/// Takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
-const CALLS: u32 = 20_000;
 const RUNS: u32 = 7;
-
-/// Returns a statement whose plan consists of bare calls.
-pub fn statement() -> Result<Statement, Error> {
-    Ok(Statement::new(&format!("SELECT count(*) FROM (SELECT generate_series(1, {CALLS})) AS rows"))?)
-}
 
 /// Returns the upper limit of one call's overhead in ms.
 ///
 /// Returns `None` if noise hides the overhead, or if the user's statement timeout is too short for this statement.
-pub fn max_overhead_ms(session: &mut Session, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-    let run_pair = |session: &mut Session| {
+pub fn max_overhead_ms(session: &mut RunSession, round_trip_ms: f64) -> Result<Option<f64>, Error> {
+    let run_pair = |session: &mut RunSession| {
         let baseline = session.execute(BARE_CALLS)?.0 - round_trip_ms;
         Ok((baseline, session.explain_bare_calls()?.execution_ms))
     };
@@ -31,5 +24,5 @@ pub fn max_overhead_ms(session: &mut Session, round_trip_ms: f64) -> Result<Opti
     // The first pair is a warm-up.
     let (baseline, timed): (Vec<f64>, Vec<f64>) = pairs.into_iter().skip(1).unzip();
     let overhead = paired_difference(&timed, &baseline);
-    Ok((overhead.low > 0.0).then(|| overhead.high / f64::from(CALLS)))
+    Ok((overhead.low > 0.0).then(|| overhead.high / f64::from(BARE_CALL_ROWS)))
 }

@@ -6,7 +6,10 @@ mod classic;
 mod explain_json;
 mod looks;
 mod notes;
+mod options;
 mod overhead;
+mod own_statements;
+mod plan_mode;
 mod probe;
 mod rejection;
 mod report;
@@ -22,8 +25,8 @@ mod times;
 mod timing;
 
 pub use classic::classic;
+pub use options::{NOT_ROLLED_BACK, RunOptions};
 pub use script::Script;
-pub use session::{NOT_ROLLED_BACK, RunOptions};
 
 use crate::error::Error;
 use crate::report::ExplainReport;

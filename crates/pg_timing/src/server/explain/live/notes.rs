@@ -1,9 +1,9 @@
 //! Notes about live runs: what limits the precision of the figures.
 
 use super::overhead::Overhead;
+use super::plan_mode::PlanMode;
 use super::runs::Runs;
 use super::server::Server;
-use super::subject::PlanMode;
 use super::times::precision;
 use crate::human::duration;
 

@@ -2,10 +2,12 @@
 
 use super::bare_call;
 use super::looks::Looks;
+use super::options::RunOptions;
+use super::plan_mode::PlanMode;
 use super::probe::probe_ms;
 use super::script::Script;
-use super::session::{RunOptions, Session};
-use super::subject::PlanMode;
+use super::session::RunSession;
+use super::subject::Subject;
 use super::times::precision;
 use super::timing::Timing;
 use crate::error::Error;
@@ -159,22 +161,24 @@ pub fn runs(
     progress: &mut dyn FnMut(f64),
 ) -> Result<Runs, Error> {
     progress(0.0);
-    let mut session = Session::new(connection, options, script.settings(), stop)?;
+    let mut session = RunSession::new(connection, options, script.settings(), stop)?;
     let empty = || Runs { timed: timings.iter().map(|&timing| (timing, Vec::new())).collect(), ..Runs::default() };
     let mut runs = empty();
-    session.prepare_all(script)?;
-    runs.plan_mode = session.plan_mode();
+    let subject = Subject::prepare(&mut session, script)?;
+    session.prepare_own()?;
+    runs.plan_mode = subject.plan_mode();
     runs.fills_table = script.statement().creates_table();
     let modes = modes(session.connection.server_version(), timings.len());
     // The warm-up round is not counted. It fills the caches and shows how long a round takes.
     for (done, &mode) in modes.iter().enumerate() {
         progress(WARM_UP_SHARE * done as f64 / modes.len() as f64);
-        run(&mut session, mode, &mut empty())?;
+        run(&mut session, &subject, mode, &mut empty())?;
     }
     let round_trips = session.round_trips_ms(ROUND_TRIPS)?;
     runs.round_trip_ms = median(&round_trips);
     runs.round_trip_margin_ms = deviation(&round_trips);
-    if let Some(planning) = session.planning_ms(ROUND_TRIPS)? {
+    if let Some(explain) = subject.planning() {
+        let planning = session.planning_ms(&explain, ROUND_TRIPS)?;
         let ms = median(&planning);
         // It is measured at one moment, and the machine may be slower or faster at another.
         let margin = deviation(&planning).max(PLANNING_VARIES * ms);
@@ -190,7 +194,7 @@ pub fn runs(
         for n in 0..modes.len() {
             // Each round begins with another mode.
             let mode = modes[(n + round) % modes.len()];
-            let ms = run(&mut session, mode, &mut runs)?;
+            let ms = run(&mut session, &subject, mode, &mut runs)?;
             let after = probe_ms(&mut session)?;
             // The round trip is a part of the client's time, and so is the planning.
             let other_ms = runs.round_trip_ms + runs.planning_ms.unwrap_or(0.0);
@@ -204,7 +208,8 @@ pub fn runs(
             break;
         }
     }
-    session.deallocate_all()?;
+    session.deallocate(subject.prepared())?;
+    session.deallocate_own()?;
     Ok(runs)
 }
 
@@ -219,11 +224,12 @@ fn modes(server_version: i32, timings: usize) -> Vec<RunMode> {
 }
 
 /// Runs the statement once and keeps its plan. Returns its time in ms.
-fn run(session: &mut Session, mode: RunMode, runs: &mut Runs) -> Result<f64, Error> {
-    let mut explain = |options, timing: Option<&Timing>| session.explain(options, timing);
+fn run(session: &mut RunSession, subject: &Subject, mode: RunMode, runs: &mut Runs) -> Result<f64, Error> {
+    let mut explain =
+        |options, timing: Option<&Timing>| session.explain_analyze(subject.explain_analyze(options), timing);
     Ok(match mode {
         RunMode::Baseline => {
-            let (ms, rows) = session.baseline()?;
+            let (ms, rows) = session.baseline(subject.baseline())?;
             runs.rows_sent = rows;
             ms
         }

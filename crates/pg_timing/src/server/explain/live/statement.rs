@@ -155,6 +155,11 @@ impl Statement {
     }
 }
 
+/// Returns an EXPLAIN ANALYZE of a statement, in the format that pg_timing reads.
+pub fn explain_analyze(options: &str, statement: &str) -> String {
+    explain(&format!("ANALYZE, {options}, FORMAT JSON"), statement)
+}
+
 /// Returns an EXPLAIN of a statement.
 pub fn explain(options: &str, statement: &str) -> String {
     format!("EXPLAIN ({options}) {statement}")

@@ -4,9 +4,11 @@
 //! (planned for these values, at each execution) and a generic plan (planned once, for any values). It chooses anew at
 //! each execution, and no longer changes its choice after the fifth. All runs keep that choice.
 
+use super::options::NOT_ROLLED_BACK;
+use super::plan_mode::PlanMode;
 use super::script::Script;
-use super::session::{NOT_ROLLED_BACK, Session};
-use super::statement::{Statement, explain};
+use super::session::RunSession;
+use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::server::connection::Sql;
 
@@ -17,28 +19,6 @@ const STATEMENT: &str = "pg_timing_statement";
 /// A plan without ANALYZE runs nothing.
 const PLAN: &str = "FORMAT JSON";
 const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
-
-/// The server's choice for a prepared statement with parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanMode {
-    Custom,
-    Generic,
-}
-
-impl PlanMode {
-    /// Returns the name in a report.
-    pub fn name(self) -> &'static str {
-        match self {
-            PlanMode::Custom => "custom",
-            PlanMode::Generic => "generic",
-        }
-    }
-
-    /// Returns the SQL that keeps the choice until the end of the transaction.
-    pub fn set_local(self) -> String {
-        format!("SET LOCAL plan_cache_mode = force_{}_plan", self.name())
-    }
-}
 
 /// The statement of a measurement. Its parts exist on the server after [`Subject::prepare`].
 #[derive(Clone, Debug, Default)]
@@ -63,8 +43,12 @@ struct Executed {
 }
 
 impl Subject {
-    /// Returns an EXPLAIN of the statement.
-    pub fn explain(&self, options: &str) -> Sql {
+    /// Returns an EXPLAIN ANALYZE of the statement.
+    pub fn explain_analyze(&self, options: &str) -> Sql {
+        self.sql(explain_analyze(options, &self.explained))
+    }
+
+    fn explain(&self, options: &str) -> Sql {
         self.sql(explain(options, &self.explained))
     }
 
@@ -78,6 +62,11 @@ impl Subject {
         self.is_planned_in_baseline.then(|| self.sql(explain(PLAN_WITH_TIME, &self.baseline)))
     }
 
+    /// Returns the server's choice of a plan for the values. `None` without values.
+    pub fn plan_mode(&self) -> Option<PlanMode> {
+        self.plan_mode
+    }
+
     /// Returns the names of the prepared statements.
     pub fn prepared(&self) -> &[String] {
         &self.prepared
@@ -88,7 +77,7 @@ impl Subject {
     }
 
     /// Prepares the statement and its baseline. Runs neither.
-    pub fn prepare(session: &mut Session, script: &Script) -> Result<Subject, Error> {
+    pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
         let statement = script.statement();
         // EXPLAIN ANALYZE creates the table even in a read-only transaction.
         if statement.creates_table() && !session.allows_writes() {
@@ -131,7 +120,7 @@ impl Subject {
 
     fn prepare_baseline(
         &mut self,
-        session: &mut Session,
+        session: &mut RunSession,
         statement: &Statement,
         executed: Option<&Executed>,
         shape: &str,
@@ -167,7 +156,7 @@ impl Subject {
 
     fn add_prepared(
         &mut self,
-        session: &mut Session,
+        session: &mut RunSession,
         name: &str,
         sql: &str,
         statement: &Statement,
@@ -179,7 +168,7 @@ impl Subject {
 }
 
 /// Returns the prepared statement that the script executes.
-fn executed(session: &Session, script: &Script) -> Result<Option<Executed>, Error> {
+fn executed(session: &RunSession, script: &Script) -> Result<Option<Executed>, Error> {
     let statement = script.statement();
     if !script.values().is_empty() {
         let literals: Result<Vec<_>, _> =
@@ -206,10 +195,5 @@ mod tests {
     #[test]
     fn names_are_quoted() {
         assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
-    }
-
-    #[test]
-    fn a_choice_of_the_server_is_kept() {
-        assert_eq!(PlanMode::Generic.set_local(), "SET LOCAL plan_cache_mode = force_generic_plan");
     }
 }

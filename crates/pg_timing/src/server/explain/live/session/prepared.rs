@@ -1,13 +1,14 @@
 //! Prepared statements of a session: what the server knows about them. Nothing here runs a statement of the user.
 
-use super::Session;
+use super::RunSession;
 use crate::error::Error;
 use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::parse;
-use crate::server::explain::live::subject::PlanMode;
+use crate::server::explain::live::own_statements;
+use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::plan::Explained;
 
-impl Session<'_> {
+impl RunSession<'_> {
     /// Returns the plan of an EXPLAIN without ANALYZE.
     pub fn plan_of(&mut self, explain: &Sql) -> Result<Explained, Error> {
         let rows = self.in_rolled_back_transaction(|session| session.run(explain.clone(), Output::Keep))?;
@@ -17,6 +18,11 @@ impl Session<'_> {
     /// Runs a PREPARE. ROLLBACK does not undo it.
     pub fn prepare(&mut self, sql: &str) -> Result<(), Error> {
         self.in_rolled_back_transaction(|session| session.run(sql, Output::Discard)).map(|_| ())
+    }
+
+    /// Prepares pg_timing's own statements.
+    pub fn prepare_own(&mut self) -> Result<(), Error> {
+        own_statements::prepare_all()?.iter().try_for_each(|sql| self.prepare(sql))
     }
 
     /// Returns the types of a prepared statement's parameters.
@@ -52,5 +58,10 @@ impl Session<'_> {
     /// Removes these prepared statements.
     pub fn deallocate(&mut self, names: &[String]) -> Result<(), Error> {
         names.iter().try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
+    }
+
+    /// Removes pg_timing's own statements.
+    pub fn deallocate_own(&mut self) -> Result<(), Error> {
+        self.deallocate(&own_statements::NAMES.map(String::from))
     }
 }

@@ -1,0 +1,36 @@
+//! pg_timing's own statements: an empty one, a loop of bare calls, and the probe. Each session prepares them.
+
+use super::statement::Statement;
+use crate::error::Error;
+
+// Names of prepared statements.
+pub const EMPTY: &str = "pg_timing_empty";
+pub const BARE_CALLS: &str = "pg_timing_bare_calls";
+pub const PROBE: &str = "pg_timing_probe";
+pub const NAMES: [&str; 3] = [EMPTY, BARE_CALLS, PROBE];
+
+/// They run with neither compilation nor parallel workers. With a limit of 0 workers, debug_parallel_query starts none.
+pub const OWN_SETTINGS: &str =
+    "SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)";
+
+/// Rows of the loop of bare calls. It takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
+pub const BARE_CALL_ROWS: u32 = 20_000;
+/// The probe takes about 3 ms on a processor of 2024: long compared with a round trip, and short compared with most
+/// statements.
+const PROBE_ROWS: u32 = 30_000;
+
+/// Returns a statement whose plan consists of bare calls.
+pub fn bare_calls() -> Result<Statement, Error> {
+    count(BARE_CALL_ROWS)
+}
+
+/// Returns the SQL that prepares all own statements.
+pub fn prepare_all() -> Result<[String; 3], Error> {
+    // The probe only uses the processor and its caches.
+    let probe = count(PROBE_ROWS)?;
+    Ok([format!("PREPARE {EMPTY} AS SELECT"), bare_calls()?.prepare_as(BARE_CALLS), probe.prepare_as(PROBE)])
+}
+
+fn count(rows: u32) -> Result<Statement, Error> {
+    Ok(Statement::new(&format!("SELECT count(*) FROM (SELECT generate_series(1, {rows})) AS rows"))?)
+}

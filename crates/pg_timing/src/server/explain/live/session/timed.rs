@@ -1,0 +1,81 @@
+//! Runs of a statement, each in its own transaction, with their times.
+
+use super::RunSession;
+use crate::error::Error;
+use crate::server::connection::{Output, Sql};
+use crate::server::explain::live::explain_json::{parse_executed, parse_planning_ms};
+use crate::server::explain::live::own_statements::{EMPTY, OWN_SETTINGS, bare_calls};
+use crate::server::explain::live::statement::explain_analyze;
+use crate::server::explain::live::timing::Timing;
+use crate::server::explain::plan::Plan;
+use std::time::Instant;
+
+impl RunSession<'_> {
+    /// Returns the times of an empty statement in ms.
+    pub fn round_trips_ms(&mut self, count: usize) -> Result<Vec<f64>, Error> {
+        // The first execution plans the statement and is not counted.
+        self.execute(EMPTY)?;
+        (0..count).map(|_| Ok(self.execute(EMPTY)?.0)).collect()
+    }
+
+    /// Executes a prepared statement. Returns its client-side time in ms and the number of rows it sent.
+    pub fn execute(&mut self, name: &str) -> Result<(f64, u64), Error> {
+        self.in_rolled_back_transaction(|session| {
+            session.run(OWN_SETTINGS, Output::Discard)?;
+            session.execute_once(name)
+        })
+    }
+
+    /// Executes a prepared statement several times in one transaction. Returns its client-side times in ms.
+    pub fn execute_often(&mut self, name: &str, times: usize) -> Result<Vec<f64>, Error> {
+        self.in_rolled_back_transaction(|session| {
+            session.run(OWN_SETTINGS, Output::Discard)?;
+            (0..times).map(|_| session.execute_once(name).map(|(ms, _)| ms)).collect()
+        })
+    }
+
+    /// Executes one of pg_timing's own statements. The user's settings must not change the work that it does.
+    fn execute_once(&mut self, name: &str) -> Result<(f64, u64), Error> {
+        self.timed(Sql::new(format!("EXECUTE {name}")))
+    }
+
+    fn timed(&mut self, sql: Sql) -> Result<(f64, u64), Error> {
+        let start = Instant::now();
+        let rows = self.run(sql, Output::Discard)?;
+        Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
+    }
+
+    /// Runs a statement. Returns its client-side time in ms and the number of rows it sent.
+    pub fn baseline(&mut self, sql: Sql) -> Result<(f64, u64), Error> {
+        self.in_rolled_back_transaction(|session| session.timed(sql))
+    }
+
+    /// Runs an EXPLAIN with SUMMARY several times. Returns the planning times in ms.
+    pub fn planning_ms(&mut self, explain: &Sql, count: usize) -> Result<Vec<f64>, Error> {
+        self.in_rolled_back_transaction(|session| {
+            let mut planning = || parse_planning_ms(&session.run(explain.clone(), Output::Keep)?.lines());
+            (0..count).map(|_| planning()).collect()
+        })
+    }
+
+    /// Runs an EXPLAIN ANALYZE and returns the executed plan.
+    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<Plan, Error> {
+        let rows = self.in_rolled_back_transaction(|session| {
+            if let Some(timing) = timing {
+                session.run(&timing.set_local(), Output::Discard)?;
+            }
+            session.run(explain, Output::Keep)
+        })?;
+        parse_executed(&rows.lines(), timing.map_or(self.has_fast_timing, Timing::is_fast_timing))
+    }
+
+    /// Runs EXPLAIN ANALYZE of the loop of bare calls.
+    pub fn explain_bare_calls(&mut self) -> Result<Plan, Error> {
+        let sql = explain_analyze("TIMING ON", bare_calls()?.text());
+        let rows = self.in_rolled_back_transaction(|session| {
+            session.run(OWN_SETTINGS, Output::Discard)?;
+            session.run(&sql, Output::Keep)
+        })?;
+        parse_executed(&rows.lines(), self.has_fast_timing)
+    }
+}
