@@ -1,6 +1,7 @@
 //! Cases from recorded runs, see `bench/recordings/README.md`.
 
 use super::Match;
+use pg_timing::report::run_mode::{BASELINE, REPORTED};
 use pg_timing::statistics::quantile;
 use pg_timing::statistics::undisturbed::ProbedRun;
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ pub fn groups() -> Vec<(String, Vec<Match>)> {
         for budget_ms in BUDGETS_MS {
             let cases = recording.iter().flat_map(|(statement, runs)| {
                 let all: Vec<_> = same_host.iter().filter_map(|(_, file)| file.get(statement)).flatten().collect();
-                let (plain, timed) = (undisturbed(&all, "baseline"), undisturbed(&all, "reported"));
+                let (plain, timed) = (undisturbed(&all, BASELINE), undisturbed(&all, REPORTED));
                 periods(runs, budget_ms).into_iter().map(move |period| case(period, plain, timed))
             });
             groups.push((format!("recorded: {name}, {} s", budget_ms / 1e3), cases.collect()));
@@ -78,8 +79,8 @@ fn periods(runs: &Recording, budget_ms: f64) -> Vec<&[(String, ProbedRun)]> {
 fn case(period: &[(String, ProbedRun)], plain: f64, timed: f64) -> Match {
     let of = |mode: &str| period.iter().filter(|(other, _)| other == mode).map(|(_, run)| *run).collect();
     Match {
-        plain: of("baseline"),
-        timed: of("reported"),
+        plain: of(BASELINE),
+        timed: of(REPORTED),
         all: period.iter().map(|(_, run)| *run).collect(),
         true_ln_ms: plain,
         true_ln_factor: timed - plain,

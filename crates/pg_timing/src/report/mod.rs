@@ -14,6 +14,7 @@ pub mod finding_id;
 mod host;
 mod kernel;
 mod measured;
+pub mod run_mode;
 #[cfg(test)]
 mod schema;
 mod tsc;

@@ -1,7 +1,7 @@
 //! auto_explain with `log_analyze` times each statement, also without EXPLAIN. So the baseline would contain the overhead
 //! that is to be measured. The runs switch it off, each in its own transaction.
 
-use super::server::Server;
+use super::server::LiveServer;
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output};
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 pub const SWITCH_OFF: &str = "SET LOCAL auto_explain.log_analyze = off";
 
 /// Returns whether the runs must switch it off. An error means that this user is not permitted to.
-pub fn must_be_off(connection: &mut Connection, server: &mut Server, stop: &AtomicBool) -> Result<bool, Error> {
+pub fn must_be_off(connection: &mut Connection, server: &mut LiveServer, stop: &AtomicBool) -> Result<bool, Error> {
     if !times_statements(server) {
         return Ok(false);
     }
@@ -33,7 +33,7 @@ pub fn must_be_off(connection: &mut Connection, server: &mut Server, stop: &Atom
 }
 
 /// Returns whether auto_explain times statements or counts their rows. With these values it logs nothing.
-fn times_statements(server: &Server) -> bool {
+fn times_statements(server: &LiveServer) -> bool {
     let is = |name: &str, value: &str| server.settings.get(name).is_some_and(|current| current == value);
     is("auto_explain.log_analyze", "on")
         && !is("auto_explain.log_min_duration", "-1")

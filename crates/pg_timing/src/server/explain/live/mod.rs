@@ -13,6 +13,7 @@ mod plan_mode;
 mod probe;
 mod rejection;
 mod report;
+mod run_results;
 mod runs;
 mod scan;
 mod script;
@@ -41,7 +42,7 @@ pub fn explain(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut server = server::Server::read(connection, script.settings(), stop)?;
+    let mut server = server::LiveServer::read(connection, script.settings(), stop)?;
     let options =
         RunOptions { switch_off_auto_explain: auto_explain::must_be_off(connection, &mut server, stop)?, ..options };
     let timings = timing::timings(connection, &mut server, script.settings(), stop)?;

@@ -2,13 +2,13 @@
 
 use super::overhead::Overhead;
 use super::plan_mode::PlanMode;
-use super::runs::Runs;
-use super::server::Server;
+use super::run_results::Runs;
+use super::server::LiveServer;
 use super::times::precision;
 use crate::human::duration;
 
 /// Returns all notes, those about the server first.
-pub fn notes(server: &Server, runs: &Runs, overhead: &Overhead) -> Vec<String> {
+pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<String> {
     let mut notes = server.notes.clone();
     if runs.rows_sent > 0 {
         let rows = if runs.rows_sent == 1 { "row" } else { "rows" };
@@ -92,7 +92,7 @@ fn min_max(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::explain::live::runs::{BASELINE, ROWS_ONLY};
+    use crate::report::run_mode::{BASELINE, ROWS_ONLY};
     use crate::server::explain::plan::Plan;
     use std::time::Duration;
 

@@ -5,8 +5,9 @@
 //! Overhead beyond that is `unexplained`; for example, the machine was slower during these runs. We assume that it slowed
 //! all nodes by the same factor.
 
-use super::runs::{BASELINE, ROWS_ONLY, Runs, WITHOUT_BUFFERS};
+use super::run_results::Runs;
 use super::times::{Times, time_ms};
+use crate::report::run_mode::{BASELINE, ROWS_ONLY, WITHOUT_BUFFERS};
 use crate::report::{CallCost, ExplainedNode, Range, Spread};
 use crate::server::explain::attribution::{Charge, attribute};
 use crate::statistics::undisturbed::LogEstimate;

@@ -2,16 +2,17 @@
 
 use super::notes::notes;
 use super::overhead::{NS_PER_MS, Overhead};
-use super::runs::{BASELINE, REPORTED, ROWS_ONLY, Runs};
+use super::run_results::Runs;
 use super::script::Script;
-use super::server::Server;
+use super::server::LiveServer;
 use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
+use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 use crate::server::explain::plan::Plan;
 
 /// Builds the report of a statement's runs.
-pub fn report(server: &Server, script: &Script, runs: &Runs) -> ExplainReport {
+pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainReport {
     let overhead = Overhead::of(runs);
     ExplainReport {
         schema_version: 1,
@@ -29,7 +30,7 @@ pub fn report(server: &Server, script: &Script, runs: &Runs) -> ExplainReport {
     }
 }
 
-fn live_runs(server: &Server, runs: &Runs, overhead: &Overhead) -> LiveRuns {
+fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns {
     let times = Times::of(runs);
     let per_call_ns = |longer: &str, shorter: &str| {
         difference_ms(runs, times.as_ref(), longer, shorter).times(NS_PER_MS / overhead.calls.max(1.0))

@@ -20,7 +20,7 @@ const SETTINGS: [&str; 9] = [
 ];
 
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct LiveServer {
     /// like `18.6`
     pub version: String,
     /// database, host and port
@@ -31,9 +31,9 @@ pub struct Server {
     pub notes: Vec<String>,
 }
 
-impl Server {
+impl LiveServer {
     /// Reads the server's version and settings, with those that the user gave.
-    pub fn read(connection: &mut Connection, given: &[Setting], stop: &AtomicBool) -> Result<Server, Error> {
+    pub fn read(connection: &mut Connection, given: &[Setting], stop: &AtomicBool) -> Result<LiveServer, Error> {
         let version = connection.supported_version()?;
         let given_settings: BTreeSet<String> = given.iter().map(|setting| setting.name.clone()).collect();
         let settings = match given {
@@ -47,7 +47,7 @@ impl Server {
                     .into(),
             );
         }
-        Ok(Server { version, name: connection.name(), settings, given_settings, notes })
+        Ok(LiveServer { version, name: connection.name(), settings, given_settings, notes })
     }
 }
 

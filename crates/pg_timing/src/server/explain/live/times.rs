@@ -4,8 +4,9 @@
 //! each mode is estimated. Their ratios are then applied to the median of the reported runs. So all figures of a report are
 //! at the speed that the machine had during these runs.
 
-use super::runs::{BASELINE, REPORTED, Runs};
+use super::run_results::Runs;
 use crate::report::Range;
+use crate::report::run_mode::{BASELINE, REPORTED};
 use crate::statistics::undisturbed::{LogEstimate, Machine, Response};
 use crate::statistics::{median, paired_difference};
 

@@ -1,6 +1,6 @@
 //! The timing methods that a server offers for plan nodes.
 
-use super::server::Server;
+use super::server::LiveServer;
 use super::setting::{self, Setting};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
@@ -49,7 +49,7 @@ impl std::fmt::Display for Timing {
 /// Returns the methods that this user may select. Methods that are refused become notes of the server.
 pub fn timings(
     connection: &mut Connection,
-    server: &mut Server,
+    server: &mut LiveServer,
     given: &[Setting],
     stop: &AtomicBool,
 ) -> Result<Vec<Timing>, Error> {
