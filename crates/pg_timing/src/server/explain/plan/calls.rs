@@ -1,7 +1,7 @@
 //! How often plan nodes were called. EXPLAIN prints rows and loops; the number of calls follows from them.
 
 use super::explained::{Node, Rows};
-use super::node::PlanNode;
+use super::node::{PlanNode, workers};
 use crate::report::Range;
 
 /// These nodes return all their results in one call.
@@ -51,11 +51,6 @@ pub fn processes_below_gather(input: &Node, gather: &Node) -> f64 {
         (Some(input_loops), Some(gather_loops)) if gather_loops > 0.0 => (input_loops / gather_loops).max(1.0),
         _ => 1.0,
     }
-}
-
-/// Returns the processes without the leader, at least 1.
-pub fn workers(processes: f64) -> f64 {
-    (processes - 1.0).max(1.0)
 }
 
 /// Returns the calls of all nodes by one process, plus `other_calls`.

@@ -1,7 +1,7 @@
 //! One node of a flattened plan, and its position in the tree.
 
 use super::explained::Node;
-use super::{calls, steps};
+use super::steps;
 use crate::report::Range;
 
 /// A plan node with the figures that the correction needs.
@@ -38,13 +38,18 @@ impl PlanNode {
     /// Returns the highest possible number of calls of all processes together. If they shared one CPU, it made all of
     /// them.
     pub fn max_calls_of_all_processes(&self) -> f64 {
-        self.calls.high * calls::workers(self.processes)
+        self.calls.high * workers(self.processes)
     }
 
     /// Returns the reported time in ms, or 0 if the plan was not timed.
     pub fn reported_or_zero_ms(&self) -> f64 {
         self.reported_ms.unwrap_or(0.0)
     }
+}
+
+/// Returns the processes without the leader, at least 1.
+pub fn workers(processes: f64) -> f64 {
+    (processes - 1.0).max(1.0)
 }
 
 /// Whether the node is on the inner side of a nested loop.
