@@ -22,6 +22,7 @@ mod tsc;
 mod clocksource;
 mod clocksource_table;
 
+pub use crate::statistics::Range;
 pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
 pub use call_cost::{CallCost, is_measured, overhead_per_node_ns};
 pub use classic::ClassicReport;
@@ -29,7 +30,7 @@ pub use clock::{AccessPath, Bin, ClockReport, Gaps, INTERRUPTED_SHARE, Percentil
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
 pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
 pub use drift::{Drift, DriftStep};
-pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, Range, RunSample, Spread, Timed};
+pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};

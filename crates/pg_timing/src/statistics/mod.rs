@@ -2,10 +2,11 @@
 //!
 //! Run times of a shared machine have outliers, so most estimators here use medians.
 
+mod range;
 pub mod two_speed_host;
 pub mod undisturbed;
 
-use crate::report::Range;
+pub use range::Range;
 
 /// The least run-to-run variation, as a share of the median.
 ///

@@ -15,8 +15,7 @@
 //!
 //! `bench tournament` compares this estimator with others, on recorded runs and on simulated hosts.
 
-use super::{quantile, weighted_mean};
-use crate::report::Range;
+use super::{Range, quantile, weighted_mean};
 
 /// One run of a statement, and the probes before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
