@@ -4,13 +4,13 @@
 use libfuzzer_sys::fuzz_target;
 use pg_timing::host::check::judge;
 use pg_timing::render;
-use pg_timing::report::Report;
-use pg_timing::server::explain::{Explained, HostReport};
+use pg_timing::report::{Report, SYSTEM};
+use pg_timing::server::explain::{Explained, ServerClock};
 
 fuzz_target!(|data: &[u8]| {
     let Some(mut report) = Report::from_json(data) else { return };
-    if let Some(host) = HostReport::new(report.clone())
-        && let Ok(clock) = host.clock_of(&Explained::default())
+    if report.read_cost_ns(SYSTEM).is_some()
+        && let Ok(clock) = ServerClock::on_host(&report, &Explained::default())
     {
         assert!(clock.read_ns > 0.0 && clock.system_read_ns.is_some_and(|ns| ns > 0.0), "{clock:?}");
     }

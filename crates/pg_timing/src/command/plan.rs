@@ -3,8 +3,8 @@
 use super::arguments::ExplainArguments;
 use super::{Hint, input};
 use crate::error::Error;
-use crate::report::{ExplainReport, Report};
-use crate::server::explain::{Explained, HostReport, Inputs, ServerClock, captured};
+use crate::report::{ExplainReport, Report, SYSTEM};
+use crate::server::explain::{Explained, Inputs, ServerClock, captured};
 use anyhow::anyhow;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --forma
 pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<ExplainReport> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
-        (Some(host), _) => host.clock_of(plan),
+        (Some(host), _) => ServerClock::on_host(host, plan),
         (None, ns) => Ok(ServerClock::given(ns.unwrap_or_default(), plan)),
     };
     let inputs = Inputs {
@@ -38,10 +38,12 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
     Ok(captured(&String::from_utf8_lossy(&input.bytes), &inputs).map_err(with_file_name)?)
 }
 
-fn read_host_report(path: &Path) -> anyhow::Result<HostReport> {
+fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
     let report = Report::from_json(&input.bytes)
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
-    HostReport::new(report)
-        .ok_or_else(|| anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT))
+    if report.read_cost_ns(SYSTEM).is_none() {
+        return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
+    }
+    Ok(report)
 }

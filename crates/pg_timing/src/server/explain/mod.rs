@@ -5,6 +5,6 @@ mod captured;
 mod live;
 mod plan;
 
-pub use captured::{HostReport, Inputs, ServerClock, captured};
+pub use captured::{Inputs, ServerClock, captured};
 pub use live::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 pub use plan::Explained;

@@ -18,8 +18,6 @@ mod tests;
 mod text;
 mod unreadable;
 
-pub use host_report::HostReport;
-
 use super::attribution::{Charge, attribute};
 use super::plan::validate::check_run;
 use super::plan::{Explained, Plan, PlanNode};
