@@ -5,6 +5,7 @@
 
 pub mod command;
 pub mod error;
+mod escape;
 mod guardian;
 pub mod host;
 pub mod human;

@@ -1,10 +1,7 @@
 //! The program `pg_timing`, which is also installed as `pg_test_timing`: arguments, command, exit status.
 
 use pg_timing::command::arguments::{self, Command};
-use pg_timing::command::{
-    advise, check, clocksource, explain, pg_test_timing, prepare_terminal, read, report_error, test,
-};
-use pg_timing::server::connection::exit_if_a_thread_remains;
+use pg_timing::command::{advise, check, clocksource, explain, finish, pg_test_timing, prepare_terminal, read, test};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -27,7 +24,5 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),
     };
-    let exit_status = result.unwrap_or_else(|error| report_error(&error));
-    exit_if_a_thread_remains(exit_status);
-    ExitCode::from(exit_status)
+    ExitCode::from(finish(result))
 }

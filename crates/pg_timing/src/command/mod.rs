@@ -16,7 +16,8 @@ mod stdout;
 pub mod test;
 
 use crate::error::Error;
-use crate::render::escape;
+use crate::escape;
+use crate::server::connection::exit_if_a_thread_remains;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The exit status after a usage error, and of a command that did not do its work.
@@ -44,8 +45,15 @@ fn note(text: &str) {
     _ = writeln!(std::io::stderr(), "pg_timing: {}", escape::line(text));
 }
 
+/// Prints the error of a command. Returns the exit status.
+pub fn finish(result: anyhow::Result<u8>) -> u8 {
+    let exit_status = result.unwrap_or_else(|error| report_error(&error));
+    exit_if_a_thread_remains(exit_status);
+    exit_status
+}
+
 /// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
-pub fn report_error(error: &anyhow::Error) -> u8 {
+fn report_error(error: &anyhow::Error) -> u8 {
     let attached_hint = error.downcast_ref::<Hint>().map(|Hint(text)| *text);
     let message: Vec<String> = match attached_hint {
         // The hint is the outermost context. The error itself follows it in the chain.

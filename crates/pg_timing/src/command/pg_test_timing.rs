@@ -1,9 +1,9 @@
 //! The program under the name `pg_test_timing`: options, messages and exit statuses are PostgreSQL's.
 
 use super::interrupt;
+use crate::escape;
 use crate::host::pg_test_timing::getopt::{Request, request};
 use crate::host::pg_test_timing::{Ended, Format, run as test};
-use crate::render::escape;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;

@@ -5,7 +5,7 @@ use super::libpq::{ConnectionOption, Libpq, owned};
 use super::parameters::text;
 use super::secret::Secrets;
 use crate::error::Error;
-use crate::render::escape;
+use crate::escape;
 use libc::c_void;
 
 /// libpq prints such names on stderr, for example if others can read the password file.
