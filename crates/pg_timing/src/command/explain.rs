@@ -5,8 +5,8 @@ use super::{Hint, connection, input, interrupt, note, plan, print, progress};
 use crate::error::Error;
 use crate::render::{self, escape};
 use crate::report::{ClassicReport, ExplainReport};
-use crate::server::advise::node_read;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
+use crate::server::node_read;
 use anyhow::anyhow;
 use std::time::Duration;
 

@@ -7,3 +7,5 @@ pub mod ephemeral;
 pub mod explain;
 mod session;
 mod settings;
+
+pub use clock::node_read;

@@ -29,7 +29,7 @@ use facts::Facts;
 
 use crate::error::{Error, SqlState};
 use crate::host::measure::Budget;
-use crate::report::{AdviseReport, ReadCost, SettingAdvice};
+use crate::report::{AdviseReport, SettingAdvice};
 use crate::server::connection::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -62,13 +62,6 @@ const PARTS: &[fn(&Server) -> Option<Part>] = &[
 
 /// Interval between checks for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Measures the read cost of the clock that times the server's plan nodes.
-pub fn node_read(connection: &mut Connection, stop: &AtomicBool) -> Result<ReadCost, Error> {
-    let mut session = Session::new(connection, stop);
-    let server = Server::of(&mut session)?;
-    Ok(Clocks::of(&mut session, &server, stop).node)
-}
 
 /// Observes the server for the window, and returns the costs of its settings. `progress` receives values from 0 to 1.
 pub fn advise(
