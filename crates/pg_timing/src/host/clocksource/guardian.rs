@@ -1,7 +1,7 @@
 //! The guardian: a process that restores the clock source if this program is killed or stopped.
 
 use super::Setting;
-use super::restore::{Restored, restore};
+use super::restored::{Restored, restore};
 use crate::error::{Error, one_line};
 use crate::guardian::GuardianProcess;
 use crate::human::reason;

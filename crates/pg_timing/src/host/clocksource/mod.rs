@@ -7,13 +7,15 @@
 mod guardian;
 mod list;
 mod restore;
+mod restored;
 mod setting;
 mod switch;
 mod wait;
 
 pub use guardian::Guardian;
 pub use list::list;
-pub use restore::{Restore, Restored};
+pub use restore::Restore;
+pub use restored::Restored;
 pub use setting::{Lock, Setting};
 pub use switch::{Duration, SwitchEnv, SwitchRequest, switch};
 pub use wait::wait;
