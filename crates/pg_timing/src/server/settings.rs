@@ -4,28 +4,35 @@ use super::session::Session;
 use crate::error::Error;
 use std::collections::BTreeMap;
 
-/// The settings that the advice is about or depends on.
-const SETTINGS: [&str; 22] = [
+/// The setting of pg_fast_timing that selects the timing method.
+pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
+
+/// The settings that the cost of timing depends on.
+pub const TIMING_SETTINGS: [&str; 7] = [
     "auto_explain.log_analyze",
     "auto_explain.log_min_duration",
-    "auto_explain.log_nested_statements",
     "auto_explain.log_timing",
     "auto_explain.sample_rate",
+    FAST_TIMING_METHOD,
+    "timing_clock_source",
+    "track_io_timing",
+];
+
+/// Other settings that the advice is about or depends on.
+const ADVISED_SETTINGS: [&str; 15] = [
+    "auto_explain.log_nested_statements",
     "autovacuum_max_workers",
     "autovacuum_vacuum_cost_delay",
     "io_combine_limit",
     "log_duration",
     "log_min_duration_sample",
     "log_min_duration_statement",
-    "pg_fast_timing.method",
     "pg_stat_statements.track",
     "pg_stat_statements.track_planning",
     "pg_stat_statements.track_utility",
-    "timing_clock_source",
     "track_cost_delay_timing",
     "track_counts",
     "track_functions",
-    "track_io_timing",
     "track_wal_io_timing",
     "vacuum_cost_delay",
 ];
@@ -58,7 +65,7 @@ impl Server {
         let number = session.connection().server_version();
         let version = session.connection().supported_version()?;
         let name = session.connection().name();
-        let settings = session.settings(&SETTINGS)?;
+        let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
         let mut facts: BTreeMap<String, String> = session.query(FACTS)?.pairs().into_iter().collect();
         let mut number_of = |name: &str| facts.remove(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let (pid, databases, monitor) = (number_of("pid"), number_of("databases"), number_of("monitor") == 1);
@@ -106,7 +113,7 @@ impl Server {
     /// Returns whether pg_fast_timing times plan nodes with a method that stays cheap for many rows. Its method `tsc` reads
     /// the counter for each call, which costs at least a third of the server's own timing.
     pub fn fast_timing(&self) -> bool {
-        self.setting("pg_fast_timing.method").is_some_and(|method| ["auto", "sampling"].contains(&method))
+        self.setting(FAST_TIMING_METHOD).is_some_and(|method| ["auto", "sampling"].contains(&method))
     }
 }
 

@@ -3,9 +3,7 @@
 use super::auto_explain;
 use super::facts::Facts;
 use crate::report::{Action, EventsAre, SettingAdvice};
-use crate::server::settings::Server;
-
-const NAME: &str = "pg_fast_timing.method";
+use crate::server::settings::{FAST_TIMING_METHOD as NAME, Server};
 
 /// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {

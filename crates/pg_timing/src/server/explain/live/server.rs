@@ -3,21 +3,9 @@
 use super::setting::{self, Setting};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::settings::TIMING_SETTINGS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
-
-/// The settings that the figures depend on.
-const SETTINGS: [&str; 9] = [
-    "timing_clock_source",
-    "jit",
-    "max_parallel_workers_per_gather",
-    "track_io_timing",
-    "pg_fast_timing.method",
-    "auto_explain.log_analyze",
-    "auto_explain.log_min_duration",
-    "auto_explain.log_timing",
-    "auto_explain.sample_rate",
-];
 
 #[derive(Clone, Debug)]
 pub struct LiveServer {
@@ -37,7 +25,7 @@ impl LiveServer {
         let version = connection.supported_version()?;
         let given_settings: BTreeSet<String> = given.iter().map(|setting| setting.name.clone()).collect();
         let settings = match given {
-            [] => connection.settings(&SETTINGS, stop)?,
+            [] => read_settings(connection, stop)?,
             _ => with_given(connection, given, stop)?,
         };
         let mut notes = Vec::new();
@@ -51,6 +39,12 @@ impl LiveServer {
     }
 }
 
+/// Returns the settings that the figures depend on.
+fn read_settings(connection: &mut Connection, stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
+    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
+    connection.settings(&names, stop)
+}
+
 /// Returns the same settings and the given ones, with the values that they have in the runs.
 fn with_given(
     connection: &mut Connection,
@@ -59,7 +53,7 @@ fn with_given(
 ) -> Result<BTreeMap<String, String>, Error> {
     connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
     setting::apply(given, connection, stop)?;
-    let mut settings = connection.settings(&SETTINGS, stop)?;
+    let mut settings = read_settings(connection, stop)?;
     for Setting { name, .. } in given {
         let sql = format!("SELECT pg_catalog.current_setting({})", connection.literal(Some(name))?);
         let rows = connection.run(&sql, Output::Keep, stop)?;

@@ -7,6 +7,7 @@ use super::rejection::Rejection;
 use super::scan::{Token, Tokens};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
 
 /// One line.
@@ -41,7 +42,7 @@ const REFUSED: [(&[&str], &str, &str); 7] = [
         "remove the line; pg_timing switches auto_explain.log_analyze off in its runs",
     ),
     (
-        &["pg_fast_timing.method"],
+        &[FAST_TIMING_METHOD],
         "pg_timing measures each method",
         "remove the line; PGOPTIONS=\"-c session_preload_libraries=pg_fast_timing -c pg_fast_timing.method=...\" sets the \
          method of the reported runs",

@@ -4,6 +4,7 @@ use super::server::LiveServer;
 use super::setting::{self, Setting};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
 
 /// A setting that selects the timing method for one transaction.
@@ -16,26 +17,26 @@ pub struct Timing {
 }
 
 const CLOCK_SOURCE: &str = "timing_clock_source";
-pub const METHOD: &str = "pg_fast_timing.method";
 /// PostgreSQL 19's setting, and pg_fast_timing's.
 const METHODS: [(&str, &[&str]); 2] =
-    [(CLOCK_SOURCE, &["system", "tsc"]), (METHOD, &["off", "tsc", "sampling", "auto"])];
+    [(CLOCK_SOURCE, &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "sampling", "auto"])];
 
 impl Timing {
     /// Whether node times come from sampling, so calls do not distort them.
     pub fn is_sampling(&self) -> bool {
-        (self.setting, self.value) == (METHOD, "sampling")
+        (self.setting, self.value) == (FAST_TIMING_METHOD, "sampling")
     }
 
     /// Whether pg_fast_timing times the nodes.
     pub fn is_fast_timing(&self) -> bool {
-        self.setting == METHOD && self.value != "off"
+        self.setting == FAST_TIMING_METHOD && self.value != "off"
     }
 
     /// Returns the SQL that selects the method until the end of the transaction.
     pub fn set_local(&self) -> String {
         let set = |setting: &str, value: &str| format!("pg_catalog.set_config('{setting}', '{value}', true)");
-        let disable = if self.disables_fast_timing { format!(", {}", set(METHOD, "off")) } else { String::new() };
+        let disable =
+            if self.disables_fast_timing { format!(", {}", set(FAST_TIMING_METHOD, "off")) } else { String::new() };
         format!("SELECT {}{disable}", set(self.setting, self.value))
     }
 }
@@ -58,7 +59,11 @@ pub fn timings(
     let has = |setting: &str| server.settings.contains_key(setting);
     for (setting, values) in METHODS.iter().filter(|(setting, _)| has(setting)) {
         for value in *values {
-            let timing = Timing { setting, value, disables_fast_timing: *setting != METHOD && has(METHOD) };
+            let timing = Timing {
+                setting,
+                value,
+                disables_fast_timing: *setting != FAST_TIMING_METHOD && has(FAST_TIMING_METHOD),
+            };
             connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
             setting::apply(given, connection, stop)?;
             let selected = connection.run(&timing.set_local(), Output::Discard, stop);
@@ -90,7 +95,7 @@ mod tests {
             format!("{alone}, pg_catalog.set_config('pg_fast_timing.method', 'off', true)")
         );
         assert!(!timing(false).is_sampling());
-        let method = |value| Timing { setting: METHOD, value, disables_fast_timing: false };
+        let method = |value| Timing { setting: FAST_TIMING_METHOD, value, disables_fast_timing: false };
         assert!(method("sampling").is_sampling() && method("sampling").is_fast_timing());
         assert!(method("tsc").is_fast_timing() && !method("off").is_fast_timing() && !timing(true).is_fast_timing());
     }

@@ -6,10 +6,11 @@ mod timed;
 
 use crate::error::Error;
 use crate::server::connection::{Connection, Output, Rows, Sql};
+use crate::server::explain::live::auto_explain;
 use crate::server::explain::live::options::RunOptions;
 use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::live::setting::{self, Setting};
-use crate::server::explain::live::{auto_explain, timing};
+use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,7 @@ impl<'a> RunSession<'a> {
         if let Some(ms) = timeout_ms.filter(|&ms: &u64| ms > 0) {
             session.limit = session.limit.min(Duration::from_millis(ms));
         }
-        session.has_fast_timing = session.setting(timing::METHOD)?.is_some_and(|method| method != "off");
+        session.has_fast_timing = session.setting(FAST_TIMING_METHOD)?.is_some_and(|method| method != "off");
         session.run("ROLLBACK", Output::Discard)?;
         Ok(session)
     }
