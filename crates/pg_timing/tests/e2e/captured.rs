@@ -2,6 +2,7 @@
 //! report.
 
 use super::{alarms, findings, fixture, fixtures, json, pg_timing, run};
+use pg_timing::report::finding_id;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -163,7 +164,7 @@ fn demotion_on_docker_desktop_is_explained() {
 }
 
 /// The number of checks.
-const FINDINGS: usize = 20;
+const FINDINGS: usize = finding_id::ALL.len();
 
 #[test]
 fn empty_tree_is_not_determined() {
