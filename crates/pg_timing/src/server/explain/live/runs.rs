@@ -130,11 +130,28 @@ fn run(session: &mut RunSession, subject: &Subject, mode: RunMode, runs: &mut Ru
 
 #[cfg(test)]
 mod tests {
+    use super::super::timing::METHODS;
     use super::*;
 
     #[test]
     fn only_servers_that_count_buffers_by_default_run_without_them() {
         let count = |version, timings| modes(version, timings).len();
         assert_eq!((count(170_004, 0), count(180_000, 0), count(190_000, 2)), (4, 5, 7));
+    }
+
+    /// The help text and the README show how often a statement runs: in the fewest rounds, and in the most rounds without
+    /// and with all timing methods. The warm-up is one more round.
+    #[test]
+    fn the_documented_numbers_of_runs_are_correct() {
+        let help = include_str!("../../../command/arguments/explain.rs");
+        let readme = include_str!("../../../../../../README.md");
+        let least = (LEAST_ROUNDS + 1) * modes(170_000, 0).len();
+        let most = |timings: usize| (MOST_ROUNDS as usize + 1) * modes(190_000, timings).len();
+        let all_timings = METHODS.iter().map(|(_, values)| values.len()).sum();
+        let numbers = format!("{least} to {} times, or up to {} times if", most(0), most(all_timings));
+        for text in [help, readme] {
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&numbers), "{numbers}");
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Timing {
 
 const CLOCK_SOURCE: &str = "timing_clock_source";
 /// PostgreSQL 19's setting, and pg_fast_timing's.
-const METHODS: [(&str, &[&str]); 2] =
+pub const METHODS: [(&str, &[&str]); 2] =
     [(CLOCK_SOURCE, &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "sampling", "auto"])];
 
 impl Timing {
