@@ -6,6 +6,7 @@ use crate::host::facts::Host;
 use crate::report::{
     ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, Fact, Measured, SYSTEM, traits_of,
 };
+use timing_clock::is_tsc;
 
 /// Lists a host's clock sources. `measure` measures the current one; it is called only for the host that we run on.
 pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<ClocksourceList, Error> {
@@ -36,7 +37,7 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
 
 /// Returns why the kernel does not offer the TSC of an x86 CPU. `None` if it does, or if the CPU has none.
 fn missing_tsc(host: &Host, names: &[String]) -> Option<ClocksourceState> {
-    let is_offered = names.iter().any(|name| name == "tsc" || name == "tsc-early");
+    let is_offered = names.iter().any(|name| is_tsc(name));
     if is_offered || host.architecture().known().is_none_or(|architecture| architecture != "x86_64") {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Computes the error of a clock source from the watchdog's message.
 
 use super::event::{Event, RateSource, Skew};
+use timing_clock::is_tsc;
 
 /// ACPI's power management timer, by the ACPI specification.
 const ACPI_PM_MHZ: f64 = 3.579545;
@@ -60,7 +61,7 @@ impl Rates {
                 self.learn_tsc(rate.mhz, quality);
             }
             Event::Registered { clocksource, mhz: Some(mhz) } => match clocksource.as_str() {
-                "tsc" | "tsc-early" => self.learn_tsc(*mhz, 0),
+                name if is_tsc(name) => self.learn_tsc(*mhz, 0),
                 "hpet" => self.hpet = self.hpet.or(Some(*mhz)),
                 _ if self.others.len() < MAX_OTHERS => self.others.push((clocksource.clone(), *mhz)),
                 _ => {}
@@ -82,7 +83,7 @@ impl Rates {
 
     fn of(&self, clocksource: &str) -> Option<f64> {
         match clocksource {
-            "tsc" | "tsc-early" => self.tsc(),
+            name if is_tsc(name) => self.tsc(),
             "hpet" => self.hpet,
             "acpi_pm" => Some(ACPI_PM_MHZ),
             other => self.others.iter().rev().find(|(name, _)| name == other).map(|(_, mhz)| *mhz),
