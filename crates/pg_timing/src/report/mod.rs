@@ -40,6 +40,10 @@ pub use tsc::{COUNTER, ClaimReport, TscReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Statements take ms, and their calls take ns.
+pub const NS_PER_MS: f64 = 1e6;
+pub const MS_PER_NS: f64 = 1.0 / NS_PER_MS;
+
 /// A fact, or the reason why it is not available. In JSON: the value, or `{"unavailable": "why"}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -2,7 +2,7 @@
 
 use super::{Clocks, known, unknown};
 use crate::host::measure::Budget;
-use crate::report::{ReadCost, SYSTEM};
+use crate::report::{NS_PER_MS, ReadCost, SYSTEM};
 use crate::server::session::Session;
 use crate::server::settings::Server;
 use crate::statistics::{RUN_TO_RUN_VARIATION, median, median_error};
@@ -63,7 +63,7 @@ fn pair(session: &mut Session) -> Result<Pair, String> {
         );
         let rows = session.query(&sql).map_err(|error| error.what)?;
         let ms = execution_ms(&rows.lines())?;
-        Ok(ms * 1e6 / f64::from(ROWS))
+        Ok(ms * NS_PER_MS / f64::from(ROWS))
     };
     Ok((row_ns(session, "statement_timestamp")?, row_ns(session, "clock_timestamp")?))
 }

@@ -4,6 +4,7 @@ use super::text::TextError;
 use super::unreadable::Unreadable;
 use crate::error::Error;
 use crate::human::{count, duration};
+use crate::report::NS_PER_MS;
 use crate::server::explain::plan::MAX_NODES;
 use crate::server::explain::plan::validate::Impossible;
 
@@ -112,8 +113,8 @@ pub fn read_cost_too_high(calls: f64, read_ns: f64, least_ms: f64, reported_ms: 
             count(calls as u64),
             if calls == 1.0 { "call" } else { "calls" },
             duration(read_ns),
-            duration(least_ms * 1e6),
-            duration(reported_ms * 1e6)
+            duration(least_ms * NS_PER_MS),
+            duration(reported_ms * NS_PER_MS)
         ),
         "this read cost does not belong to the clock that timed the plan",
     )

@@ -1,7 +1,6 @@
 //! What timing is expected to cost in a plan, from the read cost of the clock.
 
-use super::MS_PER_NS;
-use crate::report::{CallCost, Range, is_measured};
+use crate::report::{CallCost, MS_PER_NS, Range, is_measured};
 use crate::server::explain::plan::{Plan, PlanNode, callees, is_inner};
 
 /// The expected overhead of a plan, in ms.

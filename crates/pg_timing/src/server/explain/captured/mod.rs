@@ -22,7 +22,7 @@ use super::attribution::{Charge, attribute};
 use super::plan::validate::check_run;
 use super::plan::{Explained, Plan, PlanNode};
 use crate::error::Error;
-use crate::report::{CallCost, Capture, ExplainReport, Range, is_measured};
+use crate::report::{CallCost, Capture, ExplainReport, MS_PER_NS, Range, is_measured};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 use expected::Expected;
 use select::{Selected, last_usable_plan};
@@ -109,8 +109,6 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
         nodes,
     })
 }
-
-const MS_PER_NS: f64 = 1e-6;
 
 /// Returns the baseline that the user gave, with the run-to-run variation.
 ///

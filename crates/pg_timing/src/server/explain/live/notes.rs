@@ -6,6 +6,7 @@ use super::run_results::Runs;
 use super::server::LiveServer;
 use super::times::precision;
 use crate::human::duration;
+use crate::report::NS_PER_MS;
 
 /// Returns all notes, those about the server first.
 pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<String> {
@@ -27,7 +28,7 @@ pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<Strin
 
 /// Returns a note about the plan for the values of parameters, and about its planning.
 fn plan_mode(runs: &Runs) -> Option<String> {
-    let planning = runs.planning_ms.map(|ms| format!("planning took {} and is not included", duration(ms * 1e6)));
+    let planning = runs.planning_ms.map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
     match runs.plan_mode {
         Some(PlanMode::Custom) => {
             Some(format!("the server plans the statement for these values (custom plan); {}", planning?))

@@ -8,12 +8,10 @@
 use super::run_results::Runs;
 use super::times::{Times, time_ms};
 use crate::report::run_mode::{BASELINE, ROWS_ONLY, WITHOUT_BUFFERS};
-use crate::report::{CallCost, ExplainedNode, Range, Spread};
+use crate::report::{CallCost, ExplainedNode, NS_PER_MS, Range, Spread};
 use crate::server::explain::attribution::{Charge, attribute};
 use crate::statistics::undisturbed::LogEstimate;
 use crate::statistics::{median, quantile};
-
-pub const NS_PER_MS: f64 = 1e6;
 
 /// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
 #[derive(Clone, Debug)]

@@ -1,14 +1,14 @@
 //! The report of live runs.
 
 use super::notes::notes;
-use super::overhead::{NS_PER_MS, Overhead};
+use super::overhead::Overhead;
 use super::run_results::Runs;
 use super::script::Script;
 use super::server::LiveServer;
 use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
-use crate::report::{ExplainReport, LiveRuns, Range, Timed};
+use crate::report::{ExplainReport, LiveRuns, NS_PER_MS, Range, Timed};
 use crate::server::explain::plan::Plan;
 
 /// Builds the report of a statement's runs.
