@@ -1,6 +1,6 @@
 //! The clock sources of a host, and the steps of switching to another one.
 
-use super::{ClockReport, ClocksourceTraits, Fact, HostFacts, best_first};
+use super::{ClockReport, ClocksourceTraits, Fact, Grade, HostFacts, best_first};
 use timing_clock::Nanos;
 
 /// The clock sources of a host.
@@ -59,14 +59,14 @@ pub enum SwitchEvent<'a> {
     AlreadyCurrent { name: &'a str },
     /// how to undo the switch by hand; comes before any change
     UndoCommand { command: &'a str },
-    /// both clock sources were measured
-    Measured { old: (&'a str, &'a ClockReport), new: (&'a str, &'a ClockReport) },
+    /// both clock sources were measured; `overhead_ns` is the bound per row and plan node, with the old and with the new one
+    Measured { old: (&'a str, &'a ClockReport), new: (&'a str, &'a ClockReport), overhead_ns: Option<[f64; 2]> },
     /// the old clock source will be restored after `left`
     Waiting { old: &'a str, left: Nanos },
     /// the old clock source is current again; `stopped_after` if a signal ended the wait early
     Restored { message: &'a str, stopped_after: Option<Nanos> },
     /// the new clock source stays
-    Kept { name: &'a str, old: &'a str, system: System },
+    Kept { name: &'a str, grade: Option<Grade>, old: &'a str, system: System },
 }
 
 /// Where sysfs shows the clock sources.

@@ -32,3 +32,6 @@ finding_ids! {
     DRIFT = "drift";
     CLOCK_GAPS = "clock-gaps";
 }
+
+/// Consequences of `tsc-demoted`. The screen shows them in one line, and JSON in full.
+pub const CONSEQUENCES_OF_TSC_DEMOTED: &[&str] = &[CLOCKSOURCE_SLOW, CLOCK_SYSCALL, CLOCKSOURCE_CHANGED];

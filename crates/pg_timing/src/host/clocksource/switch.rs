@@ -4,7 +4,7 @@ use super::{Guardian, Restore, Restored, Setting, setting};
 use crate::error::Error;
 use crate::host::measure::Budget;
 use crate::human::{duration, reason};
-use crate::report::{ClockReport, Fact, SwitchEvent, traits_of};
+use crate::report::{ClockReport, Fact, SwitchEvent, overhead_per_node_ns, traits_of};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
@@ -83,7 +83,8 @@ pub fn switch(
         let message = restore.now().message(&old, system)?;
         return Err(Error::new(format!("stopped before {name} was measured"), message).into());
     }
-    env.show(SwitchEvent::Measured { old: (&old, &before), new: (name, &after) })?;
+    let overhead_ns = before.read_ns.zip(after.read_ns).map(|(old, new)| [old, new].map(overhead_per_node_ns));
+    env.show(SwitchEvent::Measured { old: (&old, &before), new: (name, &after), overhead_ns })?;
     if request.duration == Duration::Keep {
         return keep(request, &old, &after, setting, restore, env);
     }
@@ -192,7 +193,10 @@ fn keep(
     restore.disarm();
     // If this program was stopped for a while, the guardian has restored the old clock source.
     match current(setting)? {
-        current if current == name => env.show(SwitchEvent::Kept { name, old, system }),
+        current if current == name => {
+            let grade = traits_of(name).map(|traits| traits.grade);
+            env.show(SwitchEvent::Kept { name, grade, old, system })
+        }
         current => Err(Error::new(
             format!("{name} was not kept: the clock source is {current}"),
             "pg_timing was stopped, or another program has changed it; try again",

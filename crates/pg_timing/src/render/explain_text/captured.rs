@@ -4,7 +4,6 @@ use super::figures::settings;
 use super::ms;
 use crate::human::{count, duration, percent};
 use crate::report::{Capture, ExplainReport};
-use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// A wider relative error is of little use.
 const TOO_WIDE: f64 = 0.5;
@@ -44,9 +43,10 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
 
 /// Returns whether the given time is uncertain by more than the run-to-run variation, because it may include planning.
 fn may_include_planning(report: &ExplainReport, capture: &Capture) -> bool {
+    let Some(variation) = capture.assumed_variation() else { return false };
     // The variation makes the upper bound 1 / (1 - v) times the estimate, which is about 1 + v for a small v.
-    let by_variation = RUN_TO_RUN_VARIATION / (1.0 - RUN_TO_RUN_VARIATION) * report.corrected_ms.estimate;
-    capture.given_plain_ms.is_some() && report.corrected_ms.half_width() > 1.5 * by_variation
+    let by_variation = variation / (1.0 - variation) * report.corrected_ms.estimate;
+    report.corrected_ms.half_width() > 1.5 * by_variation
 }
 
 /// Returns the clock's share as the table shows it, with its bounds, and the unexplained share.
@@ -94,8 +94,8 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         let planning = format!("the given {} may include planning, which is not in the reported time", ms(plain));
         facts.push(("planning", planning));
     }
-    if capture.given_plain_ms.is_some() {
-        let percent = 100.0 * RUN_TO_RUN_VARIATION;
+    if let Some(variation) = capture.assumed_variation() {
+        let percent = 100.0 * variation;
         facts.push(("variation", format!("assumed from run to run: {percent:.0}%, as on a quiet machine")));
     } else if report.corrected_ms.half_width() > TOO_WIDE * report.corrected_ms.estimate {
         let advice = "for a narrower range, time the statement without EXPLAIN and give --plain-ms";

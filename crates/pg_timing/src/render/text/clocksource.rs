@@ -4,7 +4,7 @@ use super::clocks::{access, one_read};
 use super::{BOLD, wrapped};
 use crate::human::{count, duration, seconds};
 use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
-use crate::report::{Grade, System, Vdso, overhead_per_node_ns, traits_of};
+use crate::report::{Grade, System, Vdso};
 
 /// Renders the clock sources of a host, one row each, with notes.
 pub fn list(list: &ClocksourceList) -> String {
@@ -87,7 +87,7 @@ pub fn event(event: &SwitchEvent) -> String {
         SwitchEvent::UndoCommand { command } => {
             format!("To undo this by hand, as root:\n    {BOLD}{command}{BOLD:#}\n\n")
         }
-        SwitchEvent::Measured { old, new } => comparison(old, new),
+        SwitchEvent::Measured { old, new, overhead_ns } => comparison(old, new, overhead_ns),
         SwitchEvent::Waiting { old, left } => {
             format!("{old} will be restored in {}. Ctrl-C restores it at once.\n", seconds(left.0))
         }
@@ -95,12 +95,12 @@ pub fn event(event: &SwitchEvent) -> String {
             format!("Stopped after {}. {message}\n", seconds(after.0))
         }
         SwitchEvent::Restored { message, stopped_after: None } => format!("{message}\n"),
-        SwitchEvent::Kept { name, old, system } => kept(name, old, system),
+        SwitchEvent::Kept { name, grade, old, system } => kept(name, grade, old, system),
     }
 }
 
 /// Renders the old and the new clock source side by side.
-fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> String {
+fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> String {
     let row = |when: &str, (name, clock): (&str, &ClockReport)| match &clock.unavailable {
         Some(why) => [when.into(), name.into(), "-".into(), "-".into(), format!("not measured: {why}")],
         None => [
@@ -114,7 +114,7 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> String {
     let head = ["", "clock source", "one read", "step", "access"].map(String::from);
     let mut out = table(&head, &[row("before", old), row("now", new)]);
     out.push('\n');
-    if let Some(sentence) = difference(old, new) {
+    if let Some(sentence) = difference(old, new, overhead_ns) {
         wrapped(&mut out, "", &sentence);
     }
     let (name, clock) = new;
@@ -129,10 +129,9 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> String {
 const SAME: f64 = 0.05;
 
 /// Returns what the difference means for EXPLAIN ANALYZE.
-fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Option<String> {
+fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> Option<String> {
     let (before, after) = (old.1.read_ns?, new.1.read_ns?);
     let noise = (old.1.read_spread_ns? + new.1.read_spread_ns?).max(SAME * before);
-    let overhead = |ns: f64| duration(overhead_per_node_ns(ns));
     if (after - before).abs() <= noise {
         return Some(format!("A read costs about the same with {} and {}.", new.0, old.0));
     }
@@ -140,16 +139,15 @@ fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Option<St
         slower if slower > 1.0 => format!("costs {slower:.1} times as much as with {}", old.0),
         faster => format!("is {:.1} times as fast as with {}", 1.0 / faster, old.0),
     };
+    let [overhead_before, overhead_after] = overhead_ns?.map(duration);
     Some(format!(
         "A read with {} {change}. EXPLAIN ANALYZE now adds up to about {} per row and plan node; before, up to about {}.",
-        new.0,
-        overhead(after),
-        overhead(before),
+        new.0, overhead_after, overhead_before,
     ))
 }
 
 /// Renders how to make the switch permanent, how to undo it, and its risk.
-fn kept(name: &str, old: &str, system: System) -> String {
+fn kept(name: &str, grade: Option<Grade>, old: &str, system: System) -> String {
     let mut out = String::new();
     wrapped(&mut out, "", &format!("The clock source stays {name} until the next restart."));
     wrapped(&mut out, "permanent: ", &system.make_permanent(name));
@@ -159,7 +157,7 @@ fn kept(name: &str, old: &str, system: System) -> String {
     if name == "tsc" {
         risk += "; do not use the boot parameter tsc=reliable, which also switches off the kernel's checks";
     }
-    risk += match traits_of(name).map(|traits| traits.grade) {
+    risk += match grade {
         Some(Grade::Slow) => "; every program that reads the time becomes slower",
         Some(Grade::Stalls) => "; every program that reads the time becomes slower, and a large host can stall",
         Some(Grade::Coarse) => "; timers and times get the steps of the kernel's tick, and a host can stall",

@@ -5,16 +5,12 @@ use crate::render::plus_minus::with_sign;
 use crate::report::{Finding, Fix, Origin, Report, Severity, finding_id};
 use std::fmt::Write;
 
-/// Consequences of `tsc-demoted`. The screen shows them in one line, and JSON in full.
-const CONSEQUENCES: &[&str] =
-    &[finding_id::CLOCKSOURCE_SLOW, finding_id::CLOCK_SYSCALL, finding_id::CLOCKSOURCE_CHANGED];
-
 /// Renders each warning and critical finding as a block. A fix of several findings is shown once.
 pub fn alarms(report: &Report) -> Vec<String> {
     let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
     let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
     let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) =
-        alarms.iter().partition(|f| demoted && CONSEQUENCES.contains(&f.id.as_str()));
+        alarms.iter().partition(|f| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str()));
     let mut shown_fixes: Vec<&Fix> = Vec::new();
     shown
         .iter()
