@@ -206,15 +206,15 @@ impl Attempt {
                 self.ended = Some(Ended::TooSlow { host, reached: host_reached, limit });
                 return tried;
             }
-            let asks = has_key && status == code::CONNECTION_SSL_STARTUP;
-            deadline.set(latest_return(Instant::now(), host_reached.then_some(start + limit), hosts > tried, asks));
+            let prompts = has_key && status == code::CONNECTION_SSL_STARTUP;
+            deadline.set(latest_return(Instant::now(), host_reached.then_some(start + limit), hosts > tried, prompts));
             // SAFETY: as above.
             if wait(unsafe { (pq.PQsocket)(self.conn) }, direction) {
                 let before = Instant::now();
                 // SAFETY: as above.
                 step = unsafe { (pq.PQconnectPoll)(self.conn) };
                 // The time in which the user types does not count.
-                if asks {
+                if prompts {
                     start += before.elapsed();
                 }
             }
