@@ -2,8 +2,6 @@
 
 mod drift;
 mod figures;
-#[cfg(test)]
-mod figures_tests;
 
 pub use drift::{DriftMeter, Sample, Step, Trend, trend};
 pub use figures::{log2_row, summarize, without_rate};

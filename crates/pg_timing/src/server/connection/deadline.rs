@@ -37,8 +37,8 @@ impl Deadline {
 }
 
 /// Returns the time at which a call of libpq should have returned. `host_limit` is the limit of a host that has accepted the
-/// connection. `has_next`: the call can go on with the next host, and ask a name server. `prompts`: OpenSSL can ask for the pass
-/// phrase of the private key, and the end of the program would leave the terminal without echo.
+/// connection. `has_next`: the call can go on with the next host, and ask a name server. `prompts`: OpenSSL can ask for the
+/// pass phrase of the private key, and the end of the program would leave the terminal without echo.
 pub fn latest_return(now: Instant, host_limit: Option<Instant>, has_next: bool, prompts: bool) -> Instant {
     match host_limit {
         _ if prompts => now + NO_LIMIT,

@@ -1,7 +1,9 @@
 //! Exact figures of records that are written by hand. The clock has two ticks per nanosecond.
 
-use super::figures::{log2_row, summarize, without_rate};
-use super::{MeasuredStep, Record};
+mod simulated;
+
+use super::{log2_row, summarize, without_rate};
+use crate::host::measure::{MeasuredStep, Record};
 use crate::report::{Bin, ClockReport, Gaps, Percentiles};
 use timing_clock::{Granularity, Hertz, NANOSECONDS, Nanos};
 
