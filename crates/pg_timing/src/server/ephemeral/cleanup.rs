@@ -4,18 +4,14 @@
 //! memory are removed that belong to that user and to this server.
 
 use super::PAUSE;
-use super::marker::{MARKER, NEW_MARKER, open_marker};
+use super::folder::{open_folder, remove_open};
+use super::lock_file::LockFile;
+use super::marker::{NEW_MARKER, open_marker};
+use super::processes::stop;
 use super::removal_limit::RemovalLimit;
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
-use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
-#[cfg(target_os = "linux")]
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-
-/// The server's user can nest directories deeply. A server nests them less.
-const MAX_DEPTH: u32 = 64;
 
 /// Ends the server's processes, and removes its shared memory and its folder. `owner` is the server's user. Returns an
 /// error if the folder is not removed. A folder of another user, or of another program, is left alone without an error.
@@ -27,7 +23,7 @@ pub fn remove(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> std::i
         _ = rustix::fs::rmdir(folder);
         return Ok(());
     }
-    let lock = Lock::read(&open);
+    let lock = LockFile::read(&open);
     if !stop(folder, owner, limit) {
         return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "its server still runs"));
     }
@@ -43,168 +39,11 @@ pub fn remove(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> std::i
     }
 }
 
-/// Opens the folder if it is a directory of this user, and no symlink. Another user may give its name to another folder
-/// later.
-pub fn open_folder(folder: &Path, owner: libc::uid_t) -> Option<OwnedFd> {
-    let open = open_directory(CWD, folder).ok()?;
-    fstat(&open).is_ok_and(|state| state.st_uid == owner).then_some(open)
-}
-
-fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty())
-}
-
-/// Removes the folder. Its marker is removed last, so that a later run can continue the removal.
-fn remove_open(open: &OwnedFd, folder: &Path) -> rustix::io::Result<()> {
-    remove_contents(open, MAX_DEPTH, Some(MARKER))?;
-    match unlinkat(open, MARKER, AtFlags::empty()) {
-        // A second try.
-        Err(Errno::NOENT) => {}
-        removed => removed?,
-    }
-    rustix::fs::rmdir(folder)
-}
-
-/// Removes the contents of a directory, except for one name. Symlinks are not followed.
-fn remove_contents(directory: &OwnedFd, depth: u32, except: Option<&str>) -> rustix::io::Result<()> {
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if [Some("."), Some(".."), except].iter().flatten().any(|other| name.to_bytes() == other.as_bytes()) {
-            continue;
-        }
-        match remove_entry(directory, name, depth) {
-            // A process of the server has removed it meanwhile.
-            Err(Errno::NOENT) => {}
-            removed => removed?,
-        }
-    }
-    Ok(())
-}
-
-fn remove_entry(directory: &OwnedFd, name: &CStr, depth: u32) -> rustix::io::Result<()> {
-    match unlinkat(directory, name, AtFlags::empty()) {
-        // A directory: Linux returns ISDIR, other systems PERM.
-        Err(error @ (Errno::ISDIR | Errno::PERM)) => {
-            let contents =
-                open_directory(directory, name).map_err(|open| if open == Errno::NOENT { open } else { error })?;
-            remove_contents(&contents, depth.checked_sub(1).ok_or(Errno::LOOP)?, None)?;
-            unlinkat(directory, name, AtFlags::REMOVEDIR)
-        }
-        removed => removed,
-    }
-}
-
-/// Stops the server's processes with SIGQUIT, and with SIGKILL after half of the time limit.
-///
-/// They are found by their owner and their working directory. The lock file is not used, because the server's user can
-/// change it. Returns false if processes remain at the end of the time limit.
-#[cfg(target_os = "linux")]
-fn stop(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> bool {
-    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    let mut signal = Some(Signal::QUIT);
-    loop {
-        let processes = server_processes(folder, owner);
-        if processes.is_empty() || !limit.is_left() {
-            return processes.is_empty();
-        }
-        for process in signal.iter().flat_map(|_| &processes) {
-            // The descriptor stays with the process. A process id could be reused between the check and the signal.
-            let descriptor = Pid::from_raw(*process).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-            let Some(descriptor) = descriptor.filter(|_| is_server(*process, folder, owner)) else { continue };
-            _ = signal.map(|signal| pidfd_send_signal(&descriptor, signal));
-        }
-        std::thread::sleep(PAUSE);
-        signal = limit.is_half_over().then_some(Signal::KILL);
-    }
-}
-
-/// Without /proc nothing shows to whom a process belongs. The postmaster notices within a minute that its lock file is
-/// missing, and ends.
-#[cfg(not(target_os = "linux"))]
-fn stop(_: &Path, _: libc::uid_t, _: &RemovalLimit) -> bool {
-    true
-}
-
-#[cfg(target_os = "linux")]
-fn server_processes(folder: &Path, owner: libc::uid_t) -> Vec<libc::pid_t> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    processes.filter(|process| is_server(*process, folder, owner)).collect()
-}
-
-/// Returns whether the process belongs to the user and runs in the server's data directory, as all of a server's processes
-/// do.
-#[cfg(target_os = "linux")]
-fn is_server(process: libc::pid_t, folder: &Path, owner: libc::uid_t) -> bool {
-    let process = Path::new("/proc").join(process.to_string());
-    let is_owners = process.metadata().is_ok_and(|process| process.uid() == owner);
-    is_owners && process.join("cwd").read_link().is_ok_and(|directory| directory == folder.join("data"))
-}
-
-/// The contents of `postmaster.pid`, which exists until the server is shut down:
-/// <https://github.com/postgres/postgres/blob/master/src/include/utils/pidfile.h>
-struct Lock {
-    postmaster: libc::pid_t,
-    shared_memory: Option<libc::c_int>,
-}
-
-impl Lock {
-    fn read(folder: &OwnedFd) -> Option<Lock> {
-        // A symlink would make root read another file; a named pipe would block.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let data = open_directory(folder, "data").ok()?;
-        let file = openat(&data, "postmaster.pid", flags, Mode::empty()).ok()?;
-        let mut text = String::new();
-        // A lock file has about 100 bytes.
-        std::io::Read::read_to_string(&mut std::io::Read::take(std::fs::File::from(file), 4096), &mut text).ok()?;
-        Lock::parse(&text)
-    }
-
-    fn parse(text: &str) -> Option<Lock> {
-        let mut lines = text.lines();
-        // The server that initdb starts writes a negative number.
-        let process: libc::pid_t = lines.next()?.trim().parse().ok()?;
-        let postmaster = process.checked_abs().filter(|&process| process > 1)?;
-        // The line has the key and the identifier of the segment.
-        let shared_memory = lines.nth(5).and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        Some(Lock { postmaster, shared_memory })
-    }
-
-    /// Removes the shared memory segment, which PostgreSQL uses as a lock, if the postmaster created it and no process uses
-    /// it. The server's other shared memory ends with its processes.
-    fn remove_shared_memory(&self, owner: libc::uid_t) {
-        let Some(segment) = self.shared_memory else { return };
-        // SAFETY: a structure of zero bytes is valid, and IPC_STAT overwrites it. IPC_RMID needs no buffer.
-        unsafe {
-            let mut state: libc::shmid_ds = std::mem::zeroed();
-            let is_known = libc::shmctl(segment, libc::IPC_STAT, &mut state) == 0;
-            let is_owners = state.shm_perm.uid == owner && state.shm_perm.cuid == owner;
-            if is_known && is_owners && state.shm_cpid == self.postmaster && state.shm_nattch == 0 {
-                libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut());
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::marker::mark;
+    use super::super::marker::{MARKER, mark};
     use super::*;
     use std::process::{Child, Command};
-
-    #[test]
-    fn lock_files_are_parsed() {
-        let lock =
-            Lock::parse("4711\n/tmp/x/data\n1763760000\n5432\n/tmp/x\n\n  2753610    131072\nready   \n").unwrap();
-        assert_eq!((lock.postmaster, lock.shared_memory), (4711, Some(131_072)));
-        assert_eq!(Lock::parse("4711\n").unwrap().shared_memory, None);
-        assert_eq!(Lock::parse("-4711\n").unwrap().postmaster, 4711);
-        for bad in ["", "x\n", "1\n", "-1\n", "-2147483648\n"] {
-            assert!(Lock::parse(bad).is_none(), "{bad:?}");
-        }
-    }
 
     fn own_uid() -> libc::uid_t {
         // SAFETY: it only returns a number.

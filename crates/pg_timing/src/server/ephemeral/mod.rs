@@ -5,10 +5,13 @@
 //! and then removes the server. If the guardian dies, the kernel sends a signal to the server.
 
 mod cleanup;
+mod folder;
 mod guardian;
 mod installation;
+mod lock_file;
 mod marker;
 mod orphans;
+mod processes;
 mod removal_limit;
 mod server;
 mod stale;

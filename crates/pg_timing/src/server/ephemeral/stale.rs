@@ -1,6 +1,7 @@
 //! Removes the folders of runs that were killed together with their guardians.
 
-use super::cleanup::{open_folder, remove};
+use super::cleanup::remove;
+use super::folder::open_folder;
 use super::marker::{lock, open_marker};
 use super::removal_limit::RemovalLimit;
 use rustix::fs::fstat;
