@@ -1,5 +1,6 @@
 //! `check --capture`: writes a tree for `--root`. The tree contains nothing that identifies the host.
 
+mod files;
 mod tree;
 
 pub use tree::Target;
@@ -10,7 +11,7 @@ use super::platform::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION};
 use super::{Host, json_path};
 use crate::report::{Fact, Measured, Report};
 use anyhow::Context;
-use tree::Files;
+use files::Files;
 
 /// Files that contain only facts about clocks, CPUs and the kind of machine. They are copied whole.
 const COPIED: &[&str] = &[

@@ -2,14 +2,14 @@
 //!
 //! So the path is resolved only once. All later steps use open directories and names without a slash.
 
+use super::files::{Files, open};
 use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Error, Result, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{Error, Result};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// A parent directory is only searched. Linux needs no permission to read it.
@@ -17,16 +17,6 @@ use std::path::{Path, PathBuf};
 const SEARCH: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const SEARCH: OFlags = OFlags::RDONLY;
-
-/// The files of a tree: absolute path on the machine, and contents.
-#[derive(Default)]
-pub struct Files(Vec<(String, String)>);
-
-impl Files {
-    pub fn add(&mut self, path: &str, text: impl Into<String>) {
-        self.0.push((path.into(), text.into()));
-    }
-}
 
 /// The place of a new tree: an open directory, and a name in it.
 pub struct Target {
@@ -59,9 +49,9 @@ impl Target {
     /// Writes the tree. It appears complete or not at all: it is written next to the target and then renamed.
     pub fn write(&self, files: &Files) -> anyhow::Result<()> {
         let partial = Partial::create(&self.parent).map_err(|e| not_created(&self.path, e))?;
-        let written = write_files(files, &partial.root).and_then(|()| self.rename(&partial));
+        let written = files.write(&partial.root).and_then(|()| self.rename(&partial));
         written.map_err(|e| {
-            remove_files(files, &partial.root);
+            files.remove(&partial.root);
             partial.remove();
             anyhow::anyhow!("could not write \"{}\": {}", self.path.display(), crate::human::reason(&e))
         })
@@ -158,47 +148,6 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> Result<bool> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-/// Removes the files that were written, and then empty directories, without following symlinks.
-fn remove_files(files: &Files, root: &OwnedFd) {
-    for (path, _) in &files.0 {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        for length in (1..=parts.len()).rev() {
-            let Some((name, above)) = parts[..length].split_last() else { continue };
-            let parent = above
-                .iter()
-                .try_fold(root.try_clone(), |parent, part| Ok::<_, ()>(open(&parent.map_err(|_| ())?, *part)));
-            let Ok(Ok(parent)) = parent else { continue };
-            let kind = if length == parts.len() { AtFlags::empty() } else { AtFlags::REMOVEDIR };
-            _ = rustix::fs::unlinkat(&parent, *name, kind);
-        }
-    }
-}
-
-/// Writes new files into a directory of ours. Symlinks are not followed.
-fn write_files(files: &Files, root: &OwnedFd) -> Result<()> {
-    for (path, text) in &files.0 {
-        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let Some(name) = parts.pop() else { continue };
-        let mut parent = root.try_clone()?;
-        for part in parts {
-            match rustix::fs::mkdirat(&parent, part, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => parent = open(&parent, part)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&parent, name, new, Mode::RUSR | Mode::WUSR)?;
-        File::from(file).write_all(text.as_bytes())?;
-    }
-    Ok(())
-}
-
-/// Opens a directory, but not through a symlink.
-fn open(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,8 +222,8 @@ mod tests {
             let parent = tempfile::tempdir().unwrap();
             let root = open(CWD, parent.path()).unwrap();
             attack(parent.path(), victim.path());
-            assert!(write_files(&tree(), &root).is_err());
-            remove_files(&tree(), &root);
+            assert!(tree().write(&root).is_err());
+            tree().remove(&root);
             assert_eq!(std::fs::read_to_string(&key).unwrap(), "secret");
             assert_eq!(names(victim.path()), 1);
         }
@@ -287,12 +236,12 @@ mod tests {
         let path = |name: &str| parent.path().join(name);
         let target = Target::open(&path("tree")).unwrap();
         let partial = Partial::create(&target.parent).unwrap();
-        write_files(&tree(), &partial.root).unwrap();
+        tree().write(&partial.root).unwrap();
         std::fs::rename(path(&partial.name), path("moved")).unwrap();
         std::fs::create_dir_all(path(&partial.name).join("proc")).unwrap();
         std::fs::write(path(&partial.name).join("proc/cpuinfo"), "theirs").unwrap();
         assert!(target.rename(&partial).is_err());
-        remove_files(&tree(), &partial.root);
+        tree().remove(&partial.root);
         assert_eq!(std::fs::read_to_string(path("tree/proc/cpuinfo")).unwrap(), "theirs");
         assert_eq!(names(&path("moved")), 0, "our files are removed");
     }
