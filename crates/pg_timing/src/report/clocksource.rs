@@ -43,7 +43,7 @@ impl ClocksourceList {
         fast.or_else(|| available().find(|row| row.traits.is_some_and(|traits| traits.is_good())))
     }
 
-    /// Whether the current clock source is the best one of this list.
+    /// Returns whether the current clock source is the best one of this list.
     pub fn is_best(&self) -> bool {
         use ClocksourceState::{Available, Current};
         let state_of = |name: &str| self.rows.iter().find(|row| row.name == name).map(|row| &row.state);

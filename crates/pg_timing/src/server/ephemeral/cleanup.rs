@@ -1,7 +1,7 @@
 //! Removes a server that was not shut down.
 //!
-//! This process may be root, and the server's user can write what it wants into the folder. So only processes and shared
-//! memory are removed that belong to that user and to this server.
+//! This process may be root, and the server's user can write anything into the folder. So this module removes only
+//! processes and shared memory that belong to that user and to this server.
 
 use super::PAUSE;
 use super::marker::{MARKER, NEW_MARKER, open_marker};
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The server's user can nest directories deeply. A server nests them less.
+/// A server nests its directories less deeply. But the server's user can nest directories without a limit.
 const MAX_DEPTH: u32 = 64;
 
 /// Ends the server's processes, and removes its shared memory and its folder. `owner` is the server's user. Returns an
@@ -43,8 +43,8 @@ pub fn remove(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> std::i
     }
 }
 
-/// Opens the folder if it is a directory of this user, and no symlink. Another user may give its name to another folder
-/// later.
+/// Returns the open folder, or `None` if it is a symlink or does not belong to this user. The open folder stays the
+/// same, even if another user gives its name to another folder later.
 pub fn open_folder(folder: &Path, owner: libc::uid_t) -> Option<OwnedFd> {
     let open = open_directory(CWD, folder).ok()?;
     fstat(&open).is_ok_and(|state| state.st_uid == owner).then_some(open)
@@ -59,7 +59,7 @@ fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io
 fn remove_open(open: &OwnedFd, folder: &Path) -> rustix::io::Result<()> {
     remove_contents(open, MAX_DEPTH, Some(MARKER))?;
     match unlinkat(open, MARKER, AtFlags::empty()) {
-        // A second try.
+        // An earlier attempt has removed it.
         Err(Errno::NOENT) => {}
         removed => removed?,
     }
@@ -120,8 +120,8 @@ fn stop(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> bool {
     }
 }
 
-/// Without /proc nothing shows to whom a process belongs. The postmaster notices within a minute that its lock file is
-/// missing, and ends.
+/// Returns true without stopping a process: without /proc, the owner of a process is not known. The postmaster notices
+/// within a minute that its lock file is missing, and then ends.
 #[cfg(not(target_os = "linux"))]
 fn stop(_: &Path, _: libc::uid_t, _: &RemovalLimit) -> bool {
     true
@@ -134,8 +134,8 @@ fn server_processes(folder: &Path, owner: libc::uid_t) -> Vec<libc::pid_t> {
     processes.filter(|process| is_server(*process, folder, owner)).collect()
 }
 
-/// Returns whether the process belongs to the user and runs in the server's data directory, as all of a server's processes
-/// do.
+/// Returns whether the process belongs to the user and runs in the server's data directory, as all of a server's
+/// processes do.
 #[cfg(target_os = "linux")]
 fn is_server(process: libc::pid_t, folder: &Path, owner: libc::uid_t) -> bool {
     let process = Path::new("/proc").join(process.to_string());
@@ -172,8 +172,8 @@ impl Lock {
         Some(Lock { postmaster, shared_memory })
     }
 
-    /// Removes the shared memory segment, which PostgreSQL uses as a lock, if the postmaster created it and no process uses
-    /// it. The server's other shared memory ends with its processes.
+    /// Removes the shared memory segment, which PostgreSQL uses as a lock, if the postmaster created it and no process
+    /// uses it. The server's other shared memory ends with its processes.
     fn remove_shared_memory(&self, owner: libc::uid_t) {
         let Some(segment) = self.shared_memory else { return };
         // SAFETY: a structure of zero bytes is valid, and IPC_STAT overwrites it. IPC_RMID needs no buffer.
@@ -304,7 +304,7 @@ mod tests {
         assert!(folder.path().join("data").exists() && link.symlink_metadata().is_ok());
     }
 
-    /// Another user can give such a name to any directory of ours, where the parent directory is shared.
+    /// If the parent directory is shared, another user can give such a name to any of our directories.
     #[test]
     fn folders_without_a_marker_stay() {
         let folder = folder_with_lock(1_999_999_999, -1);

@@ -27,7 +27,7 @@ impl ServerClock {
 }
 
 impl HostReport {
-    /// Accepts a report with a read cost of the system clock.
+    /// Returns the report, or `None` if it has no read cost of the system clock.
     pub fn new(report: Report) -> Option<HostReport> {
         let report = HostReport(report);
         report.read_cost_ns(SYSTEM).is_some().then_some(report)
@@ -41,7 +41,7 @@ impl HostReport {
         self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
-    /// Whether the report is from an AArch64 processor.
+    /// Returns whether the report is from an AArch64 processor.
     fn is_aarch64(&self) -> bool {
         self.clock(CNTVCT).is_some()
     }
