@@ -20,7 +20,7 @@
 
 /*
  * Returns the variance of the time of calls in gaps, from the variation among
- * bursts.  Few bursts can be similar by chance.  So the factor is n / (n - 3):
+ * bursts.  Few bursts can be similar by chance, so the factor is n / (n - 3):
  * n / (n - 1) for the sample variance, times (n - 1) / (n - 3) for Student's t.
  * With fewer than four bursts, the standard error is the whole time.
  */

@@ -65,8 +65,8 @@ attribute(FastInstr *fi, Stratum *stratum, double calls, double mean)
 }
 
 /*
- * Attributes time to calls of a gap by the burst after it, or else by earlier
- * bursts.  Before the first burst the calls are pending.
+ * Attributes time to the calls of a gap: the mean of the burst after it, or else of
+ * earlier bursts.  Before the first burst, the calls are pending.
  */
 static void
 extrapolate(FastInstr *fi, Stratum *stratum, double calls)
@@ -92,8 +92,8 @@ extrapolate(FastInstr *fi, Stratum *stratum, double calls)
 }
 
 /*
- * Attributes time to calls without a burst: the mean of the initial exact phase,
- * limited to `cap`.  Ticks account for the rest.
+ * Attributes time to calls without a burst: the mean of the exact phase, limited to
+ * `cap`.  Ticks account for the time beyond it.
  */
 static void
 attribute_pending(FastInstr *fi, Stratum *stratum)
@@ -143,7 +143,7 @@ gap_attribute_tick(FastInstr *fi, uint64 tick_before_ns)
 	uint32		version;
 	uint64		ns;
 
-	/* The time between ticks is long, so this loop ends at once. */
+	/* The time between ticks is long, so one pass is almost always enough. */
 	do
 	{
 		version = ticker.version;

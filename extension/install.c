@@ -100,7 +100,10 @@ wrapper_for(const FastInstr *fi)
 	return NULL;
 }
 
-/* Core times these nodes in their own code, only once per call.  There is nothing to gain. */
+/*
+ * Returns whether core times the node in the node's own code, only once per call.
+ * Our timing would not be cheaper.
+ */
 static bool
 times_itself(PlanState *node)
 {
@@ -111,8 +114,8 @@ times_itself(PlanState *node)
 /*
  * Installs our timing in a node.
  *
- * Left out: nodes that another extension has changed, and nodes with
- * asynchronous execution, whose timing core starts and stops itself.
+ * Two kinds of nodes are left out: nodes that another extension has changed, and
+ * nodes with asynchronous execution, whose timing core starts and stops itself.
  */
 static void
 install_node(FastQuery *query, PlanState *node)
@@ -206,7 +209,7 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	Method		method = effective_method(wanted);
 	bool		by_tsc = method != METHOD_SAMPLING && fast_tsc_usable();
 
-	/* also if the counter is no longer trusted, so that workers do not use it */
+	/* Called even if the counter is no longer trusted, so that workers do not use it. */
 	fast_tsc_share();
 	if (method == METHOD_OFF)
 		return;

@@ -100,7 +100,7 @@ typedef struct AutoTiming
 	int32		review_left;	/* calls until the next review */
 
 	/* gaps and bursts */
-	int32		one_in;			/* of this many calls one is timed */
+	int32		one_in;			/* one of this many calls is timed */
 	uint64		cap;			/* ticks account for the time of a call beyond
 								 * this */
 
@@ -118,7 +118,7 @@ typedef struct AutoTiming
 
 	double		ends;			/* calls in gaps that returned no row */
 	const CoreWorkers *workers; /* parallel workers whose rows core has added */
-	double		workers_rows;	/* these rows */
+	double		workers_rows;	/* the rows of these workers */
 	Stratum		first;			/* the first calls of loops */
 	Stratum		next;			/* all other calls */
 	uint64		timed;			/* calls in bursts that count */

@@ -3,20 +3,20 @@
  * method_auto.c
  *	  exact timing while it is cheap, then timing of a part of the calls
  *
- * At first every call of a node is timed.  When that would take more than its
- * share of the query's time, only bursts of calls are timed, at random distances.
- * They represent the calls in the gaps between them.  Single calls would not be
+ * At first every call of a node is timed.  If that takes more of the query's time
+ * than BUDGET allows, only bursts of calls are timed, at random distances.  They
+ * represent the calls in the gaps between them.  Single calls would not be
  * representative: the CPU's branch prediction does not expect the timing code, so
  * a single timed call takes up to twice as long as its neighbors.  For the same
  * reason the first calls of a burst do not count.
  *
  * Bursts are precise for many short calls, but not for a few long ones.  So a
- * timed call counts only up to a cap.  A ticker, as in the method sampling,
- * accounts for the time of calls in gaps beyond the cap: credit a tick's interval
- * only if the tick fell more than `cap` before the call's end.  In expectation
- * that is max(0, duration - cap).  The cap is the tick period divided by one_in: a
- * timed call of that duration stands for one_in calls, so it contributes one
- * period, as a tick does.
+ * timed call counts only up to a cap.  For calls in gaps, a ticker accounts for the
+ * time beyond the cap, as in the method sampling: the interval of a tick is
+ * credited only if the tick came more than `cap` before the end of the call.  On
+ * average that credits max(0, duration - cap).  The cap is the tick period divided
+ * by one_in: a timed call of that duration stands for one_in calls, so it
+ * contributes one period, as a tick does.
  *
  * The first calls of loops are a stratum of their own, because they take longer
  * (for example, they descend an index or build a hash table).  estimate.c
@@ -39,7 +39,7 @@
 #include "ticker.h"
 #include "usage.h"
 
-/* Largest share of the query's time for timing one node.  Nodes that are timed in bursts divide it. */
+/* Largest share of the query's time for timing one node.  All nodes that are timed in bursts share it. */
 #define BUDGET			0.005
 
 /* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
@@ -54,7 +54,7 @@
 #define BURST			32
 #define WARM_UP			8
 
-/* Rarer bursts gain nothing, because then the ticks are more precise. */
+/* Rarer bursts are useless, because then the ticks are more precise than the bursts. */
 #define MAX_ONE_IN		100000
 
 /* Returns the largest share of the time that timing of one node may take. */
@@ -64,7 +64,7 @@ allowed_share(const FastQuery *query)
 	return BUDGET / Max(query->sampled, 1);
 }
 
-/* Returns the time for timing `calls` calls, as a share of the time since the last review or gap start. */
+/* Returns the cost of timing `calls` calls, as a share of the time since the last review or gap start. */
 static double
 share_of_time(const FastInstr *fi, double calls, uint64 now)
 {
@@ -109,7 +109,7 @@ set_gap_length(FastInstr *fi, uint64 now)
 
 /*
  * Changes the wrapper of a node.  Returns false if that is not possible, because
- * another extension has put a function in front that calls the present wrapper.
+ * another extension has put a function in front, which calls the present wrapper.
  */
 static bool
 replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper)
@@ -161,7 +161,7 @@ enter_burst_phase(FastInstr *fi)
 	return true;
 }
 
-/* Adds the duration of a burst's call, after the call.  Ends the burst after its last call. */
+/* Adds the duration of a finished call to the burst.  Ends the burst after its last call. */
 static pg_noinline void
 note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 {

@@ -45,7 +45,7 @@ fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		fast_install(queryDesc, fast_method);
 }
 
-/* One ExecutorRun or ExecutorFinish. */
+/* One call of ExecutorRun or ExecutorFinish. */
 typedef struct Run
 {
 	FastQuery  *query;			/* NULL: we do not time it */

@@ -31,17 +31,18 @@
 typedef struct Bounds
 {
 	FastInstr  *fi;				/* NULL: we do not time the node */
-	int			outer;			/* index of the node whose calls contain those of
-								 * the node; -1: none */
+	int			outer;			/* index of the node whose calls contain all calls
+								 * of this node; -1: none */
 	CoreTime	low;			/* largest exact time below the node */
 	CoreTime	high;			/* upper bound for the node's children */
 } Bounds;
 
 /*
  * Returns the index of the node whose calls contain all calls of a node, or -1.
- * Only its parent calls a node, but a custom scan can call its children at any time.
- * Subplans run while the root of the plan runs, except that data-modifying subplans
- * can run after it.  Below a Gather node, times are sums over processes.
+ * A node runs within the calls of its parent.  But a custom scan can call its
+ * children at any time.  Subplans run within the calls of the plan's root.  But
+ * data-modifying subplans can run after it.  Below a Gather node, times are sums over
+ * processes, so no node outside contains them.
  */
 static int
 outer_node(const FastQuery *query, int i)
@@ -58,8 +59,8 @@ outer_node(const FastQuery *query, int i)
 }
 
 /*
- * Changes a node's time.  `outer` is NULL, or a node whose time was the reason.
- * Either time can be wrong, so the change is a part of both errors.
+ * Changes a node's time.  `outer` is NULL, or the node whose time is the reason for
+ * the change.  Either time can be wrong, so the change is added to both errors.
  */
 static void
 set_total(FastInstr *fi, CoreTime total, FastInstr *outer)
@@ -130,7 +131,7 @@ limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 				  own->outer >= 0 ? bounds[own->outer].fi : NULL);
 		CORE_STARTUP(core) = Max(Min(CORE_STARTUP(core), CORE_TOTAL(core)), 0);
 	}
-	/* A node that was not timed, because of another extension, gives no bound. */
+	/* A node that was not timed, for example because of another extension, gives no bound. */
 	if (core->nloops > 0 || core->running)
 		own->high = Min(own->high, core_total_so_far(core));
 }

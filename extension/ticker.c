@@ -36,8 +36,8 @@ Ticker		ticker;
 #define DEFAULT_RATE	1000
 
 /*
- * To wake the thread takes 0.1 ms or more, and ticks are lost meanwhile.  So it
- * continues for a while, for the next statement or FETCH.
+ * Waking the thread takes 0.1 ms or more, and ticks are lost meanwhile.  So the
+ * thread continues to tick for a while, for the next statement or FETCH.
  */
 #define LINGER_NS		20000000
 
@@ -47,8 +47,8 @@ Ticker		ticker;
 #endif
 
 /*
- * After a failure to create the thread, time until the next attempt.  An attempt
- * can take 0.1 ms, and the method auto would make one after each burst.
+ * Time until the next attempt, if the thread could not be created.  An attempt can
+ * take 0.1 ms, and without this limit the method auto would make one after each burst.
  */
 #define RETRY_NS		UINT64CONST(60000000000)
 

@@ -5,10 +5,10 @@
  *
  * Several nodes can refer to one subplan: the partitions of a table, or an index
  * condition and its recheck.  planstate_tree_walker() visits the subplan for each
- * of them, so we walk only once, and store each node once.
+ * of them.  So we walk through the tree only once, and store each node once.
  *
- * Another extension can replace a node's instrumentation by its own.  We do not
- * know how it allocates memory, so we recognize ours by its address alone.
+ * Another extension can replace a node's instrumentation with its own.  We do not
+ * know how it allocates memory, so we recognize ours only by its address.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -26,10 +26,10 @@
 #define INITIAL_NODES	16
 
 /*
- * Larger ids than this do not come from the planner.  It numbers the nodes of a
- * statement from 0, also those that are removed later, so the number of nodes is
- * no limit.  The array then takes 8 MB at most, and a million plan nodes take far
- * more than 100 MB.
+ * The planner does not assign larger ids than this: a million plan nodes take far
+ * more than 100 MB.  It numbers the nodes of a statement from 0, including nodes
+ * that it removes later, so an id can be larger than the number of nodes.  With
+ * this limit, our array takes at most 8 MB.
  */
 #define MAX_IDS			(1024 * 1024)
 
@@ -43,7 +43,7 @@ typedef struct Walk
 	int			allocated;		/* nodes for which there is memory */
 	int			parent;			/* index of the node whose children are visited */
 	Bitmapset  *subplans;		/* plan_node_id of the roots of subplans */
-	Bitmapset  *visited;		/* those of them that have been visited */
+	Bitmapset  *visited;		/* subplans that have been visited */
 } Walk;
 
 /* Returns whether a node's id can be an index.  A custom scan can give its children any id. */
@@ -82,7 +82,7 @@ store_nodes(PlanState *node, void *context)
 	check_stack_depth();
 	if (!has_usable_id(node))
 	{
-		/* Whether a subplan has been visited is known only by its id.  The server times it. */
+		/* Without a usable id, we cannot know whether we have visited the subplan.  The server times it. */
 		if (list_member_ptr(walk->query->estate->es_subplanstates, node))
 			return false;
 	}
@@ -121,7 +121,7 @@ store_tree(FastQuery *query, QueryDesc *queryDesc)
 	query->instrs = MemoryContextAllocZero(query->context, query->ids * sizeof(FastInstr *));
 }
 
-/* Called when the query's memory is released, also after an error. */
+/* Called when the query's memory is released, even after an error. */
 static void
 forget_query(void *query)
 {

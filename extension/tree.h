@@ -31,7 +31,7 @@ extern FastQuery *fast_query_of(const EState *estate);
 /* Returns our instrumentation of a node, or NULL if we do not time the node. */
 extern FastInstr *fast_instr_of(const PlanState *planstate);
 
-/* Returns the instrumentation that we created for a node, also if it was replaced since then. */
+/* Returns the instrumentation that we created for a node, even if another one has replaced it since then. */
 extern FastInstr *fast_instr_created(const FastQuery *query, const PlanState *planstate);
 
 /* Allocates the instrumentation of a node.  Returns NULL if the node's id is in use. */

@@ -4,9 +4,9 @@
  *	  exact BUFFERS and WAL of a plan node, at low cost
  *
  * Core copies all counters before each call, and adds all differences after it.
- * But counters only grow, so if their sum is unchanged, each of them is.  We copy
- * the counters only after their sum has changed.  Most calls then cost only the
- * addition of ten numbers.
+ * But counters only grow, so if their sum is unchanged, no counter has changed.  We
+ * copy the counters only after their sum has changed.  Most calls then cost only
+ * the addition of ten numbers.
  *
  * Copyright (c) 2026, the pg_timing authors
  *

@@ -79,7 +79,7 @@ signed_ticks(double ns)
 }
 #endif
 
-/* Since 18 the server counts a read at its start, and its time when it waits for it. */
+/* Since 18 the server counts a read when it starts the read, and adds its time when it waits for the read. */
 #if PG_VERSION_NUM >= 180000
 #define IO_TIMES_COME_LATER		true
 #else

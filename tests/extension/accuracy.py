@@ -85,7 +85,7 @@ def reference(plans, correct=True):
     root = plans["tsc"][0]["Plan"]
     cost = max(took["tsc"] - took["untimed"], 0) / (calls(root) + calls_below(root)) if correct else 0
     runs = [shares(corrected(run["Plan"], cost)) for run in plans["tsc"]]
-    # The cost per call differs between nodes, by half of it at most.
+    # The cost per call differs between nodes, by at most half of it.
     subtracted = [cost * (calls(node) / 2 + calls_below(node)) / took["untimed"] for node, _ in nodes(root)]
     variation = [(max(each) - min(each)) / 2 for each in zip(*runs)]
     return Reference(medians(runs), [a + b / 2 for a, b in zip(variation, subtracted)])

@@ -11,7 +11,7 @@ OTHER = HERE / "other"
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB"}
 ALL_METHODS = ("off", *METHODS)
 ROWS = 500_000
-# Ids of plan nodes that are no index: negative, for an array of 1 GB, and the largest int.
+# Ids of plan nodes that cannot be an index: a negative one, one for an array of 1 GB, and the largest int.
 STRANGE_IDS = (-2, 2**27, 2**31 - 1)
 # The order of loading is the order of the hooks: the last library is called first.
 ORDERS = (("other", "pg_fast_timing"), ("pg_fast_timing", "other"))

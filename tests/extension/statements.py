@@ -87,7 +87,7 @@ def nodes(plan, above=None):
         yield from nodes(child, plan)
 
 
-# The nodes that call these children run nothing else meanwhile. Subplans can be called from elsewhere in the tree.
+# Only their parent calls these children. A subplan can be called from elsewhere in the tree.
 CALLED_BY_PARENT = ("Outer", "Inner", "Member", "Subquery")
 
 

@@ -1,4 +1,4 @@
--- What the statements read and write: small, and the same each time.
+-- The objects that the statements read and write: small, and the same each time.
 CREATE TABLE one (i int PRIMARY KEY, k int, t text);
 INSERT INTO one SELECT g, g % 10, 'row ' || g FROM generate_series(1, 5000) g;
 CREATE INDEX ON one (k);

@@ -3,7 +3,8 @@
 import os
 import subprocess
 
-# A `make` must not see the variables of the `make` that runs the tests: as a sub-make, PostgreSQL's makes no headers.
+# A `make` must not see the variables of the `make` that runs the tests: in a sub-make, PostgreSQL's Makefile makes no
+# headers.
 MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 

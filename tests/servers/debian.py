@@ -21,7 +21,7 @@ EXCLUDED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/s
 def recipe(major, *suites, newest=None):
     """Returns a function that unpacks a major version. `newest` is a package to take from the last suite."""
     server = (f"postgresql-{major}", f"postgresql-plperl-{major}", f"postgresql-plpython3-{major}")
-    # Headers and pgxs, without dependencies: they are clang and LLVM, only for bitcode, which the tests do not build.
+    # Headers and pgxs, without their dependencies. These are clang and LLVM, for bitcode, which the tests do not build.
     headers = (f"postgresql-server-dev-{major}",)
     return lambda root: unpack(root, suites, server, headers, newest)
 

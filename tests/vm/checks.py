@@ -1,4 +1,4 @@
-"""The checks of what the steps of a virtual machine printed."""
+"""Checks the output of the steps of a virtual machine."""
 
 import json
 import re
@@ -18,8 +18,8 @@ TOLERANCE_VDSO = 3.0
 # an emulated PIT and both cores busy, its error was 1232 ppm.
 BOOT_CALIBRATION_PPM = 5000
 
-# qemu's TSC is not perfectly steady: it gained up to 4.6 ppm on the hpet while both CPUs of a busy host read it, and 0.26
-# ppm of a check of 3 s in a pause. A rate that contains a pause or a suspend is wrong by more than 10 000 ppm.
+# qemu's TSC is not perfectly steady: it gained up to 4.6 ppm on the hpet while both CPUs of a busy host read it. During a
+# pause it gained 0.26 ppm of a check of 3 s. A rate that contains a pause or a suspend is wrong by more than 10 000 ppm.
 EMULATION_PPM = 20
 # A check of 3 s that is stopped for 3 s after its first second.
 STOPPED_S = 3.5

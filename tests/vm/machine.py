@@ -1,4 +1,4 @@
-"""One virtual machine: its initial file system, its run in qemu, and what its steps printed."""
+"""One virtual machine: its initial file system, its run in qemu, and the output of its steps."""
 
 import io
 import shutil

@@ -35,12 +35,12 @@ impl<'a> Budget<'a> {
         Nanos(ticks_between(self.start, SystemSyscall::default().read()) as f64)
     }
 
-    /// Whether time remains and the stop flag is not set.
+    /// Returns whether time remains and the stop flag is not set.
     pub fn go_on(&self) -> bool {
         !self.interrupted() && self.spent().0 < self.limit.0
     }
 
-    /// Whether the stop flag is set.
+    /// Returns whether the stop flag is set.
     pub fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

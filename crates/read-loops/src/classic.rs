@@ -39,8 +39,8 @@ impl ClassicLoop {
         self.run_in_units::<C, 1>(clock)
     }
 
-    /// Reads one block, and cuts each reading to a multiple of `UNIT` ticks. The differences and backward steps are numbers
-    /// of units; the readings in the block are in ticks.
+    /// Reads one block, and cuts each reading to a multiple of `UNIT` ticks. The differences and backward steps are
+    /// numbers of units; the readings in the block are in ticks.
     pub fn run_in_units<C: Clock, const UNIT: u64>(&mut self, clock: &C) -> Block {
         let mut backward = Backward::default();
         let first = clock.read();

@@ -21,8 +21,8 @@ pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn Cloc
 
 /// Returns every clock of this host.
 ///
-/// If the counter is denied, a read of the vDSO's clocks ends the process. Then only clocks that make system calls or do not
-/// use the counter are readable.
+/// If the counter is denied, a read of the vDSO's clocks ends the process. Then only clocks that make system calls or
+/// do not use the counter are readable.
 pub fn clocks(permission: Result<(), Refused>) -> Clocks {
     let mut clocks = Clocks::default();
     let vdso = permission.map_err(|why| format!("the vDSO reads the CPU's counter, and {why}"));

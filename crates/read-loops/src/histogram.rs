@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Differences below this many ticks are counted in an array. These ticks are 16 us of a nanosecond clock and about 5 us of
-/// a counter. An uninterrupted read of a fast clock is always shorter.
+/// Differences below this many ticks are counted in an array. These ticks are 16 us of a nanosecond clock and about 5
+/// us of a counter. An uninterrupted read of a fast clock is always shorter.
 const DIRECT: usize = 1 << 14;
-/// Maximum number of distinct long differences that are counted exactly. They take about 5 MB. A run of hours can have more
-/// of them. Further differences are counted with three digits.
+/// Maximum number of distinct long differences that are counted exactly. They take about 5 MB. A run of hours can have
+/// more of them. Further differences are counted with three digits.
 const DISTINCT: usize = 100_000;
 
 /// The number of occurrences of each difference in ticks.

@@ -1,8 +1,9 @@
-//! The loops that read clocks and count. Callers pass the clock, the time limit and the stop flag. The loops print nothing.
+//! The loops that read clocks and count. Callers pass the clock, the time limit and the stop flag. The loops print
+//! nothing.
 //!
-//! This is a separate crate because debug builds optimize it. Without optimization, a read takes 50% longer.
-//! Generic code is compiled in the crate that chooses its types. So [`clocks()`] chooses all real clocks here, and returns
-//! them as trait objects.
+//! This is a separate crate, so that debug builds can optimize it. Without optimization, a read takes 50% longer.
+//! Generic code is compiled in the crate that chooses its types. So [`clocks()`] chooses all real clocks here, and
+//! returns them as trait objects.
 
 mod affinity;
 mod budget;

@@ -17,7 +17,7 @@ pub trait ClockMeter {
     fn classic_block(&self, classic: &mut ClassicLoop) -> Block;
     /// Like `classic_block`, but cuts each reading to whole thousands of ticks: microseconds of a nanosecond clock.
     fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block;
-    /// Whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
+    /// Returns whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
     fn is_counter(&self) -> bool;
     /// Returns the totals and the step.
     fn record(&self) -> (&Record, Option<MeasuredStep>);

@@ -3,8 +3,8 @@
 use super::{Backward, ClassicLoop, Histogram, Subsample};
 use timing_clock::{Clock, Nanos, ticks_between};
 
-/// Reads per buffer. The buffer has 8 kB, so it fits into the first-level cache. At 9 ns per read, filling it takes 9 us,
-/// so most buffers are not interrupted.
+/// Reads per buffer. The buffer has 8 kB, so it fits into the first-level cache. At 9 ns per read, filling it takes 9
+/// us, so most buffers are not interrupted.
 pub const BUFFER: usize = 1024;
 /// The classic loop reads one of this many blocks, to measure `loop_ns`.
 const CLASSIC_EVERY: u64 = 8;
@@ -80,8 +80,8 @@ impl Record {
         self.buffers.push(ticks_between(buffer[0], buffer[BUFFER - 1]) as f64 / (BUFFER - 1) as f64);
     }
 
-    /// Counts a backward step between two blocks. A forward difference means nothing, because the thread does other work
-    /// between blocks.
+    /// Counts a backward step between two blocks. A forward difference means nothing, because the thread does other
+    /// work between blocks.
     fn compare_blocks(&mut self, last: Option<u64>, first: u64) {
         if let Some(ticks @ ..0) = last.map(|last| ticks_between(last, first)) {
             self.add_backward(Backward { steps: 1, largest: ticks.unsigned_abs() });

@@ -13,8 +13,8 @@ pub struct MeasuredStep {
 /// Number of differences to collect. A coarse clock has fewer within the time limit.
 const STEPS: usize = 4000;
 
-/// The least number of batches of 256 reads. They take 0.1 ms for a fast clock. If another program ran until the end of the
-/// time limit, fewer reads would show single odd differences as steps.
+/// The least number of batches of 256 reads. They take 0.1 ms for a fast clock. If another program runs until the end
+/// of the time limit, fewer reads could make a single odd difference look like a step.
 const MIN_BATCHES: u32 = 16;
 
 /// Above this many ticks, an interruption can look like a step: a time slice of another program takes 100 us or more. A
@@ -59,8 +59,8 @@ fn measure_step_with<C: Clock>(clock: &C, outside: &dyn Clock, budget: &Budget, 
 /// Number of steps to collect. All steps of a coarse clock are equal, except for NTP's adjustment.
 const COARSE_STEPS: usize = 64;
 
-/// A change of the value is a single step if the time between the two readings is at most this share of the change: k steps
-/// need more than k - 1 steps of time.
+/// A change of the value is a single step if the time between the two readings is at most this share of the change: k
+/// steps need more than k - 1 steps of time.
 const MAX_TIME_SHARE: f64 = 0.25;
 
 /// NTP adjusts a clock by at most 500 ppm, so its steps differ by at most that.
@@ -73,7 +73,7 @@ const EXTENSION: f64 = 4.0;
 struct Changes {
     /// ticks of the change, and ticks of the outside clock between the readings
     changes: Vec<(u64, i64)>,
-    /// ticks of the outside clock, as ticks of the coarse clock: both ran during the same time
+    /// ticks of the coarse clock per tick of the outside clock, during the same time
     scale: f64,
 }
 

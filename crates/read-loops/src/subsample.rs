@@ -42,7 +42,7 @@ impl Subsample {
         self.values.len()
     }
 
-    /// Whether the sample has no values.
+    /// Returns whether the sample has no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

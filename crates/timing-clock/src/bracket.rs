@@ -2,7 +2,8 @@
 
 use crate::{Clock, ticks_between};
 
-/// A value that was read between two reads of a clock. The clock's value at that instant is known to within half the width.
+/// A value that was read between two reads of a clock. The clock's value at that instant is known to within half the
+/// width.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bracket<T> {
     /// reading of the clock before the value was read, in ticks
@@ -38,8 +39,8 @@ impl<T> Bracket<T> {
         ticks_between(self.before, later.before) as f64 + later.half_width() - self.half_width()
     }
 
-    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. The error by the clock's
-    /// step is not included.
+    /// Returns the maximum error, in ticks, of the clock's value at the instant of the inner read. The error that the
+    /// clock's step causes is not included.
     pub fn half_width(&self) -> f64 {
         self.width as f64 / 2.0
     }

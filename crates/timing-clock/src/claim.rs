@@ -82,7 +82,8 @@ fn cntfrq() -> Option<f64> {
     None
 }
 
-/// Returns the claim in the text of /proc/cpuinfo. Bogomips are twice the counter's rate in MHz, truncated to two decimals.
+/// Returns the claim in the text of /proc/cpuinfo. Bogomips are twice the counter's rate in MHz, truncated to two
+/// decimals.
 pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
     let bogomips: f64 = line.split_once(':')?.1.trim().parse().ok()?;

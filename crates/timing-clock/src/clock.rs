@@ -24,8 +24,8 @@ pub trait Clock {
 
     /// Waits until all earlier instructions have finished, then returns the clock's value in ticks.
     ///
-    /// The CPU may execute a plain counter read before the instructions that precede it. Use this method where the order
-    /// of two readings matters, as in brackets and in messages between CPUs.
+    /// The CPU may execute a plain counter read before the instructions that precede it. Use this method where the
+    /// order of two readings matters, as in brackets and in messages between CPUs.
     fn read_ordered(&self) -> u64 {
         self.read()
     }

@@ -4,8 +4,8 @@ use crate::Hertz;
 
 /// A factor that converts ticks to nanoseconds. A conversion is one multiplication of 64 by 64 bits and a shift.
 ///
-/// Results are rounded to the nearest nanosecond. The factor has 64 significant bits, so its rounding changes a result by
-/// at most one nanosecond, for every number of ticks. A result above `u64::MAX` ns (584 years) becomes `u64::MAX`.
+/// Results are rounded to the nearest nanosecond. The factor has 64 significant bits, so its rounding changes a result
+/// by at most one nanosecond, for every number of ticks. A result above `u64::MAX` ns (584 years) becomes `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// nanoseconds per tick, times 2^shift. The highest bit is set
@@ -27,8 +27,8 @@ impl Scale {
             0 => quotient,
             _ => ((quotient >> (excess_bits - 1)) + 1) >> 1,
         };
-        // Rounding up cannot carry into a 65th bit. That needs a ratio below a power of two by less than 2^-65 of it. Two
-        // 64-bit numbers have no such ratio.
+        // Rounding up cannot carry into a 65th bit. That needs a ratio below a power of two by less than 2^-65 of it.
+        // Two 64-bit numbers have no such ratio.
         Some(Scale { factor: u64::try_from(rounded).ok()?, shift: lift - excess_bits })
     }
 
@@ -74,7 +74,8 @@ mod tests {
     use crate::Hertz;
     use proptest::prelude::*;
 
-    /// Converts `ticks` at `ratio_nanos` nanoseconds per `ratio_ticks` ticks, with exact arithmetic. Rounds to the nearest.
+    /// Converts `ticks` at `ratio_nanos` nanoseconds per `ratio_ticks` ticks, with exact arithmetic. Rounds to the
+    /// nearest.
     fn exact(ticks: u64, ratio_ticks: u64, ratio_nanos: u64) -> u64 {
         let product = ticks as u128 * ratio_nanos as u128;
         u64::try_from((product + ratio_ticks as u128 / 2) / ratio_ticks as u128).unwrap_or(u64::MAX)

@@ -11,8 +11,8 @@ pub struct Moment(u64);
 
 /// The counter of this CPU with its measured rate.
 ///
-/// [`now`](FastClock::now) only executes the counter's read instruction. It takes 8 to 11 ns; `clock_gettime` takes 20 to
-/// 30 ns. [`nanos`](FastClock::nanos) converts readings later.
+/// [`now`](FastClock::now) only executes the counter's read instruction. It takes 8 to 11 ns; `clock_gettime` takes 20
+/// to 30 ns. [`nanos`](FastClock::nanos) converts readings later.
 ///
 /// Readings from different CPUs also differ by the CPUs' skew. If the kernel trusts the counter, the skew is some
 /// nanoseconds. [`new`](FastClock::new) refuses a counter that the kernel does not trust.
@@ -32,7 +32,8 @@ pub enum Refreshed {
     Changed(Ppm),
 }
 
-/// Target uncertainty of [`FastClock::new`]. Quartz crystals have errors of 1 ppm or more, so a smaller target is useless.
+/// Target uncertainty of [`FastClock::new`]. Quartz crystals have errors of 1 ppm or more, so a smaller target is
+/// useless.
 const TARGET: Ppm = Ppm(1.0);
 /// Maximum drift of two crystals of a host while they warm up. It does not count as a change of the rate.
 const MAX_DRIFT: Ppm = Ppm(5.0);
@@ -83,8 +84,8 @@ impl FastClock {
 
     /// Measures the rate again, over the whole time since the clock was created, and checks whether the rate changed.
     ///
-    /// This takes about 20 us. If the rate changed, a new measurement begins, which takes up to 20 ms. The longer the whole
-    /// time, the smaller the uncertainty. A long-running program should call this method every few seconds.
+    /// This takes about 20 us. If the rate changed, a new measurement begins, which takes up to 20 ms. The longer the
+    /// whole time, the smaller the uncertainty. A long-running program should call this method every few seconds.
     pub fn refresh(&mut self) -> Result<Refreshed, Distrust> {
         self.rated.refresh()
     }
@@ -202,8 +203,8 @@ mod tests {
         assert_eq!(rated.refresh(), Ok(Refreshed::Unchanged));
     }
 
-    /// Measures for 20 ms, then lets the counter jump ahead, and measures again at once. Returns the result and the sum of
-    /// both uncertainties in ppm.
+    /// Measures for 20 ms, then lets the counter jump ahead, and measures again at once. Returns the result and the sum
+    /// of both uncertainties in ppm.
     fn refresh_after_jump(reference_step: u64, jump_ppm: f64) -> (Refreshed, f64) {
         let (world, ahead) = (World::new(5), Cell::new(0));
         let mut rated = rated(&world, &ahead, reference_step);

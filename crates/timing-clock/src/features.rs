@@ -35,7 +35,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Whether the counter has the same rate in every power state.
+    /// Returns whether the counter has the same rate in every power state.
     pub fn constant_rate(&self) -> bool {
         self.invariant || self.architecture == Architecture::Aarch64
     }

@@ -9,7 +9,8 @@ pub enum Granularity {
     Step(f64),
     /// The value never moved during the measurement.
     NeverMoved,
-    /// The value moved, but the size of its steps is not known: each movement can be an interruption of the measurement.
+    /// The value moved, but the size of its steps is not known: each movement can be an interruption of the
+    /// measurement.
     Unknown,
 }
 
@@ -26,8 +27,8 @@ impl Granularity {
 /// Finds the step of `clock` from differences of its readings. It stops after `samples` differences that are not 0.
 ///
 /// Back-to-back reads could all take the same time, which would hide the step. So random delays of up to about 100 ns
-/// separate the reads. The measurement also stops when `go_on` returns false. `go_on` is called every 256 reads. A coarse
-/// clock needs some tens of milliseconds.
+/// separate the reads. The measurement also stops when `go_on` returns false. `go_on` is called every 256 reads. A
+/// coarse clock needs some tens of milliseconds.
 pub fn granularity<C: Clock>(clock: &C, samples: usize, go_on: impl FnMut() -> bool) -> Granularity {
     granularity_with_delay(clock, samples, go_on, |turns| {
         for turn in 0..turns {
@@ -65,15 +66,16 @@ fn granularity_with_delay<C: Clock>(
 /// Returns the step of a clock, from differences of its readings. No difference may be 0.
 ///
 /// If a clock moves in steps, all differences are multiples of the step, like the teeth of a comb. If the step is not a
-/// whole number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can occur.
+/// whole number of ticks, each tooth is two values wide. Three or more neighboring values mean that every value can
+/// occur.
 fn step_of(differences: &mut [u64]) -> Option<f64> {
     differences.sort_unstable();
     // Differences above four medians are interruptions, and too rare to show the step.
     let median = *differences.get(differences.len() / 2)?;
     let low = &differences[..differences.partition_point(|&d| d <= median.saturating_mul(4))];
     let rare = differences.len() / 1000;
-    // With a slow clock and jitter, it can happen that no value occurs twice. Then use every value: two different values
-    // differ by at least one step.
+    // With a slow clock and jitter, it can happen that no value occurs twice. Then use every value: two different
+    // values differ by at least one step.
     let rare = if low.chunk_by(|a, b| a == b).any(|run| run.len() > rare) { rare } else { 0 };
     let mut teeth: Vec<Tooth> = Vec::new();
     for run in low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare) {
@@ -96,9 +98,9 @@ fn step_of(differences: &mut [u64]) -> Option<f64> {
     Some(gaps.fold(first, f64::min))
 }
 
-/// Some CPUs never return the same value twice: a second read within a step returns one tick more. On an AMD EPYC with a
-/// step of 26 ticks, this happened in up to 1% of the reads. A counter with a step of one tick shows all small differences,
-/// so a difference of 1 is no step if the next one is at least this large.
+/// Some CPUs never return the same value twice: a second read within a step returns one tick more. On an AMD EPYC with
+/// a step of 26 ticks, this happened in up to 1% of the reads. A counter with a step of one tick shows all small
+/// differences, so a difference of 1 is not a step if the next one is at least this large.
 const MIN_STEP_WITH_REPEATS: u64 = 8;
 
 /// Returns the maximum distance of two values with the same number of steps: one tick, because of rounding. Steps of

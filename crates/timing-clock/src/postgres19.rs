@@ -1,8 +1,8 @@
 //! Predicts what PostgreSQL 19's `timing_clock_source` does on a host.
 //!
-//! The source is PostgreSQL's `instr_time.c`. PostgreSQL uses the counter only if the CPU has RDTSCP and an invariant TSC.
-//! `auto` also requires that the CPU has TSC_ADJUST, or that the kernel's clock source is exactly `tsc`. PostgreSQL takes
-//! the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms.
+//! The source is PostgreSQL's `instr_time.c`. PostgreSQL uses the counter only if the CPU has RDTSCP and an invariant
+//! TSC. `auto` also requires that the CPU has TSC_ADJUST, or that the kernel's clock source is exactly `tsc`.
+//! PostgreSQL takes the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms.
 
 use crate::{Architecture, Claim, ClaimSource, Features, KernelVerdict, cpu_claims};
 

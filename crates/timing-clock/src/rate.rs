@@ -1,8 +1,8 @@
 //! The rate of a counter, with its uncertainty.
 //!
 //! A *bracket* reads the counter, the reference clock, and the counter again, in this order. So the counter's value at
-//! the instant of the reference read lies between its two readings. The narrowest of many brackets is used, because wide
-//! brackets were interrupted. Two brackets give the rate.
+//! the instant of the reference read lies between its two readings. The narrowest of many brackets is used, because
+//! wide brackets were interrupted. Two brackets give the rate.
 //!
 //! The uncertainty is an error in ticks, divided by the ticks between the brackets. The error is the sum of both
 //! half-widths and of one step of each clock, because a reading can be late by up to one step.

@@ -1,8 +1,8 @@
 //! Synthetic clocks, for tests of code that measures clocks.
 //!
 //! A [`World`] has one true time. It advances only when a clock is read, or when a test lets time pass. The clocks of a
-//! world show this time with faults that the test chooses. So every result has a known correct value, and no test depends
-//! on the speed of its machine.
+//! world show this time with faults that the test chooses. So every result has a known correct value, and no test
+//! depends on the speed of its machine.
 
 use crate::Clock;
 use std::cell::Cell;
@@ -33,8 +33,8 @@ impl World {
         self.now_fs.set(self.now_fs.get() + (ns * FS_PER_NS as f64) as u128);
     }
 
-    /// Returns a random number below `n`, or 0 if `n` is 0. The generator is xorshift: repeatable, and random enough for
-    /// jitter.
+    /// Returns a random number below `n`, or 0 if `n` is 0. The generator is xorshift: repeatable, and random enough
+    /// for jitter.
     pub fn random_below(&self, n: u64) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;

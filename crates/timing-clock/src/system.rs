@@ -2,8 +2,8 @@
 
 use crate::Clock;
 
-/// A clock of `clock_gettime`, read through the C library as PostgreSQL does. The C library uses the vDSO if there is one.
-/// Ticks are nanoseconds.
+/// A clock of `clock_gettime`, read through the C library as PostgreSQL does. The C library uses the vDSO if there is
+/// one. Ticks are nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Posix<const ID: libc::clockid_t>;
 
@@ -39,7 +39,7 @@ impl<const ID: libc::clockid_t> Clock for Posix<ID> {
 }
 
 impl<const ID: libc::clockid_t> Posix<ID> {
-    /// Whether the kernel has this clock.
+    /// Returns whether the kernel has this clock.
     ///
     /// This makes a system call, because the vDSO's clock ends the process if the counter is denied.
     pub fn exists(&self) -> bool {

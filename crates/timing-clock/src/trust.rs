@@ -18,17 +18,17 @@ const ARM_COUNTER: &[&str] = &["arch_sys_counter", "ARM MPCore Timecounter"];
 /// The clock sources that compute their time from the counter and a hypervisor's correction.
 const CORRECTED: &[&str] = &["kvm-clock", "xen", "hyperv_clocksource_tsc_page", "kvmclock", "Hyper-V-TSC"];
 
-/// Whether a clock source is the TSC itself, without a hypervisor's correction.
+/// Returns whether a clock source is the TSC itself, without a hypervisor's correction.
 pub fn is_tsc(clocksource: &str) -> bool {
     TSC.contains(&clocksource)
 }
 
-/// Whether a clock source is the CPU's counter itself, without a hypervisor's correction.
+/// Returns whether a clock source is the CPU's counter itself, without a hypervisor's correction.
 pub fn is_counter(clocksource: &str) -> bool {
     is_tsc(clocksource) || ARM_COUNTER.contains(&clocksource)
 }
 
-/// Whether a clock source computes its time from the counter.
+/// Returns whether a clock source computes its time from the counter.
 ///
 /// Such a clock cannot check the counter's rate independently.
 pub fn is_counter_based(clocksource: &str) -> bool {
@@ -51,12 +51,12 @@ impl KernelVerdict {
         }
     }
 
-    /// Whether the kernel's clock computes its time from the counter.
+    /// Returns whether the kernel's clock computes its time from the counter.
     pub fn uses_counter(&self) -> bool {
         is_counter_based(&self.current)
     }
 
-    /// Whether the kernel uses the counter itself as its clock source, or offers it as one.
+    /// Returns whether the kernel uses the counter itself as its clock source, or offers it as one.
     ///
     /// A counter that the kernel marked unstable is missing in `available_clocksource`. kvm-clock and the Hyper-V page
     /// prove nothing, because they correct a bad counter.
@@ -98,8 +98,8 @@ impl std::error::Error for Distrust {}
 
 /// Returns every reason not to use the counter. If there is none, the counter is usable.
 ///
-/// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required. An unknown rate is reported only if
-/// there is no other reason.
+/// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required. An unknown rate is reported only
+/// if there is no other reason.
 pub fn distrust(
     features: &Features,
     permission: Result<(), Refused>,

@@ -1,7 +1,7 @@
 /*
  * A custom scan provider.  With custom.scans on, it puts a custom node above
  * the scan of each table.  custom.child_id is the plan_node_id of the node below it;
- * -1 keeps the planner's.
+ * -1 keeps the planner's id.
  */
 #include "postgres.h"
 

@@ -11,7 +11,7 @@ const KEEPS_LINES: &str = "statement";
 
 /// Returns the report with each of its texts escaped, for a screen or a page.
 ///
-/// A report with a figure that is not finite is an error. JSON has no infinities, so such a figure gets lost here.
+/// Returns an error if a figure is not finite: JSON has no infinities, so such a figure would be lost.
 pub fn report<T: Serialize + DeserializeOwned>(report: &T) -> Result<T, Error> {
     let not_finite = |_| Error::new("a result is not a finite number", "please report this as a bug");
     let mut value = serde_json::to_value(report).map_err(not_finite)?;
@@ -39,7 +39,8 @@ fn escape(value: &mut Value, keeps_lines: bool) {
     }
 }
 
-/// Returns JSON that is safe to print. JSON's own escapes do not cover all such characters. Readers get the same values.
+/// Returns JSON that is safe to print. JSON's own escapes do not cover all such characters. Readers get the same
+/// values.
 pub fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

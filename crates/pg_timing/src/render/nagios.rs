@@ -2,8 +2,8 @@
 
 use crate::report::{Report, SYSTEM};
 
-/// Returns `CLOCKS OK - summary | label=value;warning;critical;min`. Times are in seconds, because the guidelines have no
-/// unit for nanoseconds.
+/// Returns `CLOCKS OK - summary | label=value;warning;critical;min`. Times are in seconds, because the guidelines have
+/// no unit for nanoseconds.
 pub fn line(report: &Report) -> String {
     // A vertical bar would start the performance data.
     let summary = report.verdict.summary.replace('|', "/");

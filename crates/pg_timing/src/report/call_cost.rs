@@ -1,24 +1,29 @@
 //! The cost of a timed call of a plan node, from the read cost of the clock.
 //!
-//! A timed call reads the clock twice and counts a row. The processor overlaps a part of the reads with other work, but at
-//! most [`OVERLAP_NS`] per read: beyond that, it waits. So a call costs
-//! `reads * min(read, OVERLAP_NS) + SLOW_READS * max(read - OVERLAP_NS, 0)`, and row counting and buffer counting. `reads`
-//! depends on the kind of node. `tests/explain/call_costs` measures and fits the figures in `call_cost_table.rs`.
+//! A timed call reads the clock twice and counts a row. The processor overlaps a part of the reads with other work, but
+//! at most [`OVERLAP_NS`] per read: beyond that, it waits. So the clock reads of a call cost
+//! `reads * min(read, OVERLAP_NS) + SLOW_READS * max(read - OVERLAP_NS, 0)`. `reads` depends on the kind of node. Row
+//! counting and buffer counting are added. `tests/explain/call_costs` measures and fits the figures in
+//! `call_cost_table.rs`.
 
 use super::Range;
 use super::call_cost_table::{ANY_KIND, ERRORS, KINDS, OVERLAP_NS, SLOW_READS};
 
-/// The cost of row counting per call, and the same again for buffer counting; measured as TIMING OFF minus baseline.
-/// It was 6 to 8 ns on a host where a read takes 20 ns, and 9 to 17 ns on a slower or shared one with reads of 45 ns. A slow
-/// clock says nothing about the processor, so it gets the highest figure.
+/// The lowest and the highest cost of row counting per call, in ns. Buffer counting costs the same again.
+///
+/// Measured as the difference between TIMING OFF and the baseline: 6 to 8 ns on a host where a clock read takes 20 ns,
+/// and 9 to 17 ns on a slower or shared host where it takes 45 ns. The read cost of a slow clock does not show the
+/// processor's speed, so the highest cost is assumed there.
 const COUNTING_NS: (f64, f64) = (5.0, 17.0);
+/// The cost of row counting per call, in reads of the system clock.
 const COUNTING_READS: f64 = 0.33;
-/// Row counting if the system clock's read cost is not known.
+/// The cost of row counting per call if the system clock's read cost is not known.
 const USUAL_COUNTING_NS: f64 = 8.0;
 
-/// The smallest cost of a call in any measured plan, in reads: the processor overlapped nearly all of it.
+/// The smallest cost of a call in any measured plan, in reads. The processor overlapped nearly all of it with other
+/// work.
 const LEAST_READS: f64 = 0.2;
-/// The same for slow clocks: reads of 723 ns in a published plan.
+/// The same for the part of a read beyond the overlap. It comes from a published plan with reads of 723 ns.
 const LEAST_SLOW_READS: f64 = 1.4;
 
 /// The costs of timed calls on a server.
@@ -29,19 +34,20 @@ pub struct CallCost {
 }
 
 impl CallCost {
-    /// The read cost of the system clock shows how fast the processor is.
+    /// Returns the costs for a clock whose read takes `read_ns`. `system_read_ns` is the read cost of the system clock.
+    /// It shows how fast the processor is.
     pub fn new(read_ns: f64, system_read_ns: Option<f64>, counts_buffers: bool) -> CallCost {
         let (fastest, slowest) = COUNTING_NS;
         let rows = system_read_ns.map_or(USUAL_COUNTING_NS, |ns| (COUNTING_READS * ns).clamp(fastest, slowest));
         CallCost { read_ns, counting_ns: if counts_buffers { 2.0 * rows } else { rows } }
     }
 
-    /// Returns the clock reads of one call in ns. `inner`: on the inner side of a nested loop.
+    /// Returns the cost of one call's clock reads, in ns. `inner`: the node is on the inner side of a nested loop.
     pub fn clock_ns(&self, kind: &str, inner: bool) -> f64 {
         self.reads_ns(reads(kind, inner).unwrap_or(ANY_KIND))
     }
 
-    /// Returns the clock reads of one call of a usual kind of node, in ns.
+    /// Returns the cost of one call's clock reads for a usual kind of node, in ns.
     pub fn usual_clock_ns(&self) -> f64 {
         self.reads_ns(ANY_KIND)
     }
@@ -50,12 +56,12 @@ impl CallCost {
         reads * self.read_ns.min(OVERLAP_NS) + SLOW_READS * (self.read_ns - OVERLAP_NS).max(0.0)
     }
 
-    /// Returns the row and buffer counting of one call in ns.
+    /// Returns the cost of row counting and buffer counting of one call, in ns.
     pub fn counting_ns(&self) -> f64 {
         self.counting_ns
     }
 
-    /// Returns the most that row counting, and buffer counting, cost per call on a slow processor.
+    /// Returns the highest cost of row counting per call, in ns, including buffer counting if `counts_buffers` is set.
     pub fn max_counting_ns(counts_buffers: bool) -> f64 {
         if counts_buffers { 2.0 * COUNTING_NS.1 } else { COUNTING_NS.1 }
     }
@@ -65,7 +71,7 @@ impl CallCost {
         ERRORS.iter().find(|(most_ns, _)| self.read_ns < *most_ns).map_or(1.0, |(_, error)| *error)
     }
 
-    /// Returns the bounds of one call's clock reads for all kinds of nodes, in ns.
+    /// Returns the smallest and the largest cost of one call's clock reads, over all kinds of nodes, in ns.
     pub fn bounds_ns(&self) -> Range {
         let overlapped = self.read_ns.min(OVERLAP_NS);
         let low = LEAST_READS * overlapped + LEAST_SLOW_READS * (self.read_ns - overlapped);
@@ -73,13 +79,14 @@ impl CallCost {
     }
 }
 
-/// Returns the reads that one call costs, if this kind of node was measured, perhaps only on the other side of a loop.
+/// Returns the cost of one call in reads, or `None` if this kind of node was not measured. If it was measured only on
+/// the other side of a nested loop, that figure counts.
 fn reads(kind: &str, inner: bool) -> Option<f64> {
     let on_side = |side| KINDS.iter().find(|(name, is_inner, _)| *name == kind && *is_inner == side);
     on_side(inner).or(on_side(!inner)).map(|(.., reads)| *reads)
 }
 
-/// Whether calls of this kind of node were measured.
+/// Returns whether calls of this kind of node were measured.
 pub fn is_measured(kind: &str) -> bool {
     KINDS.iter().any(|(name, ..)| *name == kind)
 }
@@ -88,22 +95,25 @@ pub fn is_measured(kind: &str) -> bool {
 /// digits.
 ///
 /// It contains the two clock reads and the code around them, and the counting of rows and buffers: PostgreSQL 18 counts
-/// buffers by default. The error is that of 92% of our test statements, so another statement can exceed the bound.
+/// buffers by default. The bound includes the error that 92% of our test statements kept, so another statement can
+/// exceed it.
 pub fn overhead_per_node_ns(read_ns: f64) -> f64 {
     let cost = CallCost::new(read_ns, Some(read_ns), true);
     let overlapped = CallCost { read_ns: read_ns.min(OVERLAP_NS), ..cost };
-    // The error of the part that the processor may overlap. Beyond that, the cost is nearly the same for all statements.
+    // The error of the part that the processor may overlap. Beyond that, the cost is nearly the same for all
+    // statements.
     let error = overlapped.error() * overlapped.bounds_ns().high;
     round_up(cost.bounds_ns().high + error + cost.counting_ns)
 }
 
-/// Rounds up to two significant digits, because a bound has no more.
+/// Returns the figure rounded up to two significant digits: more digits would suggest a precision that a bound does not
+/// have.
 fn round_up(ns: f64) -> f64 {
     if ns <= 0.0 || !ns.is_finite() {
         return ns;
     }
     let unit = 10f64.powf(ns.log10().floor() - 1.0);
-    // Without the small subtraction, a number with two digits could get the next one.
+    // Without the small subtraction, an error of the division could raise a number that already has two digits.
     (ns / unit - 1e-9).ceil() * unit
 }
 
@@ -138,7 +148,7 @@ mod tests {
         assert_eq!([ns(Some(800.0), false), ns(None, true)], [17.0, 16.0]);
     }
 
-    /// The figures of README's example: 24.3 ns per read, and 61.8 ns per row and plan node.
+    /// The figures of the README's example: 24.3 ns per read, and 61.8 ns per row and plan node.
     #[test]
     fn the_overhead_exceeds_two_reads_and_the_measured_figure() {
         let overhead = overhead_per_node_ns(24.3);

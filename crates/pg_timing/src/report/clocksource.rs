@@ -43,7 +43,7 @@ impl ClocksourceList {
         fast.or_else(|| available().find(|row| row.traits.is_some_and(|traits| traits.is_good())))
     }
 
-    /// Whether the current clock source is the best one of this list.
+    /// Returns whether the current clock source is the best one of this list.
     pub fn is_best(&self) -> bool {
         use ClocksourceState::{Available, Current};
         let state_of = |name: &str| self.rows.iter().find(|row| row.name == name).map(|row| &row.state);
@@ -59,7 +59,7 @@ pub enum SwitchEvent<'a> {
     AlreadyCurrent { name: &'a str },
     /// how to undo the switch by hand; comes before any change
     UndoCommand { command: &'a str },
-    /// both clock sources were measured; `overhead_ns` is the bound per row and plan node, with the old and with the new one
+    /// both clock sources were measured; `overhead_ns` is the bound per row and plan node, with the old and the new one
     Measured { old: (&'a str, &'a ClockReport), new: (&'a str, &'a ClockReport), overhead_ns: Option<[f64; 2]> },
     /// the old clock source will be restored after `left`
     Waiting { old: &'a str, left: Nanos },

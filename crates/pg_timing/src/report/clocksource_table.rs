@@ -86,17 +86,17 @@ pub fn best_first() -> impl Iterator<Item = &'static ClocksourceTraits> {
 }
 
 impl ClocksourceTraits {
-    /// Whether a read is slow on every host.
+    /// Returns whether a read is slow on every host.
     pub fn is_slow(&self) -> bool {
         matches!(self.grade, Grade::Slow | Grade::Stalls)
     }
 
-    /// Whether programs can use it as PostgreSQL's clock without a loss.
+    /// Returns whether programs can use it as PostgreSQL's clock without a loss.
     pub fn is_good(&self) -> bool {
         matches!(self.grade, Grade::Fast | Grade::Fair)
     }
 
-    /// Whether a host can stall while it is the clock source.
+    /// Returns whether a host can stall while it is the clock source.
     pub fn can_stall(&self) -> bool {
         matches!(self.grade, Grade::Stalls | Grade::Coarse)
     }

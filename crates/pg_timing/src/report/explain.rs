@@ -71,7 +71,7 @@ pub struct LiveRuns {
     pub plain_ms: f64,
     /// baseline while nothing else slows the machine
     pub undisturbed_ms: Range,
-    /// baseline runs as they were
+    /// times of the baseline runs, without any correction
     pub spread_ms: Spread,
     /// reported / plain; missing if the statement is too short to measure
     pub overhead_factor: Option<Range>,

@@ -35,7 +35,7 @@ pub struct LateSwitch<'a> {
 }
 
 impl KernelReport {
-    /// Whether the log shows a clock problem.
+    /// Returns whether the log shows a clock problem.
     pub fn has_problems(&self) -> bool {
         self.demotion.is_some() || self.unstable || self.firmware_bug || self.rate_warning || self.refused.is_some()
     }

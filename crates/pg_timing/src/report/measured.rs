@@ -34,7 +34,7 @@ impl Measured {
         }
     }
 
-    /// Refuses impossible figures. A file may contain anything.
+    /// Returns the figures, or an error if one of them is impossible. A file may contain anything.
     pub fn plausible(self) -> Result<Measured, String> {
         // A century in ns.
         const MAX_NS: f64 = 3.2e18;

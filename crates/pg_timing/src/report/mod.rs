@@ -191,8 +191,8 @@ impl Report {
         self.clocks.iter().find(|clock| clock.name == name && clock.unavailable.is_none())
     }
 
-    /// Returns the read cost of the clock of that name in ns, if it is a positive number. Another program may have written
-    /// the report.
+    /// Returns the read cost of the clock of that name in ns, if it is a positive number. Another program may have
+    /// written the report.
     pub fn read_cost_ns(&self, name: &str) -> Option<f64> {
         let clock = self.clocks.iter().find(|clock| clock.name == name)?;
         clock.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)

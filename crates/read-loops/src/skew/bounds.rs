@@ -7,8 +7,8 @@ pub struct Bounds {
     pub high: i64,
     /// number of passes, the smaller one of both directions
     pub passes: u64,
-    /// whether the offset changed, because the counters have different rates or one went back. Then `low` and `high` are
-    /// the extremes of the offset, with an error of up to one message time
+    /// whether the offset changed, because the counters have different rates or one went back. Then `low` and `high`
+    /// are the extremes of the offset, with an error of up to one message time
     pub moving: bool,
 }
 
@@ -126,8 +126,8 @@ mod tests {
                     prop_assert!((-LONGEST_MESSAGE..=LONGEST_MESSAGE).contains(&beyond), "{moved}: {bounds:?}");
                 }
             }
-            // From the end of the first part to the start of the last part, the offset moves by half of `moved`. Two messages
-            // cannot hide this movement.
+            // From the end of the first part to the start of the last part, the offset moves by half of `moved`. Two
+            // messages cannot hide this movement.
             if moved.abs() > 2.1 * (2 * LONGEST_MESSAGE) as f64 {
                 prop_assert!(bounds.moving, "{moved}: {bounds:?}");
             }

@@ -1,8 +1,8 @@
 //! The offset between two CPUs' readings of one clock.
 //!
 //! Two threads on two CPUs send messages back and forth, and read the clock when they send or receive one. A message
-//! cannot arrive before it was sent. So one direction gives an upper bound of the offset, and the other direction gives a
-//! lower bound. The narrowest bounds of many passes are used.
+//! cannot arrive before it was sent. So one direction gives an upper bound of the offset, and the other direction gives
+//! a lower bound. The narrowest bounds of many passes are used.
 
 mod bounds;
 
@@ -30,7 +30,8 @@ pub enum SkewError {
     ThreadFailed,
 }
 
-/// A message with one reading. It is aligned to two cache lines, so that the messages of the two threads never share one.
+/// A message with one reading. It is aligned to two cache lines, so that the messages of the two threads never share
+/// one.
 #[repr(align(128))]
 struct Slot {
     /// number of the pass. It is 0 before the first pass, and `CLOSED` after the sender has stopped
@@ -67,7 +68,8 @@ impl Slot {
 
 /// Bounds the offset between CPUs `a` and `b` within `limit`. `step` is the clock's step in ticks.
 ///
-/// The clock is a trait object, so that this loop is compiled in this crate. Calling it takes much less time than a message.
+/// The clock is a trait object, so that this loop is compiled in this crate. Calling it takes much less time than a
+/// message.
 pub fn skew_between(
     clock: &(dyn Clock + Sync),
     step: i64,

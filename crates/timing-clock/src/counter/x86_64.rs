@@ -13,7 +13,8 @@ pub struct Rdtsc(());
 #[derive(Clone, Copy, Debug)]
 pub struct Rdtscp(());
 
-/// Executes LFENCE, which waits for earlier instructions, and then RDTSC. CPUs without RDTSCP have it, too.
+/// Executes LFENCE, which waits for earlier instructions, and then RDTSC. CPUs without RDTSCP also have both
+/// instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct LfenceRdtsc(());
 
@@ -67,14 +68,14 @@ impl Clock for Rdtscp {
 
     /// Keeps four readings in registers, then stores them together.
     ///
-    /// RDTSCP waits for earlier instructions, so a store between two reads makes the second read slower. The difference was
-    /// 5% in a measurement.
+    /// RDTSCP waits for earlier instructions, so a store between two reads makes the second read slower. The difference
+    /// was 5% in a measurement.
     #[inline(always)]
     fn fill(&self, buffer: &mut [u64]) {
         let (chunks, remainder) = buffer.as_chunks_mut::<4>();
         for chunk in chunks {
-            // SAFETY: see `read`. The stores fill exactly the 32 bytes of `chunk`. The low half comes first, because x86 is
-            // little-endian.
+            // SAFETY: see `read`. The stores fill exactly the 32 bytes of `chunk`. The low half comes first, because
+            // x86 is little-endian.
             unsafe {
                 asm!(
                     "rdtscp", "mov {a:e}, eax", "mov {b:e}, edx",
@@ -122,8 +123,8 @@ mod tests {
     use super::*;
     use crate::ticks_between;
 
-    /// Checks that all kinds of reads return the counter's value. A busy host may delay a read, so allow 2^36 ticks: about
-    /// 26 s.
+    /// Checks that all kinds of reads return the counter's value. A busy host may delay a read, so allow 2^36 ticks:
+    /// about 26 s.
     fn check_reads(clock: &impl Clock) {
         let start = fenced();
         let mut buffer = [0; 9];

@@ -46,7 +46,8 @@ pub fn check(report: &Report) -> Finding {
         .fixes(fix(report))
 }
 
-/// Returns the fix. The output of pg_test_timing does not name the clock source, so its fix shows how to find a finer one.
+/// Returns the fix. The output of pg_test_timing does not name the clock source, so its fix shows how to find a finer
+/// one.
 fn fix(report: &Report) -> Option<Fix> {
     if report.origin != Origin::PgTestTiming {
         return other_clocksource(report);
@@ -59,7 +60,8 @@ fn fix(report: &Report) -> Option<Fix> {
 const WHY: &str =
     "a node's time is the sum of many short intervals; each interval is measured as 0 or as a whole step, at random";
 
-/// Returns the finding without a measured step. The kernel's tick is always coarse; `unknown` is the reason otherwise.
+/// Returns the finding if the step was not measured. The kernel's tick is always coarse. For any other clock source,
+/// `unknown` is the reason.
 fn by_clocksource(report: &Report, unknown: String) -> Finding {
     let coarse = report.clocksource.current.known().and_then(|name| traits_of(name));
     match coarse.filter(|traits| traits.grade == Grade::Coarse) {

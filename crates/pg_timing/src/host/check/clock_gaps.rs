@@ -52,7 +52,7 @@ pub fn check(report: &Report) -> Finding {
     }
 }
 
-/// Whether the loss exceeds the limit, without the effect of one or two interruptions.
+/// Returns whether the loss exceeds the limit, without the effect of one or two interruptions.
 fn is_heavy(gaps: Option<Gaps>, activity: &Activity) -> bool {
     let by_gaps = gaps.is_some_and(|gaps| {
         let without_largest = (gaps.total_ns - gaps.largest_ns).max(0.0);
@@ -95,7 +95,7 @@ fn evidence(system: Option<&ClockReport>, activity: &Activity) -> Vec<String> {
     lines
 }
 
-/// Returns the fix for the main cause. Steal is no proof of a cause, because it counts for all CPUs together.
+/// Returns the fix for the main cause. Steal does not prove a cause, because it counts for all CPUs together.
 fn fix(lost: f64, activity: &Activity) -> Fix {
     let Some(waited) = activity.waiting_share() else {
         return Fix::new(

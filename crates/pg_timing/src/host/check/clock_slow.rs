@@ -69,11 +69,11 @@ pub fn check(report: &Report) -> Finding {
         )
 }
 
-/// Returns a read cost that noise does not exceed. The alarm must exceed the noise, but noise must not hide the alarm.
+/// Returns a lower bound of the clock's own read cost. Noise must neither cause an alarm nor hide it.
 ///
-/// A busy machine makes reads longer and never shorter. So the 5th percentile counts, without the run-to-run variation of
-/// a quiet machine. Older reports do not have it. There the low end of the spread counts, or the median of single reads,
-/// whose error is one step.
+/// A busy machine makes reads longer and never shorter. So the 5th percentile counts, minus the run-to-run variation of
+/// a quiet machine. Older reports do not have this percentile. Then the low end of the spread counts, or the median of
+/// single reads, whose error is one step.
 fn low_ns(clock: &ClockReport, cost: f64) -> f64 {
     // The output of pg_test_timing has no read cost.
     if let (Some(_), Some(undisturbed)) = (clock.read_ns, clock.undisturbed_ns) {

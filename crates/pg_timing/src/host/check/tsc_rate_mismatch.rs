@@ -3,11 +3,11 @@
 use super::advice::system_clock_on_19;
 use crate::report::{ClaimReport, Finding, Report, Severity, TscReport, finding_id};
 
-/// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration at
-/// boot (500 ppm) and of PostgreSQL 19's calibration (up to 920 ppm, measured) are smaller. For a calibration printed by
-/// pg_test_timing the limit is ten times as large.
+/// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration
+/// at boot (500 ppm) and of PostgreSQL 19's calibration (up to 920 ppm, measured) are smaller. For a calibration
+/// printed by pg_test_timing the limit is ten times as large.
 const VISIBLE_PPM: f64 = 1_000.0;
-/// PostgreSQL 19's pg_test_timing warns from here on.
+/// Above this difference, PostgreSQL 19's pg_test_timing warns.
 const WRONG_PPM: f64 = 100_000.0;
 
 const ID: &str = finding_id::TSC_RATE_MISMATCH;
@@ -18,7 +18,7 @@ struct Claimed {
     khz: f64,
     /// difference from the measured rate
     error_ppm: f64,
-    /// smaller differences are no alarm
+    /// smaller differences are not an alarm
     noise_ppm: f64,
     /// PostgreSQL 19 uses this rate
     in_use: bool,

@@ -5,8 +5,8 @@ use super::clock_slow::LIMITS_NS;
 use crate::human::duration;
 use crate::report::{Finding, Report, Severity, finding_id, overhead_per_node_ns};
 
-/// The two clocks are read one after the other. Machines that other guests share change their speed by up to a factor of 2
-/// in between, so a smaller difference can be chance.
+/// The two clocks are read one after the other. In between, a machine that is shared with other guests can change its
+/// speed by up to a factor of 2. So a smaller difference can be chance.
 const NOISE_FACTOR: f64 = 2.0;
 
 const ID: &str = finding_id::TSC_SLOW;

@@ -91,7 +91,7 @@ fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
     report.findings.iter().find(|f| f.id == id && f.severity >= Severity::Warning)
 }
 
-/// Returns whether a finding may concern the TSC. Then its lower cost must not look like advice to use it.
+/// Returns whether a finding may concern the TSC. Then the TSC's lower cost must not look like advice to use the TSC.
 fn has_tsc_fault(report: &Report) -> bool {
     let faults = [
         finding_id::CPU_SKEW,

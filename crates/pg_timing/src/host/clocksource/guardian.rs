@@ -9,7 +9,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The program normally restores within this time after the trial. If it does not, it is stopped, and the guardian restores.
+/// The program normally restores within this time after the trial. If it does not, it is stopped, and the guardian
+/// restores.
 const GRACE: Duration = Duration::from_secs(10);
 /// The longest single wait. On a slow clock source, timers can be late.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -20,8 +21,8 @@ const DISMISSAL: Duration = Duration::from_secs(2);
 /// The program's message after it has restored or kept the clock source.
 const DISMISSED: &str = "dismissed";
 
-/// The program's handle of the guardian process. If the program ends without [`Guardian::dismiss`], the guardian restores
-/// the clock source.
+/// The program's handle of the guardian process. If the program ends without [`Guardian::dismiss`], the guardian
+/// restores the clock source.
 #[derive(Debug)]
 pub struct Guardian {
     /// `None` without a process
@@ -59,7 +60,7 @@ impl Guardian {
         self.send(name);
     }
 
-    /// Ends the process: the clock source is restored or kept.
+    /// Ends the process, because the clock source has been restored or is kept.
     pub fn dismiss(&mut self) {
         self.send(DISMISSED);
         if let Some(process) = self.process.take() {

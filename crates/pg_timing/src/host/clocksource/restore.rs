@@ -1,4 +1,4 @@
-//! Restores the clock source, also after an error or a panic.
+//! Restores the clock source, even after an error or a panic.
 
 use super::restored::{Restored, restore};
 use super::{Guardian, Setting};

@@ -66,7 +66,7 @@ pub fn switch(
     if is_set(stop) {
         return Err(Error::new("stopped before anything was changed", unchanged(&old)).into());
     }
-    // The measurement took half a second.
+    // The measurement took half a second, and the clock source may have changed meanwhile.
     let now = current(setting)?;
     if now != old {
         let what = format!("another user or program has just changed the clock source from {old} to {now}");
@@ -102,7 +102,7 @@ fn current(setting: &dyn Setting) -> Result<String, Error> {
     }
 }
 
-/// The kernel does not show its clock source.
+/// Returns the error for a kernel that does not show its clock source.
 pub fn unknown_clocksource(why: &str) -> Error {
     Error::new(
         format!("the kernel's clock source is unknown: {why}"),

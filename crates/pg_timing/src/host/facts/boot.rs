@@ -3,8 +3,8 @@
 use super::Host;
 use crate::report::Fact;
 
-/// Their names, without `=` and the value. Other parameters are neither used nor captured, because a command line can
-/// contain addresses and keys.
+/// The names of these parameters, without `=` and the value. Other parameters are neither used nor captured, because a
+/// command line can contain addresses and keys.
 const ABOUT_CLOCKS: &[&str] = &[
     "clocksource",
     "tsc",

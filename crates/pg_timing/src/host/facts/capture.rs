@@ -29,7 +29,8 @@ const COPIED: &[&str] = &[
     "/run/systemd/container",
 ];
 
-/// Fields of the first CPU in /proc/cpuinfo that are copied. Other fields can identify the machine, as ARM's `Serial`.
+/// Fields of the first CPU in /proc/cpuinfo that are copied. Other fields can identify the machine, like ARM's
+/// `Serial`.
 const CPUINFO: &[&str] = &[
     "processor",
     "vendor_id",

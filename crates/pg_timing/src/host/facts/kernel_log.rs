@@ -97,7 +97,8 @@ fn kmsg() -> Fact<String> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", test))]
-/// Adds a record `6,342,10301420,-;message` with lines of ` KEY=value` in the format of dmesg: `[   10.301420] message`.
+/// Adds a record `6,342,10301420,-;message` with lines of ` KEY=value` in the format of dmesg:
+/// `[   10.301420] message`.
 fn push_record(text: &mut String, record: &str) {
     let Some((prefix, rest)) = record.split_once(';') else { return };
     let micros: u64 = prefix.split(',').nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Facts about the host. Every fact comes through a [`Host`], so that a captured tree reads like a live machine. A missing
-//! fact is `Unavailable`, with the reason.
+//! Facts about the host. Every fact comes through a [`Host`], so that a captured tree reads like a live machine. A
+//! missing fact is `Unavailable`, with the reason.
 
 mod activity;
 mod boot;

@@ -1,4 +1,5 @@
-//! Opens a file of a captured tree. Nothing outside of the tree is read, also if another user changes the tree meanwhile.
+//! Opens a file of a captured tree. Nothing outside of the tree is read, even if another user changes the tree
+//! meanwhile.
 
 use rustix::fs::{CWD, Mode, OFlags};
 use std::fs::File;
@@ -6,11 +7,11 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// A named pipe does not block.
+/// The flags for reading. With NONBLOCK, a named pipe does not block.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Opens a regular file of the tree in `root`, given its absolute path on the machine. Symlinks are resolved in the tree.
-/// Without openat2 an absolute symlink is refused.
+/// Opens a regular file of the tree in `root`, given its absolute path on the machine. Symlinks are resolved in the
+/// tree. Without openat2 an absolute symlink is refused.
 pub fn open(root: &Path, path: &str) -> Result<File> {
     let path = path.trim_start_matches('/');
     let file: File = match open_in_root(root, path)? {
@@ -29,7 +30,7 @@ pub fn open(root: &Path, path: &str) -> Result<File> {
 fn open_in_root(root: &Path, path: &str) -> Result<Option<OwnedFd>> {
     use rustix::fs::{ResolveFlags, openat2};
     use rustix::io::Errno;
-    /// If any file is renamed while the kernel resolves "..", it wants another try.
+    /// If any file is renamed while the kernel resolves "..", it returns EAGAIN, and the call must be repeated.
     const TRIES: u32 = 100;
     let root = rustix::fs::openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;

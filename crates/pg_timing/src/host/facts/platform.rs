@@ -67,7 +67,7 @@ impl Host {
         })
     }
 
-    /// Returns the hypervisor from sysfs. Only Xen is there.
+    /// Returns the hypervisor from sysfs, which shows only Xen.
     fn by_sysfs(&self) -> Option<String> {
         let kind = self.read_line("/sys/hypervisor/type");
         (kind.known()? == "xen").then(|| "Xen".to_string())
@@ -112,8 +112,8 @@ impl Host {
     }
 }
 
-/// Returns the hypervisor's name for a signature of CPUID leaf 0x40000000, or for FreeBSD's name. Unknown signatures are
-/// returned unchanged.
+/// Returns the hypervisor's name for a signature of CPUID leaf 0x40000000, or for FreeBSD's name. Unknown signatures
+/// are returned unchanged.
 fn hypervisor_name(signature: &str) -> &str {
     match signature {
         "KVMKVMKVM" | "Linux KVM Hv" | "kvm" => "KVM",

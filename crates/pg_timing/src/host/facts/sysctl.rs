@@ -83,7 +83,8 @@ impl Sysctls {
     }
 }
 
-/// Parses `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)` to qualities and names, best first. A name can contain spaces.
+/// Parses `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)` to qualities and names, best first. A name can contain
+/// spaces.
 fn choices(choice: &str) -> Vec<(i64, &str)> {
     let mut named: Vec<(i64, &str)> = choice
         .split(')')

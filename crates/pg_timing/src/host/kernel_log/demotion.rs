@@ -22,8 +22,8 @@ pub struct Demotion {
     pub skew_ns: Option<i64>,
     /// the interval of the comparison, by the watchdog
     pub interval_ns: Option<u64>,
-    /// The assumed rate of the watchdog in MHz, if the log does not contain it. Figures are then given only if the clocks
-    /// disagree at every rate that an HPET can have.
+    /// The assumed rate of the watchdog in MHz, if the log does not contain it. Figures are then given only if the
+    /// clocks disagree at every rate that an HPET can have.
     pub assumed_mhz: Option<f64>,
     /// The number of overflows of the watchdog's counter that explains the skew. Then the TSC was right.
     pub rounds: Option<u64>,

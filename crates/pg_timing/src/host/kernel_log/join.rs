@@ -7,7 +7,8 @@ use super::event::{CheckSkipped, CpuSkew, Event, Reading, Skew, SyncCheck, Warp}
 use super::line::Line;
 use super::message::Parsed;
 
-/// The kernel prints the lines of an event at once. A slow serial console can delay them. Later lines are another event.
+/// The kernel prints the lines of an event at once. A slow serial console can delay them. Later lines are another
+/// event.
 const MAX_DISTANCE_S: f64 = 5.0;
 /// A suspend takes longer: the kernel freezes tasks and stops devices, and can log each step.
 const MAX_SLEEP_DISTANCE_S: f64 = 60.0;

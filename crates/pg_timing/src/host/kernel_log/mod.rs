@@ -9,8 +9,8 @@
 //! | `demotion`, `query` | find the facts that checks need |
 //! | `story` | describes the events in sentences |
 //!
-//! Logs come from `dmesg`, journals, mails and containers. They can be cut or damaged anywhere. So a number counts only if
-//! it is complete, and missing values stay missing.
+//! Logs come from `dmesg`, journals, mails and containers. They can be cut or damaged anywhere. So a number counts only
+//! if it is complete, and missing values stay missing.
 
 mod demotion;
 mod event;
@@ -51,8 +51,8 @@ pub struct KernelClockLog {
     pub about_clocks: Vec<String>,
     /// number of all lines
     pub lines: usize,
-    /// The log may lack the beginning of this boot: the kernel overwrote it, or someone cleared or filtered the log. Then
-    /// a missing message proves nothing.
+    /// The log may lack the beginning of this boot: the kernel overwrote it, or someone cleared or filtered the log.
+    /// Then a missing message proves nothing.
     pub truncated: bool,
 }
 

@@ -65,8 +65,8 @@ impl KernelClockLog {
 
     /// Returns the clock source of a Linux before 2.6.21 for x86-64, which had no list of clock sources.
     ///
-    /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older kernels name
-    /// only the timer of the tick.
+    /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older
+    /// kernels name only the timer of the tick.
     pub fn old_clocksource(&self) -> Option<&'static str> {
         self.last(|event| match event {
             Event::OldTimer { wall: Some(_), timer: Some(timer), .. } => Some(timer.as_str()),

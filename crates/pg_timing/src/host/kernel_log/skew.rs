@@ -11,8 +11,8 @@ const HPET_MHZ: f64 = 14.318180;
 const HPET_SLOWEST_MHZ: f64 = 10.0;
 /// QEMU's HPET. No faster one is known.
 const HPET_FASTEST_MHZ: f64 = 100.0;
-/// Two intervals with a smaller difference count as equal, apart from overflows of the counter. The kernel allowed 62 ms
-/// up to 5.12. The limit must allow a few ms of rate error over one or two overflows of the ACPI timer, 4.7 s each.
+/// Two intervals with a smaller difference count as equal, apart from overflows of the counter. The kernel allowed 62
+/// ms up to 5.12. The limit must allow a few ms of rate error over one or two overflows of the ACPI timer, 4.7 s each.
 const SAME_NS: f64 = 10e6;
 
 /// The interval between two checks, by both clocks.
@@ -24,8 +24,8 @@ pub(super) struct Figures {
     pub clocksource_ns: Option<u64>,
     /// clock source minus watchdog
     pub skew_ns: Option<i64>,
-    /// The assumed rate of the watchdog, if the log does not contain it. It is used only if the clocks disagree at every
-    /// rate that an HPET can have.
+    /// The assumed rate of the watchdog, if the log does not contain it. It is used only if the clocks disagree at
+    /// every rate that an HPET can have.
     pub assumed_mhz: Option<f64>,
     /// The number of overflows of the watchdog's counter between the checks, if both clocks agree with these overflows.
     /// Then the clock source was right, and the kernel read the watchdog too late.
@@ -41,7 +41,8 @@ pub(super) struct Rates {
     others: Vec<(String, f64)>,
 }
 
-/// More clock sources than any machine has. The limit keeps a log with many registrations from slowing down each lookup.
+/// More clock sources than any machine has. The limit keeps a log with many registrations from slowing down each
+/// lookup.
 const MAX_OTHERS: usize = 32;
 
 impl Rates {

@@ -63,8 +63,8 @@ impl<C, R> DriftMeter<C, R> {
         ticks.get(ticks.len() / 2).copied()
     }
 
-    /// Returns the clock's rate in the longest period of constant rate, or `None` if the rate was constant all the time.
-    /// Then the whole measurement gives a better rate.
+    /// Returns the clock's rate in the longest period of constant rate, or `None` if the rate was constant all the
+    /// time. Then the whole measurement gives a better rate.
     ///
     /// During a suspend, or a pause of a virtual machine, one of the two clocks stands still. Some emulators move their
     /// TSC by some microseconds. A rate that contains such a change is the rate of neither clock.
@@ -150,8 +150,8 @@ pub fn trend(samples: &[Sample]) -> Option<Trend> {
     })
 }
 
-/// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains an
-/// unknown slew, so it is left out. If no interval remains, the rate is only known to be below `MAX_SLEW`.
+/// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains
+/// an unknown slew, so it is left out. If no interval remains, the rate is only known to be below `MAX_SLEW`.
 fn rate_without_steps(samples: &[Sample]) -> (f64, f64) {
     let (mut moved, mut span, mut error) = (0.0, 0.0, 0.0);
     for period in samples.chunk_by(|a, b| !is_break(&[*a, *b])) {
@@ -164,12 +164,12 @@ fn rate_without_steps(samples: &[Sample]) -> (f64, f64) {
     if span > 0.0 { (moved / span, error / span) } else { (0.0, MAX_SLEW) }
 }
 
-/// Returns whether the offset changed faster than by any slew between two samples.
+/// Returns whether the offset changed between two samples by more than a slew can explain.
 fn is_break(pair: &[Sample]) -> bool {
     moves_beyond(MAX_SLEW, pair)
 }
 
-/// Returns whether the offset changed by more than `rate`, a fraction, and the errors of both samples explain.
+/// Returns whether the offset changed by more than `rate` (a fraction) and the errors of both samples can explain.
 fn moves_beyond(rate: f64, pair: &[Sample]) -> bool {
     let moved = (pair[1].offset - pair[0].offset).abs();
     moved > rate * (pair[1].at - pair[0].at) + pair[0].error + pair[1].error

@@ -7,8 +7,8 @@ use super::{BUFFER, GAP_FACTOR, Histogram, MIN_GAP, MeasuredStep, Record};
 use crate::report::{Bin, ClockReport, Gaps, Percentiles};
 use timing_clock::{Granularity, Hertz};
 
-/// If the step of a clock is more than this share of a buffer's duration, another clock times the buffer. The clock's own
-/// readings would have an error of one step.
+/// If the step of a clock is more than this share of a buffer's duration, another clock times the buffer. The clock's
+/// own readings would have an error of one step.
 const MAX_STEP_SHARE: f64 = 0.02;
 
 /// With fewer buffers the spread is left out, because it would depend on chance.

@@ -11,16 +11,16 @@ pub struct Figures<'a> {
     elapsed_ns: f64,
 }
 
-/// A run can end up to one interruption later than requested, and its loop time has two decimals. If the elapsed time differs
-/// more from the duration or from the sum of the differences, a number is damaged.
+/// A run can end up to one interruption later than requested, and its loop time has two decimals. If the elapsed time
+/// differs more from the duration or from the sum of the differences, a number is damaged.
 const ELAPSED_TOLERANCE: f64 = 0.05;
 
 /// If the bounds of a mean differ by more, its row is too wide for a figure.
 const NARROW: f64 = 0.10;
 
 impl Figures<'_> {
-    /// Returns `None` if rows are missing, or if loop time, counts and duration do not fit together. Then a missing row could
-    /// look like a missing duration.
+    /// Returns `None` if rows are missing, or if loop time, counts and duration do not fit together. Then a missing row
+    /// could look like a missing duration.
     pub fn of(table: &ClockTable, duration_s: Option<u64>) -> Option<Figures<'_>> {
         let bounds = (0..table.bins.len()).map(|nth| table.unit_ns * 2f64.powi(nth as i32));
         let complete = table.bins.iter().map(|bin| bin.below_ns).eq(bounds);
@@ -37,8 +37,8 @@ impl Figures<'_> {
 
     /// Returns bounds of the clock's step. `None` if the clock did not move.
     ///
-    /// Every difference is a multiple of the step. So the smallest one above zero is an upper bound. If most readings equal
-    /// their predecessor, a read takes less than a step, and the smallest difference is the step itself.
+    /// Every difference is a multiple of the step. So the smallest one above zero is an upper bound. If most readings
+    /// equal their predecessor, a read takes less than a step, and the smallest difference is the step itself.
     pub fn step_between_ns(&self) -> Option<(f64, f64)> {
         let [zero, rest @ ..] = self.table.bins.as_slice() else { return None };
         let smallest = rest.iter().find(|bin| bin.count > 0)?;
@@ -64,7 +64,7 @@ impl Figures<'_> {
             running >= self.reads / 2.0
         })?;
         let threshold_ns = (GAP_FACTOR * median.below_ns).max(MIN_GAP.0);
-        // The steps of a coarse clock are no interruptions.
+        // The steps of a coarse clock are not interruptions.
         if self.step_between_ns().is_none_or(|(low, _)| low >= threshold_ns) {
             return None;
         }

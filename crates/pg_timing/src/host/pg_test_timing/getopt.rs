@@ -41,7 +41,7 @@ pub fn request(name: &str, arguments: Vec<OsString>, format: Format) -> Request 
     )
 }
 
-/// The error is a message. It can contain an argument that is not UTF-8.
+/// Returns the options, or an error message. The message can contain an argument that is not UTF-8.
 fn parse(name: &str, arguments: &[CString], format: Format) -> Result<Options, Vec<u8>> {
     let try_help = format!("Try \"{name} --help\" for more information.\n");
     let mut options = Options { duration_s: 3, cutoff: 99.99, format };
@@ -60,7 +60,7 @@ fn parse(name: &str, arguments: &[CString], format: Format) -> Result<Options, V
     if arguments.len() <= first {
         return Ok(options);
     }
-    // getopt_long has moved arguments that are no options to the end.
+    // getopt_long has moved arguments that are not options to the end.
     // SAFETY: below the NULL at the end, each pointer is one of `arguments`.
     let surplus = unsafe { CStr::from_ptr(argv[first]) }.to_bytes();
     let start = format!("{name}: too many command-line arguments (first is \"");

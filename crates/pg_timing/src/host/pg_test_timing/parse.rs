@@ -29,13 +29,14 @@ pub struct Output {
     pub tsc: Option<TscLines>,
     /// whether the clock went back; a cut text can show that without the amount
     pub went_back: bool,
-    /// The amount in ns, negative as printed. A printed `ms` means microseconds, or nanoseconds in an output that counts
-    /// in nanoseconds, because no version ever measured milliseconds.
+    /// The amount in ns, negative as printed. A printed `ms` means microseconds, or nanoseconds in an output that
+    /// counts in nanoseconds, because no version ever measured milliseconds.
     pub warp_ns: Option<i64>,
-    /// whether a part of the output is missing: there is a `...`, rows are missing or damaged, or the text ends too early
+    /// whether a part of the output is missing: there is a `...`, rows are missing or damaged, or the text ends too
+    /// early
     ///
-    /// The `...` that PostgreSQL 19 prints before the longest duration does not count. Missing rows at the end of a classic
-    /// table are noticed if they contain more than 0.0002% of the readings.
+    /// The `...` that PostgreSQL 19 prints before the longest duration does not count. Missing rows at the end of a
+    /// classic table are noticed if they contain more than 0.0002% of the readings.
     pub cut_off: bool,
 }
 
@@ -69,8 +70,8 @@ pub struct ClockTable {
 
 /// One row of the histogram: `count` durations d with `from_ns <= d < below_ns`.
 ///
-/// The rows of a table in microseconds overlap, because both readings were cut to whole microseconds before the subtraction.
-/// A difference of 1 us is a duration of more than 0 and less than 2 us.
+/// The rows of a table in microseconds overlap, because both readings were cut to whole microseconds before the
+/// subtraction. A difference of 1 us is a duration of more than 0 and less than 2 us.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bin {
     /// lower bound, inclusive

@@ -10,8 +10,8 @@ use std::fmt::Write;
 /// PostgreSQL 19 lists only durations below this many ns, and the longest one.
 const LISTED_NS: u64 = 10_000;
 
-/// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff. The clock's
-/// title is printed before it is measured.
+/// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff. The
+/// clock's title is printed before it is measured.
 pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     let mut out = String::new();
     _ = writeln!(out, "Average loop time including overhead: {:.2} ns", timing.loop_ns);
@@ -38,7 +38,7 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
         running += count;
         row(&mut out, ns, running, count);
         last = Some(ns);
-        // A cutoff that is no number lists all.
+        // With a cutoff that is not a number, all are listed.
         if running as f64 * 100.0 >= cutoff * total as f64 {
             break;
         }

@@ -53,8 +53,8 @@ impl Warp {
     }
 }
 
-/// Reads `clock`, which has `rate` ticks per second, until the budget is spent or the clock goes back. A clock that is read
-/// in microseconds must have nanoseconds as ticks.
+/// Reads `clock`, which has `rate` ticks per second, until the budget is spent or the clock goes back. A clock that is
+/// read in microseconds must have nanoseconds as ticks.
 pub fn time(
     title: &'static str,
     clock: &dyn ClockMeter,

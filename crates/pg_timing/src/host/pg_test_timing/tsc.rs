@@ -24,7 +24,8 @@ const CALIBRATION: &str = ", calibration";
 const WARN_PERCENT: f64 = 10.0;
 
 impl TscSummary {
-    /// Returns PostgreSQL 19's lines. After its warning they end, as PostgreSQL's program does.
+    /// Returns PostgreSQL 19's lines. If they end with its warning, nothing follows, because PostgreSQL's program ends
+    /// there.
     pub fn text(&self) -> String {
         if !cfg!(target_arch = "x86_64") {
             return String::new();

@@ -24,8 +24,8 @@ pub fn determine(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
             _ if clock.name == "system_syscall" => AccessPath::Syscall,
             ratio if ratio < SYSCALL_SHARE => AccessPath::Vdso,
             // system_syscall is the system call behind PostgreSQL's clock. Other clocks use others, so a higher cost
-            // proves nothing. The undisturbed cost must exceed the median, too: with noise on a busy virtual machine, the
-            // undisturbed costs of two equal clocks differed by more than 50%.
+            // proves nothing. The undisturbed cost must exceed the median, too: with noise on a busy virtual machine,
+            // the undisturbed costs of two equal clocks differed by more than 50%.
             _ if clock.name == SYSTEM
                 && call_median.is_some_and(|median| cost > INTERPOSED_SHARE * call.max(median)) =>
             {

@@ -7,8 +7,8 @@ use crate::host::measure::{rate_of, summarize, timing_cost, without_rate};
 use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
 
-/// The least number of turns per clock. The clocks alternate, so that a change of the machine (another process, the CPU's
-/// frequency) affects every clock.
+/// The least number of turns per clock. The clocks alternate, so that a change of the machine (another process, the
+/// CPU's frequency) affects every clock.
 const ROUNDS: f64 = 20.0;
 /// The longest turn of a clock, for the same reason.
 const LONGEST_TURN: Nanos = Nanos::from_millis(50.0);

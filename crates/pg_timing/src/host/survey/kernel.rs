@@ -23,8 +23,8 @@ pub fn report(log: &KernelClockLog) -> KernelReport {
     }
 }
 
-/// Completes facts that are missing, from the log of a system without sysfs: FreeBSD's timecounters, and the timer of an old
-/// Linux.
+/// Completes facts that are missing, from the log of a system without sysfs: FreeBSD's timecounters, and the timer of
+/// an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     if let (Some(name), None, None) =
         (log.old_clocksource(), clocksource.current.known(), clocksource.available.known())

@@ -35,7 +35,7 @@ pub fn judge(
     if let Fact::Known(features) = host.features() {
         let reasons = distrust(&features, permission, kernel.as_ref(), rate);
         tsc.usable = Some(reasons.is_empty());
-        // In a captured tree an unmeasured rate is no reason for distrust.
+        // In a captured tree an unmeasured rate is not a reason for distrust.
         let valid = reasons.iter().filter(|reason| host.is_live() || !matches!(reason, Distrust::RateUnknown(_)));
         tsc.distrust = valid.map(ToString::to_string).collect();
         tsc.invariant = Some(features.constant_rate());

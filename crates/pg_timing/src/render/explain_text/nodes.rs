@@ -22,7 +22,7 @@ pub fn rank_change(node: &ExplainedNode, report: &ExplainReport) -> Option<(usiz
     (report.runs.is_some() && matters && changed()).then_some((node.rank, node.corrected_rank))
 }
 
-/// Whether two nodes swapped ranks, and differ by more than their errors both before and after.
+/// Returns whether two nodes swapped ranks, and differ by more than their errors both before and after.
 ///
 /// The errors are added: both nodes are parts of the same whole, so they are not independent.
 fn have_swapped_ranks(a: &ExplainedNode, b: &ExplainedNode) -> bool {

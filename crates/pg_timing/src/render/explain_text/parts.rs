@@ -16,7 +16,8 @@ impl Parts {
     pub fn of(report: &ExplainReport, runs: &LiveRuns) -> Parts {
         let ms = |share: f64| share * report.reported_ms;
         let counting = ms((runs.overhead_share - report.clock_share - report.unexplained_share).max(0.0));
-        // Without the unexplained time, buffers have the same part of the counting.
+        // The runs' counting includes unexplained time. Buffer counting is assumed to have the same share without that
+        // time.
         let buffers_part = runs.without_buffers_ms.map(|without| {
             let all = runs.rows_only_ms - runs.plain_ms;
             if all > 0.0 { ((runs.rows_only_ms - without) / all).clamp(0.0, 1.0) } else { 0.0 }

@@ -84,8 +84,8 @@ fn advice(setting: &SettingAdvice) -> &'static str {
     }
 }
 
-/// Renders what the table does not show: why an advice was not determined, advice without figures, and advice for a busy
-/// server where the observed server was idle.
+/// Renders what the table does not show: why an advice was not determined, advice without figures, and advice for a
+/// busy server where the observed server was idle.
 fn notes(report: &AdviseReport) -> String {
     let mut out = String::new();
     for setting in &report.settings {

@@ -13,7 +13,7 @@ use crate::report::Report;
 use anstyle::{AnsiColor, Style};
 
 /// Renders a host's report: blocks of styled text with an empty line between them. The writer removes the styles if the
-/// output is no terminal.
+/// output is not a terminal.
 pub fn text(report: &Report) -> String {
     let mut blocks = vec![lines::headline(report), clocks::table(report), lines::facts(report)];
     blocks.extend(findings::alarms(report));
@@ -39,8 +39,8 @@ fn style(severity: crate::report::Severity) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
 
-/// Appends `text` in lines of at most 100 columns. The first line starts with `first`; the others are indented by the same
-/// width.
+/// Appends `text` in lines of at most 100 columns. The first line starts with `first`; the others are indented by the
+/// same width.
 fn wrapped(out: &mut String, first: &str, text: &str) {
     wrapped_to(100, out, first, text);
 }

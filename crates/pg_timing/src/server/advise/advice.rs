@@ -5,7 +5,7 @@ use super::statements::is_idle;
 use crate::human::percent;
 use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
 
-/// Share of a core. A smaller cost is not visible in a throughput: pgbench runs differ by more.
+/// Share of a core. A smaller cost is not visible in the throughput, because pgbench runs differ by more.
 pub const CHEAP: f64 = 0.01;
 /// Share of a core. Above this, a tenth of a core does nothing but read the clock.
 pub const VERY_EXPENSIVE: f64 = 0.1;

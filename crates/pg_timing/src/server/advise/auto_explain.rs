@@ -16,8 +16,8 @@ const READS: f64 = 2.0;
 /// memory. Depending on the query, a timed call took between a tenth (4 ns of 43 ns) and all of its two reads.
 const MIN_SHARE: f64 = 0.1;
 
-/// Statistics for a lower bound on calls: each started sequential scan is a call, and so is each changed row. Rows that a
-/// scan has read are no calls, because the scan may filter most of them.
+/// Statistics for a lower bound on calls: each started sequential scan is a call, and so is each changed row. Rows that
+/// a scan has read do not count as calls, because the scan may filter most of them.
 pub fn part(_: &Server) -> Option<Part> {
     let sql =
         "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT pg_catalog.sum(seq_scan + n_tup_upd + n_tup_del) AS asked,
@@ -88,7 +88,7 @@ fn value(server: &Server) -> String {
 
 /// Returns a lower bound on the calls.
 fn events(facts: &Facts) -> Result<Events, String> {
-    // The higher one of two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
+    // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
     let bounds = [statements::growth(facts, "asked").map(|(asked, _)| asked), facts.counts.growth(PART, "asked")];
     let why = bounds[1].clone().err();
     let calls = bounds.into_iter().flatten().reduce(f64::max).ok_or(why.unwrap_or_default())?;

@@ -58,7 +58,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     })
 }
 
-/// Returns the faults of the host's TSC. Its cost is no fault.
+/// Returns the faults of the host's TSC. Its cost is not a fault.
 fn faults(here: &Report) -> Option<String> {
     let alarm = |finding: &&Finding| {
         finding.severity >= Severity::Warning

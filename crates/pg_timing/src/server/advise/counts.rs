@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::server::session::Session;
 use std::collections::BTreeMap;
 
-/// A part of the statistics: its name, and a query that returns names and numbers. The number `reset` is the time of the
-/// last reset.
+/// A part of the statistics: its name, and a query that returns names and numbers. The number `reset` is the time of
+/// the last reset.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub name: &'static str,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Time after the limit. The server knows the limit, too, and ends the statement itself.
+/// Additional time after the limit. The server has the same limit, and ends the statement itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time that the server has to accept a cancel request.
 const ACCEPT: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ struct Request(Opaque);
 // SAFETY: libpq's documentation allows this use in another thread. Only one thread has the request.
 unsafe impl Send for Request {}
 
-/// Requests that the server cancels the statement, which then returns an error. Returns whether the server took the
+/// Asks the server to cancel the statement, which then returns an error. Returns whether the server accepted the
 /// request.
 ///
 /// libpq waits for the server without a limit, so this happens in a thread that may remain.

@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::escape;
 use libc::c_void;
 
-/// libpq prints such names on stderr, for example if others can read the password file.
+/// Options whose values are file names. libpq prints such names on stderr, for example if others can read the password
+/// file.
 const FILES: [&str; 7] = ["passfile", "sslkeylogfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"];
 
 /// Returns an error if the connection string is malformed, or if the name of a file could control the terminal.
@@ -50,7 +51,7 @@ fn parsed(pq: &Libpq, database: &str, secrets: &Secrets) -> Result<Vec<(String, 
 
 /// Returns libpq's message without the parts of the connection string that it quotes. They can contain the password.
 fn without_quotation(message: &str) -> String {
-    // These quotations are not from the string.
+    // These quotations do not come from the connection string.
     let message = message.replace("\"=\"", "=").replace("\"]\"", "]");
     match (message.find('"'), message.rfind('"')) {
         (Some(first), Some(last)) => format!("{}\"...\"{}", &message[..first], &message[last + 1..]),

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 /// Time limit of one step of libpq before a server has accepted the connection. A name server can take 30 s to fail.
 pub const STUCK: Duration = Duration::from_secs(35);
-/// Time after the limit in which libpq should return. Then the attempt ends with a more precise error.
+/// Additional time after the limit. If libpq returns within it, the attempt ends with a more precise error.
 const GRACE: Duration = Duration::from_secs(1);
 /// A day is as good as no limit.
 const NO_LIMIT: Duration = Duration::from_secs(86_400);
 
-/// The time at which libpq should have returned, which the thread sets before it calls libpq.
+/// The time by which libpq should have returned. The thread sets it before it calls libpq.
 pub struct Deadline {
     start: Instant,
     /// milliseconds after the start
@@ -36,9 +36,10 @@ impl Deadline {
     }
 }
 
-/// Returns the time at which a call of libpq should have returned. `host_limit` is the limit of a host that has accepted the
-/// connection. `has_next`: the call can go on with the next host, and ask a name server. `prompts`: OpenSSL can ask for the
-/// pass phrase of the private key, and the end of the program would leave the terminal without echo.
+/// Returns the time by which a call of libpq should have returned. `host_limit` is the limit of a host that has
+/// accepted the connection. `has_next`: the call can go on with the next host, and ask a name server. `prompts`:
+/// OpenSSL can ask for the pass phrase of the private key, and the end of the program would leave the terminal without
+/// echo.
 pub fn latest_return(now: Instant, host_limit: Option<Instant>, has_next: bool, prompts: bool) -> Instant {
     match host_limit {
         _ if prompts => now + NO_LIMIT,

@@ -2,19 +2,19 @@
 //! of parameters, notifications and errors. It has no limit for that, and no function that returns how much it stores.
 //!
 //! So this module watches the memory of the process while libpq works. This covers all kinds of messages, also of later
-//! versions of libpq. The number of received bytes would not do: notices and rows that are not kept take no memory.
+//! versions of libpq. The number of received bytes is not suitable: notices and rows that are not kept take no memory.
 
 use std::fs::File;
 
 /// What libpq may store for one statement or one connection attempt: a result of 64 MB in one row (`MAX_BYTES`), and
 /// smaller buffers.
 pub const LIMIT: u64 = 80 << 20;
-/// What libpq may reserve. Its buffer has a power of two as its size, so a row of 64 MB needs 128 MB. libpq reserves the
-/// memory for a whole message as soon as it knows the length. Later it may read until that memory is full.
+/// What libpq may reserve. Its buffer has a power of two as its size, so a row of 64 MB needs 128 MB. libpq reserves
+/// the memory for a whole message as soon as it knows the length. Later it may read until that memory is full.
 const RESERVED_LIMIT: u64 = 144 << 20;
 /// What libpq may keep for a session. Its buffers never shrink, but they are used again.
 const SESSION_LIMIT: u64 = 256 << 20;
-/// Rows take this many times their size: while they are copied, and for the allocator.
+/// Rows take up to this many times their size, because they are copied, and because the allocator adds to it.
 const COPIES: u64 = 3;
 
 /// Watches the memory during a session.
@@ -93,8 +93,8 @@ impl Source {
     }
 }
 
-/// Returns the most memory that this process has used, which any Unix knows. Memory that was used and freed before the
-/// watch began can be used again without being noticed, so the limit is less strict there.
+/// Returns the most memory that this process has used. Every Unix knows this figure, but it does not show when memory
+/// that was freed before the watch began is used again. So the limit is less strict on these systems.
 fn peak() -> Memory {
     // SAFETY: the structure is plain numbers, which the call overwrites.
     let usage = unsafe {

@@ -31,14 +31,14 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(10);
 /// Longest version, in characters.
 const MAX_VERSION: usize = 40;
-/// Hints
+/// Hints of several errors.
 const PERHAPS_FAULTY: &str = "perhaps this is no PostgreSQL server, or a proxy is faulty";
 const CHECK_PSQL: &str = "check that psql connects with the same options";
 /// A thread waits in libpq, and will not return soon.
 static THREAD_REMAINS: AtomicBool = AtomicBool::new(false);
 
-/// Ends the program at once if a thread remains in libpq. A usual end would run the exit handlers of OpenSSL, which free
-/// the memory that the thread uses.
+/// Ends the program at once if a thread remains in libpq. A normal end would run the exit handlers of OpenSSL, which
+/// free the memory that the thread uses.
 pub fn exit_if_a_thread_remains(exit_status: u8) {
     if THREAD_REMAINS.load(Ordering::Relaxed) {
         // SAFETY: the call does not return. All output is written already.
@@ -52,7 +52,7 @@ pub struct Connection {
     conn: Opaque,
     /// time limit of one statement
     limit: Duration,
-    /// the server did not answer, or did what it must not do: nothing more is sent to it
+    /// the server did not answer, or violated the protocol: nothing more is sent to it
     final_error: Option<Error>,
     memory: MemoryWatch,
     secrets: Secrets,
@@ -220,7 +220,7 @@ impl Connection {
     }
 }
 
-/// Returns whether the address belongs to this host: only then a socket can be bound to it.
+/// Returns whether the address belongs to this host: a socket can be bound only to such an address.
 fn is_own_address(address: std::net::IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }

@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time limit without `connect_timeout`. A server answers within milliseconds, and through a slow network within seconds.
+/// Time limit without `connect_timeout`. A server answers within milliseconds, and through a slow network within
+/// seconds.
 const LIMIT: Duration = Duration::from_secs(10);
 /// libpq uses at least this much: <https://www.postgresql.org/docs/current/libpq-connect.html>
 const MIN_LIMIT: Duration = Duration::from_secs(2);
@@ -71,8 +72,9 @@ unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
 
 /// Tries to connect.
 ///
-/// libpq can compute or read without returning, if a server wants that: an iteration count of SCRAM, or endless messages.
-/// So this happens in a thread. If it does not return in time, the thread remains, and the program should end.
+/// libpq can compute or read without returning, if a server wants that: an iteration count of SCRAM, or endless
+/// messages. So this happens in a thread. If it does not return in time, the thread remains, and the program should
+/// end.
 pub fn attempt(
     pq: &'static Libpq,
     target: &Target,
@@ -153,7 +155,7 @@ fn attempt_in_turn(
     }
 }
 
-/// Tries the hosts of the parameters, until one is too slow. Returns the number of hosts that were tried, too.
+/// Tries the hosts of the parameters, until one is too slow. Also returns the number of hosts that were tried.
 fn attempt_hosts(
     pq: &'static Libpq,
     parameters: &Parameters,
@@ -175,8 +177,8 @@ fn attempt_hosts(
 }
 
 impl Attempt {
-    /// Waits until the session is open, failed or too slow. As in libpq, each host has its own time. Returns the number of
-    /// hosts that were tried.
+    /// Waits until the session is open, failed or too slow. As in libpq, each host has its own time. Returns the number
+    /// of hosts that were tried.
     fn wait(&mut self, pq: &Libpq, limit: Duration, stop: &AtomicBool, deadline: &Deadline) -> usize {
         let mut step = code::POLLING_WRITING;
         let mut tried = 1;

@@ -1,17 +1,18 @@
-//! Removes passwords from the texts of errors. libpq and servers repeat what they do not understand, and a typing error can
-//! make a password a part of a host, a database or a role.
+//! Removes passwords from error messages. libpq and servers repeat text that they do not understand. After a typing
+//! error, a password can be a part of the name of a host, a database or a role.
 
 use super::Target;
 
 /// Shorter secrets would also hide parts of ordinary words.
 const MIN_CHARS: usize = 4;
 const HIDDEN: &str = "***";
-/// A password ends at these characters if libpq or a server parses it in another way than the user meant.
+/// libpq or a server can split a password at these characters, if it parses the text in another way than the user
+/// meant.
 const DELIMITERS: &[char] = &[
     '@', '/', '?', '#', ':', ',', ';', '&', '=', '[', ']', '(', ')', '<', '>', '\'', '"', '\\', ' ', '\t', '\r', '\n',
 ];
-/// libpq's keywords whose values are no secrets: <https://www.postgresql.org/docs/current/libpq-connect.html>
-/// All keywords that begin with `ssl` belong to them, except `sslpassword`.
+/// libpq's keywords whose values are not secret: <https://www.postgresql.org/docs/current/libpq-connect.html>
+/// The values of keywords that begin with `ssl` are not secret, either, except `sslpassword`.
 const HARMLESS: &[&str] = &[
     "host",
     "hostaddr",
@@ -49,7 +50,7 @@ const HARMLESS: &[&str] = &[
     "oauth_scope",
 ];
 
-/// Texts that are not printed. They are removed only from the texts of others, which are libpq, servers and the user: our
+/// Texts that must not be printed. They are removed only from text of libpq, of servers and of the user, because our
 /// own sentences can contain the same words.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets(Vec<String>);
@@ -73,7 +74,8 @@ impl Secrets {
         if !password.is_empty() {
             self.0.push(password.to_string());
         }
-        // A longer secret can contain a shorter one. Equal ones must be neighbors.
+        // Longer secrets come first, because they can contain shorter ones. `dedup` needs equal ones next to each
+        // other.
         self.0.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         self.0.dedup();
     }
@@ -102,8 +104,8 @@ impl Secrets {
         }
     }
 
-    /// Adds the password in `user:password`. Only a colon begins a password: names like `maria@corp.com` and `CORP\maria`
-    /// are usual.
+    /// Adds the password in `user:password`. Only a colon begins a password: names like `maria@corp.com` and
+    /// `CORP\maria` are usual.
     fn add_user(&mut self, user: &str) {
         for user in [user, &percent_decoded(user)] {
             if let Some((_, password)) = user.split_once(':') {
@@ -126,12 +128,12 @@ impl Secrets {
             let is_file = lower[start..text.len() - rest.len()] == *"passfile";
             // In a URI, a colon comes after a host or a user.
             let has_equals = separator.contains('=') || separator.contains(':') && !text.contains("://");
-            // The word can be a part of a value, before the next pair: dbname=compass user=app.
+            // The word can be a part of another value, with the next pair after it: dbname=compass user=app.
             let is_value = !has_equals && (text.contains("://") || is_harmless_pair(value));
             if is_file || is_value || separator.is_empty() {
                 continue;
             }
-            // Without the right quotes, words after the value belong to it, too.
+            // If the user forgot the quotes, the words after the value also belong to it.
             let separators = [' ', '\t', '\n', '&', ';', ','];
             let mut end = value.len();
             for (at, _) in value.match_indices(separators) {
@@ -160,8 +162,8 @@ impl Secrets {
         }
     }
 
-    /// Returns libpq's message without the secrets, and without the passwords in URIs that it quotes. Those can come from a
-    /// service file.
+    /// Returns libpq's message without the secrets, and without the passwords in URIs that it quotes. Those can come
+    /// from a service file.
     pub fn remove_from_message(&self, message: &str) -> String {
         let mut secrets = self.clone();
         message.split_whitespace().for_each(|word| secrets.add_uri(word));
@@ -171,7 +173,7 @@ impl Secrets {
     /// Adds the password in a URI.
     fn add_uri(&mut self, text: &str) {
         let Some((_, authority)) = text.split_once("://") else { return };
-        // Pairs at the end can contain an @, too.
+        // The pairs at the end of a URI can also contain an @.
         let pairs = authority.match_indices(['?', '&']).find(|(at, _)| is_harmless_pair(&authority[at + 1..]));
         let authority = &authority[..pairs.map_or(authority.len(), |(at, _)| at)];
         match authority.rsplit_once('@') {
@@ -185,8 +187,8 @@ impl Secrets {
         }
     }
 
-    /// Adds the password of `user:password`, in which characters of names can be encoded (%40). Without a colon, another
-    /// character that is not in names is a typing error.
+    /// Adds the password of `user:password`, in which characters of names can be encoded (%40). If there is no colon,
+    /// the first character that names do not contain is assumed to be a mistyped colon.
     fn add_login(&mut self, login: &str) {
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '%' | '\\');
         match login.split_once(|c| !is_name(c)) {
@@ -223,6 +225,7 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
+/// Returns whether the text begins with a pair like `host=db1`, whose value is not secret.
 fn is_harmless_pair(text: &str) -> bool {
     let keyword = text.split_once('=').map_or("", |(keyword, _)| keyword.trim());
     HARMLESS.contains(&keyword) || keyword.starts_with("ssl") && keyword != "sslpassword"

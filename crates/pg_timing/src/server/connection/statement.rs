@@ -74,7 +74,8 @@ impl Connection {
         rows
     }
 
-    /// Returns the values of these settings, as far as the server has them. Settings of a library exist after it is loaded.
+    /// Returns the values of these settings, as far as the server has them. Settings of a library exist after it is
+    /// loaded.
     pub fn settings(&mut self, names: &[&str], stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
         let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
         let sql = format!(
@@ -146,14 +147,14 @@ impl Connection {
         }
     }
 
-    /// Ends the use of a server that does not answer.
+    /// Ends the use of a server that does not answer. Returns the error.
     fn no_answer(&mut self) -> Error {
         // SAFETY: the connection is not NULL.
         let process = unsafe { (self.pq.PQbackendPID)(self.conn) };
         self.end_with(Error::new("the server did not end the statement after a cancel request", still_runs(process)))
     }
 
-    /// Ends the use of a server that does what it must not do.
+    /// Ends the use of a server that violates the protocol. Returns the error.
     fn protocol_error(&mut self, why: &str) -> Error {
         let hint = format!("{PERHAPS_FAULTY}; the transaction is rolled back when the connection ends");
         self.end_with(Error::new(why, hint))

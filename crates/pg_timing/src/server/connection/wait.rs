@@ -3,7 +3,7 @@
 use libc::c_int;
 use std::time::Duration;
 
-/// The longest single wait. Then the caller checks Ctrl-C and its time limit.
+/// The longest single wait. After each wait the caller checks Ctrl-C and its time limit.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// What to wait for.
@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub enum Direction {
     Read,
     Write,
-    /// what comes first
+    /// whichever is possible first
     Both,
 }
 

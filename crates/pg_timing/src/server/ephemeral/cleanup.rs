@@ -1,7 +1,7 @@
 //! Removes a server that was not shut down.
 //!
-//! This process may be root, and the server's user can write what it wants into the folder. So only processes and shared
-//! memory are removed that belong to that user and to this server.
+//! This process may be root, and the server's user can write anything into the folder. So this module removes only
+//! processes and shared memory that belong to that user and to this server.
 
 use super::PAUSE;
 use super::folder::{open_folder, remove_open};
@@ -143,7 +143,7 @@ mod tests {
         assert!(folder.path().join("data").exists() && link.symlink_metadata().is_ok());
     }
 
-    /// Another user can give such a name to any directory of ours, where the parent directory is shared.
+    /// If the parent directory is shared, another user can give such a name to any of our directories.
     #[test]
     fn folders_without_a_marker_stay() {
         let folder = folder_with_lock(1_999_999_999, -1);

@@ -7,11 +7,11 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// The server's user can nest directories deeply. A server nests them less.
+/// A server nests its directories less deeply. But the server's user can nest directories without a limit.
 const MAX_DEPTH: u32 = 64;
 
-/// Opens the folder if it is a directory of this user, and no symlink. Another user may give its name to another folder
-/// later.
+/// Returns the open folder, or `None` if it is a symlink or does not belong to this user. The open folder stays the
+/// same, even if another user gives its name to another folder later.
 pub fn open_folder(folder: &Path, owner: libc::uid_t) -> Option<OwnedFd> {
     let open = open_directory(CWD, folder).ok()?;
     fstat(&open).is_ok_and(|state| state.st_uid == owner).then_some(open)
@@ -26,7 +26,7 @@ pub fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix
 pub fn remove_open(open: &OwnedFd, folder: &Path) -> rustix::io::Result<()> {
     remove_contents(open, MAX_DEPTH, Some(MARKER))?;
     match unlinkat(open, MARKER, AtFlags::empty()) {
-        // A second try.
+        // An earlier attempt has removed it.
         Err(Errno::NOENT) => {}
         removed => removed?,
     }

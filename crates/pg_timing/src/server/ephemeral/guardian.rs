@@ -69,7 +69,7 @@ impl Guardian {
         })
     }
 
-    /// Requests that the guardian removes everything. Returns false if it could not, or if it died before that.
+    /// Asks the guardian to remove everything. Returns false if it could not do that, or if it died before.
     pub fn end(&mut self) -> bool {
         _ = self.process.socket.shutdown(std::net::Shutdown::Write);
         let clean = self.read(None, LIMIT).ends_with(CLEAN);
@@ -77,7 +77,7 @@ impl Guardian {
         clean
     }
 
-    /// Returns the guardian's next message, or without `stop` all messages until its end.
+    /// Returns the guardian's next message. Without `stop`, returns all messages until the guardian ends.
     fn read(&mut self, stop: Option<&AtomicBool>, limit: Duration) -> String {
         let start = Instant::now();
         let mut message = Vec::new();
@@ -100,7 +100,7 @@ impl Guardian {
     }
 }
 
-/// Returns what the user can do.
+/// Returns a hint for the user.
 fn hint(why: &str) -> &'static str {
     if ["No space left", "Disk quota exceeded"].iter().any(|full| why.contains(full)) {
         "it needs 60 MB in /tmp, or in the directory that TMPDIR names"
@@ -146,8 +146,8 @@ fn not_created(folder: &Path, error: &std::io::Error) -> std::io::Error {
 /// Becomes the parent of the server's orphans, and changes the user if necessary.
 fn detach(user: Option<&User>) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
-    // SAFETY: the call changes only this process. If the postmaster is killed, its child processes become children of this
-    // process.
+    // SAFETY: the call changes only this process. If the postmaster is killed, its child processes become children of
+    // this process.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     }

@@ -19,8 +19,8 @@ pub struct Installation {
     pub bin: PathBuf,
 }
 
-/// The folders of packages, where `*` is a version: Debian and Ubuntu; PGDG for Red Hat; Red Hat, SUSE and Alpine; built
-/// from source; Homebrew on both kinds of Mac; the installer for macOS; FreeBSD.
+/// The folders of packages, where `*` is a version: Debian and Ubuntu; PGDG for Red Hat; Red Hat, SUSE and Alpine;
+/// built from source; Homebrew on both kinds of Mac; the installer for macOS; FreeBSD.
 const USUAL_FOLDERS: [&str; 10] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -45,7 +45,7 @@ const MAX_BYTES: u64 = 4096;
 impl Installation {
     /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
     ///
-    /// The programs run as `user`, because another user than root may own them.
+    /// The programs run as `user`, because a user other than root may own them.
     pub fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
@@ -62,7 +62,7 @@ impl Installation {
                 found.extend(Installation::at(bin, user, stop));
             }
         }
-        // Among equal versions the first one counts.
+        // max_by_key() returns the last of equal versions, but the first one in PATH counts.
         found.reverse();
         found.into_iter().max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
@@ -90,8 +90,8 @@ fn version(text: &str) -> Option<String> {
     Some(text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
 }
 
-/// Returns the output of a program with one option. A program that hangs, or that writes more than a line, is killed after
-/// the time limit. `stop` ends it at once.
+/// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is
+/// killed after the time limit. `stop` ends it at once.
 fn output(program: &Path, option: &str, user: Option<&User>, stop: &AtomicBool) -> Option<String> {
     let mut command = Command::new(program);
     command.arg(option).current_dir("/");

@@ -34,8 +34,8 @@ impl LockFile {
         Some(LockFile { postmaster, shared_memory })
     }
 
-    /// Removes the shared memory segment, which PostgreSQL uses as a lock, if the postmaster created it and no process uses
-    /// it. The server's other shared memory ends with its processes.
+    /// Removes the shared memory segment, which PostgreSQL uses as a lock, if the postmaster created it and no process
+    /// uses it. The server's other shared memory ends with its processes.
     pub fn remove_shared_memory(&self, owner: libc::uid_t) {
         let Some(segment) = self.shared_memory else { return };
         // SAFETY: a structure of zero bytes is valid, and IPC_STAT overwrites it. IPC_RMID needs no buffer.

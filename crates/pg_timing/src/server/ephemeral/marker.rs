@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The name of the file.
 pub const MARKER: &str = "pg_timing.marker";
-/// The name until the file is complete and locked. Otherwise another run could take the folder for stale.
+/// The name until the file is complete and locked. Without it, another run could mistake the folder for a stale one.
 pub const NEW_MARKER: &str = "pg_timing.marker.new";
 const TEXT: &[u8] = b"pg_timing: temporary server\n";
 

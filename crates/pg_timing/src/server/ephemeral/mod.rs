@@ -1,8 +1,8 @@
-//! A temporary server, started from the installed binaries. It listens only on a socket in a private folder. It is removed
-//! when this program ends, also if this program is killed.
+//! A temporary server, started from the installed binaries. It listens only on a socket in a private folder. It is
+//! removed when this program ends, even if this program is killed.
 //!
-//! A guardian process owns the server. A socket connects it with this program: each side notices when the other one dies,
-//! and then removes the server. If the guardian dies, the kernel sends a signal to the server.
+//! A guardian process owns the server. A socket connects it with this program: each side notices when the other one
+//! dies, and then removes the server. If the guardian dies, the kernel sends a signal to the server.
 
 mod cleanup;
 mod folder;
@@ -115,7 +115,7 @@ fn base(given: &Path, user: Option<&User>) -> PathBuf {
     // The server does not run in this program's directory, so the path must be absolute. A server's process is found by
     // its working directory, which the kernel shows without symlinks.
     let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
-    // Another user may not have access to root's folder.
+    // Another user may have no access to root's folder.
     let given = resolved(given).filter(|given| user.is_none() && given.as_os_str().len() <= MAX_BASE);
     given.or_else(|| resolved(Path::new("/tmp"))).unwrap_or_else(|| "/tmp".into())
 }

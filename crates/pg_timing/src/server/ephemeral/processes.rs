@@ -31,8 +31,8 @@ pub fn stop(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> bool {
     }
 }
 
-/// Without /proc nothing shows to whom a process belongs. The postmaster notices within a minute that its lock file is
-/// missing, and ends.
+/// Returns true without stopping a process: without /proc, the owner of a process is not known. The postmaster notices
+/// within a minute that its lock file is missing, and then ends.
 #[cfg(not(target_os = "linux"))]
 pub fn stop(_: &Path, _: libc::uid_t, _: &RemovalLimit) -> bool {
     true
@@ -45,8 +45,8 @@ fn server_processes(folder: &Path, owner: libc::uid_t) -> Vec<libc::pid_t> {
     processes.filter(|process| is_server(*process, folder, owner)).collect()
 }
 
-/// Returns whether the process belongs to the user and runs in the server's data directory, as all of a server's processes
-/// do.
+/// Returns whether the process belongs to the user and runs in the server's data directory, as all of a server's
+/// processes do.
 #[cfg(target_os = "linux")]
 fn is_server(process: libc::pid_t, folder: &Path, owner: libc::uid_t) -> bool {
     let process = Path::new("/proc").join(process.to_string());

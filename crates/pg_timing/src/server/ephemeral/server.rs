@@ -58,7 +58,7 @@ pub fn serve(socket: &UnixStream, installation: &Installation, folder: &Path) ->
     Ok(error_message(&end_of(&log)))
 }
 
-/// An error is at the end, and it is much shorter.
+/// An error message is at the end of a log, and it is much shorter than this.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Returns the last part of a file. A statement can fill a log with gigabytes.
@@ -92,8 +92,8 @@ impl Messages {
     /// Reads what has arrived.
     fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
-        // Reads at most what a pipe can hold, because the program can write faster than this.
-        // At the end of the messages there is no error, but nothing is read.
+        // Reads at most what a pipe can hold, because the program can write faster than this process reads.
+        // An error means that no more has arrived yet. What was read before it is in `bytes`.
         _ = pipe.take(MAX_BYTES as u64).read_to_end(&mut self.bytes);
         let surplus = self.bytes.len().saturating_sub(MAX_BYTES);
         self.bytes.drain(..surplus);
@@ -136,7 +136,7 @@ fn is_closed(mut socket: &UnixStream) -> bool {
     }
 }
 
-/// Shuts the server down at once, because its data is not needed.
+/// Shuts the server down at once (SIGQUIT), because its data is not needed.
 fn shut_down(server: &mut Child) -> std::io::Result<()> {
     // SAFETY: a child of this process, which has not been waited for. The call only sends a signal.
     unsafe { libc::kill(server.id() as libc::pid_t, libc::SIGQUIT) };

@@ -15,11 +15,11 @@ use std::time::{Duration, SystemTime};
 /// The start of a folder's name. 16 hexadecimal digits follow.
 pub const PREFIX: &str = "pg_timing.";
 const DIGITS: usize = 16;
-/// A folder without a marker is either new (its guardian has not marked it yet) or stale.
+/// A younger folder without a marker may be new: its guardian has not marked it yet. An older one is stale.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// Removes the stale folders of this user in `base`, with their servers. Returns the folders that are not removed, with the
-/// reason.
+/// Removes the stale folders of this user in `base`, with their servers. Returns the folders that are not removed, with
+/// the reason.
 pub fn remove_stale(base: &Path, owner: libc::uid_t, stop: &AtomicBool) -> Vec<(PathBuf, String)> {
     let limit = RemovalLimit::new(Some(stop));
     let mut left = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
         let old = folder("pg_timing.0000000000000004");
         std::fs::write(old.join(NEW_MARKER), "").unwrap();
         make_old(&old).unwrap();
-        // Another program's.
+        // A folder of another program.
         let unmarked = folder("pg_timing.0000000000000005");
         std::fs::write(unmarked.join("data"), "").unwrap();
         make_old(&unmarked).unwrap();

@@ -10,7 +10,8 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the user for the server, or `None` if this process is not root. Then the server has the same user.
+    /// Returns the user for the server, or `None` if this process is not root. Then the server runs as this process's
+    /// user.
     pub fn for_server() -> Result<Option<User>, Error> {
         // SAFETY: it only returns a number.
         if unsafe { libc::geteuid() } != 0 {

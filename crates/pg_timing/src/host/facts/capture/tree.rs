@@ -1,6 +1,6 @@
-//! Writes a new directory tree, also where another user owns a part of the path and replaces it while we write.
+//! Writes a new directory tree, safely even if another user owns a part of the path and replaces it meanwhile.
 //!
-//! So the path is resolved only once. All later steps use open directories and names without a slash.
+//! For this, the path is resolved only once. All later steps use open directories and names without a slash.
 
 use super::files::{Files, open};
 use anyhow::Context;
@@ -27,8 +27,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns an error if no tree can be written to `dir`. Neither `dir` nor a symlink with its name may exist, and the
-    /// parent directory must be writable.
+    /// Returns an error if no tree can be written to `dir`. Neither `dir` nor a symlink with its name may exist, and
+    /// the parent directory must be writable.
     pub fn open(dir: &Path) -> anyhow::Result<Target> {
         let name = dir.file_name().with_context(|| format!("\"{}\" is not a directory name", dir.display()))?;
         let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -101,7 +101,7 @@ impl Partial<'_> {
     }
 }
 
-/// Removes the directory if it is empty. Nothing else is removed, if another user has replaced it.
+/// Removes the directory if it is empty. If another user has replaced it, nothing else is removed.
 fn remove_empty(parent: &OwnedFd, name: &str) {
     _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
 }

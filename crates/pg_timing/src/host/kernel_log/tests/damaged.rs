@@ -1,4 +1,4 @@
-//! Damaged logs, and texts that are no logs.
+//! Damaged logs, and texts that are not logs.
 
 use proptest::prelude::*;
 

@@ -53,7 +53,7 @@ fn the_classic_figure_needs_more_than_50_steps() {
 #[test]
 fn a_gap_is_longer_than_16_medians() {
     let mut record = record(8);
-    // The threshold itself, 1600 ns, is no gap.
+    // The threshold itself, 1600 ns, is not a gap.
     [3200, 3202, 8000, 8000].into_iter().for_each(|ticks| _ = record.differences.add(ticks));
     let threshold_ns = 1600.0;
     let total_ns = 1601.0 + 2.0 * 4000.0;

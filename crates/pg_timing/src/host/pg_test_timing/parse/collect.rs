@@ -16,7 +16,8 @@ pub(super) struct Collector {
 #[derive(Default)]
 struct Open {
     output: Output,
-    /// The table for the next rows. Every line of an output opens one, because the lines right above the rows can be missing.
+    /// The table for the next rows. Every line of an output opens one, because the lines right above the rows can be
+    /// missing.
     table: Option<Table>,
     /// whether there was a table in microseconds; then there is no second clock
     classic: bool,
@@ -113,7 +114,7 @@ impl Collector {
         if !detected && warp.is_none() {
             return false;
         }
-        // A pair of lines. They are printed while a clock is being read, so before its loop time.
+        // The two lines of a pair are printed while a clock is being read, so they come before its loop time.
         let in_a_pair = |open: &Open| !detected && open.output.went_back && open.output.warp_ns.is_none();
         let open = self.fitting(|open| {
             in_a_pair(open) || (!open.output.went_back && open.output.clocks.last().is_none_or(is_bare))
@@ -172,7 +173,7 @@ impl Collector {
     }
 
     fn tsc(&mut self, body: &str, whole: bool) -> bool {
-        // These lines alone are no output. After a classic table they belong to another output.
+        // These lines alone are not an output. After a classic table they belong to another output.
         let Some(open) = self.open.as_mut().filter(|open| !open.over && !open.classic) else { return false };
         let mut lines = open.output.tsc.clone().unwrap_or_default();
         let is_tsc_line = tsc::parse_line(body, whole, &mut lines);

@@ -56,8 +56,8 @@ pub(super) fn decimal(token: &str) -> Option<f64> {
     format!("{whole}.{fraction}").parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// Parses `Testing timing overhead for N seconds.`, which starts an output. The inner `None` means that the number is too
-/// big.
+/// Parses `Testing timing overhead for N seconds.`, which starts an output. The inner `None` means that the number is
+/// too big.
 pub(super) fn duration(body: &str) -> Option<Option<u64>> {
     let (seconds, rest) = number_and_rest(after(body, "Testing timing overhead for")?)?;
     rest.starts_with(char::is_whitespace).then(|| seconds.parse().ok())
@@ -71,7 +71,7 @@ pub(super) fn loop_ns(body: &str) -> Option<f64> {
     matches!(unit(rest), "ns" | "nsec").then(|| decimal(number))?
 }
 
-/// Returns the clock in a heading of PostgreSQL 19. Its names are in capitals, so `Clock source: tsc` is no heading.
+/// Returns the clock in a heading of PostgreSQL 19. Its names are in capitals, so `Clock source: tsc` is not a heading.
 pub(super) fn clock(body: &str) -> Option<ClockKind> {
     if body.contains("System clock source:") {
         return Some(ClockKind::System);

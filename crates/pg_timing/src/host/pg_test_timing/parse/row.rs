@@ -38,9 +38,9 @@ impl Scale {
 
     /// Returns the row with this bound, or `None` if no version prints such a bound.
     ///
-    /// Bounds are powers of two, or one less if inclusive. The differences of a row start at the end of the previous row,
-    /// those of the first row at 0. Microseconds were cut before the subtraction, so a duration can be shorter than the
-    /// difference by almost 1 us.
+    /// Bounds are powers of two, or one less if inclusive. The differences of a row start at the end of the previous
+    /// row, those of the first row at 0. Microseconds were cut before the subtraction, so a duration can be shorter
+    /// than the difference by almost 1 us.
     pub fn bin(self, bound: u64, count: u64) -> Option<Bin> {
         let below = if self.inclusive { bound.checked_add(1)? } else { bound };
         let smallest = if below == 1 { 0.0 } else { below as f64 / 2.0 };

@@ -45,9 +45,9 @@ impl Table {
 
     /// Adds a row, if it is complete.
     ///
-    /// The count can be cut off, especially if the newline is missing. The columns are right-aligned, so after the first
-    /// column each row is as wide as the titles. A row is wider only if a count does not fit its column, and then a single
-    /// space precedes the count. Only the rows of 9.2 end with `%` instead of a count.
+    /// The count can be cut off, especially if the newline is missing. The columns are right-aligned, so after the
+    /// first column each row is as wide as the titles. A row is wider only if a count does not fit its column, and then
+    /// a single space precedes the count. Only the rows of 9.2 end with `%` instead of a count.
     pub fn row(&mut self, body: &str, newline: bool) {
         let width = width(body, body.split(char::is_whitespace).next().unwrap_or(""));
         let expected = if self.is_empty() { self.titles_width } else { self.first_width };
@@ -156,8 +156,8 @@ impl Table {
 
 /// Returns the width of the columns after the first one.
 ///
-/// `None` if the width shows nothing: with tabs, or if only one space precedes the last column, because the column is too
-/// wide or a page has folded all spaces.
+/// `None` if the width shows nothing: with tabs, or if only one space precedes the last column, because the column is
+/// too wide or a page has folded all spaces.
 fn width(body: &str, first: &str) -> Option<usize> {
     let before_last = body.trim_end_matches(|c: char| !c.is_whitespace());
     (before_last.ends_with("  ") && !body.contains('\t')).then(|| body.len() - first.len())

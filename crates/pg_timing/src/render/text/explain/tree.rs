@@ -7,9 +7,9 @@ use crate::report::{ExplainReport, ExplainedNode};
 
 /// The names of the columns before the title. The last three are times with children.
 const COLUMNS: [&str; 5] = ["rank", "self, ms", "reported", "corrected", "clock"];
-/// What is above the column of self times.
+/// The heading above the column of self times.
 const SELF: &str = "corrected";
-/// What is above the last three columns.
+/// The heading above the last three columns.
 const WITH_CHILDREN: &str = "with children, ms";
 /// The spaces after each column.
 const GAPS: [usize; 5] = [2, 2, 1, 1, 2];
@@ -65,14 +65,16 @@ fn row(cells: &[String; 5], widths: &[usize; 5], title: &str) -> String {
 /// The shortest title. It shows the first word of most nodes.
 const MIN_TITLE: usize = 12;
 
-/// Returns the columns by which a node is to the right of its parent: two, or one if titles would be shortened.
+/// Returns the number of columns by which a node is to the right of its parent: two, or one if titles would be
+/// shortened.
 fn indent_per_level(report: &ExplainReport, title_width: usize) -> usize {
     let all_fit =
         |indent: usize| report.nodes.iter().all(|node| indent * node.depth() + chars(&node.title) <= title_width);
     if all_fit(2) { 2 } else { 1 }
 }
 
-/// Returns a title with at most `width` characters. The index is left out first, because the table says more.
+/// Returns a title with at most `width` characters. The index's name is left out first, because the relation's name
+/// says more.
 fn shortened(title: &str, width: usize) -> String {
     if chars(title) <= width {
         return title.into();

@@ -1,4 +1,4 @@
-//! The overhead model: what EXPLAIN ANALYZE adds to a plan, and how much of it belongs to a part of the plan.
+//! The overhead model: how much time EXPLAIN ANALYZE adds to a plan, and how much of it belongs to a part of the plan.
 
 use crate::report::Range;
 use crate::statistics::root_sum_squares;
@@ -30,7 +30,8 @@ impl Charge {
 
     /// Returns the time of a part of the plan without overhead.
     ///
-    /// The calls' overhead is subtracted. The unexplained overhead slowed all parts by the same factor.
+    /// The overhead of the part's calls is subtracted. The unexplained overhead is assumed to slow all parts by one
+    /// factor.
     pub fn corrected(&self, reported: f64, calls: f64, total_calls: f64) -> f64 {
         let without_calls = self.baseline(total_calls) + self.unexplained;
         let unexplained_share = if without_calls > 0.0 { self.unexplained / without_calls } else { 0.0 };
@@ -43,19 +44,21 @@ impl Charge {
         if baseline > 0.0 { (corrected / baseline).min(1.0) } else { 1.0 }
     }
 
-    /// Returns the margin that comes from sharing the overhead: only the overhead of all calls together is known.
+    /// Returns the margin that comes from dividing the overhead among the parts: only the overhead of all calls
+    /// together is known.
     pub fn distribution_margin(&self, share: f64, calls: f64, total_calls: f64) -> f64 {
         let share_of_calls = (calls / total_calls.max(1.0)).min(1.0);
         root_sum_squares([
             max_overlap(self.per_call) * calls * (1.0 - share_of_calls),
             // The plan's time is fixed: less overhead of the calls means more time elsewhere.
             self.calls_margin * (share_of_calls - share).abs(),
-            // The standard deviation if the unexplained time hit this part as a whole or not at all.
+            // The standard deviation if all of the unexplained overhead falls either into this part or outside it.
             self.unexplained * (share * (1.0 - share)).sqrt(),
         ])
     }
 
-    /// Returns how much the overhead inside a node's own time may differ from half a call.
+    /// Returns the margin of the overhead in a node's own time, in ms per call. Half of a call's overhead is assumed to
+    /// fall into that time.
     pub fn half_call_margin(&self) -> f64 {
         max_overlap(self.per_call) / 2.0
     }
@@ -63,8 +66,8 @@ impl Charge {
 
 /// Returns how much the overhead per call may differ between two nodes, in ms.
 ///
-/// While the processor waits for other work, it can overlap up to half of the timing, but at most about 50 ns. The
-/// remaining cost of a slow clock is the same for all nodes within 5%, because its system call evicts cache lines.
+/// While the processor waits for other work, it can overlap up to half of the timing, but at most about 50 ns. Beyond
+/// that, the cost of a slow clock differs by up to 5% between nodes, because its system call evicts cache lines.
 fn max_overlap(per_call: f64) -> f64 {
     const OVERLAP_MS: f64 = 50e-6;
     const CACHE_EVICTION: f64 = 0.05;

@@ -13,7 +13,8 @@ pub struct ChargedCalls {
 }
 
 impl ChargedCalls {
-    /// Weights the calls by the kinds of nodes, so that their sum remains. Without a cost, all calls are equal.
+    /// Returns the calls, weighted by the kinds of their nodes. Their sum stays the same. Without a cost, all calls are
+    /// equal.
     pub fn of(plan: &Plan, cost: Option<&CallCost>) -> ChargedCalls {
         let calls = |index: usize| plan.nodes[index].calls.estimate;
         let weight = |index: usize| {

@@ -1,10 +1,10 @@
 //! Shares the overhead of EXPLAIN ANALYZE among the nodes of a plan.
 //!
-//! The cost of a timed call is not fixed, because the processor may overlap it with other work. So `live` and `captured`
-//! derive the overhead from the whole plan. Measured costs by kind of node tell each node's part of it. From a node's time
-//! we subtract the overhead of all calls below it, and half of the overhead of its own calls. The other half falls into the
-//! time of the node that called it. The node's interval includes the error of this assumption. No node takes longer than the
-//! node that called it, except subplans: they may run in several places.
+//! The cost of a timed call is not fixed, because the processor may overlap it with other work. So `live` and
+//! `captured` derive the overhead of the whole plan. The measured cost of each kind of node determines each node's part
+//! of it. We subtract from a node's time the overhead of all calls below it, and half of the overhead of its own calls.
+//! The other half falls into the time of the node that called it. The node's interval includes the error of this
+//! assumption. No node takes longer than the node that called it, except a subplan: several nodes may call it.
 
 mod charge;
 mod charged_calls;
@@ -62,8 +62,8 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
             let charged_calls = charged.below[index] + calls / 2.0;
             let estimate = charge.corrected(reported, charged_calls, total_calls);
             let share = charge.share(estimate, total_calls);
-            // The root's margin is the baseline's margin. Any other node has its share of that margin, and adds the
-            // variation of its share between runs.
+            // The root's margin is the baseline's margin. Any other node has its share of that margin, combined with
+            // the variation of its share between runs.
             let runs_differ = share_margin_ms(runs, |nodes| nodes[index].reported_ms);
             let run_margin = runs_differ.hypot(charge.baseline_margin * share);
             let independent = [
@@ -71,9 +71,9 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
                 charge.half_call_margin() * calls,
                 charge.distribution_margin(share, charged_calls, total_calls),
             ];
-            // Independent errors combine in quadrature. Bounds add up.
+            // Independent errors are combined in quadrature. The rounding error is a bound, so it is added.
             let margin = root_sum_squares(independent) + node.rounding_ms;
-            // Without timing a node takes no longer than with timing, within the errors of the runs.
+            // A node takes no longer without timing than with timing, within the errors of the runs.
             let most = (reported + runs_differ + node.rounding_ms).max(estimate);
             ExplainedNode {
                 path: node.path.clone(),
@@ -100,7 +100,8 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
         .collect()
 }
 
-/// Limits the topmost node to the bounds of the whole statement. Only the start and the end of the execution are in no node.
+/// Limits the topmost node to the bounds of the whole statement. Only the start and the end of the execution do not
+/// belong to any node.
 fn limit_to_whole(nodes: &mut [ExplainedNode], charge: &Charge) {
     let Some(root) = nodes.first_mut() else { return };
     let outside = (charge.reported - root.reported_ms).max(0.0);
@@ -110,7 +111,7 @@ fn limit_to_whole(nodes: &mut [ExplainedNode], charge: &Charge) {
         Range { low: low.max((charge.whole.low - outside).min(estimate)), estimate, high: high.min(most) };
 }
 
-/// Limits every corrected time to that of the node's caller. Subplans are exempt: they may run in several places.
+/// Limits every corrected time to that of the node's caller. Subplans are exempt, because several nodes may call them.
 fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
     for (index, node) in plan.iter().enumerate() {
         let (Some(caller), None) = (node.caller, &node.node.subplan) else { continue };

@@ -1,7 +1,7 @@
 //! Node times from pg_fast_timing's sampling.
 //!
-//! Sampling costs almost nothing per call. So each node's share of the time is correct, without an estimate of the overhead
-//! per call.
+//! Sampling costs almost nothing per call. So each node's share of the time is correct, without an estimate of the
+//! overhead per call.
 
 use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, callees};
@@ -10,12 +10,13 @@ use crate::statistics::{median, median_error, weighted_mean};
 /// The mean time between pg_fast_timing's samples with its default sample rate.
 const PERIOD_MS: f64 = 1.0;
 
-/// Sets each node's sampled time, its share of `baseline`. The corrected time becomes the mean of both estimates, weighted by
-/// their variances. The baseline's error is common to both, so it does not become smaller.
+/// Sets each node's sampled time: the node's share of `baseline`. The corrected time becomes the mean of both
+/// estimates, weighted by their variances. The baseline's error is a part of both estimates, so the mean does not
+/// reduce it.
 pub fn refine(nodes: &mut [ExplainedNode], runs: &[Plan], baseline: Range) {
     let Some(first) = runs.first() else { return };
     let shares: Vec<Vec<f64>> = runs.iter().map(shares).collect();
-    // Sampled plans print one loop's time with three decimals, too.
+    // In sampled plans, too, the time of a loop is rounded to three decimals.
     let rounding = |index: usize| match first.execution_ms > 0.0 {
         true => first.nodes[index].rounding_ms / first.execution_ms * baseline.estimate,
         false => 0.0,
@@ -42,8 +43,8 @@ pub fn refine(nodes: &mut [ExplainedNode], runs: &[Plan], baseline: Range) {
     }
 }
 
-/// Returns the weighted mean of a node's corrected and sampled time. `baseline_error` is relative. The sampled time's margin
-/// can be larger than its interval, which ends at 0 and at the baseline.
+/// Returns the weighted mean of a node's corrected and sampled time. `baseline_error` is relative. `sampled_margin` can
+/// be larger than the interval `sampled`, which ends at 0 and at the baseline.
 fn combined(corrected: Range, sampled: Range, sampled_margin: f64, baseline_error: f64) -> Range {
     let without_common = |estimate: f64, margin: f64| {
         let common = baseline_error * estimate;
@@ -64,10 +65,10 @@ fn shares(run: &Plan) -> Vec<f64> {
     run.nodes.iter().map(|node| share(node.reported_or_zero_ms())).collect()
 }
 
-/// Returns the 95% margin of the median of some shares, in ms.
+/// Returns the 95% margin of the median of these shares, in ms.
 ///
-/// The number of samples that hit a node varies like a Poisson variable. A node without a sample may have been
-/// missed by chance, so at least one period counts.
+/// The number of samples that hit a node varies like a Poisson variable. A node without a sample may have been missed
+/// by chance, so the margin is computed for at least one period.
 fn margin_ms(shares: &[f64], baseline_ms: f64) -> f64 {
     let sampled_ms = (median(shares) * baseline_ms).max(PERIOD_MS);
     let sampling_error = (sampled_ms * PERIOD_MS / shares.len().max(1) as f64).sqrt() * 2.0;
@@ -108,7 +109,7 @@ mod tests {
         assert!(whole.high == 1010.0 && margin > 30.0, "{whole:?} {margin}");
     }
 
-    /// Two nodes of 1000 ms; the inner one takes 600 ms. `runs` runs of it were sampled.
+    /// Returns `runs` sampled runs of a plan with two nodes. It takes 1000 ms, and 600 ms of them in the inner node.
     fn sampled_runs(runs: usize) -> Vec<Plan> {
         let json = r#"{"Plan": {"Node Type": "Aggregate", "Actual Total Time": 1000.0, "Actual Rows": 1, "Actual Loops": 1, "Plans": [
             {"Node Type": "Seq Scan", "Actual Total Time": 600.0, "Actual Rows": 9, "Actual Loops": 1}]}}"#;
@@ -143,7 +144,7 @@ mod tests {
         assert!((nodes[1].corrected_self_off_ms - scan).abs() < 1e-9, "{}", nodes[1].corrected_self_off_ms);
     }
 
-    /// Two estimates that contradict each other are no reason to be certain.
+    /// If two estimates contradict each other, the result is less certain.
     #[test]
     fn contradicting_estimates_have_a_wide_interval() {
         let close = combined(node(500.0, 10.0).corrected_ms, node(505.0, 10.0).corrected_ms, 10.0, 0.0);

@@ -6,8 +6,8 @@ use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, PlanNode, callees, share_margin_ms};
 use crate::statistics::{median, root_sum_squares};
 
-/// Margins of a node's self time in ms. They exclude the machine's speed, which affects all nodes alike and
-/// changes no ranks.
+/// Margins of a node's self time in ms. They do not include the error of the machine's speed: it affects all nodes
+/// alike, so it changes no ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SelfTimeMargins {
     pub reported: f64,
@@ -30,7 +30,8 @@ pub fn margins(plans: &[Plan], charged: &ChargedCalls, total_calls: f64, charge:
             let run_margin = share_margin_ms(plans, self_ms);
             let rounding =
                 first[index].rounding_ms + children.iter().map(|&child| first[child].rounding_ms).sum::<f64>();
-            // The self time contains half of the overhead of the node's own calls, and half of that of its children's calls.
+            // The self time contains half of the overhead of the node's own calls, and half of that of its children's
+            // calls.
             let half_calls = (calls(index) + children.iter().map(|&child| calls(child)).sum::<f64>()) / 2.0;
             let corrected = charge.corrected(median(&per_run), half_calls, total_calls);
             let share = charge.share(corrected, total_calls);
@@ -65,7 +66,8 @@ pub fn set_self_times_and_ranks(nodes: &mut [ExplainedNode], plan: &[PlanNode]) 
     }
 }
 
-/// Sets the interval of each node's self time. `speed_margin` returns the error that the machine's speed adds to a time.
+/// Sets the interval of each node's self time. `speed_margin` returns the error that the machine's speed adds to a
+/// time.
 pub fn set_intervals(nodes: &mut [ExplainedNode], plan: &[PlanNode], speed_margin: impl Fn(f64) -> f64) {
     for (node, children) in nodes.iter_mut().zip(callees(plan)) {
         let estimate = node.corrected_self_ms;

@@ -51,7 +51,8 @@ fn a_node_has_its_corrected_time_and_margins() {
     ] {
         assert!((off - expected).abs() < 1e-9, "{nodes:?}");
     }
-    // The Gather's self time: the difference of both estimates. Its margin includes 2 ms of the machine's speed * share.
+    // The Gather's self time: the difference of both estimates. Its margin includes 2 ms of the machine's speed *
+    // share.
     let (estimate, off) = (70.10996677740863 - 32.674418604651166, 3.8859001494078225f64);
     let margin = off.hypot(2.0 * estimate / 56.2);
     assert_range(gather.self_ms, [estimate - margin, estimate, estimate + margin]);

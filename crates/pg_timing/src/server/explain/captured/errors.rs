@@ -105,7 +105,7 @@ pub fn timed_by_fast_timing() -> Error {
     )
 }
 
-/// The clock reads alone would take longer than the plan took.
+/// Returns the error for a read cost with which the clock reads alone would take longer than the plan.
 pub fn read_cost_too_high(calls: f64, read_ns: f64, least_ms: f64, reported_ms: f64) -> Error {
     Error::new(
         format!(

@@ -1,4 +1,4 @@
-//! What timing is expected to cost in a plan, from the read cost of the clock.
+//! The overhead that timing is expected to add to a plan, computed from the read cost of the clock.
 
 use crate::report::{CallCost, MS_PER_NS, Range, is_measured};
 use crate::server::explain::plan::{Plan, PlanNode, callees, is_inner};
@@ -10,14 +10,14 @@ pub struct Expected {
     pub clock: Range,
     /// clock reads, row counting and buffer counting
     pub overhead: Range,
-    /// no plan takes less time for its clock reads
+    /// shortest possible time of the clock reads
     pub least_clock: f64,
     /// overhead of one call in ns
     pub per_call_ns: Range,
 }
 
 impl Expected {
-    /// Returns what the costs of calls predict, within the limits of the plan.
+    /// Returns the overhead that the costs of calls predict, within the limits that the plan sets.
     pub fn of(plan: &Plan, cost: &CallCost) -> Expected {
         let other = plan.other_calls * cost.usual_clock_ns();
         let mut clock = Range { low: other, estimate: other, high: other };
@@ -28,24 +28,24 @@ impl Expected {
         let counting = Range { high: plan.max_calls_of_all_processes(), ..calls }.times(cost.counting_ns());
         let (clock, counting) = (clock.times(MS_PER_NS), counting.times(MS_PER_NS));
         let per_call = (clock.estimate + counting.estimate) / calls.estimate.max(1.0) / MS_PER_NS;
-        let within = |range: Range| Range {
+        let with_error = |range: Range| Range {
             low: range.low * (1.0 - cost.error()).max(0.0),
             high: range.high * (1.0 + cost.error()),
             ..range
         };
-        let (clock, overhead) = (within(clock), within(clock + counting));
+        let (clock, overhead) = (with_error(clock), with_error(clock + counting));
         let most = longest_overhead_ms(plan, cost);
-        // If the plan allows less than the estimate, then its calls were cheaper than usual.
+        // If the plan allows less overhead than the estimate, its calls were cheaper than usual.
         let least = most * (1.0 - cost.error()).max(0.0);
         let limited = |range: Range| {
             let low = range.low.min(least);
-            // The median of a normal distribution that ends at its mean is a third of its 95% margin below.
+            // A normal distribution that ends at its mean has its median a third of the 95% margin below the mean.
             Range { low, estimate: range.estimate.min(most - (most - low) / 3.0), high: range.high.min(most) }
         };
         let least_clock = calls.low * cost.bounds_ns().low * MS_PER_NS;
-        let per_call_ns = within(Range { low: per_call, estimate: per_call, high: per_call });
+        let per_call_ns = with_error(Range { low: per_call, estimate: per_call, high: per_call });
         let overhead_in_plan = limited(overhead);
-        // If the plan limits the overhead, the clock keeps its share of it.
+        // If the plan limits the overhead, the clock reads keep their share of it.
         let share = |clock: f64, overhead: f64| if overhead > 0.0 { clock / overhead } else { 0.0 };
         let clock = Range {
             low: overhead_in_plan.low * share(clock.low, overhead.low),
@@ -56,8 +56,10 @@ impl Expected {
     }
 }
 
-/// Returns the clock reads of all calls of a node in ns. A kind that was never measured can cost as little or as much as any
-/// kind. Parallel workers that share a CPU wait for each other's timing.
+/// Returns the time of the clock reads in all calls of a node, in ns.
+///
+/// A call of a kind that was never measured can cost as little or as much as a call of any measured kind. The upper
+/// bound contains the calls of all processes, because parallel workers that share a CPU wait for each other's timing.
 fn clock_ns(plan: &Plan, index: usize, node: &PlanNode, cost: &CallCost) -> Range {
     let each = cost.clock_ns(&node.node.kind, is_inner(&plan.nodes, index));
     let each = match is_measured(&node.node.kind) {
@@ -71,10 +73,11 @@ fn clock_ns(plan: &Plan, index: usize, node: &PlanNode, cost: &CallCost) -> Rang
     }
 }
 
-/// Returns the longest overhead for which no node's self time is below zero. Parallel plans have no such limit, because only
-/// the average over the processes is known.
+/// Returns the longest overhead for which no node's self time is below zero. Parallel plans have no such limit, because
+/// only the average over the processes is known.
 ///
-/// Between a quarter and three quarters of a call may fall into the node's own time; the rest falls into its caller's.
+/// Between a quarter and three quarters of a call's overhead may fall into the node's own time. The rest falls into its
+/// caller's time.
 fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
     if plan.nodes.iter().any(|node| node.processes > 1.0) {
         return plan.execution_ms;
@@ -94,7 +97,7 @@ fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
         let calls_ms: f64 = children.iter().chain([&index]).map(|&each| most_ms(each)).sum();
         longest += self_ms.min(calls_ms);
     }
-    // The start and the end of the execution are in no node.
+    // The start and the end of the execution do not belong to any node.
     let outside = plan.execution_ms - plan.nodes.first().map_or(0.0, PlanNode::reported_or_zero_ms);
     (longest + outside.max(0.0)).min(plan.execution_ms)
 }

@@ -1,4 +1,4 @@
-//! Extracts the plans from a text. It removes what psql, a log or a ticket adds around and before the lines.
+//! Extracts the plans from a text. It removes the text that psql, a log or a ticket adds around the plan's lines.
 
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
 
-/// Passes each plan of a text to `found`, in their order. The caller keeps only the plans that it needs: a log can have
-/// many thousands.
+/// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
+/// log can have many thousands.
 pub fn each_plan(text: &str, found: &mut dyn FnMut(Found)) {
     each_plan_in(text, MAX_NESTING, found);
 }
@@ -52,7 +52,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reads what begins with the first line of `rest`: a plan, or just this line. Returns the length in bytes.
+    /// Reads the plan that begins with the first line of `rest`, or else only this line. Returns the length in bytes.
     fn next(&mut self, rest: &str) -> usize {
         let line = first_line(rest);
         let trimmed = line.trim();
@@ -161,7 +161,7 @@ fn text_plan_length(rest: &str) -> usize {
     end
 }
 
-/// Whether the first line of `rest` cannot belong to the text plan before it.
+/// Returns whether the first line of `rest` cannot belong to the text plan before it.
 fn ends_text_plan(rest: &str) -> bool {
     let line = first_line(rest);
     if line.trim().is_empty() {
@@ -178,7 +178,7 @@ fn ends_text_plan(rest: &str) -> bool {
 fn other_format(rest: &str) -> Option<Unreadable> {
     let mut lines = rest.lines().map(str::trim);
     let line = lines.next()?;
-    // auto_explain's YAML is no list.
+    // auto_explain's YAML is not a list.
     let is_yaml = line.starts_with("- Plan:")
         || line == "Plan:" && lines.next().is_some_and(|next| next.starts_with("Node Type: \""));
     if is_yaml {
@@ -193,7 +193,7 @@ fn logged_duration_ms(line: &str) -> Option<f64> {
     number(rest.trim_end().strip_suffix(" ms")?)
 }
 
-/// Whether a JSON plan begins here. Log lines may begin with a bracket, too.
+/// Returns whether a JSON plan begins here. Log lines may begin with a bracket, too.
 fn looks_like_json(rest: &str) -> bool {
     const NEAR: usize = 10;
     let opens = first_line(rest).trim().strip_prefix(['{', '[']);

@@ -1,5 +1,5 @@
-//! Finds the plans in a JSON value: EXPLAIN's list, auto_explain's single plan, a table row that contains a plan, or a log
-//! line whose message contains one. Values without a plan are skipped and take no memory.
+//! Finds the plans in a JSON value: EXPLAIN's list, auto_explain's single plan, a table row that contains a plan, or a
+//! log line whose message contains one. Values without a plan are skipped and take no memory.
 
 use super::unreadable::{Found, Unreadable};
 use crate::server::explain::plan::{TOO_MANY_NODES, steps};

@@ -1,5 +1,5 @@
-//! Estimates the overhead in a captured plan. Nothing is run: the cost of a timed call follows from the read cost of the
-//! server's clock, or from the statement's time without EXPLAIN.
+//! Estimates the overhead in a captured plan. Nothing is run: the cost of a timed call follows from the read cost of
+//! the server's clock, or from the statement's time without EXPLAIN.
 
 mod csv_log;
 mod errors;
@@ -140,8 +140,8 @@ fn unexplained_ms(plan: &Plan, baseline: &Range, expected: &Expected) -> f64 {
     (plan.execution_ms - baseline.estimate - expected.overhead.high).max(0.0)
 }
 
-/// Returns the time of all clock reads. From a given baseline it is at most the whole overhead, and at most what the reads
-/// can cost.
+/// Returns the time of all clock reads. If the user gave the baseline, it is at most the whole overhead, and at most
+/// the highest cost of the reads.
 fn clock_ms(
     plan: &Plan,
     baseline: &Range,
@@ -156,7 +156,7 @@ fn clock_ms(
     let mut estimate = None;
     if let Some(expected) = expected {
         high = high.min(expected.clock.high);
-        // More overhead than the reads can cost is not the clock, so it does not raise the lower bound.
+        // Overhead beyond the highest cost of the reads is not clock time, so it does not raise the lower bound.
         low = if low <= high { low.max(expected.clock.low) } else { expected.clock.low };
         estimate = Some(expected.clock.estimate);
     }

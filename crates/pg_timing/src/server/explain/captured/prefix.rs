@@ -60,12 +60,12 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a text can be the name of a container or a host.
+/// Returns whether a text can be the name of a container or a host.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// Whether a text is an RFC 3339 timestamp.
+/// Returns whether a text is an RFC 3339 timestamp.
 fn is_timestamp(text: &str) -> bool {
     text.split_once('T').is_some_and(|(date, time)| {
         date.len() == 10

@@ -37,7 +37,7 @@ fn tree() -> impl Strategy<Value = Node> {
         (node.clone(), prop::collection::vec(below, 0..4)).prop_map(|(node, plans)| Node { plans, ..node })
     });
     tree.prop_map(|mut root| {
-        // The root is no subplan, and it is executed.
+        // The root is not a subplan, and it is executed.
         (root.subplan, root.loops, root.rows, root.total_ms) =
             (None, Some(1.0), Some(Rows::new(7.25, true)), Some(9.5));
         root

@@ -57,7 +57,7 @@ fn position(plans: usize, taken: usize, unusable: Option<&Error>) -> Option<Stri
     Some(format!("the input has {plans} plans; this is number {taken}, the last usable one; {others}"))
 }
 
-/// Accepts a plan that was executed and timed, if its figures are possible.
+/// Returns the plan, or an error if it was not executed, was not timed, or has impossible figures.
 fn executed(mut explained: Explained) -> Result<Selected, Error> {
     let root = &explained.plan;
     if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
@@ -68,7 +68,8 @@ fn executed(mut explained: Explained) -> Result<Selected, Error> {
     let mut notes = Vec::new();
     let execution_ms = match (explained.execution_ms, root.loops) {
         (Some(ms), _) => ms,
-        // Without the Execution Time, the root's time is the time of all nodes. A sampled time is only an estimate.
+        // Without the Execution Time, the root's time replaces it: it is the time of all nodes. But a sampled time is
+        // only an estimate.
         (None, Some(loops)) if loops > 0.0 && !explained.uses_fast_timing() => {
             notes.push(
                 "the plan has no Execution Time, so its topmost node's time is used. It excludes triggers, and the start and \

@@ -60,7 +60,7 @@ fn the_interval_from_a_read_cost_contains_the_published_plain_time() {
         assert!(corrected.low <= plain && plain <= corrected.high, "{host}: {corrected:?}");
         assert!(corrected.high < report.reported_ms && corrected.low >= 0.0, "{host}: {corrected:?}");
         let share = report.capture.unwrap().clock_share;
-        // The overhead includes row counting, which is no clock time.
+        // The overhead includes row counting, which is not clock time.
         let overhead_share = 1.0 - plain / report.reported_ms;
         assert!(
             share.low <= overhead_share && overhead_share <= share.high + 0.15 && share.high <= 1.0,
@@ -299,7 +299,7 @@ Execution Time: 30.000 ms
     let self_times =
         |plan: &str| by_read_cost(20.0, plan).nodes.iter().map(|node| node.reported_self_ms).collect::<Vec<_>>();
     assert_eq!(self_times(plan), [1.0, 1.0, 8.0, 20.0]);
-    // The next log line is no condition of the plan's last node.
+    // The next log line is not a condition of the plan's last node.
     let logged = plan.replace("        Filter: (a > $1)\n", "")
         + "2026-11-22 10:00:00 UTC [9] LOG:  execute <unnamed>: SELECT $1\n";
     assert_eq!(self_times(&logged), [0.0, 1.0, 8.0, 29.0]);

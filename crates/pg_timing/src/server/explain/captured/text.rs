@@ -23,7 +23,7 @@ pub enum TextError {
     LostIndentation,
 }
 
-/// Plans of hundreds of joins are nested this deep. Deeper ones are not real.
+/// A plan with hundreds of joins can be nested this deeply. No real plan is nested more deeply.
 const MAX_DEPTH: usize = 500;
 
 /// Reads the plan in these lines. The first line is the root.
@@ -47,7 +47,7 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
                 read_total(&mut explained, text)?;
             }
             read_property(&mut explained, tree.last_node(), text);
-            // Log lines after the plan are no conditions of its last node.
+            // A log line after the plan is not a condition of the plan's last node.
             if let Some(node) = tree.last_node_left_of(column(line), root) {
                 node.parameters.extend(parameters::in_text(text).map(String::from));
             }
@@ -57,16 +57,17 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
     Ok(explained)
 }
 
-/// Whether an arrow is not to the right of the root. A chat or a web page has removed the spaces before the lines.
+/// Returns whether an arrow is not to the right of the root: a chat or a web page has removed the spaces before the
+/// lines.
 ///
-/// A plan with one arrow is readable without them.
+/// A plan with only one arrow is readable without these spaces.
 fn has_lost_indentation<'a>(lines: impl Iterator<Item = &'a str>, root: usize) -> bool {
     let arrows: Vec<usize> = lines.filter_map(|line| node_line(line)?.arrow).collect();
     arrows.len() > 1 && arrows.iter().any(|&arrow| arrow <= root)
 }
 
-/// Whether this is only a part of a node's line, because it was truncated, or wrapped in a mail. Citus uses arrows
-/// for its tasks, too.
+/// Returns whether this is only a part of a node's line: the line was truncated, or wrapped in a mail. An arrow before
+/// a task of Citus does not count.
 fn is_broken_node_line(line: &str) -> bool {
     let text = line.trim();
     let end = ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part));
@@ -140,7 +141,7 @@ struct Open {
     /// column of its arrow; the root has none
     arrow: Option<usize>,
     node: Node,
-    /// a node below it is not a subplan
+    /// a node below it is an input, not a subplan
     has_input: bool,
 }
 
@@ -184,7 +185,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Remembers a label such as `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`. It belongs to the next node.
+    /// Stores a label such as `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`. It belongs to the next node.
     fn take_label(&mut self, line: &str) -> bool {
         let text = line.trim();
         let is_label =

@@ -139,8 +139,8 @@ mod tests {
         assert_eq!((count(170_004, 0), count(180_000, 0), count(190_000, 2)), (4, 5, 7));
     }
 
-    /// The help text and the README show how often a statement runs: in the fewest rounds, and in the most rounds without
-    /// and with all timing methods. The warm-up is one more round.
+    /// The help text and the README show how often a statement runs: in the fewest rounds, and in the most rounds,
+    /// without and with all timing methods. The warm-up is one more round.
     #[test]
     fn the_documented_numbers_of_runs_are_correct() {
         let help = include_str!("../../../command/arguments/explain.rs");

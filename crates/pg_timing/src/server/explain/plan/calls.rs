@@ -27,7 +27,7 @@ pub fn calls_over_all_processes(parent: &Node, child: &Node) -> Range {
     let needs_one_row = child.relationship.as_deref() == Some("Inner")
         && parent.kind == "Nested Loop"
         && (parent.inner_unique || matches!(parent.join.as_deref(), Some("Semi" | "Anti")));
-    // Nodes below a Limit or an EXISTS may not be asked for the end. The plan does not show it.
+    // A Limit or an EXISTS may stop before the node below it finds the end. The plan does not show that.
     let low = (rows - rounding).max(1.0);
     Range {
         low: loops * low,

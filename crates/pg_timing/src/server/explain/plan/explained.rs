@@ -29,7 +29,7 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Whether pg_fast_timing timed this plan: with another clock, or by sampling.
+    /// Returns whether pg_fast_timing timed this plan: with another clock, or by sampling.
     pub fn uses_fast_timing(&self) -> bool {
         self.fast_timing.is_some() || self.plan.any(&|node| node.timing.is_some())
     }
@@ -65,7 +65,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns rows with their rounding error. PostgreSQL 15 to 17 print whole rows, and later versions print two decimals.
+    /// Returns rows with their rounding error. PostgreSQL 15 to 17 print whole rows, and later versions print two
+    /// decimals.
     pub fn new(per_loop: f64, decimals: bool) -> Rows {
         Rows { per_loop, rounding: if decimals { 0.005 } else { 0.5 } }
     }
@@ -137,7 +138,7 @@ impl Node {
         shape.push('}');
     }
 
-    /// Whether `test` holds for this node or any node below it.
+    /// Returns whether `test` holds for this node or any node below it.
     pub fn any(&self, test: &dyn Fn(&Node) -> bool) -> bool {
         test(self) || self.plans.iter().any(|plan| plan.any(test))
     }

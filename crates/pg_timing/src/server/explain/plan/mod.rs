@@ -40,7 +40,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Flattens EXPLAIN's tree. `execution_ms` is its execution time, which the caller has checked.
+    /// Returns the plan with EXPLAIN's tree as a flat list. `execution_ms` is its execution time, which the caller has
+    /// checked.
     pub fn new(explained: Explained, execution_ms: f64) -> Plan {
         Plan {
             shape: explained.plan.shape(),
@@ -70,7 +71,7 @@ impl Plan {
         calls::concurrent_processes(&self.nodes, self.other_calls)
     }
 
-    /// Whether `test` holds for any node.
+    /// Returns whether `test` holds for any node.
     pub fn any(&self, test: impl Fn(&Node) -> bool) -> bool {
         self.nodes.iter().any(|node| test(&node.node))
     }

@@ -102,7 +102,8 @@ fn joined(kind: &str, join_type: Option<&str>) -> String {
     }
 }
 
-/// Returns a name as `quote_identifier()` prints it: in quotes, unless it is a plain lower-case word.
+/// Returns a name as `quote_identifier()` prints it: in quotes, unless it is a lower-case word that needs none. Key
+/// words need quotes.
 fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');

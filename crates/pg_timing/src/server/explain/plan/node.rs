@@ -30,7 +30,7 @@ pub struct PlanNode {
 }
 
 impl PlanNode {
-    /// Whether the node was executed. A plan without loop counts is assumed to be.
+    /// Returns whether the node was executed. A node without a loop count is assumed to be executed.
     pub fn was_executed(&self) -> bool {
         self.node.loops.is_none_or(|loops| loops > 0.0)
     }
@@ -52,7 +52,7 @@ pub fn workers(processes: f64) -> f64 {
     (processes - 1.0).max(1.0)
 }
 
-/// Whether the node is on the inner side of a nested loop.
+/// Returns whether the node is on the inner side of a nested loop.
 pub fn is_inner(nodes: &[PlanNode], index: usize) -> bool {
     let node = &nodes[index];
     let Some(parent) = node.parent.filter(|_| node.node.subplan.is_none()) else { return false };
@@ -71,8 +71,8 @@ pub fn callees(nodes: &[PlanNode]) -> Vec<Vec<usize>> {
     callees
 }
 
-/// Returns the nodes in an order in which all nodes that a node calls precede it. Nodes that call each other in a circle
-/// are missing.
+/// Returns the nodes in an order in which each node comes after all nodes that it calls. Nodes that call each other in
+/// a circle are missing.
 pub fn callees_first(nodes: &[PlanNode]) -> Vec<usize> {
     let mut callees = vec![0; nodes.len()];
     nodes.iter().filter_map(|node| node.caller).for_each(|caller| callees[caller] += 1);

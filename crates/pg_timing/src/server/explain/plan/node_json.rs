@@ -9,7 +9,8 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::{Formatter, Result as FmtResult};
 
-/// A join of ten tables with thousands of partitions each has fewer nodes. A node takes about half a kilobyte of memory.
+/// A join of ten tables with thousands of partitions each has fewer nodes. A node takes about half a kilobyte of
+/// memory.
 pub const MAX_NODES: usize = 100_000;
 
 /// The parser's message about a plan with more nodes. It is compared with the text of an error.

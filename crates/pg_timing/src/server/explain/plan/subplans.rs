@@ -7,8 +7,9 @@ use super::node::{PlanNode, callees_first};
 use super::{parameters, steps};
 use std::collections::HashMap;
 
-/// More subplans than this with one name, at one place, are not from a real plan. They keep the caller that EXPLAIN shows.
-/// Without the limit, a file in which all subplans and all conditions have one name would take hours.
+/// Maximum number of subplans with one name at one place. No real plan has more. If there are more, all of them keep
+/// the caller that EXPLAIN shows. Without the limit, a file in which all subplans and all conditions have one name
+/// would take hours.
 const MAX_NAMESAKES: usize = 10;
 
 /// Sets the callers of CTEs and InitPlans to the nodes that run them.
@@ -122,14 +123,15 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
             let begin = users.partition_point(|&user| user < definer);
             let end = users.partition_point(|&user| user < nodes[definer].end);
             let users = outside_of(nodes, subplan, &users[begin..end]);
-            // A Gather above a user replaces it, because the Gather computes the value before its workers start.
+            // If a node that uses the value is below a Gather, the Gather counts as the user: it computes the value
+            // before its workers start.
             callers_of_this.extend(users.into_iter().map(|user| {
                 let gathers = std::iter::successors(gathers[user], |&gather| gathers[gather]);
                 gathers.take_while(|&gather| gather >= definer).last().unwrap_or(user)
             }));
         }
         callers_of_this.sort_unstable();
-        // Some nodes use an InitPlan without a visible condition: an Append that prunes partitions.
+        // Some nodes use an InitPlan without a visible condition, for example an Append that prunes partitions.
         if let Some(caller) = innermost_long_enough(nodes, subplan, &callers_of_this) {
             callers.push((subplan, Some(caller)));
         }
@@ -155,7 +157,8 @@ fn outside_of(nodes: &[PlanNode], subplan: usize, candidates: &[usize]) -> Vec<u
     candidates.iter().copied().filter(|node| !own.contains(node)).collect()
 }
 
-/// Returns the innermost candidate that took at least as long as the subplan. The candidates are in the order of the tree.
+/// Returns the innermost candidate that took at least as long as the subplan. The candidates are in the order of the
+/// tree.
 ///
 /// EXPLAIN does not show which node ran the subplan first. But that node, and all nodes that called it, took at
 /// least as long as the subplan.
@@ -173,7 +176,8 @@ fn innermost_long_enough(nodes: &[PlanNode], subplan: usize, candidates: &[usize
     })
 }
 
-/// Returns the candidate that took longest, or the first of several equal ones. Several nodes may have run parts of a CTE.
+/// Returns the candidate that took longest, or the first of several equal ones. Several nodes may have run parts of a
+/// CTE.
 fn longest(nodes: &[PlanNode], candidates: &[usize]) -> Option<usize> {
     let by_time = |a: &usize, b: &usize| nodes[*a].reported_or_zero_ms().total_cmp(&nodes[*b].reported_or_zero_ms());
     // max_by() returns the last of equals.

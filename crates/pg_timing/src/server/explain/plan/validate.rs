@@ -97,8 +97,8 @@ fn check_figure(value: Option<f64>, name: impl Fn() -> String) -> Result<(), Imp
     }
 }
 
-/// Checks that no input is missing, that the root fits into the Execution Time, and that a node's inputs together take no
-/// longer than the node.
+/// Checks that no input is missing, that the root fits into the Execution Time, and that a node's inputs together take
+/// no longer than the node.
 ///
 /// Otherwise the plan has lost its indentation, is truncated, mixes lines of two plans, or the clock ran backwards.
 pub fn check_run(plan: &Plan) -> Result<(), Impossible> {
@@ -154,7 +154,8 @@ pub fn least_inputs(kind: &str) -> usize {
     }
 }
 
-/// Returns the longest time that can be equal to `ms`: times are rounded, and NTP may adjust the clock meanwhile.
+/// Returns the longest time that still counts as equal to `ms`: times are rounded, and NTP may adjust the clock
+/// meanwhile.
 fn with_tolerance(ms: f64, rounding: f64) -> f64 {
     ms * 1.01 + rounding + 0.01
 }
