@@ -48,9 +48,12 @@ def plain_runs(server, statement, between="", runs=RUNS, **options):
     return [float(ms) for ms in re.findall(r"^Time: ([\d.]+) ms", out, re.M)][1:], out
 
 
+def explain_command(path, statement, *more):
+    return [path, "explain", "--format", "json", "--allow-writes", "--limit", "600", "--time", str(TIME), *more, "-c", statement]
+
+
 def explained(path, server, statement, *more):
-    command = [path, "explain", "--format", "json", "--allow-writes", "--limit", "600", "--time", str(TIME), *more, "-c", statement]
-    done = subprocess.run(command, env=os.environ | server.client_env, capture_output=True, text=True)
+    done = subprocess.run(explain_command(path, statement, *more), env=os.environ | server.client_env, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{statement}: {done.stderr}")
     return json.loads(done.stdout)

@@ -60,7 +60,7 @@ fn print_line(name: &str, results: &Results) {
 type Figure = fn(&Candidate, &Match) -> Option<(f64, f64)>;
 
 fn undisturbed(candidate: &Candidate, case: &Match) -> Option<(f64, f64)> {
-    let LogEstimate { ln_ms, error, .. } = candidate.plain(case)?;
+    let LogEstimate { ln_ms, error, .. } = candidate.plain(case)?.in_another_session();
     Some((ln_ms - case.true_ln_ms, error))
 }
 

@@ -59,6 +59,11 @@ impl LogEstimate {
         LogEstimate { ln_ms: self.ln_ms - other.ln_ms, error, common: 0.0 }
     }
 
+    /// Returns the same estimate for another session. Its memory layout and its caches differ.
+    pub fn in_another_session(self) -> LogEstimate {
+        LogEstimate { error: self.error.hypot(BETWEEN_SESSIONS), ..self }
+    }
+
     /// Returns the estimate and its interval in ms.
     pub fn range(self) -> Range {
         Range {
@@ -69,57 +74,67 @@ impl LogEstimate {
     }
 }
 
+/// Half of the 95% interval of the difference between two sessions. Source: 14 statements that psql ran in turns with pg_timing on a
+/// quiet machine. The medians differed by 0 to 2.5%, with a standard deviation of 1.1%.
+const BETWEEN_SESSIONS: f64 = 0.02;
+
 /// How much of the common error remains in a ratio. Source: the tournament; with less, too few intervals contain the truth.
 const DIFFERENT_RESPONSE: f64 = 0.4;
 
 /// What the probes of a session say about its machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// ln of the time of the fastest probes
+    /// ln of the probe's time at full speed
     fast: f64,
     /// mean slowness of all probes
     pub slowness: f64,
     /// standard deviation of the slowness
     deviation: f64,
-    /// a probe with less slowness than this ran at full speed
-    limit: f64,
-    /// share of runs between two fast probes
+    /// share of runs at full speed
     pub fast_share: f64,
-    /// correlation of the probes before and after a run, 0 to 1: how well probes describe the run between them
+    /// how well probes describe the run between them, 0 to 1
     persistence: f64,
 }
 
+/// With at least this persistence, the runs between two fast probes ran at full speed.
+const DESCRIBED: f64 = 0.8;
+/// With so many runs at full speed, the other runs add nothing.
+const ENOUGH_FAST_RUNS: f64 = 6.0;
 /// Probes that differ by less than this (5%) ran at the same speed.
 const SAME_SPEED: f64 = 0.05;
-/// One of 20 probes is faster than the fast speed, because of the noise.
-const FASTEST: f64 = 0.05;
 
 impl Machine {
     /// Describes the machine during these runs: all runs of a session, in all modes. `None` without runs.
     pub fn of(runs: &[ProbedRun]) -> Option<Machine> {
-        let mut probes: Vec<f64> = runs.iter().flat_map(|run| [run.before_ms.ln(), run.after_ms.ln()]).collect();
-        probes.sort_by(f64::total_cmp);
+        let probes: Vec<f64> = runs.iter().flat_map(|run| [run.before_ms.ln(), run.after_ms.ln()]).collect();
         if !probes.iter().all(|ln_ms| ln_ms.is_finite()) || probes.is_empty() {
             return None;
         }
-        let fast = quantile(&probes, FASTEST);
-        let machine = Machine { fast, slowness: 0.0, deviation: 0.0, limit: 0.0, fast_share: 0.0, persistence: 0.0 };
-        let mut slowness: Vec<f64> = runs.iter().map(|run| machine.slowness_of(run)).collect();
-        let (mean, deviation) = (mean(&slowness), deviation(&slowness));
-        slowness.sort_by(f64::total_cmp);
-        let limit = SAME_SPEED.max(quantile(&slowness, 0.9) / 4.0);
-        let is_fast = |ms: f64| ms.ln() - fast < limit;
-        let fast_runs = runs.iter().filter(|run| is_fast(run.before_ms) && is_fast(run.after_ms)).count();
-        let fast_share = fast_runs as f64 / runs.len() as f64;
-        let [before, after] = [|run: &ProbedRun| run.before_ms.ln(), |run: &ProbedRun| run.after_ms.ln()]
-            .map(|probe| runs.iter().map(probe).collect::<Vec<f64>>());
-        let persistence = correlation(&before, &after);
-        Some(Machine { slowness: mean, deviation, limit, fast_share, persistence, ..machine })
+        let speed = FullSpeed::of(&probes);
+        let machine = Machine { fast: speed.center, slowness: 0.0, deviation: 0.0, fast_share: 0.0, persistence: 0.0 };
+        let slowness: Vec<f64> = runs.iter().map(|run| machine.slowness_of(run)).collect();
+        let limit = speed.limit.max(speed.center + SAME_SPEED);
+        let share = |is_in: &dyn Fn(&ProbedRun) -> bool| {
+            runs.iter().filter(|run| is_in(run)).count() as f64 / runs.len() as f64
+        };
+        let is_fast = |ms: f64| ms.ln() < limit;
+        let fast_before = share(&|run| is_fast(run.before_ms));
+        let both_fast = share(&|run| is_fast(run.before_ms) && is_fast(run.after_ms));
+        let persistence = persistence(fast_before, both_fast);
+        // Probes vary, so a machine at full speed can seem a little faster or slower than that.
+        Some(Machine {
+            slowness: mean(&slowness).max(0.0),
+            deviation: deviation(&slowness),
+            // A run between a fast and a slow probe may be a fast one.
+            fast_share: (fast_before + both_fast) / 2.0,
+            persistence,
+            ..machine
+        })
     }
 
-    /// Returns the mean slowness of the probes around a run.
+    /// Returns the mean slowness of the probes around a run. It is negative if these probes were faster than usual.
     fn slowness_of(&self, run: &ProbedRun) -> f64 {
-        ((run.before_ms.ln() + run.after_ms.ln()) / 2.0 - self.fast).max(0.0)
+        (run.before_ms.ln() + run.after_ms.ln()) / 2.0 - self.fast
     }
 
     /// Returns the undisturbed time of these runs of a statement. `None` with fewer than three runs.
@@ -128,6 +143,9 @@ impl Machine {
             return None;
         }
         let (from_slowness, from_fast) = (self.from_slowness(runs, response), self.from_fast_runs(runs, response));
+        if self.persistence > DESCRIBED && self.fast_share * runs.len() as f64 >= ENOUGH_FAST_RUNS {
+            return Some(from_fast);
+        }
         let both = weighted_mean((from_slowness.ln_ms, from_slowness.error), (from_fast.ln_ms, from_fast.error));
         // Both come from the same runs. So their errors are not independent, and the mean is not more certain than the
         // better of the two.
@@ -153,7 +171,7 @@ impl Machine {
         let common = 2.0 * Response::ERROR * self.slowness;
         LogEstimate {
             ln_ms: mean_y - response * self.slowness - slope * (mean_x - self.slowness),
-            error: (2.0 * few_runs(n) * variance.sqrt() + LEAST_ERROR / 2.0).hypot(common),
+            error: (2.0 * few_runs(n) * variance.sqrt() + LEAST_ERROR).hypot(common),
             common,
         }
     }
@@ -165,25 +183,24 @@ impl Machine {
         runs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let times: Vec<f64> = runs.iter().map(|(ln_ms, _)| *ln_ms).collect();
         // The share of the runs at full speed. If probes do not describe the runs between them, the fastest run counts.
-        let share = self.fast_share.max(1.0 / n) * self.persistence.powi(2);
+        let share = self.fast_share.max(1.0 / n) * self.persistence;
         let ln_ms = quantile(&times, share / 2.0);
         let scatter = ln_ms - quantile(&times, share * 0.16);
         let fastest = &runs[..runs.len().min(3.max((n * share / 2.0) as usize))];
-        let slowness = mean(&fastest.iter().map(|(_, slowness)| *slowness).collect::<Vec<f64>>());
+        let slowness = mean(&fastest.iter().map(|(_, slowness)| *slowness).collect::<Vec<f64>>()).max(0.0);
         let spread = fastest[fastest.len() - 1].0 - times[0];
         let error = [
             2.5 * few_runs(n) * scatter / (n * share).max(1.0).sqrt() + LEAST_ERROR,
             // Even the fastest runs may have been slowed.
             response * slowness,
             (1.0 - self.persistence) * spread * 0.8,
-            LEAST_ERROR,
         ];
         LogEstimate { ln_ms, error: super::root_sum_squares(error), common: response * slowness }
     }
 }
 
-/// Nothing is known better than 1%: memory layout and caches differ from session to session.
-const LEAST_ERROR: f64 = 0.01;
+/// Nothing is known better than 0.3%: the step of the server's times, and the scheduler.
+const LEAST_ERROR: f64 = 0.003;
 
 /// Returns by how much two standard errors have to grow if they come from so few runs. It is close to Student's t with
 /// n - 1 degrees of freedom, divided by its limit.
@@ -200,15 +217,47 @@ fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - center).powi(2)).sum::<f64>() / (values.len().max(2) - 1) as f64).sqrt()
 }
 
-/// Returns the correlation, 0 to 1. If one of the two hardly varies, the machine has one speed: 1.
-fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    const STEADY: f64 = 0.02;
-    let (mean_a, mean_b, deviations) = (mean(a), mean(b), [deviation(a), deviation(b)]);
-    if deviations.iter().any(|deviation| *deviation < STEADY) {
-        return 1.0;
+/// Returns how well two probes describe the run between them, from the shares of fast probes and of pairs of fast probes.
+///
+/// If the phases are long, a fast probe follows a fast probe: 1. If they are short compared with the runs, both are independent:
+/// 0. Then runs at full speed are rare, unless the machine is fast nearly always.
+fn persistence(fast: f64, both_fast: f64) -> f64 {
+    let independent = fast * fast;
+    let correlation = ((both_fast - independent) / (fast - independent).max(f64::EPSILON)).clamp(0.0, 1.0);
+    correlation + (1.0 - correlation) * fast.powi(3)
+}
+
+/// The fastest group of some values, as logarithms. It is the full speed of a machine with several speeds, and the only speed
+/// of a quiet machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct FullSpeed {
+    /// the center of the group
+    center: f64,
+    /// the upper end of the group
+    limit: f64,
+}
+
+impl FullSpeed {
+    /// Returns the fastest group. `values` are in the order of their measurement, at least one.
+    ///
+    /// Neighboring values usually have the same speed, so the median of their differences shows the noise at one speed. The group
+    /// begins at the fastest values and is as wide as this noise.
+    fn of(values: &[f64]) -> FullSpeed {
+        /// Nothing is more regular than 0.5%.
+        const LEAST_NOISE: f64 = 0.005;
+        /// A group of less than 10% of the values is not a speed of the machine: a few probes were 10% faster than all others. In a
+        /// normal distribution, this share of the values is at least 1.3 standard deviations faster than the center.
+        const FASTEST: f64 = 0.1;
+        const DEVIATIONS: f64 = 1.3;
+        let differences: Vec<f64> = values.windows(2).map(|pair| (pair[0] - pair[1]).abs()).collect();
+        // The difference of two values varies by the square root of 2 more than one value.
+        let noise = (super::two_deviations(super::median(&differences)) / 2.0 / 2f64.sqrt()).max(LEAST_NOISE);
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let limit = quantile(&sorted, FASTEST) + (DEVIATIONS + 3.0) * noise;
+        let group: Vec<f64> = sorted.into_iter().take_while(|value| *value <= limit).collect();
+        FullSpeed { center: super::median(&group), limit }
     }
-    let products: f64 = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b)).sum();
-    (products / (a.len() - 1) as f64 / deviations[0] / deviations[1]).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]

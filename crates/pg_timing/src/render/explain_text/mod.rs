@@ -22,8 +22,8 @@ pub struct ExplainText {
 }
 
 const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
-/// Measured with `tests/explain/bench live`: another client timed the same statements before and after.
-const LIVE_MARGINS: &str = "95% interval for this session; in our tests, another session differed by 5% on average";
+/// Only the undisturbed time includes the difference between sessions.
+const LIVE_MARGINS: &str = "95% interval for this session; the undisturbed time is that of any session";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
 const RANKS: &str =

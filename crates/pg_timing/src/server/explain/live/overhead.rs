@@ -10,7 +10,6 @@ use super::times::{Times, time_ms};
 use crate::report::run_mode::{BASELINE, ROWS_ONLY, WITHOUT_BUFFERS};
 use crate::report::{CallCost, ExplainedNode, NS_PER_MS, Range, Spread};
 use crate::server::explain::attribution::{Charge, attribute};
-use crate::statistics::undisturbed::LogEstimate;
 use crate::statistics::{median, quantile};
 
 /// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
@@ -24,7 +23,7 @@ pub struct Overhead {
     pub corrected: Range,
     pub rows_only: f64,
     pub without_buffers: Option<f64>,
-    /// time without EXPLAIN while nothing else slows the machine
+    /// time without EXPLAIN while nothing else slows the machine, also in other sessions
     pub undisturbed: Range,
     /// baseline runs, from the 10th to the 90th percentile
     pub spread: Spread,
@@ -55,7 +54,9 @@ impl Overhead {
             corrected,
             rows_only: time_ms(runs, times, ROWS_ONLY),
             without_buffers: runs.has(WITHOUT_BUFFERS).then(|| time_ms(runs, times, WITHOUT_BUFFERS)),
-            undisturbed: times.and_then(|times| times.undisturbed(BASELINE)).map_or(corrected, LogEstimate::range),
+            undisturbed: times
+                .and_then(|times| times.undisturbed(BASELINE))
+                .map_or(corrected, |time| time.in_another_session().range()),
             spread: Spread::of(&baseline),
             calls,
             per_call: 0.0,

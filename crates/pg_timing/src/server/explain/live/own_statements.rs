@@ -15,7 +15,7 @@ pub const OWN_SETTINGS: &str =
 
 /// Rows of the loop of bare calls. It takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
 pub const BARE_CALL_ROWS: u32 = 20_000;
-/// The probe takes about 3 ms on a processor of 2024: long compared with a round trip, and short compared with most
+/// The probe takes 1 to 3 ms on processors of 2020 to 2024: long compared with a round trip, and short compared with most
 /// statements.
 const PROBE_ROWS: u32 = 30_000;
 

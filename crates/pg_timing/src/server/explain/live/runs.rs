@@ -1,12 +1,12 @@
 //! Runs a statement in all modes, interleaved, and rolls every run back.
 
 use super::bare_call;
-use super::looks::Looks;
 use super::options::RunOptions;
 use super::probe::probe_ms;
 use super::run_results::{RunMode, Runs};
 use super::script::Script;
 use super::session::RunSession;
+use super::stopping_rule::StoppingRule;
 use super::subject::Subject;
 use super::times::precision;
 use super::timing::Timing;
@@ -17,16 +17,16 @@ use crate::statistics::{deviation, median};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Three runs give a scatter.
-const LEAST_ROUNDS: usize = 3;
 /// Most rounds in the default time of 20 s. A statement with outside effects repeats them in each run.
 const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const ROUND_TRIPS: usize = 15;
 /// Shared machines become up to 1.9 times slower, for seconds. Half of that is the usual deviation.
 const PLANNING_VARIES: f64 = 0.25;
-/// The warm-up round's share of the progress bar. A long statement has only three more rounds.
-const WARM_UP_SHARE: f64 = 0.25;
+/// The warm-up's share of the progress bar.
+const WARM_UP_SHARE: f64 = 0.1;
+/// A statement that takes longer than this gets fewer runs, so that the answer comes sooner.
+const LONG: f64 = 1000.0;
 
 /// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1.
 pub fn runs(
@@ -45,10 +45,10 @@ pub fn runs(
     session.prepare_own()?;
     runs.plan_mode = subject.plan_mode();
     runs.fills_table = script.statement().creates_table();
-    let modes = modes(session.connection.server_version(), timings.len());
-    // The warm-up round is not counted. It fills the caches and shows how long a round takes.
-    for (done, &mode) in modes.iter().enumerate() {
-        progress(WARM_UP_SHARE * done as f64 / modes.len() as f64);
+    // The warm-up is not counted. It fills the caches. For a long statement, one run is enough.
+    let warm_up_ms = run(&mut session, &subject, RunMode::Baseline, &mut empty())?;
+    let modes = modes(session.connection.server_version(), timings.len(), warm_up_ms > LONG);
+    for &mode in modes.iter().filter(|_| warm_up_ms <= LONG) {
         run(&mut session, &subject, mode, &mut empty())?;
     }
     let round_trips = session.round_trips_ms(ROUND_TRIPS)?;
@@ -64,7 +64,7 @@ pub fn runs(
     }
     runs.bare_call_ms = bare_call::max_overhead_ms(&mut session, runs.round_trip_ms)?;
     let mut before = probe_ms(&mut session)?;
-    let mut looks = Looks::new(options.time);
+    let mut rule = StoppingRule::new(options.time);
     runs.allowed = options.time;
     let most_rounds = MOST_ROUNDS * (options.time.as_secs_f64() / DEFAULT_TIME.as_secs_f64()).max(1.0);
     for round in 0..most_rounds as usize {
@@ -78,10 +78,10 @@ pub fn runs(
             let ms = if mode == RunMode::Baseline { (ms - other_ms).max(0.0) } else { ms };
             runs.samples.push(RunSample { mode: runs.name(mode), ms, before_ms: before, after_ms: after });
             before = after;
-            progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * looks.used());
+            progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * rule.used());
         }
-        runs.time = looks.elapsed();
-        if round + 1 >= LEAST_ROUNDS && looks.stop(|| precision(&runs)) {
+        runs.time = rule.elapsed();
+        if rule.stop(round + 1, || precision(&runs)) {
             break;
         }
     }
@@ -90,9 +90,13 @@ pub fn runs(
     Ok(runs)
 }
 
-fn modes(server_version: i32, timings: usize) -> Vec<RunMode> {
-    // The baseline runs twice per round: all other modes are compared with it, and it is the fastest.
+/// Returns the modes of one round.
+fn modes(server_version: i32, timings: usize, is_long: bool) -> Vec<RunMode> {
+    // The baseline usually runs twice per round: all other modes are compared with it, and it is the fastest.
     let mut modes = vec![RunMode::Baseline, RunMode::RowsOnly, RunMode::Baseline, RunMode::Reported];
+    if is_long {
+        modes.remove(0);
+    }
     if server_version >= 180_000 {
         modes.push(RunMode::WithoutBuffers);
     }
@@ -130,23 +134,29 @@ fn run(session: &mut RunSession, subject: &Subject, mode: RunMode, runs: &mut Ru
 
 #[cfg(test)]
 mod tests {
+    use super::super::stopping_rule::LEAST_ROUNDS;
     use super::super::timing::METHODS;
     use super::*;
 
     #[test]
     fn only_servers_that_count_buffers_by_default_run_without_them() {
-        let count = |version, timings| modes(version, timings).len();
+        let count = |version, timings| modes(version, timings, false).len();
         assert_eq!((count(170_004, 0), count(180_000, 0), count(190_000, 2)), (4, 5, 7));
     }
 
+    #[test]
+    fn the_baseline_of_a_long_statement_runs_once_per_round() {
+        assert_eq!(modes(170_004, 0, true), [RunMode::RowsOnly, RunMode::Baseline, RunMode::Reported]);
+    }
+
     /// The help text and the README show how often a statement runs: in the fewest rounds, and in the most rounds,
-    /// without and with all timing methods. The warm-up is one more round.
+    /// without and with all timing methods. The warm-up is one more run, and one more round of a short statement.
     #[test]
     fn the_documented_numbers_of_runs_are_correct() {
         let help = include_str!("../../../command/arguments/explain.rs");
         let readme = include_str!("../../../../../../README.md");
-        let least = (LEAST_ROUNDS + 1) * modes(170_000, 0).len();
-        let most = |timings: usize| (MOST_ROUNDS as usize + 1) * modes(190_000, timings).len();
+        let least = 1 + LEAST_ROUNDS * modes(170_000, 0, true).len();
+        let most = |timings: usize| 1 + (MOST_ROUNDS as usize + 1) * modes(190_000, timings, false).len();
         let all_timings = METHODS.iter().map(|(_, values)| values.len()).sum();
         let numbers = format!("{least} to {} times, or up to {} times if", most(0), most(all_timings));
         for text in [help, readme] {
