@@ -134,6 +134,23 @@ mod tests {
     }
 
     #[test]
+    fn a_long_difference_in_units_is_followed_by_a_new_reading() {
+        let world = World::new(1);
+        let character = Character {
+            jitter_ns: 0,
+            cost_ns: 250.0,
+            stalls: vec![(500, 5e9)],
+            origin: 1_000_000,
+            ..Character::default()
+        };
+        let mut classic = ClassicLoop::default();
+        let block = classic.run_in_units::<_, 1000>(&SimClock::new(&world, character));
+        assert_eq!(block.backward, Backward::default());
+        // From 124.75 us to 5 000 125 us after the start.
+        assert_eq!((classic.differences.max(), classic.differences.count()), (Some(5_000_001), 1024));
+    }
+
+    #[test]
     fn a_backward_step_within_a_unit_does_not_count() {
         let world = World::new(1);
         let character =

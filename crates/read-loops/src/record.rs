@@ -228,6 +228,20 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_changes_within_a_block_moved() {
+        assert!(record(regular(), 1).moved(), "forward");
+        // Its value changes only once, by one step backward.
+        let coarse = Character { step: 1_000_000_000, origin: 5_000_000_000, ..regular() };
+        let backward = record(Character { back: vec![(500, 1_000_000_000)], ..coarse }, 1);
+        assert_eq!((backward.differences.max(), backward.backward_steps, backward.moved()), (Some(0), 1, true));
+    }
+
+    #[test]
+    fn a_stopped_clock_does_not_move() {
+        assert!(!record(Character { hz: 0.0, ..regular() }, 3).moved());
+    }
+
+    #[test]
     fn a_stopped_clock_costs_nothing() {
         let world = World::new(1);
         assert_eq!(timing_cost(&SimClock::new(&world, Character { hz: 0.0, ..regular() })), 0.0);
