@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "clock.h"
+#include "estimate.h"
 #include "gaps.h"
 #include "ticker.h"
 

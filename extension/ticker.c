@@ -325,15 +325,3 @@ ticker_stop(void)
 	running = false;
 	return lost;
 }
-
-/*
- * A call with one tick can have any duration up to two periods.  For a call with
- * several ticks, only its two ends are uncertain.
- */
-double
-tick_variance(uint64 ns)
-{
-	double		period = (double) ticker_period_ns();
-
-	return ns < 2 * period ? (double) ns * ns : period * period / 6;
-}
