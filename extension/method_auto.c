@@ -5,18 +5,20 @@
  *
  * At first every call of a node is timed.  When that would take more than its
  * share of the query's time, only bursts of calls are timed, at random distances.
- * They represent the calls in the gaps between them.  Single calls would not be
- * representative: the CPU's branch prediction does not expect the timing code, so
- * a single timed call takes up to twice as long as its neighbors.  For the same
- * reason the first calls of a burst do not count.
+ * They represent the calls in the gaps between them.
+ *
+ * Single calls would not be representative.  The CPU's branch prediction does not
+ * expect the timing code.  So a single timed call takes up to twice as long as its
+ * neighbors.  For the same reason the first calls of a burst do not count.
  *
  * Bursts are precise for many short calls, but not for a few long ones.  So a
  * timed call counts only up to a cap.  A ticker, as in the method sampling,
- * accounts for the time of calls in gaps beyond the cap: credit a tick's interval
+ * accounts for the time of calls in gaps beyond the cap.  A tick's interval counts
  * only if the tick fell more than `cap` before the call's end.  In expectation
- * that is max(0, duration - cap).  The cap is the tick period divided by one_in: a
- * timed call of that duration stands for one_in calls, so it contributes one
- * period, as a tick does.
+ * that is max(0, duration - cap).
+ *
+ * The cap is the tick period divided by one_in.  A timed call of that duration
+ * stands for one_in calls.  So it contributes one period, as a tick does.
  *
  * The first calls of loops are a stratum of their own, because they take longer
  * (for example, they descend an index or build a hash table).  estimate.c
