@@ -98,7 +98,7 @@ def fit(rows):
 
 
 def weight(row, model):
-    """Returns the weight of a statement's square: less with a larger error, and less if the model is far off."""
+    """Returns the weight of a statement's square: less with a larger error, and less if the error of the model is large."""
     guess = estimate(model, row)
     error = hypot(row["noise"], MODEL_ERROR * guess)
     distance = abs(row["overhead"] - guess) / error
