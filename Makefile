@@ -8,8 +8,6 @@ CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-
 # AArch64 is built and runs under qemu. PostgreSQL 16 comes from pip and npm. The last line is for check-world.
 ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
 	bison flex perl bzip2
-RUST_TARGETS = aarch64-unknown-linux-gnu x86_64-unknown-linux-musl \
-	x86_64-unknown-freebsd x86_64-apple-darwin aarch64-apple-darwin
 RUST_COMPONENTS = clippy rustfmt
 
 .PHONY: python3 rust-components all check check-all check-world fuzz bench tournament install uninstall deps deps-all schema
@@ -55,7 +53,6 @@ deps deps-all: rust-components
 		if [ "$$(id -u)" = 0 ]; then \
 			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
 		else echo "missing packages; as root: apt-get install$$missing" >&2; exit 1; fi; fi
-	@if [ $@ = deps-all ]; then rustup target add $(RUST_TARGETS); fi
 
 rust-components:
 	@rustup component add $(RUST_COMPONENTS)

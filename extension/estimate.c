@@ -13,10 +13,23 @@
 
 #include "clock.h"
 #include "estimate.h"
+#include "ticker.h"
 #include "tree.h"
 
 /* An interval of two standard errors contains the true value in 95% of cases. */
 #define STANDARD_ERRORS		2.0
+
+/*
+ * A call with one tick can have any duration up to two periods.  For a call with
+ * several ticks, only its two ends are uncertain.
+ */
+double
+tick_variance(uint64 ns)
+{
+	double		period = (double) ticker_period_ns();
+
+	return ns < 2 * period ? (double) ns * ns : period * period / 6;
+}
 
 /*
  * Returns the variance of the time of calls in gaps, from the variation among

@@ -34,6 +34,9 @@ typedef struct LastStatement
 
 extern LastStatement fast_last_statement;
 
+/* Returns the variance of the time that ticks attribute to a call, in ns^2. */
+extern double tick_variance(uint64 ns);
+
 extern void fast_combine_estimates(FastInstr *fi);
 extern Estimate fast_estimate(const FastInstr *fi);
 extern void fast_note_statement(QueryDesc *queryDesc, const FastQuery *query);

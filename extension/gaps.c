@@ -11,7 +11,10 @@
  */
 #include "postgres.h"
 
+#include "common/pg_prng.h"
+
 #include "clock.h"
+#include "estimate.h"
 #include "gaps.h"
 #include "ticker.h"
 
@@ -35,10 +38,15 @@ calls_so_far(FastInstr *fi)
 }
 
 void
-gap_mark(FastInstr *fi)
+gap_start(FastInstr *fi, int32 mean, uint64 now)
 {
-	fi->auto_timing.calls_before = calls_so_far(fi);
-	fi->auto_timing.loops_before = fi->loops;
+	AutoTiming *timing = &fi->auto_timing;
+
+	timing->gap_length = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
+	timing->calls_before = calls_so_far(fi);
+	timing->loops_before = fi->loops;
+	timing->since = now;
+	timing->gap_end_row = fi->core.tuplecount + timing->gap_length;
 }
 
 double

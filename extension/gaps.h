@@ -14,8 +14,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Marks the start of a gap. */
-extern void gap_mark(FastInstr *fi);
+/* Starts a gap of random length, with this mean, so that bursts do not coincide with a rhythm of the query. */
+extern void gap_start(FastInstr *fi, int32 mean, uint64 now);
 
 /* Returns the calls and the started loops since then. */
 extern double gap_calls(FastInstr *fi);

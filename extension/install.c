@@ -20,6 +20,7 @@
 #include "ticker.h"
 #include "tree.h"
 #include "tsc.h"
+#include "tsc_share.h"
 
 static TupleTableSlot *
 unused_node(PlanState *node)

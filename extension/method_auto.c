@@ -28,10 +28,7 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
-#include "common/pg_prng.h"
-
+#include "budget.h"
 #include "call.h"
 #include "estimate.h"
 #include "gaps.h"
@@ -39,72 +36,15 @@
 #include "ticker.h"
 #include "usage.h"
 
-/* Largest share of the query's time for timing one node.  All nodes that are timed in bursts share it. */
-#define BUDGET			0.005
-
-/* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
-#define BOOKKEEPING_NS	20
-
-/* Calls before the first review.  Timing them takes 5 us, or 0.4 ms with a slow clock. */
-#define FIRST_REVIEW	AUTO_EXACT_CALLS
-/* While every call is timed, a review now and then is enough. */
-#define LATER_REVIEW	4096
-
 /* Calls of a burst.  The first ones do not count. */
 #define BURST			32
 #define WARM_UP			8
 
-/* Rarer bursts are useless, because then the ticks are more precise than the bursts. */
-#define MAX_ONE_IN		100000
-
-/* Returns the largest share of the time that timing of one node may take. */
-static double
-allowed_share(const FastQuery *query)
+/* Returns the mean length of a gap, in calls. */
+static int32
+mean_gap(const FastInstr *fi)
 {
-	return BUDGET / Max(query->sampled, 1);
-}
-
-/* Returns the cost of timing `calls` calls, as a share of the time since the last review or gap start. */
-static double
-share_of_time(const FastInstr *fi, double calls, uint64 now)
-{
-	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		elapsed = (double) (int64) (now - fi->auto_timing.since);
-
-	return elapsed <= 0 ? 1 :
-		calls * (clock->cost + BOOKKEEPING_NS / clock->ns_per_tick) / elapsed;
-}
-
-/* Chooses the part of the calls to time.  `share` is the cost of timing all calls. */
-static void
-choose_part(FastInstr *fi, double share)
-{
-	AutoTiming *timing = &fi->auto_timing;
-	FastQuery  *query = fi->query;
-	bool		ticks = ticker_start();
-
-	ticker_note_period(query);
-	timing->one_in = (int32) Min(Max(ceil(share / allowed_share(query)), 1), MAX_ONE_IN);
-	if (ticks)
-		timing->cap = (uint64) (query->period_ns / fast_clocks[query->clock].ns_per_tick / timing->one_in);
-	else
-	{
-		timing->cap = PG_INT64_MAX;
-		query->tickless = true;
-	}
-}
-
-/* Starts a gap of random length, so that bursts do not coincide with a rhythm of the query. */
-static void
-set_gap_length(FastInstr *fi, uint64 now)
-{
-	AutoTiming *timing = &fi->auto_timing;
-	int32		mean = BURST * (timing->one_in - 1);
-
-	timing->gap_length = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
-	gap_mark(fi);
-	timing->since = now;
-	timing->gap_end_row = fi->core.tuplecount + timing->gap_length;
+	return BURST * (fi->auto_timing.one_in - 1);
 }
 
 /*
@@ -143,7 +83,7 @@ enter_gap_phase(FastInstr *fi, uint64 now)
 {
 	if (!change_phase(fi, PHASE_GAP))
 		return false;
-	set_gap_length(fi, now);
+	gap_start(fi, mean_gap(fi), now);
 	return true;
 }
 
@@ -183,7 +123,7 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 	if (--timing->burst_left <= 0)
 	{
 		gap_attribute(fi, timing->last_gap_calls, timing->last_gap_loops);
-		choose_part(fi, share_of_time(fi, timing->last_gap_calls + BURST, now));
+		budget_choose_part(fi, timing->last_gap_calls + BURST, now);
 		if (!enter_gap_phase(fi, now))
 		{
 			/* Another burst follows, without a gap. */
@@ -198,23 +138,13 @@ note_burst_call(FastInstr *fi, bool first, uint64 elapsed, uint64 now)
 static pg_noinline void
 review(FastInstr *fi, uint64 start, uint64 now)
 {
-	AutoTiming *timing = &fi->auto_timing;
-	double		share = share_of_time(fi, timing->review_interval, now);
-
-	/* The first call only starts the phase. */
-	if (timing->since != 0 && share > allowed_share(fi->query))
+	if (budget_exceeded(fi, now) && enter_gap_phase(fi, now))
 	{
-		choose_part(fi, share);
-		if (enter_gap_phase(fi, now))
-		{
-			fi->query->sampled++;
-			gap_store_prior(fi);
-			return;
-		}
+		fi->query->sampled++;
+		gap_store_prior(fi);
 	}
-	timing->review_interval = timing->since == 0 ? FIRST_REVIEW : LATER_REVIEW;
-	timing->review_left = timing->review_interval;
-	timing->since = start;
+	else
+		budget_schedule_review(fi, start);
 }
 
 static pg_attribute_always_inline TupleTableSlot *
@@ -249,7 +179,7 @@ end_gap(FastInstr *fi)
 	if (enter_burst_phase(fi))
 		return;
 	gap_attribute(fi, gap_calls(fi), gap_loops(fi));
-	set_gap_length(fi, clock_ordered(fi->query->clock));
+	gap_start(fi, mean_gap(fi), clock_ordered(fi->query->clock));
 }
 
 /* Starts a loop after its first call, and computes where in this loop the gap ends. */

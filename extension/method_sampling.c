@@ -12,6 +12,7 @@
  *-------------------------------------------------------------------------
  */
 #include "call.h"
+#include "estimate.h"
 #include "methods.h"
 #include "ticker.h"
 #include "usage.h"

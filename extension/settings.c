@@ -12,7 +12,7 @@
 #include "utils/guc.h"
 
 #include "settings.h"
-#include "tsc.h"
+#include "tsc_share.h"
 
 static const struct config_enum_entry method_options[] = {
 	{"auto", METHOD_AUTO, false},

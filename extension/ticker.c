@@ -16,17 +16,11 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-#include <pthread.h>
-#include <signal.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
 #include "common/pg_prng.h"
 
 #include "clock.h"
 #include "settings.h"
+#include "thread.h"
 #include "ticker.h"
 #include "tsc_rate.h"
 
@@ -51,9 +45,6 @@ Ticker		ticker;
  * take 0.1 ms, and without this limit the method auto would make one after each burst.
  */
 #define RETRY_NS		UINT64CONST(60000000000)
-
-/* The name of the thread, for example in /proc/PID/task/TID/comm.  Linux allows 15 bytes. */
-#define THREAD_NAME		"pg_fast_timing"
 
 static pthread_mutex_t mutex;
 static pthread_cond_t changed;
@@ -115,33 +106,11 @@ random_interval(void)
 	return period_ns / 2 + pg_prng_uint64_range(&random_state, 0, period_ns);
 }
 
-static void
-wait_until(uint64 ns)
-{
-#if defined(__APPLE__)
-	uint64		now = system_now();
-	struct timespec left = {(ns - now) / 1000000000, (ns - now) % 1000000000};
-
-	if (now < ns)
-		pthread_cond_timedwait_relative_np(&changed, &mutex, &left);
-#else
-	struct timespec due = {ns / 1000000000, ns % 1000000000};
-
-	pthread_cond_timedwait(&changed, &mutex, &due);
-#endif
-}
-
 /* The thread's function.  It calls no server function that can fail or raise an error. */
 static void *
 tick_until_idle(void *unused)
 {
-#if defined(__linux__)
-	/* in ns; the default is as long as a short query */
-	prctl(PR_SET_TIMERSLACK, 1UL);
-	prctl(PR_SET_NAME, THREAD_NAME);
-#elif defined(__APPLE__)
-	pthread_setname_np(THREAD_NAME);
-#endif
+	fast_thread_prepare();
 	pthread_mutex_lock(&mutex);
 	for (;;)
 	{
@@ -152,10 +121,10 @@ tick_until_idle(void *unused)
 			parked = true;
 			if (now >= linger_ns + TICKER_IDLE_NS)
 				break;
-			wait_until(linger_ns + TICKER_IDLE_NS);
+			fast_thread_wait(&changed, &mutex, linger_ns + TICKER_IDLE_NS);
 		}
 		else if (now < next_ns)
-			wait_until(next_ns);
+			fast_thread_wait(&changed, &mutex, next_ns);
 		else
 		{
 			tick(now, with_tsc ? tsc_now() : 0);
@@ -167,50 +136,13 @@ tick_until_idle(void *unused)
 	return NULL;
 }
 
-/* Initializes the mutex and the condition. */
-static void
-init_locks(void)
-{
-	pthread_condattr_t attributes;
-
-	pthread_mutex_init(&mutex, NULL);
-	pthread_condattr_init(&attributes);
-#if !defined(__APPLE__)
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-#endif
-	pthread_cond_init(&changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
 /* After a fork, the child has no thread, and the mutex can be locked. */
 static void
 forget_thread(void)
 {
-	init_locks();
+	fast_thread_init_locks(&mutex, &changed);
 	has_thread = running = ticking = false;
 	parked = true;
-}
-
-/* Returns 0, or an errno. */
-static int
-create_thread(void)
-{
-	pthread_attr_t attributes;
-	pthread_t	thread;
-	sigset_t	all;
-	sigset_t	old;
-	int			error = pthread_attr_init(&attributes);
-
-	if (error != 0)
-		return error;
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, Max(64 * 1024, PTHREAD_STACK_MIN));
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&thread, &attributes, tick_until_idle, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attributes);
-	return error;
 }
 
 /*
@@ -225,7 +157,7 @@ lock_with_thread(void)
 
 	if (!initialized)
 	{
-		init_locks();
+		fast_thread_init_locks(&mutex, &changed);
 		pthread_atfork(NULL, NULL, forget_thread);
 		initialized = true;
 	}
@@ -234,7 +166,7 @@ lock_with_thread(void)
 	{
 		pg_prng_seed(&random_state, now);
 		linger_ns = now;
-		create_error = create_thread();
+		create_error = fast_thread_create(tick_until_idle);
 		has_thread = create_error == 0;
 		retry_ns = has_thread ? 0 : now + RETRY_NS;
 	}
@@ -324,16 +256,4 @@ ticker_stop(void)
 	pthread_mutex_unlock(&mutex);
 	running = false;
 	return lost;
-}
-
-/*
- * A call with one tick can have any duration up to two periods.  For a call with
- * several ticks, only its two ends are uncertain.
- */
-double
-tick_variance(uint64 ns)
-{
-	double		period = (double) ticker_period_ns();
-
-	return ns < 2 * period ? (double) ns * ns : period * period / 6;
 }

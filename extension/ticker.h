@@ -41,9 +41,6 @@ extern bool ticker_start(void);
 
 /* Stops the ticks.  Returns the ns that an overdue tick would have accounted for. */
 extern uint64 ticker_stop(void);
-
-/* Returns the variance of the time that ticks attribute to a call, in ns^2. */
-extern double tick_variance(uint64 ns);
 #pragma GCC visibility pop
 
 #endif							/* FAST_TICKER_H */

@@ -22,6 +22,7 @@
 
 #include "clock.h"
 #include "tsc.h"
+#include "tsc_share.h"
 
 /*
  * Linux removes a faulty TSC from the available clock sources.  On a virtual
@@ -107,7 +108,7 @@ distrust_reason(void)
 	if (prctl(PR_GET_TSC, &permission) == 0 && permission != PR_TSC_ENABLE)
 		return "this process may not read it (PR_SET_TSC)";
 #endif
-	if (distrusted || fast_rate_refused())
+	if (distrusted || fast_leader_refuses())
 		return "it differed from the kernel's clock";
 #if defined(__x86_64__)
 	{
@@ -198,7 +199,7 @@ fast_tsc_compare(ClockPair start)
 	}
 
 	distrusted = true;
-	fast_rate_refuse();
+	fast_share_refusal();
 	checked = false;
 	fast_tsc_usable();
 	ereport(WARNING,

@@ -12,12 +12,11 @@
 #include <math.h>
 
 #include "access/parallel.h"
-#include "access/xact.h"
 #include "miscadmin.h"
-#include "utils/guc.h"
 
 #include "clock.h"
 #include "tsc_rate.h"
+#include "tsc_share.h"
 
 /*
  * A pair of readings is about 30 ns wide.  Two pairs 3 ms apart give the rate
@@ -35,16 +34,12 @@
 /* Uncertainty of an unknown rate. */
 #define UNKNOWN_PPM			1e6
 
-/* Value of the setting instead of a rate: workers must not use the counter. */
-#define REFUSED			"refused"
-
 /* For platforms without a known counter.  This code is compiled there, but never runs. */
 #ifndef CLOCK_MONOTONIC_RAW
 #define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
 #endif
 
 uint64		fast_tsc_scale = 0;
-char	   *fast_tsc_shared = NULL;
 
 /* A rate with a bound on its error. */
 typedef struct Rate
@@ -56,7 +51,6 @@ typedef struct Rate
 static Rate known;
 static Rate postmaster_rate;		/* rate since the postmaster's anchor; khz is 0 if
 								 * it is not valid */
-static char rate_text[64];		/* value of the setting for parallel workers */
 static ClockPair anchor;		/* start of the measurement */
 static pid_t anchored_by = 0;
 
@@ -117,9 +111,16 @@ set_rate(double khz, double ppm)
 {
 	known.khz = khz;
 	known.ppm = ppm;
-	snprintf(rate_text, sizeof(rate_text), "%.4f %.3f", khz, ppm);
+	fast_share_rate(khz, ppm);
 	fast_tsc_scale = (uint64) (1e6 / khz * 4294967296.0 + 0.5);
 	fast_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
+}
+
+/* Returns whether a CPU can have this rate.  It is false if `khz` is not a number. */
+static bool
+possible_khz(double khz)
+{
+	return khz > 1e3 && khz < 1e8;
 }
 
 /*
@@ -136,7 +137,7 @@ rate_between(ClockPair start, ClockPair end, Rate *rate)
 		return false;
 	rate->khz = ticks / ns * 1e6;
 	rate->ppm = (((start.width + end.width) / 2.0 + 2) / ticks + 2 / ns) * 1e6;
-	return rate->khz > 1e3 && rate->khz < 1e8;
+	return possible_khz(rate->khz);
 }
 
 static double
@@ -271,47 +272,17 @@ calibrate(void)
 	return true;
 }
 
-/*
- * In a parallel worker, uses the leader's rate, which comes as a setting: a worker
- * ends too soon to measure one.  Returns false if there is none.
- */
+/* In a parallel worker, uses the leader's rate.  Returns false if there is none. */
 static bool
 take_leaders_rate(void)
 {
-	double		leader_khz;
-	double		leader_ppm;
+	double		khz;
+	double		ppm;
 
-	if (!IsParallelWorker() || fast_tsc_shared == NULL ||
-		sscanf(fast_tsc_shared, "%lf %lf", &leader_khz, &leader_ppm) != 2 ||
-		!(leader_khz > 1e3 && leader_khz < 1e8))
+	if (!fast_leaders_rate(&khz, &ppm) || !possible_khz(khz))
 		return false;
-	set_rate(leader_khz, leader_ppm);
+	set_rate(khz, ppm);
 	return true;
-}
-
-/* Stores the rate in the setting for parallel workers. */
-void
-fast_tsc_share(void)
-{
-	if (known.khz == 0 || IsInParallelMode() || IsParallelWorker())
-		return;
-	/* RESET ALL or a rollback can have reset it. */
-	if (fast_tsc_shared == NULL || strcmp(rate_text, fast_tsc_shared) != 0)
-		SetConfigOption("pg_fast_timing.tsc_rate", rate_text, PGC_SUSET, PGC_S_SESSION);
-}
-
-/* Tells parallel workers not to use the counter. */
-void
-fast_rate_refuse(void)
-{
-	snprintf(rate_text, sizeof(rate_text), REFUSED);
-}
-
-/* Returns whether the leader of this parallel worker refuses the counter. */
-bool
-fast_rate_refused(void)
-{
-	return IsParallelWorker() && fast_tsc_shared != NULL && strcmp(fast_tsc_shared, REFUSED) == 0;
 }
 
 /* Returns whether the rate is precise enough. */

@@ -26,21 +26,15 @@ typedef struct ClockPair
 /* ns per tick, in units of 2^-32 */
 extern uint64 fast_tsc_scale;
 
-/* the setting that carries the rate to parallel workers */
-extern char *fast_tsc_shared;
-
 extern double fast_tsc_khz(void);
 extern double fast_tsc_uncertainty_ppm(void);
 extern bool fast_tsc_readable(void);	/* was usable at some time, so a read is harmless */
-extern void fast_tsc_share(void);
 
 extern ClockPair fast_read_pair(void);
 extern void fast_rate_init(void);
 extern bool fast_rate_measure(void);
 extern bool fast_rate_certain(void);
 extern void fast_rate_refine(ClockPair now);
-extern void fast_rate_refuse(void);
-extern bool fast_rate_refused(void);
 
 #pragma GCC visibility pop
 

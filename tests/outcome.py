@@ -1,7 +1,6 @@
 """Runs tests on real servers, and prints the results."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 from servers import MAJORS, SKIPPED, Failed, Missing, Offline, install
 
@@ -24,17 +23,16 @@ def run_test(name, test):
     except Failed as failed:
         complaints = [str(failed)]
     line = f"{name} {'FAILED' if complaints else 'ok'} in {time.monotonic() - start:.1f} s"
-    # One call to print, because other threads print, too.
     print("\n       ".join([line, *complaints]), flush=True)
     return not complaints
 
 
-def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1):
+def on_each(majors, tests, allow_missing_modules=False, get=install):
     """
     Runs each (name, function of an installation) on these servers, or on all servers that can be installed.
 
-    `parallel` servers run at once: use it only for tests that mostly wait. Returns the exit status: 0 if all tests
-    passed, SKIPPED if there is no network to install a server, 1 if a test failed or a named version is missing.
+    One server runs at a time, because the tests measure the host's clock. Returns the exit status: 0 if all tests passed,
+    SKIPPED if there is no network to install a server, 1 if a test failed or a named version is missing.
     """
 
     def on(major):
@@ -50,8 +48,8 @@ def on_each(majors, tests, allow_missing_modules=False, get=install, parallel=1)
             return [False] if majors else []
         return [run_test(f"{installation.version:>6} {name:<12}", lambda: test(installation)) for name, test in tests]
 
-    with ThreadPoolExecutor(parallel) as pool:
-        passed = [result for results in pool.map(on, [int(major) for major in majors] or MAJORS) for result in results]
+    wanted = [int(major) for major in majors] or MAJORS
+    passed = [result for major in wanted for result in on(major)]
     if False in passed:
         return 1
     return SKIPPED if None in passed else int(not passed)

@@ -31,7 +31,7 @@ MOST_NOISE_NS = 35
 MOST_NOISE = 0.12
 # The model's own error: a statement with a small error of measurement must not decide alone.
 MODEL_ERROR = 0.2
-# Statements that are farther off than this number of errors count less (Huber's weights).
+# Statements with a deviation above this number of errors count less (Huber's weights).
 FAR = 1.5
 # Steps of the weighting.
 STEPS = 6
@@ -98,7 +98,7 @@ def fit(rows):
 
 
 def weight(row, model):
-    """Returns the weight of a statement's square: less with a larger error, and less if the model is far off."""
+    """Returns the weight of a statement's square: less with a larger error, and less if the error of the model is large."""
     guess = estimate(model, row)
     error = hypot(row["noise"], MODEL_ERROR * guess)
     distance = abs(row["overhead"] - guess) / error
@@ -178,9 +178,9 @@ def show(what, pairs):
     if not relative:
         return
     errors = [abs((row["reported_ms"] - guess) / row["plain_ms"] - 1) for row, guess in pairs if row["overhead"] < 0.6 * row["reported_ms"]]
-    result = f"result off by {sum(errors) / len(errors):.1%} on average, max {max(errors):.0%}, of {len(errors)}" if errors else "no result"
+    result = f"error of the result {sum(errors) / len(errors):.1%} on average, max {max(errors):.0%}, of {len(errors)}" if errors else "no result"
     print(f"{what}: {result}; "
-          f"overhead off by {median(relative):.0%} (median), {quantile(relative, 0.9):.0%} (90%) of {len(relative)}", file=sys.stderr)
+          f"error of the overhead {median(relative):.0%} (median), {quantile(relative, 0.9):.0%} (90%) of {len(relative)}", file=sys.stderr)
 
 
 def bands(data):

@@ -2,7 +2,7 @@
 
 import json
 
-from extension import SOURCE, faulty_clocks
+from extension import METHODS, SOURCE, faulty_clocks
 from servers import Server, build
 
 COUNT = "SELECT count(*) FROM t"
@@ -21,7 +21,7 @@ def methods(program, installation):
         return
     report = json.loads(done.stdout)
     used = {(timed["setting"], timed["value"]) for timed in report["timed"]}
-    expected = {("pg_fast_timing.method", method) for method in ("off", "tsc", "sampling", "auto")}
+    expected = {("pg_fast_timing.method", method) for method in ("off", *METHODS)}
     if installation.major >= 19:
         expected |= {("timing_clock_source", source) for source in ("system", "tsc")}
     for setting, value in expected - used:

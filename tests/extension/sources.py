@@ -7,9 +7,7 @@ from pathlib import Path
 
 from servers import CACHE, Failed, Missing, debian
 from servers.commands import first_cause, output
-from servers.installation import lock
-
-RELEASES = {15: "bookworm", 17: "trixie", 18: "sid", 19: "experimental"}
+from servers.installation import RECIPES, lock
 
 # If the source of a version is not available, a neighbor's tests are used. Most are the same, but not all can run.
 NEIGHBORS = {16: 15, 19: 18}
@@ -80,7 +78,8 @@ def source(major):
 
 
 def fetch(major, folder):
-    if major not in RELEASES:
+    recipe = RECIPES.get(major)
+    if not isinstance(recipe, debian.Recipe):
         raise Failed(f"no Debian release has the source of {major}")
     folder.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
@@ -89,7 +88,7 @@ def fetch(major, folder):
             (work / needed).mkdir(parents=True)
         for empty in ("status", "preferences"):
             (work / empty).touch()
-        (work / "sources").write_text(f"deb-src {debian.debian_mirror()} {RELEASES[major]} main\n")
+        (work / "sources").write_text(f"deb-src {debian.debian_mirror()} {recipe.suites[-1]} main\n")
         apt = ["apt-get", *debian.options(work)]
         output([*apt, "update"])
         output([*apt, "source", "--download-only", "--tar-only", f"postgresql-{major}"], cwd=work)

@@ -6,6 +6,7 @@ package database, so the host does not change. No package script runs, so no clu
 
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from .commands import Failed, output
@@ -18,15 +19,23 @@ ESSENTIAL = ("dash", "coreutils")
 EXCLUDED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/info")
 
 
-def recipe(major, *suites, newest=None):
-    """Returns a function that unpacks a major version. `newest` is a package to take from the last suite."""
-    server = (f"postgresql-{major}", f"postgresql-plperl-{major}", f"postgresql-plpython3-{major}")
-    # Headers and pgxs, without their dependencies. These are clang and LLVM, for bitcode, which the tests do not build.
-    headers = (f"postgresql-server-dev-{major}",)
-    return lambda root: unpack(root, suites, server, headers, newest)
+@dataclass(frozen=True)
+class Recipe:
+    """Unpacks a major version when called. The last suite has the server and its source; the others have dependencies."""
+
+    major: int
+    suites: tuple
+    # a package to take from the last suite
+    newest: str = ""
+
+    def __call__(self, root):
+        server = tuple(f"postgresql-{name}{self.major}" for name in ("", "plperl-", "plpython3-"))
+        # Headers and pgxs, without dependencies: they are clang and LLVM, only for bitcode, which the tests do not build.
+        headers = (f"postgresql-server-dev-{self.major}",)
+        unpack(root, self.suites, server, headers, self.newest)
 
 
-def unpack(root, suites, packages, without_dependencies=(), newest=None):
+def unpack(root, suites, packages, without_dependencies=(), newest=""):
     """Unpacks packages with their dependencies, and other packages without."""
     mirror = debian_mirror()
     with tempfile.TemporaryDirectory(dir=root.parent) as folder:

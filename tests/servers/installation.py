@@ -27,12 +27,12 @@ mount -t tmpfs shm "$1/dev/shm"
 exec chroot --userspec={USER}:{USER} --groups= "$@\""""
 
 RECIPES = {
-    15: debian.recipe(15, "bookworm"),
+    15: debian.Recipe(15, ("bookworm",)),
     16: wheel.unpack,  # no Debian release has 16
-    17: debian.recipe(17, "trixie"),
-    18: debian.recipe(18, "sid"),
+    17: debian.Recipe(17, ("trixie",)),
+    18: debian.Recipe(18, ("sid",)),
     # postgresql-client-19 needs a newer libpq5 than sid has.
-    19: debian.recipe(19, "sid", "experimental", newest="libpq5"),
+    19: debian.Recipe(19, ("sid", "experimental"), newest="libpq5"),
 }
 MAJORS = tuple(RECIPES)
 

@@ -14,7 +14,7 @@ from programs import WORK
 # A machine needs ten to twenty seconds, and several times as much on a busy host.
 LIMIT_SECONDS = 120
 # The first step begins after three seconds, and several times as much on a busy host. qemu's emulation sometimes hangs before
-# that, with an empty console. Nothing of ours has run then, so the machine is started again.
+# that, with an empty console. No step of the scenario has run then, so the machine is started again.
 START_SECONDS = 45
 STARTS = 3
 NOT_STARTED = f"the machine did not start within {START_SECONDS} s"

@@ -29,6 +29,22 @@ pub trait Clock {
     fn read_ordered(&self) -> u64 {
         self.read()
     }
+
+    /// Waits for a short time, about 1 ns per turn: the delay between two reads of [`granularity`](crate::granularity()).
+    ///
+    /// A real clock keeps this default. A [synthetic clock](crate::sim) lets the time of its world pass instead.
+    #[inline(always)]
+    fn pause(&self, turns: u64) {
+        spin(turns);
+    }
+}
+
+/// Keeps the CPU busy for this many turns of a loop.
+fn spin(turns: u64) {
+    for turn in 0..turns {
+        // The compiler must not remove the loop.
+        std::hint::black_box(turn);
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
@@ -45,6 +61,11 @@ impl<C: Clock + ?Sized> Clock for &C {
     #[inline(always)]
     fn read_ordered(&self) -> u64 {
         (**self).read_ordered()
+    }
+
+    #[inline(always)]
+    fn pause(&self, turns: u64) {
+        (**self).pause(turns)
     }
 }
 
@@ -68,7 +89,7 @@ mod tests {
         assert_eq!(ticks_between(1, u64::MAX), -2);
     }
 
-    /// Plain reads count 1, 2, 3. Ordered reads return 1000.
+    /// Plain reads count 1, 2, 3. Ordered reads return 1000. A pause counts its turns.
     struct Counting(Cell<u64>);
 
     impl Clock for Counting {
@@ -79,6 +100,10 @@ mod tests {
 
         fn read_ordered(&self) -> u64 {
             1000
+        }
+
+        fn pause(&self, turns: u64) {
+            self.0.set(self.0.get() + turns);
         }
     }
 
@@ -93,13 +118,14 @@ mod tests {
 
     #[test]
     fn a_reference_to_a_clock_is_that_clock() {
-        fn readings<C: Clock>(clock: C) -> (u64, [u64; 3], u64) {
+        fn readings<C: Clock>(clock: C) -> (u64, [u64; 3], u64, u64) {
             let mut buffer = [0; 3];
             let first = clock.read();
             clock.fill(&mut buffer);
-            (first, buffer, clock.read_ordered())
+            clock.pause(5);
+            (first, buffer, clock.read_ordered(), clock.read())
         }
-        assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), (1, [2, 3, 4], 1000));
+        assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), (1, [2, 3, 4], 1000, 10));
     }
 
     #[test]
@@ -111,5 +137,22 @@ mod tests {
             }
         }
         assert_eq!(Fixed.read_ordered(), 42);
+    }
+
+    /// Compares two durations of the same run, so the speed of the machine does not matter. An interruption can only make
+    /// a pause longer, so the shortest of several pauses counts.
+    #[test]
+    fn a_pause_of_many_turns_takes_longer_than_a_pause_of_none() {
+        let counter = crate::Counter::new().unwrap();
+        let shortest = |turns: u64| {
+            let pause = |_| {
+                let before = counter.read_ordered();
+                counter.pause(turns);
+                ticks_between(before, counter.read_ordered())
+            };
+            (0..20).map(pause).min().unwrap()
+        };
+        let (none, many) = (shortest(0), shortest(100_000));
+        assert!(many > 2 * none, "{none} ticks without turns, {many} ticks with 100 000");
     }
 }

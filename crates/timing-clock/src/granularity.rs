@@ -26,31 +26,17 @@ impl Granularity {
 
 /// Finds the step of `clock` from differences of its readings. It stops after `samples` differences that are not 0.
 ///
-/// Back-to-back reads could all take the same time, which would hide the step. So random delays of up to about 100 ns
-/// separate the reads. The measurement also stops when `go_on` returns false. `go_on` is called every 256 reads. A
-/// coarse clock needs some tens of milliseconds.
-pub fn granularity<C: Clock>(clock: &C, samples: usize, go_on: impl FnMut() -> bool) -> Granularity {
-    granularity_with_delay(clock, samples, go_on, |turns| {
-        for turn in 0..turns {
-            std::hint::black_box(turn);
-        }
-    })
-}
-
-/// Does the same as [`granularity`]. `delay` is called with a random number of turns, 0 to 63.
-fn granularity_with_delay<C: Clock>(
-    clock: &C,
-    samples: usize,
-    mut go_on: impl FnMut() -> bool,
-    mut delay: impl FnMut(u64),
-) -> Granularity {
+/// Back-to-back reads could all take the same time, which would hide the step. So [pauses](Clock::pause) of random length,
+/// 0 to 63 turns, separate the reads. The measurement also stops when `go_on` returns false. `go_on` is called every 256 reads. A coarse
+/// clock needs some tens of milliseconds.
+pub fn granularity<C: Clock>(clock: &C, samples: usize, mut go_on: impl FnMut() -> bool) -> Granularity {
     let mut steps = Vec::with_capacity(samples);
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     let mut last = clock.read();
     loop {
         for _ in 0..256 {
             random = random.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(1);
-            delay(random >> 58);
+            clock.pause(random >> 58);
             let now = clock.read();
             if let Ok(step @ 1..) = u64::try_from(ticks_between(last, now)) {
                 steps.push(step);
@@ -141,6 +127,7 @@ impl Tooth {
 mod tests {
     use super::*;
     use crate::sim::{Character, SimClock, World};
+    use std::cell::{Cell, RefCell};
 
     fn measured(step: u64, hz: f64, cost_ns: f64) -> Granularity {
         let world = World::new(7);
@@ -254,31 +241,48 @@ mod tests {
         assert_eq!(result, Granularity::NeverMoved);
     }
 
-    /// Each read takes exactly two steps, so only delays between the reads show the step.
+    /// Each read takes exactly two steps, so only pauses between the reads show the step.
     #[test]
-    fn random_delays_reveal_a_step_that_regular_reads_hide() {
-        let step_with = |delay_ns: f64| {
+    fn random_pauses_reveal_a_step_that_regular_reads_hide() {
+        let step_with = |pause_ns: f64| {
             let world = World::new(7);
-            let character = Character { step: 26, cost_ns: 52.0, jitter_ns: 0, ..Character::default() };
+            let character = Character { step: 26, cost_ns: 52.0, jitter_ns: 0, pause_ns, ..Character::default() };
             let clock = SimClock::new(&world, character);
             let mut rounds = 0;
-            let go_on = || {
+            granularity(&clock, 4000, || {
                 rounds += 1;
                 rounds < 100
-            };
-            granularity_with_delay(&clock, 4000, go_on, |turns| world.pass_ns(turns as f64 * delay_ns))
+            })
         };
         assert_eq!(step_with(1.6), Granularity::Step(26.0));
         assert_eq!(step_with(0.0), Granularity::Step(52.0));
     }
 
+    /// A clock that stores the turns of its pauses. Each read is one tick after the one before.
+    #[derive(Default)]
+    struct Recording {
+        reads: Cell<u64>,
+        turns: RefCell<Vec<u64>>,
+    }
+
+    impl Clock for Recording {
+        fn read(&self) -> u64 {
+            self.reads.set(self.reads.get() + 1);
+            self.reads.get()
+        }
+
+        fn pause(&self, turns: u64) {
+            self.turns.borrow_mut().push(turns);
+        }
+    }
+
     #[test]
-    fn random_delays_take_all_values_from_0_to_63() {
-        let world = World::new(7);
-        let clock = SimClock::new(&world, Character::default());
-        let mut turns = Vec::new();
-        granularity_with_delay(&clock, 4000, || true, |n| turns.push(n));
+    fn random_pauses_have_0_to_63_turns() {
+        let clock = Recording::default();
+        granularity(&clock, 4000, || true);
+        let turns = clock.turns.take();
         let distinct = turns.iter().collect::<std::collections::BTreeSet<_>>();
         assert_eq!((distinct.len(), *turns.iter().max().unwrap()), (64, 63));
+        assert_eq!(turns.len() as u64 + 1, clock.reads.get(), "one pause between two reads");
     }
 }

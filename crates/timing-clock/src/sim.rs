@@ -1,13 +1,13 @@
 //! Synthetic clocks, for tests of code that measures clocks.
 //!
-//! A [`World`] has one true time. It advances only when a clock is read, or when a test lets time pass. The clocks of a
-//! world show this time with faults that the test chooses. So every result has a known correct value, and no test
-//! depends on the speed of its machine.
+//! A [`World`] has one true time. It advances only when a clock is read or pauses, or when a test lets time pass. The clocks of a
+//! world show this time with faults that the test chooses. So every result has a known correct value, and no test depends
+//! on the speed of its machine.
 
 use crate::Clock;
 use std::cell::Cell;
 
-/// A true time in femtoseconds. Each read of a clock advances it.
+/// A true time in femtoseconds. Each read and each pause of a clock advances it.
 #[derive(Debug)]
 pub struct World {
     now_fs: Cell<u128>,
@@ -61,13 +61,24 @@ pub struct Character {
     pub jitter_ns: u64,
     /// backward steps: the number of the read, counted from 0, and the ticks by which the value drops permanently
     pub back: Vec<(u64, u64)>,
+    /// duration of one turn of a pause, in ns
+    pub pause_ns: f64,
     /// interruptions: the number of the read, counted from 0, and the duration in ns
     pub stalls: Vec<(u64, f64)>,
 }
 
 impl Default for Character {
     fn default() -> Self {
-        Character { hz: 1e9, origin: 0, step: 1, cost_ns: 20.0, jitter_ns: 10, back: Vec::new(), stalls: Vec::new() }
+        Character {
+            hz: 1e9,
+            origin: 0,
+            step: 1,
+            cost_ns: 20.0,
+            jitter_ns: 10,
+            back: Vec::new(),
+            pause_ns: 1.0,
+            stalls: Vec::new(),
+        }
     }
 }
 
@@ -110,6 +121,10 @@ impl Clock for SimClock<'_> {
         self.world.pass_ns(half);
         let ticks = ticks - ticks % self.character.step;
         self.character.origin.wrapping_add(ticks).wrapping_sub(self.dropped.get())
+    }
+
+    fn pause(&self, turns: u64) {
+        self.world.pass_ns(turns as f64 * self.character.pause_ns);
     }
 }
 
@@ -164,6 +179,14 @@ mod tests {
         assert_eq!(clock.reads(), 1000);
         assert!(durations[0] >= 20.0 && durations[0] < 20.5, "{durations:?}");
         assert!(durations[999] < 30.0 && durations[999] > 29.5, "{durations:?}");
+    }
+
+    #[test]
+    fn a_pause_advances_the_true_time_by_its_turns() {
+        let world = World::new(1);
+        let clock = SimClock::new(&world, Character { pause_ns: 1.5, ..Character::default() });
+        clock.pause(4);
+        assert_eq!((world.now_ns(), clock.reads()), (6.0, 0));
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn frozen_clock_is_critical() {
     assert_alarm(&report, ("clock-coarse", "critical"));
 }
 
-/// The title tells which clock went back, as in PostgreSQL 19.
+/// The title names the clock that went back, as in PostgreSQL 19.
 #[test]
 fn test_command_stops_at_a_backward_step() {
     let (status, stdout, stderr) = run_with_fault("back", &["test", "-d", "1"]);

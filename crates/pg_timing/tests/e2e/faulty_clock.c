@@ -4,9 +4,8 @@
  *
  * FAULTY_CLOCK names the fault of CLOCK_MONOTONIC: "slow" (a read takes at
  * least 20 us), "back" (34 ms behind during the second half of every 500
- * reads), "coarse" (steps of 4 ms), "busy" (every 1000th read takes 1 ms) or
- * "frozen" (the same time forever).  With "denied", the process may not read
- * the time stamp counter.
+ * reads) or "frozen" (the same time forever).  With "denied", the process may
+ * not read the time stamp counter.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -61,20 +60,6 @@ clock_gettime(clockid_t id, struct timespec *t)
 
 			t->tv_sec = late / 1000000000L;
 			t->tv_nsec = late % 1000000000L;
-		}
-	}
-	else if (strcmp(fault, "coarse") == 0)
-		t->tv_nsec -= t->tv_nsec % 4000000L;
-	else if (strcmp(fault, "busy") == 0)
-	{
-		if (++reads % 1000 == 0)
-		{
-			struct timespec now;
-
-			do
-				syscall(SYS_clock_gettime, id, &now);
-			while (nanos(&now) - nanos(t) < 1000000);
-			*t = now;
 		}
 	}
 	else if (strcmp(fault, "frozen") == 0)

@@ -143,6 +143,55 @@ mod tests {
         }
     }
 
+    /// Multiplications that depend on each other. The CPU cannot overlap them, but it can read the counter meanwhile.
+    const CHAIN: usize = 100;
+
+    /// Executes `CHAIN` multiplications. Returns the product, so that the next chain can depend on this one.
+    #[inline(always)]
+    fn chain(mut x: u64) -> u64 {
+        // SAFETY: the instructions change one register and the flags.
+        unsafe {
+            asm!(".rept {n}", "imul {x}, {x}", ".endr", n = const CHAIN, x = inout(reg) x, options(nomem, nostack))
+        };
+        x
+    }
+
+    /// Returns the ticks between two reads with a chain in between: the shortest of many.
+    fn ticks_of_chain(read: impl Fn() -> u64) -> i64 {
+        let measure = |_| {
+            let before = read();
+            chain(3);
+            ticks_between(before, read())
+        };
+        (0..1000).map(measure).min().unwrap()
+    }
+
+    /// Returns the ticks of one chain, from a sequence of 100 chains. The reads at both ends hardly matter.
+    fn ticks_in_sequence() -> i64 {
+        let measure = |_| {
+            let before = fenced();
+            std::hint::black_box((0..100).fold(3, |x, _| chain(x)));
+            ticks_between(before, fenced()) / 100
+        };
+        (0..100).map(measure).min().unwrap()
+    }
+
+    /// Without a fence, the CPU reads the counter before the multiplications end. All durations are from the same run, so
+    /// the speed of the machine does not matter.
+    #[test]
+    fn ordered_reads_wait_for_earlier_instructions() {
+        let whole = ticks_in_sequence();
+        let (rdtsc, lfence) = (Rdtsc::new().unwrap(), LfenceRdtsc::new().unwrap());
+        for found in [ticks_of_chain(|| rdtsc.read_ordered()), ticks_of_chain(|| lfence.read())] {
+            assert!(2 * found > whole, "{found} ticks instead of {whole}");
+        }
+        if let Ok(rdtscp) = Rdtscp::new() {
+            for found in [ticks_of_chain(|| rdtscp.read()), ticks_of_chain(|| rdtscp.read_ordered())] {
+                assert!(2 * found > whole, "{found} ticks instead of {whole}");
+            }
+        }
+    }
+
     #[test]
     fn buffers_of_any_length_are_filled_completely() {
         for length in 0..10 {

@@ -1,0 +1,52 @@
+//! `--kernel-log` with a tree that has no log.
+
+use super::super::{alarms, findings, json, pg_timing, run};
+
+/// A kernel log that the user names is read even if the tree has none.
+#[test]
+fn kernel_log_from_stdin() {
+    let log = "[    1.000000] clocksource: Switched to clocksource tsc\n\
+               [  500.000000] tsc: Marking TSC unstable due to clocksource watchdog\n";
+    let empty = tempfile::tempdir().unwrap();
+    let root = empty.path().to_str().unwrap();
+    let mut command = pg_timing();
+    command.args(["--root", root, "--kernel-log", "-", "--format", "json"]).write_stdin(log);
+    let (status, stdout, stderr) = run(&mut command);
+    let report = json(&stdout);
+    assert_eq!((status, stderr.as_str()), (1, ""));
+    assert_eq!(alarms(&report), [("tsc-demoted", "warning")]);
+    let story = report["kernel"]["story"].to_string();
+    assert!(story.contains("marked") && story.contains("500 s"), "{story}");
+    // No file has the kernel's list of clock sources, so its log is the only proof.
+    assert_eq!(report["tsc"]["usable"], false);
+    assert!(
+        report["tsc"]["distrust"].to_string().contains("the kernel marked it unstable 500 s after boot"),
+        "{report}"
+    );
+}
+
+/// Kernels without sysfs name their clock source only in their log.
+#[test]
+fn clock_source_from_the_log_of_an_old_linux_and_of_freebsd() {
+    let empty = tempfile::tempdir().unwrap();
+    let root = empty.path().to_str().unwrap();
+    let report = |log: &str| {
+        let mut command = pg_timing();
+        command.args(["--root", root, "--kernel-log", "-", "--format", "json"]).write_stdin(log);
+        let (_, stdout, stderr) = run(&mut command);
+        assert_eq!(stderr, "");
+        json(&stdout)
+    };
+    let old = report("time.c: Using 3.579545 MHz WALL PM GTOD PM timer.\n");
+    assert_eq!(old["clocksource"]["current"], "acpi_pm");
+    assert!(findings(&old).contains(&("clocksource-slow", "warning")), "{old}");
+    let freebsd = report(
+        "Timecounter \"HPET\" frequency 14318180 Hz quality 950\nTimecounter \"TSC\" frequency 2999990112 Hz quality -100\n",
+    );
+    assert_eq!(freebsd["clocksource"]["available"], json("[\"HPET\"]"));
+    let story = freebsd["kernel"]["story"].to_string();
+    assert!(
+        story.contains("it found the timecounter TSC of 2999.990112 MHz with the quality -100, so it does not"),
+        "{story}"
+    );
+}
