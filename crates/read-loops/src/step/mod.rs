@@ -1,6 +1,9 @@
 //! The smallest step of a clock's value, although other programs interrupt the measurement.
 
+mod changes;
+
 use super::Budget;
+use changes::Changes;
 use timing_clock::{Clock, Counter, Granularity, Nanos, SystemSyscall, granularity, ticks_between};
 
 /// A clock's step, and the duration of its measurement.
@@ -33,19 +36,16 @@ pub fn measure_step<C: Clock>(clock: &C, budget: &Budget, limit: Nanos) -> Measu
 /// Does the same as [`measure_step`]. `outside` shows interruptions.
 fn measure_step_with<C: Clock>(clock: &C, outside: &dyn Clock, budget: &Budget, limit: Nanos) -> MeasuredStep {
     let part = budget.part(limit);
-    // A coarse clock needs the other half for its second measurement.
-    let half = Nanos(part.left().0 / 2.0);
+    let limits = TimeLimits { left: part.left(), limit };
     let first = clock.read();
     let mut batches = 0;
     let mut granularity = granularity(clock, STEPS, || {
         batches += 1;
-        !part.interrupted() && (batches < MIN_BATCHES || part.spent().0 < half.0)
+        !part.interrupted() && limits.go_on(batches, part.spent())
     });
-    if granularity.step().is_none_or(|ticks| ticks > LARGE_TICKS) {
-        granularity = coarse_step(clock, outside, |step| {
-            let limit = if step == Granularity::Unknown { EXTENSION * limit.0 } else { limit.0 };
-            !part.interrupted() && part.spent().0 < limit
-        });
+    if is_unclear(granularity) {
+        granularity =
+            coarse_step(clock, outside, |step| !part.interrupted() && limits.coarse_goes_on(step, part.spent()));
     }
     let duration = part.spent();
     // An interruption after the last reading is a part of the duration, so only one more reading shows that the clock
@@ -56,46 +56,36 @@ fn measure_step_with<C: Clock>(clock: &C, outside: &dyn Clock, budget: &Budget, 
     MeasuredStep { granularity, duration }
 }
 
+/// Returns whether an interruption may have caused this result.
+fn is_unclear(granularity: Granularity) -> bool {
+    granularity.step().is_none_or(|ticks| ticks > LARGE_TICKS)
+}
+
+/// The time limits of both measurements.
+struct TimeLimits {
+    /// time left before the first measurement
+    left: Nanos,
+    limit: Nanos,
+}
+
+impl TimeLimits {
+    /// Returns whether the first measurement continues. A coarse clock needs the other half of the time for its second
+    /// measurement.
+    fn go_on(&self, batches: u32, spent: Nanos) -> bool {
+        batches < MIN_BATCHES || spent.0 < self.left.0 / 2.0
+    }
+
+    /// Returns whether the measurement of a coarse clock continues, with this result so far.
+    fn coarse_goes_on(&self, step: Granularity, spent: Nanos) -> bool {
+        spent.0 < if step == Granularity::Unknown { EXTENSION * self.limit.0 } else { self.limit.0 }
+    }
+}
+
 /// Number of steps to collect. All steps of a coarse clock are equal, except for NTP's adjustment.
 const COARSE_STEPS: usize = 64;
 
-/// A change of the value is a single step if the time between the two readings is at most this share of the change: k
-/// steps need more than k - 1 steps of time.
-const MAX_TIME_SHARE: f64 = 0.25;
-
-/// NTP adjusts a clock by at most 500 ppm, so its steps differ by at most that.
-const SAME_STEP: f64 = 1.001;
-
 /// If all changes fell into interruptions, the measurement may take this many times its limit.
 const EXTENSION: f64 = 4.0;
-
-/// The changes of a coarse clock between neighboring readings.
-struct Changes {
-    /// ticks of the change, and ticks of the outside clock between the readings
-    changes: Vec<(u64, i64)>,
-    /// ticks of the coarse clock per tick of the outside clock, during the same time
-    scale: f64,
-}
-
-impl Changes {
-    /// Returns the changes that are a single step.
-    fn steps(&self) -> impl Iterator<Item = f64> {
-        let is_one_step = |ticks: u64, between: i64| between as f64 * self.scale <= MAX_TIME_SHARE * ticks as f64;
-        let valid = self.scale > 0.0 && self.scale.is_finite();
-        let single = self.changes.iter().filter(move |(ticks, between)| valid && is_one_step(*ticks, *between));
-        single.map(|(ticks, _)| *ticks as f64)
-    }
-
-    /// Returns the step: the mean of the smallest steps.
-    fn step(&self) -> Granularity {
-        if self.changes.is_empty() {
-            return Granularity::NeverMoved;
-        }
-        let Some(smallest) = self.steps().reduce(f64::min) else { return Granularity::Unknown };
-        let same: Vec<f64> = self.steps().filter(|step| *step <= SAME_STEP * smallest).collect();
-        Granularity::Step(same.iter().sum::<f64>() / same.len() as f64)
-    }
-}
 
 /// Returns the step of a clock with large steps. `outside` times each pair of readings, so that a change during an
 /// interruption does not count. After each batch, `go_on` gets the result so far.
@@ -236,6 +226,38 @@ mod tests {
         let step = measure_step_with(&clock, &outside, &spent, Nanos::from_secs(1.0));
         assert_eq!(step.granularity, Granularity::Step(26.0));
         assert!(clock.reads() > 4000, "{}", clock.reads());
+    }
+
+    #[test]
+    fn a_fast_clock_is_read_until_half_of_the_time_is_spent() {
+        let limits = TimeLimits { left: Nanos(1000.0), limit: Nanos(1000.0) };
+        let goes_on = |batches, spent| limits.go_on(batches, Nanos(spent));
+        assert!(goes_on(16, 499.0) && !goes_on(16, 500.0));
+        assert!(goes_on(15, 2000.0) && !goes_on(16, 2000.0));
+    }
+
+    #[test]
+    fn a_coarse_clock_without_a_result_is_read_for_longer() {
+        let limits = TimeLimits { left: Nanos(500.0), limit: Nanos(1000.0) };
+        let goes_on = |step, spent| limits.coarse_goes_on(step, Nanos(spent));
+        assert!(goes_on(Granularity::Step(4e6), 999.0) && !goes_on(Granularity::Step(4e6), 1000.0));
+        assert!(goes_on(Granularity::Unknown, 3999.0) && !goes_on(Granularity::Unknown, 4000.0));
+    }
+
+    #[test]
+    fn large_steps_are_unclear() {
+        assert!(!is_unclear(Granularity::Step(100_000.0)) && is_unclear(Granularity::Step(100_001.0)));
+        assert!(is_unclear(Granularity::Unknown) && is_unclear(Granularity::NeverMoved));
+    }
+
+    #[test]
+    fn the_batches_of_a_stopped_clock_are_counted() {
+        // Without time, there are only the batches that are always read.
+        let (world, stop) = (World::new(1), AtomicBool::new(false));
+        let clock = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
+        let outside = SimClock::new(&world, Character::default());
+        measure_step_with(&clock, &outside, &Budget::new(Nanos(0.0), &stop), Nanos(0.0));
+        assert_eq!(clock.reads(), 2 + (1 + 256 * u64::from(MIN_BATCHES)) + (1 + 256));
     }
 
     #[test]
