@@ -213,7 +213,7 @@ fast_tsc_compare(ClockPair start)
 bool
 fast_tsc_usable(void)
 {
-	reason = "pg_fast_timing does not know a counter on this platform";
+	reason = "pg_fast_timing supports no counter on this platform";
 	return false;
 }
 

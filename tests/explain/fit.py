@@ -203,7 +203,7 @@ TABLE = """\
 
 /// The processor overlaps at most this much of a read with other work.
 pub const OVERLAP_NS: f64 = {:.1f};
-/// Reads per call beyond the overlap.
+/// Reads per call, for the part of a read beyond the overlap.
 pub const SLOW_READS: f64 = {:.1f};
 /// Reads per call of a kind that was not measured.
 pub const ANY_KIND: f64 = {:.2f};

@@ -2,7 +2,7 @@
 
 /// The processor overlaps at most this much of a read with other work.
 pub const OVERLAP_NS: f64 = 50.0;
-/// Reads per call beyond the overlap.
+/// Reads per call, for the part of a read beyond the overlap.
 pub const SLOW_READS: f64 = 2.1;
 /// Reads per call of a kind that was not measured.
 pub const ANY_KIND: f64 = 1.61;

@@ -53,10 +53,10 @@ impl Measured {
             return Err("the counter's rate is impossible".into());
         }
         if !self.skew.iter().all(|s| s.low_ns <= s.high_ns && s.low_ns.abs() <= MAX_NS && s.high_ns.abs() <= MAX_NS) {
-            return Err("a skew is not an interval".into());
+            return Err("a skew has impossible bounds".into());
         }
         if !self.drift.iter().all(|d| d.rate_ppm.abs() <= 1e9 && (0.0..=1e9).contains(&d.uncertainty_ppm)) {
-            return Err("a drift is none".into());
+            return Err("a drift has impossible figures".into());
         }
         Ok(self)
     }

@@ -9,7 +9,7 @@ pub fn check(report: &Report) -> Finding {
     match (report.tsc.used_by_default, report.tsc.accepted_by_kernel) {
         (Some(true), Some(false)) => {}
         (Some(false), _) | (_, Some(true)) => {
-            let summary = "PostgreSQL 19's timing_clock_source = auto uses no TSC that the kernel does not trust";
+            let summary = "PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts";
             return Finding::ok(ID, summary);
         }
         _ => return Finding::unknown(ID, "not determined whether PostgreSQL 19 and the kernel use the TSC"),

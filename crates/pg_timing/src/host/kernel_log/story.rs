@@ -165,7 +165,9 @@ impl Story {
     fn switched(&mut self, entry: &Entry, clocksource: &str) {
         let boot = !self.switched && entry.seconds.is_none_or(|seconds| seconds < 60.0);
         let did = match (boot, clocksource) {
-            (true, "tsc-early") => "selected the clock source tsc-early (the TSC before its rate is known well)".into(),
+            (true, "tsc-early") => {
+                "selected the clock source tsc-early (the TSC, before the kernel knows its exact rate)".into()
+            }
             (true, name) => format!("selected the clock source {name}"),
             (false, name) => format!("switched to {name}"),
         };
@@ -208,7 +210,9 @@ impl Story {
     fn timecounter(&mut self, entry: &Entry, Timecounter { name, hz, quality }: &Timecounter) {
         let rate = hz.map(|hz| format!(" of {:.6} MHz", hz as f64 / 1e6)).unwrap_or_default();
         let quality = match quality {
-            Some(quality @ ..0) => format!(" with the quality {quality}, so it does not select it"),
+            Some(quality @ ..0) => {
+                format!(" with the quality {quality}, so the kernel does not select this timecounter")
+            }
             Some(quality) => format!(" with the quality {quality}"),
             None => String::new(),
         };

@@ -30,7 +30,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             events: events(facts, on).unwrap_or_else(Events::unknown),
             reads_per_event: READS,
             cost: &facts.clocks.read,
-            why: "two reads of the clock for each call in procedural languages (pl), or also in SQL and C (all); pg_stat_user_functions counts calls only while it is on".into(),
+            why: "two reads of the clock for each call in procedural languages (pl), or also in SQL and C (all); pg_stat_user_functions counts calls only while track_functions is on".into(),
             turn_on: line(if on { &value } else { "pl" }),
             turn_off: line("none"),
             value,
@@ -41,7 +41,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 /// Returns the function calls.
 fn events(facts: &Facts, on: bool) -> Result<Events, String> {
     if !on {
-        return Err("calls are counted only while it is on".into());
+        return Err("calls are counted only while track_functions is on".into());
     }
     let events = facts.counted(facts.counts.growth(PART, "calls")?, READS, READS);
     Ok(match facts.server.databases > 1 {

@@ -32,7 +32,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             events,
             reads_per_event: READS,
             cost: &facts.clocks.read,
-            why: "two reads of the clock for each planning. It also takes a lock for each, which costs far more if many sessions run the same statement".into(),
+            why: "two reads of the clock for each planning. The setting also takes a lock for each planning. The lock costs far more if many sessions run the same statement".into(),
             turn_on: format!("{NAME} = on"),
             turn_off: format!("{NAME} = off"),
         },

@@ -30,7 +30,7 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
     let mut summary = match (expensive.is_empty(), cheap.len()) {
         (false, _) => format!("{} of a core for reading the clock.", expensive.join(", ")),
         (true, _) if on.is_empty() => "No setting that reads the clock is on.".into(),
-        (true, 0) => "No setting that is on is known to cost 1% of a core.".into(),
+        (true, 0) => "No setting that is on was found to cost 1% of a core.".into(),
         (true, all) if all == on.len() => "Each setting that is on costs less than 1% of a core.".into(),
         (true, _) => format!("These settings are on and cost less than 1% of a core each: {}.", cheap.join(", ")),
     };

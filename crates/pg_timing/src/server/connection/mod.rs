@@ -32,7 +32,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Longest version, in characters.
 const MAX_VERSION: usize = 40;
 /// Hints of several errors.
-const PERHAPS_FAULTY: &str = "perhaps this is no PostgreSQL server, or a proxy is faulty";
+const PERHAPS_FAULTY: &str = "perhaps this is not a PostgreSQL server, or a proxy is faulty";
 const CHECK_PSQL: &str = "check that psql connects with the same options";
 /// A thread waits in libpq, and will not return soon.
 static THREAD_REMAINS: AtomicBool = AtomicBool::new(false);

@@ -176,7 +176,9 @@ impl Connection {
 fn still_runs(process: libc::c_int) -> String {
     match process {
         1.. => {
-            format!("it may still run; to end its session, as another client: SELECT pg_terminate_backend({process})")
+            format!(
+                "it may still run; to end its session, run in another session: SELECT pg_terminate_backend({process})"
+            )
         }
         _ => "it may still run; pg_stat_activity shows the sessions with the application_name pg_timing".into(),
     }

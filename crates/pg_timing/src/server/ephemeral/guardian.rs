@@ -103,7 +103,7 @@ impl Guardian {
 /// Returns a hint for the user.
 fn hint(why: &str) -> &'static str {
     if ["No space left", "Disk quota exceeded"].iter().any(|full| why.contains(full)) {
-        "it needs 60 MB in /tmp, or in the directory that TMPDIR names"
+        "a temporary server needs 60 MB: free space in /tmp, or set TMPDIR to another directory"
     } else if why.starts_with(NOT_CREATED) {
         "check the directory that TMPDIR names, or /tmp: you must have the permission to write there"
     } else {

@@ -21,7 +21,7 @@ impl User {
         ["postgres"].into_iter().chain(sudo.as_deref()).chain(["nobody"]).find_map(User::named).map(Some).ok_or_else(
             || {
                 Error::new(
-                    "PostgreSQL does not run as root, and no other user was found",
+                    "PostgreSQL refuses to run as root, and no user postgres, $SUDO_USER or nobody was found",
                     "run pg_timing as an ordinary user",
                 )
             },

@@ -144,7 +144,7 @@ fn difference(figures: &Figures, name: &str, watchdog: &str) -> String {
     if let Some(rounds) = figures.rounds {
         return format!(
             " ({name} counted {by_clocksource} and {watchdog} {by_watchdog}, \
-             but {watchdog} overflowed {rounds} times in between, and with that they agree)"
+             but {watchdog} overflowed {rounds} times in between; with these overflows both clocks agree)"
         );
     }
     if figures.assumed_mhz.is_some() || by_watchdog != by_clocksource && skew_ns.unsigned_abs() > watchdog_ns / 100 {

@@ -54,7 +54,7 @@ fn story_of_a_laptop_with_a_firmware_bug() {
 ";
     let expected = [
         "at boot the kernel detected a TSC rate of 3693.062 MHz",
-        "0.3 s after boot it selected the clock source tsc-early (the TSC before its rate is known well)",
+        "0.3 s after boot it selected the clock source tsc-early (the TSC, before the kernel knows its exact rate)",
         "1.4 s after boot it refined the TSC rate to 3693.060 MHz",
         "1.5 s after boot it switched to tsc",
         "8.5 s after boot CPU 4 found that tsc and the watchdog hpet disagree (tsc went 876.4 us ahead in 495.4 ms) \
@@ -248,6 +248,6 @@ clocksource:                       'acpi_pm' wd_now: 2231fa wd_last: 0 mask: fff
 clocksource:                       'tsc' cs_now: 4a817c800 cs_last: 0 mask: ffffffffffffffff
 ";
     let sentence = "CPU 0 found that tsc and the watchdog acpi_pm disagree (tsc counted 10.000 s and acpi_pm 626.1 ms, \
-                    but acpi_pm overflowed 2 times in between, and with that they agree) and marked tsc unstable";
+                    but acpi_pm overflowed 2 times in between; with these overflows both clocks agree) and marked tsc unstable";
     assert_eq!(sentences(log)[1], sentence);
 }

@@ -10,7 +10,7 @@ use crate::server::explain::plan::validate::Impossible;
 
 /// The formats that `explain --plan` reads.
 pub const SUPPORTED: &str =
-    "supported: EXPLAIN ANALYZE as text or JSON, as printed by psql or auto_explain, also quoted in a ticket";
+    "supported: EXPLAIN ANALYZE as text or JSON, as printed by psql or auto_explain, or quoted in a ticket";
 
 const COPY_IT_AGAIN: &str =
     "copy the plan with the spaces at the beginning of its lines, or take it with EXPLAIN (ANALYZE, FORMAT JSON)";
@@ -44,7 +44,9 @@ pub fn impossible(why: &Impossible) -> Error {
             "the plan is damaged, or the server's clock ran backwards"
         }
         Impossible::TooFewInputs { .. } => COPY_IT_AGAIN,
-        Impossible::RootTookLonger { .. } => "the two are from different runs, or the server's clock ran backwards",
+        Impossible::RootTookLonger { .. } => {
+            "the root's time and the Execution Time are from different runs, or the server's clock ran backwards"
+        }
         Impossible::InputsTookLonger { .. } => {
             "the plan's lines have lost their indentation, or the server's clock ran backwards"
         }
@@ -101,7 +103,7 @@ pub fn unknown_clock() -> Error {
 pub fn timed_by_fast_timing() -> Error {
     Error::new(
         "pg_fast_timing timed the plan, so the read cost of the server's clock does not apply",
-        "give --plain-ms MS alone",
+        "give only --plain-ms MS (psql's \\timing without EXPLAIN)",
     )
 }
 

@@ -27,7 +27,7 @@ impl ServerClock {
         if host.clocks.iter().any(|clock| clock.name == CNTVCT) {
             return Err(Error::new(
                 "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
-                "give --plain-ms MS alone (psql's \\timing without EXPLAIN)",
+                "give only --plain-ms MS (psql's \\timing without EXPLAIN)",
             ));
         }
         let source = clock_source(plan);
