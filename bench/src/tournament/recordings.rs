@@ -17,7 +17,8 @@ const BUDGETS_MS: [f64; 3] = [3e3, 8e3, 20e3];
 
 /// One group per recording and budget. Each case is the next period of the recording that is as long as the budget.
 ///
-/// The truth comes from all recordings of the same server with the same name up to the first dash.
+/// The truth comes from all recordings of the same server with the same name up to the first dash: from the runs of another
+/// client, if it ran in turns.
 pub fn groups() -> Vec<(String, Vec<Match>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
     let mut files: BTreeMap<String, BTreeMap<String, Recording>> = BTreeMap::new();
@@ -36,14 +37,18 @@ pub fn groups() -> Vec<(String, Vec<Match>)> {
             let cases = recording.iter().flat_map(|(statement, runs)| {
                 let all: Vec<_> = same_host.iter().filter_map(|(_, file)| file.get(statement)).flatten().collect();
                 let (plain, timed) = (undisturbed(&all, BASELINE), undisturbed(&all, REPORTED));
-                let truth = other_client(runs).unwrap_or(plain);
+                let has_other_client = all.iter().any(|(mode, _)| mode == OTHER);
+                let truth = if has_other_client { undisturbed(&all, OTHER) } else { plain };
                 let own: Recording = runs.iter().filter(|(mode, _)| mode != OTHER).cloned().collect();
                 periods(&own, budget_ms)
                     .into_iter()
                     .map(|period| case(period, truth, timed - plain))
                     .collect::<Vec<_>>()
             });
-            groups.push((format!("recorded: {name}, {} s", budget_ms / 1e3), cases.collect()));
+            let cases: Vec<Match> = cases.collect();
+            if !cases.is_empty() {
+                groups.push((format!("recorded: {name}, {} s", budget_ms / 1e3), cases));
+            }
         }
     }
     groups
@@ -69,12 +74,6 @@ fn undisturbed(runs: &[&(String, ProbedRun)], mode: &str) -> f64 {
     let limit = quantile(&times, 0.1) + 0.06;
     times.retain(|time| *time <= limit);
     quantile(&times, 0.5)
-}
-
-/// Returns the undisturbed time of another client's runs, if it ran in turns with the recorded runs.
-fn other_client(runs: &Recording) -> Option<f64> {
-    let others: Vec<_> = runs.iter().filter(|(mode, _)| mode == OTHER).collect();
-    (!others.is_empty()).then(|| undisturbed(&others, OTHER))
 }
 
 /// Divides a recording into periods of this length. The last one is left out if it is shorter.

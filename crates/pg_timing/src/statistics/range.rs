@@ -37,3 +37,29 @@ impl Add for Range {
         Range { low: self.low + other.low, estimate: self.estimate + other.estimate, high: self.high + other.high }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Range = Range { low: 1.0, estimate: 4.0, high: 6.0 };
+
+    #[test]
+    fn the_estimate_between_two_bounds_is_their_middle() {
+        assert_eq!(Range::between(2.0, 8.0), Range { low: 2.0, estimate: 5.0, high: 8.0 });
+    }
+
+    #[test]
+    fn the_half_width_is_the_distance_to_the_farther_bound() {
+        assert_eq!([RANGE.half_width(), Range { high: 9.0, ..RANGE }.half_width()], [3.0, 5.0]);
+    }
+
+    #[test]
+    fn a_range_is_converted_and_added_bound_by_bound() {
+        assert_eq!(RANGE.times(0.5), Range { low: 0.5, estimate: 2.0, high: 3.0 });
+        assert_eq!(
+            RANGE + Range { low: 10.0, estimate: 20.0, high: 30.0 },
+            Range { low: 11.0, estimate: 24.0, high: 36.0 }
+        );
+    }
+}

@@ -46,7 +46,9 @@ fn clock_source_from_the_log_of_an_old_linux_and_of_freebsd() {
     assert_eq!(freebsd["clocksource"]["available"], json("[\"HPET\"]"));
     let story = freebsd["kernel"]["story"].to_string();
     assert!(
-        story.contains("it found the timecounter TSC of 2999.990112 MHz with the quality -100, so the kernel does not select"),
+        story.contains(
+            "it found the timecounter TSC of 2999.990112 MHz with the quality -100, so the kernel does not select"
+        ),
         "{story}"
     );
 }

@@ -74,4 +74,24 @@ mod tests {
         assert!((charged.own[2] / charged.own[1] - ratio).abs() < 1e-9, "{charged:?} {ratio}");
         assert!((charged.below[0] - charged.own[1] - charged.own[2]).abs() < 1e-9, "{charged:?}");
     }
+
+    #[test]
+    fn calls_outside_the_nodes_cost_as_much_as_a_usual_kind() {
+        // 3 calls of a trigger, and 6 calls of the node.
+        let json =
+            r#"{"Plan": {"Node Type": "Result", "Actual Rows": 5, "Actual Loops": 1}, "Triggers": [{"Calls": 3}]}"#;
+        let plan = Plan::new(serde_json::from_str(json).unwrap(), 7.0);
+        let cost = CallCost::new(20.0, Some(20.0), true);
+        let node = 6.0 * (cost.clock_ns("Result", false) + cost.counting_ns());
+        let trigger = 3.0 * (cost.usual_clock_ns() + cost.counting_ns());
+        let charged = ChargedCalls::of(&plan, Some(&cost));
+        assert!((charged.own[0] - 9.0 * node / (node + trigger)).abs() < 1e-9, "{charged:?}");
+    }
+
+    #[test]
+    fn a_node_that_never_ran_has_no_calls() {
+        let json = r#"{"Plan": {"Node Type": "Result", "Actual Rows": 0, "Actual Loops": 0}}"#;
+        let plan = Plan::new(serde_json::from_str(json).unwrap(), 7.0);
+        assert_eq!(ChargedCalls::of(&plan, None).own, [0.0]);
+    }
 }

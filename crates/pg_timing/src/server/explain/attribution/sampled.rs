@@ -174,6 +174,13 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_without_time_has_no_relative_error() {
+        let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
+        refine(&mut nodes, &sampled_runs(4), Range::default());
+        assert!(nodes.iter().all(|node| node.corrected_ms.estimate.is_finite()), "{nodes:?}");
+    }
+
+    #[test]
     fn without_sampled_runs_nothing_changes() {
         let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
         refine(&mut nodes, &[], BASELINE);

@@ -28,6 +28,7 @@ const CHARGE: Charge = Charge {
     calls_margin: 1.5,
     unexplained: 4.0,
     clock_per_call: 0.08,
+    of_any_session: 0.0,
 };
 
 fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
@@ -97,4 +98,19 @@ fn a_node_takes_no_longer_than_its_caller() {
 fn a_node_without_time_has_no_clock_share() {
     let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None, None);
     assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));
+}
+
+#[test]
+fn the_first_rank_is_1() {
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
+    assert_eq!([0, 1].map(|index| (nodes[index].rank, nodes[index].corrected_rank)), [(1, 1), (2, 2)]);
+}
+
+#[test]
+fn the_topmost_node_takes_as_long_as_the_statement_without_its_start_and_end() {
+    // The execution takes 10 ms longer than the Gather, so the Gather takes at least 79.5 - 10 ms.
+    let whole = Range { low: 79.5, estimate: 80.0, high: 90.0 };
+    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { reported: 110.0, whole, ..CHARGE }, None, None);
+    let gather = nodes[0].corrected_ms;
+    assert!(gather.low == 69.5 && gather.low < gather.estimate, "{gather:?}");
 }

@@ -177,6 +177,7 @@ fn charge(plan: &Plan, baseline: &Range, clock_ms: Range, unexplained: f64) -> C
         calls_margin: margin,
         unexplained,
         clock_per_call: clock_ms.estimate / calls,
+        of_any_session: 0.0,
     }
 }
 

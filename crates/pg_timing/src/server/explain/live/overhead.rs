@@ -119,6 +119,7 @@ impl Overhead {
             calls_margin: self.corrected.half_width(),
             unexplained: self.unexplained(),
             clock_per_call: self.per_call * clock_part,
+            of_any_session: self.baseline(),
         };
         let cost = self.call_cost();
         attribute(
@@ -198,9 +199,12 @@ mod tests {
         let overhead = Overhead::of(&runs);
         let nodes = overhead.nodes(&runs);
         assert_eq!([1, 2].map(|index| nodes[index].corrected_self_ms.round()), [3450.0, 3000.0]);
-        // The overhead of the scan's own half calls may be wrong by 8%, and the runs differ.
-        assert!((60.0..200.0).contains(&nodes[1].corrected_self_off_ms), "{}", nodes[1].corrected_self_off_ms);
-        assert!(nodes[2].corrected_self_off_ms < 40.0, "{}", nodes[2].corrected_self_off_ms);
+        // The overhead of the scan's own half calls may be wrong by 8%. In another session, each node differs by 10% of its
+        // time and 1% of the statement's time, times the share of the other nodes.
+        let between_sessions = |ms: f64| (0.1 * ms).hypot(73.0) * (1.0 - ms / 7300.0);
+        let [scan, hash] = [1, 2].map(|index| nodes[index].corrected_self_off_ms);
+        assert!((between_sessions(3450.0) + 10.0..210.0).contains(&scan), "{scan}");
+        assert!((hash - between_sessions(3000.0)).abs() < 5.0, "{hash}");
         assert!((nodes[0].corrected_ms.half_width() - overhead.corrected.half_width()).abs() < 1.0);
     }
 
@@ -210,8 +214,8 @@ mod tests {
         let nodes = Overhead::of(&runs).nodes(&runs);
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
-        // Between a quarter and three quarters of a call may fall into the scan's own time.
-        assert!(scan.corrected_ms.low < 55.0 && scan.corrected_ms.high > 99.0, "{:?}", scan.corrected_ms);
+        // A tenth of a call may fall to the other side of the scan's time: 10 ms. Sessions differ by 2 ms.
+        assert!((10.0..13.0).contains(&scan.corrected_ms.half_width()), "{:?}", scan.corrected_ms);
         assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
         assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (1, 1, 2));
