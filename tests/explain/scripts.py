@@ -1,8 +1,10 @@
 """pg_timing explain with settings, values of parameters, prepared statements, and statements that create tables."""
 
 import json
+import signal
 
-from outcome import refused
+from explain.pooler import Pooler
+from outcome import refused, until
 
 # Most rows have k = 0, so the plan for one value differs from the plan for any value.
 TABLES = """CREATE TABLE skewed AS SELECT g AS i, CASE WHEN g % 1000 = 0 THEN g ELSE 0 END AS k FROM generate_series(1, 50000) g;
@@ -116,6 +118,39 @@ def created(program, server, statements):
         yield "a table was not rolled back"
 
 
+# Statements that fail, each with a part of the error: when pg_timing prepares them, plans them, or runs them again.
+FAILING = [
+    ("PREPARE q AS SELECT 1; SELECT nothing FROM skewed", 'column "nothing" does not exist'),
+    ("PREPARE q AS SELECT $1::int; EXECUTE q(1, 2)", "wrong number of parameters"),
+    ("PREPARE \"a\"\"B\" AS SELECT 1 / (3 - nextval('runs')); EXECUTE \"a\"\"B\"", "division by zero"),
+    ("SELECT 1 / (6 - nextval('runs'))", "division by zero"),
+]
+
+
+def left_behind(program, server):
+    """No prepared statement stays in a session that a pooler gives to the next client, also after an error."""
+    with Pooler(server) as pooler:
+        pooled = type(program)(program.command[0], pooler, 1)
+        in_session = lambda sql: server.psql(sql, "-h", pooler.inside)
+        in_session("PREPARE of_another_client AS SELECT 1")
+        stays = lambda: [name for name in in_session("SELECT name FROM pg_prepared_statements").split() if name != "of_another_client"]
+        for statement, line in [*FAILING, ("SELECT count(*) FROM skewed", None)]:
+            server.psql("DROP SEQUENCE IF EXISTS runs; CREATE SEQUENCE runs")
+            done = pooled.run("-c", statement, "--allow-writes")
+            if line not in done.stderr if line else done.returncode != 0:
+                yield f"{statement}: {done}"
+            if names := stays():
+                yield f"{statement}: prepared statements stay in the session: {names}"
+        running = pooled.start("-c", "SELECT pg_sleep(20)")
+        until(lambda: server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").strip() == "1", "the statement runs")
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=15)
+        if "stopped; the statement was canceled" not in errors or stays():
+            yield f"Ctrl-C: prepared statements stay in the session: {stays()} {errors}"
+        if not in_session("SELECT name FROM pg_prepared_statements").strip():
+            yield "a prepared statement of another client was removed"
+
+
 def scripts(program, server, creating=CREATED):
     server.psql(TABLES)
     for statement, line in REFUSED:
@@ -127,6 +162,7 @@ def scripts(program, server, creating=CREATED):
     yield from settings(program)
     yield from values(program)
     yield from secrets(program)
+    yield from left_behind(program, server)
     yield from created(program, server, creating)
 
 

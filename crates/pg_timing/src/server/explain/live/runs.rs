@@ -72,8 +72,6 @@ pub fn runs(
             break;
         }
     }
-    session.deallocate(subject.prepared())?;
-    session.deallocate_own()?;
     Ok(runs)
 }
 

@@ -4,6 +4,8 @@ mod hints;
 mod prepared;
 mod timed;
 
+pub use prepared::quoted;
+
 use crate::error::Error;
 use crate::server::connection::{Connection, Output, Rows, Sql};
 use crate::server::explain::live::auto_explain;
@@ -22,6 +24,8 @@ pub struct RunSession<'a> {
     settings: &'a [Setting],
     /// the plans of all runs
     plan_mode: Option<PlanMode>,
+    /// names of the statements that were prepared
+    prepared: Vec<String>,
     /// time limit of one run: `options.limit`, or the user's statement_timeout if it is shorter
     limit: Duration,
     stop: &'a AtomicBool,
@@ -46,6 +50,7 @@ impl<'a> RunSession<'a> {
             options,
             settings,
             plan_mode: None,
+            prepared: Vec::new(),
             limit,
             stop,
             has_fast_timing: false,
@@ -84,6 +89,13 @@ impl<'a> RunSession<'a> {
         self.connection.run(sql, output, self.stop)
     }
 
+    /// Runs a statement that ends or removes something. If the user has stopped the runs already, it is not canceled.
+    fn run_also_if_stopped(&mut self, sql: &str) -> Result<Rows, Error> {
+        let never = AtomicBool::new(false);
+        let stop = if self.is_stopped() { &never } else { self.stop };
+        self.connection.run(sql, Output::Discard, stop)
+    }
+
     /// Runs `work` in a transaction and rolls it back, also after an error.
     pub fn in_rolled_back_transaction<T>(
         &mut self,
@@ -99,7 +111,7 @@ impl<'a> RunSession<'a> {
             .and_then(|()| self.run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard))
             .and_then(|_| work(self))
             .map_err(|error| self.with_better_hint(error));
-        let rollback = self.run("ROLLBACK", Output::Discard);
+        let rollback = self.run_also_if_stopped("ROLLBACK");
         result.and_then(|value| rollback.map(|_| value))
     }
 
