@@ -61,7 +61,9 @@ impl RunSession<'_> {
 
     fn about_prepared(&self, column: &str, name: &str) -> Result<String, Error> {
         let literal = self.literal(Some(name))?;
-        Ok(format!("SELECT {column} FROM pg_catalog.pg_prepared_statements WHERE name = {literal}"))
+        // The server shortens a long name in PREPARE. The type does the same, in the encoding of the database.
+        let stored = format!("{literal}::pg_catalog.name::pg_catalog.text");
+        Ok(format!("SELECT {column} FROM pg_catalog.pg_prepared_statements WHERE name = {stored}"))
     }
 
     /// Removes the statement that was prepared last.
