@@ -66,6 +66,34 @@ def settings(program):
         yield f"settings: {report['statement']}"
 
 
+# The server keeps the first 63 bytes, and no half of a character.
+LONG = "x" * 62 + "üabc"
+
+
+def names(program):
+    """Long names, and settings whose name begins with a keyword."""
+    report, error = report_of(program, "-c", f'PREPARE "{LONG}" (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE "{LONG}d"(0)')
+    if error or report.get("plan_mode") not in ("custom", "generic"):
+        yield f"a long name: {error or report.get('plan_mode')}"
+    for name, recorded in (("schema.Name", "schema.name"), ('"Role".x', "role.x"), ("Transaction . x", "transaction.x"), ("local.x", "local.x"), (f"app.{LONG}", f"app.{LONG[:62]}")):
+        report, error = report_of(program, "-c", f"SET {name} = 'a'; SELECT current_setting('{recorded}') FROM skewed WHERE i < 10")
+        if error or report["given_settings"] != [recorded] or report["settings"][recorded] != "a":
+            yield f"{name}: {error or report['given_settings']}"
+
+
+def short_timeout(program):
+    """A statement_timeout limits the user's statement, and not the probe or other statements of pg_timing."""
+    # Each of pg_timing's loops takes longer than 1 ms.
+    for given in ({"PGOPTIONS": "-c statement_timeout=1"}, {}):
+        lines = [] if given else ["-c", "SET statement_timeout = '1ms'"]
+        # On a busy machine, the empty statement can take longer, too.
+        attempts = (report_of(program, "-c", "SET app.x = 1", *lines, "-c", "SELECT", **given) for _ in range(10))
+        report, error = next((attempt for attempt in attempts if attempt[0]), (None, "no attempt succeeded"))
+        if error or report["settings"].get("statement_timeout") != (None if given else "1ms"):
+            yield f"a short statement_timeout: {given} {error or report['settings']}"
+        yield from refused(program.run(*lines, "-c", "SELECT pg_sleep(3)", **given), "a long statement", "one run takes longer than 0.001 s")
+
+
 def values(program):
     """A custom plan uses the index for a rare value. All runs of one report have the same plan."""
     for mode, plan in (("custom", True), ("generic", None)):
@@ -131,9 +159,14 @@ def left_behind(program, server):
     """No prepared statement stays in a session that a pooler gives to the next client, also after an error."""
     with Pooler(server) as pooler:
         pooled = type(program)(program.command[0], pooler, 1)
-        in_session = lambda sql: server.psql(sql, "-h", pooler.inside)
+
+        def in_session(sql):
+            return server.psql(sql, "-h", pooler.inside)
+
+        def stays():
+            return [name for name in in_session("SELECT name FROM pg_prepared_statements").split() if name != "of_another_client"]
+
         in_session("PREPARE of_another_client AS SELECT 1")
-        stays = lambda: [name for name in in_session("SELECT name FROM pg_prepared_statements").split() if name != "of_another_client"]
         for statement, line in [*FAILING, ("SELECT count(*) FROM skewed", None)]:
             server.psql("DROP SEQUENCE IF EXISTS runs; CREATE SEQUENCE runs")
             done = pooled.run("-c", statement, "--allow-writes")
@@ -160,6 +193,8 @@ def scripts(program, server, creating=CREATED):
         if done.returncode != 3 or done.stdout or line not in done.stderr:
             yield f"{statement}: {done}"
     yield from settings(program)
+    yield from names(program)
+    yield from short_timeout(program)
     yield from values(program)
     yield from secrets(program)
     yield from left_behind(program, server)

@@ -20,6 +20,7 @@ mod server;
 mod session;
 mod setting;
 mod statement;
+mod statement_timeout;
 mod stopping_rule;
 mod subject;
 mod times;
@@ -42,10 +43,10 @@ pub fn explain(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut server = server::LiveServer::read(connection, script.settings(), stop)?;
+    let mut server = server::LiveServer::read(connection, script.settings(), options.limit, stop)?;
     let options =
         RunOptions { switch_off_auto_explain: auto_explain::must_be_off(connection, &mut server, stop)?, ..options };
-    let timings = timing::timings(connection, &mut server, script.settings(), stop)?;
+    let timings = timing::timings(connection, &mut server, script.settings(), options.limit, stop)?;
     let runs = runs::runs(connection, script, &timings, options, stop, progress)?;
     Ok(report::report(&server, script, &runs))
 }

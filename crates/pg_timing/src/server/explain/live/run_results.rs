@@ -50,7 +50,7 @@ pub struct Runs {
     pub reported: Vec<Plan>,
     /// plans by each timing method that the server offers
     pub timed: Vec<(Timing, Vec<Plan>)>,
-    /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it, or after a timeout
+    /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it
     pub bare_call_ms: Option<f64>,
     /// time of an empty statement
     pub round_trip_ms: f64,

@@ -12,6 +12,7 @@ use crate::server::explain::live::auto_explain;
 use crate::server::explain::live::options::RunOptions;
 use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::live::setting::{self, Setting};
+use crate::server::explain::live::statement_timeout;
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,12 +27,14 @@ pub struct RunSession<'a> {
     plan_mode: Option<PlanMode>,
     /// names of the statements that were prepared
     prepared: Vec<String>,
-    /// time limit of one run: `options.limit`, or the user's statement_timeout if it is shorter
+    /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
+    statement_limit: Duration,
+    /// time limit in force: `options.limit` or `statement_limit`
     limit: Duration,
     stop: &'a AtomicBool,
     /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
     has_fast_timing: bool,
-    /// start of the current transaction
+    /// start of this limit
     started: Instant,
 }
 
@@ -51,26 +54,43 @@ impl<'a> RunSession<'a> {
             settings,
             plan_mode: None,
             prepared: Vec::new(),
+            statement_limit: limit,
             limit,
             stop,
             has_fast_timing: false,
             started: Instant::now(),
         };
-        session.begin()?;
-        let timeout_ms = session.setting("statement_timeout")?.and_then(|ms| ms.parse().ok());
-        if let Some(ms) = timeout_ms.filter(|&ms: &u64| ms > 0) {
-            session.limit = session.limit.min(Duration::from_millis(ms));
-        }
+        let timeout = statement_timeout::begin(session.connection, session.mode(), limit, settings, stop)?;
+        session.statement_limit = statement_timeout::parse(&timeout).map_or(limit, |timeout| timeout.min(limit));
+        session.apply_settings()?;
         session.has_fast_timing = session.setting(FAST_TIMING_METHOD)?.is_some_and(|method| method != "off");
         session.run("ROLLBACK", Output::Discard)?;
         Ok(session)
     }
 
-    /// Begins a transaction, and sets everything except the time limit.
-    fn begin(&mut self) -> Result<(), Error> {
-        let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
+    fn mode(&self) -> &'static str {
         // A standby server refuses READ WRITE even for a statement that only reads.
-        self.run(format!("BEGIN {mode}").as_str(), Output::Discard)?;
+        if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" }
+    }
+
+    /// Begins a transaction with all settings, and with the time limit of pg_timing's own statements.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.run(&format!("BEGIN {}", self.mode()), Output::Discard)?;
+        self.set_limit(self.options.limit)?;
+        self.apply_settings()
+    }
+
+    fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
+        (self.limit, self.started) = (limit, Instant::now());
+        self.run(&statement_timeout::set_local(limit), Output::Discard).map(|_| ())
+    }
+
+    /// Sets the time limit of the user's statement until the end of the transaction.
+    fn limit_statement(&mut self) -> Result<(), Error> {
+        self.set_limit(self.statement_limit)
+    }
+
+    fn apply_settings(&mut self) -> Result<(), Error> {
         // Before the user's settings: a SET ROLE can take the right to do this.
         self.switch_off_auto_explain()?;
         setting::apply(self.settings, self.connection, self.stop)?;
@@ -104,13 +124,7 @@ impl<'a> RunSession<'a> {
         if self.is_stopped() {
             return Err(Error::new("stopped", self.what_was_changed()));
         }
-        let limit = self.limit.as_millis();
-        self.started = Instant::now();
-        let result = self
-            .begin()
-            .and_then(|()| self.run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard))
-            .and_then(|_| work(self))
-            .map_err(|error| self.with_better_hint(error));
+        let result = self.begin().and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
         let rollback = self.run_also_if_stopped("ROLLBACK");
         result.and_then(|value| rollback.map(|_| value))
     }

@@ -55,6 +55,7 @@ impl RunSession<'_> {
                 Some(explain) => Some(parse_planning_ms(&session.run(explain, Output::Keep)?.lines())?),
                 None => None,
             };
+            session.limit_statement()?;
             let (client_ms, rows) = session.timed(sql)?;
             Ok(BaselineRun { client_ms, rows, planning_ms })
         })
@@ -66,6 +67,7 @@ impl RunSession<'_> {
             if let Some(timing) = timing {
                 session.run(&timing.set_local(), Output::Discard)?;
             }
+            session.limit_statement()?;
             session.run(explain, Output::Keep)
         })?;
         parse_executed(&rows.lines(), timing.map_or(self.has_fast_timing, Timing::is_fast_timing))
