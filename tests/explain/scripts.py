@@ -104,6 +104,11 @@ def values(program):
             yield f"{mode}: {report['plan_mode']} {report.get('planning_ms')} {report['notes']}"
         elif plan and not any("Index" in node["type"] for node in report["nodes"]):
             yield f"{mode}: {report['nodes']}"
+    # The setting stays the user's, also in functions that the statement calls.
+    for value, mode in (("1000", "custom"), ("0", None)):
+        report, error = report_of(program, "-c", "SELECT count(*), 1 / (current_setting('plan_cache_mode') = 'auto')::int FROM skewed WHERE k = $1", "--param", value)
+        if error or mode and report["plan_mode"] != mode:
+            yield f"plan_cache_mode = auto: {error or report['plan_mode']}"
     report, error = report_of(program, "-c", "PREPARE q (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
     if error or report["plan_mode"] not in ("custom", "generic"):
         yield f"EXECUTE: {error or report['plan_mode']}"

@@ -2,7 +2,8 @@
 //!
 //! A statement with parameters is prepared, and EXECUTE gives it the values. The server then chooses between a custom plan
 //! (planned for these values, at each execution) and a generic plan (planned once, for any values). It chooses anew at
-//! each execution, and no longer changes its choice after the fifth. All runs keep that choice.
+//! each execution. After the fifth, it compares the costs of both plans. These stay the same for the same values, and so
+//! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
 use super::options::NOT_ROLLED_BACK;
 use super::plan_mode::PlanMode;
@@ -11,6 +12,7 @@ use super::session::{RunSession, quoted};
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::server::connection::Sql;
+use crate::server::explain::plan::Explained;
 
 // Names of prepared statements.
 const BASELINE: &str = "pg_timing_baseline";
@@ -104,7 +106,6 @@ impl Subject {
         let mut plan = plan?;
         if let Some(executed) = &executed {
             subject.plan_mode = session.plan_mode_of(&subject.explain(PLAN), &executed.name)?;
-            session.keep_plan_mode(subject.plan_mode);
             plan = session.plan_of(&subject.explain(PLAN))?;
         }
         subject.prepare_baseline(session, statement, executed.as_ref(), &plan.plan.shape())?;
@@ -131,8 +132,11 @@ impl Subject {
         let sql = without_output.prepare_with_types(BASELINE, &types);
         if prepare(session, BASELINE, &sql, &without_output).is_ok() {
             self.baseline = format!("EXECUTE {BASELINE}{values}");
-            let wrapped = session.plan_of(&self.sql(explain(PLAN, &self.baseline)));
-            if wrapped.is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == shape)) {
+            let wrapped = self.sql(explain(PLAN, &self.baseline));
+            let mode = session.plan_mode_of(&wrapped, BASELINE);
+            let plan = session.plan_of(&wrapped);
+            let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == shape);
+            if mode.is_ok_and(|mode| mode == self.plan_mode) && plan.is_ok_and(is_same) {
                 return Ok(());
             }
             session.deallocate_last()?;

@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::server::connection::{Connection, Output, Rows, Sql};
 use crate::server::explain::live::auto_explain;
 use crate::server::explain::live::options::RunOptions;
-use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::live::setting::{self, Setting};
 use crate::server::explain::live::statement_timeout;
 use crate::server::settings::FAST_TIMING_METHOD;
@@ -23,8 +22,6 @@ pub struct RunSession<'a> {
     options: RunOptions,
     /// the settings that the user gave with the statement
     settings: &'a [Setting],
-    /// the plans of all runs
-    plan_mode: Option<PlanMode>,
     /// names of the statements that were prepared
     prepared: Vec<String>,
     /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
@@ -52,7 +49,6 @@ impl<'a> RunSession<'a> {
             connection,
             options,
             settings,
-            plan_mode: None,
             prepared: Vec::new(),
             statement_limit: limit,
             limit,
@@ -93,11 +89,7 @@ impl<'a> RunSession<'a> {
     fn apply_settings(&mut self) -> Result<(), Error> {
         // Before the user's settings: a SET ROLE can take the right to do this.
         self.switch_off_auto_explain()?;
-        setting::apply(self.settings, self.connection, self.stop)?;
-        match self.plan_mode {
-            Some(mode) => self.run(&mode.set_local(), Output::Discard).map(|_| ()),
-            None => Ok(()),
-        }
+        setting::apply(self.settings, self.connection, self.stop)
     }
 
     fn setting(&mut self, name: &str) -> Result<Option<String>, Error> {
@@ -147,10 +139,5 @@ impl<'a> RunSession<'a> {
     /// Returns the value as an SQL literal.
     pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
         self.connection.literal(value)
-    }
-
-    /// Lets all following runs use this kind of plan.
-    pub fn keep_plan_mode(&mut self, mode: Option<PlanMode>) {
-        self.plan_mode = mode;
     }
 }
