@@ -1,6 +1,6 @@
 //! The server's version and the settings that affect timing.
 
-use super::setting::{self, Setting};
+use super::setting::{self, STATEMENT_TIMEOUT, Setting};
 use super::statement_timeout;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
@@ -56,7 +56,7 @@ fn read_settings(
     let mut settings = connection.settings(&names, stop)?;
     for Setting { name, .. } in given {
         let value = match name.as_str() {
-            statement_timeout::NAME => timeout.clone(),
+            STATEMENT_TIMEOUT => timeout.clone(),
             _ => {
                 let sql = format!("SELECT pg_catalog.current_setting({})", connection.literal(Some(name))?);
                 connection.run(&sql, Output::Keep, stop)?.value().unwrap_or_default().into()

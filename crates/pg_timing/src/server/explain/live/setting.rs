@@ -5,11 +5,12 @@
 
 use super::rejection::Rejection;
 use super::scan::{Token, Tokens, stored};
-use super::statement_timeout;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
+
+pub const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +158,7 @@ fn check(name: &str) -> Result<(), Rejection> {
 pub fn apply(settings: &[Setting], connection: &mut Connection, stop: &AtomicBool) -> Result<(), Error> {
     settings
         .iter()
-        .filter(|setting| setting.name != statement_timeout::NAME)
+        .filter(|setting| setting.name != STATEMENT_TIMEOUT)
         .try_for_each(|setting| connection.run(&setting.set_local, Output::Discard, stop).map(|_| ()))
 }
 

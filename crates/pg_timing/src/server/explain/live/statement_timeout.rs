@@ -1,13 +1,11 @@
 //! `statement_timeout`: the user's limits the user's statement, and pg_timing's own limits everything else. A short timeout
 //! would otherwise end the probe and the queries of settings.
 
-use super::setting::Setting;
+use super::setting::{STATEMENT_TIMEOUT, Setting};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-pub const NAME: &str = "statement_timeout";
 
 /// Begins a transaction in which statements of pg_timing may take `own_limit`. Returns the timeout of the user's statement
 /// as the server shows it, like `5s`: that of the lines before the statement, or else that of the session.
@@ -21,7 +19,7 @@ pub fn begin(
     stop: &AtomicBool,
 ) -> Result<String, Error> {
     connection.run(&format!("BEGIN {mode}"), Output::Discard, stop)?;
-    for setting in given.iter().filter(|setting| setting.name == NAME) {
+    for setting in given.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
         connection.run(setting.set_local(), Output::Discard, stop)?;
     }
     let shown = connection.run("SHOW statement_timeout", Output::Keep, stop)?;
@@ -31,7 +29,7 @@ pub fn begin(
 
 /// Returns the SQL that sets the timeout until the end of the transaction.
 pub fn set_local(limit: Duration) -> String {
-    format!("SET LOCAL {NAME} = {}", limit.as_millis())
+    format!("SET LOCAL {STATEMENT_TIMEOUT} = {}", limit.as_millis())
 }
 
 /// Returns the timeout that the server shows, or `None` if there is none. The server shows a whole number in the largest
