@@ -10,6 +10,8 @@ mod overhead;
 mod own_statements;
 mod plan_mode;
 mod probe;
+#[cfg(test)]
+mod proptests;
 mod rejection;
 mod report;
 mod run_results;
