@@ -1,8 +1,10 @@
 """pg_timing explain with settings, values of parameters, prepared statements, and statements that create tables."""
 
 import json
+import signal
 
-from outcome import refused
+from explain.pooler import Pooler
+from outcome import refused, until
 
 # Most rows have k = 0, so the plan for one value differs from the plan for any value.
 TABLES = """CREATE TABLE skewed AS SELECT g AS i, CASE WHEN g % 1000 = 0 THEN g ELSE 0 END AS k FROM generate_series(1, 50000) g;
@@ -64,6 +66,34 @@ def settings(program):
         yield f"settings: {report['statement']}"
 
 
+# The server keeps the first 63 bytes, and no half of a character.
+LONG = "x" * 62 + "üabc"
+
+
+def names(program):
+    """Long names, and settings whose name begins with a keyword."""
+    report, error = report_of(program, "-c", f'PREPARE "{LONG}" (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE "{LONG}d"(0)')
+    if error or report.get("plan_mode") not in ("custom", "generic"):
+        yield f"a long name: {error or report.get('plan_mode')}"
+    for name, recorded in (("schema.Name", "schema.name"), ('"Role".x', "role.x"), ("Transaction . x", "transaction.x"), ("local.x", "local.x"), (f"app.{LONG}", f"app.{LONG[:62]}")):
+        report, error = report_of(program, "-c", f"SET {name} = 'a'; SELECT current_setting('{recorded}') FROM skewed WHERE i < 10")
+        if error or report["given_settings"] != [recorded] or report["settings"][recorded] != "a":
+            yield f"{name}: {error or report['given_settings']}"
+
+
+def short_timeout(program):
+    """A statement_timeout limits the user's statement, and not the probe or other statements of pg_timing."""
+    # Each of pg_timing's loops takes longer than 1 ms.
+    for given in ({"PGOPTIONS": "-c statement_timeout=1"}, {}):
+        lines = [] if given else ["-c", "SET statement_timeout = '1ms'"]
+        # On a busy machine, the empty statement can take longer, too.
+        attempts = (report_of(program, "-c", "SET app.x = 1", *lines, "-c", "SELECT", **given) for _ in range(10))
+        report, error = next((attempt for attempt in attempts if attempt[0]), (None, "no attempt succeeded"))
+        if error or report["settings"].get("statement_timeout") != (None if given else "1ms"):
+            yield f"a short statement_timeout: {given} {error or report['settings']}"
+        yield from refused(program.run(*lines, "-c", "SELECT pg_sleep(3)", **given), "a long statement", "one run takes longer than 0.001 s")
+
+
 def values(program):
     """A custom plan uses the index for a rare value. All runs of one report have the same plan."""
     for mode, plan in (("custom", True), ("generic", None)):
@@ -74,6 +104,11 @@ def values(program):
             yield f"{mode}: {report['plan_mode']} {report.get('planning_ms')} {report['notes']}"
         elif plan and not any("Index" in node["type"] for node in report["nodes"]):
             yield f"{mode}: {report['nodes']}"
+    # The setting stays the user's, also in functions that the statement calls.
+    for value, mode in (("1000", "custom"), ("0", None)):
+        report, error = report_of(program, "-c", "SELECT count(*), 1 / (current_setting('plan_cache_mode') = 'auto')::int FROM skewed WHERE k = $1", "--param", value)
+        if error or mode and report["plan_mode"] != mode:
+            yield f"plan_cache_mode = auto: {error or report['plan_mode']}"
     report, error = report_of(program, "-c", "PREPARE q (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
     if error or report["plan_mode"] not in ("custom", "generic"):
         yield f"EXECUTE: {error or report['plan_mode']}"
@@ -116,6 +151,44 @@ def created(program, server, statements):
         yield "a table was not rolled back"
 
 
+# Statements that fail, each with a part of the error: when pg_timing prepares them, plans them, or runs them again.
+FAILING = [
+    ("PREPARE q AS SELECT 1; SELECT nothing FROM skewed", 'column "nothing" does not exist'),
+    ("PREPARE q AS SELECT $1::int; EXECUTE q(1, 2)", "wrong number of parameters"),
+    ("PREPARE \"a\"\"B\" AS SELECT 1 / (3 - nextval('runs')); EXECUTE \"a\"\"B\"", "division by zero"),
+    ("SELECT 1 / (6 - nextval('runs'))", "division by zero"),
+]
+
+
+def left_behind(program, server):
+    """No prepared statement stays in a session that a pooler gives to the next client, also after an error."""
+    with Pooler(server) as pooler:
+        pooled = type(program)(program.command[0], pooler, 1)
+
+        def in_session(sql):
+            return server.psql(sql, "-h", pooler.inside)
+
+        def stays():
+            return [name for name in in_session("SELECT name FROM pg_prepared_statements").split() if name != "of_another_client"]
+
+        in_session("PREPARE of_another_client AS SELECT 1")
+        for statement, line in [*FAILING, ("SELECT count(*) FROM skewed", None)]:
+            server.psql("DROP SEQUENCE IF EXISTS runs; CREATE SEQUENCE runs")
+            done = pooled.run("-c", statement, "--allow-writes")
+            if line not in done.stderr if line else done.returncode != 0:
+                yield f"{statement}: {done}"
+            if names := stays():
+                yield f"{statement}: prepared statements stay in the session: {names}"
+        running = pooled.start("-c", "SELECT pg_sleep(20)")
+        until(lambda: server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").strip() == "1", "the statement runs")
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=15)
+        if "stopped; the statement was canceled" not in errors or stays():
+            yield f"Ctrl-C: prepared statements stay in the session: {stays()} {errors}"
+        if not in_session("SELECT name FROM pg_prepared_statements").strip():
+            yield "a prepared statement of another client was removed"
+
+
 def scripts(program, server, creating=CREATED):
     server.psql(TABLES)
     for statement, line in REFUSED:
@@ -125,8 +198,11 @@ def scripts(program, server, creating=CREATED):
         if done.returncode != 3 or done.stdout or line not in done.stderr:
             yield f"{statement}: {done}"
     yield from settings(program)
+    yield from names(program)
+    yield from short_timeout(program)
     yield from values(program)
     yield from secrets(program)
+    yield from left_behind(program, server)
     yield from created(program, server, creating)
 
 

@@ -150,6 +150,9 @@ pub struct Capture {
     /// time without EXPLAIN, as given
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_plain_ms: Option<f64>,
+    /// the given time may include planning, so corrected_ms has a lower bound without planning and an upper bound with it
+    #[serde(default)]
+    pub plain_may_include_planning: bool,
     /// (reported - plain) / calls
     #[serde(skip_serializing_if = "Option::is_none")]
     pub implied_call_ns: Option<f64>,

@@ -25,7 +25,7 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         let clock = clock(report, capture);
         return format!("{reported}; without EXPLAIN this run would have taken {time}. {clock}");
     }
-    let time = match may_include_planning(report, capture) {
+    let time = match capture.plain_may_include_planning {
         true => format!("{} to {}", ms(corrected.low), ms(corrected.high)),
         false => ms(corrected.estimate),
     };
@@ -34,19 +34,11 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         return format!("{takes}. The overhead is below measurement noise.");
     }
     let overhead = |ms: f64| 100.0 * (1.0 - ms / report.reported_ms);
-    let share = match may_include_planning(report, capture) {
+    let share = match capture.plain_may_include_planning {
         true => format!("{:.0}% to {:.0}%", overhead(corrected.high), overhead(corrected.low)),
         false => format!("{:.0}%", overhead(corrected.estimate)),
     };
     format!("{takes}: {share} of the reported time is overhead. {}", clock(report, capture))
-}
-
-/// Returns whether the given time is uncertain by more than the run-to-run variation, because it may include planning.
-fn may_include_planning(report: &ExplainReport, capture: &Capture) -> bool {
-    let Some(variation) = capture.assumed_variation() else { return false };
-    // The variation makes the upper bound 1 / (1 - v) times the estimate, which is about 1 + v for a small v.
-    let by_variation = variation / (1.0 - variation) * report.corrected_ms.estimate;
-    report.corrected_ms.half_width() > 1.5 * by_variation
 }
 
 /// Returns the clock's share as the table shows it, with its bounds, and the unexplained share.
@@ -90,7 +82,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         let unknown = "not determined without --read-cost or --host-report; the time of clock reads may include it";
         facts.push(("unexplained", unknown.into()));
     }
-    if let Some(plain) = capture.given_plain_ms.filter(|_| may_include_planning(report, capture)) {
+    if let Some(plain) = capture.given_plain_ms.filter(|_| capture.plain_may_include_planning) {
         let planning = format!("the given {} may include planning, which is not in the reported time", ms(plain));
         facts.push(("planning", planning));
     }

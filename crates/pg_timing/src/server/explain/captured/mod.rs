@@ -72,9 +72,9 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
         _ => None,
     };
     // The user gave the baseline from another run, or it is computed for this run.
-    let baseline = match (inputs.plain_ms, &expected) {
+    let (baseline, may_include_planning) = match (inputs.plain_ms, &expected) {
         (Some(plain), _) => given_baseline(plain, &plan)?,
-        (None, Some(expected)) => computed_baseline(&plan, expected),
+        (None, Some(expected)) => (computed_baseline(&plan, expected), false),
         (None, None) => return Err(errors::unknown_clock()),
     };
     let unexplained = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &baseline, expected));
@@ -96,6 +96,7 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
             read_ns: clock.map(|clock| clock.read_ns),
             expected_call_ns: expected.map(|expected| expected.per_call_ns),
             given_plain_ms: inputs.plain_ms,
+            plain_may_include_planning: may_include_planning,
             implied_call_ns: inputs
                 .plain_ms
                 .map(|_| (reported - baseline.estimate).max(0.0) / calls.estimate.max(1.0) / MS_PER_NS),
@@ -110,11 +111,11 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
     })
 }
 
-/// Returns the baseline that the user gave, with the run-to-run variation.
+/// Returns the baseline that the user gave, with the run-to-run variation, and whether its interval allows for planning.
 ///
 /// psql's \timing includes planning, and the execution time does not. But a prepared statement may have been planned
 /// before. If planning exceeds the variation, both are possible.
-fn given_baseline(plain: f64, plan: &Plan) -> Result<Range, Error> {
+fn given_baseline(plain: f64, plan: &Plan) -> Result<(Range, bool), Error> {
     let planning = plan.planning_ms.unwrap_or(0.0);
     // A shorter time cannot include planning.
     let least = if planning < plain { plain - planning } else { plain };
@@ -122,10 +123,12 @@ fn given_baseline(plain: f64, plan: &Plan) -> Result<Range, Error> {
     if low > plan.execution_ms {
         return Err(errors::plain_time_too_long(plain, plan.execution_ms));
     }
-    match planning < plain && planning > RUN_TO_RUN_VARIATION * plain {
-        true => Ok(Range::between(low, high)),
-        false => Ok(Range { low, estimate: least, high }),
-    }
+    let may_include_planning = planning < plain && planning > RUN_TO_RUN_VARIATION * plain;
+    let baseline = match may_include_planning {
+        true => Range::between(low, high),
+        false => Range { low, estimate: least, high },
+    };
+    Ok((baseline, may_include_planning))
 }
 
 /// Returns this run's time without its timing.

@@ -2,60 +2,9 @@
 
 use super::tests::estimate;
 use super::*;
-use crate::server::explain::plan::{Node, Rows};
+use crate::server::explain::plan::Node;
+use crate::server::explain::plan::generated::{check_self_times, tree, with_consistent_times};
 use proptest::prelude::*;
-
-/// Generates plans with the properties that both the text and the JSON format show.
-fn tree() -> impl Strategy<Value = Node> {
-    let kinds =
-        ["Seq Scan", "Sort", "Hash", "Nested Loop", "Gather", "Append", "CTE Scan", "Index Only Scan", "Aggregate"];
-    let labels = [None, Some("InitPlan 1 (returns $0)"), Some("CTE c"), Some("SubPlan any_1")];
-    let names = "[a-z]([a-z \".>-]{0,8}[a-z])?";
-    let node = (0..kinds.len(), 0..labels.len(), names, names, 0..2000u32, 0..4000u32, 0..30_000_000u32);
-    let node = node.prop_map(move |(kind, label, relation, alias, loops, rows, us)| {
-        let kind = kinds[kind].to_string();
-        let scan = kind.ends_with("Scan");
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let using = if kind.starts_with("Index") { " using i" } else { "" };
-        let on = if scan { format!(" on public.{} {}", quoted(&relation), quoted(&alias)) } else { String::new() };
-        Node {
-            name: format!("{kind}{using}{on}"),
-            relation: (scan && kind != "CTE Scan").then(|| relation.clone()),
-            cte: (kind == "CTE Scan").then_some(relation),
-            index: kind.starts_with("Index").then(|| "i".into()),
-            join: (kind == "Nested Loop").then(|| "Inner".into()),
-            strategy: (kind == "Aggregate").then(|| "Plain".into()),
-            subplan: labels[label].map(str::to_string),
-            loops: Some(loops.into()),
-            rows: Some(Rows::new(if loops == 0 { 0.0 } else { f64::from(rows) / 100.0 }, loops > 0)),
-            total_ms: Some(if loops == 0 { 0.0 } else { f64::from(us) / 1000.0 }),
-            kind,
-            ..Node::default()
-        }
-    });
-    let tree = node.clone().prop_recursive(5, 30, 4, move |below| {
-        (node.clone(), prop::collection::vec(below, 0..4)).prop_map(|(node, plans)| Node { plans, ..node })
-    });
-    tree.prop_map(|mut root| {
-        // The root is not a subplan, and it is executed.
-        (root.subplan, root.loops, root.rows, root.total_ms) =
-            (None, Some(1.0), Some(Rows::new(7.25, true)), Some(9.5));
-        root
-    })
-}
-
-/// Returns the tree with times that include those of the inputs, for a single process.
-fn with_consistent_times(mut node: Node) -> Node {
-    node.plans = node.plans.into_iter().map(with_consistent_times).collect();
-    let all_loops_ms = |node: &Node| node.total_ms.unwrap_or(0.0) * node.loops.unwrap_or(0.0);
-    let inputs: f64 = node.plans.iter().map(all_loops_ms).sum();
-    node.loops = node.loops.map(|loops| loops.max(1.0));
-    node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
-    if node.inputs().count() < crate::server::explain::plan::validate::least_inputs(&node.kind) {
-        (node.kind, node.name) = ("Append".into(), "Append".into());
-    }
-    node
-}
 
 /// Writes the tree in the layout of PostgreSQL's explain.c.
 fn write_text(node: &Node, column: usize, out: &mut String) {
@@ -85,6 +34,19 @@ fn write_text(node: &Node, column: usize, out: &mut String) {
     }
 }
 
+/// Returns the tree in the layout of explain.c, with an Execution Time.
+fn text_of(root: &Node) -> String {
+    let mut text = String::new();
+    write_text(root, 0, &mut text);
+    text + &format!("Execution Time: {:.3} ms\n", root.total_ms.unwrap_or(0.0) + 0.1)
+}
+
+/// Returns the plan that the text shows.
+fn plan_of(text: &str) -> Plan {
+    let Selected { explained, execution_ms, .. } = last_usable_plan(text).unwrap();
+    Plan::new(explained, execution_ms)
+}
+
 fn without_relationships(node: &Node) -> Node {
     // The relationships of a generated tree mean nothing.
     Node { relationship: None, plans: node.plans.iter().map(without_relationships).collect(), ..node.clone() }
@@ -106,9 +68,7 @@ proptest! {
 
     #[test]
     fn bounds_of_any_plan_are_ordered(root in tree().prop_map(with_consistent_times), read in 0.1..5000.0f64) {
-        let mut text = String::new();
-        write_text(&root, 0, &mut text);
-        text += &format!("Execution Time: {:.3} ms\n", root.total_ms.unwrap_or(0.0) + 0.1);
+        let text = text_of(&root);
         let report = match estimate(Some(read), None, &text) {
             // The only possible error: the calls would take longer than the plan.
             Err(error) => { prop_assert!(error.what.contains("take at least"), "{}\n{}", error.what, text); return Ok(()) }
@@ -120,6 +80,56 @@ proptest! {
         for node in &report.nodes {
             prop_assert!(ordered(node.corrected_ms) && node.calls.is_finite(), "{:?}", node);
         }
+    }
+
+    #[test]
+    fn self_times_of_any_plan_add_up(root in tree().prop_map(with_consistent_times), read in prop::option::of(0.1..5000.0f64), plain in 0.02..1.0f64) {
+        let text = text_of(&root);
+        let plain_ms = (read.is_none() || plain > 0.5).then_some(plain * root.total_ms.unwrap_or(0.0));
+        let Ok(report) = estimate(read, plain_ms, &text) else { return Ok(()) };
+        check_self_times(&report.nodes, &plan_of(&text))?;
+    }
+
+    #[test]
+    fn a_plain_time_and_a_read_cost_agree_or_the_report_says_that_they_contradict(
+        root in tree().prop_map(with_consistent_times),
+        read in 0.1..5000.0f64,
+        plain in 0.02..1.05f64,
+        planning in prop::option::of(0.0..0.5f64),
+    ) {
+        let plain_ms = plain * root.total_ms.unwrap_or(0.0);
+        let planning = planning.map_or(String::new(), |part| format!("Planning Time: {:.3} ms\n", part * plain_ms));
+        let text = text_of(&root) + &planning;
+        let (Ok(by_read), Ok(by_plain)) = (estimate(Some(read), None, &text), estimate(None, Some(plain_ms), &text)) else {
+            prop_assert!(estimate(Some(read), Some(plain_ms), &text).is_err());
+            return Ok(());
+        };
+        let report = estimate(Some(read), Some(plain_ms), &text).unwrap();
+        let screen = crate::render::text::explain::text(&report).split_whitespace().collect::<Vec<_>>().join(" ");
+        let capture = report.capture.as_ref().unwrap();
+        // The headline: what was measured is not widened by what is expected.
+        let (corrected, expected) = (report.corrected_ms, by_read.corrected_ms);
+        prop_assert_eq!(corrected, by_plain.corrected_ms);
+        // The footer names a contradiction.
+        if corrected.high < expected.low {
+            prop_assert!(report.unexplained_share > 0.0 && screen.contains("the calls cannot cost that much"), "{}", screen);
+        }
+        if corrected.low > expected.high {
+            prop_assert!(screen.contains("less than this clock can cost"), "{}", screen);
+        }
+        // The parts of the overhead are at most the whole.
+        let overhead_ms = (report.reported_ms - corrected.estimate).max(0.0);
+        let parts_ms = (report.clock_share + report.unexplained_share) * report.reported_ms;
+        prop_assert!(parts_ms <= overhead_ms + 1e-6, "{} {}", parts_ms, overhead_ms);
+        let clock = capture.clock_share;
+        prop_assert!(clock.low <= report.clock_share && report.clock_share <= clock.high, "{:?} {}", clock, report.clock_share);
+        let implied_ms = capture.implied_call_ns.unwrap() * capture.calls.estimate.max(1.0) * MS_PER_NS;
+        prop_assert!((implied_ms - overhead_ms).abs() < 1e-6, "{} {}", implied_ms, overhead_ms);
+        // The columns: half of the overhead of the root's own calls does not fall into its time.
+        let root = &report.nodes[0];
+        let of_root_ms = root.calls / capture.calls.estimate.max(1.0) * overhead_ms;
+        prop_assert!(root.clock_share * root.reported_ms <= report.clock_share * report.reported_ms + 1e-6, "{:?}", root);
+        prop_assert!(root.corrected_ms.estimate <= corrected.estimate + of_root_ms + root.rounded_ms, "{:?} {:?}", root, corrected);
     }
 
     #[test]

@@ -104,6 +104,16 @@ fn planning_is_no_certain_part_of_the_given_time() {
     let certain = Range { low: 195.0 * 0.97, estimate: 195.0, high: 200.0 / 0.97 };
     let long = count_plan(100_000, 400.0).replace("Planning Time: 0.050", "Planning Time: 5.000");
     assert_eq!(estimate(None, Some(200.0), &long).unwrap().corrected_ms, certain);
+    // The report says so, also if the interval is hardly wider than by the variation.
+    let may_include = |plain: Option<f64>, plan: &str| {
+        let report = estimate(plain.is_none().then_some(20.0), plain, plan).unwrap();
+        let text = crate::render::text::explain::text(&report);
+        let capture = report.capture.unwrap();
+        assert_eq!(text.contains("may include planning"), capture.plain_may_include_planning, "{text}");
+        capture.plain_may_include_planning
+    };
+    assert!(may_include(Some(15.0), &plan) && may_include(Some(5.0 / 0.031), &long));
+    assert!(!may_include(Some(200.0), &long) && !may_include(Some(4.0), &plan) && !may_include(None, &plan));
     // The plan was in a cache.
     assert_eq!(corrected(4.0), Range { low: 4.0 * 0.97, estimate: 4.0, high: 4.0 / 0.97 });
 }

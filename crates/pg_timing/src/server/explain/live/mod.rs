@@ -10,6 +10,8 @@ mod overhead;
 mod own_statements;
 mod plan_mode;
 mod probe;
+#[cfg(test)]
+mod proptests;
 mod rejection;
 mod report;
 mod run_results;
@@ -20,6 +22,7 @@ mod server;
 mod session;
 mod setting;
 mod statement;
+mod statement_timeout;
 mod stopping_rule;
 mod subject;
 mod times;
@@ -42,10 +45,10 @@ pub fn explain(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut server = server::LiveServer::read(connection, script.settings(), stop)?;
+    let mut server = server::LiveServer::read(connection, script.settings(), options.limit, stop)?;
     let options =
         RunOptions { switch_off_auto_explain: auto_explain::must_be_off(connection, &mut server, stop)?, ..options };
-    let timings = timing::timings(connection, &mut server, script.settings(), stop)?;
+    let timings = timing::timings(connection, &mut server, script.settings(), options.limit, stop)?;
     let runs = runs::runs(connection, script, &timings, options, stop, progress)?;
     Ok(report::report(&server, script, &runs))
 }

@@ -28,7 +28,8 @@ pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<Strin
 
 /// Returns a note about the plan for the values of parameters, and about its planning.
 fn plan_mode(runs: &Runs) -> Option<String> {
-    let planning = runs.planning_ms.map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
+    let planning =
+        runs.median_planning_ms().map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
     match runs.plan_mode {
         Some(PlanMode::Custom) => {
             Some(format!("the server plans the statement for these values (custom plan); {}", planning?))

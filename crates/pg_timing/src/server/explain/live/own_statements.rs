@@ -7,7 +7,6 @@ use crate::error::Error;
 pub const EMPTY: &str = "pg_timing_empty";
 pub const BARE_CALLS: &str = "pg_timing_bare_calls";
 pub const PROBE: &str = "pg_timing_probe";
-pub const NAMES: [&str; 3] = [EMPTY, BARE_CALLS, PROBE];
 
 /// They run with neither compilation nor parallel workers. With a limit of 0 workers, debug_parallel_query starts none.
 pub const OWN_SETTINGS: &str =
@@ -24,11 +23,15 @@ pub fn bare_calls() -> Result<Statement, Error> {
     count(BARE_CALL_ROWS)
 }
 
-/// Returns the SQL that prepares all own statements.
-pub fn prepare_all() -> Result<[String; 3], Error> {
+/// Returns the name of each own statement, and the SQL that prepares it.
+pub fn prepare_all() -> Result<[(&'static str, String); 3], Error> {
     // The probe only uses the processor and its caches.
     let probe = count(PROBE_ROWS)?;
-    Ok([format!("PREPARE {EMPTY} AS SELECT"), bare_calls()?.prepare_as(BARE_CALLS), probe.prepare_as(PROBE)])
+    Ok([
+        (EMPTY, format!("PREPARE {EMPTY} AS SELECT")),
+        (BARE_CALLS, bare_calls()?.prepare_as(BARE_CALLS)),
+        (PROBE, probe.prepare_as(PROBE)),
+    ])
 }
 
 fn count(rows: u32) -> Result<Statement, Error> {

@@ -61,7 +61,7 @@ fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns 
         given_settings: server.given_settings.iter().cloned().collect(),
         plan_mode: runs.plan_mode.map(|mode| mode.name().into()),
         round_trip_ms: runs.round_trip_ms,
-        planning_ms: runs.planning_ms,
+        planning_ms: runs.median_planning_ms(),
         calls: overhead.calls,
         clock_per_call_ns: part_per_call(overhead.clock(), per_call_ns(REPORTED, ROWS_ONLY), overhead),
         rows_per_call_ns: part_per_call(overhead.counting(), per_call_ns(ROWS_ONLY, BASELINE), overhead),

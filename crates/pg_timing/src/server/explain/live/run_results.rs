@@ -7,6 +7,7 @@ use crate::report::RunSample;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY, WITHOUT_BUFFERS};
 use crate::server::explain::plan::Plan;
 use crate::statistics::undisturbed::{Machine, ProbedRun};
+use crate::statistics::{deviation, median};
 use std::time::Duration;
 
 /// How a statement is run.
@@ -24,6 +25,17 @@ pub enum RunMode {
     Timed(usize),
 }
 
+/// A run without EXPLAIN.
+#[derive(Clone, Copy, Debug)]
+pub struct BaselineRun {
+    /// client-side time
+    pub client_ms: f64,
+    /// rows that it sent to the client
+    pub rows: u64,
+    /// the part of `client_ms` in which the server planned the statement; `None` if it used an existing plan
+    pub planning_ms: Option<f64>,
+}
+
 /// The results of all runs, in the order of the rounds. Times are in ms.
 #[derive(Debug, Default)]
 pub struct Runs {
@@ -38,12 +50,12 @@ pub struct Runs {
     pub reported: Vec<Plan>,
     /// plans by each timing method that the server offers
     pub timed: Vec<(Timing, Vec<Plan>)>,
-    /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it, or after a timeout
+    /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it
     pub bare_call_ms: Option<f64>,
     /// time of an empty statement
     pub round_trip_ms: f64,
-    /// planning time of the baseline, if it is a part of the client's time
-    pub planning_ms: Option<f64>,
+    /// planning time of each baseline run, if it is a part of the client's time
+    pub planning_ms: Vec<f64>,
     /// the server's choice of a plan for the values of the parameters
     pub plan_mode: Option<PlanMode>,
     /// the statement stores its rows in a new table
@@ -55,6 +67,24 @@ pub struct Runs {
 }
 
 impl Runs {
+    /// Adds a baseline run. Returns its time in ms, without the round trip and without the planning.
+    pub fn add_baseline(&mut self, run: BaselineRun) -> f64 {
+        self.rows_sent = run.rows;
+        self.planning_ms.extend(run.planning_ms);
+        (run.client_ms - self.round_trip_ms - run.planning_ms.unwrap_or(0.0)).max(0.0)
+    }
+
+    /// Sets the margin of what is subtracted from a baseline run. Each run's planning is measured next to that run, so its
+    /// error is the scatter of the planning times.
+    pub fn set_round_trip_margin(&mut self, round_trips_ms: f64) {
+        self.round_trip_margin_ms = round_trips_ms.hypot(deviation(&self.planning_ms));
+    }
+
+    /// Returns the median planning time, if baseline runs include it.
+    pub fn median_planning_ms(&self) -> Option<f64> {
+        (!self.planning_ms.is_empty()).then(|| median(&self.planning_ms))
+    }
+
     /// Returns the execution time of each EXPLAIN ANALYZE.
     pub fn reported_ms(&self) -> Vec<f64> {
         execution_ms(&self.reported)
@@ -152,6 +182,29 @@ mod tests {
         let runs = Runs::with_times(&[(BASELINE, &[1.0, 3.0, 5.0, 7.0])], vec![plan("Sort"), plan("Sort")]);
         assert_eq!(runs.by_round(BASELINE), [2.0, 6.0]);
         assert_eq!(runs.by_round(REPORTED), [7.0, 7.0]);
+    }
+
+    #[test]
+    fn each_baseline_run_is_reduced_by_its_own_planning_time() {
+        let mut runs = Runs { round_trip_ms: 0.5, ..Runs::default() };
+        let run = |client_ms, planning_ms| BaselineRun { client_ms, rows: 3, planning_ms };
+        // The machine plans and executes more slowly in the second run.
+        assert_eq!([run(12.5, Some(2.0)), run(24.5, Some(4.0))].map(|run| runs.add_baseline(run)), [10.0, 20.0]);
+        assert_eq!((runs.median_planning_ms(), runs.rows_sent), (Some(3.0), 3));
+        assert_eq!(runs.add_baseline(run(0.25, None)), 0.0);
+        assert_eq!(Runs::default().median_planning_ms(), None);
+    }
+
+    #[test]
+    fn the_margin_of_the_planning_is_its_scatter() {
+        let margin = |planning_ms: [f64; 9]| {
+            let mut runs = Runs { planning_ms: planning_ms.into(), ..Runs::default() };
+            runs.set_round_trip_margin(3.0);
+            runs.round_trip_margin_ms
+        };
+        assert_eq!(margin([40.0; 9]), 3.0);
+        let scattered = [40.0, 41.0, 39.0, 42.0, 38.0, 43.0, 37.0, 44.0, 36.0];
+        assert_eq!(margin(scattered), 3.0f64.hypot(deviation(&scattered)));
     }
 
     #[test]

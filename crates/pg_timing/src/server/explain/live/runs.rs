@@ -21,8 +21,6 @@ use std::time::Duration;
 const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const ROUND_TRIPS: usize = 15;
-/// Shared machines become up to 1.9 times slower, for seconds. Half of that is the usual deviation.
-const PLANNING_VARIES: f64 = 0.25;
 /// The warm-up's share of the progress bar.
 const WARM_UP_SHARE: f64 = 0.1;
 /// A statement that takes longer than this gets fewer runs, so that the answer comes sooner.
@@ -53,15 +51,6 @@ pub fn runs(
     }
     let round_trips = session.round_trips_ms(ROUND_TRIPS)?;
     runs.round_trip_ms = median(&round_trips);
-    runs.round_trip_margin_ms = deviation(&round_trips);
-    if let Some(explain) = subject.planning() {
-        let planning = session.planning_ms(&explain, ROUND_TRIPS)?;
-        let ms = median(&planning);
-        // It is measured at one moment, and the machine may be slower or faster at another.
-        let margin = deviation(&planning).max(PLANNING_VARIES * ms);
-        runs.planning_ms = Some(ms);
-        runs.round_trip_margin_ms = runs.round_trip_margin_ms.hypot(margin);
-    }
     runs.bare_call_ms = bare_call::max_overhead_ms(&mut session, runs.round_trip_ms)?;
     let mut before = probe_ms(&mut session)?;
     let mut rule = StoppingRule::new(options.time);
@@ -73,20 +62,16 @@ pub fn runs(
             let mode = modes[(n + round) % modes.len()];
             let ms = run(&mut session, &subject, mode, &mut runs)?;
             let after = probe_ms(&mut session)?;
-            // The round trip is a part of the client's time, and so is the planning.
-            let other_ms = runs.round_trip_ms + runs.planning_ms.unwrap_or(0.0);
-            let ms = if mode == RunMode::Baseline { (ms - other_ms).max(0.0) } else { ms };
             runs.samples.push(RunSample { mode: runs.name(mode), ms, before_ms: before, after_ms: after });
             before = after;
             progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * rule.used());
         }
+        runs.set_round_trip_margin(deviation(&round_trips));
         runs.time = rule.elapsed();
         if rule.stop(round + 1, || precision(&runs)) {
             break;
         }
     }
-    session.deallocate(subject.prepared())?;
-    session.deallocate_own()?;
     Ok(runs)
 }
 
@@ -110,9 +95,8 @@ fn run(session: &mut RunSession, subject: &Subject, mode: RunMode, runs: &mut Ru
         |options, timing: Option<&Timing>| session.explain_analyze(subject.explain_analyze(options), timing);
     Ok(match mode {
         RunMode::Baseline => {
-            let (ms, rows) = session.baseline(subject.baseline())?;
-            runs.rows_sent = rows;
-            ms
+            let run = session.baseline(subject.baseline(), subject.planning())?;
+            runs.add_baseline(run)
         }
         RunMode::RowsOnly => explain("TIMING OFF", None)?.execution_ms,
         RunMode::WithoutBuffers => explain("TIMING OFF, BUFFERS OFF", None)?.execution_ms,

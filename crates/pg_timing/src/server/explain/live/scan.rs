@@ -102,6 +102,15 @@ pub fn statements(text: &str) -> Vec<&str> {
     statements
 }
 
+/// Returns the part of a name that the server stores: at most 63 bytes, and no half of a character.
+///
+/// In a database of another encoding than UTF-8, the server stores more of a long name that is not ASCII.
+pub fn stored(name: &str) -> &str {
+    const MAX: usize = 63;
+    let end = (0..=name.len().min(MAX)).rev().find(|&at| name.is_char_boundary(at));
+    &name[..end.unwrap_or(0)]
+}
+
 /// Returns the text without white space at its ends.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches(is_space)
@@ -257,6 +266,15 @@ mod tests {
         assert_eq!(Tokens::of("$99999999999999999999").next().unwrap().parameter(), Some(usize::MAX));
         let names: Vec<_> = Tokens::of("Größe \"A\"\"b\" 'c'").map(|token| token.name()).collect();
         assert_eq!(names, [Some("größe".into()), Some("A\"b".into()), None]);
+    }
+
+    #[test]
+    fn the_server_stores_63_bytes_of_a_name() {
+        let (fits, long) = ("x".repeat(63), "x".repeat(64));
+        assert_eq!([stored("q"), stored(&fits), stored(&long)], ["q", &fits, &fits]);
+        // The two bytes of this character begin at byte 62.
+        assert_eq!(stored(&("x".repeat(62) + "üa")), "x".repeat(62));
+        assert_eq!(stored(&"€".repeat(30)), "€".repeat(21));
     }
 
     proptest! {

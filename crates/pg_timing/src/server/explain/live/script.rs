@@ -2,7 +2,7 @@
 //! parameters.
 
 use super::rejection::Rejection;
-use super::scan::{self, Tokens, statements};
+use super::scan::{self, Tokens, statements, stored};
 use super::setting::Setting;
 use super::statement::Statement;
 
@@ -19,7 +19,7 @@ pub struct Script {
 /// A PREPARE line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// as the server folds it
+    /// as the server folds it, but not shortened
     pub name: String,
     /// the whole line
     pub sql: String,
@@ -41,7 +41,7 @@ impl Script {
                 () if Setting::begins(line) => settings.push(Setting::new(line)?),
                 () if Prepared::begins(line) => {
                     let line = Prepared::new(line)?;
-                    if prepared.iter().any(|other: &Prepared| other.name == line.name) {
+                    if prepared.iter().any(|other: &Prepared| other.is_named(&line.name)) {
                         return Err(Rejection::Prepare("two PREPARE lines have the same name"));
                     }
                     prepared.push(line);
@@ -93,7 +93,7 @@ impl Script {
 
     /// Returns the PREPARE line of this name.
     pub fn prepared_as(&self, name: &str) -> Option<&Prepared> {
-        self.prepared.iter().find(|prepared| prepared.name == name)
+        self.prepared.iter().find(|prepared| prepared.is_named(name))
     }
 
     pub fn statement(&self) -> &Statement {
@@ -106,6 +106,11 @@ impl Script {
 }
 
 impl Prepared {
+    /// Whether the server stores the line's name and this name alike.
+    fn is_named(&self, name: &str) -> bool {
+        stored(&self.name) == stored(name)
+    }
+
     fn begins(statement: &str) -> bool {
         Tokens::of(statement).next().is_some_and(|first| first.is("PREPARE"))
     }
@@ -189,6 +194,15 @@ mod tests {
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
         assert_eq!((several.settings().len(), several.statement().text()), (1, "SELECT 1"));
         assert_eq!(super::Script::new(&["SELECT 1;"], &[]).unwrap().text(), "SELECT 1");
+    }
+
+    #[test]
+    fn the_end_of_a_long_name_is_ignored() {
+        let name = "q".repeat(63);
+        let long = script(&format!("PREPARE {name}a AS SELECT 1; EXECUTE \"{name}b\"")).unwrap();
+        assert_eq!(long.prepared_as(&name).unwrap().name, format!("{name}a"));
+        let twice = script(&format!("PREPARE {name}a AS SELECT 1; PREPARE {name}b AS SELECT 2; SELECT 1"));
+        assert_eq!(twice, Err(Rejection::Prepare("two PREPARE lines have the same name")));
     }
 
     #[test]

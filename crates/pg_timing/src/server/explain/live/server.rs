@@ -1,11 +1,13 @@
 //! The server's version and the settings that affect timing.
 
-use super::setting::{self, Setting};
+use super::setting::{self, STATEMENT_TIMEOUT, Setting};
+use super::statement_timeout;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use crate::server::settings::TIMING_SETTINGS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct LiveServer {
@@ -20,14 +22,16 @@ pub struct LiveServer {
 }
 
 impl LiveServer {
-    /// Reads the server's version and settings, with those that the user gave.
-    pub fn read(connection: &mut Connection, given: &[Setting], stop: &AtomicBool) -> Result<LiveServer, Error> {
+    /// Reads the server's version and settings, with those that the user gave. The queries may take `own_limit`.
+    pub fn read(
+        connection: &mut Connection,
+        given: &[Setting],
+        own_limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<LiveServer, Error> {
         let version = connection.supported_version()?;
         let given_settings: BTreeSet<String> = given.iter().map(|setting| setting.name.clone()).collect();
-        let settings = match given {
-            [] => read_settings(connection, stop)?,
-            _ => with_given(connection, given, stop)?,
-        };
+        let settings = read_settings(connection, given, own_limit, stop)?;
         let mut notes = Vec::new();
         if !connection.is_local() {
             notes.push(
@@ -39,25 +43,26 @@ impl LiveServer {
     }
 }
 
-/// Returns the settings that the figures depend on.
-fn read_settings(connection: &mut Connection, stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
-    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
-    connection.settings(&names, stop)
-}
-
-/// Returns the same settings and the given ones, with the values that they have in the runs.
-fn with_given(
+/// Returns the settings that the figures depend on and the given ones, with the values that they have in the runs.
+fn read_settings(
     connection: &mut Connection,
     given: &[Setting],
+    own_limit: Duration,
     stop: &AtomicBool,
 ) -> Result<BTreeMap<String, String>, Error> {
-    connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
+    let timeout = statement_timeout::begin(connection, "READ ONLY", own_limit, given, stop)?;
     setting::apply(given, connection, stop)?;
-    let mut settings = read_settings(connection, stop)?;
+    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
+    let mut settings = connection.settings(&names, stop)?;
     for Setting { name, .. } in given {
-        let sql = format!("SELECT pg_catalog.current_setting({})", connection.literal(Some(name))?);
-        let rows = connection.run(&sql, Output::Keep, stop)?;
-        settings.insert(name.clone(), rows.value().unwrap_or_default().into());
+        let value = match name.as_str() {
+            STATEMENT_TIMEOUT => timeout.clone(),
+            _ => {
+                let sql = format!("SELECT pg_catalog.current_setting({})", connection.literal(Some(name))?);
+                connection.run(&sql, Output::Keep, stop)?.value().unwrap_or_default().into()
+            }
+        };
+        settings.insert(name.clone(), value);
     }
     connection.run("ROLLBACK", Output::Discard, stop)?;
     Ok(settings)

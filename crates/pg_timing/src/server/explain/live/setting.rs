@@ -4,11 +4,13 @@
 //! connection pooler gives the session to another client.
 
 use super::rejection::Rejection;
-use super::scan::{Token, Tokens};
+use super::scan::{Token, Tokens, stored};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
+
+pub const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ const REFUSED: [(&[&str], &str, &str); 7] = [
         "remove the line; --limit and statement_timeout limit each run",
     ),
     (
-        &["transaction*", "default_transaction_*", "session characteristics", "constraints"],
+        &["transaction", "transaction_*", "default_transaction_*", "session characteristics", "constraints"],
         "pg_timing chooses the mode of its transactions",
         "remove the line; runs are read-only without --allow-writes, and PGOPTIONS=\"-c default_transaction_isolation=...\" \
          sets the isolation level",
@@ -71,8 +73,9 @@ impl Setting {
         let is_reset = tokens.next().is_some_and(|first| first.is("RESET"));
         let mut ahead = tokens.clone();
         let scope = ahead.next().filter(|token| !is_reset && (token.is("LOCAL") || token.is("SESSION")));
-        // `SET SESSION AUTHORIZATION` and `SET SESSION CHARACTERISTICS` have no scope.
-        if scope.is_some() && !ahead.next().is_some_and(|t| t.is("AUTHORIZATION") || t.is("CHARACTERISTICS")) {
+        // `SET SESSION AUTHORIZATION`, `SET SESSION CHARACTERISTICS` and `SET session.name` have no scope.
+        let is_other = |next: Token| next.is("AUTHORIZATION") || next.is("CHARACTERISTICS") || next.is_symbol(".");
+        if scope.is_some() && !ahead.next().is_some_and(is_other) {
             tokens.next();
         }
         let start = tokens.peek().map_or(statement.len(), |token| token.start);
@@ -89,6 +92,11 @@ impl Setting {
             false => format!("SET LOCAL {rest}"),
         };
         Ok(Setting { name, set_local })
+    }
+
+    /// Returns the SQL that applies the setting until the end of the transaction.
+    pub fn set_local(&self) -> &str {
+        &self.set_local
     }
 }
 
@@ -113,15 +121,18 @@ fn name<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Option<Strin
     ];
     let begins = |words: &[&str]| {
         let mut tokens = tokens.clone();
-        words.iter().all(|word| tokens.next().is_some_and(|token| token.is(word)))
+        let found = words.iter().all(|word| tokens.next().is_some_and(|token| token.is(word)));
+        // In `SET schema.name = 1`, the keyword is an ordinary name.
+        found && !tokens.next().is_some_and(|token| token.is_symbol("."))
     };
     if let Some((_, name)) = FORMS.iter().find(|(words, _)| begins(words)) {
         return Some((*name).into());
     }
-    let mut name = tokens.next()?.name()?;
+    let part = |token: Token| Some(stored(&token.name()?).to_string());
+    let mut name = part(tokens.next()?)?;
     loop {
         match tokens.next() {
-            Some(token) if token.is_symbol(".") => name = format!("{name}.{}", tokens.next()?.name()?),
+            Some(token) if token.is_symbol(".") => name = format!("{name}.{}", part(tokens.next()?)?),
             Some(token) if token.is("TO") || token.is_symbol("=") => break,
             None => break,
             Some(_) => return None,
@@ -142,9 +153,13 @@ fn check(name: &str) -> Result<(), Rejection> {
     }
 }
 
-/// Applies the settings until the end of the transaction.
+/// Applies the settings until the end of the transaction, without `statement_timeout`, which is for the user's statement
+/// only.
 pub fn apply(settings: &[Setting], connection: &mut Connection, stop: &AtomicBool) -> Result<(), Error> {
-    settings.iter().try_for_each(|setting| connection.run(&setting.set_local, Output::Discard, stop).map(|_| ()))
+    settings
+        .iter()
+        .filter(|setting| setting.name != STATEMENT_TIMEOUT)
+        .try_for_each(|setting| connection.run(&setting.set_local, Output::Discard, stop).map(|_| ()))
 }
 
 #[cfg(test)]
@@ -170,6 +185,13 @@ mod tests {
             ("RESET ROLE", "role", "SET LOCAL ROLE TO DEFAULT"),
             ("SET statement_timeout = 100", "statement_timeout", "SET LOCAL statement_timeout = 100"),
             ("SET lock_timeout = 100", "lock_timeout", "SET LOCAL lock_timeout = 100"),
+            ("SET schema.Name = 1", "schema.name", "SET LOCAL schema.Name = 1"),
+            ("SET LOCAL Role . x TO 1", "role.x", "SET LOCAL Role . x TO 1"),
+            ("SET transaction.x = 1", "transaction.x", "SET LOCAL transaction.x = 1"),
+            ("SET local.x = 1", "local.x", "SET LOCAL local.x = 1"),
+            ("SET LOCAL session.x = 1", "session.x", "SET LOCAL session.x = 1"),
+            ("RESET names.x", "names.x", "SET LOCAL names.x TO DEFAULT"),
+            ("SET time.zone = 1", "time.zone", "SET LOCAL time.zone = 1"),
             (
                 "SET pg_fast_timing.sample_rate = 9",
                 "pg_fast_timing.sample_rate",

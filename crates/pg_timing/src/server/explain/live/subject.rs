@@ -2,15 +2,17 @@
 //!
 //! A statement with parameters is prepared, and EXECUTE gives it the values. The server then chooses between a custom plan
 //! (planned for these values, at each execution) and a generic plan (planned once, for any values). It chooses anew at
-//! each execution, and no longer changes its choice after the fifth. All runs keep that choice.
+//! each execution. After the fifth, it compares the costs of both plans. These stay the same for the same values, and so
+//! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
 use super::options::NOT_ROLLED_BACK;
 use super::plan_mode::PlanMode;
 use super::script::Script;
-use super::session::RunSession;
+use super::session::{RunSession, quoted};
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::server::connection::Sql;
+use crate::server::explain::plan::Explained;
 
 // Names of prepared statements.
 const BASELINE: &str = "pg_timing_baseline";
@@ -31,8 +33,6 @@ pub struct Subject {
     has_values: bool,
     plan_mode: Option<PlanMode>,
     is_planned_in_baseline: bool,
-    /// names of the prepared statements
-    prepared: Vec<String>,
 }
 
 /// A prepared statement with its name as the server stores it, and the text with its values: `(1, 'x')`, or nothing.
@@ -67,11 +67,6 @@ impl Subject {
         self.plan_mode
     }
 
-    /// Returns the names of the prepared statements.
-    pub fn prepared(&self) -> &[String] {
-        &self.prepared
-    }
-
     fn sql(&self, text: String) -> Sql {
         if self.has_values { Sql::with_values(text) } else { Sql::new(text) }
     }
@@ -95,10 +90,10 @@ impl Subject {
         let has_values = !script.values().is_empty();
         let mut subject = Subject { explained: statement.text().into(), has_values, ..Subject::default() };
         for line in script.prepared() {
-            subject.add_prepared(session, &line.name, &line.sql, &line.statement)?;
+            prepare(session, &line.name, &line.sql, &line.statement)?;
         }
         if has_values {
-            subject.add_prepared(session, STATEMENT, &statement.prepare_as(STATEMENT), statement)?;
+            prepare(session, STATEMENT, &statement.prepare_as(STATEMENT), statement)?;
         }
         let executed = executed(session, script)?;
         if let Some(Executed { name, values, .. }) = executed.as_ref().filter(|_| has_values) {
@@ -111,7 +106,6 @@ impl Subject {
         let mut plan = plan?;
         if let Some(executed) = &executed {
             subject.plan_mode = session.plan_mode_of(&subject.explain(PLAN), &executed.name)?;
-            session.keep_plan_mode(subject.plan_mode);
             plan = session.plan_of(&subject.explain(PLAN))?;
         }
         subject.prepare_baseline(session, statement, executed.as_ref(), &plan.plan.shape())?;
@@ -136,35 +130,30 @@ impl Subject {
         let without_output = query.without_output();
         // A subquery with an OFFSET past the end sends no rows. Use it only if the plan below stays the same.
         let sql = without_output.prepare_with_types(BASELINE, &types);
-        if self.add_prepared(session, BASELINE, &sql, &without_output).is_ok() {
+        if prepare(session, BASELINE, &sql, &without_output).is_ok() {
             self.baseline = format!("EXECUTE {BASELINE}{values}");
-            let wrapped = session.plan_of(&self.sql(explain(PLAN, &self.baseline)));
-            if wrapped.is_ok_and(|wrapped| wrapped.plan.plans.iter().any(|below| below.shape() == shape)) {
+            let wrapped = self.sql(explain(PLAN, &self.baseline));
+            let mode = session.plan_mode_of(&wrapped, BASELINE);
+            let plan = session.plan_of(&wrapped);
+            let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == shape);
+            if mode.is_ok_and(|mode| mode == self.plan_mode) && plan.is_ok_and(is_same) {
                 return Ok(());
             }
-            session.deallocate(&self.prepared.split_off(self.prepared.len() - 1))?;
+            session.deallocate_last()?;
         }
         match executed {
             Some(_) => self.baseline.clone_from(&self.explained),
             None => {
-                self.add_prepared(session, BASELINE, &statement.prepare_as(BASELINE), statement)?;
+                prepare(session, BASELINE, &statement.prepare_as(BASELINE), statement)?;
                 self.baseline = format!("EXECUTE {BASELINE}");
             }
         }
         Ok(())
     }
+}
 
-    fn add_prepared(
-        &mut self,
-        session: &mut RunSession,
-        name: &str,
-        sql: &str,
-        statement: &Statement,
-    ) -> Result<(), Error> {
-        session.prepare(sql).map_err(|error| statement.rejection(Some(error.clone())).unwrap_or(error))?;
-        self.prepared.push(quoted(name));
-        Ok(())
-    }
+fn prepare(session: &mut RunSession, name: &str, sql: &str, statement: &Statement) -> Result<(), Error> {
+    session.prepare(name, sql).map_err(|error| statement.rejection(Some(error.clone())).unwrap_or(error))
 }
 
 /// Returns the prepared statement that the script executes.
@@ -181,19 +170,4 @@ fn executed(session: &RunSession, script: &Script) -> Result<Option<Executed>, E
         statement: line.statement.clone(),
         values: statement.arguments().unwrap_or_default().into(),
     }))
-}
-
-/// Returns the name in double quotes.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_quoted() {
-        assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
-    }
 }

@@ -2,10 +2,12 @@
 
 use super::server::LiveServer;
 use super::setting::{self, Setting};
+use super::statement_timeout;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// A setting that selects the timing method for one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +49,13 @@ impl std::fmt::Display for Timing {
     }
 }
 
-/// Returns the methods that this user may select. Methods that are refused become notes of the server.
+/// Returns the methods that this user may select. Methods that are refused become notes of the server. Each query may take
+/// `own_limit`.
 pub fn timings(
     connection: &mut Connection,
     server: &mut LiveServer,
     given: &[Setting],
+    own_limit: Duration,
     stop: &AtomicBool,
 ) -> Result<Vec<Timing>, Error> {
     let mut timings = Vec::new();
@@ -64,7 +68,7 @@ pub fn timings(
                 value,
                 disables_fast_timing: *setting != FAST_TIMING_METHOD && has(FAST_TIMING_METHOD),
             };
-            connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
+            statement_timeout::begin(connection, "READ ONLY", own_limit, given, stop)?;
             setting::apply(given, connection, stop)?;
             let selected = connection.run(&timing.set_local(), Output::Discard, stop);
             connection.run("ROLLBACK", Output::Discard, stop)?;

@@ -2,6 +2,8 @@
 
 mod calls;
 mod explained;
+#[cfg(test)]
+pub mod generated;
 mod keywords;
 mod name;
 mod node;

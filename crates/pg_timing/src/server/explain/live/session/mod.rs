@@ -4,12 +4,14 @@ mod hints;
 mod prepared;
 mod timed;
 
+pub use prepared::quoted;
+
 use crate::error::Error;
 use crate::server::connection::{Connection, Output, Rows, Sql};
 use crate::server::explain::live::auto_explain;
 use crate::server::explain::live::options::RunOptions;
-use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::live::setting::{self, Setting};
+use crate::server::explain::live::statement_timeout;
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,14 +22,16 @@ pub struct RunSession<'a> {
     options: RunOptions,
     /// the settings that the user gave with the statement
     settings: &'a [Setting],
-    /// the plans of all runs
-    plan_mode: Option<PlanMode>,
-    /// time limit of one run: `options.limit`, or the user's statement_timeout if it is shorter
+    /// names of the statements that were prepared
+    prepared: Vec<String>,
+    /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
+    statement_limit: Duration,
+    /// time limit in force: `options.limit` or `statement_limit`
     limit: Duration,
     stop: &'a AtomicBool,
     /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
     has_fast_timing: bool,
-    /// start of the current transaction
+    /// start of this limit
     started: Instant,
 }
 
@@ -45,34 +49,47 @@ impl<'a> RunSession<'a> {
             connection,
             options,
             settings,
-            plan_mode: None,
+            prepared: Vec::new(),
+            statement_limit: limit,
             limit,
             stop,
             has_fast_timing: false,
             started: Instant::now(),
         };
-        session.begin()?;
-        let timeout_ms = session.setting("statement_timeout")?.and_then(|ms| ms.parse().ok());
-        if let Some(ms) = timeout_ms.filter(|&ms: &u64| ms > 0) {
-            session.limit = session.limit.min(Duration::from_millis(ms));
-        }
+        let timeout = statement_timeout::begin(session.connection, session.mode(), limit, settings, stop)?;
+        session.statement_limit = statement_timeout::parse(&timeout).map_or(limit, |timeout| timeout.min(limit));
+        session.apply_settings()?;
         session.has_fast_timing = session.setting(FAST_TIMING_METHOD)?.is_some_and(|method| method != "off");
         session.run("ROLLBACK", Output::Discard)?;
         Ok(session)
     }
 
-    /// Begins a transaction, and sets everything except the time limit.
-    fn begin(&mut self) -> Result<(), Error> {
-        let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
+    fn mode(&self) -> &'static str {
         // A standby server refuses READ WRITE even for a statement that only reads.
-        self.run(format!("BEGIN {mode}").as_str(), Output::Discard)?;
+        if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" }
+    }
+
+    /// Begins a transaction with all settings, and with the time limit of pg_timing's own statements.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.run(&format!("BEGIN {}", self.mode()), Output::Discard)?;
+        self.set_limit(self.options.limit)?;
+        self.apply_settings()
+    }
+
+    fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
+        (self.limit, self.started) = (limit, Instant::now());
+        self.run(&statement_timeout::set_local(limit), Output::Discard).map(|_| ())
+    }
+
+    /// Sets the time limit of the user's statement until the end of the transaction.
+    fn limit_statement(&mut self) -> Result<(), Error> {
+        self.set_limit(self.statement_limit)
+    }
+
+    fn apply_settings(&mut self) -> Result<(), Error> {
         // Before the user's settings: a SET ROLE can take the right to do this.
         self.switch_off_auto_explain()?;
-        setting::apply(self.settings, self.connection, self.stop)?;
-        match self.plan_mode {
-            Some(mode) => self.run(&mode.set_local(), Output::Discard).map(|_| ()),
-            None => Ok(()),
-        }
+        setting::apply(self.settings, self.connection, self.stop)
     }
 
     fn setting(&mut self, name: &str) -> Result<Option<String>, Error> {
@@ -84,6 +101,13 @@ impl<'a> RunSession<'a> {
         self.connection.run(sql, output, self.stop)
     }
 
+    /// Runs a statement that ends or removes something. If the user has stopped the runs already, it is not canceled.
+    fn run_also_if_stopped(&mut self, sql: &str) -> Result<Rows, Error> {
+        let never = AtomicBool::new(false);
+        let stop = if self.is_stopped() { &never } else { self.stop };
+        self.connection.run(sql, Output::Discard, stop)
+    }
+
     /// Runs `work` in a transaction and rolls it back, also after an error.
     pub fn in_rolled_back_transaction<T>(
         &mut self,
@@ -92,14 +116,8 @@ impl<'a> RunSession<'a> {
         if self.is_stopped() {
             return Err(Error::new("stopped", self.what_was_changed()));
         }
-        let limit = self.limit.as_millis();
-        self.started = Instant::now();
-        let result = self
-            .begin()
-            .and_then(|()| self.run(&format!("SET LOCAL statement_timeout = {limit}"), Output::Discard))
-            .and_then(|_| work(self))
-            .map_err(|error| self.with_better_hint(error));
-        let rollback = self.run("ROLLBACK", Output::Discard);
+        let result = self.begin().and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
+        let rollback = self.run_also_if_stopped("ROLLBACK");
         result.and_then(|value| rollback.map(|_| value))
     }
 
@@ -121,10 +139,5 @@ impl<'a> RunSession<'a> {
     /// Returns the value as an SQL literal.
     pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
         self.connection.literal(value)
-    }
-
-    /// Lets all following runs use this kind of plan.
-    pub fn keep_plan_mode(&mut self, mode: Option<PlanMode>) {
-        self.plan_mode = mode;
     }
 }

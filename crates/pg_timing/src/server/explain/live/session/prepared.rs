@@ -7,6 +7,10 @@ use crate::server::explain::live::explain_json::parse;
 use crate::server::explain::live::own_statements;
 use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::plan::Explained;
+use std::time::Duration;
+
+/// Time limit of a DEALLOCATE, which takes microseconds.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
 impl RunSession<'_> {
     /// Returns the plan of an EXPLAIN without ANALYZE.
@@ -16,13 +20,18 @@ impl RunSession<'_> {
     }
 
     /// Runs a PREPARE. ROLLBACK does not undo it.
-    pub fn prepare(&mut self, sql: &str) -> Result<(), Error> {
-        self.in_rolled_back_transaction(|session| session.run(sql, Output::Discard)).map(|_| ())
+    pub fn prepare(&mut self, name: &str, sql: &str) -> Result<(), Error> {
+        self.in_rolled_back_transaction(|session| {
+            session.run(sql, Output::Discard)?;
+            // Only now, because a statement with this name can belong to another client of a connection pooler.
+            session.prepared.push(name.into());
+            Ok(())
+        })
     }
 
     /// Prepares pg_timing's own statements.
     pub fn prepare_own(&mut self) -> Result<(), Error> {
-        own_statements::prepare_all()?.iter().try_for_each(|sql| self.prepare(sql))
+        own_statements::prepare_all()?.iter().try_for_each(|(name, sql)| self.prepare(name, sql))
     }
 
     /// Returns the types of a prepared statement's parameters.
@@ -52,16 +61,43 @@ impl RunSession<'_> {
 
     fn about_prepared(&self, column: &str, name: &str) -> Result<String, Error> {
         let literal = self.literal(Some(name))?;
-        Ok(format!("SELECT {column} FROM pg_catalog.pg_prepared_statements WHERE name = {literal}"))
+        // The server shortens a long name in PREPARE. The type does the same, in the encoding of the database.
+        let stored = format!("{literal}::pg_catalog.name::pg_catalog.text");
+        Ok(format!("SELECT {column} FROM pg_catalog.pg_prepared_statements WHERE name = {stored}"))
     }
 
-    /// Removes these prepared statements.
-    pub fn deallocate(&mut self, names: &[String]) -> Result<(), Error> {
-        names.iter().try_for_each(|name| self.run(&format!("DEALLOCATE {name}"), Output::Discard).map(|_| ()))
+    /// Removes the statement that was prepared last.
+    pub fn deallocate_last(&mut self) -> Result<(), Error> {
+        match self.prepared.pop() {
+            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {}", quoted(&name))).map(|_| ()),
+            None => Ok(()),
+        }
     }
+}
 
-    /// Removes pg_timing's own statements.
-    pub fn deallocate_own(&mut self) -> Result<(), Error> {
-        self.deallocate(&own_statements::NAMES.map(String::from))
+/// Removes the prepared statements, also after an error: a connection pooler gives the session to another client.
+impl Drop for RunSession<'_> {
+    fn drop(&mut self) {
+        // The time limit of a run can be an hour.
+        self.connection.lower_limit(REMOVAL_LIMIT);
+        while !self.prepared.is_empty() {
+            // An error means that the connection is lost, or that a pooler uses another session now.
+            _ = self.deallocate_last();
+        }
+    }
+}
+
+/// Returns the name in double quotes.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
     }
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::{parse_executed, parse_planning_ms};
 use crate::server::explain::live::own_statements::{EMPTY, OWN_SETTINGS, bare_calls};
+use crate::server::explain::live::run_results::BaselineRun;
 use crate::server::explain::live::statement::explain_analyze;
 use crate::server::explain::live::timing::Timing;
 use crate::server::explain::plan::Plan;
@@ -45,16 +46,18 @@ impl RunSession<'_> {
         Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
     }
 
-    /// Runs a statement. Returns its client-side time in ms and the number of rows it sent.
-    pub fn baseline(&mut self, sql: Sql) -> Result<(f64, u64), Error> {
-        self.in_rolled_back_transaction(|session| session.timed(sql))
-    }
-
-    /// Runs an EXPLAIN with SUMMARY several times. Returns the planning times in ms.
-    pub fn planning_ms(&mut self, explain: &Sql, count: usize) -> Result<Vec<f64>, Error> {
+    /// Runs a statement without EXPLAIN. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It
+    /// runs directly before, because the machine can change its speed, and because CREATE TABLE AS cannot be explained
+    /// after the run.
+    pub fn baseline(&mut self, sql: Sql, planning: Option<Sql>) -> Result<BaselineRun, Error> {
         self.in_rolled_back_transaction(|session| {
-            let mut planning = || parse_planning_ms(&session.run(explain.clone(), Output::Keep)?.lines());
-            (0..count).map(|_| planning()).collect()
+            let planning_ms = match planning {
+                Some(explain) => Some(parse_planning_ms(&session.run(explain, Output::Keep)?.lines())?),
+                None => None,
+            };
+            session.limit_statement()?;
+            let (client_ms, rows) = session.timed(sql)?;
+            Ok(BaselineRun { client_ms, rows, planning_ms })
         })
     }
 
@@ -64,6 +67,7 @@ impl RunSession<'_> {
             if let Some(timing) = timing {
                 session.run(&timing.set_local(), Output::Discard)?;
             }
+            session.limit_statement()?;
             session.run(explain, Output::Keep)
         })?;
         parse_executed(&rows.lines(), timing.map_or(self.has_fast_timing, Timing::is_fast_timing))

@@ -1,0 +1,46 @@
+//! Properties of the nodes' times for any plan.
+
+use super::overhead::Overhead;
+use super::run_results::Runs;
+use crate::report::run_mode::{BASELINE, ROWS_ONLY};
+use crate::server::explain::plan::generated::{check_self_times, tree, with_consistent_times};
+use crate::server::explain::plan::validate::check_run;
+use crate::server::explain::plan::{Explained, Node, Plan};
+use proptest::prelude::*;
+
+const RUNS: usize = 5;
+
+/// Returns the plan with all its times multiplied.
+fn scaled(node: &Node, speed: f64) -> Node {
+    let plans = node.plans.iter().map(|below| scaled(below, speed)).collect();
+    Node { total_ms: node.total_ms.map(|ms| ms * speed), plans, ..node.clone() }
+}
+
+/// Returns runs of a plan. The baseline and the runs with TIMING OFF take these fractions of the reported time.
+fn runs_of(root: &Node, speeds: [f64; RUNS], baseline: f64, rows_only: f64) -> Runs {
+    let plan = |speed: f64| {
+        let plan = scaled(root, speed);
+        let execution_ms = plan.total_ms.unwrap_or(0.0) + 0.1;
+        Plan::new(Explained { plan, ..Explained::default() }, execution_ms)
+    };
+    let reported = speeds.map(plan);
+    let [baseline, rows_only] =
+        [baseline, rows_only].map(|part| reported.each_ref().map(|run| run.execution_ms * part));
+    Runs::with_times(&[(BASELINE, &baseline), (ROWS_ONLY, &rows_only)], reported.into())
+}
+
+proptest! {
+    #[test]
+    fn self_times_of_any_plan_add_up(
+        root in tree().prop_map(with_consistent_times),
+        speeds in prop::array::uniform5(1.0..1.2f64),
+        baseline in 0.02..1.0f64,
+        rows_only in 0.0..1.0f64,
+        bare_call_ms in prop::option::of(20e-6..20e-3f64),
+    ) {
+        let rows_only = baseline + (1.0 - baseline) * rows_only;
+        let runs = Runs { bare_call_ms, ..runs_of(&root, speeds, baseline, rows_only) };
+        prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
+        check_self_times(&Overhead::of(&runs).nodes(&runs), &runs.reported[0])?;
+    }
+}
