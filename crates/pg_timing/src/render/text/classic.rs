@@ -2,7 +2,8 @@
 
 use super::explain::{WIDTH, fact};
 use super::{BOLD, wrapped_to};
-use crate::render::explain_text::{ExplainText, OVERHEAD, UNDISTURBED, ms, with_margin};
+use crate::render::explain_text::{ExplainText, MARGINS, OVERHEAD, UNDISTURBED, ms, with_margin};
+use crate::render::plus_minus::plus_minus;
 use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
 
 pub fn text(report: &ClassicReport) -> String {
@@ -17,9 +18,10 @@ pub fn text(report: &ClassicReport) -> String {
     out.push_str(&line("100 000 rows in 400 loops", &report.nested, nested));
     out.push('\n');
     fact(&mut out, "one read", &read(&report.read));
+    fact(&mut out, plus_minus(), MARGINS);
     // The table already has the facts about the runs.
     let facts = ExplainText::of(&report.count).facts.into_iter();
-    for (name, text) in facts.filter(|(name, _)| ![OVERHEAD, UNDISTURBED].contains(name)) {
+    for (name, text) in facts.filter(|(name, _)| ![plus_minus(), OVERHEAD, UNDISTURBED].contains(name)) {
         fact(&mut out, name, &text);
     }
     out

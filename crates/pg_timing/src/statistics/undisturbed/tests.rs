@@ -115,6 +115,23 @@ fn enough_runs_at_full_speed_need_no_other_runs() {
 }
 
 #[test]
+fn the_spread_of_the_fastest_runs_counts_if_probes_do_not_describe_the_runs() {
+    let runs: Vec<ProbedRun> = (0..20).map(|n| run((10.0 + 0.1 * f64::from(n), 3.0, 3.0))).collect();
+    let machine = Machine { fast_share: 0.9, persistence: 0.5, ..MACHINE };
+    assert_estimate(machine.from_fast_runs(&runs, Response(0.85)), [2.3444374051767682, 0.030517977062224033, 0.0]);
+}
+
+#[test]
+fn the_common_error_is_that_of_the_better_estimate() {
+    let machine = Machine { slowness: 0.02, deviation: 0.05, fast_share: 0.2, persistence: 0.2, ..MACHINE };
+    let runs = five_runs();
+    let slowness = machine.from_slowness(&runs, Response(0.85));
+    assert!(slowness.error < machine.from_fast_runs(&runs, Response(0.85)).error);
+    let both = machine.undisturbed(&runs, Response(0.85)).unwrap();
+    assert_eq!((both.common, slowness.common), (0.008, 0.008));
+}
+
+#[test]
 fn common_errors_cancel_in_a_ratio() {
     let estimate = |ln_ms, common| LogEstimate { ln_ms, error: 0.05, common };
     let ratio = estimate(2.0, 0.03).ratio_to(estimate(1.5, 0.04));
