@@ -24,7 +24,7 @@ const ROUND_TRIPS: usize = 15;
 /// The warm-up's share of the progress bar.
 const WARM_UP_SHARE: f64 = 0.1;
 /// A statement that takes longer than this gets fewer runs, so that the answer comes sooner.
-const LONG: f64 = 1000.0;
+const LONG_MS: f64 = 1000.0;
 
 /// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1.
 pub fn runs(
@@ -45,8 +45,8 @@ pub fn runs(
     runs.fills_table = script.statement().creates_table();
     // The warm-up is not counted. It fills the caches. For a long statement, one run is enough.
     let warm_up_ms = run(&mut session, &subject, RunMode::Baseline, &mut empty())?;
-    let modes = modes(session.connection.server_version(), timings.len(), warm_up_ms > LONG);
-    for &mode in modes.iter().filter(|_| warm_up_ms <= LONG) {
+    let modes = modes(session.connection.server_version(), timings.len(), warm_up_ms > LONG_MS);
+    for &mode in modes.iter().filter(|_| warm_up_ms <= LONG_MS) {
         run(&mut session, &subject, mode, &mut empty())?;
     }
     let round_trips = session.round_trips_ms(ROUND_TRIPS)?;
