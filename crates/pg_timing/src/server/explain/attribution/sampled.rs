@@ -177,7 +177,8 @@ mod tests {
     fn a_statement_without_time_has_no_relative_error() {
         let mut nodes = [node(950.0, 1.0), node(500.0, 300.0)];
         refine(&mut nodes, &sampled_runs(4), Range::default());
-        assert!(nodes.iter().all(|node| node.corrected_ms.estimate.is_finite()), "{nodes:?}");
+        // The sampled time is 0, and much more certain than the corrected time of the second node.
+        assert!(nodes[1].corrected_ms.estimate < 0.01 && nodes[1].corrected_ms.high < 2.0, "{:?}", nodes[1]);
     }
 
     #[test]
