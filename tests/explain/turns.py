@@ -11,13 +11,12 @@ from time import monotonic, sleep
 
 from explain.measure import explain_command, without_output
 
-# How often the state of the server process is read. A turn that begins later is shorter by this time.
+# The time between two reads of the server process's state. A turn begins up to this much later.
 POLL_SECONDS = 0.0005
 # The server shows what each of its processes does in the process title.
 RUNS_EXPLAIN, WAITS = b"EXPLAIN", b"idle in transaction"
-# Another session's run leaves its own data in the CPU's caches, so the next run of each session is slower: up to 25% for a hash
-# join of 37 ms. So turns are rare, and the first run of a short statement's
-# turn does not count.
+# The first run after another session's run is slower, by up to 25% for a hash join of 37 ms: the CPU's caches hold other data.
+# So turns are rare, and the first run of a turn does not count.
 BETWEEN_TURNS_SECONDS = 0.3
 RUNS_PER_TURN = 3
 # The data in the caches hardly matter for a run that takes longer than this. Then each turn is one run, and it counts.

@@ -2,10 +2,11 @@
 //!
 //! A machine that shares its cores with others changes its speed for fractions of a second to minutes. A probe, which is a
 //! fixed piece of work, runs before and after each run and shows the speed at these moments. All arithmetic uses natural
-//! logarithms, so a factor of speed becomes a difference. The slowness of a probe is its logarithm minus that of the
-//! fastest probes.
+//! logarithms, so a factor of speed becomes a difference. The slowness of a probe is its logarithm minus that of
+//! the fastest group of probes.
 //!
-//! Two estimates are combined, weighted by their errors:
+//! There are two estimates. If enough runs ran at full speed, the first one is the result. Otherwise both are combined,
+//! weighted by their errors:
 //!
 //! - **From the fast runs**: the median of the runs that ran at full speed. Their share is that of the runs between two
 //!   fast probes. It is precise for statements that are shorter than the phases of the machine.
@@ -75,8 +76,8 @@ impl LogEstimate {
 }
 
 /// Half of the 95% interval of the difference between two sessions. Source: 55 statements that psql ran in turns with
-/// pg_timing on a quiet machine. Half of them differed by less than 1.5%, and 95% by less than 7%. Most of the others use much
-/// memory: in some sessions the C library keeps it between two runs, and in others it returns it to the kernel.
+/// pg_timing on a quiet machine. Half of them differed by less than 1.5%, and 95% by less than 7%. The others make hash tables
+/// or sets of rows. The cause was not measured; perhaps the kernel provides their memory again in each run.
 const BETWEEN_SESSIONS: f64 = 0.07;
 
 /// How much of the common error remains in a ratio. Source: the tournament; with less, too few intervals contain the truth.

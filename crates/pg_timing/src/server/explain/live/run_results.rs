@@ -40,7 +40,7 @@ pub struct BaselineRun {
 #[derive(Debug, Default)]
 pub struct Runs {
     /// all counted runs with the probes around them, in their order. A baseline run is timed by the client, without the
-    /// round trip. It runs twice per round
+    /// round trip. It runs twice per round, or once if the statement is long
     pub samples: Vec<RunSample>,
     /// duration of all counted rounds
     pub time: Duration,
