@@ -41,9 +41,8 @@ pub fn remove(folder: &Path, owner: libc::uid_t, limit: &RemovalLimit) -> std::i
 
 #[cfg(test)]
 mod tests {
-    use super::super::marker::{MARKER, mark};
+    use super::super::marker::{MARKER, mark_abandoned};
     use super::*;
-    use std::process::{Child, Command};
 
     fn own_uid() -> libc::uid_t {
         // SAFETY: it only returns a number.
@@ -51,14 +50,21 @@ mod tests {
     }
 
     /// A process in this directory, as a postmaster is in its data directory.
-    fn process_in(directory: &Path) -> Child {
-        Command::new("sleep").arg("1000").current_dir(directory).spawn().unwrap()
+    #[cfg(target_os = "linux")]
+    fn process_in(directory: &Path) -> std::process::Child {
+        let process = std::process::Command::new("sleep").arg("1000").current_dir(directory).spawn().unwrap();
+        let current = Path::new("/proc").join(process.id().to_string()).join("cwd");
+        // qemu-user returns before the new process has changed its directory.
+        while current.read_link().unwrap() != directory {
+            std::thread::sleep(PAUSE);
+        }
+        process
     }
 
     /// Returns a marked folder with a data directory.
     fn marked_folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        drop(mark(folder.path()).unwrap());
+        mark_abandoned(folder.path());
         std::fs::create_dir(folder.path().join("data")).unwrap();
         folder
     }

@@ -36,3 +36,16 @@ pub fn open_marker(folder: &OwnedFd) -> Option<File> {
 pub fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
+
+/// Marks a folder, and ends the lock as the end of the guardian does.
+#[cfg(test)]
+pub fn mark_abandoned(folder: &Path) {
+    unlock(&mark(folder).unwrap());
+}
+
+/// Ends the lock. Closing the file is not enough in a test: a process that another test is starting may still have a
+/// copy of the descriptor.
+#[cfg(test)]
+pub fn unlock(marker: &File) {
+    flock(marker, FlockOperation::Unlock).unwrap();
+}

@@ -80,7 +80,7 @@ fn lock_if_abandoned(folder: &OwnedFd) -> Option<Option<File>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::marker::{NEW_MARKER, mark};
+    use super::super::marker::{NEW_MARKER, mark, mark_abandoned, unlock};
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
@@ -96,14 +96,20 @@ mod tests {
         folder
     }
 
+    fn count_stale(base: &tempfile::TempDir) -> usize {
+        let folders = stale(base.path(), owner());
+        folders.iter().filter_map(|(_, lock)| lock.as_ref()).for_each(unlock);
+        folders.len()
+    }
+
     #[test]
     fn a_stale_folder_is_locked() {
         let base = tempfile::tempdir().unwrap();
-        drop(mark(&folder_in(&base, "pg_timing.00000000000000ab")).unwrap());
+        mark_abandoned(&folder_in(&base, "pg_timing.00000000000000ab"));
         let first = stale(base.path(), owner());
         assert_eq!((first.len(), stale(base.path(), owner()).len()), (1, 0));
-        drop(first);
-        assert_eq!(stale(base.path(), owner()).len(), 1);
+        first.iter().filter_map(|(_, lock)| lock.as_ref()).for_each(unlock);
+        assert_eq!(count_stale(&base), 1);
     }
 
     #[test]
@@ -114,7 +120,7 @@ mod tests {
         let in_use = folder("pg_timing.0000000000000001");
         let _lock = mark(&in_use).unwrap();
         let abandoned = folder("pg_timing.00000000000000ab");
-        drop(mark(&abandoned).unwrap());
+        mark_abandoned(&abandoned);
         let young = folder("pg_timing.0000000000000003");
         let old = folder("pg_timing.0000000000000004");
         std::fs::write(old.join(NEW_MARKER), "").unwrap();
@@ -124,10 +130,10 @@ mod tests {
         std::fs::write(unmarked.join("data"), "").unwrap();
         make_old(&unmarked).unwrap();
         let deep = folder("pg_timing.0000000000000006");
-        drop(mark(&deep).unwrap());
+        mark_abandoned(&deep);
         std::fs::create_dir_all(deep.join("x/".repeat(100))).unwrap();
         for other in ["pg_timing.x", "pg_timing.00000000000000zz", "other.0000000000000001"] {
-            drop(mark(&folder(other)).unwrap());
+            mark_abandoned(&folder(other));
         }
         assert!(stale(base.path(), owner() + 1).is_empty());
         let stopped = remove_stale(base.path(), owner(), &AtomicBool::new(true));
@@ -142,10 +148,10 @@ mod tests {
     #[test]
     fn nothing_is_removed_where_other_users_can_rename_folders() {
         let base = tempfile::tempdir().unwrap();
-        drop(mark(&folder_in(&base, "pg_timing.00000000000000ab")).unwrap());
+        mark_abandoned(&folder_in(&base, "pg_timing.00000000000000ab"));
         for (mode, count) in [(0o700, 1), (0o755, 1), (0o1777, 1), (0o777, 0), (0o775, 0)] {
             std::fs::set_permissions(base.path(), Permissions::from_mode(mode)).unwrap();
-            assert_eq!(stale(base.path(), owner()).len(), count, "{mode:o}");
+            assert_eq!(count_stale(&base), count, "{mode:o}");
         }
         if owner() == 0 {
             std::os::unix::fs::chown(base.path(), Some(65534), None).unwrap();
