@@ -58,16 +58,25 @@ def from_plan(path, plan, host):
 
 
 def captured(path, majors):
-    """On the host's clock, and on a slow clock."""
-    with faulty_clocks() as library, tempfile.TemporaryDirectory() as folder:
-        for preload in (None, library):
-            for major in majors:
-                with Server(install(major), settings(major), **(slowed(library) if preload else {})) as server:
-                    fill(server)
-                    results = list(captured_results(path, server, lambda: host_report(path, folder, preload)))
-                    print(f"captured plans{' on a slow clock' if preload else ''}, PostgreSQL {server.installation.version}")
-                    print_captured("overhead below 60%", [result for result in results if result[2] < 0.6])
-                    print_captured("overhead of 60% and more", [result for result in results if result[2] >= 0.6])
+    """On the host's clock."""
+    for major in majors:
+        compare(path, major, "")
+
+
+def captured_slow(path, majors):
+    """On a slow clock."""
+    with faulty_clocks() as library:
+        for major in majors:
+            compare(path, major, " on a slow clock", library)
+
+
+def compare(path, major, where, library=None):
+    with Server(install(major), settings(major), **(slowed(library) if library else {})) as server, tempfile.TemporaryDirectory() as folder:
+        fill(server)
+        results = list(captured_results(path, server, lambda: host_report(path, folder, library)))
+        print(f"captured plans{where}, PostgreSQL {server.installation.version}")
+        print_captured("overhead below 60%", [result for result in results if result[2] < 0.6])
+        print_captured("overhead of 60% and more", [result for result in results if result[2] >= 0.6])
 
 
 def print_captured(what, results):

@@ -37,7 +37,11 @@ def writes(statement):
 
 def without_output(statement):
     """Returns a statement that sends no rows to the client, like EXPLAIN ANALYZE."""
-    return statement if writes(statement) else f"SELECT * FROM ({statement}) AS plain OFFSET {2**62}"
+    if writes(statement):
+        return statement
+    # An OFFSET behind a LIMIT would change what the LIMIT returns. A subquery adds a node below EXCEPT or UNION.
+    query = f"SELECT * FROM ({statement}) AS plain" if "LIMIT" in statement.upper() else f"({statement})"
+    return f"{query} OFFSET {2**62}"
 
 
 def plain_runs(server, statement, between="", runs=RUNS, **options):

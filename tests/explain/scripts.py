@@ -45,6 +45,14 @@ CREATED = [
 ]
 
 
+# Statements with many rows. The baseline must not send them, and must keep the plan.
+MANY_ROWS = [
+    "SELECT i FROM skewed EXCEPT SELECT k FROM skewed",
+    "SELECT i FROM skewed ORDER BY k, i LIMIT 2000 -- the end",
+    "WITH c AS MATERIALIZED (SELECT i FROM skewed) SELECT * FROM c WHERE i > (SELECT min(k) FROM skewed)",
+]
+
+
 def report_of(program, *more, **env):
     done = program.run("--time", "1", "--format", "json", *more, **env)
     if done.returncode != 0:
@@ -138,6 +146,13 @@ def secrets(program):
         yield f"a control character: {done.stderr!r}"
 
 
+def without_output(program):
+    for statement in MANY_ROWS:
+        report, error = report_of(program, "-c", statement)
+        if error or "rows are not sent" not in str(report["notes"]):
+            yield error or f"{statement}: {report['notes']}"
+
+
 def created(program, server, statements):
     for statement in statements:
         report, error = report_of(program, "-c", statement, "--allow-writes")
@@ -198,6 +213,7 @@ def scripts(program, server, creating=CREATED):
         if done.returncode != 3 or done.stdout or line not in done.stderr:
             yield f"{statement}: {done}"
     yield from settings(program)
+    yield from without_output(program)
     yield from names(program)
     yield from short_timeout(program)
     yield from values(program)

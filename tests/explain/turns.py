@@ -9,10 +9,11 @@ from pathlib import Path
 from statistics import median
 from time import monotonic, sleep
 
-from explain.measure import explain_command, without_output
+from explain.measure import explain_command, without_output, writes
 
-# The time between two reads of the server process's state. A turn begins up to this much later.
-POLL_SECONDS = 0.0005
+# The time between two reads of the server process's state. A turn begins up to this much later. With 0.5 ms, the reads slow
+# parallel plans down on a machine with two CPUs: TPC-H's query 13 took 20% longer.
+POLL_SECONDS = 0.004
 # The server shows what each of its processes does in the process title.
 RUNS_EXPLAIN, WAITS = b"EXPLAIN", b"idle in transaction"
 # The first run after another session's run is slower, by up to 25% for a hash join of 37 ms: the CPU's caches hold other data.
@@ -21,6 +22,10 @@ BETWEEN_TURNS_SECONDS = 0.3
 RUNS_PER_TURN = 3
 # The data in the caches hardly matter for a run that takes longer than this. Then each turn is one run, and it counts.
 LONG_MS = 300
+# Turns before and after explain, if there are none meanwhile.
+TURNS_OUTSIDE = 10
+# A short explain leaves time for fewer runs of the other client. The rest runs afterwards.
+LEAST_RUNS = 6
 PID = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pg_timing'"
 
 
@@ -63,9 +68,11 @@ def in_turns(path, server, statement, *more):
     """Explains a statement. While pg_timing receives nothing, another client runs the same statement without EXPLAIN.
 
     The other client gets its turns after runs with EXPLAIN: its time is measured by the server, so a pause of pg_timing does
-    not change it. Returns the report, the times of the other client in ms, and the duration without its turns in s.
+    not change it. A statement that writes would wait for the locks of pg_timing's transaction, so its turns are before and after
+    explain. Returns the report, the times of the other client in ms, and the duration without its turns in s.
     """
     other = OtherClient(server, statement)
+    outside = [ms for _ in range(TURNS_OUTSIDE) for ms in other.turn()] if writes(statement) else []
     start, paused, times = monotonic(), 0.0, []
     last_turn = start
     explain = subprocess.Popen(
@@ -75,7 +82,7 @@ def in_turns(path, server, statement, *more):
         title = None
         while explain.poll() is None:
             title = title or title_of_backend(server)
-            if title and monotonic() - last_turn > BETWEEN_TURNS_SECONDS and shows(title, RUNS_EXPLAIN):
+            if title and not outside and monotonic() - last_turn > BETWEEN_TURNS_SECONDS and shows(title, RUNS_EXPLAIN):
                 explain.send_signal(signal.SIGSTOP)
                 while shows(title, RUNS_EXPLAIN):
                     sleep(POLL_SECONDS)
@@ -87,13 +94,18 @@ def in_turns(path, server, statement, *more):
                 while shows(title, WAITS):
                     sleep(POLL_SECONDS)
             sleep(POLL_SECONDS)
+        duration = monotonic() - start - paused
         out, errors = explain.communicate()
+        if outside:
+            times = outside + [ms for _ in range(TURNS_OUTSIDE) for ms in other.turn()]
+        while len(times) < LEAST_RUNS:
+            times += other.turn()
     finally:
         explain.kill()
         other.close()
     if explain.returncode != 0:
         raise SystemExit(f"{statement}: {errors}")
-    return json.loads(out), times, monotonic() - start - paused
+    return json.loads(out), times, duration
 
 
 def title_of_backend(server):

@@ -19,6 +19,8 @@ struct Match {
     /// all runs of the session, in all modes
     all: Vec<ProbedRun>,
     true_ln_ms: f64,
+    /// the truth comes from another client's session
+    is_of_another_session: bool,
     true_ln_factor: f64,
 }
 
@@ -29,6 +31,7 @@ pub fn run() {
     for (group, matches) in simulated::groups().into_iter().chain(recordings::groups()) {
         print_group(&group, &matches);
     }
+    recordings::print_sessions();
 }
 
 fn print_group(group: &str, matches: &[Match]) {
@@ -60,7 +63,9 @@ fn print_line(name: &str, results: &Results) {
 type Figure = fn(&Candidate, &Match) -> Option<(f64, f64)>;
 
 fn undisturbed(candidate: &Candidate, case: &Match) -> Option<(f64, f64)> {
-    let LogEstimate { ln_ms, error, .. } = candidate.plain(case)?.in_another_session();
+    let estimate = candidate.plain(case)?;
+    let LogEstimate { ln_ms, error, .. } =
+        if case.is_of_another_session { estimate.in_another_session() } else { estimate };
     Some((ln_ms - case.true_ln_ms, error))
 }
 

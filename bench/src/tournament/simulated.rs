@@ -36,6 +36,7 @@ fn case(seed: u64, ms: f64, budget_ms: f64, slow_share: f64) -> Match {
         timed: of(|index| index == 3),
         all: of(|_| true),
         true_ln_ms: ms.ln(),
+        is_of_another_session: false,
         true_ln_factor: factor.ln(),
     }
 }

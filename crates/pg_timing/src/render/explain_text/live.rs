@@ -86,7 +86,7 @@ fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
     if unexplained > 0.001 {
         parts.push(format!("unexplained {}", ms(unexplained)));
     }
-    format!("{}; medians of {} runs per mode and {} baseline runs", parts.join(", "), runs.runs, runs.plain_runs)
+    format!("{}; from {} runs per mode and {} baseline runs", parts.join(", "), runs.runs, runs.plain_runs)
 }
 
 #[cfg(test)]

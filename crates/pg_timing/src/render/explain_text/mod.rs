@@ -23,7 +23,7 @@ pub struct ExplainText {
 
 pub const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
 /// Only the undisturbed time includes the difference between sessions.
-const LIVE_MARGINS: &str = "95% interval for this session; that of the undisturbed time includes other sessions";
+const LIVE_MARGINS: &str = "95% interval; those of the nodes and of the undisturbed time include other sessions";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
 const RANKS: &str =

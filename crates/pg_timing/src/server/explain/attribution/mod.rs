@@ -4,7 +4,8 @@
 //! `captured` derive the overhead of the whole plan. The measured cost of each kind of node determines each node's part
 //! of it. We subtract from a node's time the overhead of all calls below it, and half of the overhead of its own calls.
 //! The other half falls into the time of the node that called it. The node's interval includes the error of this
-//! assumption. No node takes longer than the node that called it, except a subplan: several nodes may call it.
+//! assumption. No node takes longer than the node that called it, except a subplan of which several nodes may have run a
+//! part.
 
 mod charge;
 mod charged_calls;
@@ -17,7 +18,7 @@ pub use charge::Charge;
 use charged_calls::ChargedCalls;
 
 use crate::report::{CallCost, ExplainedNode, Range};
-use crate::server::explain::plan::{Plan, PlanNode, share_margin_ms};
+use crate::server::explain::plan::{Plan, PlanNode, callees_first, share_margin_ms};
 use crate::statistics::{median, root_sum_squares};
 
 /// Returns every node of a plan, with its corrected time. `runs` are runs of the same plan.
@@ -111,10 +112,11 @@ fn limit_to_whole(nodes: &mut [ExplainedNode], charge: &Charge) {
         Range { low: low.max((charge.whole.low - outside).min(estimate)), estimate, high: high.min(most) };
 }
 
-/// Limits every corrected time to that of the node's caller. Subplans are exempt, because several nodes may call them.
+/// Limits every corrected time to that of the node's caller. Some subplans are exempt, because several nodes may have run
+/// a part of them.
 fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
-    for (index, node) in plan.iter().enumerate() {
-        let (Some(caller), None) = (node.caller, &node.node.subplan) else { continue };
+    for index in callees_first(plan).into_iter().rev() {
+        let (Some(caller), true) = (plan[index].caller, plan[index].has_one_caller) else { continue };
         let most = nodes[caller].corrected_ms;
         let Range { low, estimate, high } = nodes[index].corrected_ms;
         // Either estimate can be wrong, so the interval then begins where the caller's does.

@@ -95,6 +95,26 @@ fn a_node_takes_no_longer_than_its_caller() {
 }
 
 #[test]
+fn a_subplan_takes_no_longer_than_its_only_caller() {
+    let corrected = |filter: &str| {
+        let json = format!(
+            r#"{{"Plan": {{"Node Type": "Seq Scan", "Filter": "{filter}", "Actual Total Time": 24.0, "Actual Rows": 99, "Actual Loops": 1, "Plans": [
+                {{"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 20.0,
+                  "Actual Rows": 1, "Actual Loops": 1}}]}}}}"#
+        );
+        let plan = Plan::new(serde_json::from_str(&json).unwrap(), 24.0);
+        let charge = Charge { reported: 24.0, unexplained: 0.0, baseline_margin: 0.0, ..CHARGE };
+        let nodes = attribute(&[plan], 101.0, &charge, None, None);
+        [0, 1].map(|index| nodes[index].corrected_ms.estimate)
+    };
+    let [scan, subplan] = corrected("(a > (InitPlan 1).col1)");
+    assert!(scan < 20.0 && subplan == scan, "{scan} {subplan}");
+    // The plan does not show which node uses the value.
+    let [scan, subplan] = corrected("");
+    assert!(scan < subplan && subplan > 19.0, "{scan} {subplan}");
+}
+
+#[test]
 fn a_node_without_time_has_no_clock_share() {
     let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None, None);
     assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));

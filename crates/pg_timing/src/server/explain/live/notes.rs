@@ -56,7 +56,7 @@ fn imprecise(runs: &Runs) -> Option<String> {
     const WANTED: f64 = 0.05;
     let (time, allowed, error) = (runs.time.as_secs_f64(), runs.allowed.as_secs_f64(), precision(runs)?);
     // The error shrinks with the square root of the number of runs, which grows with the time.
-    let longer = (allowed * (error / WANTED).powi(2)).max(2.0 * allowed);
+    let longer = (allowed * (error / WANTED).powi(2)).max(2.0 * allowed.max(time));
     (error > WANTED).then(|| {
         format!(
             "this machine changes its speed: in {time:.0} s, the error fell to {:.0}%; with --time {longer:.0}, it may fall to \

@@ -63,11 +63,14 @@ impl Statement {
         explain(options, &self.text)
     }
 
-    /// Returns a statement that produces all rows and sends none.
-    pub fn without_output(&self) -> Statement {
-        // Without the line break, a comment at the end of the text would hide the parenthesis.
-        let text = format!("SELECT * FROM (\n{}\n) AS pg_timing OFFSET {}", self.text, i64::MAX);
-        Statement { text, command: Command::Query, parameters: self.parameters }
+    /// Returns statements that produce all rows and send none, because they skip them. The server may refuse the first one,
+    /// or plan it differently: a LIMIT of the statement would belong to the same query as the OFFSET. The second one adds
+    /// a node below a set operation.
+    pub fn without_output(&self) -> [Statement; 2] {
+        // Without the line breaks, a comment at the end of the text would hide the parenthesis.
+        let same_query = format!("(\n{}\n) OFFSET {}", self.text, i64::MAX);
+        let subquery = format!("SELECT * FROM (\n{}\n) AS pg_timing OFFSET {}", self.text, i64::MAX);
+        [same_query, subquery].map(|text| Statement { text, command: Command::Query, parameters: self.parameters })
     }
 
     /// Returns a PREPARE of the statement.

@@ -58,7 +58,7 @@ pub fn with_consistent_times(mut node: Node) -> Node {
 }
 
 /// Checks that self times are not negative, that their sum is the root's corrected time unless one of them is cut to 0,
-/// and that no node takes longer than its caller. A subplan is exempt, because several nodes may call it.
+/// and that no node takes longer than its only caller.
 pub fn check_self_times(nodes: &[ExplainedNode], plan: &Plan) -> Result<(), TestCaseError> {
     prop_assert_eq!(nodes.len(), plan.nodes.len());
     let rounding: f64 = nodes.iter().map(|node| node.rounded_ms).sum();
@@ -67,7 +67,7 @@ pub fn check_self_times(nodes: &[ExplainedNode], plan: &Plan) -> Result<(), Test
         prop_assert!(0.0 <= own.low && own.low <= own.estimate && own.estimate <= own.high, "{:?}", node);
         prop_assert_eq!(own.estimate, node.corrected_self_ms);
         prop_assert!(node.corrected_self_ms <= all.estimate, "{:?}", node);
-        if let (Some(caller), None) = (in_plan.caller, &in_plan.node.subplan) {
+        if let (Some(caller), true) = (in_plan.caller, in_plan.has_one_caller) {
             let most = nodes[caller].corrected_ms;
             prop_assert!(all.estimate <= most.estimate && all.high <= most.high, "{:?} in {:?}", node, nodes[caller]);
         }

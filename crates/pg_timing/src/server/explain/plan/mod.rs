@@ -117,6 +117,7 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, parent: Option<usize>, path: S
         parent,
         end: index + 1,
         caller: parent,
+        has_one_caller: subplans::has_one_caller(&node),
         processes,
         calls: calls::calls_per_process(calls, processes),
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),

@@ -19,6 +19,8 @@ pub struct PlanNode {
     pub end: usize,
     /// index of the node whose calls run this node; for subplans, not always the node above
     pub caller: Option<usize>,
+    /// only the caller can have run this node; other nodes can have run a part of some subplans
+    pub has_one_caller: bool,
     /// number of processes that ran the node in parallel, on average
     pub processes: f64,
     /// calls per process, on average

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::explained::Node;
 use super::node::{PlanNode, callees_first};
 use super::{parameters, steps};
 use std::collections::HashMap;
@@ -12,22 +13,39 @@ use std::collections::HashMap;
 /// would take hours.
 const MAX_NAMESAKES: usize = 10;
 
+/// The node that runs a subplan.
+struct Caller {
+    subplan: usize,
+    /// `None` if no node runs it
+    node: Option<usize>,
+    /// no other node can have run it
+    is_only: bool,
+}
+
+/// Returns whether only the node above can run this node. EXPLAIN prints a subplan once, even if several nodes run it: those
+/// of several partitions, or a bitmap index scan and the scan that checks its rows again.
+pub fn has_one_caller(node: &Node) -> bool {
+    node.subplan.is_none()
+}
+
 /// Sets the callers of CTEs and InitPlans to the nodes that run them.
 pub fn assign_callers(nodes: &mut [PlanNode]) {
     let callers = callers_of_ctes(nodes).into_iter().chain(callers_of_init_plans(nodes));
-    for (subplan, caller) in callers.collect::<Vec<_>>() {
-        nodes[subplan].caller = caller;
+    for Caller { subplan, node, is_only } in callers.collect::<Vec<_>>() {
+        nodes[subplan].caller = node;
+        nodes[subplan].has_one_caller = is_only;
     }
     // In a damaged file, CTEs may call each other in a circle.
     let mut in_circle = vec![true; nodes.len()];
     callees_first(nodes).into_iter().for_each(|node| in_circle[node] = false);
     for (node, _) in nodes.iter_mut().zip(in_circle).filter(|(_, in_circle)| *in_circle) {
         node.caller = node.parent;
+        node.has_one_caller = has_one_caller(&node.node);
     }
 }
 
 /// Returns the callers of all CTEs whose caller is not the node above.
-fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
+fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<Caller> {
     let ctes = Ctes::new(nodes);
     let mut callers = Vec::new();
     for (place, subplans) in &ctes.defined {
@@ -35,9 +53,12 @@ fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
         for &subplan in subplans.iter().filter(|_| subplans.len() <= MAX_NAMESAKES) {
             let readers = outside_of(nodes, subplan, readers);
             let reader = innermost_long_enough(nodes, subplan, &readers).or_else(|| longest(nodes, &readers));
-            // A data-modifying CTE without a reader runs at the end, outside of all nodes.
-            if reader.is_some() || nodes[subplan].node.kind == "ModifyTable" {
-                callers.push((subplan, reader));
+            // A data-modifying CTE without a reader runs at the end, outside of all nodes. So does the rest of such a CTE
+            // that its reader did not read to the end.
+            let modifies = nodes[subplan].node.kind == "ModifyTable";
+            let is_only = readers.len() == 1 && subplans.len() == 1 && !modifies;
+            if reader.is_some() || modifies {
+                callers.push(Caller { subplan, node: reader, is_only });
             }
         }
     }
@@ -99,7 +120,7 @@ fn cte_name(label: &str, has_scan: impl Fn(&str) -> bool) -> Option<&str> {
 }
 
 /// Returns the callers of all InitPlans whose caller is not the node above.
-fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
+fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<Caller> {
     let mut users: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut init_plans: Vec<(usize, usize, Vec<&str>)> = Vec::new();
     let mut namesakes: HashMap<&str, usize> = HashMap::new();
@@ -131,9 +152,15 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Option<usize>)> {
             }));
         }
         callers_of_this.sort_unstable();
+        callers_of_this.dedup();
         // Some nodes use an InitPlan without a visible condition, for example an Append that prunes partitions.
         if let Some(caller) = innermost_long_enough(nodes, subplan, &callers_of_this) {
-            callers.push((subplan, Some(caller)));
+            // An Append can run it, too, without a visible condition.
+            let has_append = nodes[definer..nodes[definer].end]
+                .iter()
+                .any(|node| ["Append", "Merge Append"].contains(&&*node.node.kind));
+            let is_only = callers_of_this.len() == 1 && !has_append;
+            callers.push(Caller { subplan, node: Some(caller), is_only });
         }
     }
     callers

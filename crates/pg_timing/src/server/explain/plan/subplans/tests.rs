@@ -159,3 +159,31 @@ fn too_many_subplans_of_one_name_keep_their_callers() {
     };
     assert_eq!((caller(10), caller(11)), (Some(11), Some(0)));
 }
+
+#[test]
+fn the_only_possible_caller_is_known() {
+    let has_one_caller = |json: &str| plan(json).nodes.iter().map(|node| node.has_one_caller).collect::<Vec<_>>();
+    let cte = |kind: &str, scans: usize| {
+        let scan = r#", {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}"#.repeat(scans);
+        has_one_caller(&format!(
+            r#"{{"Plan": {{"Node Type": "Append", "Actual Loops": 1, "Plans": [
+                {{"Node Type": "{kind}", "Parent Relationship": "InitPlan", "Subplan Name": "CTE c", "Actual Loops": 1}}{scan}]}}}}"#
+        ))[1]
+    };
+    // What a reader does not read of a data-modifying CTE runs later.
+    assert_eq!([cte("Seq Scan", 1), cte("Seq Scan", 2), cte("ModifyTable", 1)], [true, false, false]);
+    let init_plan = |top: &str, users: usize| {
+        let scan =
+            r#", {"Node Type": "Seq Scan", "Filter": "(a > (InitPlan 1).col1)", "Actual Loops": 1}"#.repeat(users);
+        has_one_caller(&format!(
+            r#"{{"Plan": {{"Node Type": "{top}", "Actual Loops": 1, "Plans": [
+                {{"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Loops": 1}}{scan}]}}}}"#
+        ))[1]
+    };
+    assert_eq!([0, 1, 2].map(|users| init_plan("Hash Join", users)), [false, true, false]);
+    assert!(!init_plan("Append", 1), "an Append may run it to find out which partitions it needs");
+    let subplan = has_one_caller(
+        r#"{"Plan": {"Node Type": "Seq Scan", "Plans": [{"Node Type": "Result", "Parent Relationship": "SubPlan", "Subplan Name": "SubPlan 1"}]}}"#,
+    );
+    assert_eq!(subplan, [true, false], "another node may run the same subplan");
+}
