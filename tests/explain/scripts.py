@@ -48,7 +48,7 @@ CREATED = [
 # Statements with many rows. The baseline must not send them, and must keep the plan.
 MANY_ROWS = [
     "SELECT i FROM skewed EXCEPT SELECT k FROM skewed",
-    "SELECT i FROM skewed ORDER BY k, i LIMIT 2000 -- the end",
+    "SELECT k, i FROM skewed ORDER BY k, i LIMIT 2000 -- the end",
     "WITH c AS MATERIALIZED (SELECT i FROM skewed) SELECT * FROM c WHERE i > (SELECT min(k) FROM skewed)",
 ]
 

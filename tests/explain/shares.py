@@ -10,12 +10,6 @@ def totals(plan):
     return {id(node): node["Actual Total Time"] * node["Actual Loops"] for node, _ in nodes(plan)}
 
 
-def total_shares(plan):
-    """Returns each node's share of the statement, including the nodes below it."""
-    total = totals(plan)
-    return [time / total[id(plan)] for time in total.values()]
-
-
 def self_shares(plan):
     """Returns each node's share of the statement, without the nodes below it."""
     total = totals(plan)

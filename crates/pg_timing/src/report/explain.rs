@@ -55,6 +55,13 @@ pub struct ExplainReport {
     pub nodes: Vec<ExplainedNode>,
 }
 
+impl ExplainReport {
+    /// Returns whether the figures can be shown: the runs were neither too short nor too noisy.
+    pub fn has_figures(&self) -> bool {
+        self.runs.as_ref().is_none_or(|runs| runs.overhead_factor.is_some())
+    }
+}
+
 /// Results of running the statement. A captured plan has none of them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -73,7 +80,7 @@ pub struct LiveRuns {
     pub undisturbed_ms: Range,
     /// times of the baseline runs, without any correction
     pub spread_ms: Spread,
-    /// reported / plain; missing if the statement is too short to measure
+    /// reported / plain; missing if the statement is too short or the machine too noisy to measure it
     pub overhead_factor: Option<Range>,
     /// EXPLAIN ANALYZE, TIMING OFF; at the same speed as the reported runs
     pub rows_only_ms: f64,
@@ -104,6 +111,16 @@ pub struct LiveRuns {
     /// all counted runs, in their order; the figures come from them
     #[serde(default)]
     pub samples: Vec<RunSample>,
+}
+
+impl LiveRuns {
+    /// A statement that takes less than this many round trips is lost in their variation.
+    pub const TOO_SHORT: f64 = 2.0;
+
+    /// Returns whether the statement is too short to measure.
+    pub fn is_too_short(&self) -> bool {
+        self.plain_ms <= LiveRuns::TOO_SHORT * self.round_trip_ms
+    }
 }
 
 /// One run, and the time of the probe before and after it: a fixed piece of work in the same server process.

@@ -11,8 +11,9 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
     let reports = format!("EXPLAIN ANALYZE reports {}", ms(report.reported_ms));
     if runs.overhead_factor.is_none() {
+        let why = if runs.is_too_short() { "the query is too short" } else { "the machine is too noisy" };
         return format!(
-            "{reports}; without EXPLAIN the query is too short to measure: it takes at most {}.",
+            "{reports}; {why} to measure the overhead: without EXPLAIN the query takes at most {}.",
             ms(corrected.high)
         );
     }
@@ -42,11 +43,11 @@ pub const UNDISTURBED: &str = "undisturbed";
 
 /// Returns the facts below the plan.
 pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
-    let mut facts = vec![(OVERHEAD, overhead(report, runs))];
-    if runs.overhead_factor.is_some() {
-        facts.push((UNDISTURBED, undisturbed(runs)));
+    let mut facts = Vec::new();
+    if report.has_figures() {
+        facts.extend([(OVERHEAD, overhead(report, runs)), (UNDISTURBED, undisturbed(runs))]);
+        facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
     }
-    facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
     let is_given = |name: &String| runs.given_settings.contains(name);
     if !runs.given_settings.is_empty() {
         facts.push(("settings", format!("given with the statement: {}", settings(report, is_given))));
@@ -102,10 +103,24 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_is_lost_in_the_round_trip_is_too_short() {
+    fn what_cannot_be_measured_has_no_figures_but_a_limit() {
         let text = answer_of(0.016, [0.0, 0.0, 0.15]);
-        assert!(text.contains("the query is too short to measure: it takes at most 0.150 ms"), "{text}");
-        assert!(!answer_of(0.16, [0.05, 0.1, 0.25]).contains("too short"));
+        let expected = "EXPLAIN ANALYZE reports 0.016 ms; the query is too short to measure the overhead: without EXPLAIN the query takes \
+                        at most 0.150 ms.";
+        assert_eq!(text, expected);
+        assert!(answer_of(30.0, [0.0, 20.0, 90.0]).contains("the machine is too noisy to measure the overhead"));
+        assert!(answer_of(0.16, [0.05, 0.1, 0.25]).contains("the query takes 0.100 ms"));
+    }
+
+    #[test]
+    fn without_figures_only_the_server_is_a_fact() {
+        let names = |runs: LiveRuns| {
+            let report = ExplainReport { runs: Some(runs.clone()), ..ExplainReport::default() };
+            facts(&report, &runs).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(LiveRuns::default()), ["server"]);
+        let measured = LiveRuns { overhead_factor: Some(Range::default()), ..LiveRuns::default() };
+        assert_eq!(names(measured), [OVERHEAD, UNDISTURBED, "server"]);
     }
 
     #[test]

@@ -42,11 +42,13 @@ impl ExplainText {
             Some(_) => MARGINS,
             None => LIVE_MARGINS,
         };
-        facts.insert(0, (plus_minus(), margins.into()));
-        if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
+        if report.has_figures() {
+            facts.insert(0, (plus_minus(), margins.into()));
+        }
+        if report.has_figures() && report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
             facts.insert(1, ("rank", RANKS.into()));
         }
-        if report.nodes.iter().any(|node| node.processes > 1) {
+        if report.has_figures() && report.nodes.iter().any(|node| node.processes > 1) {
             facts.push(("note", "times of parallel nodes are per process".into()));
         }
         facts.extend(report.notes.iter().map(|note| ("note", note.clone())));

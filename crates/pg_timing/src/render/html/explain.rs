@@ -21,7 +21,7 @@ fn section(report: &ExplainReport) -> Markup {
     html! {
         h1 { (answer) }
         @if let Some(statement) = &report.statement { pre { (statement) } }
-        (tree(report))
+        @if report.has_figures() { (tree(report)) }
         dl {
             @for (name, fact) in facts { dt { (name) } dd { (fact) } }
         }

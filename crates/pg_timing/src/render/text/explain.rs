@@ -14,8 +14,10 @@ pub fn text(report: &ExplainReport) -> String {
     let ExplainText { answer, facts } = ExplainText::of(report);
     wrapped_to(WIDTH, &mut out, "", &answer);
     out.push('\n');
-    out.push_str(&tree::tree(report));
-    out.push('\n');
+    if report.has_figures() {
+        out.push_str(&tree::tree(report));
+        out.push('\n');
+    }
     for (name, fact) in facts {
         self::fact(&mut out, name, &fact);
     }

@@ -66,6 +66,11 @@ impl Charge {
         (HALF_ERROR * self.per_call).min(max_overlap(self.per_call) / 2.0)
     }
 
+    /// Returns by how much the overhead per call of a kind that was never measured may differ from that of a usual kind, in ms.
+    pub fn unmeasured_kind_margin(&self) -> f64 {
+        (UNMEASURED_KIND_ERROR * self.per_call).min(max_overlap(self.per_call))
+    }
+
     /// Returns by how much the overhead per call may differ from what the node's kind says, in ms.
     fn kind_margin(&self) -> f64 {
         (KIND_ERROR * self.per_call).min(max_overlap(self.per_call))
@@ -77,6 +82,8 @@ impl Charge {
 // which nothing was fitted.
 /// The overhead of a call of a node differs by this part from what its kind of node says.
 const KIND_ERROR: f64 = 0.2;
+/// The same for a kind that was never measured. The measured kinds differ by up to 22% from their mean; this is twice as much.
+const UNMEASURED_KIND_ERROR: f64 = 0.45;
 /// This part of a call's overhead may fall to the other side of the node's time: two clock reads of equal length split it in
 /// half.
 const HALF_ERROR: f64 = 0.1;
@@ -138,6 +145,8 @@ mod tests {
             [charge.half_call_margin(), charge.kind_margin()].map(|ms| (ms * 1e9).round())
         };
         assert_eq!(margins(40e-6), [4e3, 8e3]);
+        let unmeasured = |per_call: f64| (Charge { per_call, ..CHARGE }.unmeasured_kind_margin() * 1e9).round();
+        assert_eq!([unmeasured(40e-6), unmeasured(15e-3)], [18e3, 800e3]);
         // 15 us per call: 50 ns and 5%, or half of that.
         assert_eq!(margins(15e-3), [400e3, 800e3]);
     }

@@ -1,7 +1,8 @@
 //! The calls of each node, weighted by what a call of its kind costs.
 
-use crate::report::CallCost;
-use crate::server::explain::plan::{Plan, callees_first, is_inner};
+use crate::report::{CallCost, is_measured};
+use crate::server::explain::plan::{Plan, PlanNode, callees_first, is_inner};
+use std::collections::BTreeSet;
 
 /// Calls in units of the plan's average call.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +11,22 @@ pub struct ChargedCalls {
     pub own: Vec<f64>,
     /// calls of all nodes that run within the calls of a node
     pub below: Vec<f64>,
+    /// calls of each node if the cost of its kind was never measured, otherwise 0
+    pub unmeasured_own: Vec<f64>,
+    /// such calls of all nodes that run within the calls of a node
+    pub unmeasured_below: Vec<f64>,
+}
+
+/// Returns a note about the kinds of nodes whose cost was never measured, if they have many calls.
+pub fn unmeasured_kinds(plan: &Plan) -> Option<String> {
+    const MANY: f64 = 0.05;
+    let many = MANY * plan.total_calls().estimate;
+    let is_unknown = |node: &&PlanNode| !is_measured(&node.node.kind) && node.calls.estimate > many;
+    let kinds: BTreeSet<&str> = plan.nodes.iter().filter(is_unknown).map(|node| node.node.kind.as_str()).collect();
+    let kinds: Vec<&str> = kinds.into_iter().collect();
+    (!kinds.is_empty()).then(|| {
+        format!("the cost of a timed call of {} was never measured, so the interval is wider", kinds.join(", "))
+    })
 }
 
 impl ChargedCalls {
@@ -28,14 +45,24 @@ impl ChargedCalls {
             let unit = plan.total_calls().estimate / weighted;
             own.iter_mut().for_each(|calls| *calls *= unit);
         }
-        let mut below = vec![0.0; own.len()];
-        for index in callees_first(&plan.nodes) {
-            if let Some(caller) = plan.nodes[index].caller {
-                below[caller] += below[index] + own[index];
-            }
-        }
-        ChargedCalls { own, below }
+        let is_unmeasured = |node: &PlanNode| cost.is_some() && !is_measured(&node.node.kind);
+        let calls_and_nodes = own.iter().zip(&plan.nodes);
+        let unmeasured_own: Vec<f64> =
+            calls_and_nodes.map(|(calls, node)| if is_unmeasured(node) { *calls } else { 0.0 }).collect();
+        let (below, unmeasured_below) = (all_below(&own, plan), all_below(&unmeasured_own, plan));
+        ChargedCalls { own, below, unmeasured_own, unmeasured_below }
     }
+}
+
+/// Returns the sum of the calls of all nodes that run within the calls of each node.
+fn all_below(own: &[f64], plan: &Plan) -> Vec<f64> {
+    let mut below = vec![0.0; own.len()];
+    for index in callees_first(&plan.nodes) {
+        if let Some(caller) = plan.nodes[index].caller {
+            below[caller] += below[index] + own[index];
+        }
+    }
+    below
 }
 
 #[cfg(test)]
@@ -73,6 +100,19 @@ mod tests {
         let ratio = expected("Materialize", true, 990.0) / expected("Seq Scan", false, 100.0);
         assert!((charged.own[2] / charged.own[1] - ratio).abs() < 1e-9, "{charged:?} {ratio}");
         assert!((charged.below[0] - charged.own[1] - charged.own[2]).abs() < 1e-9, "{charged:?}");
+    }
+
+    #[test]
+    fn calls_of_an_unmeasured_kind_count_in_all_nodes_above() {
+        let json = r#"{"Plan": {"Node Type": "Limit", "Actual Rows": 9, "Actual Loops": 1, "Plans": [
+            {"Node Type": "Quantum Scan", "Actual Rows": 99, "Actual Loops": 1, "Plans": [
+                {"Node Type": "Seq Scan", "Actual Rows": 9, "Actual Loops": 1}]}]}}"#;
+        let plan = Plan::new(serde_json::from_str(json).unwrap(), 7.0);
+        let charged = ChargedCalls::of(&plan, Some(&CallCost::new(20.0, Some(20.0), false)));
+        assert_eq!(charged.unmeasured_own, [0.0, charged.own[1], 0.0]);
+        assert_eq!(charged.unmeasured_below, [charged.own[1], 0.0, 0.0]);
+        assert_eq!(ChargedCalls::of(&plan, None).unmeasured_own, [0.0; 3]);
+        assert!(unmeasured_kinds(&plan).is_some_and(|note| note.contains("Quantum Scan was never measured")));
     }
 
     #[test]

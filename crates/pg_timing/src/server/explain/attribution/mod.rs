@@ -16,6 +16,7 @@ mod tests;
 
 pub use charge::Charge;
 use charged_calls::ChargedCalls;
+pub use charged_calls::unmeasured_kinds;
 
 use crate::report::{CallCost, ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, PlanNode, callees_first, share_margin_ms};
@@ -70,6 +71,8 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
             let independent = [
                 run_margin,
                 charge.half_call_margin() * calls,
+                charge.unmeasured_kind_margin()
+                    * (charged.unmeasured_below[index] + charged.unmeasured_own[index] / 2.0),
                 charge.distribution_margin(share, charged_calls, total_calls),
             ];
             // Independent errors are combined in quadrature. The rounding error is a bound, so it is added.

@@ -35,7 +35,10 @@ pub fn margins(plans: &[Plan], charged: &ChargedCalls, total_calls: f64, charge:
             let half_calls = (calls(index) + children.iter().map(|&child| calls(child)).sum::<f64>()) / 2.0;
             let corrected = charge.corrected(median(&per_run), half_calls, total_calls);
             let share = charge.share(corrected, total_calls);
-            let per_node = children.iter().chain([&index]).map(|&node| charge.half_call_margin() * calls(node));
+            let per_node = children.iter().chain([&index]).flat_map(|&node| {
+                let unmeasured = charge.unmeasured_kind_margin() * charged.unmeasured_own[node] / 2.0;
+                [charge.half_call_margin() * calls(node), unmeasured]
+            });
             let independent = per_node.chain([run_margin, charge.distribution_margin(share, half_calls, total_calls)]);
             SelfTimeMargins { reported: run_margin + rounding, corrected: root_sum_squares(independent) + rounding }
         })

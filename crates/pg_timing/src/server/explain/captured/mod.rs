@@ -18,15 +18,14 @@ mod tests;
 mod text;
 mod unreadable;
 
-use super::attribution::{Charge, attribute};
+use super::attribution::{Charge, attribute, unmeasured_kinds};
 use super::plan::validate::check_run;
-use super::plan::{Explained, Plan, PlanNode};
+use super::plan::{Explained, Plan};
 use crate::error::Error;
-use crate::report::{CallCost, Capture, ExplainReport, MS_PER_NS, Range, is_measured};
+use crate::report::{CallCost, Capture, ExplainReport, MS_PER_NS, Range};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 use expected::Expected;
 use select::{Selected, last_usable_plan};
-use std::collections::BTreeSet;
 
 /// The clock of the plan's server.
 #[derive(Clone, Debug)]
@@ -184,22 +183,10 @@ fn charge(plan: &Plan, baseline: &Range, clock_ms: Range, unexplained: f64) -> C
     }
 }
 
-/// Returns a note about the kinds of nodes that were never measured, if they have many calls.
-fn not_measured(plan: &Plan) -> Option<String> {
-    const MANY: f64 = 0.05;
-    let many = MANY * plan.total_calls().estimate;
-    let is_unknown = |node: &&PlanNode| !is_measured(&node.node.kind) && node.calls.estimate > many;
-    let kinds: BTreeSet<&str> = plan.nodes.iter().filter(is_unknown).map(|node| node.node.kind.as_str()).collect();
-    let kinds: Vec<&str> = kinds.into_iter().collect();
-    (!kinds.is_empty()).then(|| {
-        format!("the cost of a timed call of {} was never measured, so the interval is wider", kinds.join(", "))
-    })
-}
-
 fn notes(plan: &Plan, clock: Option<&ServerClock>, buffers_counted: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(clock.and_then(|clock| clock.note.clone()));
-    notes.extend(clock.and_then(|_| not_measured(plan)));
+    notes.extend(clock.and_then(|_| unmeasured_kinds(plan)));
     if buffers_counted {
         notes.push("BUFFERS was on: buffer counting costs a few ns per call, in addition to the clock reads".into());
     }

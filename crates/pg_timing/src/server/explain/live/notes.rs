@@ -7,6 +7,7 @@ use super::server::LiveServer;
 use super::times::precision;
 use crate::human::duration;
 use crate::report::NS_PER_MS;
+use crate::server::explain::attribution::unmeasured_kinds;
 
 /// Returns all notes, those about the server first.
 pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<String> {
@@ -19,6 +20,7 @@ pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<Strin
     notes.extend(rows_not_sent(runs));
     notes.extend(different_calls(runs));
     notes.extend(imprecise(runs));
+    notes.extend(runs.reported.first().filter(|_| overhead.factor.is_some()).and_then(unmeasured_kinds));
     notes.extend(unexplained_time(overhead));
     if runs.reported.iter().any(|run| run.uses_jit) {
         notes.push("JIT compilation ran in every run; all figures include its time".into());

@@ -5,8 +5,8 @@
 //! at the speed that the machine had during these runs.
 
 use super::run_results::Runs;
-use crate::report::Range;
 use crate::report::run_mode::{BASELINE, REPORTED};
+use crate::report::{LiveRuns, Range};
 use crate::statistics::undisturbed::{LogEstimate, Machine, Response};
 use crate::statistics::{median, paired_difference};
 
@@ -19,8 +19,6 @@ pub struct Times<'a> {
 
 /// With a larger error (as a logarithm), only an upper limit of the time is known.
 const TOO_NOISY: f64 = 0.7;
-/// A statement that takes less than this many round trips is lost in their variation.
-const TOO_SHORT: f64 = 2.0;
 
 impl<'a> Times<'a> {
     /// Returns `None` if the statement is too short or too noisy to measure.
@@ -29,7 +27,8 @@ impl<'a> Times<'a> {
         let reported = machine.undisturbed(&runs.probed(REPORTED), Response::TIMED)?;
         let times = Times { runs, machine, reported, reported_ms: median(&runs.reported_ms()) };
         let baseline = times.undisturbed(BASELINE)?;
-        let is_measurable = baseline.ln_ms.exp() > TOO_SHORT * runs.round_trip_ms && baseline.error < TOO_NOISY;
+        let is_measurable =
+            baseline.ln_ms.exp() > LiveRuns::TOO_SHORT * runs.round_trip_ms && baseline.error < TOO_NOISY;
         is_measurable.then_some(times)
     }
 
