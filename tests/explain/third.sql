@@ -1,4 +1,4 @@
--- Twenty statements on which no constant of the program was fitted, one per line.
+-- Twenty statements to which the cost of a call was not fitted, one per line.
 -- text keys and wide rows
 SELECT count(*) FROM word WHERE word LIKE '%ab%'
 SELECT bucket, min(word), max(word) FROM word GROUP BY bucket

@@ -78,8 +78,8 @@ impl LogEstimate {
 
 /// Half of the 95% interval of the difference between two sessions. Source: 59 statements that psql ran in turns with
 /// pg_timing. Half of them differed by less than 1.9%, and 93% by less than 7%. With 5%, 90% of the intervals contained psql's
-/// time, and their score in the tournament was worse. One reason is page faults: some sessions return their memory to the
-/// kernel after each run. Another one is the CPU, if other processes slow its memory.
+/// time. One reason is page faults: some sessions return their memory to the kernel after each run. Another one is the CPU on
+/// which the session runs: docs/measuring.md.
 const BETWEEN_SESSIONS: f64 = 0.07;
 
 /// How much of the common error remains in a ratio. Source: the tournament; with less, too few intervals contain the truth.

@@ -22,7 +22,7 @@ pub struct ExplainText {
 }
 
 pub const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
-/// Only the undisturbed time includes the difference between sessions.
+/// The overhead and the corrected time of the whole statement hold for the session of the runs.
 const LIVE_MARGINS: &str = "95% interval; those of the nodes and of the undisturbed time include other sessions";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
@@ -44,12 +44,12 @@ impl ExplainText {
         };
         if report.has_figures() {
             facts.insert(0, (plus_minus(), margins.into()));
-        }
-        if report.has_figures() && report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
-            facts.insert(1, ("rank", RANKS.into()));
-        }
-        if report.has_figures() && report.nodes.iter().any(|node| node.processes > 1) {
-            facts.push(("note", "times of parallel nodes are per process".into()));
+            if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
+                facts.insert(1, ("rank", RANKS.into()));
+            }
+            if report.nodes.iter().any(|node| node.processes > 1) {
+                facts.push(("note", "times of parallel nodes are per process".into()));
+            }
         }
         facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
         ExplainText { answer, facts }

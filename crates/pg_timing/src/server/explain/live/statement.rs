@@ -65,7 +65,7 @@ impl Statement {
 
     /// Returns statements that produce all rows and send none, because they skip them. The server may refuse the first one,
     /// or plan it differently: a LIMIT of the statement would belong to the same query as the OFFSET. The second one adds
-    /// a node below a set operation.
+    /// a node above a set operation.
     pub fn without_output(&self) -> [Statement; 2] {
         // Without the line breaks, a comment at the end of the text would hide the parenthesis.
         let same_query = format!("(\n{}\n) OFFSET {}", self.text, i64::MAX);

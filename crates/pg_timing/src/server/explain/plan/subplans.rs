@@ -22,8 +22,8 @@ struct Caller {
     is_only: bool,
 }
 
-/// Returns whether only the node above can run this node. EXPLAIN prints a subplan once, even if several nodes run it: those
-/// of several partitions, or a bitmap index scan and the scan that checks its rows again.
+/// Returns whether only the node above can run this node. EXPLAIN prints a subplan once, even if several nodes run it:
+/// the scans of several partitions, or a bitmap index scan and the bitmap heap scan that checks its rows again.
 pub fn has_one_caller(node: &Node) -> bool {
     node.subplan.is_none()
 }
