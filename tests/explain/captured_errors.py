@@ -5,11 +5,11 @@ import os
 import re
 import subprocess
 import tempfile
+from itertools import chain
 from pathlib import Path
 from statistics import mean, median
 
-import tpch
-from explain.measure import RUNS, SLOW_NS, explained, fill, own, plain_runs, settings, slowed, third
+from explain.measure import RUNS, SLOW_NS, explained, fill, plain_runs, repeatable, settings, slowed
 from extension import faulty_clocks
 from servers import Server, install
 
@@ -36,17 +36,16 @@ def interleaved(server, statement):
 
 
 def captured_results(path, server, host_report):
-    """Yields (plan's report, true time without its timing, overhead's true share) for the plan of the median time of each statement.
+    """Yields (plan's report, overhead factor of live runs) for the plan of the median time of each statement.
 
-    The truth is that run's time divided by the overhead factor of live runs.
+    The true time of that run without its timing is its time divided by the factor.
     """
-    for statement in tpch.queries() + own() + third():
+    for statement in chain(*repeatable().values()):
         _, plans = interleaved(server, statement)
         host = host_report()
         factor = explained(path, server, statement)["overhead_factor"]
         if factor:
-            report = from_plan(path, plans[len(plans) // 2], host)
-            yield report, report["reported_ms"] / factor["estimate"], 1 - 1 / factor["estimate"]
+            yield from_plan(path, plans[len(plans) // 2], host), factor
 
 
 def from_plan(path, plan, host):
@@ -75,19 +74,30 @@ def compare(path, major, where, library=None):
         fill(server)
         results = list(captured_results(path, server, lambda: host_report(path, folder, library)))
         print(f"captured plans{where}, PostgreSQL {server.installation.version}")
-        print_captured("overhead below 60%", [result for result in results if result[2] < 0.6])
-        print_captured("overhead of 60% and more", [result for result in results if result[2] >= 0.6])
+        print_captured("overhead below 60%", [result for result in results if overhead_share(result) < 0.6])
+        print_captured("overhead of 60% and more", [result for result in results if overhead_share(result) >= 0.6])
+
+
+def overhead_share(result):
+    return 1 - 1 / result[1]["estimate"]
 
 
 def print_captured(what, results):
     if not results:
         return
-    intervals = [(report["corrected_ms"], truth) for report, truth, _ in results]
-    errors = [abs(interval["estimate"] / truth - 1) for interval, truth in intervals]
-    held = [interval["low"] <= truth <= interval["high"] for interval, truth in intervals]
-    widths = sorted((interval["high"] - interval["low"]) / 2 / truth for interval, truth in intervals)
+    errors, held, nearly, widths = [], 0, 0, []
+    for report, factor in results:
+        interval = report["corrected_ms"]
+        # The interval of the live runs, for this run.
+        truth = {bound: report["reported_ms"] / factor[opposite] for bound, opposite in (("low", "high"), ("estimate", "estimate"), ("high", "low"))}
+        errors.append(abs(interval["estimate"] / truth["estimate"] - 1))
+        held += interval["low"] <= truth["estimate"] <= interval["high"]
+        nearly += interval["low"] <= truth["high"] and truth["low"] <= interval["high"]
+        widths.append((interval["high"] - interval["low"]) / 2 / truth["estimate"])
+    widths.sort()
     print(
-        f"  {what}: {len(results)} plans; mean error {mean(errors):.1%}, max {max(errors):.0%}; contained in {sum(held)} intervals; "
-        f"half width: median {median(widths):.1%}, 90th percentile {widths[len(widths) * 9 // 10]:.1%}",
+        f"  {what}: {len(results)} plans; mean error {mean(errors):.1%}, max {max(errors):.0%}; contained in {held} intervals, "
+        f"in {nearly} within the error of the live runs; half width: median {median(widths):.1%}, "
+        f"90th percentile {widths[len(widths) * 9 // 10]:.1%}",
         flush=True,
     )

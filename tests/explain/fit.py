@@ -1,46 +1,57 @@
 """Fits the cost of a timed call, and the error of the estimate, to recordings of `call_costs`.
 
-A call with timing reads the clock twice and counts a row. The processor overlaps a part of that with other work, but at most
-OVERLAP_NS. So a call costs `reads` x read cost up to that limit, and SLOW_READS for each ns beyond it:
+pg_timing measures on the host what timing adds to a call of a small function (timed_call_ns). A call of a node costs the same, plus
+a part that depends on the kind of node, plus row counting:
 
-    cost = reads * min(read, OVERLAP_NS) + SLOW_READS * max(read - OVERLAP_NS, 0) + counting
+    cost = call + part * (min(call, KINDS_NS) + SLOW_PART * max(call - KINDS_NS, 0)) + counting
 
-Row counting and buffer counting follow from the speed of the processor, as in crates/pg_timing/src/report/call_cost.rs.
+If only the read cost is known, `call` is CALL_READS x read cost.
 
-`reads` depends on the kind of node. The least squares are weighted by each statement's error. A kind with few calls gets the
-mean of all kinds, because deviations from the mean are penalized.
+The least squares are weighted by each statement's error. A kind with few calls gets the mean of all kinds, because deviations from
+the mean are penalized.
 """
 
 import json
 import sys
+from collections import Counter
 from math import ceil, hypot, inf
 from pathlib import Path
-from statistics import median
 
-OVERLAP_NS = 50
-SLOW_READS = 2.1
-# The relative error for slow clocks is at least this: a published plan took 1.47 reads per call.
+# Kinds of nodes differ by a part of a call's cost, but mainly of its first 100 ns: then the work around the reads matters less.
+KINDS_NS = 100
+SLOW_PART = 0.1
+# A timed call reads the clock twice.
+CALL_READS = 2.0
+# The cost of row counting in reads, and its limits in ns. Buffer counting costs the same again. The same figures are in
+# crates/pg_timing/src/report/call_cost.rs.
+COUNTING_READS = 0.28
+LEAST_COUNTING_NS = 4
+MOST_COUNTING_NS = 12
+# If only the read cost is known, the relative error for slow clocks is at least this: a published plan took 1.47 reads per call.
 LEAST_SLOW_ERROR = 0.3
-# A call reads the clock twice, and the code around the reads is less than another read.
-MOST_READS = 3.0
+# Only a library slowed our clocks, so the error for real slow clocks is at least this.
+LEAST_SLOW_CALL_ERROR = 0.15
 # No measurement is better than this.
-LEAST_ERROR = 0.03
+LEAST_ERROR = 0.02
 # A statement whose error is larger, in ns per call, says nothing about the cost of a call.
 MOST_NOISE_NS = 35
 # A statement whose error is a larger part of the overhead does not show the error of an estimate.
 MOST_NOISE = 0.12
 # The model's own error: a statement with a small error of measurement must not decide alone.
-MODEL_ERROR = 0.2
+MODEL_ERROR = 0.1
 # Statements with a deviation above this number of errors count less (Huber's weights).
 FAR = 1.5
 # Steps of the weighting.
 STEPS = 6
-# Expected differences between kinds, in reads.
-KINDS_DIFFER = 0.5
+# Expected differences between kinds, as parts of a call's cost.
+KINDS_DIFFER = 0.1
 # Below this, a read is no system call and no device access.
 FAST_NS = 100
-# The stated error contains this share of the statements. The third workload counts, too: no model was fitted to it.
+# The stated error contains this share of the statements.
 COVERAGE = 0.92
+# Clock reads also slow the work between them, if it waits for memory. That adds up to this part of the reported time, but at most the
+# estimated overhead once more. Statements with few calls, which are not in COVERAGE, show it: `show_intervals`.
+WORK_ERROR = 0.03
 # A kind with a smaller share of the calls of each statement was not measured.
 LEAST_CALLS = 0.05
 # These nodes return everything in one call, so they never have many.
@@ -55,21 +66,32 @@ def rows(paths):
             row = json.loads(line)
             row["overhead"] = row["reported_ms"] - row["plain_ms"]
             row["noise"] = max(row["error"], LEAST_ERROR) * row["plain_ms"]
+            row["call_ns"] = row.get("timed_call_ns", CALL_READS * row["read_ns"])
             yield row
 
 
-def low_ns(row):
-    return min(row["read_ns"], OVERLAP_NS)
+def is_known(row):
+    """Whether the overhead is known. A statement that sends rows without EXPLAIN can be slower without EXPLAIN."""
+    return row["overhead"] > 0
+
+
+def with_read_cost_only(row):
+    return row | {"call_ns": CALL_READS * row["read_ns"]}
+
+
+def kinds_ns(row):
+    """Returns the part of a call's cost in which kinds of nodes differ."""
+    return min(row["call_ns"], KINDS_NS) + SLOW_PART * max(row["call_ns"] - KINDS_NS, 0)
 
 
 def counting_ns(row):
-    rows = min(max(0.33 * row["read_ns"], 5), 17)
+    rows = min(max(COUNTING_READS * row["read_ns"], LEAST_COUNTING_NS), MOST_COUNTING_NS)
     return 2 * rows if row["buffers"] else rows
 
 
 def fixed_ms(row):
     """Returns the part of the overhead that is the same for all kinds."""
-    return (SLOW_READS * max(row["read_ns"] - OVERLAP_NS, 0) + counting_ns(row)) * sum(row["calls"].values()) / 1e6
+    return (row["call_ns"] + counting_ns(row)) * sum(row["calls"].values()) / 1e6
 
 
 def solve(matrix, right):
@@ -90,8 +112,8 @@ def solve(matrix, right):
 
 
 def fit(rows):
-    """Returns (reads of any kind, {kind: reads}). The sums of squares are weighted again in each step, so that outliers count less."""
-    model = (2.0, {})
+    """Returns (part of any kind, {kind: part}). The sums of squares are weighted again in each step, so that outliers count less."""
+    model = (0.0, {})
     for _ in range(STEPS):
         model = fit_once(rows, model)
     return model
@@ -113,7 +135,7 @@ def fit_once(rows, model):
     matrix = [[0.0] * n for _ in range(n)]
     right = [0.0] * n
     for row in rows:
-        ms = low_ns(row) / 1e6
+        ms = kinds_ns(row) / 1e6
         x = [sum(row["calls"].values()) * ms] + [row["calls"].get(kind, 0) * ms for kind in kinds]
         y = row["overhead"] - fixed_ms(row)
         factor = weight(row, model)
@@ -125,7 +147,7 @@ def fit_once(rows, model):
     for i in range(1, n):
         matrix[i][i] += 1 / KINDS_DIFFER**2
     mean, *others = solve(matrix, right)
-    return mean, {kind: min(max(mean + other, 0), MOST_READS) for kind, other in zip(kinds, others)}
+    return mean, {kind: max(mean + other, -1) for kind, other in zip(kinds, others)}
 
 
 def measured_kinds(rows):
@@ -135,8 +157,8 @@ def measured_kinds(rows):
 
 def estimate(model, row):
     mean, kinds = model
-    reads = sum(calls * kinds.get(kind, mean) for kind, calls in row["calls"].items())
-    return min(reads * low_ns(row) / 1e6 + fixed_ms(row), row["reported_ms"])
+    parts = sum(calls * kinds.get(kind, mean) for kind, calls in row["calls"].items())
+    return min(parts * kinds_ns(row) / 1e6 + fixed_ms(row), row["reported_ms"])
 
 
 def cross_validated(rows):
@@ -153,24 +175,21 @@ def is_measured(row, guess):
 
 
 def relative_errors(pairs):
-    """Returns the worst error of each statement over its recordings."""
-    errors = {}
-    for row, guess in pairs:
-        if is_measured(row, guess):
-            statement = row["workload"], row["number"]
-            errors[statement] = max(errors.get(statement, 0), abs(row["overhead"] / guess - 1))
-    return list(errors.values())
+    """Returns [(error, weight)]. Each statement has the weight 1, which its recordings share."""
+    errors = [(abs(row["overhead"] / guess - 1), (row["workload"], row["number"])) for row, guess in pairs if is_measured(row, guess)]
+    recordings = Counter(statement for _, statement in errors)
+    return [(error, 1 / recordings[statement]) for error, statement in errors]
 
 
-def band(row):
-    return "fast clock" if row["read_ns"] < FAST_NS else "slow clock"
-
-
-def quantile(values, share):
+def quantile(weighted, share):
     """Returns the conformal quantile: at least `share` of further values are below it."""
-    values = sorted(values)
-    at = ceil(share * (len(values) + 1)) - 1
-    return values[at] if at < len(values) else inf
+    total = 0
+    needed = share * (sum(weight for _, weight in weighted) + 1)
+    for value, weight in sorted(weighted):
+        total += weight
+        if total >= needed:
+            return value
+    return inf
 
 
 def show(what, pairs):
@@ -180,58 +199,86 @@ def show(what, pairs):
     errors = [abs((row["reported_ms"] - guess) / row["plain_ms"] - 1) for row, guess in pairs if row["overhead"] < 0.6 * row["reported_ms"]]
     result = f"error of the result {sum(errors) / len(errors):.1%} on average, max {max(errors):.0%}, of {len(errors)}" if errors else "no result"
     print(f"{what}: {result}; "
-          f"error of the overhead {median(relative):.0%} (median), {quantile(relative, 0.9):.0%} (90%) of {len(relative)}", file=sys.stderr)
+          f"error of the overhead {quantile(relative, 0.5):.0%} (median), {quantile(relative, 0.9):.0%} (90%) of {round(sum(weight for _, weight in relative))} statements", file=sys.stderr)
 
 
-def bands(data):
-    """Yields (name, limit of the read cost, rows)."""
-    for name, limit in (("fast clock", FAST_NS), ("slow clock", inf)):
-        yield name, limit, [row for row in data if band(row) == name]
+def show_intervals(what, pairs, error):
+    """Prints how many intervals of the result contain the truth, and how many within the error of the measurement."""
+    pairs = [(row, guess) for row, guess in pairs if row["overhead"] < 0.6 * row["reported_ms"]]
+    distances = [(abs(row["overhead"] - guess), hypot(error * guess, min(WORK_ERROR * row["reported_ms"], guess)), row["noise"]) for row, guess in pairs]
+    held = sum(distance <= margin for distance, margin, _ in distances)
+    nearly = sum(distance <= hypot(margin, noise) for distance, margin, noise in distances)
+    print(f"{what}: {held} of {len(pairs)} intervals contain the truth, {nearly} within the error of the measurement", file=sys.stderr)
 
 
-def rust(model, errors):
+# Name of the band, and its limit of the read cost.
+BANDS = (("fast clock", FAST_NS), ("slow clock", inf))
+
+
+def in_band(pairs, limit):
+    return [pair for pair in pairs if (pair[0]["read_ns"] < FAST_NS) == (limit == FAST_NS)]
+
+
+def band_errors(what, validated, tested, least):
+    """Returns [(limit of the read cost, relative error)], which the pairs of `validated` decide. `tested` has names and pairs of tests."""
+    errors = []
+    for name, limit in BANDS:
+        pairs = in_band(validated, limit)
+        show(f"{name}, {what}", pairs)
+        for test, others in tested:
+            show(f"{name}, {test}", in_band(others, limit))
+        errors.append((limit, max(quantile(relative_errors(pairs), COVERAGE), least if limit == inf else 0)))
+        show_intervals(f"{name}, {what}", pairs + [pair for _, others in tested for pair in in_band(others, limit)], errors[-1][1])
+    return errors
+
+
+def rust(model, with_call, with_read):
     """Returns the table as Rust code."""
     mean, kinds = model
-    rows = [(kind.removesuffix(" (inner)"), kind.endswith(" (inner)"), reads) for kind, reads in kinds.items()]
-    lines = [f'    ("{kind}", {str(inner).lower()}, {reads:.2f}),' for kind, inner, reads in rows]
-    limits = [f"({'f64::INFINITY' if limit == inf else f'{limit:.1f}'}, {error:.2f})" for limit, error in errors]
-    return TABLE.format(OVERLAP_NS, SLOW_READS, mean, len(lines), "\n".join(lines), len(limits), ", ".join(limits))
+    rows = [(kind.removesuffix(" (inner)"), kind.endswith(" (inner)"), part) for kind, part in kinds.items()]
+    lines = [f'    ("{kind}", {str(inner).lower()}, {part:.2f}),' for kind, inner, part in rows]
+    limits = [", ".join(f"({'f64::INFINITY' if limit == inf else f'{limit:.1f}'}, {error:.2f})" for limit, error in errors) for errors in (with_call, with_read)]
+    return TABLE.format(KINDS_NS, SLOW_PART, CALL_READS, mean, len(lines), "\n".join(lines), *limits, WORK_ERROR)
 
 
 TABLE = """\
 //! Fitted figures of call_cost.rs. `tests/explain/call_costs fit` prints this file.
 
-/// The processor overlaps at most this much of a read with other work.
-pub const OVERLAP_NS: f64 = {:.1f};
-/// Reads per call, for the part of a read beyond the overlap.
-pub const SLOW_READS: f64 = {:.1f};
-/// Reads per call of a kind that was not measured.
-pub const ANY_KIND: f64 = {:.2f};
-/// Kind of node, whether it is on the inner side of a nested loop, and reads per call.
+/// Kinds of nodes differ by a part of the first {0:.0f} ns of a call, and by less of the rest.
+pub const KINDS_NS: f64 = {0:.1f};
+/// How much less the rest of a call differs.
+pub const SLOW_PART: f64 = {1:.1f};
+/// Clock reads also slow the work between them: by up to this part of the reported time.
+pub const WORK_ERROR: f64 = {8:.2f};
+/// Reads per call, if only the read cost is known.
+pub const CALL_READS: f64 = {2:.1f};
+/// The part that is added for a kind that was not measured.
+pub const ANY_KIND: f64 = {3:.2f};
+/// Kind of node, whether it is on the inner side of a nested loop, and the part that is added to a call.
 #[rustfmt::skip]
-pub const KINDS: [(&str, bool, f64); {}] = [
-{}
+pub const KINDS: [(&str, bool, f64); {4}] = [
+{5}
 ];
-/// Relative error of a plan's overhead, for read costs below the first figure in ns.
-pub const ERRORS: [(f64, f64); {}] = [{}];
+/// Relative error of a plan's overhead if the cost of a timed call was measured, for read costs below the first figure in ns.
+pub const ERRORS: [(f64, f64); 2] = [{6}];
+/// The same if only the read cost is known.
+pub const READ_COST_ERRORS: [(f64, f64); 2] = [{7}];
 """
 
 
 def main(paths):
-    """Prints the table, and its errors on stderr."""
-    data = list(rows(paths))
-    fitted = [row for row in data if row["workload"] in FITTED and row["noise"] < MOST_NOISE_NS * sum(row["calls"].values()) / 1e6]
-    test = [row for row in data if row["workload"] == TEST]
+    """Prints the table, and its errors on stderr. A host without timed_call_ns is only a test of the read cost."""
+    data = [row for row in rows(paths) if is_known(row)]
+    known = [row for row in data if "timed_call_ns" in row]
+    fitted = [row for row in known if row["workload"] in FITTED and row["noise"] < MOST_NOISE_NS * sum(row["calls"].values()) / 1e6]
     model = fit(fitted)
     pairs = list(cross_validated(fitted))
-    errors = []
-    for name, limit, in_band in bands(data):
-        validated = [pair for pair in pairs if pair[0] in in_band]
-        show(f"{name}, cross-validated", validated)
-        tested = [(row, estimate(model, row)) for row in test if row in in_band]
-        show(f"{name}, third workload", tested)
-        error = quantile(relative_errors(validated + tested), COVERAGE)
-        errors.append((limit, max(error, LEAST_SLOW_ERROR) if limit == inf else error))
+    tested = [(row, estimate(model, row)) for row in known if row["workload"] == TEST]
+    with_call = band_errors("timed call known, cross-validated", pairs, [("third workload", tested)], LEAST_SLOW_CALL_ERROR)
+    by_read_cost = [(row, estimate(model, row)) for row in map(with_read_cost_only, data)]
+    same_host, other_hosts = ([pair for pair in by_read_cost if ("timed_call_ns" in pair[0]) == is_same] for is_same in (True, False))
+    # Hosts differ, so only other hosts show the error.
+    with_read = band_errors("read cost known, other host", other_hosts, [("host of the fit", same_host)], LEAST_SLOW_ERROR)
     measured = measured_kinds(fitted)
-    model = model[0], {kind: reads for kind, reads in model[1].items() if kind in measured}
-    print(rust(model, errors), end="")
+    model = model[0], {kind: part for kind, part in model[1].items() if kind in measured}
+    print(rust(model, with_call, with_read), end="")

@@ -15,6 +15,7 @@ mod record;
 mod skew;
 mod step;
 mod subsample;
+mod timed_calls;
 
 pub use affinity::{Pinned, allowed};
 pub use budget::Budget;

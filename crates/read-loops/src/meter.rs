@@ -102,9 +102,9 @@ mod tests {
 
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
         let timer = SimClock::new(&world, Character::default());
-        // The stop flag is set, so a slice has one block.
+        // The stop flag is set, so a slice has one block, and a block of 256 timed calls.
         meter.slice(&Outside { clock: &timer, cost: 0.0 }, &budget);
-        assert_eq!((meter.record().0.buffers.len(), meter.clock.reads()), (1, 1024));
+        assert_eq!((meter.record().0.buffers.len(), meter.clock.reads()), (1, 1024 + 2 * 256));
 
         let mut classic = ClassicLoop::default();
         let block = meter.classic_block(&mut classic);

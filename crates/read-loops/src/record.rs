@@ -1,5 +1,6 @@
 //! The totals of reading one clock again and again.
 
+use super::timed_calls::timed_call;
 use super::{Backward, ClassicLoop, Histogram, Subsample};
 use timing_clock::{Clock, Nanos, ticks_between};
 
@@ -8,6 +9,8 @@ use timing_clock::{Clock, Nanos, ticks_between};
 pub const BUFFER: usize = 1024;
 /// The classic loop reads one of this many blocks, to measure `loop_ns`.
 const CLASSIC_EVERY: u64 = 8;
+/// A block of calls is timed after the first of this many blocks. It has half as many reads as a buffer.
+const CALLS_EVERY: u64 = 4;
 
 /// A second clock that times a whole buffer, because a coarse clock cannot time its own reads.
 pub struct Outside<'a> {
@@ -23,6 +26,8 @@ pub struct Record {
     pub buffers: Subsample,
     /// ticks per read of the outside clock, one value per buffer
     pub outside: Subsample,
+    /// what timing adds to a function call, in ticks of the outside clock, one value per block of calls
+    pub timed_calls: Subsample,
     /// non-negative differences between neighboring readings of a buffer
     pub differences: Histogram,
     pub backward_steps: u64,
@@ -61,6 +66,9 @@ impl Record {
                 last = Some(buffer[BUFFER - 1]);
                 let ticks = ticks_between(before, after) as f64 - outside.cost;
                 self.outside.push(ticks.max(0.0) / BUFFER as f64);
+            }
+            if self.blocks % CALLS_EVERY == 1 {
+                self.timed_calls.push(timed_call(clock, outside));
             }
             if !go_on() {
                 return;
@@ -157,6 +165,7 @@ mod tests {
         let record = record(regular(), 3);
         assert_eq!(record.buffers.quartiles(), Some([25.0; 3]));
         assert_eq!(record.outside.quartiles(), Some([25.0; 3]));
+        assert_eq!(record.timed_calls.quartiles(), Some([50.0; 3]));
         assert_eq!((record.differences.quantile(0.0), record.differences.max()), (Some(25), Some(25)));
     }
 
@@ -178,8 +187,9 @@ mod tests {
 
     #[test]
     fn a_backward_step_between_two_blocks_is_counted() {
-        // The outside clock is read twice between two buffers. The classic loop reads the clock 1025 times.
-        for (read, ticks) in [(1024, 1045), (7 * 1024, 1035), (8 * 1024 + 1, 1035)] {
+        // The outside clock is read twice between two buffers. The classic loop reads the clock 1025 times. Two blocks of
+        // calls precede, with 512 reads each.
+        for (read, ticks) in [(1024 + 512 + 1024, 1045), (8 * 1024, 1035), (9 * 1024 + 1, 1035)] {
             let record = record(Character { back: vec![(read, ticks)], ..regular() }, 9);
             assert_eq!((record.backward_steps, record.largest_backward), (1, 1000), "read {read}");
             assert_eq!(record.reads(), record.differences.count() + 1);
@@ -188,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_backward_step_of_the_classic_loop_is_counted() {
-        let record = record(Character { back: vec![(7 * 1024 + 10, 1025)], ..regular() }, 8);
+        let record = record(Character { back: vec![(8 * 1024 + 10, 1025)], ..regular() }, 8);
         assert_eq!((record.backward_steps, record.largest_backward), (1, 1000));
         assert_eq!((record.classic.reads, record.classic.ticks), (0, 0));
     }

@@ -1,5 +1,6 @@
 //! The figures of one clock.
 
+use super::call_cost::overhead_per_node_ns;
 use serde::{Deserialize, Serialize};
 
 /// The name of PostgreSQL's clock, on every platform.
@@ -35,6 +36,10 @@ pub struct ClockReport {
     pub read_ns: Option<f64>,
     /// half the interquartile range of the buffers' read costs
     pub read_spread_ns: Option<f64>,
+    /// what timing adds to a short function call: two reads, with work before, between and after them; median over
+    /// blocks of calls
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_call_ns: Option<f64>,
     /// loop cost as in pg_test_timing: elapsed time of a loop that reads and counts, divided by the reads
     pub loop_ns: Option<f64>,
     /// Read cost without disturbance by other work on the machine: the 5th percentile of the buffers' read costs. In the
@@ -120,6 +125,11 @@ impl ClockReport {
     /// Returns the read cost. If only pg_test_timing's figure is known, returns that, without interruptions if possible.
     pub fn cost_ns(&self) -> Option<f64> {
         self.read_ns.or(self.undisturbed_ns).or(self.loop_ns)
+    }
+
+    /// Returns the approximate upper bound of the overhead of EXPLAIN ANALYZE per row and plan node with this clock.
+    pub fn overhead_per_node_ns(&self) -> Option<f64> {
+        Some(overhead_per_node_ns(self.cost_ns()?, self.timed_call_ns))
     }
 
     /// Describes a histogram without percentiles: its fullest row and its lower bound.

@@ -161,6 +161,9 @@ pub struct Capture {
     /// read cost of the server's clock, as given
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_ns: Option<f64>,
+    /// what timing adds to a call of a small function on the server's host, as given
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_call_ns: Option<f64>,
     /// expected overhead per call: clock reads and row counting
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_call_ns: Option<Range>,

@@ -24,7 +24,7 @@ mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
-pub use call_cost::{CallCost, is_measured, overhead_per_node_ns};
+pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;
 pub use clock::{AccessPath, Bin, ClockReport, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM};
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};

@@ -99,6 +99,31 @@ fn host_report_gives_the_read_cost() {
 }
 
 #[test]
+fn a_timed_call_in_the_host_report_makes_the_interval_narrower() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = dir.path().join("host.json");
+    let write = |call: &str| {
+        let clock = format!(r#"{{"name": "system", "read_ns": 20.0, "loop_ns": 25.0, "reads": 100000{call}}}"#);
+        std::fs::write(&report, format!(r#"{{"clocks": [{clock}], "findings": []}}"#)).unwrap();
+    };
+    let report = report.to_str().unwrap();
+    let parallel = plan("parallel.log");
+    let options = ["--plan", &parallel, "--host-report", report, "--format", "json"];
+    let relative_error = |call| {
+        write(call);
+        let capture = &json(&text(&options))["capture"];
+        let [low, high] = ["low", "high"].map(|bound| capture["expected_call_ns"][bound].as_f64().unwrap());
+        (high - low) / (high + low)
+    };
+    assert!(relative_error(r#", "timed_call_ns": 44.0"#) < 0.8 * relative_error(""));
+    write(r#", "timed_call_ns": 44.0"#);
+    assert!(text(&options[..4]).contains("for two reads around other work;"));
+    write(r#", "timed_call_ns": 4400.0"#);
+    let stderr = refused(&["explain", "--plan", &parallel, "--host-report", report]);
+    assert!(stderr.contains("a read of system takes 20 ns, but a timed call 4400 ns"), "{stderr}");
+}
+
+#[test]
 fn unusable_plans_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan");

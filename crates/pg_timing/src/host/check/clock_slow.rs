@@ -2,7 +2,7 @@
 
 use super::advice::other_clocksource;
 use crate::human::duration;
-use crate::report::{ClockReport, Finding, Fix, INTERRUPTED_SHARE, Report, Severity, finding_id, overhead_per_node_ns};
+use crate::report::{ClockReport, Finding, Fix, INTERRUPTED_SHARE, Report, Severity, finding_id};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
@@ -25,7 +25,7 @@ pub fn check(report: &Report) -> Finding {
     let Some(clock) = report.system() else {
         return Finding::unknown(ID, "PostgreSQL's clock was not measured");
     };
-    let Some(cost) = clock.cost_ns() else {
+    let (Some(cost), Some(overhead)) = (clock.cost_ns(), clock.overhead_per_node_ns()) else {
         return Finding::unknown(ID, "the read cost of PostgreSQL's clock is unknown");
     };
     let distorted = clock.gaps.is_some_and(|gaps| gaps.share > INTERRUPTED_SHARE);
@@ -56,7 +56,7 @@ pub fn check(report: &Report) -> Finding {
         .why(format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {}. {}, and nodes with many rows \
              look more expensive than they are. track_io_timing and auto_explain read the same clock",
-            duration(overhead_per_node_ns(cost)),
+            duration(overhead),
             match severity {
                 Severity::Critical => "Most of the time that it reports is then overhead",
                 _ => "In plans with many rows, a large part of the time that it reports is then overhead",

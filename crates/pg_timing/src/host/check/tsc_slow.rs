@@ -3,7 +3,7 @@
 use super::advice::system_clock_on_19;
 use super::clock_slow::LIMITS_NS;
 use crate::human::duration;
-use crate::report::{Finding, Report, Severity, finding_id, overhead_per_node_ns};
+use crate::report::{ClockReport, Finding, Report, SYSTEM, Severity, finding_id};
 
 /// The two clocks are read one after the other. In between, a machine that is shared with other guests can change its
 /// speed by up to a factor of 2. So a smaller difference can be chance.
@@ -12,14 +12,15 @@ const NOISE_FACTOR: f64 = 2.0;
 const ID: &str = finding_id::TSC_SLOW;
 
 pub fn check(report: &Report) -> Finding {
-    // EXPLAIN reads RDTSC.
-    let cost = |name: &str| report.clock(name).and_then(|clock| clock.cost_ns());
-    finding(cost("rdtsc"), cost("system"), report.tsc.used_by_default)
+    finding(report, report.tsc.used_by_default)
 }
 
-/// Decides from the cost of one read of each clock, and from whether PostgreSQL 19 reads the TSC by default.
-pub fn finding(tsc_ns: Option<f64>, system_ns: Option<f64>, used_by_default: Option<bool>) -> Finding {
-    let (tsc, system) = match (used_by_default, tsc_ns.zip(system_ns)) {
+/// Decides from the figures of both clocks, and from whether PostgreSQL 19 reads the TSC by default.
+pub fn finding(report: &Report, used_by_default: Option<bool>) -> Finding {
+    // EXPLAIN reads RDTSC.
+    let clocks = report.clock("rdtsc").zip(report.clock(SYSTEM));
+    let both = |cost: fn(&ClockReport) -> Option<f64>| clocks.and_then(|(tsc, system)| cost(tsc).zip(cost(system)));
+    let (tsc, system) = match (used_by_default, both(ClockReport::cost_ns)) {
         (Some(false), _) => return Finding::ok(ID, "PostgreSQL 19 does not use the TSC by default on this host"),
         (Some(true), Some(costs)) => costs,
         (Some(true), None) => return Finding::unknown(ID, "the costs of the TSC and of the system clock are unknown"),
@@ -32,20 +33,28 @@ pub fn finding(tsc_ns: Option<f64>, system_ns: Option<f64>, used_by_default: Opt
     }
     let severity = if tsc > LIMITS_NS.1 { Severity::Critical } else { Severity::Warning };
     let summary = format!("PostgreSQL 19 uses the TSC by default, which is slower than the system clock: {costs}");
-    Finding::new(ID, severity, summary)
-        .evidence(format!("rdtsc: {tsc:.1} ns; system: {system:.1} ns"))
-        .why(format!(
+    let finding = Finding::new(ID, severity, summary).evidence(format!("rdtsc: {tsc:.1} ns; system: {system:.1} ns"));
+    let overhead = both(ClockReport::overhead_per_node_ns).map(|(tsc, system)| {
+        format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {} instead of {}. A TSC is slow if \
              a hypervisor or a sandbox intercepts its reads",
-            duration(overhead_per_node_ns(tsc)),
-            duration(overhead_per_node_ns(system))
-        ))
-        .fix(system_clock_on_19())
+            duration(tsc),
+            duration(system)
+        )
+    });
+    overhead.into_iter().fold(finding, Finding::why).fix(system_clock_on_19())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Origin;
+
+    fn finding(tsc_ns: Option<f64>, system_ns: Option<f64>, used_by_default: Option<bool>) -> Finding {
+        let clock = |name: &str, read_ns| ClockReport { name: name.into(), read_ns, ..ClockReport::default() };
+        let clocks = vec![clock("rdtsc", tsc_ns), clock(SYSTEM, system_ns)];
+        super::finding(&Report { clocks, ..Report::empty(Origin::Measured, "not measured") }, used_by_default)
+    }
 
     #[test]
     fn a_tsc_that_is_emulated_is_critical() {

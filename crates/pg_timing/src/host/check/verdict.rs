@@ -1,7 +1,7 @@
 //! The verdict: the worst finding, and its meaning for EXPLAIN ANALYZE.
 
 use crate::human::{duration, seconds};
-use crate::report::{Finding, Origin, Report, Severity, Verdict, finding_id, overhead_per_node_ns};
+use crate::report::{Finding, Origin, Report, Severity, Verdict, finding_id};
 
 /// Returns the verdict for the findings of the report.
 pub fn verdict(report: &Report) -> Verdict {
@@ -66,8 +66,8 @@ fn loss<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> 
 
 /// Returns the approximate upper bound of a query's overhead on this host, as a sentence without its subject.
 fn consequence(report: &Report) -> Option<String> {
-    let system = overhead_per_node_ns(report.system()?.cost_ns()?);
-    let tsc = report.clock("rdtsc").and_then(|clock| clock.cost_ns()).map(overhead_per_node_ns);
+    let system = report.system()?.overhead_per_node_ns()?;
+    let tsc = report.clock("rdtsc").and_then(|clock| clock.overhead_per_node_ns());
     let is_default = report.tsc.used_by_default == Some(true) && report.tsc.usable != Some(false);
     let (added, other) = match tsc {
         // The finding says that PostgreSQL 19 uses the TSC, so its cost counts.
@@ -143,11 +143,11 @@ mod tests {
         let with = |findings: &[_]| verdict_of(12.85, 2424.1, findings);
         assert_eq!(
             with(&[SLOW_TSC]),
-            "The TSC is slow. EXPLAIN ANALYZE adds up to about 5.2 us per row and plan node on PostgreSQL 19 (48 ns with \
-             the system clock): a million rows through three nodes take up to about 15.6 s longer."
+            "The TSC is slow. EXPLAIN ANALYZE adds up to about 5 us per row and plan node on PostgreSQL 19 (49 ns with \
+             the system clock): a million rows through three nodes take up to about 15.0 s longer."
         );
         let harmless = with(&[(finding_id::TSC_SLOW, Severity::Ok, "x")]);
-        assert!(harmless.contains("It adds up to about 48 ns per row and plan node (5.2 us with"), "{harmless}");
+        assert!(harmless.contains("It adds up to about 49 ns per row and plan node (5 us with"), "{harmless}");
     }
 
     #[test]

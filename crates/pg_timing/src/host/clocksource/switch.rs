@@ -4,7 +4,7 @@ use super::{Guardian, Restore, Restored, Setting, setting};
 use crate::error::Error;
 use crate::host::measure::Budget;
 use crate::human::{duration, reason};
-use crate::report::{ClockReport, Fact, SwitchEvent, overhead_per_node_ns, traits_of};
+use crate::report::{ClockReport, Fact, SwitchEvent, traits_of};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
@@ -83,7 +83,7 @@ pub fn switch(
         let message = restore.now().message(&old, system)?;
         return Err(Error::new(format!("stopped before {name} was measured"), message).into());
     }
-    let overhead_ns = before.read_ns.zip(after.read_ns).map(|(old, new)| [old, new].map(overhead_per_node_ns));
+    let overhead_ns = before.overhead_per_node_ns().zip(after.overhead_per_node_ns()).map(|(old, new)| [old, new]);
     env.show(SwitchEvent::Measured { old: (&old, &before), new: (name, &after), overhead_ns })?;
     if request.duration == Duration::Keep {
         return keep(request, &old, &after, setting, restore, env);

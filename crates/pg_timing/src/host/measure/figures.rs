@@ -49,6 +49,10 @@ pub fn summarize(
         read_ns: read.map(|[_, median, _]| round(median)),
         read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
         undisturbed_ns: undisturbed.filter(|_| enough).map(round),
+        timed_call_ns: outside
+            .filter(|_| record.timed_calls.len() >= MIN_BUFFERS)
+            .and_then(|rate| Some(round(rate.nanos(record.timed_calls.quartiles()?[1]).0)))
+            .filter(|ns| *ns > 0.0),
         // For a coarse clock the mean is right only after many steps.
         loop_ns: step
             .filter(|step| ns(record.classic.ticks) > 50.0 * step)

@@ -57,10 +57,14 @@ fn clock(report: &ExplainReport, capture: &Capture) -> String {
 pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, String)> {
     let mut facts = vec![("calls", total_calls(capture))];
     if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
+        let call = match capture.timed_call_ns {
+            Some(ns) => format!(", and {} for two reads around other work", duration(ns)),
+            None => String::new(),
+        };
         facts.push((
             "expected",
             format!(
-                "{} to {} per call, with {} per clock read; includes row counting, and buffer counting if BUFFERS was on",
+                "{} to {} per call, with {} per clock read{call}; includes row counting, and buffer counting if BUFFERS was on",
                 duration(expected.low),
                 duration(expected.high),
                 duration(read)

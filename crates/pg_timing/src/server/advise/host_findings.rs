@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::host::check;
-use crate::report::{Finding, Report, SYSTEM, Severity, Verdict, finding_id};
+use crate::report::{Finding, Report, Severity, Verdict, finding_id};
 
 /// These findings affect every time that a server measures, whatever its settings.
 const OF_EVERY_SERVER: &[&str] = &[finding_id::CLOCK_BACKWARD, finding_id::CLOCK_COARSE, finding_id::CLOCK_GAPS];
@@ -17,8 +17,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
 
 /// Returns the finding about a TSC that costs more than the system clock. `server_uses_tsc`: the server reads the TSC.
 pub fn tsc_slow(here: &Report, server_uses_tsc: bool) -> Finding {
-    let cost = |name: &str| here.clock(name).and_then(|clock| clock.read_ns);
-    check::tsc_slow(cost("rdtsc"), cost(SYSTEM), Some(server_uses_tsc))
+    check::tsc_slow(here, Some(server_uses_tsc))
 }
 
 /// Adds the findings to the verdict about the settings.

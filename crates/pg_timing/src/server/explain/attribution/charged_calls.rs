@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn weights_shift_calls_between_nodes_and_keep_their_sum() {
-        let cost = CallCost::new(20.0, Some(20.0), false);
+        let cost = CallCost::new(20.0, None, Some(20.0), false);
         let charged = ChargedCalls::of(&plan(), Some(&cost));
         assert!((charged.own.iter().sum::<f64>() - 1100.0).abs() < 1e-9, "{charged:?}");
         let expected = |kind, inner, calls| calls * (cost.clock_ns(kind, inner) + cost.counting_ns());
@@ -108,7 +108,7 @@ mod tests {
             {"Node Type": "Quantum Scan", "Actual Rows": 99, "Actual Loops": 1, "Plans": [
                 {"Node Type": "Seq Scan", "Actual Rows": 9, "Actual Loops": 1}]}]}}"#;
         let plan = Plan::new(serde_json::from_str(json).unwrap(), 7.0);
-        let charged = ChargedCalls::of(&plan, Some(&CallCost::new(20.0, Some(20.0), false)));
+        let charged = ChargedCalls::of(&plan, Some(&CallCost::new(20.0, None, Some(20.0), false)));
         assert_eq!(charged.unmeasured_own, [0.0, charged.own[1], 0.0]);
         assert_eq!(charged.unmeasured_below, [charged.own[1], 0.0, 0.0]);
         assert_eq!(ChargedCalls::of(&plan, None).unmeasured_own, [0.0; 3]);
@@ -121,7 +121,7 @@ mod tests {
         let json =
             r#"{"Plan": {"Node Type": "Result", "Actual Rows": 5, "Actual Loops": 1}, "Triggers": [{"Calls": 3}]}"#;
         let plan = Plan::new(serde_json::from_str(json).unwrap(), 7.0);
-        let cost = CallCost::new(20.0, Some(20.0), true);
+        let cost = CallCost::new(20.0, None, Some(20.0), true);
         let node = 6.0 * (cost.clock_ns("Result", false) + cost.counting_ns());
         let trigger = 3.0 * (cost.usual_clock_ns() + cost.counting_ns());
         let charged = ChargedCalls::of(&plan, Some(&cost));

@@ -11,6 +11,9 @@ const TSC: &str = "rdtsc";
 /// The counter of AArch64.
 const CNTVCT: &str = "cntvct";
 
+/// A timed call takes at most this many reads: two, and the work that they hold up. We measured 2.6 at most.
+const MOST_READS: f64 = 6.0;
+
 fn clock_source(plan: &Explained) -> Option<&str> {
     plan.settings.get("timing_clock_source").map(String::as_str)
 }
@@ -19,7 +22,13 @@ impl ServerClock {
     /// Returns the clock that the server reads, with the read cost that the user gave.
     pub fn given(read_ns: f64, plan: &Explained) -> ServerClock {
         let is_system = clock_source(plan) != Some(TSC_SOURCE);
-        ServerClock { read_ns, system_read_ns: is_system.then_some(read_ns), note: None }
+        ServerClock {
+            read_ns,
+            timed_call_ns: None,
+            system_read_ns: is_system.then_some(read_ns),
+            cpus: None,
+            note: None,
+        }
     }
 
     /// Returns the clock that the plan's server read, from the report of its host. The plan's settings select it.
@@ -38,6 +47,13 @@ impl ServerClock {
                 "give --read-cost NS instead",
             )
         })?;
+        let timed_call_ns = host.clock(name).and_then(|clock| clock.timed_call_ns).filter(|ns| *ns > 0.0);
+        if let Some(call_ns) = timed_call_ns.filter(|ns| *ns > MOST_READS * read_ns) {
+            return Err(Error::new(
+                format!("in the host report, a read of {name} takes {read_ns} ns, but a timed call {call_ns} ns"),
+                "a timed call reads the clock twice; create the report again with pg_timing --format json",
+            ));
+        }
         let may_be_tsc = source.is_none() && host.tsc.used_by_default == Some(true);
         let note = may_be_tsc.then(|| {
             let option = host.read_cost_ns(TSC).map_or("NS".into(), |ns| format!("{ns:.1}"));
@@ -46,6 +62,7 @@ impl ServerClock {
                  a server, use --read-cost {option} (the TSC's read cost in ns)"
             )
         });
-        Ok(ServerClock { read_ns, system_read_ns: host.read_cost_ns(SYSTEM), note })
+        let cpus = host.cpus.online.known().map(Vec::len).filter(|cpus| *cpus > 0);
+        Ok(ServerClock { read_ns, timed_call_ns, system_read_ns: host.read_cost_ns(SYSTEM), cpus, note })
     }
 }

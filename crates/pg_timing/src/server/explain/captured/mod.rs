@@ -31,8 +31,12 @@ use select::{Selected, last_usable_plan};
 #[derive(Clone, Debug)]
 pub struct ServerClock {
     pub read_ns: f64,
+    /// what timing adds to a call of a small function, if it was measured
+    pub timed_call_ns: Option<f64>,
     /// read cost of the system clock, if known: it shows how fast the processor is
     pub system_read_ns: Option<f64>,
+    /// number of CPUs of the server's host, if known
+    pub cpus: Option<usize>,
     /// what the user should know about this figure
     pub note: Option<String>,
 }
@@ -59,10 +63,12 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
     let plan = Plan::new(explained, reported);
     check_run(&plan).map_err(|why| errors::impossible(&why))?;
     let calls = plan.total_calls();
-    let cost = clock.as_ref().map(|clock| CallCost::new(clock.read_ns, clock.system_read_ns, buffers_counted));
+    let cost = clock
+        .as_ref()
+        .map(|clock| CallCost::new(clock.read_ns, clock.timed_call_ns, clock.system_read_ns, buffers_counted));
     let expected = match (&clock, &cost) {
         (Some(clock), Some(cost)) => {
-            let expected = Expected::of(&plan, cost);
+            let expected = Expected::of(&plan, cost, clock.cpus.map(|cpus| cpus as f64));
             if expected.least_clock > reported {
                 return Err(errors::read_cost_too_high(calls.low, clock.read_ns, expected.least_clock, reported));
             }
@@ -92,7 +98,8 @@ pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
             plans,
             taken,
             calls,
-            read_ns: clock.map(|clock| clock.read_ns),
+            read_ns: clock.as_ref().map(|clock| clock.read_ns),
+            timed_call_ns: clock.and_then(|clock| clock.timed_call_ns),
             expected_call_ns: expected.map(|expected| expected.per_call_ns),
             given_plain_ms: inputs.plain_ms,
             plain_may_include_planning: may_include_planning,

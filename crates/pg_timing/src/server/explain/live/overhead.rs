@@ -105,7 +105,8 @@ impl Overhead {
 
     /// Returns the cost of a call by kind of node. A call reads the clock twice, so half of its overhead is about one read.
     fn call_cost(&self) -> CallCost {
-        CallCost::new(self.per_call * NS_PER_MS / 2.0, None, self.without_buffers.is_some())
+        let call_ns = self.per_call * NS_PER_MS;
+        CallCost::new(call_ns / 2.0, Some(call_ns), None, self.without_buffers.is_some())
     }
 
     /// Returns every node with its corrected time.

@@ -27,9 +27,9 @@ impl<'a> Times<'a> {
         let reported = machine.undisturbed(&runs.probed(REPORTED), Response::TIMED)?;
         let times = Times { runs, machine, reported, reported_ms: median(&runs.reported_ms()) };
         let baseline = times.undisturbed(BASELINE)?;
-        let is_measurable =
-            baseline.ln_ms.exp() > LiveRuns::TOO_SHORT * runs.round_trip_ms && baseline.error < TOO_NOISY;
-        is_measurable.then_some(times)
+        // `LiveRuns::is_too_short` compares the same median, so the report states the reason that applied here.
+        let is_too_short = median(&runs.ms_of(BASELINE)) <= LiveRuns::TOO_SHORT * runs.round_trip_ms;
+        (!is_too_short && baseline.error < TOO_NOISY).then_some(times)
     }
 
     /// Returns the time in a mode while nothing else slows the machine.

@@ -59,11 +59,6 @@ pub fn total_calls(nodes: &[PlanNode], other_calls: f64) -> Range {
     nodes.iter().fold(other, |sum, node| sum + node.calls)
 }
 
-/// Returns the highest possible number of calls of all processes together.
-pub fn max_calls_of_all_processes(nodes: &[PlanNode], other_calls: f64) -> f64 {
-    other_calls + nodes.iter().map(PlanNode::max_calls_of_all_processes).sum::<f64>()
-}
-
 /// Returns how many processes make calls at the same time, on average over all calls.
 pub fn concurrent_processes(nodes: &[PlanNode], other_calls: f64) -> f64 {
     let total = total_calls(nodes, other_calls).estimate;
@@ -91,7 +86,6 @@ mod tests {
         assert_eq!((scan.calls.low, scan.calls.high), (99.5, 101.5 * 3.0 / 2.0));
         assert_eq!((scan.path.as_str(), scan.node.title().as_str()), ("0.0", "Seq Scan on t"));
         assert_eq!(plan.total_calls().estimate, 402.0);
-        assert_eq!(plan.max_calls_of_all_processes(), 301.0 + 304.5);
         assert_eq!(plan.concurrent_processes(), 1.0 + 202.0 / 402.0);
     }
 

@@ -16,7 +16,7 @@ mod tests;
 pub mod validate;
 
 pub use explained::{Explained, Node, Rows, Serialization, Trigger};
-pub use node::{PlanNode, callees, callees_first, is_inner};
+pub use node::{PlanNode, callees, callees_first, is_inner, workers};
 pub use node_json::{MAX_NODES, TOO_MANY_NODES};
 
 use crate::report::Range;
@@ -61,11 +61,6 @@ impl Plan {
     /// Returns the calls of the whole plan by one process.
     pub fn total_calls(&self) -> Range {
         calls::total_calls(&self.nodes, self.other_calls)
-    }
-
-    /// Returns the highest possible number of calls of all processes together.
-    pub fn max_calls_of_all_processes(&self) -> f64 {
-        calls::max_calls_of_all_processes(&self.nodes, self.other_calls)
     }
 
     /// Returns how many processes make calls at the same time, on average over all calls.

@@ -37,12 +37,6 @@ impl PlanNode {
         self.node.loops.is_none_or(|loops| loops > 0.0)
     }
 
-    /// Returns the highest possible number of calls of all processes together. If they shared one CPU, it made all of
-    /// them.
-    pub fn max_calls_of_all_processes(&self) -> f64 {
-        self.calls.high * workers(self.processes)
-    }
-
     /// Returns the reported time in ms, or 0 if the plan was not timed.
     pub fn reported_or_zero_ms(&self) -> f64 {
         self.reported_ms.unwrap_or(0.0)
