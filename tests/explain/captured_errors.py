@@ -23,27 +23,31 @@ def host_report(path, folder, preload=None):
     return report
 
 
-def interleaved(server, statement):
+# On a slow clock, a run takes up to 30 times as long. The overhead is so large that few runs show it.
+SLOW_RUNS, SLOW_SECONDS = 3, 4
+
+
+def interleaved(server, statement, runs):
     """Returns the times of plain runs in ms, and the plans of the runs between them, sorted by time.
 
     All runs are in one session, after one warm-up run of each kind, because a new session is slower.
     """
     explain = f"BEGIN;\nEXPLAIN (ANALYZE, SETTINGS) {statement};\nROLLBACK;"
-    times, out = plain_runs(server, statement, explain, options=("-X", "-q", "-v", "ON_ERROR_STOP=1"))
+    times, out = plain_runs(server, statement, explain, runs, options=("-X", "-q", "-v", "ON_ERROR_STOP=1"))
     plans = re.findall(r"^ +QUERY PLAN *$.*?^\(\d+ rows\)$", out, re.M | re.S)[1:]
-    assert len(times) == len(plans) == RUNS, out
+    assert len(times) == len(plans) == runs, out
     return times, sorted(plans, key=lambda plan: float(re.search(r"Execution Time: ([\d.]+) ms", plan)[1]))
 
 
-def captured_results(path, server, host_report):
+def captured_results(path, server, host_report, runs, *more):
     """Yields (plan's report, overhead factor of live runs) for the plan of the median time of each statement.
 
     The true time of that run without its timing is its time divided by the factor.
     """
     for statement in chain(*repeatable().values()):
-        _, plans = interleaved(server, statement)
+        _, plans = interleaved(server, statement, runs)
         host = host_report()
-        factor = explained(path, server, statement)["overhead_factor"]
+        factor = explained(path, server, statement, *more)["overhead_factor"]
         if factor:
             yield from_plan(path, plans[len(plans) // 2], host), factor
 
@@ -72,7 +76,8 @@ def captured_slow(path, majors):
 def compare(path, major, where, library=None):
     with Server(install(major), settings(major), **(slowed(library) if library else {})) as server, tempfile.TemporaryDirectory() as folder:
         fill(server)
-        results = list(captured_results(path, server, lambda: host_report(path, folder, library)))
+        options = (SLOW_RUNS, "--time", str(SLOW_SECONDS)) if library else (RUNS,)
+        results = list(captured_results(path, server, lambda: host_report(path, folder, library), *options))
         print(f"captured plans{where}, PostgreSQL {server.installation.version}")
         print_captured("overhead below 60%", [result for result in results if overhead_share(result) < 0.6])
         print_captured("overhead of 60% and more", [result for result in results if overhead_share(result) >= 0.6])

@@ -37,3 +37,8 @@ def reads(node, label):
     conditions = str([value for name, value in node.items() if name not in ("Plans", "Subplan Name")])
     names = re.findall(r"\$\d+", label) or [label]
     return any(re.search(rf"{re.escape(name)}(?!\d)", conditions) for name in names)
+
+
+def takes_time(plan):
+    """Whether the topmost node took any time."""
+    return plan["Actual Total Time"] > 0
