@@ -14,7 +14,7 @@ the mean are penalized.
 import json
 import sys
 from collections import Counter
-from math import ceil, hypot, inf
+from math import hypot, inf
 from pathlib import Path
 
 # Kinds of nodes differ by a part of a call's cost, but mainly of its first 100 ns: then the work around the reads matters less.
@@ -25,8 +25,7 @@ CALL_READS = 2.0
 # The cost of row counting in reads, and its limits in ns. Buffer counting costs the same again. The same figures are in
 # crates/pg_timing/src/report/call_cost.rs.
 COUNTING_READS = 0.28
-LEAST_COUNTING_NS = 4
-MOST_COUNTING_NS = 12
+COUNTING_LIMITS_NS = (4, 12)
 # If only the read cost is known, the relative error for slow clocks is at least this: a published plan took 1.47 reads per call.
 LEAST_SLOW_ERROR = 0.3
 # Only a library slowed our clocks, so the error for real slow clocks is at least this.
@@ -50,7 +49,7 @@ FAST_NS = 100
 # The stated error contains this share of the statements.
 COVERAGE = 0.92
 # Clock reads also slow the work between them, if it waits for memory. That adds up to this part of the reported time, but at most the
-# estimated overhead once more. Statements with few calls, which are not in COVERAGE, show it: `show_intervals`.
+# estimated overhead. `show_intervals` checks this, also for statements with few calls.
 WORK_ERROR = 0.03
 # A kind with a smaller share of the calls of each statement was not measured.
 LEAST_CALLS = 0.05
@@ -85,7 +84,8 @@ def kinds_ns(row):
 
 
 def counting_ns(row):
-    rows = min(max(COUNTING_READS * row["read_ns"], LEAST_COUNTING_NS), MOST_COUNTING_NS)
+    least, most = COUNTING_LIMITS_NS
+    rows = min(max(COUNTING_READS * row.get("system_read_ns", row["read_ns"]), least), most)
     return 2 * rows if row["buffers"] else rows
 
 
@@ -189,7 +189,7 @@ def quantile(weighted, share):
         total += weight
         if total >= needed:
             return value
-    return inf
+    raise SystemExit(f"{len(weighted)} errors are too few for a quantile of {share:.0%}")
 
 
 def show(what, pairs):
@@ -236,7 +236,7 @@ def rust(model, with_call, with_read):
     """Returns the table as Rust code."""
     mean, kinds = model
     rows = [(kind.removesuffix(" (inner)"), kind.endswith(" (inner)"), part) for kind, part in kinds.items()]
-    lines = [f'    ("{kind}", {str(inner).lower()}, {part:.2f}),' for kind, inner, part in rows]
+    lines = [f'    ("{kind}", {str(inner).lower()}, {round(part, 2) + 0.0:.2f}),' for kind, inner, part in rows]
     limits = [", ".join(f"({'f64::INFINITY' if limit == inf else f'{limit:.1f}'}, {error:.2f})" for limit, error in errors) for errors in (with_call, with_read)]
     return TABLE.format(KINDS_NS, SLOW_PART, CALL_READS, mean, len(lines), "\n".join(lines), *limits, WORK_ERROR)
 
@@ -244,9 +244,9 @@ def rust(model, with_call, with_read):
 TABLE = """\
 //! Fitted figures of call_cost.rs. `tests/explain/call_costs fit` prints this file.
 
-/// Kinds of nodes differ by a part of the first {0:.0f} ns of a call, and by less of the rest.
+/// Kinds of nodes differ by a part of the first {0:.0f} ns of a call.
 pub const KINDS_NS: f64 = {0:.1f};
-/// How much less the rest of a call differs.
+/// The rest of a call differs by this fraction of that.
 pub const SLOW_PART: f64 = {1:.1f};
 /// Clock reads also slow the work between them: by up to this part of the reported time.
 pub const WORK_ERROR: f64 = {8:.2f};
@@ -267,7 +267,8 @@ pub const READ_COST_ERRORS: [(f64, f64); 2] = [{7}];
 
 
 def main(paths):
-    """Prints the table, and its errors on stderr. A host without timed_call_ns is only a test of the read cost."""
+    """Prints the table, and its errors on stderr. Hosts without timed_call_ns are not fitted. They decide the error if only the read
+    cost is known."""
     data = [row for row in rows(paths) if is_known(row)]
     known = [row for row in data if "timed_call_ns" in row]
     fitted = [row for row in known if row["workload"] in FITTED and row["noise"] < MOST_NOISE_NS * sum(row["calls"].values()) / 1e6]

@@ -12,7 +12,7 @@ const CLASSIC_EVERY: u64 = 8;
 /// A block of calls is timed after the first of this many blocks. It has half as many reads as a buffer.
 const CALLS_EVERY: u64 = 4;
 
-/// A second clock that times a whole buffer, because a coarse clock cannot time its own reads.
+/// A second clock that times a whole buffer or block of calls, because a coarse clock cannot time its own reads.
 pub struct Outside<'a> {
     pub clock: &'a dyn Clock,
     /// cost of timing an empty buffer, in ticks of `clock`

@@ -2,18 +2,18 @@
 //!
 //! A timed call reads the clock twice and counts a row. What two reads add to a call depends on the processor: a read may
 //! wait for the work before it, or overlap with it. So pg_timing times calls of a small function on the host. If only the
-//! read cost is known, a call costs [`CALL_READS`] reads. To this, a kind of node adds a part of its own: of the first
-//! [`KINDS_NS`] of a call, and less of the rest. Row counting and buffer counting are added. `tests/explain/call_costs`
-//! measures and fits the figures in `call_cost_table.rs`.
+//! read cost is known, a call costs [`CALL_READS`] reads. Each kind of node changes this cost by a percentage. It applies to
+//! the first [`KINDS_NS`] of a call, and a tenth of it to the rest. Row counting and buffer counting are added.
+//! `tests/explain/call_costs` measures and fits the figures in `call_cost_table.rs`.
 
 use super::Range;
 use super::call_cost_table::{ANY_KIND, CALL_READS, ERRORS, KINDS, KINDS_NS, READ_COST_ERRORS, SLOW_PART, WORK_ERROR};
 
-/// The lowest and the highest cost of row counting per call, in ns. Buffer counting costs the same again.
+/// The limits of the estimated cost of row counting per call, in ns. Buffer counting costs the same again.
 ///
 /// Measured as the difference between TIMING OFF and the baseline: 4 to 8 ns on hosts where a clock read takes 16 to 24
 /// ns, and 9 to 17 ns on a slower or shared host where it takes 45 ns. The read cost of a slow clock does not show the
-/// processor's speed.
+/// processor's speed, so the estimate has an upper limit.
 const COUNTING_NS: (f64, f64) = (4.0, 12.0);
 /// The highest measured cost of row counting per call, in ns.
 const MOST_COUNTING_NS: f64 = 17.0;
@@ -102,7 +102,8 @@ impl CallCost {
     pub fn bounds_ns(&self) -> Range {
         let overlapped = self.read_ns.min(OVERLAP_NS);
         let low = LEAST_READS * overlapped + LEAST_SLOW_READS * (self.read_ns - overlapped);
-        Range::between(low, self.with_part(KINDS.iter().map(|(.., part)| *part).fold(0.0, f64::max)))
+        let high = self.with_part(KINDS.iter().map(|(.., part)| *part).fold(0.0, f64::max));
+        Range::between(low.min(high), high)
     }
 }
 
@@ -122,8 +123,8 @@ pub fn is_measured(kind: &str) -> bool {
 /// digits.
 ///
 /// It contains the two clock reads and the code around them, and the counting of rows and buffers: PostgreSQL 18 counts
-/// buffers by default. The bound is for a plan with usual nodes. It includes the error that 92% of our test statements kept,
-/// so another statement can exceed it.
+/// buffers by default. The bound is for a plan with usual nodes. It includes a margin: 92% of our
+/// test statements stayed within it. Another statement can exceed it.
 ///
 /// `timed_call_ns` is what two reads add to a call, if it was measured.
 pub fn overhead_per_node_ns(read_ns: f64, timed_call_ns: Option<f64>) -> f64 {
@@ -171,7 +172,7 @@ mod tests {
         let cost = CallCost::new(20.0, None, None, false);
         for (kind, inner, part) in KINDS {
             assert_eq!(cost.clock_ns(kind, inner), cost.with_part(part));
-            assert!(part > -1.0 && is_measured(kind), "{kind}");
+            assert!(part > -1.0, "{kind}");
         }
         assert_eq!(cost.clock_ns("Quantum Scan", true), cost.usual_clock_ns());
         assert!(!is_measured("Quantum Scan"));
@@ -205,9 +206,9 @@ mod tests {
     }
 
     /// On a host with reads of 16 ns, timing added 34 ns to a call. PostgreSQL 18 then took 46 ns more per row and plan node
-    /// (median of 80 statements, with buffers), and at most 56.5 ns for 92% of them.
+    /// (median of 76 statements, with buffers), and at most 56.1 ns for 92% of them.
     #[test]
-    fn the_overhead_with_a_measured_call_exceeds_the_measured_figures() {
+    fn the_overhead_with_a_measured_call_is_that_of_nine_in_ten_statements() {
         let overhead = overhead_per_node_ns(16.0, Some(34.2));
         assert!((55.0..60.0).contains(&overhead), "{overhead}");
         assert!(overhead_per_node_ns(820.0, Some(1640.0)) >= 1640.0);

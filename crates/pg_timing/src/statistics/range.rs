@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
 /// An estimate with its interval. In a live run it is a 95% interval: in 95 of 100 cases, the true value is between
-/// `low` and `high`. For a captured plan, it contained the true value for 92 of 100 test statements. The ranges in
-/// `capture` are bounds.
+/// `low` and `high`. For a captured plan, the interval contained the true value for 92 of 100 test statements. Only
+/// `calls` and `clock_share` of a captured plan are bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Range {

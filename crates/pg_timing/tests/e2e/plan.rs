@@ -117,7 +117,7 @@ fn a_timed_call_in_the_host_report_makes_the_interval_narrower() {
     };
     assert!(relative_error(r#", "timed_call_ns": 44.0"#) < 0.8 * relative_error(""));
     write(r#", "timed_call_ns": 44.0"#);
-    assert!(text(&options[..4]).contains("for two reads around other work;"));
+    assert!(text(&options[..4]).contains("per timed call (two"));
     write(r#", "timed_call_ns": 4400.0"#);
     let stderr = refused(&["explain", "--plan", &parallel, "--host-report", report]);
     assert!(stderr.contains("a read of system takes 20 ns, but a timed call 4400 ns"), "{stderr}");

@@ -90,7 +90,7 @@ pub struct ExplainArguments {
     /// Cost of one read of the server's clock, in ns
     #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = nanoseconds, allow_negative_numbers = true)]
     pub read_cost: Option<f64>,
-    /// File with the output of pg_timing --format json on the server's host, for the read cost
+    /// File with the output of pg_timing --format json on the server's host: costs of the clock, number of CPUs
     #[arg(long, value_name = "FILE", requires = "plan", conflicts_with_all = LIVE)]
     pub host_report: Option<PathBuf>,
     /// Time of the statement without EXPLAIN, in ms, as psql's \timing shows it

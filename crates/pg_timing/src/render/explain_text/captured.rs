@@ -58,7 +58,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
     let mut facts = vec![("calls", total_calls(capture))];
     if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
         let call = match capture.timed_call_ns {
-            Some(ns) => format!(", and {} for two reads around other work", duration(ns)),
+            Some(ns) => format!(", and {} per timed call (two reads, and the work that they delay)", duration(ns)),
             None => String::new(),
         };
         facts.push((

@@ -2,7 +2,7 @@
 
 use super::ServerClock;
 use crate::error::Error;
-use crate::report::{Report, SYSTEM};
+use crate::report::{ClockReport, Report, SYSTEM};
 use crate::server::explain::plan::Explained;
 
 const TSC_SOURCE: &str = "tsc";
@@ -10,9 +10,6 @@ const TSC_SOURCE: &str = "tsc";
 const TSC: &str = "rdtsc";
 /// The counter of AArch64.
 const CNTVCT: &str = "cntvct";
-
-/// A timed call takes at most this many reads: two, and the work that they hold up. We measured 2.6 at most.
-const MOST_READS: f64 = 6.0;
 
 fn clock_source(plan: &Explained) -> Option<&str> {
     plan.settings.get("timing_clock_source").map(String::as_str)
@@ -47,11 +44,14 @@ impl ServerClock {
                 "give --read-cost NS instead",
             )
         })?;
-        let timed_call_ns = host.clock(name).and_then(|clock| clock.timed_call_ns).filter(|ns| *ns > 0.0);
-        if let Some(call_ns) = timed_call_ns.filter(|ns| *ns > MOST_READS * read_ns) {
+        let clock = host.clock(name);
+        let timed_call_ns = clock.and_then(ClockReport::plausible_timed_call_ns);
+        if let Some(call_ns) =
+            clock.and_then(|clock| clock.timed_call_ns).filter(|ns| timed_call_ns.is_none() && *ns > read_ns)
+        {
             return Err(Error::new(
                 format!("in the host report, a read of {name} takes {read_ns} ns, but a timed call {call_ns} ns"),
-                "a timed call reads the clock twice; create the report again with pg_timing --format json",
+                "a timed call reads the clock twice; create the report again with pg_timing --format json, or give --read-cost NS",
             ));
         }
         let may_be_tsc = source.is_none() && host.tsc.used_by_default == Some(true);
@@ -59,10 +59,12 @@ impl ServerClock {
             let option = host.read_cost_ns(TSC).map_or("NS".into(), |ns| format!("{ns:.1}"));
             format!(
                 "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default. For such \
-                 a server, use --read-cost {option} (the TSC's read cost in ns)"
+                 a server, use --read-cost {option} (the TSC's read cost in ns); the interval is then wider"
             )
         });
-        let cpus = host.cpus.online.known().map(Vec::len).filter(|cpus| *cpus > 0);
+        // In a container, pg_timing sees the same limit as the server, except for a CPU quota.
+        let cpus = [&host.cpus.online, &host.cpus.allowed];
+        let cpus = cpus.into_iter().filter_map(|cpus| cpus.known().map(Vec::len)).min().filter(|cpus| *cpus > 0);
         Ok(ServerClock { read_ns, timed_call_ns, system_read_ns: host.read_cost_ns(SYSTEM), cpus, note })
     }
 }

@@ -1,5 +1,5 @@
-//! Estimates the overhead in a captured plan. Nothing is run: the cost of a timed call follows from the read cost of
-//! the server's clock, or from the statement's time without EXPLAIN.
+//! Estimates the overhead in a captured plan. Nothing is run: the cost of a timed call comes from the report of the
+//! server's host, from the read cost of its clock, or from the statement's time without EXPLAIN.
 
 mod csv_log;
 mod errors;

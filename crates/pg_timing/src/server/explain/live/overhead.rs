@@ -103,7 +103,8 @@ impl Overhead {
         (self.total() - self.per_call * self.calls.max(1.0)).max(0.0)
     }
 
-    /// Returns the cost of a call by kind of node. A call reads the clock twice, so half of its overhead is about one read.
+    /// Returns the cost of a call by kind of node. Only the ratios between kinds count, so the whole overhead of a call serves
+    /// as the cost of its reads.
     fn call_cost(&self) -> CallCost {
         let call_ns = self.per_call * NS_PER_MS;
         CallCost::new(call_ns / 2.0, Some(call_ns), None, self.without_buffers.is_some())

@@ -113,6 +113,7 @@ fn the_read_cost_does_not_depend_on_the_tick_rate() {
     for hz in [1e9, 2_596_098_027.0] {
         let clock = measured(Character { hz, ..Character::default() });
         assert!((clock.read_ns.unwrap() - 25.0).abs() < 0.3, "{hz}: {clock:?}");
+        assert!((clock.timed_call_ns.unwrap() - 50.0).abs() < 0.6, "{hz}: {clock:?}");
     }
 }
 
