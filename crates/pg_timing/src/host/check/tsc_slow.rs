@@ -20,9 +20,10 @@ pub fn finding(report: &Report, used_by_default: Option<bool>) -> Finding {
     // EXPLAIN reads RDTSC.
     let clocks = report.clock("rdtsc").zip(report.clock(SYSTEM));
     let both = |cost: fn(&ClockReport) -> Option<f64>| clocks.and_then(|(tsc, system)| cost(tsc).zip(cost(system)));
-    let (tsc, system) = match (used_by_default, both(ClockReport::cost_ns)) {
+    let figures = both(ClockReport::cost_ns).zip(both(ClockReport::overhead_per_node_ns));
+    let ((tsc, system), (tsc_overhead, system_overhead)) = match (used_by_default, figures) {
         (Some(false), _) => return Finding::ok(ID, "PostgreSQL 19 does not use the TSC by default on this host"),
-        (Some(true), Some(costs)) => costs,
+        (Some(true), Some(figures)) => figures,
         (Some(true), None) => return Finding::unknown(ID, "the costs of the TSC and of the system clock are unknown"),
         (None, _) => return Finding::unknown(ID, "not determined whether PostgreSQL 19 uses the TSC"),
     };
@@ -33,16 +34,15 @@ pub fn finding(report: &Report, used_by_default: Option<bool>) -> Finding {
     }
     let severity = if tsc > LIMITS_NS.1 { Severity::Critical } else { Severity::Warning };
     let summary = format!("PostgreSQL 19 uses the TSC by default, which is slower than the system clock: {costs}");
-    let finding = Finding::new(ID, severity, summary).evidence(format!("rdtsc: {tsc:.1} ns; system: {system:.1} ns"));
-    let overhead = both(ClockReport::overhead_per_node_ns).map(|(tsc, system)| {
-        format!(
+    Finding::new(ID, severity, summary)
+        .evidence(format!("rdtsc: {tsc:.1} ns; system: {system:.1} ns"))
+        .why(format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {} instead of {}. A TSC is slow if \
              a hypervisor or a sandbox intercepts its reads",
-            duration(tsc),
-            duration(system)
-        )
-    });
-    overhead.into_iter().fold(finding, Finding::why).fix(system_clock_on_19())
+            duration(tsc_overhead),
+            duration(system_overhead)
+        ))
+        .fix(system_clock_on_19())
 }
 
 #[cfg(test)]

@@ -101,12 +101,13 @@ fn calls_on_a_cpu(node: &PlanNode, cpus: Option<f64>) -> Range {
     }
     let waiting = cpus.map_or(1.0, |cpus| (processes / cpus).max(1.0));
     // `calls.high` allows for a leader that only collects the workers' rows. The leader took part in all measured plans.
-    let all = Range { low, estimate: estimate * processes, high: high * workers };
-    let most = match cpus {
-        Some(_) => (all.high / processes * waiting * (1.0 + UNEVEN)).min(all.high),
-        None => all.high,
-    };
-    Range { low, estimate: (estimate * waiting * (1.0 + UNEVEN / 2.0)).min(all.estimate), high: most }
+    let all = high * workers;
+    let most = all / processes * waiting * (1.0 + UNEVEN);
+    Range {
+        low,
+        estimate: estimate * (waiting * (1.0 + UNEVEN / 2.0)).min(processes),
+        high: if cpus.is_some() { most.min(all) } else { all },
+    }
 }
 
 /// Returns the longest overhead for which no node's self time is below zero. Parallel plans have no such limit, because

@@ -285,8 +285,8 @@ fn only_a_given_time_varies_from_run_to_run() {
     let computed = by_read_cost(20.0, &count_plan(100_000, 16.6));
     let capture = computed.capture.unwrap();
     let overhead = capture.expected_call_ns.unwrap().times(capture.calls.estimate * 1e-6);
-    // The error of the calls, and 3% of the time, because reads slow the work between them.
-    let margin = (overhead.estimate - overhead.low).hypot(0.03 * 16.6);
+    // The error of the calls, and that of the work between the reads.
+    let margin = CallCost::new(20.0, None, Some(20.0), false).error_ms(overhead.estimate, 16.6);
     assert!(
         (computed.corrected_ms.high - (16.6 - overhead.estimate + margin)).abs() < 1e-3,
         "{:?} {overhead:?}",
