@@ -22,8 +22,7 @@ KINDS_NS = 100
 SLOW_PART = 0.1
 # A timed call reads the clock twice.
 CALL_READS = 2.0
-# The cost of row counting in reads, and its limits in ns. Buffer counting costs the same again. The same figures are in
-# crates/pg_timing/src/report/call_cost.rs.
+# The cost of row counting in reads of the system clock, and its limits in ns. Buffer counting costs the same again.
 COUNTING_READS = 0.28
 COUNTING_LIMITS_NS = (4, 12)
 # If only the read cost is known, the relative error for slow clocks is at least this: a published plan took 1.47 reads per call.
@@ -238,7 +237,7 @@ def rust(model, with_call, with_read):
     rows = [(kind.removesuffix(" (inner)"), kind.endswith(" (inner)"), part) for kind, part in kinds.items()]
     lines = [f'    ("{kind}", {str(inner).lower()}, {round(part, 2) + 0.0:.2f}),' for kind, inner, part in rows]
     limits = [", ".join(f"({'f64::INFINITY' if limit == inf else f'{limit:.1f}'}, {error:.2f})" for limit, error in errors) for errors in (with_call, with_read)]
-    return TABLE.format(KINDS_NS, SLOW_PART, CALL_READS, mean, len(lines), "\n".join(lines), *limits, WORK_ERROR)
+    return TABLE.format(KINDS_NS, SLOW_PART, CALL_READS, mean, len(lines), "\n".join(lines), *limits, WORK_ERROR, COUNTING_READS, *COUNTING_LIMITS_NS)
 
 
 TABLE = """\
@@ -250,6 +249,10 @@ pub const KINDS_NS: f64 = {0:.1f};
 pub const SLOW_PART: f64 = {1:.1f};
 /// Clock reads also slow the work between them: by up to this part of the reported time.
 pub const WORK_ERROR: f64 = {8:.2f};
+/// The cost of row counting per call, in reads of the system clock.
+pub const COUNTING_READS: f64 = {9:.2f};
+/// The limits of the estimated cost of row counting per call, in ns. Buffer counting costs the same again.
+pub const COUNTING_NS: (f64, f64) = ({10:.1f}, {11:.1f});
 /// Reads per call, if only the read cost is known.
 pub const CALL_READS: f64 = {2:.1f};
 /// The part that is added for a kind that was not measured.

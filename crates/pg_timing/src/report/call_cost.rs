@@ -7,18 +7,16 @@
 //! `tests/explain/call_costs` measures and fits the figures in `call_cost_table.rs`.
 
 use super::Range;
-use super::call_cost_table::{ANY_KIND, CALL_READS, ERRORS, KINDS, KINDS_NS, READ_COST_ERRORS, SLOW_PART, WORK_ERROR};
+use super::call_cost_table::{
+    ANY_KIND, CALL_READS, COUNTING_NS, COUNTING_READS, ERRORS, KINDS, KINDS_NS, READ_COST_ERRORS, SLOW_PART, WORK_ERROR,
+};
 
-/// The limits of the estimated cost of row counting per call, in ns. Buffer counting costs the same again.
+/// The highest measured cost of row counting per call, in ns.
 ///
 /// Measured as the difference between TIMING OFF and the baseline: 4 to 8 ns on hosts where a clock read takes 16 to 24
 /// ns, and 9 to 17 ns on a slower or shared host where it takes 45 ns. The read cost of a slow clock does not show the
 /// processor's speed, so the estimate has an upper limit.
-const COUNTING_NS: (f64, f64) = (4.0, 12.0);
-/// The highest measured cost of row counting per call, in ns.
 const MOST_COUNTING_NS: f64 = 17.0;
-/// The cost of row counting per call, in reads of the system clock.
-const COUNTING_READS: f64 = 0.28;
 /// The cost of row counting per call if the system clock's read cost is not known.
 const USUAL_COUNTING_NS: f64 = 6.0;
 
@@ -200,7 +198,7 @@ mod tests {
         let ns = |system: Option<f64>, buffers| CallCost::new(20.0, None, system, buffers).counting_ns();
         assert_eq!(
             [ns(Some(9.0), false), ns(Some(25.0), false), ns(Some(25.0), true)],
-            [4.0, 0.28 * 25.0, 2.0 * 0.28 * 25.0]
+            [4.0, COUNTING_READS * 25.0, 2.0 * COUNTING_READS * 25.0]
         );
         assert_eq!([ns(Some(800.0), false), ns(None, true)], [12.0, 12.0]);
     }

@@ -6,6 +6,10 @@ pub const KINDS_NS: f64 = 100.0;
 pub const SLOW_PART: f64 = 0.1;
 /// Clock reads also slow the work between them: by up to this part of the reported time.
 pub const WORK_ERROR: f64 = 0.03;
+/// The cost of row counting per call, in reads of the system clock.
+pub const COUNTING_READS: f64 = 0.28;
+/// The limits of the estimated cost of row counting per call, in ns. Buffer counting costs the same again.
+pub const COUNTING_NS: (f64, f64) = (4.0, 12.0);
 /// Reads per call, if only the read cost is known.
 pub const CALL_READS: f64 = 2.0;
 /// The part that is added for a kind that was not measured.

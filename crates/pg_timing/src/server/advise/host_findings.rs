@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::host::check;
-use crate::report::{Finding, Report, Severity, Verdict, finding_id};
+use crate::report::{Finding, Severity, Verdict, finding_id};
 
 /// These findings affect every time that a server measures, whatever its settings.
 const OF_EVERY_SERVER: &[&str] = &[finding_id::CLOCK_BACKWARD, finding_id::CLOCK_COARSE, finding_id::CLOCK_GAPS];
@@ -11,13 +11,8 @@ const OF_EVERY_SERVER: &[&str] = &[finding_id::CLOCK_BACKWARD, finding_id::CLOCK
 pub fn findings(facts: &Facts) -> Vec<Finding> {
     let Some(here) = &facts.clocks.here else { return Vec::new() };
     let general = here.findings.iter().filter(|finding| OF_EVERY_SERVER.contains(&finding.id.as_str())).cloned();
-    let all = general.chain([tsc_slow(here, facts.server.uses_tsc())]);
+    let all = general.chain([check::tsc_slow(here, Some(facts.server.uses_tsc()))]);
     all.filter(|finding| finding.severity >= Severity::Warning).collect()
-}
-
-/// Returns the finding about a TSC that costs more than the system clock. `server_uses_tsc`: the server reads the TSC.
-pub fn tsc_slow(here: &Report, server_uses_tsc: bool) -> Finding {
-    check::tsc_slow(here, Some(server_uses_tsc))
 }
 
 /// Adds the findings to the verdict about the settings.
