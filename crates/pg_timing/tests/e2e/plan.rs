@@ -155,10 +155,10 @@ fn unusable_plans_are_refused() {
             "  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n",
             "the beginning of the plan is missing",
         ),
-        ("- Plan: \n    Node Type: \"Result\"\n", "the plan is in YAML format"),
-        ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan is in XML format"),
+        ("- Plan: \n    Node Type: \"Res\n", "the plan's YAML is incomplete"),
+        ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan's XML is incomplete"),
         (&lost_indentation, "the plan has lost its indentation"),
-        ("LOG:  duration: 1.000 ms  plan:\n\tPlan: \n\t  Node Type: \"Result\"\n", "the plan is in YAML format"),
+        ("LOG:  duration: 1.000 ms  plan:\n\tPlan: \n\t  Node Type: \"Result\"\n", "the plan was not executed"),
         ("LOG:  duration: 1.000 ms  plan:\n", "no readable plan follows the log line \"duration: ... plan:\""),
         (
             "Result (actual time=0.001..0.001 rows=1 loops=1)\n  Timing: estimated from 3 samples, +-1.000 ms\nExecution Time: 1.000 ms\n",
@@ -240,10 +240,12 @@ fn conflicting_arguments_are_refused() {
         &["--limit", "5"],
         &["-h", "db"],
         &["-d", "x"],
-        &["x"],
     ] {
         assert!(with(&[live, &["--read-cost", "20"]].concat()).contains("cannot be used with"), "{live:?}");
     }
+    // A word after the file is another file. Before --plan, it is a database.
+    assert!(with(&["x", "--read-cost", "20"]).contains("could not read \"x\""));
+    assert!(refused(&["explain", "x", "--plan", &hpet, "--read-cost", "20"]).contains("cannot be used with"));
     for bad in ["0", "-20", "nan", "inf", "x", ""] {
         assert!(with(&["--read-cost", bad]).contains("--read-cost"), "{bad}");
         assert!(with(&["--plain-ms", bad]).contains("--plain-ms"), "{bad}");
@@ -252,6 +254,17 @@ fn conflicting_arguments_are_refused() {
     for option in ["--read-cost", "--plain-ms", "--host-report"] {
         assert!(refused(&["explain", option, "20", "-c", "SELECT 1"]).contains("cannot be used with"), "{option}");
         assert!(refused(&["explain", option, "20"]).contains("--plan"), "{option}");
+    }
+    for option in [&["--all"][..], &["--slowest", "3"], &["--nth", "1"]] {
+        assert!(refused(&[&["explain"], option].concat()).contains("--plan"), "{option:?}");
+        assert!(with(option).contains("--read-cost NS, or --host-report FILE"), "{option:?}");
+        assert!(with(&[option, &["--read-cost", "20", "-c", "SELECT 1"]].concat()).contains("cannot be used with"));
+    }
+    for options in [&["--all", "--slowest", "3"][..], &["--all", "--plain-ms", "7"], &["--slowest", "3", "--nth", "1"]] {
+        assert!(with(&[options, &["--read-cost", "20"]].concat()).contains("cannot be used with"), "{options:?}");
+    }
+    for bad in ["0", "-1", "x", "1.5", "1001"] {
+        assert!(with(&["--read-cost", "20", "--slowest", bad]).contains("--slowest"), "{bad}");
     }
     assert!(with(&["--read-cost", "100000"]).contains("take at least 70.0 s, but the plan took 7.6 s"));
 }

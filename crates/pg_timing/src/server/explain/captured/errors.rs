@@ -10,7 +10,7 @@ use crate::server::explain::plan::validate::Impossible;
 
 /// The formats that `explain --plan` reads.
 pub const SUPPORTED: &str =
-    "supported: EXPLAIN ANALYZE as text or JSON, as printed by psql or auto_explain, or quoted in a ticket";
+    "supported: EXPLAIN ANALYZE as text, JSON, YAML or XML, as printed by psql or auto_explain, or quoted in a ticket";
 
 const COPY_IT_AGAIN: &str =
     "copy the plan with the spaces at the beginning of its lines, or take it with EXPLAIN (ANALYZE, FORMAT JSON)";
@@ -57,8 +57,8 @@ pub fn impossible(why: &Impossible) -> Error {
 /// Returns the error for a plan that could not be read.
 pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
     match unreadable {
-        Unreadable::Yaml => Error::new("the plan is in YAML format", SUPPORTED),
-        Unreadable::Xml => Error::new("the plan is in XML format", SUPPORTED),
+        Unreadable::Yaml(why) => Error::new(format!("the plan's YAML is incomplete or damaged: {why}"), SUPPORTED),
+        Unreadable::Xml(why) => Error::new(format!("the plan's XML is incomplete or damaged: {why}"), SUPPORTED),
         Unreadable::Json(why) => Error::new(format!("the plan's JSON is incomplete or damaged: {why}"), SUPPORTED),
         Unreadable::Text(TextError::NotRun) => not_executed(),
         Unreadable::Text(TextError::TooOld) => Error::new(
@@ -82,7 +82,7 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
         ),
         Unreadable::Missing => Error::new(
             "no readable plan follows the log line \"duration: ... plan:\"",
-            "log it with auto_explain.log_format = text or json, and include all of its lines",
+            "include all of the plan's lines",
         ),
         Unreadable::TooDeep => Error::new(
             "the plan's JSON is nested too deeply",

@@ -7,6 +7,8 @@ use super::csv_log;
 use super::frame::without_frame;
 use super::json_values::{self, Content};
 use super::node_line::{node_line, number};
+use super::statements;
+use super::structured::Structured;
 use super::text::{self, TextError};
 use super::unreadable::{Found, Unreadable};
 use crate::server::explain::plan::{Explained, steps};
@@ -66,8 +68,8 @@ impl Search<'_> {
             self.query = Some(query.into());
         } else if trimmed.starts_with(['{', '[']) {
             return self.json(rest);
-        } else if let Some(format) = other_format(rest) {
-            self.push(Err(format));
+        } else if let Some(format) = Structured::begins(rest) {
+            return self.structured(format, rest);
         } else if let Some(first) = node_line(line) {
             let end = text_plan_length(rest);
             if first.arrow.is_none() {
@@ -92,6 +94,17 @@ impl Search<'_> {
         });
         self.announced = false;
         (self.found)(plan);
+    }
+
+    /// Reads the YAML or XML at the beginning of `rest`. Returns its length.
+    fn structured(&mut self, format: Structured, rest: &str) -> usize {
+        let length = format.length(rest);
+        steps::count(length);
+        match format.value(&rest[..length]) {
+            Ok(value) => statements::each(value, format, &mut |plan| self.push(plan)),
+            Err(unreadable) => self.push(Err(unreadable)),
+        }
+        length
     }
 
     fn end_of_announced_plan(&mut self) {
@@ -168,23 +181,10 @@ fn ends_text_plan(rest: &str) -> bool {
         return false;
     }
     logged_duration_ms(line).is_some()
-        || other_format(rest).is_some()
+        || Structured::begins(rest).is_some()
         || line.trim() == "QUERY PLAN"
         || node_line(line).is_some_and(|node| node.arrow.is_none())
         || looks_like_json(rest)
-}
-
-/// Returns the format of a plan that begins here, if pg_timing does not read it.
-fn other_format(rest: &str) -> Option<Unreadable> {
-    let mut lines = rest.lines().map(str::trim);
-    let line = lines.next()?;
-    // auto_explain's YAML is not a list.
-    let is_yaml = line.starts_with("- Plan:")
-        || line == "Plan:" && lines.next().is_some_and(|next| next.starts_with("Node Type: \""));
-    if is_yaml {
-        return Some(Unreadable::Yaml);
-    }
-    line.starts_with("<explain xmlns=").then_some(Unreadable::Xml)
 }
 
 /// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`.

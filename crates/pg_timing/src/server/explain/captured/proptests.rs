@@ -2,7 +2,9 @@
 
 use super::tests::estimate;
 use super::*;
+use crate::report::{MS_PER_NS, Range};
 use crate::server::explain::plan::Node;
+use crate::server::explain::plan::Plan;
 use crate::server::explain::plan::generated::{check_self_times, tree, with_consistent_times};
 use proptest::prelude::*;
 

@@ -58,7 +58,7 @@ fn position(plans: usize, taken: usize, unusable: Option<&Error>) -> Option<Stri
 }
 
 /// Returns the plan, or an error if it was not executed, was not timed, or has impossible figures.
-fn executed(mut explained: Explained) -> Result<Selected, Error> {
+pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
     let root = &explained.plan;
     if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
         return Err(errors::not_executed());

@@ -1,6 +1,7 @@
 //! Published cases, and the bounds that must hold.
 
 use super::*;
+use crate::report::{CallCost, Range};
 
 pub(super) fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Result<ExplainReport, Error> {
     let read_ns_or_zero = read_ns.unwrap_or_default();

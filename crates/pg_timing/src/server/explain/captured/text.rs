@@ -101,6 +101,7 @@ fn read_property(explained: &mut Explained, node: Option<&mut Node>, text: &str)
     let value = value.trim();
     match name {
         "Query Text" => explained.query = Some(value.into()),
+        "Query Identifier" => explained.query_id = value.parse().ok(),
         "Fast Timing" => explained.fast_timing = Some(value.into()),
         "Settings" => explained.settings = settings(value),
         "Serialization" => {

@@ -15,8 +15,10 @@ pub enum Unreadable {
     /// the JSON has more levels than the parser accepts
     TooDeep,
     TooManyNodes,
-    Yaml,
-    Xml,
+    /// the YAML parser's message
+    Yaml(String),
+    /// the XML parser's message
+    Xml(String),
     /// a log line announces a plan, and none follows
     Missing,
 }

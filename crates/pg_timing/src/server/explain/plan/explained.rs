@@ -26,6 +26,9 @@ pub struct Explained {
     /// auto_explain's line
     #[serde(rename = "Query Text")]
     pub query: Option<String>,
+    /// with VERBOSE and compute_query_id
+    #[serde(rename = "Query Identifier")]
+    pub query_id: Option<i64>,
 }
 
 impl Explained {

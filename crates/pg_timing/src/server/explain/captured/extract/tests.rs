@@ -113,8 +113,8 @@ fn unreadable_plans_say_why() {
         all.remove(0).unwrap_err()
     };
     assert!(matches!(unreadable(&JSON[..JSON.len() / 2]), Unreadable::Json(_)));
-    assert_eq!(unreadable("- Plan: \n    Node Type: \"Result\"\n"), Unreadable::Yaml);
-    assert_eq!(unreadable("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n"), Unreadable::Xml);
+    assert!(matches!(unreadable("- Plan: \n    Node Type: \"Res\n"), Unreadable::Yaml(_)));
+    assert!(matches!(unreadable("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n"), Unreadable::Xml(_)));
     let headless: String = TEXT.lines().skip(1).map(|line| format!("{line}\n")).collect();
     assert_eq!(unreadable(&headless), Unreadable::Text(TextError::NoBeginning));
     assert_eq!(unreadable(&TEXT.replace("Execution Time", "Total runtime")), Unreadable::Text(TextError::TooOld));

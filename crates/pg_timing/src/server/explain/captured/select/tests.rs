@@ -58,8 +58,8 @@ fn a_plan_that_is_not_usable_is_mentioned() {
     );
     let unknown = format!("{log}\tPlán: 1\n");
     for (bad, why) in [
-        (&yaml, "the plan is in YAML format"),
-        (&xml, "the plan is in XML format"),
+        (&yaml, "the plan was not executed"),
+        (&xml, "the plan's XML is incomplete or damaged: missing field `Plan`"),
         (&unknown, "no readable plan follows the log line \"duration: ... plan:\""),
     ] {
         let error = estimate(Some(20.0), None, bad).unwrap_err();
@@ -78,7 +78,7 @@ fn a_plan_that_is_not_usable_is_mentioned() {
     }
     // A plan in another format ends the text plan above it, also without a log line between them.
     let report = by_read_cost(20.0, &format!("{good}{}", xml.split_once('\n').unwrap().1));
-    assert!(report.notes[0].contains("number 2 is not usable: the plan is in XML format"), "{:?}", report.notes);
+    assert!(report.notes[0].contains("number 2 is not usable: the plan's XML is incomplete"), "{:?}", report.notes);
 }
 
 #[test]

@@ -1,0 +1,26 @@
+//! The statements in EXPLAIN's output, after YAML or XML has become the values of JSON.
+
+use super::json_values;
+use super::structured::Structured;
+use super::unreadable::{Found, Unreadable};
+use serde_json::Value;
+
+/// Passes each statement's plan to `found`. EXPLAIN writes a list of statements, and auto_explain one statement.
+pub fn each(value: Value, format: Structured, found: &mut dyn FnMut(Found)) {
+    let mut one = |statement| {
+        found(serde_json::from_value(statement).map_err(|error| match json_values::unreadable(&error) {
+            Unreadable::Json(why) => format.damaged(&why),
+            other => other,
+        }))
+    };
+    match value {
+        Value::Array(list) => list.into_iter().for_each(one),
+        statement => one(statement),
+    }
+}
+
+/// Returns the empty list, if EXPLAIN writes this list even if it has no elements. YAML and XML do not show that it is a
+/// list.
+pub fn empty(key: &str) -> Option<Value> {
+    ["Triggers", "Workers", "Plans"].contains(&key).then(|| Value::Array(Vec::new()))
+}

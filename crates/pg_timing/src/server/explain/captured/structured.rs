@@ -1,0 +1,112 @@
+//! Plans in YAML and XML.
+
+use super::unreadable::Unreadable;
+use super::{xml, yaml};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// A format besides text and JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structured {
+    Yaml,
+    Xml,
+}
+
+/// The end of EXPLAIN's XML.
+const XML_END: &str = "</explain>";
+
+impl Structured {
+    /// Returns the format of a plan that begins with the first line of `rest`.
+    pub fn begins(rest: &str) -> Option<Structured> {
+        let mut lines = rest.lines().map(str::trim);
+        let line = lines.next()?;
+        // auto_explain's YAML is not a list.
+        let is_yaml = line.starts_with("- Plan:")
+            || line == "Plan:" && lines.next().is_some_and(|next| next.starts_with("Node Type: \""));
+        if is_yaml {
+            return Some(Structured::Yaml);
+        }
+        line.starts_with("<explain xmlns=").then_some(Structured::Xml)
+    }
+
+    /// Returns the length of the plan at the beginning of `rest`, in bytes.
+    pub fn length(self, rest: &str) -> usize {
+        match self {
+            Structured::Xml => rest.find(XML_END).map_or(rest.len(), |at| at + XML_END.len()),
+            Structured::Yaml => {
+                let mut lines = rest.split_inclusive('\n');
+                let first = lines.next().unwrap_or_default();
+                let column = indentation(first);
+                let more = lines.take_while(|line| {
+                    let text = line.trim_end();
+                    // The keys of a statement and the beginning of the next one have the column of the first line.
+                    !text.is_empty() && (indentation(text) > column || is_key(text.trim_start()))
+                });
+                first.len() + more.map(str::len).sum::<usize>()
+            }
+        }
+    }
+
+    /// Reads a plan into the values that EXPLAIN's JSON has.
+    pub fn value(self, text: &str) -> Result<Value, Unreadable> {
+        match self {
+            Structured::Yaml => yaml::value(&without_indentation(text)),
+            Structured::Xml => xml::value(text),
+        }
+    }
+
+    pub fn damaged(self, why: &str) -> Unreadable {
+        match self {
+            Structured::Yaml => Unreadable::Yaml(why.into()),
+            Structured::Xml => Unreadable::Xml(why.into()),
+        }
+    }
+}
+
+/// Removes the indentation of the first line from all lines. YAML allows no tabs, and a log writes one before each line.
+fn without_indentation(text: &str) -> Cow<'_, str> {
+    let indentation = &text[..indentation(text)];
+    if indentation.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    text.split_inclusive('\n').map(|line| line.strip_prefix(indentation).unwrap_or(line)).collect::<String>().into()
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Returns whether a line at the column of the first line is a key of EXPLAIN: `Execution Time: 0.1` or `- Plan: `. In a
+/// log, two spaces follow the severity.
+fn is_key(text: &str) -> bool {
+    let name = text.strip_prefix("- ").unwrap_or(text).split(':').next().unwrap_or_default();
+    name.len() < text.len()
+        && !text.contains(":  ")
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_excludes_what_follows() {
+        for (format, plan) in [
+            (
+                Structured::Yaml,
+                "- Plan: \n    Node Type: \"Result\"\n  Execution Time: 0.1\n- Plan: \n    Node Type: \"Sort\"\n",
+            ),
+            (Structured::Yaml, " Plan: \n   Node Type: \"Result\"\n Triggers: \n"),
+            (Structured::Xml, "<explain xmlns=\"x\">\n  <Query>\n  </Query>\n</explain>"),
+        ] {
+            for rest in ["", "(1 row)\n", "\nPlan: x", "2026-11-24 LOG:  x\n"] {
+                let text = format!("{plan}{}{rest}", if format == Structured::Xml { "\n" } else { "" });
+                assert_eq!((Structured::begins(&text), format.length(&text)), (Some(format), plan.len()), "{text}");
+            }
+        }
+        assert_eq!(without_indentation("\t a\n\t  b\nc\n"), "a\n b\nc\n");
+        assert_eq!(Structured::begins("Plan: x\n"), None);
+        assert_eq!(Structured::Xml.length("<explain>"), 9);
+    }
+}
