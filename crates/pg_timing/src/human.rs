@@ -40,17 +40,27 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// Returns a rate in kHz, with spaces between thousands, and with all decimals of the number.
-pub fn khz(khz: f64) -> String {
-    let text = format!("{khz}");
-    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+/// Returns a count with all its digits, and with spaces between thousands.
+pub fn grouped(n: u64) -> String {
+    with_spaces(&n.to_string())
+}
+
+fn with_spaces(digits: &str) -> String {
     let mut grouped = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             grouped.push(' ');
         }
         grouped.push(digit);
     }
+    grouped
+}
+
+/// Returns a rate in kHz, with spaces between thousands, and with all decimals of the number.
+pub fn khz(khz: f64) -> String {
+    let text = format!("{khz}");
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let grouped = with_spaces(whole);
     match fraction {
         Some(fraction) => format!("{grouped}.{fraction} kHz"),
         None => format!("{grouped} kHz"),
@@ -114,6 +124,7 @@ mod tests {
     #[test]
     fn large_counts_are_rounded_and_thousands_are_separated() {
         assert_eq!([count(0), count(12_345), count(94_000_000), count(2_100_000_000)], ["0", "12 k", "94 M", "2.1 G"]);
+        assert_eq!([grouped(0), grouped(999), grouped(1_234_567)], ["0", "999", "1 234 567"]);
         assert_eq!([khz(2_299_998.03), khz(62_500.0)], ["2 299 998.03 kHz", "62 500 kHz"]);
         assert_eq!([uptime(7.0), uptime(61.0), uptime(86_400.0 * 3.2)], ["less than a minute", "1 minute", "3 days"]);
     }

@@ -1,6 +1,6 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
 
-use super::arguments::{ExplainArguments, PageFormat};
+use super::arguments::{ExplainArguments, ExplainFormat};
 use super::{Hint, connection, input, interrupt, note, plan, print, progress};
 use crate::error::Error;
 use crate::render::{self, escape};
@@ -14,11 +14,10 @@ use std::time::Duration;
 const MAX_STATEMENT_BYTES: u64 = 16 << 20;
 
 pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
-    let output = match &arguments.plan {
-        Some(plan) => render_report(&plan::report(&arguments, plan)?, arguments.format)?,
-        None => run_on_server(&arguments)?,
-    };
-    print(&output)?;
+    if !arguments.plan.is_empty() {
+        return plan::run(&arguments);
+    }
+    print(&run_on_server(&arguments)?)?;
     Ok(0)
 }
 
@@ -51,19 +50,21 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
     Ok(output?)
 }
 
-fn render_report(report: &ExplainReport, format: PageFormat) -> Result<String, Error> {
+pub fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
     Ok(match format {
-        PageFormat::Text => render::text::explain::text(&escape::report(report)?),
-        PageFormat::Json => render::json::json(report),
-        PageFormat::Html => render::html::explain::html(&escape::report(report)?),
+        ExplainFormat::Text => render::text::explain::text(&escape::report(report)?),
+        ExplainFormat::Json => render::json::json(report),
+        ExplainFormat::Jsonl => render::json::json_line(report),
+        ExplainFormat::Html => render::html::explain::html(&escape::report(report)?),
     })
 }
 
-fn render_classic(report: &ClassicReport, format: PageFormat) -> Result<String, Error> {
+fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<String, Error> {
     Ok(match format {
-        PageFormat::Text => render::text::classic::text(&escape::report(report)?),
-        PageFormat::Json => render::json::json(report),
-        PageFormat::Html => render::html::explain::classic(&escape::report(report)?),
+        ExplainFormat::Text => render::text::classic::text(&escape::report(report)?),
+        ExplainFormat::Json => render::json::json(report),
+        ExplainFormat::Jsonl => render::json::json_line(report),
+        ExplainFormat::Html => render::html::explain::classic(&escape::report(report)?),
     })
 }
 

@@ -1,24 +1,27 @@
-//! `pg_timing explain --plan`: estimates the overhead in a captured plan.
+//! `pg_timing explain --plan`: estimates the overhead in captured plans.
 
-use super::arguments::ExplainArguments;
-use super::{Hint, input};
+use super::arguments::{ExplainArguments, ExplainFormat};
+use super::explain::render_report;
+use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
-use crate::report::{ExplainReport, Report, SYSTEM};
-use crate::server::explain::{Explained, Inputs, ServerClock, captured};
+use crate::human::grouped;
+use crate::render::{self, escape};
+use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
+use crate::server::explain::{Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, unknown_clock};
 use anyhow::anyhow;
 use std::path::Path;
 
-/// A plan over a thousand partitions has a few MB, and the log of a whole day can contain it.
+/// A plan over a thousand partitions has a few MB.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.
 const MAX_REPORT_BYTES: u64 = 4 << 20;
 
-const TOO_LONG_HINT: Hint = Hint("cut out the part with the plan");
+const TOO_LONG_HINT: Hint = Hint("for a log, add --all, --slowest N or --nth N; or cut out the part with the plan");
 const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
 
-/// Reads the plan file. Returns the overhead estimated from the read cost, the host report or the plain time.
-pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<ExplainReport> {
+/// Prints the overhead estimated from the read cost, the host report or the plain time. Returns the exit status.
+pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
         (Some(host), _) => ServerClock::on_host(host, plan),
@@ -28,14 +31,128 @@ pub fn report(arguments: &ExplainArguments, plan: &Path) -> anyhow::Result<Expla
         clock: (host.is_some() || arguments.read_cost.is_some()).then_some(&clock_of),
         plain_ms: arguments.plain_ms,
     };
-    let input = input::read(plan, MAX_BYTES, TOO_LONG_HINT)?;
-    let with_file_name = |Error { what, hint, .. }: Error| Error::new(format!("{}: {what}", input.name), hint);
-    if input.bytes.contains(&0) {
-        let hint = "if it is text in another encoding, convert it to UTF-8";
-        return Err(with_file_name(Error::new("not a text file", hint)).into());
+    if inputs.clock.is_none() && inputs.plain_ms.is_none() {
+        return Err(unknown_clock().into());
     }
-    // The plan is ASCII. Text around it may have another encoding.
-    Ok(captured(&String::from_utf8_lossy(&input.bytes), &inputs).map_err(with_file_name)?)
+    let is_log = arguments.all || arguments.slowest.is_some() || arguments.nth.is_some();
+    match is_log {
+        true => run_log(arguments, inputs),
+        false => run_last_plan(arguments, &inputs),
+    }
+}
+
+/// Prints the last usable plan of the files.
+fn run_last_plan(arguments: &ExplainArguments, inputs: &Inputs) -> anyhow::Result<u8> {
+    let mut names = Vec::new();
+    let mut text = String::new();
+    for path in &arguments.plan {
+        let input = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
+        if input.bytes.contains(&0) {
+            let hint = "if it is text in another encoding, convert it to UTF-8; for a compressed log, add --all";
+            return Err(Error::new(format!("{}: not a text file", input.name), hint).into());
+        }
+        // The plan is ASCII. Text around it may have another encoding.
+        text += &String::from_utf8_lossy(&input.bytes);
+        text.push('\n');
+        names.push(input.name);
+    }
+    let with_file_name = |Error { what, hint, .. }: Error| Error::new(format!("{}: {what}", names.join(", ")), hint);
+    print(&render_report(&captured(&text, inputs).map_err(with_file_name)?, arguments.format)?)?;
+    Ok(0)
+}
+
+/// Reads the files as logs, and prints what the options ask for.
+fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
+    let stop = interrupt::flag()?;
+    let bar = progress::bar("reading");
+    let log = Log {
+        sources: Sources::new(arguments.plan.clone()),
+        inputs,
+        stop: &stop,
+        progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
+    };
+    let result = match (arguments.slowest, arguments.nth) {
+        (Some(most), _) => log.slowest(most).map(Output::Plans),
+        (_, Some(nth)) => log.nth(nth).map(Output::Plans),
+        _ if arguments.format == ExplainFormat::Jsonl => {
+            let mut printed = Ok(());
+            let gaps = log.each(&mut |report| {
+                printed = print(&render::json::json_line(&report));
+                printed.is_ok()
+            });
+            printed?;
+            gaps.map(Output::Printed)
+        }
+        _ => log.totals().map(Output::Totals),
+    };
+    progress::show(bar.as_ref(), 1.0);
+    match result? {
+        Output::Totals(report) => {
+            print(&render_totals(&report, arguments.format)?)?;
+            Ok(status(&report.skipped, report.is_incomplete))
+        }
+        Output::Plans(Plans { reports, gaps }) => {
+            print(&render_plans(&reports, arguments.format)?)?;
+            Ok(report_gaps(&gaps))
+        }
+        Output::Printed(gaps) => Ok(report_gaps(&gaps)),
+    }
+}
+
+/// The bar disappears at 1. The end of the input is not the end of the work.
+const LAST_STEP: f64 = 0.99;
+
+enum Output {
+    Totals(LogReport),
+    Plans(Plans),
+    /// the plans are already printed
+    Printed(Gaps),
+}
+
+fn render_totals(report: &LogReport, format: ExplainFormat) -> Result<String, Error> {
+    Ok(match format {
+        ExplainFormat::Html => render::html::log::html(&escape::report(report)?),
+        ExplainFormat::Text => render::text::log::text(&escape::report(report)?),
+        ExplainFormat::Json | ExplainFormat::Jsonl => render::json::json(report),
+    })
+}
+
+/// Renders several plans: as blocks of text, as a JSON list, as lines of JSON, or as one page.
+fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<String, Error> {
+    let text = |report| render_report(report, ExplainFormat::Text);
+    Ok(match format {
+        ExplainFormat::Text => reports.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"),
+        ExplainFormat::Json => render::json::json(&reports),
+        ExplainFormat::Jsonl => reports.iter().map(render::json::json_line).collect(),
+        ExplainFormat::Html => {
+            let reports = reports.iter().map(escape::report).collect::<Result<Vec<_>, _>>()?;
+            render::html::explain::several(&reports)
+        }
+    })
+}
+
+/// Prints what the output does not contain, on stderr. Returns the exit status.
+fn report_gaps(gaps: &Gaps) -> u8 {
+    for skipped in &gaps.skipped {
+        let SkippedPlans { plans, reason, hint, first, .. } = skipped;
+        note(&format!(
+            "skipped {} of {} plans: {reason} (first: {} line {}); {hint}",
+            grouped(*plans),
+            grouped(gaps.plans as u64),
+            first.file,
+            first.line
+        ));
+    }
+    gaps.errors.iter().for_each(|error| note(&error.what));
+    if gaps.was_stopped {
+        note("stopped before the end of the input");
+    }
+    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty())
+}
+
+/// Returns 0 if all plans could be read.
+fn status(skipped: &[SkippedPlans], is_incomplete: bool) -> u8 {
+    if is_incomplete || skipped.iter().any(|skipped| skipped.is_damaged) { NOT_DONE } else { 0 }
 }
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {

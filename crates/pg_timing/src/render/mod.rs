@@ -4,6 +4,7 @@ pub mod escape;
 mod explain_text;
 pub mod html;
 pub mod json;
+mod log_text;
 pub mod nagios;
 pub mod plus_minus;
 pub mod text;

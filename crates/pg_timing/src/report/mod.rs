@@ -13,6 +13,7 @@ mod finding;
 pub mod finding_id;
 mod host;
 mod kernel;
+mod log;
 mod measured;
 pub mod run_mode;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Sp
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
+pub use log::{LOG_ERROR, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 

@@ -1,8 +1,8 @@
 //! The options of `explain` and `advise`, and their connection options.
 
-use super::values::{limit_seconds, milliseconds, nanoseconds, window_seconds};
-use super::{Format, PageFormat};
-use clap::Args;
+use super::Format;
+use super::values::{limit_seconds, milliseconds, nanoseconds, number_of_plans, plan_number, window_seconds};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use timing_clock::Nanos;
 
@@ -83,10 +83,20 @@ pub struct ExplainArguments {
     /// Time for all runs, in seconds. A long statement takes at least three rounds
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = limit_seconds, allow_negative_numbers = true)]
     pub time: u64,
-    /// File with an existing EXPLAIN ANALYZE plan (text or JSON), as psql, auto_explain or a ticket shows it. Needs
-    /// --read-cost, --host-report or --plain-ms
-    #[arg(long, value_name = "FILE|-", conflicts_with_all = LIVE)]
-    pub plan: Option<PathBuf>,
+    /// Files with existing EXPLAIN ANALYZE plans (text, JSON, YAML or XML), as psql, auto_explain or a ticket shows them.
+    /// Needs --read-cost, --host-report or --plain-ms. The last usable plan counts, without --all, --slowest and --nth
+    #[arg(long, value_name = "FILE|-", num_args = 1.., conflicts_with_all = LIVE)]
+    pub plan: Vec<PathBuf>,
+    /// Read all plans of the files, and add them up by statement. The files can be logs of any size (stderr, csvlog, jsonlog,
+    /// syslog, journald, containers), also compressed with gzip or zstd
+    #[arg(long, requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["slowest", "nth", "plain_ms"])]
+    pub all: bool,
+    /// Show the N slowest plans of the files
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["nth", "plain_ms"], value_parser = number_of_plans, allow_negative_numbers = true)]
+    pub slowest: Option<usize>,
+    /// Show plan number N of the files, from 1
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, value_parser = plan_number, allow_negative_numbers = true)]
+    pub nth: Option<usize>,
     /// Cost of one read of the server's clock, in ns
     #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = nanoseconds, allow_negative_numbers = true)]
     pub read_cost: Option<f64>,
@@ -98,12 +108,22 @@ pub struct ExplainArguments {
     pub plain_ms: Option<f64>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub format: PageFormat,
+    pub format: ExplainFormat,
     /// Run on a temporary server of the newest installed PostgreSQL, and remove it afterwards
     #[arg(long, conflicts_with = CONNECTION)]
     pub ephemeral: bool,
     #[command(flatten, next_help_heading = "Connection options")]
     pub connection: ConnectionArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainFormat {
+    Text,
+    Json,
+    /// one JSON object per plan and line; for --all, --slowest and --nth
+    Jsonl,
+    /// a self-contained page
+    Html,
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 mod explain;
 mod values;
 
-pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments};
+pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments, ExplainFormat};
 
 use super::{NOT_DONE, print, print_error, report_error};
 use crate::host::facts::LogSource;
@@ -149,14 +149,6 @@ pub struct UseArguments {
 pub enum Format {
     Text,
     Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PageFormat {
-    Text,
-    Json,
-    /// a self-contained page
-    Html,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -49,6 +49,26 @@ pub fn limit_seconds(text: &str) -> Result<u64, String> {
     }
 }
 
+/// No log has more plans.
+const MAX_PLANS: usize = 1_000_000_000;
+
+pub fn plan_number(text: &str) -> Result<usize, String> {
+    match text.trim().parse::<usize>() {
+        Ok(number) if (1..=MAX_PLANS).contains(&number) => Ok(number),
+        _ => Err(format!("must be a whole number between 1 and {MAX_PLANS}")),
+    }
+}
+
+/// More plans than this would fill the memory.
+const MAX_SLOWEST: usize = 1000;
+
+pub fn number_of_plans(text: &str) -> Result<usize, String> {
+    match text.trim().parse::<usize>() {
+        Ok(number) if (1..=MAX_SLOWEST).contains(&number) => Ok(number),
+        _ => Err(format!("must be a whole number between 1 and {MAX_SLOWEST}")),
+    }
+}
+
 /// The range is that of PostgreSQL's pg_test_timing.
 pub fn whole_seconds(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {

@@ -11,6 +11,11 @@ pub fn html(report: &ExplainReport) -> String {
     page(TITLE, section(report))
 }
 
+/// Renders several plans on one page.
+pub fn several(reports: &[ExplainReport]) -> String {
+    page(TITLE, html! { @for report in reports { (section(report)) } })
+}
+
 /// Renders both statements of the classic test.
 pub fn classic(report: &ClassicReport) -> String {
     page(TITLE, html! { (section(&report.count)) (section(&report.nested)) })

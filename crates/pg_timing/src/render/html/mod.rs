@@ -1,6 +1,7 @@
 //! HTML pages in one file: without scripts, without external resources, for light and dark mode.
 
 pub mod explain;
+pub mod log;
 
 use maud::{DOCTYPE, Markup, html};
 

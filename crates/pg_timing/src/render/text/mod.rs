@@ -8,6 +8,7 @@ pub mod explain;
 mod findings;
 mod kernel;
 mod lines;
+pub mod log;
 
 use crate::report::Report;
 use anstyle::{AnsiColor, Style};

@@ -1,0 +1,137 @@
+//! Sentences and figures about all plans of a log, for the screen and for the page.
+
+use super::explain_text::{digits, ms};
+use super::plus_minus::plus_minus;
+use crate::human::{grouped, percent, seconds};
+use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS, Range};
+
+/// Returns the headline: `Clock reads are 3.9% (2.5 to 5.4%) of all time in these 126 054 plans: 1.05 of 27.1 s.`
+pub fn answer(report: &LogReport) -> String {
+    let LogTotal { runs, reported_ms, clock_ms, clock_share, overhead_share, .. } = report.total;
+    let plans = if runs == 1 { "this plan".into() } else { format!("these {} plans", grouped(runs)) };
+    format!(
+        "Clock reads are {} ({}) of all time in {plans}: {} of {}. The overhead of timing is {}: it includes the counting of \
+         rows and buffers.",
+        percent(clock_share.estimate),
+        shares(clock_share),
+        time(clock_ms.estimate),
+        time(reported_ms),
+        percent(overhead_share.estimate),
+    )
+}
+
+/// Returns `2.5% to 5.4%`.
+fn shares(share: Range) -> String {
+    format!("{} to {}", percent(share.low), percent(share.high))
+}
+
+/// Returns a time of some or many plans.
+pub fn time(ms: f64) -> String {
+    const SECOND: f64 = 1000.0;
+    const HOUR: f64 = 3_600_000.0;
+    match ms {
+        ms if ms < SECOND => self::ms(ms),
+        ms if ms < HOUR => seconds(ms * NS_PER_MS),
+        ms => format!("{} h", digits(ms / HOUR)),
+    }
+}
+
+/// Returns `2.69 s +-0.15`: the corrected time with its interval, in the same unit.
+pub fn corrected(total: &LogTotal) -> String {
+    let Range { low, estimate, high } = total.corrected_ms;
+    match low > 0.0 || high == 0.0 {
+        true => format!("{} {}{}", time(estimate), plus_minus(), relative_margin(total.corrected_ms)),
+        false => format!("0 to {}", time(high)),
+    }
+}
+
+/// Returns the half width as a percentage of the estimate.
+fn relative_margin(range: Range) -> String {
+    match range.estimate > 0.0 {
+        true => percent((range.half_width() / range.estimate * 1000.0).round() / 1000.0),
+        false => "0%".into(),
+    }
+}
+
+/// Returns how many nodes have another rank without timing, of how many nodes: `2 of 7`.
+pub fn ranks(statement: &LoggedStatement) -> String {
+    match statement.nodes {
+        0 | 1 => "-".into(),
+        nodes => format!("{} of {nodes}", statement.rank_changes.len()),
+    }
+}
+
+/// Returns the statement in one line.
+pub fn title(statement: &LoggedStatement) -> String {
+    let words = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match (&statement.statement, statement.query_id) {
+        (Some(text), _) => words(text),
+        (None, Some(id)) => format!("(query {id})"),
+        (None, None) => "(other statements, or plans without a statement)".into(),
+    }
+}
+
+/// Returns the facts below the table. `shown` statements are in it.
+pub fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(rest) = report.statements.get(shown..).filter(|rest| !rest.is_empty()) {
+        let lost: f64 = rest.iter().map(|statement| statement.total.overhead_ms().estimate).sum();
+        facts.push((
+            "more",
+            format!(
+                "{} more statements lost {} together; --format json shows all",
+                grouped(rest.len() as u64),
+                time(lost)
+            ),
+        ));
+    }
+    facts.push((
+        "columns",
+        "lost: time of the overhead. share: lost / reported. corrected: time without overhead, with its 92% interval. \
+         ranks: nodes whose rank by self time is another one without timing"
+            .into(),
+    ));
+    if let Some(change) =
+        report.statements.iter().find_map(|statement| statement.rank_changes.first().map(|c| (statement, c)))
+    {
+        facts.push(rank_example(change.0, change.1));
+    }
+    for skipped in &report.skipped {
+        let plans = if skipped.plans == 1 { "1 plan".into() } else { format!("{} plans", grouped(skipped.plans)) };
+        facts.push((
+            "skipped",
+            format!("{plans}: {} (first: {} line {})", skipped.reason, skipped.first.file, skipped.first.line),
+        ));
+    }
+    facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
+    if report.is_incomplete {
+        facts.push(("incomplete", "a part of the input was not read, so these figures are those of the rest".into()));
+    }
+    facts
+}
+
+fn rank_example(statement: &LoggedStatement, change: &crate::report::RankChange) -> (&'static str, String) {
+    let where_it_is = format!("{} line {}", statement.slowest.file, statement.slowest.line);
+    (
+        "ranks",
+        format!(
+            "for example, {} has rank {} by its reported self time ({}) and rank {} without timing ({}). Its slowest plan: \
+             {where_it_is}",
+            change.title,
+            change.rank,
+            time(change.reported_self_ms),
+            change.corrected_rank,
+            time(change.corrected_self_ms),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit_that_fits() {
+        assert_eq!([0.0123, 999.0, 12_345.0, 7_200_000.0].map(time), ["0.012 ms", "999 ms", "12.3 s", "2.00 h"]);
+    }
+}

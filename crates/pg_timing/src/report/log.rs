@@ -1,0 +1,121 @@
+//! The report of `explain --plan LOG --all`: all plans of a log. The serde names are the JSON contract.
+
+use crate::statistics::Range;
+use serde::{Deserialize, Serialize};
+
+/// The error that all plans of a host have in common, as a fraction of their overhead.
+pub const LOG_ERROR: f64 = 0.1;
+
+/// How much of the time of all plans is overhead, statement by statement.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LogReport {
+    /// version of this JSON format
+    pub schema_version: u32,
+    /// version of pg_timing
+    pub version: String,
+    /// names of the files
+    pub files: Vec<String>,
+    /// number of plans that were found, with those that were skipped
+    pub plans: u64,
+    /// what this log shows about all its plans together, without those that were skipped
+    pub total: LogTotal,
+    /// the statement that lost the most time to timing comes first
+    pub statements: Vec<LoggedStatement>,
+    /// the plans that the figures do not include, by reason
+    pub skipped: Vec<SkippedPlans>,
+    /// reading ended early, because of a signal or an error
+    pub is_incomplete: bool,
+    /// limits of these figures
+    pub notes: Vec<String>,
+}
+
+/// The sum over plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LogTotal {
+    /// number of plans
+    pub runs: u64,
+    /// execution time that auto_explain reported
+    pub reported_ms: f64,
+    /// time without overhead
+    pub corrected_ms: Range,
+    /// time of the clock reads
+    pub clock_ms: Range,
+    /// (reported - corrected) / reported
+    pub overhead_share: Range,
+    /// clock reads as a fraction of the reported time
+    pub clock_share: Range,
+}
+
+impl LogTotal {
+    /// Returns the overhead in ms.
+    pub fn overhead_ms(&self) -> Range {
+        let Range { low, estimate, high } = self.corrected_ms;
+        let without = |ms: f64| (self.reported_ms - ms).max(0.0);
+        Range { low: without(high), estimate: without(estimate), high: without(low) }
+    }
+}
+
+/// All plans of a statement.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoggedStatement {
+    /// with `?` instead of constants; missing if the log has no query
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
+    /// the server's identifier of the query, if the log has it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_id: Option<i64>,
+    #[serde(flatten)]
+    pub total: LogTotal,
+    /// number of different plans
+    pub plan_shapes: usize,
+    /// file and line of the slowest plan
+    pub slowest: LogPlace,
+    /// number of nodes in the plan that took the most time
+    pub nodes: usize,
+    /// the nodes of that plan whose rank by self time is another one without timing
+    pub rank_changes: Vec<RankChange>,
+}
+
+/// Where a plan is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LogPlace {
+    pub file: String,
+    /// from 1
+    pub line: u64,
+}
+
+/// A node that timing makes look more or less expensive than others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RankChange {
+    /// child indexes from the root down, like `0.1`
+    pub path: String,
+    /// name as in EXPLAIN's text format
+    pub title: String,
+    /// rank by reported self time, from 1
+    pub rank: usize,
+    /// rank by corrected self time, from 1
+    pub corrected_rank: usize,
+    /// self time over all runs with this plan
+    pub reported_self_ms: f64,
+    pub corrected_self_ms: f64,
+}
+
+/// Plans that the figures do not include.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SkippedPlans {
+    pub plans: u64,
+    /// why the first one was skipped
+    pub reason: String,
+    /// what to do
+    pub hint: String,
+    /// the first one
+    pub first: LogPlace,
+    /// a part of the plan is missing or wrong; otherwise it is a plan without times
+    pub is_damaged: bool,
+}

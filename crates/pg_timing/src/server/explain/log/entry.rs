@@ -1,0 +1,46 @@
+//! One entry of a log that contains a plan.
+
+/// Where an entry begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// number of the file, from 0
+    pub file: usize,
+    /// from 1
+    pub line: u64,
+}
+
+/// An entry, as the splitter passes it on. The text is parsed later, by several threads.
+#[derive(Debug, PartialEq)]
+pub struct Entry {
+    pub place: Place,
+    pub content: Content,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Content {
+    /// what follows `duration: ... ms  plan:` in the server's text log, without the tabs
+    Announced {
+        ms: f64,
+        text: String,
+    },
+    /// a record of a CSV log
+    Csv(String),
+    /// a line of a JSON log
+    Json(String),
+    /// text outside of log entries that contains at least one plan
+    Pasted(String),
+    Damaged(Damage),
+}
+
+/// Why an entry cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Damage {
+    /// the log ends within the entry
+    Truncated,
+    /// the log begins within the entry
+    NoBeginning,
+    TooLong,
+}
+
+/// A longer entry is not read. A plan over a thousand partitions has a few MB.
+pub const MAX_ENTRY_BYTES: usize = super::lines::MAX_LINE_BYTES;

@@ -1,0 +1,147 @@
+//! Lines of logs in JSON format: the server's own jsonlog, and what containers, journald and log collectors write.
+
+use memchr::memmem;
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// What a line of JSON is.
+#[derive(Debug, PartialEq)]
+pub enum JsonLine<'a> {
+    /// a whole entry with a plan
+    Entry,
+    /// one line of the server's text log
+    Line {
+        text: Cow<'a, str>,
+        process: Option<Cow<'a, str>>,
+        is_unfinished: bool,
+    },
+    Other,
+}
+
+/// Returns whether the message in this line announces a plan, and the plan follows in the same message.
+pub fn announces(line: &str) -> bool {
+    /// the end of the first line of a message
+    const END: &str = "plan:\\n";
+    memmem::find(line.as_bytes(), END.as_bytes()).is_some_and(|at| !line[at + END.len()..].starts_with('"'))
+}
+
+/// Returns what a line of JSON is, or `None` if it is not a line of a log.
+pub fn read(line: &str) -> Option<JsonLine<'_>> {
+    if !line.trim_end().ends_with('}') || line.contains("\"Plan\":") {
+        return None;
+    }
+    if announces(line) {
+        return Some(JsonLine::Entry);
+    }
+    // The server's own format: each line is one entry.
+    if line.contains("\"error_severity\":") {
+        return Some(JsonLine::Other);
+    }
+    let keys: Keys = serde_json::from_str(line).ok()?;
+    let is_unfinished = keys.log.as_ref().is_some_and(|text| !text.ends_with('\n'));
+    let process = keys.pid.clone();
+    let Some(text) = keys.text() else { return Some(JsonLine::Other) };
+    let text = match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches('\n')),
+        Cow::Owned(text) => Cow::Owned(text.trim_end_matches('\n').to_string()),
+    };
+    Some(JsonLine::Line { text, process, is_unfinished })
+}
+
+/// The keys that contain the server's message.
+#[derive(Deserialize)]
+struct Keys<'a> {
+    /// Docker's json-file; a value without a line end is only a part of a line
+    #[serde(borrow, default)]
+    log: Option<Cow<'a, str>>,
+    /// journalctl -o json
+    #[serde(borrow, default, rename = "MESSAGE")]
+    journald: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "_PID")]
+    pid: Option<Cow<'a, str>>,
+    /// Google Cloud
+    #[serde(borrow, default, rename = "textPayload")]
+    google: Option<Cow<'a, str>>,
+    /// the server's jsonlog, and the Elastic Common Schema
+    #[serde(borrow, default)]
+    message: Option<Cow<'a, str>>,
+    /// CloudNativePG writes the server's jsonlog as an object within its own
+    #[serde(borrow, default)]
+    record: Option<Box<Keys<'a>>>,
+    #[serde(default)]
+    query_id: Option<QueryId>,
+}
+
+/// Some collectors write numbers as strings.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum QueryId {
+    Number(i64),
+    Text(String),
+}
+
+impl<'a> Keys<'a> {
+    fn text(self) -> Option<Cow<'a, str>> {
+        let of_record = || self.record.and_then(|record| record.text());
+        self.log.or(self.journald).or(self.google).or(self.message).or_else(of_record)
+    }
+
+    fn query_id(&self) -> Option<i64> {
+        let id = match &self.query_id {
+            Some(QueryId::Number(id)) => Some(*id),
+            Some(QueryId::Text(id)) => id.parse().ok(),
+            None => self.record.as_ref().and_then(|record| record.query_id()),
+        };
+        id.filter(|id| *id != 0)
+    }
+}
+
+/// Returns the message of an entry, and the query's identifier.
+pub fn message(line: &str) -> Result<(Cow<'_, str>, Option<i64>), serde_json::Error> {
+    let keys: Keys = serde_json::from_str(line)?;
+    let query_id = keys.query_id();
+    Ok((keys.text().unwrap_or_default(), query_id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> JsonLine<'_> {
+        read(text).unwrap()
+    }
+
+    #[test]
+    fn entries_and_lines_are_told_apart() {
+        let entry = r#"{"timestamp":"2026","error_severity":"LOG","message":"duration: 5.1 ms  plan:\nQuery Text: select \"a\"\nResult","query_id":-7}"#;
+        assert_eq!(line(entry), JsonLine::Entry);
+        assert_eq!(
+            message(entry).unwrap(),
+            ("duration: 5.1 ms  plan:\nQuery Text: select \"a\"\nResult".into(), Some(-7))
+        );
+        assert_eq!(line(r#"{"error_severity":"LOG","message":"checkpoint"}"#), JsonLine::Other);
+        let docker = |text: &str| format!(r#"{{"log":"{text}","stream":"stderr","time":"2026"}}"#);
+        for (text, expected, is_unfinished) in [
+            ("LOG:  duration: 5.1 ms  plan:\\n", "LOG:  duration: 5.1 ms  plan:", false),
+            ("\\tQuery Text: select 1\\n", "\tQuery Text: select 1", false),
+            ("the first half", "the first half", true),
+        ] {
+            let text = docker(text);
+            assert_eq!(line(&text), JsonLine::Line { text: expected.into(), process: None, is_unfinished });
+        }
+        let journald = r#"{"_PID":"12","MESSAGE":"\tResult"}"#;
+        let process = Some("12".into());
+        assert_eq!(line(journald), JsonLine::Line { text: "\tResult".into(), process, is_unfinished: false });
+        assert_eq!(line(r#"{"level":"info"}"#), JsonLine::Other);
+        for text in ["{", r#"{"Plan": {}}"#, "{x}"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_record_within_a_record_is_read() {
+        let text = r#"{"logger":"postgres","msg":"record","record":{"error_severity":"LOG","message":"duration: 1 ms  plan:\nx","query_id":"12"}}"#;
+        assert_eq!(line(text), JsonLine::Entry);
+        assert_eq!(message(text).unwrap(), ("duration: 1 ms  plan:\nx".into(), Some(12)));
+    }
+}

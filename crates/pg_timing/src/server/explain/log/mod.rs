@@ -1,0 +1,122 @@
+//! Reads all plans of a log. A log can have gigabytes, so it is read once, from its beginning to its end, and only figures
+//! are kept.
+
+mod chosen;
+mod csv_record;
+mod entry;
+mod json_line;
+mod lines;
+mod normalize;
+mod parse;
+mod pipeline;
+mod report;
+mod server_line;
+mod skipped;
+mod source;
+mod splitter;
+mod totals;
+mod transport;
+mod zstd;
+
+pub use source::Sources;
+
+use super::captured::Inputs;
+use crate::error::Error;
+use crate::report::{ExplainReport, LogReport, SkippedPlans};
+use chosen::{Each, Nth, Slowest, number};
+use pipeline::{Collector, Outcome};
+use std::sync::atomic::AtomicBool;
+use totals::Totals;
+
+/// A log that is read once.
+pub struct Log<'a> {
+    pub sources: Sources,
+    /// what the user knows about the server
+    pub inputs: Inputs<'a>,
+    /// ends the reading; the results then contain what was read
+    pub stop: &'a AtomicBool,
+    /// called with the fraction that was read, if it is known
+    pub progress: &'a mut dyn FnMut(f64),
+}
+
+/// Single plans of a log.
+pub struct Plans {
+    pub reports: Vec<ExplainReport>,
+    /// what was skipped, and what could not be read
+    pub gaps: Gaps,
+}
+
+/// What the results do not contain.
+pub struct Gaps {
+    /// number of all plans
+    pub plans: usize,
+    pub skipped: Vec<SkippedPlans>,
+    /// files that could not be read to their end
+    pub errors: Vec<Error>,
+    /// the user stopped the reading
+    pub was_stopped: bool,
+}
+
+/// One thread splits the log, and cannot feed more threads than this.
+const MAX_THREADS: usize = 4;
+
+impl Log<'_> {
+    /// Reads all plans, and adds up their overhead by statement.
+    pub fn totals(self) -> Result<LogReport, Error> {
+        let collectors = (0..threads()).map(|_| Totals::new(&self.inputs)).collect();
+        let outcome = pipeline::read(&self.sources, collectors, self.stop, self.progress);
+        report::check_any(&outcome)?;
+        Ok(report::report(&self.sources, outcome))
+    }
+
+    /// Returns the slowest plans, the slowest one first.
+    pub fn slowest(self, most: usize) -> Result<Plans, Error> {
+        let collectors = (0..threads()).map(|_| Slowest { inputs: &self.inputs, most, plans: Vec::new() }).collect();
+        let mut outcome = pipeline::read(&self.sources, collectors, self.stop, self.progress);
+        report::check_any(&outcome)?;
+        let mut all = Slowest { inputs: &self.inputs, most, plans: Vec::new() };
+        outcome.collectors.drain(..).flat_map(|one| one.plans).for_each(|plan| all.add(plan));
+        let plans = outcome.plans();
+        let numbered = |mut plan: chosen::Chosen| {
+            number(&mut plan.report, outcome.number(plan.number), plans);
+            plan.report
+        };
+        let reports = all.plans.into_iter().map(numbered).collect();
+        Ok(Plans { reports, gaps: gaps(&self.sources, outcome) })
+    }
+
+    /// Returns plan number `nth`, from 1.
+    pub fn nth(self, nth: usize) -> Result<Plans, Error> {
+        let collector = Nth { inputs: &self.inputs, before: nth - 1, plan: None };
+        let mut outcome = pipeline::read(&self.sources, vec![collector], self.stop, self.progress);
+        let plans = outcome.plans();
+        let mut chosen = match outcome.collectors.pop().and_then(|nth| nth.plan) {
+            Some(plan) => plan?,
+            None => {
+                report::check_any(&outcome)?;
+                let what = format!("there is no plan number {nth}: the input has {plans}");
+                return Err(Error::new(what, "give a smaller number"));
+            }
+        };
+        number(&mut chosen.report, nth, plans);
+        Ok(Plans { reports: vec![chosen.report], gaps: gaps(&self.sources, outcome) })
+    }
+
+    /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
+    pub fn each(self, found: &mut (dyn FnMut(ExplainReport) -> bool + Send)) -> Result<Gaps, Error> {
+        let collector = Each { inputs: &self.inputs, plans: 0, found, is_done: false };
+        let outcome = pipeline::read(&self.sources, vec![collector], self.stop, self.progress);
+        report::check_any(&outcome)?;
+        Ok(gaps(&self.sources, outcome))
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+}
+
+fn gaps<C: Collector>(sources: &Sources, outcome: Outcome<C>) -> Gaps {
+    let plans = outcome.plans();
+    let Outcome { skips, errors, was_stopped, .. } = outcome;
+    Gaps { plans, skipped: report::skipped_plans(sources, skips), errors, was_stopped }
+}

@@ -1,0 +1,181 @@
+//! Reads the plans of an entry.
+
+use super::csv_record::{self, Message};
+use super::entry::{Content, Damage};
+use super::json_line;
+use super::server_line::announced_ms;
+use super::transport::continued;
+use crate::server::explain::captured::node_line::node_line;
+use crate::server::explain::captured::structured::Structured;
+use crate::server::explain::captured::{Found, Unreadable, each_plan, statements, text};
+use crate::server::explain::plan::Explained;
+
+/// A plan of a log, or why it cannot be read.
+#[derive(Debug, PartialEq)]
+pub struct Parsed {
+    pub found: Result<Explained, Unusable>,
+    /// the query's identifier, from the entry or from the plan
+    pub query_id: Option<i64>,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Unusable {
+    Unreadable(Unreadable),
+    Damaged(Damage),
+}
+
+/// Passes the plans of an entry to `found`. Only a pasted text can have several.
+pub fn each(content: &Content, found: &mut dyn FnMut(Parsed)) {
+    match content {
+        Content::Announced { ms, text } => found(parsed(announced(*ms, text), None)),
+        Content::Csv(record) => match csv_record::message(record) {
+            Some(Message { text, query_id }) => found(parsed(message(&text), query_id)),
+            None => found(parsed(Err(Unreadable::Missing), None)),
+        },
+        Content::Json(line) => match json_line::message(line) {
+            Ok((text, query_id)) => found(parsed(message(&text), query_id)),
+            Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None)),
+        },
+        Content::Pasted(text) => each_plan(text, &mut |plan| found(parsed(plan, None))),
+        Content::Damaged(damage) => found(Parsed { found: Err(Unusable::Damaged(*damage)), query_id: None }),
+    }
+}
+
+fn parsed(found: Found, query_id: Option<i64>) -> Parsed {
+    // The plan's own identifier is that of a nested statement, too.
+    let query_id = found.as_ref().ok().and_then(|plan| plan.query_id).or(query_id);
+    Parsed { found: found.map_err(Unusable::Unreadable), query_id }
+}
+
+/// Reads the plan of a message: a line that announces it, and the plan.
+fn message(message: &str) -> Found {
+    let (first, text) = message.split_once('\n').unwrap_or((message, ""));
+    let Some(ms) = announced_ms(first) else { return Err(Unreadable::Missing) };
+    // A collector that joins the lines of the server's text log keeps their tabs.
+    match text.lines().all(|line| continued(line).is_some()) {
+        true => announced(ms, &text.lines().filter_map(continued).collect::<Vec<_>>().join("\n")),
+        false => announced(ms, text),
+    }
+}
+
+/// Reads the plan below a line that announces it.
+fn announced(ms: f64, text: &str) -> Found {
+    let plan = match one_plan(text) {
+        Err(damaged) => repaired(text).unwrap_or(Err(damaged)),
+        read => read,
+    };
+    plan.map(|plan| Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan })
+}
+
+/// Reads a plan as auto_explain writes it.
+fn one_plan(text: &str) -> Found {
+    let start = text.trim_start();
+    if start.starts_with('{') {
+        return serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
+    }
+    if let Some(format) = structured(start) {
+        let mut only = Err(Unreadable::Missing);
+        statements::each(format.value(start)?, format, &mut |plan| only = plan);
+        return only;
+    }
+    let (query, plan) = text.split_at(root_at(text).ok_or(Unreadable::Missing)?);
+    let explained = text::plan(plan.lines()).map_err(Unreadable::Text)?;
+    let query = query.trim_end().strip_prefix("Query Text: ").map(without_parameters).map(str::to_string);
+    Ok(Explained { query: explained.query.or(query), ..explained })
+}
+
+/// Returns the format of a plan that auto_explain wrote in YAML or XML.
+fn structured(start: &str) -> Option<Structured> {
+    // In YAML, the query is in quotation marks. No statement begins with one.
+    if start.starts_with("Query Text: \"") || start.starts_with("Plan:") {
+        return Some(Structured::Yaml);
+    }
+    start.starts_with("<explain").then_some(Structured::Xml)
+}
+
+/// Returns where the line of the topmost node begins. The query is above it, and can have several lines.
+fn root_at(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let is_node = line.contains("(cost=") || line.contains("(actual ");
+        if is_node && !line.starts_with("Query ") && node_line(line).is_some_and(|node| node.arrow.is_none()) {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Removes the line with the values of the query's parameters.
+fn without_parameters(query: &str) -> &str {
+    query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query)
+}
+
+/// Reads a plan that something has changed after the server wrote it.
+fn repaired(text: &str) -> Option<Found> {
+    let mut last = None;
+    each_plan(text, &mut |plan| last = Some(plan));
+    last.filter(Result::is_ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Query Text: select a\n  from t\nQuery Parameters: $1 = '7'\nSort  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)\n  Sort Key: a\n";
+
+    fn only(content: Content) -> Parsed {
+        let mut all = Vec::new();
+        each(&content, &mut |plan| all.push(plan));
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+
+    fn of_text(text: &str) -> Explained {
+        only(Content::Announced { ms: 3.5, text: text.into() }).found.unwrap()
+    }
+
+    #[test]
+    fn the_query_is_above_the_plan() {
+        let plan = of_text(TEXT);
+        assert_eq!((plan.query.as_deref(), plan.execution_ms), (Some("select a\n  from t"), Some(3.5)));
+        assert_eq!((plan.plan.name.as_str(), plan.plan.total_ms), ("Sort", Some(2.5)));
+    }
+
+    #[test]
+    fn all_formats_have_the_same_figures() {
+        let json = "{\n  \"Query Text\": \"select a\\n  from t\",\n  \"Plan\": {\"Node Type\": \"Sort\", \"Actual Total Time\": 2.5, \"Actual Rows\": 7, \"Actual Loops\": 1}\n}";
+        let yaml = "Query Text: \"select a\\n  from t\"\nPlan: \n  Node Type: \"Sort\"\n  Actual Total Time: 2.500\n  Actual Rows: 7\n  Actual Loops: 1\n";
+        let xml = "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query-Text>select a\n  from t</Query-Text>\n  <Plan><Node-Type>Sort</Node-Type><Actual-Total-Time>2.500</Actual-Total-Time><Actual-Rows>7</Actual-Rows><Actual-Loops>1</Actual-Loops></Plan>\n</explain>";
+        for text in [json, yaml, xml] {
+            assert_eq!(of_text(text), of_text(TEXT), "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_of_csv_and_json_logs_have_the_query_id() {
+        let fields = "t,u,d,1,h,s,1,c,t,v,0,LOG,00000";
+        let record = format!("{fields},\"duration: 3.5 ms  plan:\n{}\",,,,,,,,,,,,-7\n", TEXT.replace('"', "\"\""));
+        let in_csv = only(Content::Csv(record));
+        let line = |message: &str| serde_json::json!({"message": message, "query_id": -7}).to_string();
+        let in_json = only(Content::Json(line(&format!("duration: 3.5 ms  plan:\n{TEXT}"))));
+        let tabbed: String = TEXT.lines().map(|line| format!("\n\t{line}")).collect();
+        let joined = only(Content::Json(line(&format!("2026-11-24 LOG:  duration: 3.5 ms  plan:{tabbed}"))));
+        for parsed in [in_csv, in_json, joined] {
+            assert_eq!((parsed.query_id, parsed.found.unwrap()), (Some(-7), of_text(TEXT)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_plan_is_named() {
+        let unreadable = |text: &str| match only(Content::Announced { ms: 1.0, text: text.into() }).found {
+            Err(Unusable::Unreadable(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(unreadable("Query Text: select 1\n"), Unreadable::Missing);
+        assert!(matches!(unreadable("{\"Plan\": {"), Unreadable::Json(_)));
+        assert!(matches!(unreadable("<explain><Plan>"), Unreadable::Xml(_)));
+        let damaged = only(Content::Damaged(Damage::Truncated)).found;
+        assert_eq!(damaged, Err(Unusable::Damaged(Damage::Truncated)));
+    }
+}

@@ -1,0 +1,268 @@
+//! One thread reads and splits the log, and the others parse and analyze its entries. The memory does not depend on the
+//! size of the log: the reader waits if the others are slower.
+
+use super::entry::{Content, Entry, Place};
+use super::lines::Lines;
+use super::parse;
+use super::skipped::{self, Skips};
+use super::source::Sources;
+use super::splitter::Splitter;
+use crate::error::Error;
+use crate::human::reason;
+use crate::server::explain::captured::{Selected, executed};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Text per message between the threads. A message costs about a microsecond.
+const BATCH_BYTES: usize = 128 << 10;
+
+/// Messages that wait. Each analyzing thread has one more in work.
+const WAITING_BATCHES: usize = 4;
+
+/// Time between two updates of the progress bar.
+const UPDATE: Duration = Duration::from_millis(100);
+
+/// A plan that was executed and timed.
+pub struct LoggedPlan {
+    pub place: Place,
+    pub number: Number,
+    pub query_id: Option<i64>,
+    pub selected: Selected,
+}
+
+/// The number of a plan: its batch, and its position in the batch. The batches before it may not be read yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Number {
+    batch: usize,
+    plan: usize,
+}
+
+/// What becomes of the plans. Each thread has its own.
+pub trait Collector: Send {
+    /// Receives a plan. An error is the reason why it cannot be analyzed.
+    fn plan(&mut self, plan: LoggedPlan) -> Result<(), Error>;
+
+    /// A plan was not passed to this collector, because it cannot be analyzed.
+    fn skipped(&mut self, _error: &Error) {}
+
+    /// Returns whether to read on.
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+/// What was read.
+pub struct Outcome<C> {
+    pub collectors: Vec<C>,
+    pub skips: Skips,
+    /// number of plans in each batch
+    plans: Vec<usize>,
+    /// a few of the hosts or containers that wrote the log
+    pub hosts: Vec<String>,
+    /// files that could not be read, or not to their end
+    pub errors: Vec<Error>,
+    pub was_stopped: bool,
+}
+
+impl<C> Outcome<C> {
+    /// Returns the number of plans, with those that were skipped.
+    pub fn plans(&self) -> usize {
+        self.plans.iter().sum()
+    }
+
+    /// Returns the number of a plan, from 1.
+    pub fn number(&self, number: Number) -> usize {
+        self.plans.iter().take(number.batch).sum::<usize>() + number.plan + 1
+    }
+}
+
+/// Entries, with their number in the order of the log.
+struct Batch {
+    number: usize,
+    entries: Vec<Entry>,
+}
+
+/// Reads all sources. Each collector has its own thread. One collector receives the plans in the order of the log.
+/// `progress` is called with the fraction that was read, if it is known. `stop` ends the reading.
+pub fn read<C: Collector>(
+    sources: &Sources,
+    collectors: Vec<C>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Outcome<C> {
+    let (batches, received) = sync_channel(WAITING_BATCHES);
+    let received = Arc::new(Mutex::new(received));
+    let (done, all_done) = channel::<()>();
+    thread::scope(|scope| {
+        let reader = scope.spawn(move || Reader::new(batches).read(sources, stop));
+        let workers: Vec<_> = collectors
+            .into_iter()
+            .map(|collector| {
+                let (received, done) = (Arc::clone(&received), done.clone());
+                scope.spawn(move || {
+                    let worker = Worker::new(collector).work(&received);
+                    drop(done);
+                    worker
+                })
+            })
+            .collect();
+        drop((done, received));
+        while all_done.recv_timeout(UPDATE) == Err(RecvTimeoutError::Timeout) {
+            if let Some(fraction) = sources.done() {
+                progress(fraction);
+            }
+        }
+        let (hosts, errors) = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let was_stopped = stop.load(Ordering::Relaxed);
+        let mut outcome =
+            Outcome { collectors: Vec::new(), skips: Skips::default(), plans: Vec::new(), hosts, errors, was_stopped };
+        for worker in workers {
+            let worker = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            outcome.add(worker);
+        }
+        outcome
+    })
+}
+
+impl<C> Outcome<C> {
+    fn add(&mut self, worker: Worker<C>) {
+        self.collectors.push(worker.collector);
+        self.skips.merge(worker.skips);
+        for (batch, plans) in worker.plans {
+            if self.plans.len() <= batch {
+                self.plans.resize(batch + 1, 0);
+            }
+            self.plans[batch] = plans;
+        }
+    }
+}
+
+/// Splits the log into batches of entries.
+struct Reader {
+    batches: SyncSender<Batch>,
+    batch: Batch,
+    bytes: usize,
+    /// nobody receives the batches
+    is_alone: bool,
+}
+
+impl Reader {
+    fn new(batches: SyncSender<Batch>) -> Reader {
+        Reader { batches, batch: Batch { number: 0, entries: Vec::new() }, bytes: 0, is_alone: false }
+    }
+
+    /// Returns the hosts in the log, and the errors of the files.
+    fn read(mut self, sources: &Sources, stop: &AtomicBool) -> (Vec<String>, Vec<Error>) {
+        let mut splitter = Splitter::default();
+        let mut errors = Vec::new();
+        for file in 0..sources.paths.len() {
+            if let Err(error) = self.read_file(file, sources, &mut splitter, stop) {
+                errors.push(error);
+            }
+        }
+        self.send();
+        (splitter.hosts.into_iter().collect(), errors)
+    }
+
+    fn read_file(
+        &mut self,
+        file: usize,
+        sources: &Sources,
+        splitter: &mut Splitter,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        let mut lines = Lines::new(sources.open(file)?);
+        splitter.begin_file(file, &mut |entry| self.add(entry));
+        let mut is_unfinished = false;
+        let mut result = Ok(());
+        while !stop.load(Ordering::Relaxed) && !self.is_alone {
+            match lines.next() {
+                Ok(Some(line)) => {
+                    is_unfinished = line.is_unfinished;
+                    splitter.line(&line, &mut |entry| self.add(entry));
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    is_unfinished = true;
+                    let what = format!("could not read {} to its end: {}", sources.name(file), reason(&error));
+                    result = Err(Error::new(what, "the file may be truncated or damaged"));
+                    break;
+                }
+            }
+        }
+        // What a signal cut off is not damaged.
+        if !stop.load(Ordering::Relaxed) {
+            splitter.end_file(is_unfinished, &mut |entry| self.add(entry));
+        }
+        result
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.bytes += match &entry.content {
+            Content::Announced { text, .. } | Content::Csv(text) | Content::Json(text) | Content::Pasted(text) => {
+                text.len()
+            }
+            Content::Damaged(_) => 0,
+        };
+        self.batch.entries.push(entry);
+        if self.bytes >= BATCH_BYTES {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let next = Batch { number: self.batch.number + 1, entries: Vec::with_capacity(self.batch.entries.len()) };
+        self.bytes = 0;
+        self.is_alone = self.batches.send(std::mem::replace(&mut self.batch, next)).is_err();
+    }
+}
+
+/// Analyzes the entries of some batches.
+struct Worker<C> {
+    collector: C,
+    skips: Skips,
+    /// batches, and their numbers of plans
+    plans: Vec<(usize, usize)>,
+}
+
+impl<C: Collector> Worker<C> {
+    fn new(collector: C) -> Worker<C> {
+        Worker { collector, skips: Skips::default(), plans: Vec::new() }
+    }
+
+    fn work(mut self, batches: &Mutex<Receiver<Batch>>) -> Worker<C> {
+        loop {
+            // The lock is released before the work begins.
+            let batch = batches.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv();
+            let Ok(Batch { number, entries }) = batch else { return self };
+            let mut plans = 0;
+            for Entry { place, content } in entries {
+                parse::each(&content, &mut |parsed| {
+                    let plan = Number { batch: number, plan: plans };
+                    plans += 1;
+                    if let Err(error) = self.plan(place, plan, parsed) {
+                        self.skips.add(place, error);
+                    }
+                });
+            }
+            self.plans.push((number, plans));
+            if !self.collector.wants_more() {
+                return self;
+            }
+        }
+    }
+
+    fn plan(&mut self, place: Place, number: Number, parsed: parse::Parsed) -> Result<(), Error> {
+        let explained = parsed.found.map_err(|unusable| skipped::error(&unusable));
+        match explained.and_then(executed) {
+            Ok(selected) => self.collector.plan(LoggedPlan { place, number, query_id: parsed.query_id, selected }),
+            Err(error) => {
+                self.collector.skipped(&error);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a line of a server's text log shows.
+
+use crate::server::explain::captured::node_line;
+use memchr::memmem;
+
+/// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`.
+pub fn announced_ms(line: &str) -> Option<f64> {
+    let (_, rest) = line.trim_end().strip_suffix("plan:")?.rsplit_once("duration: ")?;
+    node_line::number(rest.trim_end().strip_suffix(" ms")?)
+}
+
+/// The severities with the two spaces that follow. They are also in the log of a server in another language, unless
+/// lc_messages translates them.
+const SEVERITIES: [&str; 13] = [
+    "LOG:  ",
+    "ERROR:  ",
+    "FATAL:  ",
+    "PANIC:  ",
+    "WARNING:  ",
+    "NOTICE:  ",
+    "INFO:  ",
+    "STATEMENT:  ",
+    "DETAIL:  ",
+    "HINT:  ",
+    "CONTEXT:  ",
+    "QUERY:  ",
+    "LOCATION:  ",
+];
+
+/// Returns whether a line begins an entry of the server's log, so that it cannot belong to a plan.
+pub fn is_log_line(line: &str) -> bool {
+    // A line of a plan rarely has such a colon, so most lines end the search here.
+    memmem::find(line.as_bytes(), b":  ").is_some()
+        && (SEVERITIES.iter().any(|severity| line.contains(severity)) || announced_ms(line).is_some())
+}
+
+/// Returns whether a plan outside of a log entry may begin here: with a node, with psql's heading, or in another format.
+pub fn begins_pasted_plan(line: &str) -> bool {
+    let is_frame = |c: char| c.is_whitespace() || "|│>\"".contains(c);
+    let text = line.trim_start_matches(is_frame).trim_end_matches(is_frame);
+    match text.as_bytes().first() {
+        None => false,
+        Some(b'[' | b'{') => {
+            // psql marks a continued line.
+            text[1..].trim_end_matches(['+', '↵']).trim().is_empty() || text.contains("\"Plan\"")
+        }
+        Some(b'<') => text.starts_with("<explain xmlns="),
+        Some(b'-') => text.starts_with("- Plan:"),
+        Some(b'P') if text == "Plan:" => true,
+        Some(b'Q') if text.starts_with("QUERY PLAN") => true,
+        Some(_) => {
+            is_part_of_text_plan(text)
+                && !is_log_line(line)
+                && node_line::node_line(text).is_some_and(|node| node.arrow.is_none())
+        }
+    }
+}
+
+fn is_part_of_text_plan(line: &str) -> bool {
+    memmem::find(line.as_bytes(), b"(actual ").is_some() || memmem::find(line.as_bytes(), b"(cost=").is_some()
+}
+
+/// Returns whether a line is a part of an executed plan in any format.
+pub fn is_part_of_plan(line: &str) -> bool {
+    ["(actual ", "\"Actual Loops\":", " Actual Loops: ", "<Actual-Loops>"].iter().any(|part| line.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announcement_of_a_plan_has_its_time() {
+        for (line, ms) in [
+            ("LOG:  duration: 123.456 ms  plan:", Some(123.456)),
+            ("2026-11-21 UTC,,\"duration: 0.004 ms  plan:", Some(0.004)),
+            ("LOG:  duration: 123.456 ms  statement: select 'plan:'", None),
+            ("LOG:  duration: 123.456 ms", None),
+            ("plan:", None),
+        ] {
+            assert_eq!(announced_ms(line), ms, "{line}");
+        }
+    }
+
+    #[test]
+    fn log_lines_have_a_severity() {
+        assert!(is_log_line("2026-11-24 [7] LOG:  checkpoint starting"));
+        assert!(is_log_line("PROTOKOLL:  duration: 1.000 ms  plan:"));
+        assert!(!is_log_line("  Filter: (a ~ 'LOG: x'::text)"));
+    }
+
+    #[test]
+    fn pasted_plans_begin_with_a_node_or_a_heading() {
+        for line in [
+            "                 QUERY PLAN",
+            "| QUERY PLAN |",
+            "[                                +",
+            "{",
+            "[{\"Plan\": {}}]",
+            "<explain xmlns=\"http://www.postgresql.org/2009/explain\">",
+            "- Plan: ",
+            "Sort (actual time=1.000..2.500 rows=7 loops=3)",
+            "> Sort  (cost=1.00..2.00 rows=1 width=1)",
+        ] {
+            assert!(begins_pasted_plan(line), "{line}");
+        }
+        for line in [
+            "",
+            "2026-11-24 [7] LOG:  checkpoint starting",
+            "  ->  Sort (actual time=1.000..2.500 rows=7 loops=3)",
+            "{\"timestamp\":\"2026-11-24\",\"message\":\"checkpoint starting\"}",
+            "[unknown]",
+            "<2026-11-24> LOG:  x",
+        ] {
+            assert!(!begins_pasted_plan(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use super::*;
+use crate::server::explain::log::entry::Content::{Announced, Csv, Damaged, Json, Pasted};
+
+/// Returns the line numbers and contents of all entries.
+fn entries(log: &str) -> Vec<(u64, Content)> {
+    let mut found = Vec::new();
+    let mut add = |entry: Entry| found.push((entry.place.line, entry.content));
+    let mut splitter = Splitter::default();
+    splitter.begin_file(0, &mut add);
+    for line in log.lines() {
+        splitter.line(&Line { text: line.as_bytes(), is_cut: false, is_unfinished: false }, &mut add);
+    }
+    splitter.end_file(!log.ends_with('\n'), &mut add);
+    found.sort_by_key(|(line, _)| *line);
+    found
+}
+
+fn announced(ms: f64, text: &str) -> Content {
+    Announced { ms, text: text.into() }
+}
+
+const OTHER: &str = "2026-11-24 [7] LOG:  checkpoint starting\n\ta second line\n";
+
+#[test]
+fn an_entry_ends_at_the_next_line_without_a_tab() {
+    let log = format!(
+        "{OTHER}2026-11-24 [7] LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n\t  ->  x\n{OTHER}[7] LOG:  duration: 1 ms  plan:\n\tb\n"
+    );
+    let expected = [(3, announced(5.1, "Query Text: a\nSort\n  ->  x\n")), (9, announced(1.0, "b\n"))];
+    assert_eq!(entries(&log), expected);
+}
+
+#[test]
+fn lost_tabs_end_an_entry_at_the_next_log_line() {
+    let log = format!("LOG:  duration: 5.100 ms  plan:\nQuery Text: a\n\n  Sort\n{OTHER}");
+    assert_eq!(entries(&log), [(1, announced(5.1, "Query Text: a\n\n  Sort\n"))]);
+}
+
+#[test]
+fn the_end_of_the_file_may_truncate_the_last_entry() {
+    let log = "LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort";
+    assert_eq!(entries(log), [(1, Damaged(Damage::Truncated))]);
+    assert_eq!(entries(&format!("{log}\n")), [(1, announced(5.1, "Query Text: a\nSort\n"))]);
+}
+
+#[test]
+fn a_log_that_begins_within_a_plan_is_reported_once() {
+    let log = format!(
+        "\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n{OTHER}"
+    );
+    assert_eq!(entries(&log), [(1, Damaged(Damage::NoBeginning))]);
+    assert_eq!(entries(&format!("{OTHER}\t(actual time=1..2 rows=1 loops=1)\n")), []);
+}
+
+#[test]
+fn csv_records_end_with_their_last_quotation_mark() {
+    let record = "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",1,2,\"SELECT\",,,0,LOG,00000,\"duration: 5.100 ms  plan:\nQuery Text: \"\"a\"\"\nLOG:  x\",,,,,\"context\nof two lines\",,,,\"psql\",,,-7\n";
+    let other = "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",1,2,\"SELECT\",,,0,LOG,00000,\"checkpoint\",,,,,,,,,,,,0\n";
+    assert_eq!(entries(&format!("{other}{record}{other}{record}")), [(2, Csv(record.into())), (7, Csv(record.into()))]);
+    // A truncated record ends where the next record begins.
+    let truncated = record.split_inclusive('\n').take(2).collect::<String>();
+    assert_eq!(entries(&format!("{truncated}{record}")), [(1, Damaged(Damage::Truncated)), (3, Csv(record.into()))]);
+    assert_eq!(entries(&truncated), [(1, Damaged(Damage::Truncated))]);
+}
+
+#[test]
+fn json_lines_are_entries_or_lines() {
+    let json = r#"{"error_severity":"LOG","message":"duration: 5.1 ms  plan:\nQuery Text: a"}"#;
+    assert_eq!(entries(&format!("{{\"error_severity\":\"LOG\"}}\n{json}\n")), [(2, Json(json.into()))]);
+    let docker = |text: &str| format!("{{\"log\":\"{text}\",\"stream\":\"stderr\"}}\n");
+    let lines = ["LOG:  duration: 5.100 ms  plan:\\n", "\\tQuery ", "Text: a\\n", "\\tSort\\n", "LOG:  x\\n"];
+    assert_eq!(entries(&lines.map(docker).concat()), [(1, announced(5.1, "Query Text: a\nSort\n"))]);
+}
+
+#[test]
+fn lines_of_several_processes_are_separated() {
+    let line = |process: u32, text: &str| format!("Nov 22 01:02:03 db1 postgres[{process}]: {text}\n");
+    let log = [
+        line(1, "[4-1] LOG:  duration: 5.100 ms  plan:"),
+        line(2, "[9-1] LOG:  duration: 7.200 ms  plan:"),
+        line(1, "[4-2] #011Query Text: a"),
+        line(2, "[9-2] #011Query Text: b that is"),
+        line(1, "[4-3] #011Sort"),
+        // syslog splits long lines.
+        line(2, "[9-3]  long"),
+        line(2, "[9-4] #011Limit"),
+        line(1, "[5-1] LOG:  x"),
+    ];
+    let expected =
+        [(1, announced(5.1, "Query Text: a\nSort\n")), (2, announced(7.2, "Query Text: b that is long\nLimit\n"))];
+    assert_eq!(entries(&log.concat()), expected);
+}
+
+#[test]
+fn parts_of_a_containers_line_are_joined() {
+    let log = "2026-11-22T01:02:03.1Z stderr F LOG:  duration: 5.100 ms  plan:\n2026-11-22T01:02:03.1Z stderr P \tQuery Text:\n2026-11-22T01:02:03.1Z stderr F  a\n";
+    assert_eq!(entries(log), [(1, announced(5.1, "Query Text: a\n"))]);
+}
+
+#[test]
+fn plans_outside_of_entries_are_passed_on_as_they_are() {
+    let plan = "              QUERY PLAN\n-----------\n Sort (actual time=1..2 rows=1 loops=1)\n\n";
+    assert_eq!(entries(&format!("text\n{plan}{OTHER}")), [(2, Pasted(plan.into()))]);
+    assert_eq!(entries("[\n  {\n  }\n]"), [(1, Pasted("[\n  {\n  }\n]\n".into()))]);
+}
+
+#[test]
+fn too_long_entries_are_not_stored() {
+    let line = format!("\t{}\n", "x".repeat(1 << 20));
+    let log = format!("LOG:  duration: 5.100 ms  plan:\n{}{OTHER}LOG:  duration: 1.0 ms  plan:\n\ta\n", line.repeat(9));
+    assert_eq!(entries(&log), [(1, Damaged(Damage::TooLong)), (13, announced(1.0, "a\n"))]);
+}

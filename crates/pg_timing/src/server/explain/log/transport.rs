@@ -1,0 +1,187 @@
+//! What syslog, journald and containers put before each line of a server's log: who sent the line, and how the line
+//! continues the one before it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A line of the server, and its sender.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sent<'a> {
+    /// host, container or pod
+    pub host: Option<&'a str>,
+    /// the server's process
+    pub process: Option<&'a str>,
+    pub text: &'a str,
+    pub part: Part,
+}
+
+/// Which part of a line this is. syslog and container runtimes split long lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    /// more of the line follows
+    Unfinished,
+    /// syslog's part number is above 1: it continues the message, and the line too if the line does not begin with a tab
+    Next,
+}
+
+impl Sent<'_> {
+    /// Returns a number for the sender. Lines of different senders can be mixed.
+    pub fn sender(&self) -> u64 {
+        match (self.host, self.process) {
+            (None, None) => 0,
+            sender => {
+                let mut hasher = DefaultHasher::new();
+                sender.hash(&mut hasher);
+                hasher.finish()
+            }
+        }
+    }
+}
+
+/// Returns the line as the server wrote it, with its sender. A line without a known prefix is returned unchanged.
+pub fn sent(line: &str) -> Sent<'_> {
+    let plain = Sent { host: None, process: None, text: line, part: Part::Whole };
+    // The first byte shows whether a prefix is possible: a letter, a digit or a bracket.
+    if !line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
+        return plain;
+    }
+    let of_container = without_container_prefix(plain);
+    without_syslog_prefix(of_container).unwrap_or(of_container)
+}
+
+/// Removes the prefixes of containers, in this order:
+/// `db-1  | ` (Docker Compose) or `[pod/db-0/postgres] ` (kubectl --prefix);
+/// `2026-11-22T01:02:03.123456789Z ` (kubectl and docker logs --timestamps);
+/// `stderr F ` (log files on a Kubernetes node).
+fn without_container_prefix(line: Sent) -> Sent {
+    let mut line = line;
+    if let Some((name, rest)) = line.text.split_once("| ")
+        && name.ends_with(' ')
+        && is_name(name.trim_end())
+    {
+        (line.host, line.text) = (Some(name.trim_end()), rest);
+    }
+    if let Some((name, rest)) = line.text.strip_prefix("[pod/").and_then(|rest| rest.split_once("] ")) {
+        (line.host, line.text) = (Some(name), rest);
+    }
+    if let Some((timestamp, rest)) = line.text.split_once(' ')
+        && is_timestamp(timestamp)
+    {
+        line.text = rest;
+        for stream in ["stderr", "stdout"] {
+            if let Some(rest) = rest.strip_prefix(stream) {
+                let [whole, part] = [" F ", " P "].map(|flag| rest.strip_prefix(flag));
+                (line.text, line.part) = match (whole, part) {
+                    (Some(text), _) => (text, Part::Whole),
+                    (_, Some(text)) => (text, Part::Unfinished),
+                    _ => continue,
+                };
+            }
+        }
+    }
+    line
+}
+
+/// Returns the message in `Nov 22 01:02:03 host postgres[123]: [4-2] message`.
+///
+/// The number `[4-2]`, or `[2]` without log_sequence_numbers, is there only with log_destination syslog: this is part 2
+/// of message 4. An RFC 3339 timestamp may replace the date; the caller has removed it.
+fn without_syslog_prefix(line: Sent) -> Option<Sent> {
+    let (before, message) = line.text.split_once("]: ")?;
+    let (words, process) = before.rsplit_once('[')?;
+    let mut words = words.split(' ').filter(|word| !word.is_empty()).rev();
+    let (program, host) = (words.next()?, words.next()?);
+    let is_date = words.next().is_none_or(|time| time.matches(':').count() == 2) && words.count() <= 2;
+    if !is_number(process) || !is_date || !program.starts_with("postgres") || !is_name(host) {
+        return None;
+    }
+    let numbered = message.strip_prefix('[').and_then(|rest| {
+        let (number, text) = rest.split_once("] ")?;
+        let part = number.split_once('-').map_or(number, |(_, part)| part);
+        let is_part = is_number(part) && number.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        is_part.then_some((text, if part == "1" { Part::Whole } else { Part::Next }))
+    });
+    let (text, part) = numbered.unwrap_or((message, line.part));
+    Some(Sent { host: line.host.or(Some(host)), process: Some(process), text, part })
+}
+
+/// The octal number of a tab: rsyslog writes it instead of a tab.
+const TAB: &str = "#011";
+
+/// Returns the text of a line that continues a message: a tab precedes it.
+pub fn continued(text: &str) -> Option<&str> {
+    text.strip_prefix('\t').or_else(|| text.strip_prefix(TAB))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Returns whether a text can be the name of a container or a host.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+}
+
+/// Returns whether a text is an RFC 3339 timestamp.
+fn is_timestamp(text: &str) -> bool {
+    text.split_once('T').is_some_and(|(date, time)| {
+        date.len() == 10
+            && date.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+            && time.matches(':').count() >= 2
+            && time.bytes().all(|b| b.is_ascii_digit() || b":.+-Z".contains(&b))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_prefixes_are_removed() {
+        const LINE: &str = "\t  ->  Seq Scan on t  (actual time=0.007..0.008 rows=1 loops=1)";
+        for (before, host, process, part) in [
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-2] ", Some("db1"), Some("123"), Part::Next),
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-1] ", Some("db1"), Some("123"), Part::Whole),
+            ("Nov 22 01:02:03 db1 postgres[123]: [12] ", Some("db1"), Some("123"), Part::Next),
+            ("Nov  2 01:02:03 db1.example.com postgres[123]: ", Some("db1.example.com"), Some("123"), Part::Whole),
+            ("2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ", Some("db1"), Some("123"), Part::Next),
+            ("db-1  | ", Some("db-1"), None, Part::Whole),
+            ("db_1 | 2026-11-22T01:02:03.123456789Z ", Some("db_1"), None, Part::Whole),
+            ("[pod/db-0/postgres] ", Some("db-0/postgres"), None, Part::Whole),
+            ("2026-11-22T01:02:03.123456789Z stderr F ", None, None, Part::Whole),
+            ("2026-11-22T01:02:03.123456789Z stdout P ", None, None, Part::Unfinished),
+            ("", None, None, Part::Whole),
+        ] {
+            let line = format!("{before}{LINE}");
+            let found = sent(&line);
+            assert_eq!((found.text, found.host, found.process, found.part), (LINE, host, process, part), "{before}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_unchanged() {
+        for line in [
+            "2026-11-22 01:02:03 UTC [4080]: [1-1] user=joe LOG:  duration: 1 ms  plan:",
+            "  Filter: ((a | b) > 0)",
+            "  Index Cond: (tags[1]: text)",
+            "| Sort (actual time=0.007..0.008 rows=1 loops=1) |",
+            "[{\"Plan\": {}}]",
+            "a[1]: ",
+        ] {
+            assert_eq!(sent(line).text, line);
+        }
+    }
+
+    #[test]
+    fn senders_differ() {
+        let line = |host: &str, process| format!("Nov 22 01:02:03 {host} postgres[{process}]: x");
+        let senders = [line("a", 1), line("a", 2), line("b", 1), "x".into()].map(|line| sent(&line).sender());
+        assert_eq!(senders.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+        assert_eq!(senders[3], 0);
+    }
+
+    #[test]
+    fn a_continued_line_begins_with_a_tab() {
+        assert_eq!((continued("\tx"), continued("#011 x"), continued(" x")), (Some("x"), Some(" x"), None));
+    }
+}
