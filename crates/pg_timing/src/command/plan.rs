@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::human::grouped;
 use crate::render::{self, escape};
 use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
-use crate::server::explain::{Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, unknown_clock};
+use crate::server::explain::{Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, text_of, unknown_clock};
 use anyhow::anyhow;
 use std::path::Path;
 
@@ -47,12 +47,12 @@ fn run_last_plan(arguments: &ExplainArguments, inputs: &Inputs) -> anyhow::Resul
     let mut text = String::new();
     for path in &arguments.plan {
         let input = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
-        if input.bytes.contains(&0) {
+        let input_text = text_of(&input.bytes);
+        if input_text.contains('\0') {
             let hint = "if it is text in another encoding, convert it to UTF-8; for a compressed log, add --all";
             return Err(Error::new(format!("{}: not a text file", input.name), hint).into());
         }
-        // The plan is ASCII. Text around it may have another encoding.
-        text += &String::from_utf8_lossy(&input.bytes);
+        text += &input_text;
         text.push('\n');
         names.push(input.name);
     }

@@ -20,7 +20,7 @@ pub fn no_plan() -> Error {
 }
 
 pub fn not_executed() -> Error {
-    Error::new("the plan was not executed", "take it with EXPLAIN (ANALYZE)")
+    Error::new("the plan was not executed (EXPLAIN without ANALYZE)", "take it with EXPLAIN (ANALYZE)")
 }
 
 pub fn not_timed() -> Error {
@@ -61,10 +61,6 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
         Unreadable::Xml(why) => Error::new(format!("the plan's XML is incomplete or damaged: {why}"), SUPPORTED),
         Unreadable::Json(why) => Error::new(format!("the plan's JSON is incomplete or damaged: {why}"), SUPPORTED),
         Unreadable::Text(TextError::NotRun) => not_executed(),
-        Unreadable::Text(TextError::TooOld) => Error::new(
-            "the plan has \"Total runtime\", so it is from PostgreSQL 9.3 or older",
-            "plans from PostgreSQL 9.4 and later are supported",
-        ),
         Unreadable::Text(TextError::NoBeginning) => Error::new(
             "the beginning of the plan is missing",
             "include the first line, which names the topmost node and has no arrow",

@@ -7,12 +7,14 @@ use super::csv_log;
 use super::frame::without_frame;
 use super::json_values::{self, Content};
 use super::node_line::{node_line, number};
+use super::repair;
 use super::statements;
 use super::structured::Structured;
-use super::text::{self, TextError};
+use super::text::TextError;
 use super::unreadable::{Found, Unreadable};
 use crate::server::explain::plan::{Explained, steps};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
@@ -20,23 +22,41 @@ const MAX_NESTING: usize = 2;
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
 /// log can have many thousands.
 pub fn each_plan(text: &str, found: &mut dyn FnMut(Found)) {
-    each_plan_in(text, MAX_NESTING, found);
+    each_plan_in(&repair::plain_lines(text), MAX_NESTING, found);
 }
 
 fn each_plan_in(text: &str, nesting: usize, found: &mut dyn FnMut(Found)) {
-    let mut clean = String::with_capacity(text.len());
-    for line in csv_log::expand_records(text.trim_start_matches('\u{feff}')).lines() {
-        clean.push_str(without_frame(line));
-        clean.push('\n');
-    }
+    let text = csv_log::expand_records(text.trim_start_matches('\u{feff}'));
+    let clean = without_frames(&text);
     let mut search = Search { nesting, found, logged_ms: None, query: None, announced: false, reported_damage: false };
-    let mut rest = clean.as_str();
+    let mut rest = &*clean;
     while !rest.is_empty() {
         let done = search.next(rest);
         steps::count(done);
         rest = &rest[done..];
     }
     search.end_of_announced_plan();
+}
+
+/// Returns the text with each line as the server printed it. It is not copied before the first line with a frame.
+fn without_frames(text: &str) -> Cow<'_, str> {
+    let mut clean = String::new();
+    let mut done = 0;
+    for line in text.split_inclusive('\n') {
+        let whole = line.strip_suffix('\n').unwrap_or(line);
+        let inner = without_frame(whole);
+        if clean.is_empty() && inner.len() == whole.len() {
+            done += line.len();
+            continue;
+        }
+        if clean.is_empty() {
+            clean.reserve(text.len());
+            clean.push_str(&text[..done]);
+        }
+        clean.push_str(inner);
+        clean.push('\n');
+    }
+    if clean.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(clean) }
 }
 
 /// The search for plans from the beginning of a text to its end.
@@ -70,16 +90,14 @@ impl Search<'_> {
             return self.json(rest);
         } else if let Some(format) = Structured::begins(rest) {
             return self.structured(format, rest);
-        } else if let Some(first) = node_line(line) {
+        } else if let Some(arrow) = first_arrow(rest) {
             let end = text_plan_length(rest);
-            if first.arrow.is_none() {
-                self.push(text::plan(rest[..end].lines()).map_err(Unreadable::Text));
+            if arrow.is_none() {
+                self.push(repair::text_plan(&rest[..end]).map_err(Unreadable::Text));
             } else if trimmed.starts_with("->  ") {
                 self.push(Err(Unreadable::Text(TextError::NoBeginning)));
             }
             return end;
-        } else if trimmed.starts_with("Total runtime: ") {
-            self.push(Err(Unreadable::Text(TextError::TooOld)));
         }
         line.len()
     }
@@ -167,15 +185,22 @@ fn first_line(text: &str) -> &str {
 
 /// Returns the length of the text plan at the beginning of `rest`, in bytes.
 fn text_plan_length(rest: &str) -> usize {
-    let mut end = first_line(rest).len();
-    while end < rest.len() && !ends_text_plan(&rest[end..]) {
-        end += first_line(&rest[end..]).len();
+    let mut last = first_line(rest);
+    let mut end = last.len();
+    while end < rest.len() && !ends_text_plan(&rest[end..], last) {
+        last = first_line(&rest[end..]);
+        end += last.len();
     }
     end
 }
 
-/// Returns whether the first line of `rest` cannot belong to the text plan before it.
-fn ends_text_plan(rest: &str) -> bool {
+/// Returns the column of the arrow, or `None` for a root, if a text begins with a node's line. A root's line may be broken.
+fn first_arrow(rest: &str) -> Option<Option<usize>> {
+    node_line(first_line(rest)).map(|node| node.arrow).or_else(|| repair::folded::begins(rest).then_some(None))
+}
+
+/// Returns whether the first line of `rest` cannot belong to the text plan before it. `last` is the line above.
+fn ends_text_plan(rest: &str, last: &str) -> bool {
     let line = first_line(rest);
     if line.trim().is_empty() {
         return false;
@@ -183,7 +208,7 @@ fn ends_text_plan(rest: &str) -> bool {
     logged_duration_ms(line).is_some()
         || Structured::begins(rest).is_some()
         || line.trim() == "QUERY PLAN"
-        || node_line(line).is_some_and(|node| node.arrow.is_none())
+        || first_arrow(rest) == Some(None) && !repair::folded::is_open(last)
         || looks_like_json(rest)
 }
 

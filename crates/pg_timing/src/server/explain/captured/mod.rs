@@ -3,6 +3,7 @@
 
 mod analysis;
 mod csv_log;
+mod encoding;
 pub mod errors;
 mod expected;
 mod extract;
@@ -10,9 +11,12 @@ mod frame;
 mod host_report;
 mod json_values;
 pub mod node_line;
+#[cfg(test)]
+mod old_versions;
 mod prefix;
 #[cfg(test)]
 mod proptests;
+mod repair;
 mod select;
 pub mod statements;
 pub mod structured;
@@ -24,6 +28,7 @@ mod xml;
 mod yaml;
 
 pub use analysis::Analysis;
+pub use encoding::text_of;
 pub use extract::each_plan;
 pub use select::{Selected, executed};
 pub use unreadable::{Found, Unreadable};

@@ -46,8 +46,7 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
         // MySQL prints one cost and not two.
         return None;
     }
-    let (kind, _) = name.split_once(" on ").unwrap_or((name, ""));
-    if kind.contains(':') || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+    if !names_node(name) {
         return None;
     }
     let mut node = node_from_name(name);
@@ -60,6 +59,12 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
         Some(actual) => read_figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
     };
     Some(NodeLine { arrow, node, ran })
+}
+
+/// Returns whether a text can begin with a node's name. Properties have a colon after their name.
+pub fn names_node(text: &str) -> bool {
+    let (kind, _) = text.split_once(" on ").unwrap_or((text, ""));
+    text.starts_with(|c: char| c.is_ascii_uppercase()) && !kind.contains(':')
 }
 
 /// Returns the column where a line's text begins.

@@ -210,18 +210,22 @@ fn a_truncated_plan_is_refused() {
 }
 
 #[test]
-fn a_truncated_or_wrapped_line_is_refused() {
+fn a_truncated_line_is_refused_and_a_wrapped_line_is_joined() {
     let append = "Append  (cost=0.00..9.00 rows=2 width=4) (actual time=0.010..20.000 rows=2000 loops=1)
   ->  Seq Scan on a  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
   ->  Seq Scan on b  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
 ";
     let log = format!("LOG:  duration: 21.000 ms  plan:\n{append}");
-    assert!(estimate(Some(20.0), None, &log).is_ok());
-    let wrapped = [" (actual", " (cost", " width", " on b"].map(|part| {
+    let figures = |text: &str| {
+        let nodes = by_read_cost(20.0, text).nodes.into_iter();
+        nodes.map(|node| (node.path, node.title, node.calls, node.corrected_ms)).collect::<Vec<_>>()
+    };
+    for part in [" (actual", " (cost", " width", " on b"] {
         let at = log.rfind(part).unwrap();
-        format!("{}\n{}", &log[..at], &log[at + 1..])
-    });
-    for text in wrapped.iter().map(String::as_str).chain([&log[..log.len() - 20], &log[..log.len() - 60]]) {
+        let wrapped = format!("{}\n{}", &log[..at], &log[at + 1..]);
+        assert_eq!(figures(&wrapped), figures(&log), "{wrapped}");
+    }
+    for text in [&log[..log.len() - 20], &log[..log.len() - 60]] {
         let error = estimate(Some(20.0), None, text).unwrap_err();
         assert!(error.what.contains("a line of the plan is truncated"), "{text}{}", error.what);
     }

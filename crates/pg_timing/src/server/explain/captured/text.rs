@@ -9,8 +9,6 @@ use serde::de::IgnoredAny;
 pub enum TextError {
     /// EXPLAIN without ANALYZE
     NotRun,
-    /// `Total runtime`: 9.3 or older
-    TooOld,
     /// the root is missing
     NoBeginning,
     /// nested deeper than any real plan
@@ -44,7 +42,7 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
         } else if !tree.take_label(line) {
             // Citus prints the times of its tasks in the same way, but indented.
             if column(line) <= root + 2 {
-                read_total(&mut explained, text)?;
+                read_total(&mut explained, text);
             }
             read_property(&mut explained, tree.last_node(), text);
             // A log line after the plan is not a condition of the plan's last node.
@@ -76,16 +74,17 @@ fn is_broken_node_line(line: &str) -> bool {
 }
 
 /// Reads a line below the tree: the execution or planning time.
-fn read_total(explained: &mut Explained, text: &str) -> Result<(), TextError> {
-    let Some((name, value)) = text.split_once(": ") else { return Ok(()) };
+fn read_total(explained: &mut Explained, text: &str) {
+    let Some((name, value)) = text.split_once(": ") else { return };
     let ms = || value.trim().strip_suffix(" ms").and_then(number);
     match name {
-        "Execution Time" | "Execution time" => explained.execution_ms = explained.execution_ms.or_else(ms),
+        // PostgreSQL 9.3 and older print the total runtime, which is the same time.
+        "Execution Time" | "Execution time" | "Total runtime" => {
+            explained.execution_ms = explained.execution_ms.or_else(ms)
+        }
         "Planning Time" | "Planning time" => explained.planning_ms = explained.planning_ms.or_else(ms),
-        "Total runtime" => return Err(TextError::TooOld),
         _ => {}
     }
-    Ok(())
 }
 
 /// Reads a property of a node or of the whole plan, if it is needed.
@@ -189,8 +188,10 @@ impl Tree {
     /// Stores a label such as `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`. It belongs to the next node.
     fn take_label(&mut self, line: &str) -> bool {
         let text = line.trim();
-        let is_label =
-            ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ");
+        // PostgreSQL 8.3 and older do not number the subplans.
+        let is_label = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind))
+            && !text.contains(": ")
+            || ["InitPlan", "SubPlan"].contains(&text);
         if is_label {
             self.label = Some((column(line), text.into()));
         }

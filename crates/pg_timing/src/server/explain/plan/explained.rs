@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[serde(rename_all = "PascalCase")]
 pub struct Explained {
     pub plan: Node,
-    #[serde(rename = "Execution Time")]
+    /// PostgreSQL 9.3 and older have the second name
+    #[serde(rename = "Execution Time", alias = "Total Runtime")]
     pub execution_ms: Option<f64>,
     #[serde(rename = "Planning Time")]
     pub planning_ms: Option<f64>,

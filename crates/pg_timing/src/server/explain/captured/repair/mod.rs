@@ -1,0 +1,51 @@
+//! Repairs plans that were changed on their way: by psql's formats, by web pages, mail programs and chats.
+
+mod characters;
+mod csv_cell;
+pub mod folded;
+mod html;
+mod latex;
+mod psql_wrap;
+mod signs;
+#[cfg(test)]
+mod tests;
+
+use super::text::{self, TextError};
+use crate::server::explain::plan::Explained;
+use signs::Signs;
+use std::borrow::Cow;
+
+/// Returns the text with plain lines. A text without signs of a repair is not copied.
+pub fn plain_lines(text: &str) -> Cow<'_, str> {
+    let signs = Signs::of(text);
+    let repairs = [
+        (signs.html, html::decoded as fn(&str) -> String),
+        (signs.special_characters, characters::plain),
+        (signs.latex, latex::decoded),
+        (signs.asciidoc, asciidoc_decoded),
+        (signs.csv, csv_cell::unquoted),
+        (signs.wrap, psql_wrap::joined),
+    ];
+    let mut text = Cow::Borrowed(text);
+    for (_, repair) in repairs.into_iter().filter(|(needed, _)| *needed) {
+        text = Cow::Owned(repair(&text));
+    }
+    text
+}
+
+/// Returns the text without the escapes of psql's Asciidoc format.
+fn asciidoc_decoded(text: &str) -> String {
+    text.replace("\\|", "|")
+}
+
+/// Returns the text plan in these lines, with broken lines joined.
+pub fn text_plan(plan: &str) -> Result<Explained, TextError> {
+    match text::plan(plan.lines()) {
+        Err(TextError::Cut | TextError::NoBeginning) => text::plan(folded::joined(plan).lines()),
+        // A part of a condition on a line of its own can hide that the node uses an InitPlan.
+        Ok(_) if plan.contains("InitPlan") && folded::has_broken_condition(plan) => {
+            text::plan(folded::joined(plan).lines())
+        }
+        read => read,
+    }
+}

@@ -1,0 +1,35 @@
+use super::super::extract::each_plan;
+use crate::server::explain::plan::Explained;
+use std::path::Path;
+
+/// Returns the plans of a text, or why they are not readable.
+pub fn plans(text: &str) -> Vec<Result<Explained, String>> {
+    let mut plans = Vec::new();
+    each_plan(text, &mut |plan| plans.push(plan.map_err(|why| format!("{why:?}"))));
+    plans
+}
+
+/// The files are one plan as text and one as JSON, printed by psql 18 in all of its formats.
+#[test]
+fn plans_in_all_formats_of_psql_are_the_same() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/psql");
+    let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
+    let (text, json) = (plans(&read("unaligned.txt")), plans(&read("unaligned.json.txt")));
+    assert_eq!((text.len(), json.len()), (1, 1));
+    let mut wrong = Vec::new();
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let expected = if name.ends_with(".json.txt") { &json } else { &text };
+        let read = plans(&read(&name));
+        // Nothing shows whether the value continues on the next line.
+        if ["wrapped_old-ascii_2_40.json.txt", "xwrapped_old-ascii_0_40.json.txt"].contains(&name.as_str()) {
+            assert!(read.iter().all(Result::is_err), "{name}");
+            continue;
+        }
+        if read != *expected {
+            wrong.push(format!("{name}: {} {:?}", read.len(), read.first().map(|plan| plan.as_ref().err())));
+        }
+    }
+    wrong.sort();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
