@@ -150,7 +150,6 @@ fn unusable_plans_are_refused() {
         ),
         ("Result  (cost=0.00..0.01 rows=1 width=4)\n", "the plan was not executed"),
         ("Result  (cost=0.00..0.01 rows=1 width=4) (actual rows=1 loops=1)\nExecution Time: 1.000 ms", "TIMING OFF"),
-        ("Result (actual time=0.001..0.001 rows=1 loops=1)\nTotal runtime: 1.000 ms\n", "PostgreSQL 9.3 or older"),
         (
             "  ->  Result (actual time=0.001..0.001 rows=1 loops=1)\nExecution Time: 1.000 ms\n",
             "the beginning of the plan is missing",

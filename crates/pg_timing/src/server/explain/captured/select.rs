@@ -3,11 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+mod skipped;
+
 use super::errors;
 use super::extract::each_plan;
 use crate::error::Error;
 use crate::server::explain::plan::Explained;
 use crate::server::explain::plan::validate::check_figures;
+use skipped::Skipped;
 
 /// The plan that is analyzed.
 #[derive(Debug)]
@@ -26,18 +29,18 @@ pub struct Selected {
 pub fn last_usable_plan(text: &str) -> Result<Selected, Error> {
     let mut plans = 0;
     let mut usable: Option<Selected> = None;
-    // why the last plan is not usable
-    let mut unusable: Option<Error> = None;
+    let mut skipped = Skipped::default();
     each_plan(text, &mut |plan| {
         plans += 1;
         match plan.map_err(|unreadable| errors::unreadable_plan(&unreadable)).and_then(executed) {
-            Ok(selected) => (usable, unusable) = (Some(Selected { taken: plans, ..selected }), None),
-            Err(error) => unusable = Some(error),
+            Ok(selected) => usable = Some(Selected { taken: plans, ..selected }),
+            Err(error) => skipped.add(plans, error),
         }
     });
-    match (usable, unusable) {
-        (Some(selected), unusable) => {
-            let notes = position(plans, selected.taken, unusable.as_ref()).into_iter().chain(selected.notes).collect();
+    match (usable, skipped.last.take()) {
+        (Some(selected), _) => {
+            let position = position(plans, selected.taken).into_iter();
+            let notes = position.chain(skipped.notes()).chain(selected.notes).collect();
             Ok(Selected { plans, notes, ..selected })
         }
         (None, Some(error)) => Err(error),
@@ -45,16 +48,13 @@ pub fn last_usable_plan(text: &str) -> Result<Selected, Error> {
     }
 }
 
-/// Returns a note about an input with several plans. `unusable` is the reason why the last plan is not used.
-fn position(plans: usize, taken: usize, unusable: Option<&Error>) -> Option<String> {
-    let Some(Error { what, .. }) = unusable else {
-        return (plans > 1).then(|| format!("the input has {plans} plans; this is the last one"));
-    };
-    let others = match plans - taken {
-        1 => format!("number {plans} is not usable: {what}"),
-        count => format!("the {count} plans after it are not usable. The last one: {what}"),
-    };
-    Some(format!("the input has {plans} plans; this is number {taken}, the last usable one; {others}"))
+/// Returns a note about an input with several plans.
+fn position(plans: usize, taken: usize) -> Option<String> {
+    match taken {
+        _ if plans == 1 => None,
+        _ if plans == taken => Some(format!("the input has {plans} plans; this is the last one")),
+        _ => Some(format!("the input has {plans} plans; this is number {taken}, the last usable one")),
+    }
 }
 
 /// Returns the plan, or an error if it was not executed, was not timed, or has impossible figures.

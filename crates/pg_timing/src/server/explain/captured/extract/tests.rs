@@ -106,6 +106,17 @@ fn plans_are_found_in_logs() {
 }
 
 #[test]
+fn pasted_yaml_and_xml_have_the_same_plan_as_json() {
+    let json = "[{\"Plan\": {\"Node Type\": \"Result\", \"Alias\": \"a<b&c->d\", \"Actual Total Time\": 1.5, \"Actual Rows\": 1, \"Actual Loops\": 1}, \"Execution Time\": 1.6}]";
+    let xml = "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Plan>\n      <Node-Type>Result</Node-Type>\n      <Alias>a&lt;b&amp;c-&gt;d</Alias>\n      <Actual-Total-Time>1.500</Actual-Total-Time>\n      <Actual-Rows>1</Actual-Rows>\n      <Actual-Loops>1</Actual-Loops>\n    </Plan>\n    <Execution-Time>1.6</Execution-Time>\n  </Query>\n</explain>\n";
+    let yaml = "- Plan: \n    Node Type: \"Result\"\n    Alias: \"a<b&c->d\"\n    Actual Total Time: 1.500\n    Actual Rows: 1\n    Actual Loops: 1\n  Execution Time: 1.6\n";
+    let in_psql = |text: &str| text.lines().map(|line| format!(" {line:<60}+\n")).collect::<String>();
+    for text in [xml, yaml, &in_psql(xml), &in_psql(yaml)] {
+        assert_eq!(only_plan(text), only_plan(json), "{text}");
+    }
+}
+
+#[test]
 fn unreadable_plans_say_why() {
     let unreadable = |text: &str| {
         let mut all = plans(text);
