@@ -24,15 +24,21 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
 /// Runs the statement, or the classic test if there is no statement. Returns the rendered report.
 fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let script = script(arguments)?;
+    if script.is_none() && arguments.format.plan().is_some() {
+        return Err(no_plan().into());
+    }
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
-    let options = RunOptions::new(
-        arguments.allow_writes,
-        Duration::from_secs(arguments.limit),
-        Duration::from_secs(arguments.time),
-    );
+    let options = RunOptions {
+        keep_document: arguments.format.plan().is_some(),
+        ..RunOptions::new(
+            arguments.allow_writes,
+            Duration::from_secs(arguments.limit),
+            Duration::from_secs(arguments.time),
+        )
+    };
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.connection;
     // For the statements before the first run.
@@ -56,6 +62,8 @@ pub fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<St
         ExplainFormat::Json => render::json::json(report),
         ExplainFormat::Jsonl => render::json::json_line(report),
         ExplainFormat::Html => render::html::explain::html(&escape::report(report)?),
+        ExplainFormat::PlanText => render::plan::text(report)?,
+        ExplainFormat::PlanJson => render::plan::json(report)?,
     })
 }
 
@@ -65,6 +73,7 @@ fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<Strin
         ExplainFormat::Json => render::json::json(report),
         ExplainFormat::Jsonl => render::json::json_line(report),
         ExplainFormat::Html => render::html::explain::classic(&escape::report(report)?),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_plan()),
     })
 }
 
@@ -73,6 +82,11 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The hint if the statement is missing.
 const HINT: Hint = Hint("give the statement with -c, in a file with -f FILE, or on stdin with -f -");
+
+/// Returns the error for a format that shows a plan, if there is no statement.
+fn no_plan() -> Error {
+    Error::new("the formats plan-text and plan-json need a statement or a plan", HINT.0)
+}
 
 /// Returns the statement with its values, and the lines before it.
 fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {

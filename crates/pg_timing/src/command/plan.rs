@@ -30,6 +30,7 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     let inputs = Inputs {
         clock: (host.is_some() || arguments.read_cost.is_some()).then_some(&clock_of),
         plain_ms: arguments.plain_ms,
+        document: arguments.format.plan(),
     };
     if inputs.clock.is_none() && inputs.plain_ms.is_none() {
         return Err(unknown_clock().into());
@@ -63,6 +64,9 @@ fn run_last_plan(arguments: &ExplainArguments, inputs: &Inputs) -> anyhow::Resul
 
 /// Reads the files as logs, and prints what the options ask for.
 fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
+    if arguments.all && arguments.format.plan().is_some() {
+        return Err(no_single_plan().into());
+    }
     let stop = interrupt::flag()?;
     let bar = progress::bar("reading");
     let log = Log {
@@ -114,14 +118,20 @@ fn render_totals(report: &LogReport, format: ExplainFormat) -> Result<String, Er
         ExplainFormat::Html => render::html::log::html(&escape::report(report)?),
         ExplainFormat::Text => render::text::log::text(&escape::report(report)?),
         ExplainFormat::Json | ExplainFormat::Jsonl => render::json::json(report),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_single_plan()),
     })
+}
+
+fn no_single_plan() -> Error {
+    Error::new("the formats plan-text and plan-json show single plans", "use --slowest N or --nth N instead of --all")
 }
 
 /// Renders several plans: as blocks of text, as a JSON list, as lines of JSON, or as one page.
 fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<String, Error> {
-    let text = |report| render_report(report, ExplainFormat::Text);
+    let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();
     Ok(match format {
-        ExplainFormat::Text => reports.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"),
+        ExplainFormat::Text | ExplainFormat::PlanText => each()?.join("\n"),
+        ExplainFormat::PlanJson => each()?.concat(),
         ExplainFormat::Json => render::json::json(&reports),
         ExplainFormat::Jsonl => reports.iter().map(render::json::json_line).collect(),
         ExplainFormat::Html => {

@@ -6,5 +6,6 @@ pub mod html;
 pub mod json;
 mod log_text;
 pub mod nagios;
+pub mod plan;
 pub mod plus_minus;
 pub mod text;

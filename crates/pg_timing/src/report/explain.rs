@@ -1,5 +1,6 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
+use crate::plan_format::PlanDocument;
 use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,6 +54,9 @@ pub struct ExplainReport {
     /// limits of these figures
     pub notes: Vec<String>,
     pub nodes: Vec<ExplainedNode>,
+    /// the plan as EXPLAIN printed it, if an output format needs it; not a part of the JSON
+    #[serde(skip)]
+    pub document: Option<PlanDocument>,
 }
 
 impl ExplainReport {
@@ -200,6 +204,9 @@ pub struct ExplainedNode {
     pub calls: f64,
     /// number of parallel processes
     pub processes: u32,
+    /// loops per process, on average, by which EXPLAIN divides the times; not a part of the JSON
+    #[serde(skip)]
+    pub loops: f64,
     /// all loops together, per process
     pub reported_ms: f64,
     /// maximum rounding error of reported_ms: EXPLAIN prints one loop's time with three decimals. If it is more than a

@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 fn schema<R: JsonSchema>() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(R)).expect("a schema is JSON") + "\n"
+    // The order of the program's maps is that of insertion. The order of the names is better for a file that people compare.
+    let mut schema = schemars::schema_for!(R).to_value();
+    schema.sort_all_objects();
+    let schema = schemars::Schema::try_from(schema).expect("it was a schema before");
+    serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"
 }
 
 /// `make schema` runs this test with `UPDATE_SCHEMA=1`, which writes the schemas.

@@ -1,6 +1,7 @@
 //! The options of `explain` and `advise`, and their connection options.
 
 use super::Format;
+use crate::plan_format::PlanFormat;
 use super::values::{limit_seconds, milliseconds, nanoseconds, number_of_plans, plan_number, window_seconds};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -124,6 +125,21 @@ pub enum ExplainFormat {
     Jsonl,
     /// a self-contained page
     Html,
+    /// EXPLAIN's text format with corrected times, without their intervals, for a visualizer
+    PlanText,
+    /// EXPLAIN's JSON format with corrected times, without their intervals, for a visualizer
+    PlanJson,
+}
+
+impl ExplainFormat {
+    /// Returns EXPLAIN's format, if the output is a plan.
+    pub fn plan(self) -> Option<PlanFormat> {
+        match self {
+            ExplainFormat::PlanText => Some(PlanFormat::Text),
+            ExplainFormat::PlanJson => Some(PlanFormat::Json),
+            ExplainFormat::Text | ExplainFormat::Json | ExplainFormat::Jsonl | ExplainFormat::Html => None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -85,6 +85,7 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
                 title: node.node.title(),
                 calls: node.calls.estimate * node.processes,
                 processes: node.processes.round() as u32,
+                loops: node.node.loops.unwrap_or(0.0) / node.processes,
                 reported_ms: reported,
                 rounded_ms: node.rounding_ms,
                 corrected_ms: Range {

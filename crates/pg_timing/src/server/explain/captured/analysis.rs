@@ -111,6 +111,7 @@ impl Analysis {
             unexplained_share: share(self.unexplained_ms),
             notes,
             nodes,
+            document: None,
         }
     }
 }

@@ -19,6 +19,10 @@ pub fn no_plan() -> Error {
     Error::new("there is no plan in the input", SUPPORTED)
 }
 
+pub fn already_corrected() -> Error {
+    Error::new("the plan's times are corrected already", "give pg_timing the plan as the server printed it")
+}
+
 pub fn not_executed() -> Error {
     Error::new("the plan was not executed (EXPLAIN without ANALYZE)", "take it with EXPLAIN (ANALYZE)")
 }

@@ -11,7 +11,7 @@ use super::repair;
 use super::statements;
 use super::structured::Structured;
 use super::text::TextError;
-use super::unreadable::{Found, Unreadable};
+use super::unreadable::{Found, Source, Unreadable};
 use crate::server::explain::plan::{Explained, steps};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -19,13 +19,16 @@ use std::borrow::Cow;
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
 
+/// Receives a plan and the text that it was read from. A plan that is missing has none.
+pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
+
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
 /// log can have many thousands.
-pub fn each_plan(text: &str, found: &mut dyn FnMut(Found)) {
+pub fn each_plan(text: &str, found: &mut OnPlan) {
     each_plan_in(&repair::plain_lines(text), MAX_NESTING, found);
 }
 
-fn each_plan_in(text: &str, nesting: usize, found: &mut dyn FnMut(Found)) {
+fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
     let text = csv_log::expand_records(text.trim_start_matches('\u{feff}'));
     let clean = without_frames(&text);
     let mut search = Search { nesting, found, logged_ms: None, query: None, announced: false, reported_damage: false };
@@ -62,7 +65,7 @@ fn without_frames(text: &str) -> Cow<'_, str> {
 /// The search for plans from the beginning of a text to its end.
 struct Search<'a> {
     nesting: usize,
-    found: &'a mut dyn FnMut(Found),
+    found: &'a mut OnPlan<'a>,
     /// auto_explain's log line precedes the plan
     logged_ms: Option<f64>,
     /// auto_explain's `Query Text` precedes the plan
@@ -93,9 +96,10 @@ impl Search<'_> {
         } else if let Some(arrow) = first_arrow(rest) {
             let end = text_plan_length(rest);
             if arrow.is_none() {
-                self.push(repair::text_plan(&rest[..end]).map_err(Unreadable::Text));
+                let plan = repair::text_plan(&rest[..end]).map_err(Unreadable::Text);
+                self.push(plan, Some(Source::Text(&rest[..end])));
             } else if trimmed.starts_with("->  ") {
-                self.push(Err(Unreadable::Text(TextError::NoBeginning)));
+                self.push(Err(Unreadable::Text(TextError::NoBeginning)), None);
             }
             return end;
         }
@@ -103,7 +107,7 @@ impl Search<'_> {
     }
 
     /// Reports a plan, with the time and the query that auto_explain prints above it.
-    fn push(&mut self, plan: Found) {
+    fn push(&mut self, plan: Found, source: Option<Source<&str>>) {
         let (logged_ms, query) = (self.logged_ms.take(), self.query.take());
         let plan = plan.map(|plan| Explained {
             execution_ms: plan.execution_ms.or(logged_ms),
@@ -111,7 +115,7 @@ impl Search<'_> {
             ..plan
         });
         self.announced = false;
-        (self.found)(plan);
+        (self.found)(plan, source);
     }
 
     /// Reads the YAML or XML at the beginning of `rest`. Returns its length.
@@ -119,15 +123,15 @@ impl Search<'_> {
         let length = format.length(rest);
         steps::count(length);
         match format.value(&rest[..length]) {
-            Ok(value) => statements::each(value, format, &mut |plan| self.push(plan)),
-            Err(unreadable) => self.push(Err(unreadable)),
+            Ok(value) => statements::each(value, format, &mut |plan, json| self.push(plan, Some(Source::Json(json)))),
+            Err(unreadable) => self.push(Err(unreadable), None),
         }
         length
     }
 
     fn end_of_announced_plan(&mut self) {
         if self.announced {
-            self.push(Err(Unreadable::Missing));
+            self.push(Err(Unreadable::Missing), None);
         }
     }
 
@@ -155,10 +159,10 @@ impl Search<'_> {
         json_values::each(value, &mut |content| {
             self.reported_damage = false;
             match content {
-                Content::Plan(plan) => self.push(*plan),
+                Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
                 Content::Text(text) => {
                     if let Some(nesting) = self.nesting.checked_sub(1) {
-                        each_plan_in(&text, nesting, &mut |plan| self.push(plan));
+                        each_plan_in(&text, nesting, &mut |plan, source| self.push(plan, source));
                     }
                 }
             }
@@ -170,7 +174,7 @@ impl Search<'_> {
     fn damaged_json(&mut self, rest: &str, error: &serde_json::Error) -> usize {
         if !self.reported_damage && looks_like_json(rest) {
             self.reported_damage = true;
-            self.push(Err(json_values::unreadable(error)));
+            self.push(Err(json_values::unreadable(error)), None);
         }
         let before_error: usize = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         steps::count(before_error);

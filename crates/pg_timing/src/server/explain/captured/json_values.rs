@@ -8,9 +8,9 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// What a JSON value contains.
-pub enum Content {
-    /// boxed, because a plan is much larger than the other variant
-    Plan(Box<Found>),
+pub enum Content<'a> {
+    /// the plan, which is boxed because it is much larger than the other variant, and its JSON
+    Plan(Box<Found>, &'a str),
     /// the text of a log's message or of a table's column
     Text(String),
 }
@@ -37,11 +37,11 @@ fn each_in(value: &str, levels: usize, found: &mut dyn FnMut(Content)) {
 fn object(value: &str, levels: usize, found: &mut dyn FnMut(Content)) {
     let object: Object = match serde_json::from_str(value) {
         Ok(object) => object,
-        Err(error) => return found(Content::Plan(Box::new(Err(unreadable(&error))))),
+        Err(error) => return found(Content::Plan(Box::new(Err(unreadable(&error))), value)),
     };
     if object.plan.is_some() {
         let plan = serde_json::from_str(value).map_err(|error| unreadable(&error));
-        return found(Content::Plan(Box::new(plan)));
+        return found(Content::Plan(Box::new(plan), value));
     }
     for inner in [object.query_plan, object.message].into_iter().flatten() {
         match serde_json::from_str(inner.get()) {
@@ -104,7 +104,7 @@ mod tests {
     fn contents(value: &str) -> (usize, Vec<String>) {
         let (mut plans, mut texts) = (0, Vec::new());
         each(value, &mut |content| match content {
-            Content::Plan(plan) => plans += usize::from(plan.is_ok()),
+            Content::Plan(plan, _) => plans += usize::from(plan.is_ok()),
             Content::Text(text) => texts.push(text),
         });
         (plans, texts)

@@ -3,6 +3,7 @@
 
 mod analysis;
 mod csv_log;
+mod document;
 mod encoding;
 pub mod errors;
 mod expected;
@@ -31,10 +32,11 @@ pub use analysis::Analysis;
 pub use encoding::text_of;
 pub use extract::each_plan;
 pub use select::{Selected, executed};
-pub use unreadable::{Found, Unreadable};
+pub use unreadable::{Found, Source, Unreadable};
 
 use super::plan::Explained;
 use crate::error::Error;
+use crate::plan_format::PlanFormat;
 use crate::report::ExplainReport;
 use select::last_usable_plan;
 
@@ -60,10 +62,19 @@ pub struct Inputs<'a> {
     pub clock: Option<&'a ClockOf<'a>>,
     /// the statement's time without EXPLAIN
     pub plain_ms: Option<f64>,
+    /// the report must contain the plan, as a document in this format
+    pub document: Option<PlanFormat>,
 }
 
 /// Estimates the time without overhead of the last plan in a text.
 pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
-    let Selected { explained, execution_ms, plans, taken, notes } = last_usable_plan(text)?;
-    Ok(Analysis::of(explained, execution_ms, inputs)?.report(plans, taken, notes))
+    report(last_usable_plan(text, inputs.document.is_some())?, inputs)
+}
+
+/// Estimates the time without overhead of a plan.
+pub fn report(selected: Selected, inputs: &Inputs) -> Result<ExplainReport, Error> {
+    let Selected { explained, execution_ms, plans, taken, source, notes } = selected;
+    let document = source.zip(inputs.document).map(|(source, format)| document::new(&source, format, &explained));
+    let report = Analysis::of(explained, execution_ms, inputs)?.report(plans, taken, notes);
+    Ok(ExplainReport { document, ..report })
 }

@@ -161,19 +161,34 @@ fn read_kind(head: &str, node: &mut Node) -> String {
 
 /// Parses a name that may be quoted and may have a schema. Returns the name without schema, and the rest of the text.
 fn identifier(text: &str) -> (String, &str) {
-    let mut name = String::new();
+    let Qualified { name, rest, .. } = qualified(text);
+    (name, rest)
+}
+
+/// A name at the beginning of a text.
+#[derive(Debug, PartialEq)]
+pub struct Qualified<'a> {
+    pub schema: Option<String>,
+    pub name: String,
+    /// the text after the name
+    pub rest: &'a str,
+}
+
+/// Parses a name that may be quoted and may have a schema.
+pub fn qualified(text: &str) -> Qualified<'_> {
+    let (mut schema, mut name) = (None, String::new());
     let mut quoted = false;
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
         match c {
             '"' if quoted && characters.next_if(|(_, c)| *c == '"').is_some() => name.push('"'),
             '"' => quoted = !quoted,
-            '.' if !quoted => name.clear(),
-            ' ' if !quoted => return (name, &text[at..]),
+            '.' if !quoted => schema = Some(std::mem::take(&mut name)),
+            ' ' if !quoted => return Qualified { schema, name, rest: &text[at..] },
             _ => name.push(c),
         }
     }
-    (name, "")
+    Qualified { schema, name, rest: "" }
 }
 
 #[cfg(test)]

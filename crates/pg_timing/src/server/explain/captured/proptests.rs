@@ -2,6 +2,8 @@
 
 use super::tests::estimate;
 use super::*;
+use crate::plan_format::PlanDocument;
+use crate::render;
 use crate::report::{MS_PER_NS, Range};
 use crate::server::explain::plan::Node;
 use crate::server::explain::plan::Plan;
@@ -45,8 +47,30 @@ fn text_of(root: &Node) -> String {
 
 /// Returns the plan that the text shows.
 fn plan_of(text: &str) -> Plan {
-    let Selected { explained, execution_ms, .. } = last_usable_plan(text).unwrap();
+    let Selected { explained, execution_ms, .. } = last_usable_plan(text, false).unwrap();
     Plan::new(explained, execution_ms)
+}
+
+/// Returns the plan in both formats with corrected times, or `None` if the calls would take longer than the plan.
+fn corrected(plan: &str, read_ns: f64) -> Option<(ExplainReport, [String; 2])> {
+    let clock =
+        |_: &Explained| Ok(ServerClock { read_ns, timed_call_ns: None, system_read_ns: None, cpus: None, note: None });
+    let report = |format| captured(plan, &Inputs { clock: Some(&clock), plain_ms: None, document: Some(format) }).ok();
+    let (for_text, for_json) = (report(PlanFormat::Text)?, report(PlanFormat::Json)?);
+    let plans = [render::plan::text(&for_text).unwrap(), render::plan::json(&for_json).unwrap()];
+    Some((for_text, plans))
+}
+
+/// Returns the JSON of a plan in text format, with its own times.
+fn json_of(text: &str) -> String {
+    let Selected { explained, source, .. } = last_usable_plan(text, true).unwrap();
+    let PlanDocument::Json(plan) = document::new(&source.unwrap(), PlanFormat::Json, &explained) else { panic!() };
+    serde_json::json!([plan]).to_string()
+}
+
+/// Returns a node without its times and its name. A name from JSON has quotation marks only where they are necessary.
+fn without_name(node: &Node) -> Node {
+    Node { name: String::new(), total_ms: None, ..node.clone() }
 }
 
 fn without_relationships(node: &Node) -> Node {
@@ -61,11 +85,44 @@ proptest! {
         write_text(&root, 0, &mut text);
         text += "Planning Time: 0.100 ms\nTrigger x on t: time=0.001 calls=3\nExecution Time: 12.345 ms\n";
         let mut all = Vec::new();
-        extract::each_plan(&text, &mut |plan| all.push(plan));
+        extract::each_plan(&text, &mut |plan, _| all.push(plan));
         prop_assert_eq!(all.len(), 1, "{}", text);
         let read = all.remove(0).unwrap();
         prop_assert_eq!(without_relationships(&read.plan), root, "{}", text);
         prop_assert_eq!((read.execution_ms, read.other_calls()), (Some(12.345), 3.0));
+    }
+
+    #[test]
+    fn plans_with_corrected_times_show_the_figures_of_the_report(
+        root in tree().prop_map(with_consistent_times),
+        read in 0.1..500.0f64,
+    ) {
+        const ROUNDING: f64 = 0.000_500_001;
+        let text = text_of(&root);
+        let json = json_of(&text);
+        let original = plan_of(&text).nodes;
+        let (from_text, from_json) = (corrected(&text, read), corrected(&json, read));
+        prop_assert_eq!(from_text.is_some(), from_json.is_some());
+        let (Some((report, from_text)), Some((same, from_json))) = (from_text, from_json) else { return Ok(()) };
+        prop_assert_eq!(&report.nodes.len(), &same.nodes.len());
+        for plan in from_text.iter().chain(&from_json) {
+            let mut all = Vec::new();
+            extract::each_plan(plan, &mut |plan, _| all.push(plan));
+            prop_assert_eq!(all.len(), 1, "{}", plan);
+            let read = all.remove(0).unwrap();
+            prop_assert!((read.execution_ms.unwrap() - report.corrected_ms.estimate).abs() < ROUNDING, "{}", plan);
+            prop_assert!(read.timing_overhead.is_some());
+            // A corrected plan is not corrected once more.
+            prop_assert!(last_usable_plan(plan, false).is_err());
+            let nodes = Plan::new(read, 0.0).nodes;
+            prop_assert_eq!(nodes.len(), report.nodes.len());
+            for ((node, original), expected) in nodes.iter().zip(&original).zip(&report.nodes) {
+                prop_assert_eq!(without_name(&node.node), without_name(&original.node), "{}", plan);
+                let loops = node.node.loops.unwrap() / node.processes;
+                let expected_ms = if loops > 0.0 { expected.corrected_ms.estimate / loops } else { 0.0 };
+                prop_assert!((node.node.total_ms.unwrap() - expected_ms).abs() < ROUNDING, "{} {}", expected_ms, plan);
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod skipped;
 
 use super::errors;
 use super::extract::each_plan;
+use super::unreadable::Source;
 use crate::error::Error;
 use crate::server::explain::plan::Explained;
 use crate::server::explain::plan::validate::check_figures;
@@ -21,19 +22,24 @@ pub struct Selected {
     pub plans: usize,
     /// number of this plan, from 1
     pub taken: usize,
+    /// the text of the plan, if the caller needs it
+    pub source: Option<Source<String>>,
     /// what the user should know about the selection
     pub notes: Vec<String>,
 }
 
-/// Returns the last usable plan of a text.
-pub fn last_usable_plan(text: &str) -> Result<Selected, Error> {
+/// Returns the last usable plan of a text. `keep_source` also keeps the plan's own text.
+pub fn last_usable_plan(text: &str, keep_source: bool) -> Result<Selected, Error> {
     let mut plans = 0;
     let mut usable: Option<Selected> = None;
     let mut skipped = Skipped::default();
-    each_plan(text, &mut |plan| {
+    each_plan(text, &mut |plan, source| {
         plans += 1;
         match plan.map_err(|unreadable| errors::unreadable_plan(&unreadable)).and_then(executed) {
-            Ok(selected) => usable = Some(Selected { taken: plans, ..selected }),
+            Ok(selected) => {
+                let source = source.filter(|_| keep_source).map(Source::to_owned);
+                usable = Some(Selected { taken: plans, source, ..selected });
+            }
             Err(error) => skipped.add(plans, error),
         }
     });
@@ -59,6 +65,9 @@ fn position(plans: usize, taken: usize) -> Option<String> {
 
 /// Returns the plan, or an error if it was not executed, was not timed, or has impossible figures.
 pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
+    if explained.timing_overhead.is_some() {
+        return Err(errors::already_corrected());
+    }
     let root = &explained.plan;
     if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
         return Err(errors::not_executed());
@@ -82,5 +91,5 @@ pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
         }
         (None, _) => return Err(errors::no_execution_time()),
     };
-    Ok(Selected { explained, execution_ms, plans: 1, taken: 1, notes })
+    Ok(Selected { explained, execution_ms, plans: 1, taken: 1, source: None, notes })
 }

@@ -5,13 +5,16 @@ use super::structured::Structured;
 use super::unreadable::{Found, Unreadable};
 use serde_json::Value;
 
-/// Passes each statement's plan to `found`. EXPLAIN writes a list of statements, and auto_explain one statement.
-pub fn each(value: Value, format: Structured, found: &mut dyn FnMut(Found)) {
-    let mut one = |statement| {
-        found(serde_json::from_value(statement).map_err(|error| match json_values::unreadable(&error) {
+/// Passes each statement's plan and its JSON to `found`. EXPLAIN writes a list of statements, and auto_explain one statement.
+pub fn each(value: Value, format: Structured, found: &mut dyn FnMut(Found, &str)) {
+    let mut one = |statement: Value| {
+        let json = statement.to_string();
+        let plan = serde_json::from_value(statement);
+        let plan = plan.map_err(|error| match json_values::unreadable(&error) {
             Unreadable::Json(why) => format.damaged(&why),
             other => other,
-        }))
+        });
+        found(plan, &json);
     };
     match value {
         Value::Array(list) => list.into_iter().for_each(one),

@@ -14,7 +14,7 @@ pub(super) fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) 
             note: None,
         })
     };
-    captured(text, &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms })
+    captured(text, &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms, document: None })
 }
 
 pub(super) fn by_read_cost(ns: f64, text: &str) -> ExplainReport {

@@ -1,5 +1,6 @@
 //! The report of live runs.
 
+use super::explain_json;
 use super::notes::notes;
 use super::overhead::Overhead;
 use super::run_results::Runs;
@@ -27,6 +28,7 @@ pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainRepor
         unexplained_share: share(overhead.unexplained(), overhead.reported),
         notes: notes(server, runs, &overhead),
         nodes: overhead.nodes(runs),
+        document: runs.document.as_deref().and_then(explain_json::parse_document),
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Runs {
     pub allowed: Duration,
     /// plans of EXPLAIN ANALYZE as people type it
     pub reported: Vec<Plan>,
+    /// JSON of the first of these plans, if the report needs it
+    pub document: Option<String>,
     /// plans by each timing method that the server offers
     pub timed: Vec<(Timing, Vec<Plan>)>,
     /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it

@@ -98,17 +98,21 @@ fn run(session: &mut RunSession, subject: &Subject, mode: RunMode, runs: &mut Ru
             let run = session.baseline(subject.baseline(), subject.planning())?;
             runs.add_baseline(run)
         }
-        RunMode::RowsOnly => explain("TIMING OFF", None)?.execution_ms,
-        RunMode::WithoutBuffers => explain("TIMING OFF, BUFFERS OFF", None)?.execution_ms,
+        RunMode::RowsOnly => explain("TIMING OFF", None)?.0.execution_ms,
+        RunMode::WithoutBuffers => explain("TIMING OFF, BUFFERS OFF", None)?.0.execution_ms,
         RunMode::Reported => {
-            let plan = runs.checked(explain("TIMING ON", None)?)?;
+            let (plan, json) = explain("TIMING ON", None)?;
+            let plan = runs.checked(plan)?;
+            if session.keeps_document() && runs.reported.is_empty() {
+                runs.document = Some(json);
+            }
             let ms = plan.execution_ms;
             runs.reported.push(plan);
             ms
         }
         RunMode::Timed(index) => {
             let timing = runs.timed[index].0;
-            let plan = runs.checked(explain("TIMING ON", Some(&timing))?)?;
+            let plan = runs.checked(explain("TIMING ON", Some(&timing))?.0)?;
             let ms = plan.execution_ms;
             runs.timed[index].1.push(plan);
             ms

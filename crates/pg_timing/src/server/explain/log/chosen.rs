@@ -3,7 +3,7 @@
 use super::pipeline::{Collector, LoggedPlan, Number};
 use crate::error::Error;
 use crate::report::ExplainReport;
-use crate::server::explain::captured::{Analysis, Inputs};
+use crate::server::explain::captured::{Inputs, report};
 
 /// A plan's report. The number of all plans is not known before the end of the log.
 pub struct Chosen {
@@ -13,8 +13,7 @@ pub struct Chosen {
 
 fn analyze(plan: LoggedPlan, inputs: &Inputs) -> Result<Chosen, Error> {
     let LoggedPlan { number, selected, .. } = plan;
-    let report = Analysis::of(selected.explained, selected.execution_ms, inputs)?.report(0, 0, selected.notes);
-    Ok(Chosen { number, report })
+    Ok(Chosen { number, report: report(selected, inputs)? })
 }
 
 /// The slowest plans of one thread.
@@ -36,6 +35,10 @@ impl Slowest<'_> {
 }
 
 impl Collector for Slowest<'_> {
+    fn needs_source(&self) -> bool {
+        self.inputs.document.is_some()
+    }
+
     fn plan(&mut self, plan: LoggedPlan) -> Result<(), Error> {
         let is_full = self.plans.len() >= self.most;
         let slowest = self.plans.last().map_or(0.0, |last| last.report.reported_ms);
@@ -55,6 +58,10 @@ pub struct Nth<'a> {
 }
 
 impl Collector for Nth<'_> {
+    fn needs_source(&self) -> bool {
+        self.inputs.document.is_some()
+    }
+
     fn plan(&mut self, plan: LoggedPlan) -> Result<(), Error> {
         if self.is_next() {
             match analyze(plan, self.inputs) {

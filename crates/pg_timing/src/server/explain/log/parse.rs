@@ -7,8 +7,9 @@ use super::server_line::announced_ms;
 use super::transport::continued;
 use crate::server::explain::captured::node_line::node_line;
 use crate::server::explain::captured::structured::Structured;
-use crate::server::explain::captured::{Found, Unreadable, each_plan, statements, text};
+use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, statements, text};
 use crate::server::explain::plan::Explained;
+use std::borrow::Cow;
 
 /// A plan of a log, or why it cannot be read.
 #[derive(Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Parsed {
     pub found: Result<Explained, Unusable>,
     /// the query's identifier, from the entry or from the plan
     pub query_id: Option<i64>,
+    /// the plan's own text, if it is needed
+    pub source: Option<Source<String>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -25,37 +28,61 @@ pub enum Unusable {
 }
 
 /// Passes the plans of an entry to `found`. Only a pasted text can have several.
-pub fn each(content: &Content, found: &mut dyn FnMut(Parsed)) {
+pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
+    let of_message = |(ms, text): (f64, Cow<str>), query_id| match needs_source {
+        true => with_source(ms, &text, query_id),
+        false => parsed(announced(ms, &text), query_id),
+    };
+    let missing = || parsed(Err(Unreadable::Missing), None);
     match content {
-        Content::Announced { ms, text } => found(parsed(announced(*ms, text), None)),
-        Content::Csv(record) => match csv_record::message(record) {
-            Some(Message { text, query_id }) => found(parsed(message(&text), query_id)),
-            None => found(parsed(Err(Unreadable::Missing), None)),
-        },
+        Content::Announced { ms, text } => found(of_message((*ms, text.into()), None)),
+        Content::Csv(record) => {
+            let plan = csv_record::message(record)
+                .and_then(|Message { text, query_id }| Some(of_message(message(&text)?, query_id)));
+            found(plan.unwrap_or_else(missing));
+        }
         Content::Json(line) => match json_line::message(line) {
-            Ok((text, query_id)) => found(parsed(message(&text), query_id)),
+            Ok((text, query_id)) => {
+                found(message(&text).map_or_else(missing, |message| of_message(message, query_id)));
+            }
             Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None)),
         },
-        Content::Pasted(text) => each_plan(text, &mut |plan| found(parsed(plan, None))),
-        Content::Damaged(damage) => found(Parsed { found: Err(Unusable::Damaged(*damage)), query_id: None }),
+        Content::Pasted(text) => each_plan(text, &mut |plan, source| {
+            let source = source.filter(|_| needs_source).map(Source::to_owned);
+            found(Parsed { source, ..parsed(plan, None) });
+        }),
+        Content::Damaged(damage) => {
+            found(Parsed { found: Err(Unusable::Damaged(*damage)), query_id: None, source: None });
+        }
     }
 }
 
 fn parsed(found: Found, query_id: Option<i64>) -> Parsed {
     // The plan's own identifier is that of a nested statement, too.
     let query_id = found.as_ref().ok().and_then(|plan| plan.query_id).or(query_id);
-    Parsed { found: found.map_err(Unusable::Unreadable), query_id }
+    Parsed { found: found.map_err(Unusable::Unreadable), query_id, source: None }
 }
 
-/// Reads the plan of a message: a line that announces it, and the plan.
-fn message(message: &str) -> Found {
-    let (first, text) = message.split_once('\n').unwrap_or((message, ""));
-    let Some(ms) = announced_ms(first) else { return Err(Unreadable::Missing) };
+/// Reads a plan with its own text.
+fn with_source(ms: f64, text: &str, query_id: Option<i64>) -> Parsed {
+    let mut source = None;
+    each_plan(text, &mut |plan, text| source = plan.ok().and(text).map(Source::to_owned));
+    Parsed { source, ..parsed(announced(ms, text), query_id) }
+}
+
+/// Returns the plan with the time that the log gives, if it has none of its own.
+fn with_time(plan: Explained, ms: f64) -> Explained {
+    Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan }
+}
+
+/// Splits a message into the time in its first line, and the plan.
+fn message(message: &str) -> Option<(f64, Cow<'_, str>)> {
+    let (first, text) = message.split_once('\n')?;
+    let ms = announced_ms(first)?;
     // A collector that joins the lines of the server's text log keeps their tabs.
-    match text.lines().all(|line| continued(line).is_some()) {
-        true => announced(ms, &text.lines().filter_map(continued).collect::<Vec<_>>().join("\n")),
-        false => announced(ms, text),
-    }
+    let has_tabs = text.lines().all(|line| continued(line).is_some());
+    let without_tabs = || text.lines().filter_map(continued).collect::<Vec<_>>().join("\n");
+    Some((ms, if has_tabs { without_tabs().into() } else { text.into() }))
 }
 
 /// Reads the plan below a line that announces it.
@@ -64,7 +91,7 @@ fn announced(ms: f64, text: &str) -> Found {
         Err(damaged) => repaired(text).unwrap_or(Err(damaged)),
         read => read,
     };
-    plan.map(|plan| Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan })
+    plan.map(|plan| with_time(plan, ms))
 }
 
 /// Reads a plan as auto_explain writes it.
@@ -75,7 +102,7 @@ fn one_plan(text: &str) -> Found {
     }
     if let Some(format) = structured(start) {
         let mut only = Err(Unreadable::Missing);
-        statements::each(format.value(start)?, format, &mut |plan| only = plan);
+        statements::each(format.value(start)?, format, &mut |plan, _| only = plan);
         return only;
     }
     let (query, plan) = text.split_at(root_at(text).ok_or(Unreadable::Missing)?);
@@ -114,7 +141,7 @@ fn without_parameters(query: &str) -> &str {
 /// Reads a plan that something has changed after the server wrote it.
 fn repaired(text: &str) -> Option<Found> {
     let mut last = None;
-    each_plan(text, &mut |plan| last = Some(plan));
+    each_plan(text, &mut |plan, _| last = Some(plan));
     last.filter(Result::is_ok)
 }
 
@@ -126,9 +153,13 @@ mod tests {
 
     fn only(content: Content) -> Parsed {
         let mut all = Vec::new();
-        each(&content, &mut |plan| all.push(plan));
+        each(&content, false, &mut |plan| all.push(plan));
         assert_eq!(all.len(), 1, "{all:?}");
-        all.remove(0)
+        let only = all.remove(0);
+        each(&content, true, &mut |plan| all.push(plan));
+        let (found, source) = (&all[0].found, &all[0].source);
+        assert!(only.found.is_err() || *found == only.found && source.is_some(), "{:?} {:?}", only, all[0]);
+        only
     }
 
     fn of_text(text: &str) -> Explained {

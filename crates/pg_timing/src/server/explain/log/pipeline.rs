@@ -45,6 +45,11 @@ pub trait Collector: Send {
     /// Receives a plan. An error is the reason why it cannot be analyzed.
     fn plan(&mut self, plan: LoggedPlan) -> Result<(), Error>;
 
+    /// Returns whether it needs the plan's own text.
+    fn needs_source(&self) -> bool {
+        false
+    }
+
     /// A plan was not passed to this collector, because it cannot be analyzed.
     fn skipped(&mut self, _error: &Error) {}
 
@@ -240,7 +245,7 @@ impl<C: Collector> Worker<C> {
             let Ok(Batch { number, entries }) = batch else { return self };
             let mut plans = 0;
             for Entry { place, content } in entries {
-                parse::each(&content, &mut |parsed| {
+                parse::each(&content, self.collector.needs_source(), &mut |parsed| {
                     let plan = Number { batch: number, plan: plans };
                     plans += 1;
                     if let Err(error) = self.plan(place, plan, parsed) {
@@ -258,7 +263,10 @@ impl<C: Collector> Worker<C> {
     fn plan(&mut self, place: Place, number: Number, parsed: parse::Parsed) -> Result<(), Error> {
         let explained = parsed.found.map_err(|unusable| skipped::error(&unusable));
         match explained.and_then(executed) {
-            Ok(selected) => self.collector.plan(LoggedPlan { place, number, query_id: parsed.query_id, selected }),
+            Ok(selected) => {
+                let selected = Selected { source: parsed.source, ..selected };
+                self.collector.plan(LoggedPlan { place, number, query_id: parsed.query_id, selected })
+            }
             Err(error) => {
                 self.collector.skipped(&error);
                 Err(error)

@@ -24,6 +24,9 @@ pub struct Explained {
     /// pg_fast_timing's line
     #[serde(rename = "Fast Timing")]
     pub fast_timing: Option<String>,
+    /// pg_timing's own line: the plan's times are corrected
+    #[serde(rename = "Timing Overhead")]
+    pub timing_overhead: Option<String>,
     /// auto_explain's line
     #[serde(rename = "Query Text")]
     pub query: Option<String>,

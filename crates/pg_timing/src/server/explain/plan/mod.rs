@@ -4,7 +4,6 @@ mod calls;
 mod explained;
 #[cfg(test)]
 pub mod generated;
-mod keywords;
 mod name;
 mod node;
 mod node_json;

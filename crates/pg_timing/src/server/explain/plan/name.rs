@@ -1,7 +1,7 @@
 //! A node's name as EXPLAIN's text format prints it. JSON has its parts in several properties.
 
 use super::explained::Node;
-use super::keywords;
+use crate::plan_format::names::{quoted, target};
 
 /// The properties that only the name needs. The others are in the node.
 #[derive(Debug, Default)]
@@ -81,15 +81,7 @@ impl NameParts {
     /// Returns the table, function or CTE, with its alias if that differs.
     fn target(&self, node: &Node) -> String {
         let object = node.relation.as_ref().or(self.function.as_ref()).or(node.cte.as_ref());
-        let schema = self.schema.as_ref().map_or(String::new(), |schema| quoted(schema) + ".");
-        match (object, &self.alias) {
-            (Some(object), Some(alias)) if object != alias => {
-                format!(" on {schema}{} {}", quoted(object), quoted(alias))
-            }
-            (Some(object), _) => format!(" on {schema}{}", quoted(object)),
-            (None, Some(alias)) => format!(" on {}", quoted(alias)),
-            (None, None) => String::new(),
-        }
+        target(self.schema.as_deref(), object.map(String::as_str), self.alias.as_deref())
     }
 }
 
@@ -99,17 +91,6 @@ fn joined(kind: &str, join_type: Option<&str>) -> String {
     match join_type {
         None | Some("Inner") => kind.into(),
         Some(join_type) => format!("{method} {join_type} Join"),
-    }
-}
-
-/// Returns a name as `quote_identifier()` prints it: in quotes, unless it is a lower-case word that needs none. Key
-/// words need quotes.
-fn quoted(name: &str) -> String {
-    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    match is_plain && !keywords::is_quoted(name) {
-        true => name.into(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
 }
 

@@ -21,7 +21,7 @@ const JSON: &str = r#"[
 
 fn plans(text: &str) -> Vec<Found> {
     let mut plans = Vec::new();
-    each_plan(text, &mut |plan| plans.push(plan));
+    each_plan(text, &mut |plan, _| plans.push(plan));
     plans
 }
 

@@ -132,6 +132,10 @@ impl<'a> RunSession<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    pub fn keeps_document(&self) -> bool {
+        self.options.keep_document
+    }
+
     pub fn allows_writes(&self) -> bool {
         self.options.allow_writes
     }

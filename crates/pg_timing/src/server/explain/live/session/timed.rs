@@ -61,8 +61,8 @@ impl RunSession<'_> {
         })
     }
 
-    /// Runs an EXPLAIN ANALYZE and returns the executed plan.
-    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<Plan, Error> {
+    /// Runs an EXPLAIN ANALYZE and returns the executed plan, and its JSON.
+    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<(Plan, String), Error> {
         let rows = self.in_rolled_back_transaction(|session| {
             if let Some(timing) = timing {
                 session.run(&timing.set_local(), Output::Discard)?;
@@ -70,7 +70,9 @@ impl RunSession<'_> {
             session.limit_statement()?;
             session.run(explain, Output::Keep)
         })?;
-        parse_executed(&rows.lines(), timing.map_or(self.has_fast_timing, Timing::is_fast_timing))
+        let json = rows.lines();
+        let plan = parse_executed(&json, timing.map_or(self.has_fast_timing, Timing::is_fast_timing))?;
+        Ok((plan, json))
     }
 
     /// Runs EXPLAIN ANALYZE of the loop of bare calls.

@@ -1,0 +1,72 @@
+use super::*;
+use crate::plan_format::{LineTimes, TextLine};
+use crate::report::{ExplainedNode, LiveRuns, Range};
+
+/// Returns a node whose loops take `ms` together, in each process.
+fn node(title: &str, loops: f64, ms: f64) -> ExplainedNode {
+    let corrected_ms = Range { low: 0.0, estimate: ms, high: 99.0 };
+    ExplainedNode { title: title.into(), loops, corrected_ms, ..ExplainedNode::default() }
+}
+
+fn report(document: PlanDocument) -> ExplainReport {
+    ExplainReport {
+        version: "1.2.3".into(),
+        reported_ms: 20.0,
+        corrected_ms: Range { low: 10.0, estimate: 12.0, high: 15.0 },
+        // The scan ran three times in two processes.
+        nodes: vec![node("Gather", 1.0, 8.0), node("CTE \x1b[8m: Seq Scan on t", 1.5, 6.0), node("Result", 0.0, 0.0)],
+        document: Some(document),
+        ..ExplainReport::default()
+    }
+}
+
+const JSON: &str = r#"{"Plan": {"Node Type": "Gather", "Actual Startup Time": 4.0, "Actual Total Time": 16.0, "Actual Rows": 5, "Actual Loops": 1,
+    "Plans": [
+        {"Node Type": "Seq Scan", "Subplan Name": "CTE \u001b[8m", "Actual Startup Time": 2.0, "Actual Total Time": 10.0, "Actual Rows": 5, "Actual Loops": 3, "Filter": "a\nb",
+            "Workers": [{"Worker Number": 0, "Actual Startup Time": 5.0, "Actual Total Time": 12.5, "Actual Rows": 5, "Actual Loops": 1}]},
+        {"Node Type": "Result", "Actual Startup Time": 0.0, "Actual Total Time": 0.0, "Actual Rows": 0, "Actual Loops": 0}]},
+    "Planning Time": 0.5, "Execution Time": 20.0, "Last": 1}"#;
+
+fn from_json() -> ExplainReport {
+    report(PlanDocument::Json(serde_json::from_str(JSON).unwrap()))
+}
+
+fn from_text() -> ExplainReport {
+    let lines = [
+        ("Gather (actual time=4.000..16.000 rows=5 loops=1)", LineTimes::Node(0)),
+        ("  CTE \x1b[8m", LineTimes::None),
+        ("    ->  Seq Scan on \"(actual time=1..2 )\" (actual time=2.000..10.000 rows=5 loops=3)", LineTimes::Node(1)),
+        ("          Filter: (a = '(actual time=2.000..10.000 rows=5 loops=3)')", LineTimes::None),
+        ("          Worker 0:  actual time=5.000..12.500 rows=5 loops=1", LineTimes::Worker),
+        ("  ->  Result (never executed)", LineTimes::Node(2)),
+        ("Planning Time: 0.500 ms", LineTimes::None),
+        ("Execution Time: 20.000 ms", LineTimes::Execution),
+    ];
+    let line = |(text, times): (&str, LineTimes)| TextLine { text: text.into(), times };
+    report(PlanDocument::Text(lines.map(line).into()))
+}
+
+#[test]
+fn times_in_json_are_those_of_the_report() {
+    insta::assert_snapshot!(json(&from_json()).unwrap());
+}
+
+#[test]
+fn text_from_json_has_the_same_times() {
+    insta::assert_snapshot!(text(&from_json()).unwrap());
+}
+
+#[test]
+fn lines_of_a_text_are_kept_with_other_times() {
+    insta::assert_snapshot!(text(&from_text()).unwrap());
+}
+
+#[test]
+fn a_plan_without_figures_is_an_error() {
+    let runs = LiveRuns { plain_ms: 0.1, round_trip_ms: 0.1, ..LiveRuns::default() };
+    let too_short = ExplainReport { runs: Some(runs), ..from_json() };
+    for error in [text(&too_short).unwrap_err(), json(&too_short).unwrap_err()] {
+        assert!(error.what.contains("the query is too short"), "{}", error.what);
+    }
+    assert!(json(&from_text()).is_err() && text(&ExplainReport::default()).is_err());
+}

@@ -1,0 +1,87 @@
+//! Replaces the times of a plan by the corrected ones of its report.
+
+use crate::plan_format::Properties;
+use crate::plan_format::keys::{EXECUTION_TIME, PLANS, STARTUP_TIME, TOTAL_TIME, WORKERS};
+use crate::report::{ExplainReport, ExplainedNode};
+use serde_json::Value;
+
+/// The times of one loop of a node, in ms, as a plan shows them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    pub startup: f64,
+    pub total: f64,
+}
+
+/// How the times of a node change.
+#[derive(Clone, Copy, Debug)]
+pub struct Correction {
+    total: f64,
+    /// corrected / printed
+    ratio: f64,
+}
+
+impl Correction {
+    /// Returns the correction of a node that the plan shows with this total time per loop.
+    pub fn of(node: &ExplainedNode, printed_total: f64) -> Correction {
+        let total = if node.loops > 0.0 { node.corrected_ms.estimate / node.loops } else { 0.0 };
+        Correction { total, ratio: if printed_total > 0.0 { total / printed_total } else { 0.0 } }
+    }
+
+    /// Returns the node's times. The startup time keeps its ratio to the total time.
+    pub fn node(&self, printed: Times) -> Times {
+        Times { startup: printed.startup.min(printed.total) * self.ratio, total: self.total }
+    }
+
+    /// Returns the times of one process, which keep their ratios to those of the node.
+    pub fn worker(&self, printed: Times) -> Times {
+        let total = printed.total * self.ratio;
+        Times { startup: (printed.startup * self.ratio).min(total), total }
+    }
+}
+
+/// Corrects all times of a plan in JSON format.
+pub fn correct(plan: &mut Properties, report: &ExplainReport) {
+    if let Some(root) = plan.get_mut("Plan") {
+        correct_node(root, &mut report.nodes.iter());
+    }
+    if let Some(execution) = plan.get_mut(EXECUTION_TIME) {
+        *execution = rounded(report.corrected_ms.estimate);
+    }
+}
+
+/// Corrects a node and the nodes below it. `nodes` are in the order of the printed tree.
+fn correct_node<'a>(value: &mut Value, nodes: &mut impl Iterator<Item = &'a ExplainedNode>) {
+    let (Some(node), Some(reported)) = (value.as_object_mut(), nodes.next()) else { return };
+    if let Some(printed) = times(node) {
+        let correction = Correction::of(reported, printed.total);
+        set(node, correction.node(printed));
+        for worker in node.get_mut(WORKERS).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(worker) = worker.as_object_mut()
+                && let Some(printed) = times(worker)
+            {
+                set(worker, correction.worker(printed));
+            }
+        }
+    }
+    for below in node.get_mut(PLANS).and_then(Value::as_array_mut).into_iter().flatten() {
+        correct_node(below, nodes);
+    }
+}
+
+fn times(properties: &Properties) -> Option<Times> {
+    let ms = |key| properties.get(key).and_then(Value::as_f64);
+    Some(Times { startup: ms(STARTUP_TIME).unwrap_or(0.0), total: ms(TOTAL_TIME)? })
+}
+
+fn set(properties: &mut Properties, times: Times) {
+    for (key, ms) in [(STARTUP_TIME, times.startup), (TOTAL_TIME, times.total)] {
+        if let Some(value) = properties.get_mut(key) {
+            *value = rounded(ms);
+        }
+    }
+}
+
+/// Returns a time with EXPLAIN's three decimals.
+fn rounded(ms: f64) -> Value {
+    ((ms * 1e3).round() / 1e3).into()
+}

@@ -1,0 +1,141 @@
+use super::*;
+use crate::plan_format::keys::OVERHEAD;
+use crate::render;
+use crate::report::{ExplainReport, Range};
+use crate::server::explain::captured::{Inputs, captured};
+use serde_json::Value;
+
+/// A plan with each property that the text format shows in a form of its own.
+const PROPERTIES: &str = include_str!("../../../../../tests/fixtures/plans/properties.json");
+
+/// Returns the report of a plan that had no overhead, so that its times stay as they are.
+fn without_overhead(plan: &str, format: PlanFormat) -> ExplainReport {
+    let inputs = Inputs { clock: None, plain_ms: Some(1.0), document: Some(format) };
+    let mut report = captured(plan, &inputs).unwrap();
+    let exactly = |ms| Range { low: ms, estimate: ms, high: ms };
+    report.corrected_ms = exactly(report.reported_ms);
+    report.nodes.iter_mut().for_each(|node| node.corrected_ms = exactly(node.reported_ms));
+    report
+}
+
+/// Returns the plan in text format, without pg_timing's line at the end.
+fn as_text(plan: &str) -> String {
+    let text = render::plan::text(&without_overhead(plan, PlanFormat::Text)).unwrap();
+    let (text, last) = text.trim_end().rsplit_once('\n').unwrap();
+    assert!(last.starts_with("Timing Overhead: pg_timing ") && last.contains(" removed 0% "), "{last}");
+    format!("{text}\n")
+}
+
+fn as_json(plan: &str) -> Value {
+    let json = render::plan::json(&without_overhead(plan, PlanFormat::Json)).unwrap();
+    serde_json::from_str::<Vec<Value>>(&json).unwrap().pop().unwrap()
+}
+
+#[test]
+fn each_property_has_the_line_of_the_text_format() {
+    insta::assert_snapshot!(as_text(PROPERTIES));
+}
+
+#[test]
+fn a_plan_stays_in_its_format() {
+    let text = as_text(PROPERTIES);
+    assert_eq!(as_text(&text), text);
+    let mut json = as_json(PROPERTIES);
+    json.as_object_mut().unwrap().shift_remove(OVERHEAD).unwrap();
+    let original = serde_json::from_str::<Vec<Value>>(PROPERTIES).unwrap().pop().unwrap();
+    // Comparing the texts compares the order, too.
+    assert_eq!(json.to_string(), original.to_string());
+}
+
+/// Compares what was read from a text with the original. Returns the keys that the text does not show.
+fn not_in_text(read: &Value, original: &Value, missing: &mut Vec<String>) {
+    match (read, original) {
+        (Value::Object(read), Value::Object(original)) => {
+            for (key, value) in original {
+                match read.get(key) {
+                    Some(read) => not_in_text(read, value, missing),
+                    None => missing.push(key.clone()),
+                }
+            }
+            let unknown = read.keys().filter(|key| !original.contains_key(*key) && *key != OVERHEAD);
+            assert_eq!(Vec::<&String>::from_iter(unknown), [""; 0]);
+        }
+        (Value::Array(read), Value::Array(original)) => {
+            assert_eq!(read.len(), original.len(), "{read:?} {original:?}");
+            read.iter().zip(original).for_each(|(read, original)| not_in_text(read, original, missing));
+        }
+        // The text shows a group that pg_timing does not know as it is in JSON.
+        (Value::String(read), Value::Object(_)) => assert_eq!(*read, original.to_string()),
+        // The text format has no decimals for the times of a node that was never executed.
+        (Value::Number(read), Value::Number(original)) => assert_eq!(read.as_f64(), original.as_f64()),
+        _ => assert_eq!(read, original),
+    }
+}
+
+#[test]
+fn a_text_becomes_json_with_the_keys_of_the_server() {
+    let original = serde_json::from_str::<Vec<Value>>(PROPERTIES).unwrap().pop().unwrap();
+    let mut missing = Vec::new();
+    not_in_text(&as_json(&as_text(PROPERTIES)), &original, &mut missing);
+    missing.sort();
+    missing.dedup();
+    // The text format shows these only if they are not false or 0.
+    let not_shown = [
+        "Disabled",
+        "Inner Unique",
+        "Local I/O Read Time",
+        "Local I/O Write Time",
+        "Rows Removed by Filter",
+        "Rows Removed by Index Recheck",
+        "Shared I/O Read Time",
+        "Shared I/O Write Time",
+        "WAL FPI",
+    ];
+    assert_eq!(missing, not_shown);
+}
+
+const LOG: &str = "LOG:  duration: 5.100 ms  plan:
+\tQuery Text: SELECT 1
+\tSeq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=1.000..5.000 rows=7 loops=1)
+\t  Filter: ((a = 'x
+\ty: 1
+\tLOG:  z'::text) AND b)
+\t  Rows Removed by Filter: 3
+\t  Buffers: shared hit=5
+\tSettings: jit = 'off'
+LOG:  statement: SELECT 2
+HINT:  none
+";
+
+#[test]
+fn only_the_lines_of_the_plan_are_kept() {
+    let mut log = LOG.lines().filter_map(|line| line.strip_prefix('\t')).skip(1).collect::<Vec<_>>().join("\n");
+    log.push('\n');
+    assert_eq!(as_text(LOG), log);
+    let psql = " Sort  (cost=0.00..1.00 rows=1 width=4) (actual time=1.000..5.000 rows=7 loops=1)
+   Sort Key: a
+   ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=1.000..4.000 rows=7 loops=1)
+         Filter: (a = 'x
+ y'::text)
+ Planning Time: 0.100 ms
+ JIT:
+   Functions: 3
+ Execution Time: 5.100 ms
+(9 rows)
+
+Time: 5.500 ms
+";
+    assert_eq!(
+        as_text(psql),
+        "Sort  (cost=0.00..1.00 rows=1 width=4) (actual time=1.000..5.000 rows=7 loops=1)
+  Sort Key: a
+  ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=1.000..4.000 rows=7 loops=1)
+        Filter: (a = 'x
+y'::text)
+Planning Time: 0.100 ms
+JIT:
+  Functions: 3
+Execution Time: 5.100 ms
+"
+    );
+}
