@@ -7,6 +7,7 @@ use crate::render::{self, escape};
 use crate::report::{ClassicReport, ExplainReport};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
+use crate::server::planned::top;
 use anyhow::anyhow;
 use std::time::Duration;
 
@@ -17,8 +18,31 @@ pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
         return plan::run(&arguments);
     }
-    print(&run_on_server(&arguments)?)?;
+    print(&match arguments.top {
+        Some(count) => top_statements(&arguments, count)?,
+        None => run_on_server(&arguments)?,
+    })?;
     Ok(0)
+}
+
+/// Plans the top statements of pg_stat_statements. Returns the rendered report.
+fn top_statements(arguments: &ExplainArguments, count: usize) -> anyhow::Result<String> {
+    if arguments.format.plan().is_some() {
+        return Err(no_plan().into());
+    }
+    let stop = interrupt::flag()?;
+    let mut connection = connection::open(&arguments.connection, &stop)?;
+    let bar = progress::bar("planning");
+    let report = top(&mut connection, count, &stop, &mut |done| progress::show(bar.as_ref(), done));
+    progress::show(bar.as_ref(), 1.0);
+    let report = report?;
+    Ok(match arguments.format {
+        ExplainFormat::Text => render::text::top::text(&escape::report(&report)?),
+        ExplainFormat::Json => render::json::json(&report),
+        ExplainFormat::Jsonl => render::json::json_line(&report),
+        ExplainFormat::Html => render::html::top::html(&escape::report(&report)?),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_plan().into()),
+    })
 }
 
 /// Runs the statement, or the classic test if there is no statement. Returns the rendered report.

@@ -9,3 +9,4 @@ pub mod nagios;
 pub mod plan;
 pub mod plus_minus;
 pub mod text;
+mod top_text;

@@ -18,6 +18,7 @@ mod measured;
 pub mod run_mode;
 #[cfg(test)]
 mod schema;
+mod top;
 mod tsc;
 
 mod clocksource;
@@ -37,6 +38,7 @@ pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use log::{LOG_ERROR, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
+pub use top::{SkippedStatements, TopReport, TopStatement};
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 
 use serde::{Deserialize, Serialize};

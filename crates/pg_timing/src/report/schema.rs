@@ -1,6 +1,6 @@
 //! The JSON Schemas in docs/, generated from the reports' types.
 
-use super::{AdviseReport, ClassicReport, ExplainReport, Report};
+use super::{AdviseReport, ClassicReport, ExplainReport, Report, TopReport};
 use schemars::JsonSchema;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
@@ -20,6 +20,7 @@ fn committed_schemas_match_the_code() {
         ("check", schema::<Report>()),
         ("explain", schema::<ExplainReport>()),
         ("explain-test", schema::<ClassicReport>()),
+        ("explain-top", schema::<TopReport>()),
         ("advise", schema::<AdviseReport>()),
     ] {
         let path = format!("{DOCS}/{name}.schema.json");

@@ -36,19 +36,33 @@ impl<'a> Session<'a> {
     /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
     /// end with the transaction, because a connection pooler can give the session to another client.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.run("BEGIN READ ONLY")?;
         let limit = LIMIT.as_millis();
         // An empty search_path prevents calls of functions and operators that users created.
-        let result = self
-            .run("SET LOCAL search_path = ''")
-            .and_then(|_| self.run(&format!("SET LOCAL statement_timeout = {limit}")))
-            .and_then(|_| self.run(sql));
+        let settings = [
+            "pg_catalog.set_config('search_path', '', true)".to_string(),
+            format!("pg_catalog.set_config('statement_timeout', '{limit}', true)"),
+        ];
+        self.run_all(&settings, &[sql])
+    }
+
+    /// Returns the rows of the last one of these statements. They run in a read-only transaction, which is rolled back. The
+    /// settings are expressions that set a value until its end.
+    pub fn run_all(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
+        self.run("BEGIN READ ONLY")?;
+        let settings = (!settings.is_empty()).then(|| format!("SELECT {}", settings.join(", ")));
+        let all = settings.iter().map(String::as_str).chain(statements.iter().copied());
+        let result = all.map(|sql| self.run(sql)).try_fold(Rows::default(), |_, rows| rows);
         let end = self.run("ROLLBACK");
         result.and_then(|rows| end.map(|_| rows))
     }
 
+    /// Returns whether the user has stopped the program.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.is_stopped() {
             // The connection ends soon, and the transaction with it.
             let state = SqlState(SqlState::QUERY_CANCELED.into());
             return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });

@@ -19,10 +19,11 @@ pub const TIMING_SETTINGS: [&str; 7] = [
 ];
 
 /// Other settings that the advice is about or depends on.
-const ADVISED_SETTINGS: [&str; 15] = [
+const ADVISED_SETTINGS: [&str; 17] = [
     "auto_explain.log_nested_statements",
     "autovacuum_max_workers",
     "autovacuum_vacuum_cost_delay",
+    "compute_query_id",
     "io_combine_limit",
     "log_duration",
     "log_min_duration_sample",
@@ -32,6 +33,7 @@ const ADVISED_SETTINGS: [&str; 15] = [
     "pg_stat_statements.track_utility",
     "track_cost_delay_timing",
     "track_counts",
+    "track_activity_query_size",
     "track_functions",
     "track_wal_io_timing",
     "vacuum_cost_delay",

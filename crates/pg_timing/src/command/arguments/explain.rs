@@ -1,8 +1,8 @@
 //! The options of `explain` and `advise`, and their connection options.
 
 use super::Format;
+use super::values::{count, limit_seconds, milliseconds, nanoseconds, plan_number, window_seconds};
 use crate::plan_format::PlanFormat;
-use super::values::{limit_seconds, milliseconds, nanoseconds, number_of_plans, plan_number, window_seconds};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use timing_clock::Nanos;
@@ -38,6 +38,9 @@ pub struct ConnectionArguments {
 const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "allow_writes", "limit", "time"];
 /// The name of the group that clap creates for [`ConnectionArguments`].
 const CONNECTION: &str = "ConnectionArguments";
+
+/// Options that describe runs of one statement, or a plan.
+const NOT_WITH_TOP: [&str; 8] = ["command", "file", "param", "allow_writes", "limit", "time", "plan", "ephemeral"];
 
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
@@ -78,6 +81,10 @@ pub struct ExplainArguments {
     /// transaction and dead tuples
     #[arg(long)]
     pub allow_writes: bool,
+    /// Show what timing would add to the N statements of pg_stat_statements with most execution time. They are planned, but
+    /// not executed
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, conflicts_with_all = NOT_WITH_TOP)]
+    pub top: Option<usize>,
     /// Time limit of each run, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = limit_seconds, allow_negative_numbers = true)]
     pub limit: u64,
@@ -93,7 +100,7 @@ pub struct ExplainArguments {
     #[arg(long, requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["slowest", "nth", "plain_ms"])]
     pub all: bool,
     /// Show the N slowest plans of the files
-    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["nth", "plain_ms"], value_parser = number_of_plans, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["nth", "plain_ms"], value_parser = count, allow_negative_numbers = true)]
     pub slowest: Option<usize>,
     /// Show plan number N of the files, from 1
     #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, value_parser = plan_number, allow_negative_numbers = true)]

@@ -53,19 +53,21 @@ pub fn limit_seconds(text: &str) -> Result<u64, String> {
 const MAX_PLANS: usize = 1_000_000_000;
 
 pub fn plan_number(text: &str) -> Result<usize, String> {
-    match text.trim().parse::<usize>() {
-        Ok(number) if (1..=MAX_PLANS).contains(&number) => Ok(number),
-        _ => Err(format!("must be a whole number between 1 and {MAX_PLANS}")),
-    }
+    up_to(MAX_PLANS, text)
 }
 
-/// More plans than this would fill the memory.
-const MAX_SLOWEST: usize = 1000;
+/// A longer list is not readable, and its plans would fill the memory.
+const MAX_COUNT: usize = 1000;
 
-pub fn number_of_plans(text: &str) -> Result<usize, String> {
+/// The number of plans or statements to show.
+pub fn count(text: &str) -> Result<usize, String> {
+    up_to(MAX_COUNT, text)
+}
+
+fn up_to(max: usize, text: &str) -> Result<usize, String> {
     match text.trim().parse::<usize>() {
-        Ok(number) if (1..=MAX_SLOWEST).contains(&number) => Ok(number),
-        _ => Err(format!("must be a whole number between 1 and {MAX_SLOWEST}")),
+        Ok(count) if (1..=max).contains(&count) => Ok(count),
+        _ => Err(format!("must be a whole number between 1 and {max}")),
     }
 }
 

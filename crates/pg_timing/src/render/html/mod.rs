@@ -2,6 +2,7 @@
 
 pub mod explain;
 pub mod log;
+pub mod top;
 
 use maud::{DOCTYPE, Markup, html};
 

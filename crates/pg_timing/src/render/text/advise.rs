@@ -42,7 +42,7 @@ fn headline(report: &AdviseReport) -> String {
     out
 }
 
-fn read(read: &ReadCost) -> String {
+pub fn read(read: &ReadCost) -> String {
     let cost = match (read.ns, read.low_ns, read.high_ns) {
         (Some(ns), _, Some(high)) => format!("one read {} {} {}", duration(ns), plus_minus(), duration(high - ns)),
         (None, Some(low), Some(high)) => format!("one read {} to {}", duration(low), duration(high)),

@@ -9,6 +9,7 @@ mod findings;
 mod kernel;
 mod lines;
 pub mod log;
+pub mod top;
 
 use crate::report::Report;
 use anstyle::{AnsiColor, Style};

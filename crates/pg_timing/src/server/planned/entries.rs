@@ -1,0 +1,188 @@
+//! The statements of pg_stat_statements, with their figures.
+
+use crate::error::Error;
+use crate::server::connection::Rows;
+use crate::server::session::Session;
+use crate::server::settings::Server;
+use std::collections::BTreeMap;
+
+/// A longer text is not read. No statement that is executed often is that long.
+const MAX_TEXT_BYTES: usize = 100_000;
+/// Largest plausible figure: a call every ns for 30 years.
+const MAX: f64 = 1e18;
+
+/// What identifies an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    user: u32,
+    database: u32,
+    /// `None` if the user may not see it
+    query: Option<i64>,
+    top_level: bool,
+}
+
+/// Figures of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub calls: f64,
+    pub rows: f64,
+    pub exec_ms: f64,
+}
+
+impl Figures {
+    /// Returns the figures since an earlier snapshot. They are zero after a reset in between.
+    pub fn since(self, before: Figures) -> Figures {
+        match self.calls >= before.calls && self.rows >= before.rows && self.exec_ms >= before.exec_ms {
+            true => Figures {
+                calls: self.calls - before.calls,
+                rows: self.rows - before.rows,
+                exec_ms: self.exec_ms - before.exec_ms,
+            },
+            false => Figures::default(),
+        }
+    }
+
+    /// Returns the mean number of rows per execution.
+    pub fn rows_per_call(self) -> Option<f64> {
+        (self.calls > 0.0).then(|| self.rows / self.calls)
+    }
+
+    /// Returns the mean execution time in ms.
+    pub fn mean_ms(self) -> f64 {
+        if self.calls > 0.0 { self.exec_ms / self.calls } else { 0.0 }
+    }
+
+    fn add(&mut self, other: Figures) {
+        self.calls += other.calls;
+        self.rows += other.rows;
+        self.exec_ms += other.exec_ms;
+    }
+}
+
+/// A snapshot of all entries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries {
+    pub figures: BTreeMap<Key, Figures>,
+    /// the database of this session
+    pub database: u32,
+    /// time since the last reset in s
+    pub age_s: f64,
+    /// how often the server has removed the least used entries
+    pub removals: f64,
+}
+
+impl Entries {
+    /// Reads the figures of all entries. Returns an error if the server has no pg_stat_statements, or refuses it.
+    pub fn take(session: &mut Session, server: &Server) -> Result<Entries, Error> {
+        let Some(schema) = &server.statements_schema else {
+            return Err(Error::new(
+                "the database has no pg_stat_statements",
+                "add it to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements",
+            ));
+        };
+        if server.is("pg_stat_statements.track", "none") {
+            let hint = "run: ALTER SYSTEM SET pg_stat_statements.track = 'top'; SELECT pg_reload_conf()";
+            return Err(Error::new("pg_stat_statements.track is none", hint));
+        }
+        if server.is("compute_query_id", "off") {
+            let hint = "run: ALTER SYSTEM SET compute_query_id = 'auto'; SELECT pg_reload_conf()";
+            return Err(Error::new("compute_query_id is off, so pg_stat_statements records nothing", hint));
+        }
+        // The library reports an error if it is not in shared_preload_libraries.
+        let facts = session.query(&format!(
+            "SELECT d.oid::text, EXTRACT(epoch FROM pg_catalog.now() - i.stats_reset)::text, i.dealloc::text
+             FROM pg_catalog.pg_database d, {schema}.pg_stat_statements_info i
+             WHERE d.datname = pg_catalog.current_database()"
+        ))?;
+        let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref());
+        let number = |column: usize| fact(column).and_then(figure).unwrap_or(0.0);
+        let rows = session.query(&format!(
+            "SELECT userid::text, dbid::text, queryid::text, toplevel::text, calls::text, rows::text, total_exec_time::text
+             FROM {schema}.pg_stat_statements(false)"
+        ))?;
+        Ok(Entries {
+            figures: figures(rows),
+            database: fact(0).and_then(|text| text.parse().ok()).unwrap_or(0),
+            age_s: number(1),
+            removals: number(2),
+        })
+    }
+
+    /// Returns the figures of all entries together.
+    pub fn total(&self) -> Figures {
+        self.figures.values().fold(Figures::default(), |mut sum, figures| {
+            sum.add(*figures);
+            sum
+        })
+    }
+}
+
+fn figures(rows: Rows) -> BTreeMap<Key, Figures> {
+    let mut all: BTreeMap<Key, Figures> = BTreeMap::new();
+    for row in rows.rows {
+        if let Some((key, figures)) = entry(&row) {
+            // The entries that this user may not see have no query ID.
+            all.entry(key).or_default().add(figures);
+        }
+    }
+    all
+}
+
+fn entry(row: &[Option<String>]) -> Option<(Key, Figures)> {
+    let [user, database, query, top_level, calls, rows, exec_ms] = row else { return None };
+    let number = |text: &Option<String>| text.as_deref().and_then(figure);
+    let key = Key {
+        user: user.as_deref()?.parse().ok()?,
+        database: database.as_deref()?.parse().ok()?,
+        query: query.as_deref().and_then(|text| text.parse().ok()),
+        top_level: top_level.as_deref()? == "true",
+    };
+    Some((key, Figures { calls: number(calls)?, rows: number(rows)?, exec_ms: number(exec_ms)? }))
+}
+
+/// Returns a plausible figure.
+fn figure(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..=MAX).contains(number))
+}
+
+impl Key {
+    pub fn query(&self) -> Option<i64> {
+        self.query
+    }
+
+    pub fn database(&self) -> u32 {
+        self.database
+    }
+
+    pub fn is_top_level(&self) -> bool {
+        self.top_level
+    }
+}
+
+/// Reads the texts of these entries. An entry without a text is missing.
+pub fn texts(session: &mut Session, server: &Server, keys: &[Key]) -> Result<BTreeMap<Key, String>, Error> {
+    let values: Vec<String> = keys
+        .iter()
+        .filter_map(|key| Some(format!("({}::oid, {}::oid, {}::bigint, {})", key.user, key.database, key.query?, key.top_level)))
+        .collect();
+    let (Some(schema), false) = (&server.statements_schema, values.is_empty()) else { return Ok(BTreeMap::new()) };
+    let rows = session.query(&format!(
+        "SELECT s.userid::text, s.dbid::text, s.queryid::text, s.toplevel::text, s.query
+         FROM {schema}.pg_stat_statements s
+         JOIN (VALUES {}) AS wanted (userid, dbid, queryid, toplevel)
+             ON (s.userid, s.dbid, s.queryid, s.toplevel) = (wanted.userid, wanted.dbid, wanted.queryid, wanted.toplevel)
+         WHERE pg_catalog.octet_length(s.query) <= {MAX_TEXT_BYTES}",
+        values.join(", ")
+    ))?;
+    let text = |row: Vec<Option<String>>| {
+        let [user, database, query, top_level, text] = <[Option<String>; 5]>::try_from(row).ok()?;
+        let key = Key {
+            user: user?.parse().ok()?,
+            database: database?.parse().ok()?,
+            query: Some(query?.parse().ok()?),
+            top_level: top_level? == "true",
+        };
+        Some((key, text?))
+    };
+    Ok(rows.rows.into_iter().filter_map(text).collect())
+}

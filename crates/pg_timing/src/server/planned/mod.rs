@@ -1,0 +1,18 @@
+//! Node calls of the statements in pg_stat_statements, from the planner's row counts. Statements are planned for any values
+//! of their parameters. Nothing is executed.
+
+mod assumed_run;
+mod entries;
+mod explain;
+mod guesses;
+mod node_calls;
+mod planner_node;
+mod skipped;
+mod statements;
+mod table_rows;
+mod timing_cost;
+mod top;
+mod trust;
+mod typed_constants;
+
+pub use top::top;
