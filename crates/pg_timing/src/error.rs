@@ -14,6 +14,8 @@ impl SqlState {
     pub const NOT_PREPARABLE: &str = "42P14";
     /// the prepared statement does not exist
     pub const NO_SUCH_STATEMENT: &str = "26000";
+    pub const AMBIGUOUS_FUNCTION: &str = "42725";
+    pub const INDETERMINATE_DATATYPE: &str = "42P18";
     pub const STATEMENT_EXISTS: &str = "42P05";
 
     /// Returns whether this is the code.

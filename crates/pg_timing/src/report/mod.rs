@@ -25,7 +25,9 @@ mod clocksource;
 mod clocksource_table;
 
 pub use crate::statistics::Range;
-pub use advise::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+pub use advise::{
+    Action, AdviseReport, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, ReadCost, SettingAdvice,
+};
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;
 pub use clock::{AccessPath, Bin, ClockReport, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM};

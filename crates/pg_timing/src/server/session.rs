@@ -2,6 +2,7 @@
 
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
+use crate::server::settings::Server;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,12 +14,31 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub struct Session<'a> {
     connection: &'a mut Connection,
     stop: &'a AtomicBool,
+    /// settings of each transaction: expressions
+    quiet: Vec<String>,
 }
+
+/// Values that keep the queries out of pg_stat_statements and of auto_explain's log.
+const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1")];
 
 impl<'a> Session<'a> {
     /// Uses a connection. `stop` cancels a running query.
     pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop }
+        Session { connection, stop, quiet: Vec::new() }
+    }
+
+    /// Keeps the next queries out of the server's statistics of statements and out of its log, if this user may do that.
+    pub fn keep_quiet(&mut self, server: &Server) {
+        self.quiet = QUIET
+            .iter()
+            .filter(|(name, _)| server.setting(name).is_some())
+            .map(|(name, value)| {
+                format!(
+                    "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
+                     THEN pg_catalog.set_config('{name}', '{value}', true) END"
+                )
+            })
+            .collect();
     }
 
     /// Returns the connection.
@@ -49,6 +69,7 @@ impl<'a> Session<'a> {
     /// settings are expressions that set a value until its end.
     pub fn run_all(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
         self.run("BEGIN READ ONLY")?;
+        let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
         let settings = (!settings.is_empty()).then(|| format!("SELECT {}", settings.join(", ")));
         let all = settings.iter().map(String::as_str).chain(statements.iter().copied());
         let result = all.map(|sql| self.run(sql)).try_fold(Rows::default(), |_, rows| rows);

@@ -1,10 +1,18 @@
 //! The screen of `advise`: one line per setting, the verdict, and the lines for postgresql.conf.
 
-use super::lines::verdict;
-use super::{BOLD, DIM, findings, wrapped};
+use super::lines::verdict_to;
+use super::{BOLD, DIM, findings, wrapped_to};
 use crate::human::{count, duration, percent};
 use crate::render::plus_minus::plus_minus;
+use crate::render::top_text;
 use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+
+const WIDTH: usize = 80;
+/// Widths of the columns. A longer name has its own line, and a longer value is cut.
+const NAME: usize = 26;
+const VALUE: usize = 10;
+/// Skipped statements with a smaller share of the execution time are only in the JSON.
+const SHOWN_SHARE: f64 = 0.01;
 
 pub fn text(report: &AdviseReport) -> String {
     let mut out = headline(report);
@@ -16,13 +24,15 @@ pub fn text(report: &AdviseReport) -> String {
         out.push_str(&block);
         out.push('\n');
     }
-    out.push_str(&verdict(&report.verdict));
+    out.push_str(&verdict_to(WIDTH, &report.verdict));
     out.push_str(&lines(report));
-    if !report.not_seen.is_empty() {
+    let skipped = report.node_calls.skipped.iter().filter(|skipped| skipped.time_share >= SHOWN_SHARE);
+    let not_counted: Vec<String> = skipped.map(top_text::skipped).chain(report.not_seen.iter().cloned()).collect();
+    if !not_counted.is_empty() {
         out.push('\n');
     }
-    for line in &report.not_seen {
-        wrapped(&mut out, "not counted  ", line);
+    for line in not_counted {
+        wrapped_to(WIDTH, &mut out, "not counted  ", &line);
     }
     if report.interrupted {
         out.push_str(&format!("Stopped after {:.1} s. The figures are from this time.\n", report.window_s));
@@ -35,9 +45,9 @@ fn headline(report: &AdviseReport) -> String {
         "{BOLD}PostgreSQL {}{BOLD:#}, {}: observed for {:.1} s\n",
         report.server_version, report.server, report.window_s
     );
-    wrapped(&mut out, "clock      ", &read(&report.read));
+    wrapped_to(WIDTH, &mut out, "clock      ", &read(&report.read));
     if let Some(node) = &report.node_read {
-        wrapped(&mut out, "           ", &format!("plan nodes: {}", read(node)));
+        wrapped_to(WIDTH, &mut out, "           ", &format!("plan nodes: {}", read(node)));
     }
     out
 }
@@ -53,30 +63,44 @@ pub fn read(read: &ReadCost) -> String {
 
 fn table(report: &AdviseReport) -> String {
     let mut out = String::new();
-    let widest = report.settings.iter().map(|setting| setting.name.len()).max().unwrap_or(0);
-    let value_widest = report.settings.iter().map(|setting| setting.value.chars().count()).max().unwrap_or(0);
-    let head = format!("{:widest$}  {:value_widest$}  {:>9}  {:>16}  advice", "setting", "now", "per s", "of a core");
+    let head = row("setting", "now", "per s", "of a core", "advice");
     out.push_str(&format!("{BOLD}{head}{BOLD:#}\n"));
     for setting in &report.settings {
-        out.push_str(&format!(
-            "{:widest$}  {:value_widest$}  {:>9}  {:>16}  {}\n",
-            setting.name,
-            setting.value,
-            events(setting),
-            setting.core_share.map_or_else(|| "-".into(), share),
-            advice(setting),
-        ));
+        let mut name = setting.name.as_str();
+        if name.chars().count() > NAME {
+            out.push_str(&format!("{name}\n"));
+            name = "";
+        }
+        let share = setting.core_share.map_or_else(|| "-".into(), share);
+        out.push_str(&row(name, &value(setting), &events(setting), &share, advice(setting)));
+        out.push('\n');
     }
-    out.push_str(&format!("{DIM}of a core: CPU share of the setting's clock reads; if the setting is off, the share after turning it on{DIM:#}\n"));
+    out.push_str(&format!("{DIM}of a core: cost of clock reads; for a setting that is off: cost if it were on{DIM:#}\n"));
     out
+}
+
+fn row(name: &str, value: &str, events: &str, share: &str, advice: &str) -> String {
+    format!("{name:NAME$}  {value:VALUE$}  {events:>8}  {share:>14}  {advice}")
+}
+
+/// Returns the value without the part in parentheses, if it is too long. A note has the whole value.
+fn value(setting: &SettingAdvice) -> String {
+    match is_cut(setting) {
+        true => setting.value.split(" (").next().unwrap_or_default().chars().take(VALUE).collect(),
+        false => setting.value.clone(),
+    }
+}
+
+fn is_cut(setting: &SettingAdvice) -> bool {
+    setting.value.chars().count() > VALUE
 }
 
 fn advice(setting: &SettingAdvice) -> &'static str {
     match setting.advice {
         Action::Keep => "leave it on",
         // A library needs an installation, which the notes describe.
-        Action::TurnOn if setting.line.is_none() => "can be installed",
-        Action::TurnOn => "can be turned on",
+        Action::TurnOn if setting.line.is_none() => "see below",
+        Action::TurnOn => "can be on",
         Action::TurnOff => "turn it off",
         Action::None if setting.core_share.is_some() && !setting.on => "leave it off",
         Action::None => "nothing to do",
@@ -84,15 +108,17 @@ fn advice(setting: &SettingAdvice) -> &'static str {
     }
 }
 
-/// Renders what the table does not show: why an advice was not determined, advice without figures, and advice for a
-/// busy server where the observed server was idle.
+/// Renders what the table does not show: why an advice was not determined, advice without figures, advice from estimates, and
+/// advice for a busy server where the observed server was idle.
 fn notes(report: &AdviseReport) -> String {
     let mut out = String::new();
     for setting in &report.settings {
         let is_clear = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
-        if !is_clear || setting.core_share.is_none() || setting.extrapolated {
+        let is_counted = setting.core_share.is_some() && setting.events_are != EventsAre::Estimated;
+        if !is_clear || !is_counted || setting.extrapolated || is_cut(setting) {
             let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
-            wrapped(&mut out, &format!("{}  ", setting.name), text);
+            let value = if is_cut(setting) { format!(" = {}", setting.value) } else { String::new() };
+            wrapped_to(WIDTH, &mut out, "- ", &format!("{}{value}: {text}", setting.name));
         }
     }
     if !out.is_empty() {
@@ -104,6 +130,7 @@ fn notes(report: &AdviseReport) -> String {
 fn events(setting: &SettingAdvice) -> String {
     match (setting.events_per_s, setting.events_are) {
         (Some(per_s), EventsAre::AtLeast) => format!(">= {}", number(per_s)),
+        (Some(per_s), EventsAre::Estimated) => format!("~ {}", number(per_s)),
         (Some(per_s), _) => number(per_s),
         (None, _) => "-".into(),
     }
@@ -117,10 +144,14 @@ fn number(per_s: f64) -> String {
 }
 
 fn share(share: CoreShare) -> String {
+    /// The screen does not show smaller shares.
+    const LEAST: f64 = 0.0001;
     let low = percent(share.low);
     match share.high {
-        None if low.starts_with('<') => "> 0%".into(),
+        None if share.low < LEAST => "> 0%".into(),
         None => format!(">= {low}"),
+        Some(high) if high < LEAST => format!("< {}", percent(LEAST)),
+        Some(high) if share.low < LEAST => format!("up to {}", percent(high)),
         Some(high) if percent(high) == low => low,
         Some(high) => format!("{} to {}", low.trim_end_matches('%'), percent(high)),
     }

@@ -1,6 +1,6 @@
 //! The headline, the lines about the TSC and the CPUs, and the verdict.
 
-use super::{BOLD, kernel, style, wrapped};
+use super::{BOLD, WIDTH, kernel, style, wrapped, wrapped_to};
 use crate::human::khz;
 use crate::render::plus_minus::plus_minus;
 use crate::report::{Fact, Origin, Report, Severity, Verdict, finding_id};
@@ -135,10 +135,15 @@ fn cpus(out: &mut String, report: &Report) {
 }
 
 pub fn verdict(verdict: &Verdict) -> String {
+    verdict_to(WIDTH, verdict)
+}
+
+/// Renders the verdict in lines of at most `width` columns.
+pub fn verdict_to(width: usize, verdict: &Verdict) -> String {
     let severity = verdict.severity;
     let word = severity.word();
     let mut block = String::new();
-    wrapped(&mut block, &format!("{word}  "), &verdict.summary);
+    wrapped_to(width, &mut block, &format!("{word}  "), &verdict.summary);
     let color = style(severity);
     let rest = block.strip_prefix(word).unwrap_or(&block);
     format!("{color}{word}{color:#}{rest}")

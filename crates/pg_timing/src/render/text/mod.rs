@@ -41,10 +41,13 @@ fn style(severity: crate::report::Severity) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
 
-/// Appends `text` in lines of at most 100 columns. The first line starts with `first`; the others are indented by the
+/// Columns of the check's screen.
+const WIDTH: usize = 100;
+
+/// Appends `text` in lines of at most [`WIDTH`] columns. The first line starts with `first`; the others are indented by the
 /// same width.
 fn wrapped(out: &mut String, first: &str, text: &str) {
-    wrapped_to(100, out, first, text);
+    wrapped_to(WIDTH, out, first, text);
 }
 
 /// Appends `text` in lines of at most `width` columns, as [`wrapped`] does.

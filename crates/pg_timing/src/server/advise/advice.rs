@@ -2,7 +2,7 @@
 
 use super::facts::{Events, Facts};
 use super::statements::is_idle;
-use crate::human::percent;
+use crate::human::{count, percent};
 use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
 
 /// Share of a core. A smaller cost is not visible in the throughput, because pgbench runs differ by more.
@@ -32,9 +32,21 @@ pub struct Setting<'a> {
 
 /// Returns the advice for a setting.
 pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
+    let share = share(&setting.events, setting.cost);
+    let event_ns = setting.cost.high_ns.map(|ns| setting.reads_per_event * ns);
+    advise_share(facts, setting, share, event_ns)
+}
+
+/// Returns the advice for a setting that takes this share of a core. An event takes at most `event_ns`.
+pub fn advise_share(
+    facts: &Facts,
+    setting: Setting,
+    share: Option<CoreShare>,
+    event_ns: Option<f64>,
+) -> SettingAdvice {
     let Setting { name, value, on, events, reads_per_event, cost, why, turn_on, turn_off } = setting;
-    let share = share(&events, cost);
-    let busy = cost.high_ns.map(|ns| BUSY_PER_S * reads_per_event * ns / 1e9);
+    let busy = event_ns.map(|ns| BUSY_PER_S * ns / 1e9);
+    let limit_per_s = event_ns.filter(|ns| *ns > 0.0).map(|ns| CHEAP * 1e9 / ns);
     let few = is_idle(facts) && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
     let (advice, summary) = match (share, busy) {
         (Some(share), Some(busy)) if few && share.high.is_some() => {
@@ -54,6 +66,13 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
         }
         (None, _) => (Action::Unknown, not_determined(&events)),
     };
+    // Without statistics, the user can compare the limit with other figures.
+    let summary = match (advice, limit_per_s, share.and_then(|share| share.high)) {
+        (Action::Unknown, Some(limit), None) => {
+            format!("{summary}; {} per second would cost 1% of a core", count(limit.round() as u64))
+        }
+        _ => summary,
+    };
     let (line, undo) = match (advice, on) {
         (Action::TurnOn, _) => (Some(turn_on), Some(turn_off)),
         (Action::TurnOff, _) => (Some(turn_off), Some(turn_on)),
@@ -67,6 +86,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
         events_are: events.are,
         reads_per_event,
         core_share: share,
+        limit_per_s,
         advice,
         summary,
         why,
@@ -77,7 +97,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
 }
 
 /// Returns the share of a core, or `None` if there is neither a lower nor an upper bound.
-fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
+pub fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
     let (low_ns, high_ns) = cost.low_ns.zip(cost.high_ns)?;
     if events.per_s.is_none() && events.reads_high.is_none() {
         return None;

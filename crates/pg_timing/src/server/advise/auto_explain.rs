@@ -1,11 +1,12 @@
 //! `auto_explain.log_timing`: the server times every plan node of each sampled statement, even if it is not logged.
 
-use super::advice::{Setting, advise};
+use super::advice::{Setting, advise_share, share};
 use super::counts::Part;
 use super::facts::{Events, Facts};
-use super::statements;
+use super::{node_calls, statements};
 use crate::human::count;
-use crate::report::{Action, SettingAdvice};
+use crate::report::{Action, CoreShare, EventsAre, PeriodCalls, SettingAdvice};
+use crate::server::planned::TimingCost;
 use crate::server::settings::Server;
 
 const NAME: &str = "auto_explain.log_timing";
@@ -35,7 +36,7 @@ pub fn is_on(server: &Server) -> bool {
 }
 
 /// Returns the share of statements that are timed.
-fn sampled(server: &Server) -> f64 {
+pub fn sampled(server: &Server) -> f64 {
     server.number_in("auto_explain.sample_rate").unwrap_or(1.0)
 }
 
@@ -43,20 +44,35 @@ fn sampled(server: &Server) -> f64 {
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
     let on = is_on(server);
-    let advice = advise(
-        facts,
-        Setting {
-            name: NAME,
-            value: value(server),
-            on,
-            events: events(facts).unwrap_or_else(Events::unknown),
-            reads_per_event: READS,
-            cost: &facts.clocks.node,
-            why: why(facts),
-            turn_on: format!("{NAME} = on"),
-            turn_off: format!("{NAME} = off"),
+    let node_calls = node_calls::report(facts);
+    let busier = node_calls::busier(&node_calls);
+    let setting = Setting {
+        name: NAME,
+        value: value(server),
+        on,
+        events: match &busier {
+            Some(period) => estimated(period, sampled(server)),
+            None => events(facts).unwrap_or_else(Events::unknown),
         },
-    );
+        reads_per_event: READS,
+        cost: &facts.clocks.node,
+        why: why(facts),
+        turn_on: format!("{NAME} = on"),
+        turn_off: format!("{NAME} = off"),
+    };
+    let call_ns = TimingCost::of(&facts.clocks).map(|cost| cost.usual_clock_ns().high);
+    let advice = match busier.and_then(|period| period.core_share) {
+        Some(share) => {
+            let rate = sampled(server);
+            let share = CoreShare { low: share.low * rate, high: Some(share.high * rate) };
+            let advice = advise_share(facts, setting, Some(share), call_ns);
+            match advice.extrapolated {
+                true => advice,
+                false => SettingAdvice { summary: node_calls::answer(&node_calls, sampled(server)), ..advice },
+            }
+        }
+        None => without_statistics(facts, setting, call_ns),
+    };
     Some(match on && server.fast_timing() {
         true => SettingAdvice {
             core_share: None,
@@ -69,6 +85,24 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         },
         false => advice,
     })
+}
+
+/// Returns the advice from the lower bounds, with the reason why there is no better figure.
+fn without_statistics(facts: &Facts, setting: Setting, call_ns: Option<f64>) -> SettingAdvice {
+    let share = share(&setting.events, setting.cost);
+    let advice = advise_share(facts, setting, share, call_ns);
+    match (&facts.workload, advice.advice) {
+        (Err(error), Action::Unknown) => {
+            SettingAdvice { summary: format!("{}. {}", advice.summary, error.hint), ..advice }
+        }
+        _ => advice,
+    }
+}
+
+/// Returns the estimated calls of the sampled statements.
+fn estimated(period: &PeriodCalls, sample_rate: f64) -> Events {
+    let per_s = Some(period.per_s.estimate * sample_rate);
+    Events { per_s, are: EventsAre::Estimated, reads_low: 0.0, reads_high: None, unseen: None }
 }
 
 /// Returns the value, with the setting that makes it ineffective.
@@ -93,25 +127,26 @@ fn events(facts: &Facts) -> Result<Events, String> {
     let why = bounds[1].clone().err();
     let calls = bounds.into_iter().flatten().reduce(f64::max).ok_or(why.unwrap_or_default())?;
     let calls = calls * sampled(&facts.server);
-    Ok(facts
-        .counted(calls, READS * MIN_SHARE, READS)
-        .or_more("the number of calls is unknown: no statistics count the calls of plan nodes"))
+    let unknown = match &facts.workload {
+        Err(error) => format!("the number of node calls is unknown: {}", error.what),
+        Ok(_) => "the number of node calls is unknown: pg_stat_statements lost statements".into(),
+    };
+    Ok(facts.counted(calls, READS * MIN_SHARE, READS).or_more(unknown))
 }
 
 /// Returns the reason for the cost.
 fn why(facts: &Facts) -> String {
-    let mut why = "two reads of the clock for each row of each plan node, in every sampled statement (sample_rate), \
-        because the duration is known only at the end. The statistics show only the calls for rows sent and rows changed, \
-        in statements from clients"
+    let mut why = "two reads of the clock for each call of each plan node, in every sampled statement (sample_rate), \
+        because the duration is known only at the end. The calls follow from the planner's row counts for the statements \
+        in pg_stat_statements; nothing is executed"
         .to_string();
-    if facts.server.is("auto_explain.log_nested_statements", "off") {
-        why +=
-            " (rows changed by functions are included, although they are not timed while log_nested_statements is off)";
+    if facts.workload.is_err() {
+        why += ". Without them, the statistics show only the calls for rows sent and rows changed";
     }
     if let (Ok(scanned), true) = (facts.counts.growth(PART, "scanned"), facts.window_s > 0.0) {
         let rows = count((scanned / facts.window_s) as u64);
         why += &format!(
-            "; scans in this database read {rows} rows per second, and each row that passes the filter is a call"
+            ". Scans in this database read {rows} rows per second, and each row that passes the filter is a call"
         );
     }
     if !facts.server.fast_timing() {

@@ -49,6 +49,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         events_are: EventsAre::Unknown,
         reads_per_event: 1.0,
         core_share: None,
+        limit_per_s: None,
         advice,
         summary,
         why: "the settings above and EXPLAIN ANALYZE read this clock".into(),

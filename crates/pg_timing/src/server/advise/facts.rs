@@ -1,8 +1,10 @@
 //! The facts behind the advice.
 
 use super::counts::Counts;
+use crate::error::Error;
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
+use crate::server::planned::Workload;
 use crate::server::settings::Server;
 
 /// The server, its clocks, and its statistics over the window.
@@ -11,6 +13,8 @@ pub struct Facts {
     pub clocks: Clocks,
     pub counts: Counts,
     pub window_s: f64,
+    /// the statements, or why they are unknown
+    pub workload: Result<Workload, Error>,
 }
 
 /// A backend reports its statistics at the end of a transaction, at most once per second (PGSTAT_MIN_INTERVAL). So the

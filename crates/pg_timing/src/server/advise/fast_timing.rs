@@ -41,6 +41,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         events_are: EventsAre::Unknown,
         reads_per_event: 0.0,
         core_share: None,
+        limit_per_s: None,
         advice,
         summary: summary.into(),
         why: why(server),

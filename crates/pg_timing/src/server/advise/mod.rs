@@ -9,6 +9,7 @@ mod counts;
 mod facts;
 mod fast_timing;
 mod host_findings;
+mod node_calls;
 mod not_seen;
 mod serialize;
 mod statement_log;
@@ -31,6 +32,7 @@ use crate::error::{Error, SqlState};
 use crate::host::measure::Budget;
 use crate::report::{AdviseReport, SettingAdvice};
 use crate::server::connection::Connection;
+use crate::server::planned::{Entries, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
@@ -90,9 +92,14 @@ fn observe(
 ) -> Result<Facts, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
+    session.keep_quiet(&server);
     let clocks = Clocks::of(&mut session, &server, stop);
     let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
     // The window is the time between the snapshots, without the time for reading them.
+    let statements_before = match Entries::check(&server) {
+        Ok(()) => unless_lost(Entries::take(&mut session, &server))?,
+        Err(error) => Err(error),
+    };
     let budget = Budget::new(window, stop);
     let before = Snapshot::take(&mut session, &parts)?;
     while budget.go_on() {
@@ -102,8 +109,35 @@ fn observe(
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ends only the window. The second snapshot is still needed.
     let no_stop = AtomicBool::new(false);
-    let after = Snapshot::take(&mut Session::new(connection, &no_stop), &parts)?;
-    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
+    let mut session = Session::new(connection, &no_stop);
+    session.keep_quiet(&server);
+    let after = Snapshot::take(&mut session, &parts)?;
+    let workload = match statements_before {
+        Ok(before) => workload(&mut session, &server, before, window_s)?,
+        Err(error) => Err(error),
+    };
+    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s, workload })
+}
+
+/// Plans the statements after the window, because the window is for the users' statements only.
+fn workload(
+    session: &mut Session,
+    server: &Server,
+    before: Entries,
+    window_s: f64,
+) -> Result<Result<Workload, Error>, Error> {
+    match unless_lost(Entries::take(session, server))? {
+        Ok(after) => unless_lost(Workload::plan(session, server, before, after, window_s)),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+/// Returns the outer error only if the connection is lost.
+fn unless_lost<T>(result: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+    match result {
+        Err(error) if error.state.ends_session() => Err(error),
+        result => Ok(result),
+    }
 }
 
 /// Returns the report with the advice and the verdict.
@@ -124,6 +158,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
         node_read: (clocks.node.clock != clocks.read.clock).then(|| clocks.node.clone()),
         verdict: host_findings::add_to(verdict, &findings),
         settings,
+        node_calls: node_calls::report(facts),
         findings,
         not_seen: not_seen::not_seen(facts),
     }

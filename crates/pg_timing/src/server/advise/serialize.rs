@@ -24,6 +24,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         events_are: EventsAre::Unknown,
         reads_per_event: READS,
         core_share: None,
+        limit_per_s: None,
         advice: Action::None,
         summary,
         why: "two reads of the clock for each row that is converted to text; TIMING OFF avoids them".into(),

@@ -138,6 +138,9 @@ fn input(node: &PlannerNode, child: &PlannerNode, part: Part, outer_rows: Option
         ("Materialize", _) => run(child, Part { loops: part.loops.min(part.processes.number), ..part }, None),
         ("Memoize", _) => run(child, Part { loops: part.loops * part.misses, misses: 1.0, ..all }, None),
         ("Recursive Union", Some(_)) => run(child, Part { loops: part.loops * ROUNDS_OF_RECURSION, ..part }, None),
+        ("Append" | "Merge Append", _) if node.is_partial() && child.is_partial() => {
+            run(child, Part { scale: part.scale * partial_scale(node), ..part }, None)
+        }
         ("Limit", _) => limited(node, child, part),
         ("Aggregate", _) if node.strategy.as_deref() != Some("Sorted") => run(child, all, None),
         ("SetOp", _) if node.strategy.as_deref() == Some("Hashed") => run(child, all, None),
@@ -161,6 +164,13 @@ fn input_scale(node: &PlannerNode, is_first: bool, Part { scale, share, .. }: Pa
         // The rows of an aggregate say nothing about its input.
         _ => 1.0,
     }
+}
+
+/// Returns how many rows an input of a parallel Append has per planned row. The planner divides the rows of each input by the
+/// workers that it planned for this input alone, and the rows of the Append by those of the whole plan.
+fn partial_scale(append: &PlannerNode) -> f64 {
+    let rows: f64 = append.inputs().map(|input| input.rows).sum();
+    if rows > 0.0 { append.rows / rows } else { 1.0 }
 }
 
 /// Returns the rows of a nested loop per outer row, if no condition removes rows after the inner side. The planner prints at

@@ -52,10 +52,9 @@ impl Figures {
         if self.calls > 0.0 { self.exec_ms / self.calls } else { 0.0 }
     }
 
-    fn add(&mut self, other: Figures) {
-        self.calls += other.calls;
-        self.rows += other.rows;
-        self.exec_ms += other.exec_ms;
+    /// Returns the sum.
+    pub fn plus(self, other: Figures) -> Figures {
+        Figures { calls: self.calls + other.calls, rows: self.rows + other.rows, exec_ms: self.exec_ms + other.exec_ms }
     }
 }
 
@@ -72,22 +71,28 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Reads the figures of all entries. Returns an error if the server has no pg_stat_statements, or refuses it.
-    pub fn take(session: &mut Session, server: &Server) -> Result<Entries, Error> {
-        let Some(schema) = &server.statements_schema else {
+    /// Returns an error if the server has no pg_stat_statements, or does not fill it.
+    pub fn check(server: &Server) -> Result<(), Error> {
+        if server.statements_schema.is_none() {
             return Err(Error::new(
                 "the database has no pg_stat_statements",
                 "add it to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements",
             ));
-        };
+        }
         if server.is("pg_stat_statements.track", "none") {
-            let hint = "run: ALTER SYSTEM SET pg_stat_statements.track = 'top'; SELECT pg_reload_conf()";
+            let hint = "run: ALTER SYSTEM SET pg_stat_statements.track = 'top'; then: SELECT pg_reload_conf()";
             return Err(Error::new("pg_stat_statements.track is none", hint));
         }
         if server.is("compute_query_id", "off") {
-            let hint = "run: ALTER SYSTEM SET compute_query_id = 'auto'; SELECT pg_reload_conf()";
+            let hint = "run: ALTER SYSTEM SET compute_query_id = 'auto'; then: SELECT pg_reload_conf()";
             return Err(Error::new("compute_query_id is off, so pg_stat_statements records nothing", hint));
         }
+        Ok(())
+    }
+
+    /// Reads the figures of all entries. The server has passed [`Entries::check`].
+    pub fn take(session: &mut Session, server: &Server) -> Result<Entries, Error> {
+        let Some(schema) = &server.statements_schema else { return Ok(Entries::default()) };
         // The library reports an error if it is not in shared_preload_libraries.
         let facts = session.query(&format!(
             "SELECT d.oid::text, EXTRACT(epoch FROM pg_catalog.now() - i.stats_reset)::text, i.dealloc::text
@@ -110,10 +115,7 @@ impl Entries {
 
     /// Returns the figures of all entries together.
     pub fn total(&self) -> Figures {
-        self.figures.values().fold(Figures::default(), |mut sum, figures| {
-            sum.add(*figures);
-            sum
-        })
+        self.figures.values().fold(Figures::default(), |sum, figures| sum.plus(*figures))
     }
 }
 
@@ -122,7 +124,8 @@ fn figures(rows: Rows) -> BTreeMap<Key, Figures> {
     for row in rows.rows {
         if let Some((key, figures)) = entry(&row) {
             // The entries that this user may not see have no query ID.
-            all.entry(key).or_default().add(figures);
+            let sum = all.entry(key).or_default();
+            *sum = sum.plus(figures);
         }
     }
     all

@@ -2,25 +2,33 @@
 
 use super::planner_node::PlannerNode;
 use super::skipped::Reason;
-use super::typed_constants::with_casts;
+use super::typed_constants::as_sql;
 use crate::error::{Error, SqlState};
 use crate::server::explain::{Statement, TokenKind, Tokens};
 use crate::server::session::Session;
 use crate::server::settings::Server;
+use std::collections::BTreeSet;
 
 /// Planning takes milliseconds. The limits end the planning of a huge join, and a wait for a lock.
-const SETTINGS: [(&str, &str); 2] = [("statement_timeout", "2s"), ("lock_timeout", "100ms")];
-/// Values that keep our EXPLAIN out of pg_stat_statements and of the log. Each is set if the user may set it.
-const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1")];
+const SETTINGS: [&str; 3] = [
+    "pg_catalog.set_config('statement_timeout', '2s', true)",
+    "pg_catalog.set_config('lock_timeout', '100ms', true)",
+    "pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)",
+];
 const NAME: &str = "pg_timing_planned";
+/// The protocol's limit.
+const MAX_PARAMETERS: usize = 65_535;
 /// The text that pg_stat_statements shows instead of a statement of another user.
 const HIDDEN: &str = "<insufficient privilege>";
 /// Utility statements without timed plan nodes. They make up most utility statements of any server.
-const WITHOUT_NODES: [&str; 26] = [
-    "ABORT", "ALTER", "ANALYZE", "BEGIN", "CHECKPOINT", "CLOSE", "COMMENT", "COMMIT", "DEALLOCATE", "DISCARD", "DROP", "END",
-    "GRANT", "LISTEN", "LOAD", "LOCK", "NOTIFY", "RELEASE", "RESET", "REVOKE", "ROLLBACK", "SAVEPOINT", "SET", "SHOW",
-    "START", "TRUNCATE",
+#[rustfmt::skip]
+const WITHOUT_NODES: [&str; 29] = [
+    "ABORT", "ALTER", "ANALYZE", "BEGIN", "CHECKPOINT", "CLOSE", "CLUSTER", "COMMENT", "COMMIT", "DEALLOCATE", "DISCARD",
+    "DROP", "END", "GRANT", "LISTEN", "LOAD", "LOCK", "NOTIFY", "REINDEX", "RELEASE", "RESET", "REVOKE", "ROLLBACK",
+    "SAVEPOINT", "SET", "SHOW", "START", "TRUNCATE", "VACUUM",
 ];
+/// What can follow CREATE in a statement that runs a query: CREATE TABLE AS and CREATE MATERIALIZED VIEW.
+const WITH_QUERY: [&str; 7] = ["TABLE", "TEMP", "TEMPORARY", "UNLOGGED", "GLOBAL", "LOCAL", "MATERIALIZED"];
 
 /// Returns the plan of a statement.
 ///
@@ -39,7 +47,7 @@ pub fn plan(
     if !is_trusted {
         return Ok(Err(Reason::NotTrusted));
     }
-    let json = match explain(session, server, &statement) {
+    let json = match explain(session, &statement) {
         Ok(json) => json,
         Err(error) if error.state.ends_session() || session.is_stopped() => return Err(error),
         Err(error) => return Ok(Err(Reason::Refused(error.what))),
@@ -49,17 +57,33 @@ pub fn plan(
 
 /// Returns the statement, or why it cannot be planned.
 fn statement(text: &str, server: &Server) -> Result<Statement, Reason> {
-    let first = Tokens::of(text).next();
-    match first {
-        _ if text == HIDDEN => return Err(Reason::Hidden),
-        Some(first) if WITHOUT_NODES.iter().any(|word| first.is(word)) => return Err(Reason::NoPlanNodes),
-        _ => {}
+    if text == HIDDEN {
+        return Err(Reason::Hidden);
+    }
+    if has_no_nodes(text) {
+        return Err(Reason::NoPlanNodes);
     }
     if is_truncated(text, server) {
         return Err(Reason::Incomplete);
     }
-    let statement = Statement::new(&with_casts(text)).map_err(|_| Reason::Several)?;
+    // A higher number is refused by the server (MaxAllocSize, 65535 in the protocol), and would take memory here.
+    if Tokens::of(text).filter_map(|token| token.parameter()).max() > Some(MAX_PARAMETERS) {
+        return Err(Reason::Several);
+    }
+    let statement = match Statement::new(&as_sql(text)) {
+        Ok(statement) => statement,
+        Err(_) if Tokens::of(text).next().is_some_and(|first| first.is("EXPLAIN")) => return Err(Reason::Utility),
+        Err(_) => return Err(Reason::Several),
+    };
     if statement.is_preparable() { Ok(statement) } else { Err(Reason::Utility) }
+}
+
+/// Returns whether this is a utility statement without plan nodes.
+fn has_no_nodes(text: &str) -> bool {
+    let mut tokens = Tokens::of(text);
+    let Some(first) = tokens.next() else { return false };
+    let mut is_next = |words: &[&str]| tokens.next().is_some_and(|second| words.iter().any(|word| second.is(word)));
+    WITHOUT_NODES.iter().any(|word| first.is(word)) || first.is("CREATE") && !is_next(&WITH_QUERY)
 }
 
 /// Returns whether the end of the text is missing: a quote or a parenthesis is open, or the text is as long as the server
@@ -97,30 +121,34 @@ fn longest_activity_text(server: &Server) -> Option<usize> {
 ///
 /// `EXPLAIN (GENERIC_PLAN)` cannot be used: in the protocol that accepts only one statement, the server requires values for
 /// the parameters, and plans for these values. A prepared statement has the same generic plan.
-fn explain(session: &mut Session, server: &Server, statement: &Statement) -> Result<String, Error> {
+fn explain(session: &mut Session, statement: &Statement) -> Result<String, Error> {
+    const UNCLEAR_TYPES: [&str; 2] = [SqlState::AMBIGUOUS_FUNCTION, SqlState::INDETERMINATE_DATATYPE];
+    match explain_with(session, statement, "unknown") {
+        // For example `generate_series($1, $2)`. With a wrong type, the server refuses the statement again.
+        Err(error) if UNCLEAR_TYPES.iter().any(|state| error.state.is(state)) => {
+            explain_with(session, statement, "integer").map_err(|_| error)
+        }
+        result => result,
+    }
+}
+
+/// Returns EXPLAIN's JSON for parameters of this type. The server infers a type that is unknown.
+fn explain_with(session: &mut Session, statement: &Statement, of_type: &str) -> Result<String, Error> {
+    let used: BTreeSet<usize> = Tokens::of(statement.text()).filter_map(|token| token.parameter()).collect();
+    // The server cannot infer the type of a parameter that the text does not use.
+    let types = (1..=statement.parameters()).map(|number| if used.contains(&number) { of_type } else { "text" }.to_string());
+    let prepare = statement.prepare_with_types(NAME, &types.collect::<Vec<String>>());
     let values = vec!["NULL"; statement.parameters()].join(", ");
     let values = if values.is_empty() { values } else { format!("({values})") };
     // VERBOSE shows the schemas of tables.
     let explain = format!("EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE {NAME}{values}");
-    let statements = [&statement.prepare_as(NAME), "SET LOCAL plan_cache_mode = force_generic_plan", &explain];
-    let result = session.run_all(&settings(server), &statements);
+    let result = session.run_all(&SETTINGS.map(String::from), &[&prepare, &explain]);
     // ROLLBACK does not undo PREPARE. If another client of a connection pooler has a statement with this name, it stays.
     let is_other = result.as_ref().is_err_and(|error| error.state.is(SqlState::STATEMENT_EXISTS));
     if !is_other && !session.is_stopped() {
         _ = session.run_all(&[], &[&format!("DEALLOCATE {NAME}")]);
     }
     Ok(result?.lines())
-}
-
-/// Returns the settings of the transaction: SQL expressions.
-fn settings(server: &Server) -> Vec<String> {
-    let always = SETTINGS.iter().map(|(name, value)| format!("pg_catalog.set_config('{name}', '{value}', true)"));
-    let if_permitted = QUIET.iter().filter(|(name, _)| server.setting(name).is_some()).map(|(name, value)| {
-        format!(
-            "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') THEN pg_catalog.set_config('{name}', '{value}', true) END"
-        )
-    });
-    always.chain(if_permitted).collect()
 }
 
 #[cfg(test)]
@@ -134,8 +162,10 @@ mod tests {
             ("<insufficient privilege>", Reason::Hidden),
             ("COMMIT", Reason::NoPlanNodes),
             ("-- end\nrollback", Reason::NoPlanNodes),
+            ("create index on t (a)", Reason::NoPlanNodes),
+            ("CREATE TEMP TABLE x AS SELECT 1", Reason::Utility),
             ("COPY t TO STDOUT", Reason::Utility),
-            ("EXPLAIN ANALYZE SELECT 1", Reason::Several),
+            ("EXPLAIN ANALYZE SELECT 1", Reason::Utility),
             ("SELECT 1; DROP TABLE t", Reason::Several),
             ("SELECT (1", Reason::Incomplete),
             ("SELECT 'a", Reason::Incomplete),
@@ -148,13 +178,5 @@ mod tests {
             assert_eq!(statement(text, &server), Err(reason), "{text}");
         }
         assert_eq!(statement("SELECT date $1;", &server).unwrap().text(), "SELECT CAST($1 AS date)");
-    }
-
-    #[test]
-    fn only_known_settings_are_changed() {
-        let server = Server { settings: [("pg_stat_statements.track".into(), "top".into())].into(), ..Server::default() };
-        let settings = settings(&server).join(" ");
-        assert!(settings.contains("'lock_timeout'") && settings.contains("has_parameter_privilege('pg_stat_statements.track'"));
-        assert!(!settings.contains("auto_explain"), "{settings}");
     }
 }

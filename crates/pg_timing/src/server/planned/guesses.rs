@@ -29,10 +29,20 @@ pub fn with_most_rows(mut node: PlannerNode, tables: &TableRows, is_loop: bool) 
     node
 }
 
+/// Returns the plan with the fewest rows that the hidden number of a LIMIT allows.
+pub fn with_fewest_rows(mut node: PlannerNode) -> PlannerNode {
+    if is_hidden_limit(&node) {
+        node.rows = 1.0;
+        node.total_cost = node.startup_cost;
+    }
+    node.plans = node.plans.into_iter().map(with_fewest_rows).collect();
+    node
+}
+
 /// Replaces the inputs by those with the most rows. Returns the growth of the node itself.
 fn growth(node: &mut PlannerNode, tables: &TableRows, is_loop: bool) -> f64 {
     let is_nested_loop = node.kind == "Nested Loop";
-    let mut of_inputs = 1.0;
+    let mut of_inputs: f64 = 1.0;
     let mut is_first = true;
     for child in &mut node.plans {
         let is_subplan = child.subplan.is_some();
@@ -40,7 +50,8 @@ fn growth(node: &mut PlannerNode, tables: &TableRows, is_loop: bool) -> f64 {
         let growth = growth(child, tables, child_loops);
         child.rows *= growth;
         if !is_subplan {
-            of_inputs *= growth;
+            // Most joins return a row per row of their largest input.
+            of_inputs = of_inputs.max(growth);
             is_first = false;
         }
     }
@@ -76,10 +87,13 @@ fn is_unknown_source(node: &PlannerNode) -> bool {
     match node.kind.as_str() {
         "Function Scan" | "Table Function Scan" | "ProjectSet" | "Recursive Union" | "WorkTable Scan" | "Sample Scan"
         | "Foreign Scan" | "Custom Scan" => true,
-        // pg_stat_statements hides the number. The planner assumes a tenth of the input.
-        "Limit" => node.rows > 1.0,
-        _ => false,
+        _ => is_hidden_limit(node),
     }
+}
+
+/// pg_stat_statements hides the number of a LIMIT. The planner assumes a tenth of the input.
+fn is_hidden_limit(node: &PlannerNode) -> bool {
+    node.kind == "Limit" && node.rows > 1.0
 }
 
 /// Returns whether a condition has a parameter in another place than `(column = $1)`, or an expression.

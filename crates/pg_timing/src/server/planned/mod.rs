@@ -14,5 +14,9 @@ mod timing_cost;
 mod top;
 mod trust;
 mod typed_constants;
+mod workload;
 
+pub use entries::Entries;
+pub use timing_cost::TimingCost;
 pub use top::top;
+pub use workload::Workload;

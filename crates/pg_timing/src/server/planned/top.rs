@@ -21,6 +21,8 @@ pub fn top(
 ) -> Result<TopReport, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
+    session.keep_quiet(&server);
+    Entries::check(&server)?;
     let entries = Entries::take(&mut session, &server)?;
     let clocks = Clocks::of(&mut session, &server, stop);
     let order = longest_first(&entries);

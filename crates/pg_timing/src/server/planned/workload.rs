@@ -1,0 +1,167 @@
+//! Node calls per second of all statements, in the window and since pg_stat_statements was reset.
+
+use super::entries::{Entries, Figures, Key};
+use super::skipped::{Reason, Skipped};
+use super::statements::{Outcome, plan_all};
+use super::timing_cost::TimingCost;
+use crate::error::Error;
+use crate::report::{NS_PER_MS, PeriodCalls, Range, SkippedStatements};
+use crate::server::session::Session;
+use crate::server::settings::Server;
+use std::collections::BTreeMap;
+
+/// Statements that are planned. On most servers they take nearly all of the execution time.
+const STATEMENTS: usize = 100;
+/// A call of a statement that was not planned takes at least this time, in ns. That was so for 9 of 10 statements of
+/// `tests/advise/bench calls`.
+const UNPLANNED_CALL_NS: f64 = 20.0;
+
+/// In a shorter time since the reset, rare statements like a bulk load dominate.
+const LEAST_AGE_S: f64 = 600.0;
+
+/// The statements of the server, and what is known about their plans.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workload {
+    before: Entries,
+    after: Entries,
+    window_s: f64,
+    /// the server times statements inside of functions, too
+    times_nested: bool,
+    outcomes: BTreeMap<Key, Outcome>,
+}
+
+impl Workload {
+    /// Plans the statements that took most execution time, in the window or since the reset.
+    pub fn plan(
+        session: &mut Session,
+        server: &Server,
+        before: Entries,
+        after: Entries,
+        window_s: f64,
+    ) -> Result<Workload, Error> {
+        let times_nested = server.is("auto_explain.log_nested_statements", "on");
+        let workload = Workload { before, after, window_s, times_nested, outcomes: BTreeMap::new() };
+        let order = workload.busiest_first();
+        let order = &order[..order.len().min(STATEMENTS)];
+        let outcomes = plan_all(session, server, &workload.after, order, STATEMENTS, &mut |_| ())?;
+        Ok(Workload { outcomes, ..workload })
+    }
+
+    /// Returns the timed statements. Their place depends on the larger one of two shares: of the execution time in the
+    /// window, and of the time since the reset.
+    fn busiest_first(&self) -> Vec<(Key, Figures)> {
+        let part = |figures: Figures, all: Figures| if all.exec_ms > 0.0 { figures.exec_ms / all.exec_ms } else { 0.0 };
+        let all = sum(self.since_reset());
+        let all_in_window = sum(self.in_window());
+        let mut order: Vec<(f64, Key, Figures)> = self
+            .since_reset()
+            .map(|(key, figures)| {
+                let in_window = figures.since(self.before.figures.get(&key).copied().unwrap_or_default());
+                (part(figures, all).max(part(in_window, all_in_window)), key, figures)
+            })
+            .collect();
+        order.sort_by(|a, b| b.0.total_cmp(&a.0));
+        order.into_iter().map(|(_, key, figures)| (key, figures)).collect()
+    }
+
+    fn since_reset(&self) -> impl Iterator<Item = (Key, Figures)> {
+        let is_timed = |key: &Key| self.times_nested || key.is_top_level();
+        self.after.figures.iter().filter(move |(key, _)| is_timed(key)).map(|(key, figures)| (*key, *figures))
+    }
+
+    fn in_window(&self) -> impl Iterator<Item = (Key, Figures)> {
+        self.since_reset()
+            .map(|(key, figures)| (key, figures.since(self.before.figures.get(&key).copied().unwrap_or_default())))
+    }
+
+    /// Returns the number of planned statements.
+    pub fn planned(&self) -> u64 {
+        self.outcomes.values().filter(|outcome| outcome.is_ok()).count() as u64
+    }
+
+    /// Returns the calls in the window. `None` if the statistics were reset, or if the server removed statements meanwhile.
+    pub fn window(&self, cost: Option<&TimingCost>) -> Option<PeriodCalls> {
+        let is_complete = self.after.removals == self.before.removals && self.after.age_s >= self.before.age_s;
+        (self.window_s > 0.0 && is_complete).then(|| self.period(self.in_window(), self.window_s, cost))
+    }
+
+    /// Returns the calls since the reset. `None` if it was too recently, or if the server has removed statements since then.
+    pub fn since_last_reset(&self, cost: Option<&TimingCost>) -> Option<PeriodCalls> {
+        let age_s = self.after.age_s;
+        (age_s >= LEAST_AGE_S && self.after.removals == 0.0).then(|| self.period(self.since_reset(), age_s, cost))
+    }
+
+    fn period(
+        &self,
+        entries: impl Iterator<Item = (Key, Figures)>,
+        seconds: f64,
+        cost: Option<&TimingCost>,
+    ) -> PeriodCalls {
+        let (mut calls, mut clock_s) = (Sum::default(), Sum::default());
+        for (key, figures) in entries {
+            let (per_call, ns) = match self.outcomes.get(&key) {
+                Some(Ok(planned)) => {
+                    (planned.node_calls.calls, cost.map(|cost| cost.clock_ns(&planned.node_calls)))
+                }
+                Some(Err(reason)) if reason.has_no_nodes() => continue,
+                _ => (unplanned(figures), cost.map(TimingCost::usual_clock_ns)),
+            };
+            let per_s = per_call.times(figures.calls / seconds);
+            calls.add(per_s);
+            if let Some(ns) = ns {
+                clock_s.add(Range {
+                    low: per_s.low * ns.low * 1e-9,
+                    estimate: per_s.estimate * ns.estimate * 1e-9,
+                    high: per_s.high * ns.high * 1e-9,
+                });
+            }
+        }
+        PeriodCalls { seconds, per_s: calls.range(), core_share: cost.map(|_| clock_s.range()) }
+    }
+
+    /// Returns the statements that were not planned.
+    pub fn skipped(&self) -> Vec<SkippedStatements> {
+        let all_ms = sum(self.since_reset()).exec_ms;
+        let mut skipped = Skipped::default();
+        for (key, figures) in self.since_reset() {
+            let share = if all_ms > 0.0 { figures.exec_ms / all_ms } else { 0.0 };
+            match self.outcomes.get(&key) {
+                Some(Ok(_)) => {}
+                Some(Err(reason)) => skipped.add(reason, share),
+                None => skipped.add(&Reason::NotSelected, share),
+            }
+        }
+        skipped.into_list()
+    }
+}
+
+fn sum(entries: impl Iterator<Item = (Key, Figures)>) -> Figures {
+    entries.fold(Figures::default(), |sum, (_, figures)| sum.plus(figures))
+}
+
+/// Returns the calls per execution of a statement without a plan: it may have no nodes, or its time limits them.
+fn unplanned(figures: Figures) -> Range {
+    let high = figures.mean_ms() * NS_PER_MS / UNPLANNED_CALL_NS;
+    Range { low: 0.0, estimate: 0.0, high }
+}
+
+/// A sum of ranges. Guesses are too low or too high for the same reasons, so the lower bounds add up. Only some statements
+/// reach their upper bounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    low: f64,
+    estimate: f64,
+    squared_margin: f64,
+}
+
+impl Sum {
+    fn add(&mut self, range: Range) {
+        self.low += range.low;
+        self.estimate += range.estimate;
+        self.squared_margin += (range.high - range.estimate).powi(2);
+    }
+
+    fn range(self) -> Range {
+        Range { low: self.low, estimate: self.estimate, high: self.estimate + self.squared_margin.sqrt() }
+    }
+}
