@@ -58,10 +58,10 @@ def exact(server, statement):
     return str(explained["Query Identifier"]), node_calls(explained["Plan"])
 
 
-def top(path, server, count=1000, user="postgres", *more):
+def top(path, server, count=1000):
     """Returns the report of explain --top."""
-    command = [path, "explain", "--top", str(count), "--format", "json", *more]
-    done = subprocess.run(command, env=os.environ | server.client_env | {"PGUSER": user}, capture_output=True, text=True)
+    command = [path, "explain", "--top", str(count), "--format", "json"]
+    done = subprocess.run(command, env=os.environ | server.client_env, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"explain --top: {done.returncode} {done.stderr}")
     return json.loads(done.stdout)
@@ -74,3 +74,12 @@ def fill(server):
     tpch.load(server, SCALE)
     for tables in ("own_tables.sql", "third_tables.sql"):
         server.psql((EXPLAIN / tables).read_text())
+
+
+def advise(path, server, window):
+    """Returns the report of advise."""
+    command = [path, "advise", "--window", str(window), "--format", "json"]
+    done = subprocess.run(command, env=os.environ | server.client_env, capture_output=True, text=True)
+    if not done.stdout:
+        raise SystemExit(f"advise: {done.returncode} {done.stderr}")
+    return json.loads(done.stdout)

@@ -150,6 +150,8 @@ pub struct NodeCallsReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PeriodCalls {
     pub seconds: f64,
+    /// executions of statements with plan nodes
+    pub executions_per_s: f64,
     pub per_s: Range,
     /// share of a core at sample_rate 1; missing if the read cost is unknown
     pub core_share: Option<Range>,

@@ -98,6 +98,7 @@ impl Workload {
         cost: Option<&TimingCost>,
     ) -> PeriodCalls {
         let (mut calls, mut clock_s) = (Sum::default(), Sum::default());
+        let mut executions_per_s = 0.0;
         for (key, figures) in entries {
             let (per_call, ns) = match self.outcomes.get(&key) {
                 Some(Ok(planned)) => {
@@ -106,6 +107,7 @@ impl Workload {
                 Some(Err(reason)) if reason.has_no_nodes() => continue,
                 _ => (unplanned(figures), cost.map(TimingCost::usual_clock_ns)),
             };
+            executions_per_s += figures.calls / seconds;
             let per_s = per_call.times(figures.calls / seconds);
             calls.add(per_s);
             if let Some(ns) = ns {
@@ -116,7 +118,7 @@ impl Workload {
                 });
             }
         }
-        PeriodCalls { seconds, per_s: calls.range(), core_share: cost.map(|_| clock_s.range()) }
+        PeriodCalls { seconds, executions_per_s, per_s: calls.range(), core_share: cost.map(|_| clock_s.range()) }
     }
 
     /// Returns the statements that were not planned.
