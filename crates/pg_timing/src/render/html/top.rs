@@ -1,7 +1,9 @@
 //! The page of `explain --top`: one row per statement.
 
 use super::page;
-use crate::render::top_text::{added, executions, headline, legend, mean, node_calls, one_line, period, share, skipped};
+use crate::render::top_text::{
+    added, executions, headline, legend, mean, node_calls, one_line, period, share, skipped,
+};
 use crate::report::TopReport;
 use maud::html;
 

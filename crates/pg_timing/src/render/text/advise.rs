@@ -75,7 +75,9 @@ fn table(report: &AdviseReport) -> String {
         out.push_str(&row(name, &value(setting), &events(setting), &share, advice(setting)));
         out.push('\n');
     }
-    out.push_str(&format!("{DIM}of a core: cost of clock reads; for a setting that is off: cost if it were on{DIM:#}\n"));
+    out.push_str(&format!(
+        "{DIM}of a core: cost of clock reads; for a setting that is off: cost if it were on{DIM:#}\n"
+    ));
     out
 }
 

@@ -2,7 +2,9 @@
 
 use super::advise::read;
 use super::{BOLD, DIM, wrapped_to};
-use crate::render::top_text::{added, executions, headline, legend, mean, node_calls, one_line, period, share, skipped};
+use crate::render::top_text::{
+    added, executions, headline, legend, mean, node_calls, one_line, period, share, skipped,
+};
 use crate::report::TopReport;
 
 const WIDTH: usize = 80;

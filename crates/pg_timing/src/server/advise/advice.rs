@@ -38,12 +38,7 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
 }
 
 /// Returns the advice for a setting that takes this share of a core. An event takes at most `event_ns`.
-pub fn advise_share(
-    facts: &Facts,
-    setting: Setting,
-    share: Option<CoreShare>,
-    event_ns: Option<f64>,
-) -> SettingAdvice {
+pub fn advise_share(facts: &Facts, setting: Setting, share: Option<CoreShare>, event_ns: Option<f64>) -> SettingAdvice {
     let Setting { name, value, on, events, reads_per_event, cost, why, turn_on, turn_off } = setting;
     let busy = event_ns.map(|ns| BUSY_PER_S * ns / 1e9);
     let limit_per_s = event_ns.filter(|ns| *ns > 0.0).map(|ns| CHEAP * 1e9 / ns);

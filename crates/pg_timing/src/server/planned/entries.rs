@@ -166,7 +166,9 @@ impl Key {
 pub fn texts(session: &mut Session, server: &Server, keys: &[Key]) -> Result<BTreeMap<Key, String>, Error> {
     let values: Vec<String> = keys
         .iter()
-        .filter_map(|key| Some(format!("({}::oid, {}::oid, {}::bigint, {})", key.user, key.database, key.query?, key.top_level)))
+        .filter_map(|key| {
+            Some(format!("({}::oid, {}::oid, {}::bigint, {})", key.user, key.database, key.query?, key.top_level))
+        })
         .collect();
     let (Some(schema), false) = (&server.statements_schema, values.is_empty()) else { return Ok(BTreeMap::new()) };
     let rows = session.query(&format!(

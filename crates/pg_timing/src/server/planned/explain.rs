@@ -136,7 +136,8 @@ fn explain(session: &mut Session, statement: &Statement) -> Result<String, Error
 fn explain_with(session: &mut Session, statement: &Statement, of_type: &str) -> Result<String, Error> {
     let used: BTreeSet<usize> = Tokens::of(statement.text()).filter_map(|token| token.parameter()).collect();
     // The server cannot infer the type of a parameter that the text does not use.
-    let types = (1..=statement.parameters()).map(|number| if used.contains(&number) { of_type } else { "text" }.to_string());
+    let types =
+        (1..=statement.parameters()).map(|number| if used.contains(&number) { of_type } else { "text" }.to_string());
     let prepare = statement.prepare_with_types(NAME, &types.collect::<Vec<String>>());
     let values = vec!["NULL"; statement.parameters()].join(", ");
     let values = if values.is_empty() { values } else { format!("({values})") };
@@ -157,7 +158,8 @@ mod tests {
 
     #[test]
     fn only_one_complete_statement_with_a_plan_is_accepted() {
-        let server = Server { settings: [("track_activity_query_size".into(), "1kB".into())].into(), ..Server::default() };
+        let server =
+            Server { settings: [("track_activity_query_size".into(), "1kB".into())].into(), ..Server::default() };
         for (text, reason) in [
             ("<insufficient privilege>", Reason::Hidden),
             ("COMMIT", Reason::NoPlanNodes),

@@ -59,7 +59,6 @@ fn growth(node: &mut PlannerNode, tables: &TableRows, is_loop: bool) -> f64 {
     match node.kind.as_str() {
         // The number of groups does not grow beyond one.
         "Aggregate" if node.rows <= 1.0 => 1.0,
-        // Hash tables and sorts of bitmaps return no rows.
         _ => (of_inputs * own).min(ANY_GROWTH),
     }
 }
@@ -78,15 +77,24 @@ fn own_growth(node: &PlannerNode, tables: &TableRows, is_loop: bool) -> f64 {
 
 /// Returns whether the planner guessed the rows of this node.
 fn is_guess(node: &PlannerNode) -> bool {
-    let conditions = [&node.filter, &node.join_filter, &node.index_condition, &node.tid_condition, &node.hash_condition];
-    is_unknown_source(node) || conditions.into_iter().flatten().any(|condition| is_guessed(condition))
+    let conditions =
+        [&node.filter, &node.join_filter, &node.index_condition, &node.tid_condition, &node.hash_condition];
+    is_unknown_source(node)
+        || node.removed > 0.0
+        || conditions.into_iter().flatten().any(|condition| is_guessed(condition))
 }
 
 /// Returns whether no statistics exist for the rows of this kind of node.
 fn is_unknown_source(node: &PlannerNode) -> bool {
     match node.kind.as_str() {
-        "Function Scan" | "Table Function Scan" | "ProjectSet" | "Recursive Union" | "WorkTable Scan" | "Sample Scan"
-        | "Foreign Scan" | "Custom Scan" => true,
+        "Function Scan"
+        | "Table Function Scan"
+        | "ProjectSet"
+        | "Recursive Union"
+        | "WorkTable Scan"
+        | "Sample Scan"
+        | "Foreign Scan"
+        | "Custom Scan" => true,
         _ => is_hidden_limit(node),
     }
 }
@@ -103,8 +111,78 @@ fn is_guessed(condition: &str) -> bool {
     let is_name = |at: usize| tokens.get(at).is_some_and(|token| token.name().is_some());
     tokens.iter().enumerate().filter(|(_, token)| token.parameter().is_some()).any(|(at, _)| {
         // `(a = $1)`, `(t.a = $1)`, `((a)::text = $1)`; a cast can follow the parameter.
-        let is_equality = at >= 2 && is_symbol(at - 1, "=") && !["<", ">", "!"].iter().any(|sign| is_symbol(at - 2, sign));
-        let is_column = at >= 3 && (is_name(at - 2) && (is_symbol(at - 3, "(") || is_symbol(at - 3, ".") || is_symbol(at - 3, ":")));
+        let is_equality =
+            at >= 2 && is_symbol(at - 1, "=") && !["<", ">", "!"].iter().any(|sign| is_symbol(at - 2, sign));
+        let is_column = at >= 3
+            && (is_name(at - 2) && (is_symbol(at - 3, "(") || is_symbol(at - 3, ".") || is_symbol(at - 3, ":")));
         !(is_equality && is_column)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_equality_with_a_column_is_no_guess() {
+        for condition in
+            ["(aid = $1)", "(t.aid = $1)", "((a)::text = $1)", "(a = $1::numeric)", "(a = b)", "(lower(a) = b)"]
+        {
+            assert!(!is_guessed(condition), "{condition}");
+        }
+        for condition in [
+            "(a > $1)",
+            "(a >= $1)",
+            "(a <> $1)",
+            "((a % 2) = $1)",
+            "(a ~~ $1)",
+            "(a = ANY ($1))",
+            "((a = $1) AND (b < $2))",
+            "(a = (b + $1))",
+        ] {
+            assert!(is_guessed(condition), "{condition}");
+        }
+    }
+
+    fn scan(rows: f64, filter: &str) -> PlannerNode {
+        PlannerNode {
+            kind: "Seq Scan".into(),
+            rows,
+            filter: Some(filter.into()),
+            schema: Some("public".into()),
+            relation: Some("t".into()),
+            ..PlannerNode::default()
+        }
+    }
+
+    fn above(kind: &str, rows: f64, plans: Vec<PlannerNode>) -> PlannerNode {
+        PlannerNode { kind: kind.into(), rows, plans, ..PlannerNode::default() }
+    }
+
+    #[test]
+    fn a_guessed_scan_can_return_the_whole_table_and_so_can_the_nodes_above() {
+        let tables = [(("public".to_string(), "t".to_string()), 1000.0)].into();
+        let rows = |filter: &str| {
+            let sort = above("Sort", 5.0, vec![scan(5.0, filter)]);
+            let node = with_most_rows(above("Aggregate", 1.0, vec![sort]), &tables, false);
+            [node.rows, node.plans[0].rows, node.plans[0].plans[0].rows]
+        };
+        assert_eq!(rows("(a > $1)"), [1.0, 1000.0, 1000.0]);
+        assert_eq!(rows("(a = $1)"), [1.0, 5.0, 5.0]);
+    }
+
+    #[test]
+    fn a_loop_returns_a_limited_number_of_rows() {
+        let tables = [(("public".to_string(), "t".to_string()), 1e9)].into();
+        let inner = scan(1.0, "(a > $1)");
+        let join = with_most_rows(above("Nested Loop", 10.0, vec![scan(10.0, "(a = $1)"), inner]), &tables, false);
+        assert_eq!([join.plans[0].rows, join.plans[1].rows], [10.0, MOST_GROWTH_OF_A_LOOP]);
+    }
+
+    #[test]
+    fn the_number_of_a_limit_is_hidden() {
+        let limit = |rows| above("Limit", rows, vec![scan(1000.0, "(a = $1)")]);
+        assert!(has_guesses(&limit(100.0)) && !has_guesses(&limit(1.0)));
+        assert_eq!(with_fewest_rows(limit(100.0)).rows, 1.0);
+    }
 }

@@ -10,9 +10,13 @@ use crate::server::explain::{Plan, is_inner};
 /// No call takes less. With two calls per row, PostgreSQL's fastest nodes return a row in 20 ns on fast processors.
 pub const MIN_CALL_NS: f64 = 5.0;
 
-/// If the planner guesses, it can guess too few rows. 9 of 10 statements of `tests/advise/bench calls` had at most this part, in
-/// the logarithm, of the distance from the estimate to all rows of the tables.
+/// If the planner guesses, the number of calls can be higher than the estimate by at most this part of the factor between the
+/// estimate and all rows of the tables, on a logarithmic scale. That was so for 9 of 10 statements of `tests/advise/bench
+/// statements`.
 const GUESS_QUANTILE: f64 = 0.75;
+/// The same for other errors, for 9 of 10 statements: a factor of the number of calls, with joins and without.
+const JOIN_ERROR: f64 = 2.5;
+const SCAN_ERROR: f64 = 1.25;
 /// Calls of usual nodes take at least this number of times the minimum.
 const IMPLAUSIBLE: f64 = 3.0;
 
@@ -40,11 +44,12 @@ impl NodeCalls {
             }
         };
         // The time of an execution limits its calls.
-        let limit = (figures.mean_ms() * NS_PER_MS / MIN_CALL_NS).max(1.0);
+        let processes = plan.nodes.iter().map(|node| node.processes).fold(1.0, f64::max);
+        let limit = (figures.mean_ms() * NS_PER_MS / MIN_CALL_NS * processes).max(1.0);
         // Each returned row is a call of the root.
         let least = rows.unwrap_or(0.0).clamp(1.0, limit);
-        // So many calls of so little time are not plausible, and such a guess says nothing about the lower bound.
-        let is_plausible = !is_guess || likely.estimate <= limit / IMPLAUSIBLE;
+        // So many calls of so little time are not plausible, and such an estimate says nothing about the lower bound.
+        let is_plausible = likely.estimate <= if is_guess { limit / IMPLAUSIBLE } else { limit };
         let low = if is_plausible { (fewest.min(likely.low) / error).max(least) } else { least };
         let guessed = likely.estimate * (most / likely.estimate).max(1.0).powf(GUESS_QUANTILE);
         let high = guessed.max(likely.high * error).clamp(low, limit.max(low));
@@ -66,15 +71,73 @@ fn all_calls(plan: &Plan) -> Range {
     plan.nodes.iter().fold(Range::default(), |sum, node| sum + node.calls.times(node.processes))
 }
 
-/// Returns the factor by which the number of calls can differ from the estimate, beyond the guesses. `tests/advise/bench
-/// calls` measures it.
+/// Returns the factor by which the number of calls can differ from the estimate, beyond the guesses.
 fn error_factor(plan: &Plan, joins: u32, is_guess: bool) -> f64 {
     let has_rows = plan.nodes.iter().any(|node| node.node.rows.is_some_and(|rows| rows.per_loop > 1.0));
-    match (is_guess, joins) {
-        (true, _) => 2.5,
-        // Lookups of single rows have no error.
-        (false, 0) if !has_rows => 1.0,
-        (false, 0) => 1.25,
-        (false, _) => 2.5,
+    match (is_guess || joins > 0, has_rows) {
+        // A lookup of a single row has no error.
+        (false, false) => 1.0,
+        (false, true) => SCAN_ERROR,
+        (true, _) => JOIN_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scan(rows: f64, filter: &str) -> PlannerNode {
+        PlannerNode { kind: "Index Scan".into(), rows, filter: Some(filter.into()), ..PlannerNode::default() }
+    }
+
+    fn calls(root: PlannerNode, rows: f64, mean_ms: f64) -> Range {
+        let figures = Figures { calls: 10.0, rows: 10.0 * rows, exec_ms: 10.0 * mean_ms };
+        NodeCalls::of(root, figures, &TableRows::new()).calls
+    }
+
+    #[test]
+    fn a_lookup_of_one_row_has_no_error() {
+        // The caller may stop after the row.
+        assert_eq!(calls(scan(1.0, "(aid = $1)"), 1.0, 0.05), Range { low: 1.0, estimate: 2.0, high: 2.0 });
+    }
+
+    #[test]
+    fn a_guess_has_a_wide_range_within_the_time_of_the_execution() {
+        let count = |filter: &str, mean_ms| {
+            let aggregate = PlannerNode {
+                kind: "Aggregate".into(),
+                rows: 1.0,
+                plans: vec![scan(1000.0, filter)],
+                ..PlannerNode::default()
+            };
+            calls(aggregate, 1.0, mean_ms)
+        };
+        let (known, guess) = (count("(a = $1)", 100.0), count("(a > $1)", 100.0));
+        assert_eq!(known.estimate, 1003.0);
+        assert!((known.high - SCAN_ERROR * 1003.0).abs() < 1e-9, "{known:?}");
+        assert!(guess.high > 10.0 * guess.estimate && guess.low >= 1000.0 / JOIN_ERROR, "{guess:?}");
+        // 1 us is not enough for a thousand calls.
+        let short = count("(a > $1)", 0.001);
+        assert_eq!((short.low, short.high), (1.0, 1000.0 / MIN_CALL_NS));
+    }
+
+    #[test]
+    fn the_cost_of_a_call_depends_on_the_kinds_of_nodes() {
+        let cost = CallCost::new(20.0, None, None, false);
+        let node_calls = |kind: &str| {
+            let root = PlannerNode { kind: kind.into(), rows: 1000.0, ..PlannerNode::default() };
+            NodeCalls::of(root, Figures::default(), &TableRows::new()).clock_ns(&cost)
+        };
+        assert_eq!(node_calls("Hash Join"), cost.clock_ns("Hash Join", false));
+        assert!(node_calls("Append") < node_calls("Hash Join"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_bounds_are_in_order(rows in 0.0..1e9, actual in 0.0..1e9, ms in 0.0..1e6, guess: bool) {
+            let range = calls(scan(rows, if guess { "(a > $1)" } else { "(a = $1)" }), actual, ms);
+            prop_assert!(1.0 <= range.low && range.low <= range.estimate && range.estimate <= range.high, "{range:?}");
+        }
     }
 }

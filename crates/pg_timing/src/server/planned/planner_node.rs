@@ -47,6 +47,9 @@ pub struct PlannerNode {
     pub schema: Option<String>,
     #[serde(rename = "Relation Name")]
     pub relation: Option<String>,
+    /// partitions that the values of the parameters exclude
+    #[serde(rename = "Subplans Removed")]
+    pub removed: f64,
     #[serde(rename = "Plans")]
     pub plans: Vec<PlannerNode>,
 }
@@ -72,9 +75,20 @@ impl PlannerNode {
         };
         let [statement] = <[PlannedStatement; 1]>::try_from(statements).map_err(|_| SEVERAL)?;
         match statement.plan.is_plausible() {
-            true => Ok(statement.plan),
+            true => Ok(statement.plan.with_one_partition()),
             false => Err("the server's plan has impossible figures"),
         }
+    }
+
+    /// Adds a partition to an Append without any. We plan with NULL values, which usually exclude all partitions, and real
+    /// values usually leave one.
+    fn with_one_partition(mut self) -> PlannerNode {
+        if self.removed >= 1.0 && self.plans.is_empty() {
+            self.rows = (self.rows / self.removed).max(1.0);
+            self.plans.push(PlannerNode { kind: "Index Scan".into(), rows: self.rows, ..PlannerNode::default() });
+        }
+        self.plans = self.plans.into_iter().map(PlannerNode::with_one_partition).collect();
+        self
     }
 
     fn is_plausible(&self) -> bool {
@@ -84,6 +98,7 @@ impl PlannerNode {
             && self.startup_cost.abs() <= MAX_FIGURE
             && self.total_cost.abs() <= MAX_FIGURE
             && (0.0..=MAX_WORKERS).contains(&self.workers)
+            && is_figure(self.removed)
             && self.plans.iter().all(PlannerNode::is_plausible)
     }
 
@@ -94,7 +109,8 @@ impl PlannerNode {
 
     /// Returns whether the processes of a parallel plan share this node's rows.
     pub fn is_partial(&self) -> bool {
-        self.parallel_aware || !self.kind.starts_with("Gather") && self.inputs().next().is_some_and(PlannerNode::is_partial)
+        self.parallel_aware
+            || !self.kind.starts_with("Gather") && self.inputs().next().is_some_and(PlannerNode::is_partial)
     }
 
     /// Returns the number of joins.
@@ -151,6 +167,13 @@ mod tests {
             let json = format!("[{}]", plan.replace("\"Plan Rows\": 5", &format!("\"Plan Rows\": {rows}")));
             assert_eq!(PlannerNode::of_json(&json), Err("the server's plan has impossible figures"), "{rows}");
         }
+    }
+
+    #[test]
+    fn one_of_the_excluded_partitions_is_read() {
+        let json = r#"[{"Plan": {"Node Type": "Append", "Plan Rows": 400, "Subplans Removed": 4}}]"#;
+        let append = PlannerNode::of_json(json).unwrap();
+        assert_eq!((append.rows, append.plans[0].rows, append.plans.len()), (100.0, 100.0, 1));
     }
 
     #[test]

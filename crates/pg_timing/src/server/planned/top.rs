@@ -65,7 +65,8 @@ fn statement(key: &Key, figures: Figures, planned: &Planned, cost: Option<&Timin
     let calls = planned.node_calls.calls;
     let added_ms = |cost: &TimingCost| {
         let ns = cost.clock_ns(&planned.node_calls);
-        let product = Range { low: calls.low * ns.low, estimate: calls.estimate * ns.estimate, high: calls.high * ns.high };
+        let product =
+            Range { low: calls.low * ns.low, estimate: calls.estimate * ns.estimate, high: calls.high * ns.high };
         product.times(MS_PER_NS)
     };
     TopStatement {

@@ -5,8 +5,25 @@ use crate::server::explain::{Token, Tokens};
 
 /// Types whose constants are often written with the type's name before them.
 const TYPES: [&str; 19] = [
-    "bool", "box", "bytea", "cidr", "circle", "date", "inet", "interval", "json", "jsonb", "jsonpath", "numeric", "point",
-    "regclass", "text", "time", "timestamp", "timestamptz", "uuid",
+    "bool",
+    "box",
+    "bytea",
+    "cidr",
+    "circle",
+    "date",
+    "inet",
+    "interval",
+    "json",
+    "jsonb",
+    "jsonpath",
+    "numeric",
+    "point",
+    "regclass",
+    "text",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "uuid",
 ];
 const FIELDS: [&str; 6] = ["year", "month", "day", "hour", "minute", "second"];
 

@@ -101,9 +101,7 @@ impl Workload {
         let mut executions_per_s = 0.0;
         for (key, figures) in entries {
             let (per_call, ns) = match self.outcomes.get(&key) {
-                Some(Ok(planned)) => {
-                    (planned.node_calls.calls, cost.map(|cost| cost.clock_ns(&planned.node_calls)))
-                }
+                Some(Ok(planned)) => (planned.node_calls.calls, cost.map(|cost| cost.clock_ns(&planned.node_calls))),
                 Some(Err(reason)) if reason.has_no_nodes() => continue,
                 _ => (unplanned(figures), cost.map(TimingCost::usual_clock_ns)),
             };

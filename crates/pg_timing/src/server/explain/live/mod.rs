@@ -30,8 +30,8 @@ mod timing;
 
 pub use classic::classic;
 pub use options::{NOT_ROLLED_BACK, RunOptions};
-pub use script::Script;
 pub use scan::{Kind as TokenKind, Token, Tokens};
+pub use script::Script;
 pub use statement::Statement;
 
 use crate::error::Error;
