@@ -13,8 +13,9 @@ pub const SUBPLAN: &str = "Subplan Name";
 pub const GROUPING_SETS: &str = "Grouping Sets";
 pub const TARGET_TABLES: &str = "Target Tables";
 
-/// pg_timing's own property. EXPLAIN does not have it.
-pub const OVERHEAD: &str = "Timing Overhead";
+/// pg_timing's own property. EXPLAIN does not have it. pev2 takes a line without indentation for a part of the line before,
+/// unless it begins with `Time` or one of a few other words.
+pub const CORRECTION: &str = "Time Correction";
 
 /// The text format shows these on the node's first line, and others by the tree.
 pub const ON_NODE_LINE: [&str; 29] = [

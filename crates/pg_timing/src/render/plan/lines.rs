@@ -1,9 +1,9 @@
 //! A plan in text format with corrected times. All else is as printed.
 
 use super::summary;
-use super::times::{Correction, Times};
+use super::times::{Correction, Times, rounded};
 use crate::escape;
-use crate::plan_format::keys::OVERHEAD;
+use crate::plan_format::keys::CORRECTION;
 use crate::plan_format::{LineTimes, TextLine};
 use crate::report::ExplainReport;
 
@@ -14,9 +14,9 @@ pub fn corrected(plan: &[TextLine], report: &ExplainReport) -> String {
     for TextLine { text, times } in plan {
         let line = match times {
             LineTimes::None => None,
-            LineTimes::Execution => {
-                text.split_once(": ").map(|(name, _)| format!("{name}: {:.3} ms", report.corrected_ms.estimate))
-            }
+            LineTimes::Execution => text
+                .split_once(": ")
+                .map(|(name, _)| format!("{name}: {:.3} ms", rounded(report.corrected_ms.estimate))),
             LineTimes::Node(node) => {
                 let printed = node_times(text);
                 correction = printed
@@ -30,7 +30,7 @@ pub fn corrected(plan: &[TextLine], report: &ExplainReport) -> String {
         out += &escape::line(line.as_deref().unwrap_or(text));
         out.push('\n');
     }
-    out + &format!("{OVERHEAD}: {}\n", escape::line(&summary(report)))
+    out + &format!("{CORRECTION}: {}\n", escape::line(&summary(report)))
 }
 
 /// A line split at its times: the text before, the times, and the text after them.
@@ -39,7 +39,7 @@ type Split<'a> = (&'a str, Times, &'a str);
 fn replaced(split: Option<Split>, correct: impl Fn(Times) -> Option<Times>) -> Option<String> {
     let (before, printed, after) = split?;
     let Times { startup, total } = correct(printed)?;
-    Some(format!("{before}{startup:.3}..{total:.3}{after}"))
+    Some(format!("{before}{:.3}..{:.3}{after}", rounded(startup), rounded(total)))
 }
 
 /// A condition cannot follow a node's times, but a name before them can contain any text.

@@ -7,7 +7,7 @@ mod times;
 use super::explain_text::ExplainText;
 use crate::error::Error;
 use crate::human::percent;
-use crate::plan_format::keys::{EXECUTION_TIME, OVERHEAD};
+use crate::plan_format::keys::{CORRECTION, EXECUTION_TIME};
 use crate::plan_format::{PlanDocument, Properties};
 use crate::render::escape;
 use crate::report::ExplainReport;
@@ -34,7 +34,7 @@ fn corrected(plan: &Properties, report: &ExplainReport) -> Properties {
     let mut plan = plan.clone();
     times::correct(&mut plan, report);
     let after = plan.keys().position(|key| key == EXECUTION_TIME).map_or(plan.len(), |position| position + 1);
-    plan.shift_insert(after, OVERHEAD.into(), Value::from(summary(report)));
+    plan.shift_insert(after, CORRECTION.into(), Value::from(summary(report)));
     plan
 }
 

@@ -45,7 +45,7 @@ pub fn correct(plan: &mut Properties, report: &ExplainReport) {
         correct_node(root, &mut report.nodes.iter());
     }
     if let Some(execution) = plan.get_mut(EXECUTION_TIME) {
-        *execution = rounded(report.corrected_ms.estimate);
+        *execution = rounded(report.corrected_ms.estimate).into();
     }
 }
 
@@ -76,12 +76,12 @@ fn times(properties: &Properties) -> Option<Times> {
 fn set(properties: &mut Properties, times: Times) {
     for (key, ms) in [(STARTUP_TIME, times.startup), (TOTAL_TIME, times.total)] {
         if let Some(value) = properties.get_mut(key) {
-            *value = rounded(ms);
+            *value = rounded(ms).into();
         }
     }
 }
 
-/// Returns a time with EXPLAIN's three decimals.
-fn rounded(ms: f64) -> Value {
-    ((ms * 1e3).round() / 1e3).into()
+/// Rounds a time to EXPLAIN's three decimals. Both formats then show the same digits.
+pub fn rounded(ms: f64) -> f64 {
+    (ms * 1e3).round() / 1e3
 }

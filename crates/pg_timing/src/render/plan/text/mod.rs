@@ -14,7 +14,8 @@ use serde_json::Value;
 /// Returns the plan as text. The names of its nodes are in the report.
 pub fn text(plan: &Properties, report: &ExplainReport) -> String {
     let mut lines = Vec::new();
-    for (key, value) in plan {
+    // auto_explain has the query before the plan. EXPLAIN does not, and programs take the first line for the topmost node.
+    for (key, value) in plan.iter().skip_while(|(key, _)| *key != "Plan") {
         match value.as_object().filter(|_| key == "Plan") {
             Some(root) => {
                 let titles = &mut report.nodes.iter().map(|node| node.title.as_str());

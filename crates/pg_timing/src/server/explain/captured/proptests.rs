@@ -111,7 +111,7 @@ proptest! {
             prop_assert_eq!(all.len(), 1, "{}", plan);
             let read = all.remove(0).unwrap();
             prop_assert!((read.execution_ms.unwrap() - report.corrected_ms.estimate).abs() < ROUNDING, "{}", plan);
-            prop_assert!(read.timing_overhead.is_some());
+            prop_assert!(read.time_correction.is_some());
             // A corrected plan is not corrected once more.
             prop_assert!(last_usable_plan(plan, false).is_err());
             let nodes = Plan::new(read, 0.0).nodes;

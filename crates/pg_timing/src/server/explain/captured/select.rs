@@ -65,7 +65,7 @@ fn position(plans: usize, taken: usize) -> Option<String> {
 
 /// Returns the plan, or an error if it was not executed, was not timed, or has impossible figures.
 pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
-    if explained.timing_overhead.is_some() {
+    if explained.time_correction.is_some() {
         return Err(errors::already_corrected());
     }
     let root = &explained.plan;

@@ -1,7 +1,7 @@
 //! Reads a plan in text format. The columns of the arrows show the tree.
 
 use super::node_line::{NodeLine, Ran, column, node_line, number};
-use crate::plan_format::keys::OVERHEAD;
+use crate::plan_format::keys::CORRECTION;
 use crate::server::explain::plan::{Explained, MAX_NODES, Node, Serialization, Trigger, parameters};
 use serde::de::IgnoredAny;
 
@@ -103,7 +103,7 @@ fn read_property(explained: &mut Explained, node: Option<&mut Node>, text: &str)
         "Query Text" => explained.query = Some(value.into()),
         "Query Identifier" => explained.query_id = value.parse().ok(),
         "Fast Timing" => explained.fast_timing = Some(value.into()),
-        OVERHEAD => explained.timing_overhead = Some(value.into()),
+        CORRECTION => explained.time_correction = Some(value.into()),
         "Settings" => explained.settings = settings(value),
         "Serialization" => {
             let time = value.split_once("time=").and_then(|(_, time)| number(time.split(' ').next()?));

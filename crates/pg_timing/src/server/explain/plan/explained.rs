@@ -25,8 +25,8 @@ pub struct Explained {
     #[serde(rename = "Fast Timing")]
     pub fast_timing: Option<String>,
     /// pg_timing's own line: the plan's times are corrected
-    #[serde(rename = "Timing Overhead")]
-    pub timing_overhead: Option<String>,
+    #[serde(rename = "Time Correction")]
+    pub time_correction: Option<String>,
     /// auto_explain's line
     #[serde(rename = "Query Text")]
     pub query: Option<String>,

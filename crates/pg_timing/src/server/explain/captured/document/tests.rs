@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan_format::keys::OVERHEAD;
+use crate::plan_format::keys::CORRECTION;
 use crate::render;
 use crate::report::{ExplainReport, Range};
 use crate::server::explain::captured::{Inputs, captured};
@@ -22,7 +22,7 @@ fn without_overhead(plan: &str, format: PlanFormat) -> ExplainReport {
 fn as_text(plan: &str) -> String {
     let text = render::plan::text(&without_overhead(plan, PlanFormat::Text)).unwrap();
     let (text, last) = text.trim_end().rsplit_once('\n').unwrap();
-    assert!(last.starts_with("Timing Overhead: pg_timing ") && last.contains(" removed 0% "), "{last}");
+    assert!(last.starts_with("Time Correction: pg_timing ") && last.contains(" removed 0% "), "{last}");
     format!("{text}\n")
 }
 
@@ -41,7 +41,7 @@ fn a_plan_stays_in_its_format() {
     let text = as_text(PROPERTIES);
     assert_eq!(as_text(&text), text);
     let mut json = as_json(PROPERTIES);
-    json.as_object_mut().unwrap().shift_remove(OVERHEAD).unwrap();
+    json.as_object_mut().unwrap().shift_remove(CORRECTION).unwrap();
     let original = serde_json::from_str::<Vec<Value>>(PROPERTIES).unwrap().pop().unwrap();
     // Comparing the texts compares the order, too.
     assert_eq!(json.to_string(), original.to_string());
@@ -57,7 +57,7 @@ fn not_in_text(read: &Value, original: &Value, missing: &mut Vec<String>) {
                     None => missing.push(key.clone()),
                 }
             }
-            let unknown = read.keys().filter(|key| !original.contains_key(*key) && *key != OVERHEAD);
+            let unknown = read.keys().filter(|key| !original.contains_key(*key) && *key != CORRECTION);
             assert_eq!(Vec::<&String>::from_iter(unknown), [""; 0]);
         }
         (Value::Array(read), Value::Array(original)) => {
