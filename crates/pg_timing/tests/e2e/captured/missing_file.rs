@@ -118,7 +118,9 @@ fn unavailable(report: &Value) -> Vec<String> {
                 true => vec![format!("/{section}")],
                 false => {
                     let unavailable = facts.iter().filter(|(_, fact)| fact.get("unavailable").is_some());
-                    unavailable.map(|(key, _)| format!("/{section}/{key}")).collect()
+                    let mut names: Vec<_> = unavailable.map(|(key, _)| format!("/{section}/{key}")).collect();
+                    names.sort();
+                    names
                 }
             }
         })
