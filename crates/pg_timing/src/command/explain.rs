@@ -48,9 +48,6 @@ fn top_statements(arguments: &ExplainArguments, count: usize) -> anyhow::Result<
 /// Runs the statement, or the classic test if there is no statement. Returns the rendered report.
 fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let script = script(arguments)?;
-    if script.is_none() && arguments.format.plan().is_some() {
-        return Err(no_plan().into());
-    }
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
@@ -114,8 +111,12 @@ fn no_plan() -> Error {
 
 /// Returns the statement with its values, and the lines before it.
 fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
-    if arguments.command.is_empty() && arguments.file.is_none() && !arguments.param.is_empty() {
+    let is_missing = arguments.command.is_empty() && arguments.file.is_none();
+    if is_missing && !arguments.param.is_empty() {
         return Err(anyhow!("--param needs a statement").context(HINT));
+    }
+    if is_missing && arguments.format.plan().is_some() {
+        return Err(no_plan().into());
     }
     let texts = texts(arguments)?;
     let script = (!texts.is_empty()).then(|| Script::new(&texts, &arguments.param));
