@@ -4,10 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use pg_timing::render;
 use pg_timing::report::Range;
-use pg_timing::server::explain::{Explained, Inputs, ServerClock, captured};
+use pg_timing::server::explain::{Explained, Inputs, ServerClock, captured, text_of};
 
 fuzz_target!(|data: &[u8]| {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let clock = |plan: &Explained| Ok(ServerClock::given(20.0, plan));
     for inputs in [Inputs { clock: Some(&clock), plain_ms: None }, Inputs { clock: None, plain_ms: Some(0.5) }] {
         let Ok(report) = captured(&text, &inputs) else { continue };

@@ -15,6 +15,8 @@ pub const SUPPORTED: &str =
 const COPY_IT_AGAIN: &str =
     "copy the plan with the spaces at the beginning of its lines, or take it with EXPLAIN (ANALYZE, FORMAT JSON)";
 
+const LOST_INDENTATION: &str = "the plan has lost its indentation";
+
 pub fn no_plan() -> Error {
     Error::new("there is no plan in the input", SUPPORTED)
 }
@@ -73,9 +75,19 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
             "a line of the plan is truncated or wrapped",
             "give the plan as it was printed, with one line per node",
         ),
-        Unreadable::Text(TextError::LostIndentation) => {
-            Error::new("the plan has lost its indentation, which shows the inputs of each node", COPY_IT_AGAIN)
+        Unreadable::Text(TextError::LostIndentation | TextError::ManyTrees) => {
+            Error::new(format!("{LOST_INDENTATION}, and too many trees are possible"), COPY_IT_AGAIN)
         }
+        Unreadable::Text(TextError::NoTree) => Error::new(
+            format!("{LOST_INDENTATION}, and no tree fits: nodes are missing, or are from several plans"),
+            COPY_IT_AGAIN,
+        ),
+        Unreadable::Text(TextError::TwoTrees { node, parents: [first, second] }) => Error::new(
+            format!(
+                "{LOST_INDENTATION}, and several trees are possible: {node} can be below {first} or below {second}"
+            ),
+            COPY_IT_AGAIN,
+        ),
         Unreadable::TooManyNodes | Unreadable::Text(TextError::TooManyNodes) => Error::new(
             format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64)),
             SUPPORTED,

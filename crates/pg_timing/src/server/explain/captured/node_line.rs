@@ -72,6 +72,12 @@ pub fn column(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
+/// Returns the startup cost and the total cost in a node's line.
+pub fn costs(line: &str) -> Option<(f64, f64)> {
+    let (startup, total) = line.rsplit_once("(cost=")?.1.split_once(' ')?.0.split_once("..")?;
+    Some((number(startup)?, number(total)?))
+}
+
 /// Reads `time=0.007..0.008 rows=1 loops=1` into the node. The time is missing with TIMING OFF.
 fn read_figures(node: &mut Node, actual: &str) -> Option<Ran> {
     let mut parts = actual.split(' ').peekable();

@@ -74,7 +74,7 @@ pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
     }
     check_figures(&explained).map_err(|why| errors::impossible(&why))?;
     let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed()) };
-    let mut notes = Vec::new();
+    let mut notes = std::mem::take(&mut explained.notes);
     let execution_ms = match (explained.execution_ms, root.loops) {
         (Some(ms), _) => ms,
         // Without the Execution Time, the root's time replaces it: it is the time of all nodes. But a sampled time is

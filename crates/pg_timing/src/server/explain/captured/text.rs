@@ -6,7 +6,7 @@ use crate::server::explain::plan::{Explained, MAX_NODES, Node, Serialization, Tr
 use serde::de::IgnoredAny;
 
 /// Why a text plan cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextError {
     /// EXPLAIN without ANALYZE
     NotRun,
@@ -18,8 +18,14 @@ pub enum TextError {
     TooManyNodes,
     /// a line is truncated or wrapped
     Cut,
-    /// all lines begin at the same column, so the tree is unknown
+    /// an arrow is not to the right of the root, so the columns do not show the tree
     LostIndentation,
+    /// without the columns: no tree fits
+    NoTree,
+    /// without the columns: a node can have two parents
+    TwoTrees { node: String, parents: [String; 2] },
+    /// without the columns: too many trees to try all
+    ManyTrees,
 }
 
 /// A plan with hundreds of joins can be nested this deeply. No real plan is nested more deeply.
@@ -52,6 +58,10 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
             }
         }
     }
+    if tree.label.is_some() {
+        // The node of the last label is missing.
+        return Err(TextError::Cut);
+    }
     explained.plan = tree.root().ok_or(TextError::NoBeginning)?;
     Ok(explained)
 }
@@ -59,10 +69,11 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
 /// Returns whether an arrow is not to the right of the root: a chat or a web page has removed the spaces before the
 /// lines.
 ///
-/// A plan with only one arrow is readable without these spaces.
+/// If several spaces became one, all arrows are in one column.
 fn has_lost_indentation<'a>(lines: impl Iterator<Item = &'a str>, root: usize) -> bool {
     let arrows: Vec<usize> = lines.filter_map(|line| node_line(line)?.arrow).collect();
-    arrows.len() > 1 && arrows.iter().any(|&arrow| arrow <= root)
+    arrows.iter().any(|&arrow| arrow <= root)
+        || arrows.len() > 1 && arrows.iter().all(|&arrow| arrow == arrows[0] && arrow == root + 1)
 }
 
 /// Returns whether this is only a part of a node's line: the line was truncated, or wrapped in a mail. An arrow before
@@ -138,6 +149,12 @@ fn settings(text: &str) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
+/// Returns whether a line is the label of a subplan. PostgreSQL 8.3 and older do not number the subplans.
+pub fn is_label(text: &str) -> bool {
+    ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ")
+        || ["InitPlan", "SubPlan"].contains(&text)
+}
+
 /// A node whose inputs may follow.
 struct Open {
     /// column of its arrow; the root has none
@@ -190,10 +207,7 @@ impl Tree {
     /// Stores a label such as `CTE c`, `InitPlan 1 (returns $0)` or `SubPlan 1`. It belongs to the next node.
     fn take_label(&mut self, line: &str) -> bool {
         let text = line.trim();
-        // PostgreSQL 8.3 and older do not number the subplans.
-        let is_label = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind))
-            && !text.contains(": ")
-            || ["InitPlan", "SubPlan"].contains(&text);
+        let is_label = is_label(text);
         if is_label {
             self.label = Some((column(line), text.into()));
         }

@@ -33,6 +33,9 @@ pub struct Explained {
     /// with VERBOSE and compute_query_id
     #[serde(rename = "Query Identifier")]
     pub query_id: Option<i64>,
+    /// what the user should know about how a captured plan was read
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 impl Explained {

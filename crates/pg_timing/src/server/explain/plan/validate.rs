@@ -154,8 +154,34 @@ pub fn least_inputs(kind: &str) -> usize {
     }
 }
 
+/// Returns the maximum number of inputs of a node type. Nodes of unknown types may have any number.
+pub fn most_inputs(kind: &str) -> usize {
+    match kind {
+        "Seq Scan"
+        | "Sample Scan"
+        | "Index Scan"
+        | "Index Only Scan"
+        | "Bitmap Index Scan"
+        | "Tid Scan"
+        | "Tid Range Scan"
+        | "Function Scan"
+        | "Table Function Scan"
+        | "Values Scan"
+        | "CTE Scan"
+        | "Named Tuplestore Scan"
+        | "WorkTable Scan" => 0,
+        "Result" | "Foreign Scan" => 1,
+        // two since PostgreSQL 18
+        "SetOp" => 2,
+        _ => match least_inputs(kind) {
+            0 => usize::MAX,
+            least => least,
+        },
+    }
+}
+
 /// Returns the longest time that still counts as equal to `ms`: times are rounded, and NTP may adjust the clock
 /// meanwhile.
-fn with_tolerance(ms: f64, rounding: f64) -> f64 {
+pub fn with_tolerance(ms: f64, rounding: f64) -> f64 {
     ms * 1.01 + rounding + 0.01
 }

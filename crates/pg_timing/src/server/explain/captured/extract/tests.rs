@@ -168,7 +168,20 @@ fn the_work_is_linear_in_the_size_of_the_text() {
             "  InitPlan 1\n    ->  Sort (actual rows=1 loops=1)\n".repeat(count)
         )
     };
-    let shapes: [(&str, &dyn Fn(usize) -> String); 10] = [
+    let root = "Append (actual time=0.000..1.000 rows=0 loops=1)\n";
+    let lost =
+        |count: usize| format!("{root}{}", "->  Append (actual time=0.000..1.000 rows=0 loops=1)\n".repeat(count));
+    let folded =
+        |count: usize| format!("{root}{}", "  ->  Sort\n(actual\ntime=0.000..1.000 rows=0 loops=1)\n".repeat(count));
+    let open_conditions = |count: usize| format!("{root}{}", "  InitPlan 1\n    Filter: (((\n".repeat(count));
+    let wrapped = |count: usize| "Sort (a.\n.b.\n".repeat(count);
+    let broken_roots = |count: usize| "Sort  (cost=\n".repeat(count);
+    let shapes: [(&str, &dyn Fn(usize) -> String); 15] = [
+        ("lost indentation", &lost),
+        ("folded", &folded),
+        ("open conditions", &open_conditions),
+        ("wrapped", &wrapped),
+        ("broken roots", &broken_roots),
         ("one array", &in_one_array),
         ("arrays in lines", &in_lines),
         ("arrays on a line", &on_a_line),

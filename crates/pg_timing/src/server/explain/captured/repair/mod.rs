@@ -4,6 +4,7 @@ mod characters;
 mod csv_cell;
 pub mod folded;
 mod html;
+mod indentation;
 mod latex;
 mod psql_wrap;
 mod signs;
@@ -33,19 +34,32 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Returns the text without the escapes of psql's Asciidoc format.
-fn asciidoc_decoded(text: &str) -> String {
-    text.replace("\\|", "|")
-}
-
-/// Returns the text plan in these lines, with broken lines joined.
+/// Returns the text plan in these lines, with broken lines joined and lost indentation restored.
 pub fn text_plan(plan: &str) -> Result<Explained, TextError> {
     match text::plan(plan.lines()) {
-        Err(TextError::Cut | TextError::NoBeginning) => text::plan(folded::joined(plan).lines()),
+        Err(TextError::Cut | TextError::NoBeginning) => with_indentation(&folded::joined(plan)),
         // A part of a condition on a line of its own can hide that the node uses an InitPlan.
         Ok(_) if plan.contains("InitPlan") && folded::has_broken_condition(plan) => {
-            text::plan(folded::joined(plan).lines())
+            with_indentation(&folded::joined(plan))
+        }
+        Err(TextError::LostIndentation) => with_indentation(plan),
+        read => read,
+    }
+}
+
+/// Returns the text plan in these lines, with lost indentation restored.
+fn with_indentation(plan: &str) -> Result<Explained, TextError> {
+    match text::plan(plan.lines()) {
+        Err(TextError::LostIndentation) => {
+            let explained = text::plan(indentation::restored(plan)?.lines())?;
+            let note = "the plan had lost its indentation. Its tree was reconstructed from the node types and figures: no other tree fits";
+            Ok(Explained { notes: vec![note.into()], ..explained })
         }
         read => read,
     }
+}
+
+/// Returns the text without the escapes of psql's Asciidoc format.
+fn asciidoc_decoded(text: &str) -> String {
+    text.replace("\\|", "|")
 }

@@ -9,6 +9,18 @@ pub fn plans(text: &str) -> Vec<Result<Explained, String>> {
     plans
 }
 
+/// Returns the plans of the statements in tests/explain and of TPC-H, with and without parallel workers, from PostgreSQL 15
+/// and 18: one plan of each shape.
+pub fn real_plans() -> Vec<String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/kinds");
+    let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
+    [read("15.txt"), read("18.txt")]
+        .iter()
+        .flat_map(|text| text.split("\n\n"))
+        .map(|plan| format!("{plan}\n"))
+        .collect()
+}
+
 /// The files are one plan as text and one as JSON, printed by psql 18 in all of its formats.
 #[test]
 fn plans_in_all_formats_of_psql_are_the_same() {
