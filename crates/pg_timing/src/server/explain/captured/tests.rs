@@ -216,6 +216,9 @@ fn a_truncated_line_is_refused_and_a_wrapped_line_is_joined() {
   ->  Seq Scan on b  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
 ";
     let log = format!("LOG:  duration: 21.000 ms  plan:\n{append}");
+    // The rows show that a whole line is missing.
+    let cut = log.trim_end().rsplit_once('\n').unwrap().0;
+    assert!(estimate(Some(20.0), None, cut).unwrap_err().what.contains("Append has too few inputs"));
     let figures = |text: &str| {
         let nodes = by_read_cost(20.0, text).nodes.into_iter();
         nodes.map(|node| (node.path, node.title, node.calls, node.corrected_ms)).collect::<Vec<_>>()

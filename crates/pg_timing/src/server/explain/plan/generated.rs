@@ -54,6 +54,12 @@ pub fn with_consistent_times(mut node: Node) -> Node {
     if node.inputs().count() < least_inputs(&node.kind) {
         (node.kind, node.name) = ("Append".into(), "Append".into());
     }
+    if node.kind == "Append" {
+        // Each of its rows comes from an input.
+        let all_rows = |node: &Node| node.rows.map_or(0.0, |rows| rows.per_loop) * node.loops.unwrap_or(0.0);
+        let rows = node.inputs().map(all_rows).fold(0.0, |sum, rows| sum + rows);
+        node.rows = Some(Rows::new((rows / node.loops.unwrap_or(1.0) * 100.0).floor() / 100.0, true));
+    }
     node
 }
 

@@ -1,6 +1,6 @@
 //! Checks that a plan's figures can come from one run. A file may be damaged, and a server's clock may be faulty.
 
-use super::{Explained, Node, Plan, PlanNode, callees, steps};
+use super::{Explained, Node, Plan, PlanNode, Rows, callees, steps};
 
 /// Why a plan's figures cannot come from one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +87,24 @@ fn check_node_figures(node: &Node) -> Result<(), Impossible> {
     for (name, value) in of_node {
         check_figure(value, || format!("{name} of {}", node.title()))?;
     }
+    if lacks_rows(node) {
+        return Err(Impossible::TooFewInputs { node: node.title() });
+    }
     node.plans.iter().try_for_each(check_node_figures)
+}
+
+/// Returns whether an Append has more rows than its inputs: lines of the plan are missing.
+fn lacks_rows(node: &Node) -> bool {
+    // The rows of all loops, and their rounding error.
+    let rows = |node: &Node| {
+        let (loops, rows) = (node.loops.unwrap_or(0.0), node.rows.unwrap_or(Rows { per_loop: 0.0, rounding: 0.0 }));
+        (rows.per_loop * loops, rows.rounding * loops)
+    };
+    let (own, own_rounding) = rows(node);
+    let (inputs, rounding) =
+        node.inputs().map(rows).fold((0.0, own_rounding), |sum, rows| (sum.0 + rows.0, sum.1 + rows.1));
+    // A node returns a row only if an input returned it.
+    ["Append", "Merge Append"].contains(&node.kind.as_str()) && own > inputs + rounding
 }
 
 fn check_figure(value: Option<f64>, name: impl Fn() -> String) -> Result<(), Impossible> {

@@ -87,7 +87,8 @@ const KINDS: [(&str, usize); 9] = [
 ];
 
 fn made() -> impl Strategy<Value = Made> {
-    let label = prop_oneof![9 => Just(None), 1 => prop::sample::select(vec!["InitPlan 1", "CTE c", "SubPlan 2"]).prop_map(Some)];
+    let label =
+        prop_oneof![9 => Just(None), 1 => prop::sample::select(vec!["InitPlan", "CTE c", "SubPlan"]).prop_map(Some)];
     let node = (0..KINDS.len(), 0..3u32, prop_oneof![Just(0), 0..2000u32], label);
     let node = node.prop_map(|(kind, rows, own, label)| Made { kind, rows, own, label, below: vec![] });
     node.clone().prop_recursive(6, 24, 3, move |below| {
@@ -151,6 +152,11 @@ fn write(node: &Made, column: usize, loops: u32, label: Option<&str>, out: &mut 
     let startup = if ["Sort", "Aggregate"].contains(&name) { sum(|input| input.cost) } else { 0 };
     let startup = if name == "Limit" { written.cost } else { startup };
     out[line] = line_of(name, column, arrow, written, loops, (startup, written.cost));
+    if label.is_some_and(|label| label.ends_with("Plan")) {
+        // PostgreSQL numbers a subplan after those within it.
+        let number = out.iter().filter(|line| line.contains("Plan ")).count() + 1;
+        out[line - 1] += &format!(" {number}");
+    }
     written
 }
 
