@@ -128,7 +128,8 @@ fn unusable_plans_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan");
     let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
-    let lost_indentation: String = hpet.lines().map(|line| line.trim_matches(['>', ' ']).to_string() + "\n").collect();
+    let append = "Append (actual time=0.000..0.000 rows=0 loops=1)\n";
+    let several_trees = format!("{append}-> {append}-> {append}Execution Time: 1.000 ms\n");
     for (contents, why) in [
         ("", "there is no plan in the input"),
         ("total 4\ndrwxr-xr-x 2 root root\n", "there is no plan in the input"),
@@ -156,7 +157,7 @@ fn unusable_plans_are_refused() {
         ),
         ("- Plan: \n    Node Type: \"Res\n", "the plan's YAML is incomplete"),
         ("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n", "the plan's XML is incomplete"),
-        (&lost_indentation, "the plan has lost its indentation"),
+        (&several_trees, "the plan has lost its indentation, and several trees are possible"),
         ("LOG:  duration: 1.000 ms  plan:\n\tPlan: \n\t  Node Type: \"Result\"\n", "the plan was not executed"),
         ("LOG:  duration: 1.000 ms  plan:\n", "no readable plan follows the log line \"duration: ... plan:\""),
         (
@@ -182,6 +183,24 @@ fn a_plan_without_its_last_lines_is_read() {
     let (status, stdout, stderr) = run(pg_timing().args(arguments).write_stdin(cut));
     assert_eq!((status, stderr.as_str()), (0, ""));
     insta::assert_snapshot!("without_execution_time", stdout);
+}
+
+/// A plan from a chat on Windows: UTF-16, no indentation, arrows as entities.
+#[test]
+fn a_plan_as_it_comes_is_read() {
+    let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
+    let changed: String =
+        hpet.lines().map(|line| line.trim_matches(['>', ' ']).replace("->", "-&gt;") + "\r\n").collect();
+    let bytes: Vec<u8> = format!("\u{feff}{changed}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let report = |input: Vec<u8>| {
+        let arguments = ["explain", "--plan", "-", "--read-cost", "7400", "--format", "json"];
+        let (status, stdout, stderr) = run(pg_timing().args(arguments).write_stdin(input));
+        assert_eq!((status, stderr.as_str()), (0, ""));
+        json(&stdout)
+    };
+    let (read, original) = (report(bytes), report(hpet.into_bytes()));
+    assert_eq!((&read["nodes"], &read["corrected_ms"]), (&original["nodes"], &original["corrected_ms"]));
+    assert!(read["notes"][0].as_str().unwrap().contains("no other tree fits"), "{}", read["notes"]);
 }
 
 #[test]

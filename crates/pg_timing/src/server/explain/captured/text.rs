@@ -70,10 +70,17 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
 /// lines.
 ///
 /// If several spaces became one, all arrows are in one column.
+///
+/// The width of a tab is not known, so it must be the same before all arrows.
 fn has_lost_indentation<'a>(lines: impl Iterator<Item = &'a str>, root: usize) -> bool {
-    let arrows: Vec<usize> = lines.filter_map(|line| node_line(line)?.arrow).collect();
-    arrows.iter().any(|&arrow| arrow <= root)
-        || arrows.len() > 1 && arrows.iter().all(|&arrow| arrow == arrows[0] && arrow == root + 1)
+    let arrows: Vec<(usize, &str)> = lines
+        .filter_map(|line| {
+            let arrow = node_line(line)?.arrow?;
+            Some((arrow, line[..arrow].rfind('\t').map_or("", |tab| &line[..=tab])))
+        })
+        .collect();
+    arrows.iter().any(|&(arrow, tabs)| arrow <= root || tabs != arrows[0].1)
+        || arrows.len() > 1 && arrows.iter().all(|&(arrow, _)| arrow == root + 1)
 }
 
 /// Returns whether this is only a part of a node's line: the line was truncated, or wrapped in a mail. An arrow before

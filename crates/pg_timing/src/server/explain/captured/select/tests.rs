@@ -23,7 +23,8 @@ fn lost_indentation_is_restored() {
         .map(|line| if line.contains("->") { format!(" {}\n", line.trim()) } else { format!("{line}\n") })
         .collect();
     let paths = |text: &str| by_read_cost(20.0, text).nodes.into_iter().map(|node| node.path).collect::<Vec<_>>();
-    for lost in [&trimmed, &collapsed, &shifted, &one_space] {
+    let tabs = plan.replace("        ", "\t");
+    for lost in [&trimmed, &collapsed, &shifted, &one_space, &tabs] {
         assert_eq!(paths(lost), paths(&plan), "{lost}");
         assert!(by_read_cost(20.0, lost).notes[0].starts_with("the plan had lost its indentation"), "{lost}");
     }
