@@ -123,7 +123,7 @@ pub struct SettingAdvice {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeCallsReport {
-    /// whether auto_explain.log_timing can be on
+    /// whether auto_explain.log_timing can be on, at the present auto_explain.sample_rate
     pub answer: LogTimingAnswer,
     /// why there are no figures
     #[serde(skip_serializing_if = "Option::is_none")]

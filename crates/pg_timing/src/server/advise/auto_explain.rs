@@ -36,8 +36,13 @@ pub fn is_on(server: &Server) -> bool {
 }
 
 /// Returns the share of statements that are timed.
-pub fn sampled(server: &Server) -> f64 {
+fn sampled(server: &Server) -> f64 {
     server.number_in("auto_explain.sample_rate").unwrap_or(1.0)
+}
+
+/// Returns the share of statements that would be timed if auto_explain were on. A rate of 0 is no rate to keep.
+pub fn rate(server: &Server) -> f64 {
+    Some(sampled(server)).filter(|rate| *rate > 0.0).unwrap_or(1.0)
 }
 
 /// Returns the advice.
@@ -51,7 +56,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         value: value(server),
         on,
         events: match &busier {
-            Some(period) => estimated(period, sampled(server)),
+            Some(period) => estimated(period, rate(server)),
             None => events(facts).unwrap_or_else(Events::unknown),
         },
         reads_per_event: READS,
@@ -63,15 +68,20 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let call_ns = TimingCost::of(&facts.clocks).map(|cost| cost.usual_clock_ns().high);
     let advice = match busier.and_then(|period| period.core_share) {
         Some(share) => {
-            let rate = sampled(server);
+            let rate = rate(server);
             let share = CoreShare { low: share.low * rate, high: Some(share.high * rate) };
             let advice = advise_share(facts, setting, Some(share), call_ns);
             match advice.extrapolated {
                 true => advice,
-                false => SettingAdvice { summary: node_calls::answer(&node_calls, sampled(server)), ..advice },
+                false => SettingAdvice { summary: node_calls::answer(&node_calls, rate), ..advice },
             }
         }
         None => without_statistics(facts, setting, call_ns),
+    };
+    // If it is on without effect, or not loaded, no single line turns it on.
+    let advice = match on || server.is(NAME, "off") {
+        true => advice,
+        false => SettingAdvice { line: None, undo: None, ..advice },
     };
     Some(match on && server.fast_timing() {
         true => SettingAdvice {

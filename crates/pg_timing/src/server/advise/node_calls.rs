@@ -1,6 +1,7 @@
 //! Whether auto_explain.log_timing can be on: the calls of plan nodes per second, and what timing them costs.
 
 use super::advice::CHEAP;
+use super::auto_explain;
 use super::facts::Facts;
 use crate::human::{count, percent};
 use crate::report::{LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
@@ -30,7 +31,7 @@ pub fn report(facts: &Facts) -> NodeCallsReport {
         ..NodeCallsReport::default()
     };
     if let Some(share) = busier(&report).and_then(|period| period.core_share) {
-        report.answer = answer_for(share);
+        report.answer = answer_for(share.times(auto_explain::rate(&facts.server)));
         report.sample_rate = sample_rate(share.high);
     }
     report

@@ -4,7 +4,7 @@ use super::counts::{Counts, Snapshot};
 use super::facts::Facts;
 use super::*;
 use crate::render;
-use crate::report::{Action, ClockReport, EventsAre, Finding, ReadCost, Severity};
+use crate::report::{Action, ClockReport, EventsAre, Finding, LogTimingAnswer, ReadCost, Severity};
 use crate::server::clock::Clocks;
 use crate::server::settings::Server;
 
@@ -319,4 +319,35 @@ fn the_verdict_calls_only_counted_settings_cheap() {
             .summary
             .starts_with("No setting that reads the clock is on.")
     );
+}
+
+#[test]
+fn log_timing_gets_a_yes_or_no_from_the_statements() {
+    let on = [
+        ("auto_explain.log_analyze", "on"),
+        ("auto_explain.log_timing", "on"),
+        ("auto_explain.log_min_duration", "1s"),
+    ];
+    let with = |per_s: f64, sample_rate: &str| {
+        let settings: Vec<_> = on.into_iter().chain([("auto_explain.sample_rate", sample_rate)]).collect();
+        let mut facts = facts(Some(22.0), 0.0, &settings);
+        facts.workload = Ok(crate::server::planned::lookups(per_s));
+        report(&facts, false)
+    };
+    let answers = [(1e4, "1"), (1e5, "1"), (1e7, "1"), (1e7, "0.001")].map(|(per_s, sample_rate)| {
+        let report = with(per_s, sample_rate);
+        let setting = setting(&report, "auto_explain.log_timing");
+        (report.node_calls.answer, setting.advice, setting.summary.split(':').next().unwrap().to_string())
+    });
+    let answer = |answer, advice, text: &str| (answer, advice, text.to_string());
+    assert_eq!(
+        answers,
+        [
+            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
+            answer(LogTimingAnswer::WithSampleRate, Action::Unknown, "no, or only with a lower sample_rate"),
+            answer(LogTimingAnswer::No, Action::TurnOff, "no"),
+            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
+        ]
+    );
+    insta::assert_snapshot!(anstream::adapter::strip_str(&render::text::advise::text(&with(1e7, "1"))));
 }

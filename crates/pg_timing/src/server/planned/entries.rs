@@ -149,6 +149,11 @@ fn figure(text: &str) -> Option<f64> {
 }
 
 impl Key {
+    #[cfg(test)]
+    pub fn of(query: i64) -> Key {
+        Key { user: 10, database: 5, query: Some(query), top_level: true }
+    }
+
     pub fn query(&self) -> Option<i64> {
         self.query
     }
@@ -190,4 +195,43 @@ pub fn texts(session: &mut Session, server: &Server, keys: &[Key]) -> Result<BTr
         Some((key, text?))
     };
     Ok(rows.rows.into_iter().filter_map(text).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(columns: [Option<&str>; 7]) -> Vec<Option<String>> {
+        columns.map(|column| column.map(String::from)).to_vec()
+    }
+
+    #[test]
+    fn hidden_entries_are_counted_together_and_damaged_ones_are_left_out() {
+        let hidden = row([Some("10"), Some("5"), None, Some("true"), Some("2"), Some("3"), Some("4.5")]);
+        let damaged = row([Some("10"), Some("5"), Some("7"), Some("true"), Some("-2"), Some("3"), Some("4.5")]);
+        let read = figures(Rows { rows: vec![hidden.clone(), hidden, damaged, Vec::new()], count: 4 });
+        let all: Vec<Figures> = read.into_values().collect();
+        assert_eq!(all, [Figures { calls: 4.0, rows: 6.0, exec_ms: 9.0 }]);
+    }
+
+    #[test]
+    fn figures_after_a_reset_are_not_negative() {
+        let figures = |calls| Figures { calls, rows: 1.0, exec_ms: 1.0 };
+        assert_eq!(figures(5.0).since(figures(2.0)).calls, 3.0);
+        assert_eq!(figures(2.0).since(figures(5.0)), Figures::default());
+    }
+
+    #[test]
+    fn settings_that_disable_the_statistics_are_named() {
+        let server = |name: &str, value: &str| Server {
+            statements_schema: Some("public".into()),
+            settings: [(name.to_string(), value.to_string())].into(),
+            ..Server::default()
+        };
+        assert!(Entries::check(&server("compute_query_id", "auto")).is_ok());
+        for (name, value) in [("pg_stat_statements.track", "none"), ("compute_query_id", "off")] {
+            assert!(Entries::check(&server(name, value)).unwrap_err().what.starts_with(&format!("{name} is {value}")));
+        }
+        assert_eq!(Entries::check(&Server::default()).unwrap_err().what, "the database has no pg_stat_statements");
+    }
 }

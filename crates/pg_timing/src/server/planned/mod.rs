@@ -20,3 +20,5 @@ pub use entries::Entries;
 pub use timing_cost::TimingCost;
 pub use top::top;
 pub use workload::Workload;
+#[cfg(test)]
+pub use workload::tests::lookups;

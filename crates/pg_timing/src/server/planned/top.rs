@@ -79,3 +79,89 @@ fn statement(key: &Key, figures: Figures, planned: &Planned, cost: Option<&Timin
         added_ms: cost.map(added_ms),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render;
+    use crate::report::{ReadCost, SkippedStatements};
+
+    fn report() -> TopReport {
+        let statement = |text: &str, calls, mean_ms, node_calls, added_ms| TopStatement {
+            query_id: "-42".into(),
+            statement: text.into(),
+            calls,
+            mean_ms,
+            rows: 1.0,
+            node_calls,
+            added_ms,
+        };
+        let long =
+            "SELECT o_orderpriority, count(*)\n\tFROM orders WHERE o_orderdate >= $1 AND o_orderdate < $2 GROUP BY 1";
+        TopReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            server_version: "18.6".into(),
+            server: "shop at /run/postgresql:5432".into(),
+            read: ReadCost {
+                ns: Some(22.0),
+                low_ns: Some(21.0),
+                high_ns: Some(23.0),
+                clock: "system".into(),
+                how: "measured on this host, where the server runs".into(),
+            },
+            since_reset_s: 86_400.0 * 5.0,
+            statements: vec![
+                statement(long, 1234.0, 61.5, Range::between(2e4, 3e6), Some(Range::between(0.62, 171.0))),
+                statement(
+                    "SELECT '\u{1b}[2J'",
+                    5e6,
+                    0.04,
+                    Range::between(2.0, 2.0),
+                    Some(Range::between(6e-5, 6.1e-5)),
+                ),
+                statement("TABLE t", 7.0, 0.0, Range::between(1.0, 9.0), None),
+            ],
+            skipped: vec![
+                SkippedStatements {
+                    why: "the server refused to plan them".into(),
+                    statements: 2,
+                    time_share: 0.12,
+                    example: Some("relation \"t\" does not exist".into()),
+                },
+                SkippedStatements {
+                    why: "utility statements without plan nodes".into(),
+                    statements: 1,
+                    time_share: 0.001,
+                    example: None,
+                },
+            ],
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn screen() {
+        let text = render::text::top::text(&render::escape::report(&report()).unwrap());
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn the_page_escapes_statements() {
+        let mut report = report();
+        report.statements[0].statement = "SELECT 1 < 2 AS \"<b>\"".into();
+        let page = render::html::top::html(&render::escape::report(&report).unwrap());
+        assert!(page.contains("SELECT 1 &lt; 2 AS &quot;&lt;b&gt;&quot;") && !page.contains("\u{1b}"), "{page}");
+    }
+
+    #[test]
+    fn the_report_matches_its_schema() {
+        let schema = serde_json::from_str(include_str!("../../../../../docs/explain-top.schema.json")).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let json = serde_json::from_str(&render::json::json(&report())).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}

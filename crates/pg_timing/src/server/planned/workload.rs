@@ -165,3 +165,85 @@ impl Sum {
         Range { low: self.low, estimate: self.estimate, high: self.estimate + self.squared_margin.sqrt() }
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::server::planned::node_calls::NodeCalls;
+    use crate::server::planned::planner_node::PlannerNode;
+    use crate::server::planned::statements::Planned;
+
+    fn figures(calls: f64, mean_ms: f64) -> Figures {
+        Figures { calls, rows: calls, exec_ms: calls * mean_ms }
+    }
+
+    /// Returns the outcome for a lookup of one row, which has one to two calls.
+    fn lookup() -> Outcome {
+        let root = PlannerNode { kind: "Index Scan".into(), rows: 1.0, ..PlannerNode::default() };
+        let node_calls = NodeCalls::of(root, figures(1.0, 1.0), &Default::default());
+        Ok(Planned { text: "SELECT".into(), node_calls })
+    }
+
+    fn entries(figures: &[(Key, Figures)], age_s: f64) -> Entries {
+        Entries { figures: figures.iter().copied().collect(), age_s, ..Entries::default() }
+    }
+
+    /// Returns a workload of lookups, in a window of ten seconds, on a server that was reset an hour before.
+    pub fn lookups(per_s: f64) -> Workload {
+        let key = Key::of(1);
+        Workload {
+            before: entries(&[(key, figures(0.0, 0.01))], 3600.0),
+            after: entries(&[(key, figures(10.0 * per_s, 0.01))], 3610.0),
+            window_s: 10.0,
+            times_nested: false,
+            outcomes: [(key, lookup())].into(),
+        }
+    }
+
+    #[test]
+    fn calls_per_second_are_executions_times_calls() {
+        let workload = lookups(500.0);
+        let window = workload.window(None).unwrap();
+        assert_eq!(
+            (window.executions_per_s, window.per_s),
+            (500.0, Range { low: 500.0, estimate: 1000.0, high: 1000.0 })
+        );
+        let since_reset = workload.since_last_reset(None).unwrap();
+        assert!((since_reset.per_s.estimate - 10_000.0 / 3610.0).abs() < 1e-9, "{since_reset:?}");
+        assert_eq!(window.core_share, None);
+    }
+
+    #[test]
+    fn incomplete_statistics_have_no_figures() {
+        let mut workload = lookups(500.0);
+        workload.after.removals = 1.0;
+        assert!(workload.window(None).is_none() && workload.since_last_reset(None).is_none());
+        let mut workload = lookups(500.0);
+        workload.after.age_s = 5.0;
+        assert!(workload.window(None).is_none() && workload.since_last_reset(None).is_none());
+    }
+
+    #[test]
+    fn statements_without_a_plan_only_raise_the_upper_bound() {
+        let with = |reason: Reason| {
+            let mut workload = lookups(500.0);
+            workload.after.figures.insert(Key::of(2), figures(10.0, 2.0));
+            workload.outcomes.insert(Key::of(2), Err(reason));
+            (workload.window(None).unwrap().per_s, workload.skipped())
+        };
+        let (hidden, skipped) = with(Reason::Hidden);
+        // 2 ms per second, 20 ns per call.
+        assert_eq!((hidden.low, hidden.high), (500.0, 1000.0 + 1e5));
+        assert_eq!(skipped[0].statements, 1);
+        assert!((skipped[0].time_share - 20.0 / 70.0).abs() < 1e-9, "{skipped:?}");
+        assert_eq!(with(Reason::NoPlanNodes).0.high, 1000.0);
+    }
+
+    #[test]
+    fn upper_bounds_add_up_as_independent_errors() {
+        let mut sum = Sum::default();
+        sum.add(Range { low: 1.0, estimate: 10.0, high: 40.0 });
+        sum.add(Range { low: 2.0, estimate: 20.0, high: 60.0 });
+        assert_eq!(sum.range(), Range { low: 3.0, estimate: 30.0, high: 80.0 });
+    }
+}
