@@ -63,6 +63,7 @@ bench:
 	tests/extension/bench
 	$(CARGO) build --release -p pg_timing
 	tests/explain/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
+	tests/advise/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
 
 # Compares estimators of explain's figures on recorded and simulated runs. It measures nothing and takes a second.
 tournament:
