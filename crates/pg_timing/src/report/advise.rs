@@ -25,6 +25,7 @@ pub struct AdviseReport {
     pub node_read: Option<ReadCost>,
     pub settings: Vec<SettingAdvice>,
     /// calls of plan nodes, which auto_explain.log_timing times
+    #[serde(default)]
     pub node_calls: NodeCallsReport,
     /// alarms about the clocks of the server's host, if it was measured
     #[serde(default)]
@@ -137,6 +138,9 @@ pub struct NodeCallsReport {
     pub since_reset: Option<PeriodCalls>,
     /// number of planned statements
     pub planned: u64,
+    /// execution time of statements whose calls could not be estimated, as a fraction of that of all statements since the reset
+    #[serde(default)]
+    pub unknown_time_share: f64,
     /// statements without a plan
     pub skipped: Vec<SkippedStatements>,
     /// auto_explain.sample_rate with which timing costs at most 1% of a core; missing if any rate does, or if that is unknown

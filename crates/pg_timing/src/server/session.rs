@@ -65,16 +65,28 @@ impl<'a> Session<'a> {
         self.run_all(&settings, &[sql])
     }
 
-    /// Returns the rows of the last one of these statements. They run in a read-only transaction, which is rolled back. The
-    /// settings are expressions that set a value until its end.
+    /// Returns the rows of the last one of these statements that returns any. They run in a read-only transaction, which is
+    /// rolled back. The settings are expressions that set a value until its end.
     pub fn run_all(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
         self.run("BEGIN READ ONLY")?;
-        let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
-        let settings = (!settings.is_empty()).then(|| format!("SELECT {}", settings.join(", ")));
-        let all = settings.iter().map(String::as_str).chain(statements.iter().copied());
-        let result = all.map(|sql| self.run(sql)).try_fold(Rows::default(), |_, rows| rows);
+        let result = self.run_in_transaction(settings, statements);
         let end = self.run("ROLLBACK");
         result.and_then(|rows| end.map(|_| rows))
+    }
+
+    fn run_in_transaction(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
+        let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
+        if !settings.is_empty() {
+            self.run(&format!("SELECT {}", settings.join(", ")))?;
+        }
+        let mut last = Rows::default();
+        for sql in statements {
+            let rows = self.run(sql)?;
+            if rows.count > 0 {
+                last = rows;
+            }
+        }
+        Ok(last)
     }
 
     /// Returns whether the user has stopped the program.

@@ -10,6 +10,9 @@ use crate::server::planned::TimingCost;
 /// Below this rate, auto_explain times too few statements to be useful.
 const LEAST_SAMPLE_RATE: f64 = 0.0001;
 
+/// If statements without a plan take more than this share of the execution time, the range says little.
+const MOSTLY_UNKNOWN: f64 = 0.5;
+
 /// Returns the calls with the answer.
 pub fn report(facts: &Facts) -> NodeCallsReport {
     let workload = match &facts.workload {
@@ -27,11 +30,12 @@ pub fn report(facts: &Facts) -> NodeCallsReport {
         window: workload.window(cost.as_ref()),
         since_reset: workload.since_last_reset(cost.as_ref()),
         planned: workload.planned(),
+        unknown_time_share: workload.unknown_time_share(),
         skipped: workload.skipped(),
         ..NodeCallsReport::default()
     };
     if let Some(share) = busier(&report).and_then(|period| period.core_share) {
-        report.answer = answer_for(share.times(auto_explain::rate(&facts.server)));
+        report.answer = answer_for(share.times(auto_explain::rate(&facts.server)), report.unknown_time_share);
         report.sample_rate = sample_rate(share.high);
     }
     report
@@ -43,10 +47,12 @@ pub fn busier(report: &NodeCallsReport) -> Option<PeriodCalls> {
     report.window.into_iter().chain(report.since_reset).max_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
 
-fn answer_for(share: Range) -> LogTimingAnswer {
+/// Returns the answer. A wide range that comes from statements without a plan gives none.
+fn answer_for(share: Range, unknown_time_share: f64) -> LogTimingAnswer {
     match share {
         Range { high, .. } if high <= CHEAP => LogTimingAnswer::Yes,
         Range { low, .. } if low > CHEAP => LogTimingAnswer::No,
+        _ if unknown_time_share > MOSTLY_UNKNOWN => LogTimingAnswer::Unknown,
         _ => LogTimingAnswer::WithSampleRate,
     }
 }
@@ -73,7 +79,11 @@ pub fn answer(report: &NodeCallsReport, sample_rate: f64) -> String {
     let with_rate = report.sample_rate.map_or("also with the lowest useful sample_rate".to_string(), |rate| {
         format!("with auto_explain.sample_rate = {} at most 1%", decimal(rate))
     });
-    match answer_for(share.times(sample_rate)) {
+    match answer_for(share.times(sample_rate), report.unknown_time_share) {
+        LogTimingAnswer::Unknown => format!(
+            "not determined: statements that were not planned take {} of the execution time; {cost}",
+            percent(report.unknown_time_share)
+        ),
         LogTimingAnswer::Yes => format!("yes: {cost}"),
         LogTimingAnswer::No => format!("no: {cost}; {with_rate}"),
         _ => format!("no, or only with a lower sample_rate: {cost}; {with_rate}"),
@@ -104,10 +114,11 @@ mod tests {
 
     #[test]
     fn the_answer_depends_on_both_bounds() {
-        let answer = |low, high| answer_for(Range::between(low, high));
+        let answer = |low, high| answer_for(Range::between(low, high), 0.4);
         assert_eq!(
             [answer(0.001, 0.01), answer(0.011, 0.5), answer(0.001, 0.5)],
             [LogTimingAnswer::Yes, LogTimingAnswer::No, LogTimingAnswer::WithSampleRate]
         );
+        assert_eq!(answer_for(Range::between(0.0, 0.5), 0.6), LogTimingAnswer::Unknown);
     }
 }

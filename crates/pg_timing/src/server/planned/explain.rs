@@ -143,11 +143,13 @@ fn explain_with(session: &mut Session, statement: &Statement, of_type: &str) -> 
     let values = if values.is_empty() { values } else { format!("({values})") };
     // VERBOSE shows the schemas of tables.
     let explain = format!("EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE {NAME}{values}");
-    let result = session.run_all(&SETTINGS.map(String::from), &[&prepare, &explain]);
-    // ROLLBACK does not undo PREPARE. If another client of a connection pooler has a statement with this name, it stays.
-    let is_other = result.as_ref().is_err_and(|error| error.state.is(SqlState::STATEMENT_EXISTS));
-    if !is_other && !session.is_stopped() {
-        _ = session.run_all(&[], &[&format!("DEALLOCATE {NAME}")]);
+    let deallocate = format!("DEALLOCATE {NAME}");
+    // In the same transaction, because a connection pooler can use another session for the next one.
+    let result = session.run_all(&SETTINGS.map(String::from), &[&prepare, &explain, &deallocate]);
+    // ROLLBACK does not undo PREPARE. If another client of a pooler has a statement with this name, it stays.
+    let may_remain = result.as_ref().is_err_and(|error| !error.state.is(SqlState::STATEMENT_EXISTS));
+    if may_remain && !session.is_stopped() {
+        _ = session.run_all(&[], &[&deallocate]);
     }
     Ok(result?.lines())
 }

@@ -119,6 +119,18 @@ impl Workload {
         PeriodCalls { seconds, executions_per_s, per_s: calls.range(), core_share: cost.map(|_| clock_s.range()) }
     }
 
+    /// Returns the share of the execution time in statements whose calls are unknown.
+    pub fn unknown_time_share(&self) -> f64 {
+        let is_known = |key: &Key| match self.outcomes.get(key) {
+            Some(Ok(_)) => true,
+            Some(Err(reason)) => reason.has_no_nodes(),
+            None => false,
+        };
+        let all_ms = sum(self.since_reset()).exec_ms;
+        let unknown_ms = sum(self.since_reset().filter(|(key, _)| !is_known(key))).exec_ms;
+        if all_ms > 0.0 { unknown_ms / all_ms } else { 0.0 }
+    }
+
     /// Returns the statements that were not planned.
     pub fn skipped(&self) -> Vec<SkippedStatements> {
         let all_ms = sum(self.since_reset()).exec_ms;
@@ -229,9 +241,10 @@ pub mod tests {
             let mut workload = lookups(500.0);
             workload.after.figures.insert(Key::of(2), figures(10.0, 2.0));
             workload.outcomes.insert(Key::of(2), Err(reason));
-            (workload.window(None).unwrap().per_s, workload.skipped())
+            (workload.window(None).unwrap().per_s, workload.skipped(), workload.unknown_time_share())
         };
-        let (hidden, skipped) = with(Reason::Hidden);
+        let (hidden, skipped, unknown) = with(Reason::Hidden);
+        assert_eq!((unknown, with(Reason::NoPlanNodes).2), (skipped[0].time_share, 0.0));
         // 2 ms per second, 20 ns per call.
         assert_eq!((hidden.low, hidden.high), (500.0, 1000.0 + 1e5));
         assert_eq!(skipped[0].statements, 1);
