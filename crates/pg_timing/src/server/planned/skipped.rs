@@ -34,7 +34,10 @@ impl Reason {
             Reason::OtherDatabase => "in other databases: connect to each",
             Reason::Incomplete => "the text is truncated",
             Reason::Several => "the text is not exactly one statement",
-            Reason::NotTrusted => "other users' functions could run with this user's rights",
+            Reason::NotTrusted => {
+                "functions of ordinary users could run with this user's rights; connect as a role with pg_monitor and \
+                 without special rights"
+            }
             Reason::Refused(_) => "the server refused to plan them",
             Reason::Plan(why) => why,
             Reason::TimeOver => "no time was left to plan them",
