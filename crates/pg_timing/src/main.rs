@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(arguments),
         Command::Read(arguments) => read::run(arguments),
         Command::Clocksource(arguments) => clocksource::run(arguments),
-        Command::Explain(arguments) => explain::run(arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Advise(arguments) => advise::run(arguments),
     };
     ExitCode::from(finish(result))

@@ -14,13 +14,13 @@ use std::time::Duration;
 /// A larger input is refused. No statement is that long, so the user probably gave the wrong file.
 const MAX_STATEMENT_BYTES: u64 = 16 << 20;
 
-pub fn run(arguments: ExplainArguments) -> anyhow::Result<u8> {
+pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
-        return plan::run(&arguments);
+        return plan::run(arguments);
     }
     print(&match arguments.top {
-        Some(count) => top_statements(&arguments, count)?,
-        None => run_on_server(&arguments)?,
+        Some(count) => top_statements(arguments, count)?,
+        None => run_on_server(arguments)?,
     })?;
     Ok(0)
 }

@@ -7,7 +7,9 @@ use crate::error::Error;
 use crate::human::grouped;
 use crate::render::{self, escape};
 use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
-use crate::server::explain::{Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, text_of, unknown_clock};
+use crate::server::explain::{
+    Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, text_of, unknown_clock,
+};
 use anyhow::anyhow;
 use std::path::Path;
 

@@ -127,7 +127,6 @@ fn a_timed_call_in_the_host_report_makes_the_interval_narrower() {
 fn unusable_plans_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plan");
-    let hpet = std::fs::read_to_string(plan("docker-hpet.txt")).unwrap();
     let append = "Append (actual time=0.000..0.000 rows=0 loops=1)\n";
     let several_trees = format!("{append}-> {append}-> {append}Execution Time: 1.000 ms\n");
     for (contents, why) in [
@@ -251,14 +250,9 @@ fn conflicting_arguments_are_refused() {
     let hpet = plan("docker-hpet.txt");
     let with = |more: &[&str]| refused(&[&["explain", "--plan", &hpet][..], more].concat());
     assert!(with(&[]).contains("--read-cost NS, or --host-report FILE"));
-    for live in [
-        &["-c", "SELECT 1"][..],
-        &["-f", "x"],
-        &["--allow-writes"],
-        &["--limit", "5"],
-        &["-h", "db"],
-        &["-d", "x"],
-    ] {
+    for live in
+        [&["-c", "SELECT 1"][..], &["-f", "x"], &["--allow-writes"], &["--limit", "5"], &["-h", "db"], &["-d", "x"]]
+    {
         assert!(with(&[live, &["--read-cost", "20"]].concat()).contains("cannot be used with"), "{live:?}");
     }
     // A word after the file is another file. Before --plan, it is a database.
@@ -278,7 +272,8 @@ fn conflicting_arguments_are_refused() {
         assert!(with(option).contains("--read-cost NS, or --host-report FILE"), "{option:?}");
         assert!(with(&[option, &["--read-cost", "20", "-c", "SELECT 1"]].concat()).contains("cannot be used with"));
     }
-    for options in [&["--all", "--slowest", "3"][..], &["--all", "--plain-ms", "7"], &["--slowest", "3", "--nth", "1"]] {
+    for options in [&["--all", "--slowest", "3"][..], &["--all", "--plain-ms", "7"], &["--slowest", "3", "--nth", "1"]]
+    {
         assert!(with(&[options, &["--read-cost", "20"]].concat()).contains("cannot be used with"), "{options:?}");
     }
     for bad in ["0", "-1", "x", "1.5", "1001"] {

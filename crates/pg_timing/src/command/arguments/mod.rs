@@ -45,7 +45,7 @@ pub enum Command {
     /// List the kernel's clock sources, or switch to another one
     Clocksource(ClocksourceArguments),
     /// Show how much of a statement's EXPLAIN ANALYZE is timing overhead, node by node
-    Explain(ExplainArguments),
+    Explain(Box<ExplainArguments>),
     /// Show what each setting that reads the clock costs on a server, and whether to turn it on
     Advise(AdviseArguments),
 }
