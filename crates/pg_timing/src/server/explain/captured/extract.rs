@@ -123,7 +123,9 @@ impl Search<'_> {
         let length = format.length(rest);
         steps::count(length);
         match format.value(&rest[..length]) {
-            Ok(value) => statements::each(value, format, &mut |plan, json| self.push(plan, Some(Source::Json(json)))),
+            Ok(value) => statements::each(value, format, &mut |plan, statement| {
+                self.push(plan, Some(Source::Json(&statement.to_string())));
+            }),
             Err(unreadable) => self.push(Err(unreadable), None),
         }
         length

@@ -29,15 +29,18 @@ const ARROW: &str = "->";
 /// parentheses at the end, or they have a colon in the place of the node's name.
 pub fn node_line(line: &str) -> Option<NodeLine> {
     let text = line.trim();
+    if !text.ends_with(')') {
+        return None;
+    }
     let (arrow, text) = match text.strip_prefix(ARROW) {
         Some(text) => (Some(column(line)), text.trim_start()),
         None => (None, text),
     };
-    let (before, actual) = match text.rfind("(actual ").or_else(|| text.rfind("(never executed)")) {
+    let (before, actual) = match last_bracket(text, "(actual ").or_else(|| last_bracket(text, "(never executed)")) {
         Some(at) => (text[..at].trim_end(), Some(&text[at..])),
         None => (text, None),
     };
-    let costs = before.rfind("(cost=").filter(|&at| before.ends_with(')') && before[at..].contains(".."));
+    let costs = last_bracket(before, "(cost=").filter(|&at| before.ends_with(')') && before[at..].contains(".."));
     if actual.is_none() && costs.is_none() {
         return None;
     }
@@ -59,6 +62,12 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
         Some(actual) => read_figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
     };
     Some(NodeLine { arrow, node, ran })
+}
+
+/// Returns where the last occurrence of a word begins that starts with a bracket. A search for the bracket is much faster
+/// than one for the word.
+fn last_bracket(text: &str, word: &str) -> Option<usize> {
+    memchr::memrchr_iter(b'(', text.as_bytes()).find(|&at| text[at..].starts_with(word))
 }
 
 /// Returns whether a text can begin with a node's name. Properties have a colon after their name.

@@ -32,19 +32,20 @@ pub enum TextError {
 const MAX_DEPTH: usize = 500;
 
 /// Reads the plan in these lines. The first line is the root.
-pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explained, TextError> {
-    let mut explained = Explained::default();
-    let mut tree = Tree::default();
-    let root = lines.clone().next().map_or(0, column);
-    if has_lost_indentation(lines.clone(), root) {
+pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Explained, TextError> {
+    let lines: Vec<(&str, Option<NodeLine>)> = lines.map(|line| (line, node_line(line))).collect();
+    let root = lines.first().map_or(0, |(line, _)| column(line));
+    if has_lost_indentation(&lines, root) {
         return Err(TextError::LostIndentation);
     }
-    if lines.clone().any(is_broken_node_line) {
+    if lines.iter().any(|(line, node)| is_broken_node_line(line, node.as_ref())) {
         return Err(TextError::Cut);
     }
-    for line in lines {
+    let mut explained = Explained::default();
+    let mut tree = Tree::default();
+    for (line, node) in lines {
         let text = line.trim();
-        if let Some(node) = node_line(line) {
+        if let Some(node) = node {
             tree.add(node)?;
         } else if !tree.take_label(line) {
             // Citus prints the times of its tasks in the same way, but indented.
@@ -72,24 +73,28 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Explaine
 /// If several spaces became one, all arrows are in one column.
 ///
 /// The width of a tab is not known, so it must be the same before all arrows.
-fn has_lost_indentation<'a>(lines: impl Iterator<Item = &'a str>, root: usize) -> bool {
-    let arrows: Vec<(usize, &str)> = lines
-        .filter_map(|line| {
-            let arrow = node_line(line)?.arrow?;
-            Some((arrow, line[..arrow].rfind('\t').map_or("", |tab| &line[..=tab])))
-        })
-        .collect();
-    arrows.iter().any(|&(arrow, tabs)| arrow <= root || tabs != arrows[0].1)
-        || arrows.len() > 1 && arrows.iter().all(|&(arrow, _)| arrow == root + 1)
+fn has_lost_indentation(lines: &[(&str, Option<NodeLine>)], root: usize) -> bool {
+    let arrows = lines.iter().filter_map(|(line, node)| {
+        let arrow = node.as_ref()?.arrow?;
+        Some((arrow, line[..arrow].rfind('\t').map_or("", |tab| &line[..=tab])))
+    });
+    let Some((_, first_tabs)) = arrows.clone().next() else { return false };
+    arrows.clone().any(|(arrow, tabs)| arrow <= root || tabs != first_tabs)
+        || arrows.clone().count() > 1 && arrows.clone().all(|(arrow, _)| arrow == root + 1)
 }
 
 /// Returns whether this is only a part of a node's line: the line was truncated, or wrapped in a mail. An arrow before
 /// a task of Citus does not count.
-fn is_broken_node_line(line: &str) -> bool {
-    let text = line.trim();
-    let end = ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part));
-    let after_arrow = text.strip_prefix("->").map(str::trim_start);
-    end || after_arrow.is_some_and(|name| name != "Task") && node_line(line).is_none()
+fn is_broken_node_line(line: &str, node: Option<&NodeLine>) -> bool {
+    let text = line.trim_start();
+    match text.as_bytes().first() {
+        Some(b'(') => ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part)),
+        Some(b'-') => {
+            let after_arrow = text.trim_end().strip_prefix("->").map(str::trim_start);
+            node.is_none() && after_arrow.is_some_and(|name| name != "Task")
+        }
+        _ => false,
+    }
 }
 
 /// Reads a line below the tree: the execution or planning time.
