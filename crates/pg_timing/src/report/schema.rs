@@ -1,6 +1,6 @@
 //! The JSON Schemas in docs/, generated from the reports' types.
 
-use super::{AdviseReport, ClassicReport, ExplainReport, Report, TopReport};
+use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, Report, TopReport};
 use schemars::JsonSchema;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
@@ -19,6 +19,7 @@ fn committed_schemas_match_the_code() {
     for (name, schema) in [
         ("check", schema::<Report>()),
         ("explain", schema::<ExplainReport>()),
+        ("explain-log", schema::<LogReport>()),
         ("explain-test", schema::<ClassicReport>()),
         ("explain-top", schema::<TopReport>()),
         ("advise", schema::<AdviseReport>()),

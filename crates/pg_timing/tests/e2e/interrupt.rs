@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 use super::{TIMEOUT, assert_status_matches_verdict, json};
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -52,4 +54,34 @@ fn interrupted_test_prints_the_first_clock_and_is_not_done() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(stderr, "interrupted: the output shows what was measured until then\n");
     assert_eq!(output.status.code(), Some(3));
+}
+
+/// The other end of the pipe stays open, so there is no end of the input.
+#[test]
+fn interrupted_log_prints_what_was_read() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pg_timing"));
+    command.args(["explain", "--read-cost", "20", "--plan", "-", "--all", "--format", "json"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let log = std::fs::read(super::fixture("logs").join("server.log")).unwrap();
+    stdin.write_all(&log).unwrap();
+    let start = Instant::now();
+    // The program has read all of the pipe.
+    loop {
+        let mut waiting: libc::c_int = 0;
+        // SAFETY: FIONREAD writes the number of bytes in the pipe.
+        unsafe { libc::ioctl(stdin.as_raw_fd(), libc::FIONREAD, &mut waiting) };
+        assert!(start.elapsed() < TIMEOUT, "the program does not read");
+        if waiting == 0 {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    // SAFETY: sends a signal to a child that was not waited for.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    let report = json(&String::from_utf8(output.stdout).unwrap());
+    // A part of the last block may not be parsed yet.
+    assert!(report["total"]["runs"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!((&report["is_incomplete"], output.status.code()), (&serde_json::Value::Bool(true), Some(3)));
 }

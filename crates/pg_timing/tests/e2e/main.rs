@@ -14,6 +14,7 @@ mod hostile_server;
 mod hostile_text;
 mod interrupt;
 mod limits;
+mod log;
 mod plan;
 mod read;
 mod schema;

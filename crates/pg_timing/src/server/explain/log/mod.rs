@@ -14,6 +14,8 @@ mod server_line;
 mod skipped;
 mod source;
 mod splitter;
+#[cfg(test)]
+mod tests;
 mod totals;
 mod transport;
 mod zstd;

@@ -179,7 +179,7 @@ impl Reader {
         splitter: &mut Splitter,
         stop: &AtomicBool,
     ) -> Result<(), Error> {
-        let mut lines = Lines::new(sources.open(file)?);
+        let mut lines = Lines::new(sources.open(file, stop)?);
         splitter.begin_file(file, &mut |entry| self.add(entry));
         let mut is_unfinished = false;
         let mut result = Ok(());

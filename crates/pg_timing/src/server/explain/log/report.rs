@@ -57,8 +57,11 @@ pub fn skipped_plans(sources: &Sources, skips: Skips) -> Vec<SkippedPlans> {
 /// Returns an error if no plan could be analyzed.
 pub fn check_any<C>(outcome: &Outcome<C>) -> Result<(), Error> {
     let plans = outcome.plans() as u64;
-    if plans > outcome.skips.plans() || outcome.was_stopped {
+    if plans > outcome.skips.plans() {
         return Ok(());
+    }
+    if outcome.was_stopped {
+        return Err(Error::new("stopped before a plan was read", "wait until the progress bar moves"));
     }
     if let Some(error) = outcome.errors.first() {
         return Err(error.clone());

@@ -4,11 +4,14 @@ use super::zstd::ZstdFrames;
 use crate::error::Error;
 use crate::human::reason;
 use flate2::read::MultiGzDecoder;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The logs to read, in their order, and how much of them was read.
 #[derive(Debug)]
@@ -45,16 +48,20 @@ impl Sources {
         if is_stdin(&self.paths[file]) { self.file(file) } else { format!("\"{}\"", self.file(file)) }
     }
 
-    /// Opens a file, and returns its text.
-    pub fn open(&self, file: usize) -> Result<Box<dyn Read + Send>, Error> {
+    /// Opens a file, and returns its text. `stop` ends the text.
+    pub fn open<'a>(&self, file: usize, stop: &'a AtomicBool) -> Result<Box<dyn Read + Send + 'a>, Error> {
         let path = &self.paths[file];
         let name = self.name(file);
         let not_read = |error: io::Error| {
             Error::new(format!("could not read {name}: {}", reason(&error)), "give a file, or - for stdin")
         };
-        let raw: Box<dyn Read + Send> =
-            if is_stdin(path) { Box::new(io::stdin()) } else { Box::new(File::open(path).map_err(not_read)?) };
-        let mut counted = BufReader::with_capacity(BUFFER, Counted { inner: raw, read: Arc::clone(&self.read) });
+        let file = match is_stdin(path) {
+            true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+            false => File::open(path),
+        };
+        let file = file.map_err(not_read)?;
+        let raw = Stoppable { file, stop, read: Arc::clone(&self.read) };
+        let mut counted = BufReader::with_capacity(BUFFER, raw);
         let start = counted.fill_buf().map_err(not_read)?;
         match Compression::of(start) {
             Compression::None => {
@@ -111,15 +118,38 @@ fn check_text(start: &[u8]) -> Result<(), (&'static str, &'static str)> {
     }
 }
 
-/// Counts the bytes that were read.
-struct Counted {
-    inner: Box<dyn Read + Send>,
+/// A file that ends if the user stops the program. It counts the bytes that were read.
+struct Stoppable<'a> {
+    file: File,
+    stop: &'a AtomicBool,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Stoppable<'_> {
+    /// Waits until there is something to read, or until the user stops the program. Returns whether there is.
+    fn wait(&self) -> io::Result<bool> {
+        /// A person does not notice this delay.
+        const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&POLL)) {
+                // A signal ends the waiting early.
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Read for Stoppable<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.inner.read(to)?;
+        if !self.wait()? {
+            return Ok(0);
+        }
+        let bytes = self.file.read(to)?;
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(bytes)
     }
@@ -130,12 +160,14 @@ mod tests {
     use super::*;
     use std::io::Write;
 
+    static GO: AtomicBool = AtomicBool::new(false);
+
     fn read(bytes: &[u8]) -> Result<String, Error> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         let sources = Sources::new(vec![file.path().into()]);
         let mut text = String::new();
-        sources.open(0)?.read_to_string(&mut text).unwrap();
+        sources.open(0, &GO)?.read_to_string(&mut text).unwrap();
         assert_eq!(sources.done(), Some(if bytes.is_empty() { 0.0 } else { 1.0 }));
         Ok(text)
     }
@@ -168,7 +200,19 @@ mod tests {
             let error = read(bytes).unwrap_err();
             assert!(error.what.contains(why), "{error}");
         }
-        assert!(Sources::new(vec!["/nowhere".into()]).open(0).is_err_and(|error| error.what.contains("\"/nowhere\"")));
+        assert!(
+            Sources::new(vec!["/nowhere".into()]).open(0, &GO).is_err_and(|error| error.what.contains("\"/nowhere\""))
+        );
+    }
+
+    #[test]
+    fn a_stop_ends_the_text() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"text").unwrap();
+        let stop = AtomicBool::new(true);
+        let mut text = String::new();
+        Sources::new(vec![file.path().into()]).open(0, &stop).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "");
     }
 
     #[test]
@@ -176,7 +220,8 @@ mod tests {
         let sources = |bytes: &[u8]| {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(bytes).unwrap();
-            let result = Sources::new(vec![file.path().into()]).open(0).unwrap().read_to_string(&mut String::new());
+            let result =
+                Sources::new(vec![file.path().into()]).open(0, &GO).unwrap().read_to_string(&mut String::new());
             result.is_err()
         };
         let gzip = gzip(&"some text ".repeat(100));

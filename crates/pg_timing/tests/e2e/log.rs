@@ -1,0 +1,198 @@
+//! `explain --plan LOG` with --all, --slowest and --nth: real logs in all formats, and damaged ones.
+
+use super::{fixture, json, pg_timing, refused, run};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+
+fn log(name: &str) -> String {
+    fixture("logs").join(name).to_str().unwrap().to_string()
+}
+
+/// Returns the exit status, stdout and stderr.
+fn explain(arguments: &[&str]) -> (i32, String, String) {
+    run(pg_timing().arg("explain").args(["--read-cost", "20", "--plan"]).args(arguments))
+}
+
+/// Returns the report on all plans of the files.
+fn totals(files: &[&str]) -> Value {
+    let (status, stdout, stderr) = explain(&[files, &["--all", "--format", "json"]].concat());
+    assert_eq!((status, stderr.as_str()), (0, ""), "{files:?}");
+    json(&stdout)
+}
+
+/// Returns the report without the names of the files and the identifiers that only some formats have.
+fn figures(mut report: Value) -> Value {
+    report["files"] = Value::Null;
+    let places = |value: &mut Value| {
+        for key in ["slowest", "first", "query_id"] {
+            value.as_object_mut().unwrap().remove(key);
+        }
+    };
+    for list in ["statements", "skipped"] {
+        report[list].as_array_mut().unwrap().iter_mut().for_each(places);
+    }
+    report
+}
+
+fn write(path: &Path, text: &[u8]) -> String {
+    std::fs::write(path, text).unwrap();
+    path.to_str().unwrap().into()
+}
+
+#[test]
+fn the_screen_shows_the_statements_that_lost_most() {
+    let (status, stdout, stderr) = run(pg_timing().current_dir(fixture("logs")).args([
+        "explain",
+        "--read-cost",
+        "20",
+        "--plan",
+        "server.log",
+        "--all",
+    ]));
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("all_plans_of_a_log", stdout);
+    assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
+}
+
+#[test]
+fn all_formats_of_a_log_have_the_same_plans() {
+    let plain = totals(&[&log("server.log")]);
+    assert_eq!((plain["plans"].as_u64(), plain["total"]["runs"].as_u64()), (Some(24), Some(20)));
+    for name in ["server.csv", "server.json"] {
+        let report = totals(&[&log(name)]);
+        assert!(report["statements"][0]["query_id"].is_i64(), "{report}");
+        assert_eq!(figures(report), figures(plain.clone()), "{name}");
+    }
+    let schema = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain-log.schema.json"));
+    let validator = jsonschema::validator_for(&json(&schema.unwrap())).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&plain).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let three = totals(&[&log("server.log"), &log("server.csv"), &log("server.json")]);
+    assert_eq!((three["plans"].as_u64(), three["files"].as_array().unwrap().len()), (Some(72), 3));
+}
+
+/// syslog, journald, containers, compression, stdin.
+#[test]
+fn what_carries_a_log_does_not_matter() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let expected = figures(totals(&[&log("server.log")]));
+    let each = |line: &dyn Fn(&str) -> String| text.lines().map(line).collect::<String>();
+    let json_line = |key: &str, line: String| serde_json::json!({ key: line }).to_string() + "\n";
+    let dir = tempfile::tempdir().unwrap();
+    let mut messages = 0;
+    let mut parts = 0;
+    let syslog = text.lines().map(|line| {
+        let is_next = line.starts_with('\t');
+        (messages, parts) = if is_next { (messages, parts + 1) } else { (messages + 1, 1) };
+        format!("Nov 22 01:02:03 db1 postgres[123]: [{messages}-{parts}] {}\n", line.replacen('\t', "#011", 1))
+    });
+    let syslog: String = syslog.collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    for (name, log) in [
+        ("syslog", syslog.into_bytes()),
+        ("journald", each(&|line| format!("Nov 22 01:02:03 db1 postgres[123]: {line}\n")).into_bytes()),
+        ("journald.json", each(&|line| json_line("MESSAGE", line.into())).into_bytes()),
+        ("docker.json", each(&|line| json_line("log", format!("{line}\n"))).into_bytes()),
+        ("compose", each(&|line| format!("db-1  | {line}\n")).into_bytes()),
+        ("kubernetes", each(&|line| format!("2026-11-22T01:02:03.123456789Z stderr F {line}\n")).into_bytes()),
+        ("windows", text.replace('\n', "\r\n").into_bytes()),
+        ("gz", gzip.finish().unwrap()),
+        ("zst", ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)),
+    ] {
+        let path = write(&dir.path().join(name), &log);
+        assert_eq!(figures(totals(&[&path])), expected, "{name}");
+    }
+    let stdin = ["explain", "--read-cost", "20", "--plan", "-", "--all", "--format", "json"];
+    let (status, stdout, _) = run(pg_timing().args(stdin).write_stdin(text));
+    assert_eq!((status, figures(json(&stdout))), (0, expected));
+}
+
+#[test]
+fn single_plans_of_a_log_are_those_of_the_whole_log() {
+    let path = log("server.log");
+    let (status, lines, stderr) = explain(&[&path, "--all", "--format", "jsonl"]);
+    assert_eq!((status, stderr.contains("skipped 4 of 24 plans")), (0, true), "{stderr}");
+    let all: Vec<Value> = lines.lines().map(json).collect();
+    let reported: f64 = all.iter().map(|plan| plan["reported_ms"].as_f64().unwrap()).sum();
+    let total = totals(&[&path]);
+    assert_eq!(all.len() as u64, total["total"]["runs"].as_u64().unwrap());
+    assert!((reported - total["total"]["reported_ms"].as_f64().unwrap()).abs() < 1e-9);
+    let (_, slowest, _) = explain(&[&path, "--slowest", "2", "--format", "json"]);
+    let slowest = json(&slowest);
+    assert!(slowest[0]["reported_ms"].as_f64() > slowest[1]["reported_ms"].as_f64(), "{slowest}");
+    let number = slowest[0]["capture"]["taken"].to_string();
+    let (status, same, _) = explain(&[&path, "--nth", &number, "--format", "json"]);
+    assert_eq!((status, &json(&same)[0]), (0, &slowest[0]));
+    let (_, plan, _) = explain(&[&path, "--nth", &number, "--format", "plan-text"]);
+    assert!(plan.contains("(actual time=") && plan.contains("Time Correction: "), "{plan}");
+    let (_, page, _) = explain(&[&path, "--all", "--format", "html"]);
+    assert!(page.contains("<table>") && !page.contains("<script"), "{page}");
+    assert!(
+        refused(&["explain", "--read-cost", "20", "--plan", &path, "--all", "--format", "plan-json"])
+            .contains("--nth N")
+    );
+    assert!(refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", "25"]).contains("the input has 24"));
+}
+
+#[test]
+fn damaged_logs_are_read_as_far_as_possible() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| write(&dir.path().join(name), text.as_bytes());
+    let middle = text.find("  Sort Key").unwrap();
+    let begin = path("truncated.log", &text[..middle]);
+    let rest = path("rotated.log", &text[middle..]);
+    for (files, why) in [
+        (vec![&begin[..]], "the end of the plan is missing"),
+        (vec![&rest], "the log begins in the middle of a plan"),
+        (vec![&begin, &rest], "the log begins in the middle of a plan"),
+    ] {
+        let (status, stdout, _) = explain(&[&files[..], &["--all", "--format", "json"]].concat());
+        let report = json(&stdout);
+        assert_eq!(status, 3, "{report}");
+        let reasons: Vec<&str> =
+            report["skipped"].as_array().unwrap().iter().map(|s| s["reason"].as_str().unwrap()).collect();
+        assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
+        assert!(report["total"]["runs"].as_u64().unwrap() > 0, "{report}");
+    }
+    let hosts =
+        path("hosts.log", &(text.lines().map(|line| format!("db-1  | {line}\n")).collect::<String>() + "db-2  | x\n"));
+    let (_, stdout, _) = explain(&[&hosts, "--all"]);
+    let unwrapped = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped(&stdout).contains("several hosts or containers, for example db-1 and db-2"), "{stdout}");
+    let xz = path("log.xz", "\u{1}");
+    std::fs::write(&xz, b"\xfd7zXZ\0\0").unwrap();
+    let (status, stdout, _) = explain(&[&xz, &log("server.log"), "--all"]);
+    assert_eq!(status, 3);
+    let stdout = unwrapped(&stdout);
+    assert!(stdout.contains("is compressed with xz") && stdout.contains("incomplete"), "{stdout}");
+    for (file, why) in [
+        (xz.as_str(), "is compressed with xz"),
+        (&path("empty", ""), "there is no plan in the input"),
+        (&path("binary", "a\0b"), "not a text file"),
+        ("/nonexistent", "No such file"),
+    ] {
+        let stderr = refused(&["explain", "--read-cost", "20", "--plan", file, "--all"]);
+        assert!(stderr.contains(why), "{file}: {stderr}");
+    }
+}
+
+/// A plan of 60 MB, in an entry and in one line, with 64 MB for all data of the program.
+#[test]
+fn a_huge_plan_is_skipped_in_bounded_memory() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("huge.log");
+    let line = "\t  ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.001..0.002 rows=1 loops=1)\n";
+    let entry = format!("LOG:  duration: 1.000 ms  plan:\n\tQuery Text: x\n{}", line.repeat(60_000_000 / line.len()));
+    let json = format!("{{\"message\":\"duration: 1.000 ms  plan:\\n{}\"}}\n", "x".repeat(60_000_000));
+    std::fs::write(&file, [&text[..], &entry, &json, &text].concat()).unwrap();
+    let limited = "ulimit -d 65536 && exec \"$0\" explain --read-cost 20 --all --plan \"$1\"";
+    let program = env!("CARGO_BIN_EXE_pg_timing");
+    let (status, stdout, stderr) = run(assert_cmd::Command::new("sh").args(["-c", limited]).arg(program).arg(&file));
+    assert_eq!((status, stderr.as_str()), (3, ""));
+    assert!(stdout.contains("of all time in these 40 plans"), "{stdout}");
+    assert!(stdout.contains("2 plans: the plan is longer than 8 MB"), "{stdout}");
+}
