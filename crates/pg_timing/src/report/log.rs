@@ -3,9 +3,6 @@
 use crate::statistics::Range;
 use serde::{Deserialize, Serialize};
 
-/// The error that all plans of a host have in common, as a fraction of their overhead.
-pub const LOG_ERROR: f64 = 0.1;
-
 /// How much of the time of all plans is overhead, statement by statement.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

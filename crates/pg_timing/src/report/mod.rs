@@ -38,7 +38,7 @@ pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Sp
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
-pub use log::{LOG_ERROR, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
+pub use log::{LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
 pub use top::{SkippedStatements, TopReport, TopStatement};
 pub use tsc::{COUNTER, ClaimReport, TscReport};

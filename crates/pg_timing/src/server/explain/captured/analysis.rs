@@ -66,6 +66,11 @@ impl Analysis {
         })
     }
 
+    /// Returns the relative error that the overhead of all plans of the server has in common.
+    pub fn common_error(&self) -> f64 {
+        self.cost.as_ref().map_or(0.0, CallCost::common_error)
+    }
+
     /// Returns what the user should know about the clock.
     pub fn clock_note(&self) -> Option<&str> {
         self.clock.as_ref()?.note.as_deref()

@@ -6,7 +6,7 @@ use super::skipped::{Skipped, Skips};
 use super::source::Sources;
 use super::totals::{NodeSum, Shape, Statement, Sum, Sums, Totals};
 use crate::error::Error;
-use crate::report::{LOG_ERROR, LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SkippedPlans};
+use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SkippedPlans};
 use crate::server::explain::captured::errors;
 use crate::statistics::root_sum_squares;
 
@@ -17,11 +17,12 @@ pub fn report(sources: &Sources, outcome: Outcome<Totals>) -> LogReport {
     let mut notes: Vec<String> = sums.notes.iter().cloned().collect();
     notes.extend(hosts_note(&outcome.hosts));
     notes.extend(outcome.errors.iter().map(|error| error.what.clone()));
+    let common_error = sums.common_error;
     let mut statements: Vec<Statement> = sums.into_statements().collect();
     // Equal statements have the order of the log.
     let overhead = |statement: &Statement| statement.sum.reported_ms - statement.sum.corrected_ms.estimate;
     statements.sort_by(|a, b| overhead(b).total_cmp(&overhead(a)).then(a.slowest.cmp(&b.slowest)));
-    let total = total_of_all(statements.iter().map(|statement| statement.sum));
+    let total = total_of_all(statements.iter().map(|statement| statement.sum), common_error);
     LogReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -121,9 +122,9 @@ fn rank_changes(shape: &Shape) -> Vec<RankChange> {
     changes
 }
 
-/// Returns the sum over all statements. Their errors are independent, except for the error that all statements of a host
-/// have in common.
-fn total_of_all(sums: impl Iterator<Item = Sum> + Clone) -> LogTotal {
+/// Returns the sum over all statements. Their errors are independent, except for the relative error of the overhead that
+/// all statements of a host have in common.
+fn total_of_all(sums: impl Iterator<Item = Sum> + Clone, common_error: f64) -> LogTotal {
     let all = sums.clone().fold(Sum::default(), |all, sum| Sum {
         runs: all.runs + sum.runs,
         reported_ms: all.reported_ms + sum.reported_ms,
@@ -136,8 +137,8 @@ fn total_of_all(sums: impl Iterator<Item = Sum> + Clone) -> LogTotal {
         Range { low: (estimate - below.hypot(common)).max(0.0), estimate, high: estimate + above.hypot(common) }
     };
     let overhead = (all.reported_ms - all.corrected_ms.estimate).max(0.0);
-    let corrected = of_all(&|sum| sum.corrected_ms, all.corrected_ms.estimate, LOG_ERROR * overhead);
-    let clock = of_all(&|sum| sum.clock_ms, all.clock_ms.estimate, LOG_ERROR * all.clock_ms.estimate);
+    let corrected = of_all(&|sum| sum.corrected_ms, all.corrected_ms.estimate, common_error * overhead);
+    let clock = of_all(&|sum| sum.clock_ms, all.clock_ms.estimate, common_error * all.clock_ms.estimate);
     total(all, corrected, clock)
 }
 

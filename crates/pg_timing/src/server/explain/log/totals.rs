@@ -42,6 +42,8 @@ pub struct Sums {
     nodes: usize,
     /// what the user should know about the clocks of the plans
     pub notes: BTreeSet<String>,
+    /// relative error that the overhead of all plans has in common
+    pub common_error: f64,
 }
 
 /// The sums of one statement.
@@ -106,6 +108,7 @@ impl Collector for Totals<'_> {
         let sum = Sum { runs: 1, reported_ms, corrected_ms: analysis.corrected_ms, clock_ms: analysis.clock_ms };
         let key = Key { query_id, text: text.as_deref().map(hash_of_words) };
         self.sums.add_note(analysis.clock_note());
+        self.sums.common_error = self.sums.common_error.max(analysis.common_error());
         let room = MAX_NODES.saturating_sub(self.sums.nodes);
         let statement = self.sums.statement(key, text.as_deref());
         statement.add(&Statement { sum, slowest: place, slowest_ms: reported_ms, ..Statement::default() });
@@ -143,6 +146,7 @@ impl Sums {
             theirs.shapes.into_iter().for_each(|(hash, shape)| ours.merge_shape(hash, shape));
         }
         self.notes.extend(other.notes);
+        self.common_error = self.common_error.max(other.common_error);
         self
     }
 
