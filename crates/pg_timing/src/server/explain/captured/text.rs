@@ -189,8 +189,8 @@ impl Tree {
         let NodeLine { arrow, mut node, ran } = line;
         match (self.open.is_empty(), arrow) {
             (true, Some(_)) => return Err(TextError::NoBeginning),
-            // The caller has split the lines at each root, so this is not a second plan.
-            (false, None) => return Ok(()),
+            // The caller has split the lines at each root, so this is a node whose arrow is on the line above.
+            (false, None) => return Err(TextError::Cut),
             _ => {}
         }
         if ran == Ran::Unknown {

@@ -17,16 +17,15 @@ pub fn begins(text: &str) -> bool {
     if !names_node(line) || node_line(line).is_some() {
         return false;
     }
-    match line.rfind("(cost=").or_else(|| line.rfind("(actual ")) {
-        Some(figures) => !line[figures..].contains(')'),
-        None => !line.contains('(') && lines.next().is_some_and(|next| begins_with_figures(next.trim())),
+    match line.rfind('(') {
+        Some(last) => ["(cost=", "(actual"].iter().any(|part| line.contains(part)) && !line[last..].contains(')'),
+        None => lines.next().is_some_and(|next| begins_with_figures(next.trim())),
     }
 }
 
 /// Returns whether a line has an arrow and a node's name, but not all of its figures.
 pub fn is_open(line: &str) -> bool {
-    let named = line.trim().strip_prefix("->").map_or(line, str::trim_start);
-    names_node(named.trim()) && named != "Task" && node_line(line).is_none()
+    (begins_node(line) || names_node(line.trim())) && line.trim() != "->  Task" && node_line(line).is_none()
 }
 
 fn begins_with_figures(text: &str) -> bool {
@@ -44,6 +43,10 @@ pub fn joined(plan: &str) -> String {
     let mut lines = plan.lines().peekable();
     let root = lines.peek().map_or(0, |line| column(line));
     let mut is_root = true;
+    let terminal = terminal_width(plan);
+    if terminal.is_some() && has_broken_indentation(plan) {
+        return plan.into();
+    }
     while let Some(line) = lines.next() {
         let mut parts = vec![line];
         let is_node = is_root || line.trim_start().starts_with("->");
@@ -67,9 +70,9 @@ pub fn joined(plan: &str) -> String {
             }
             parts.push(next);
             lines.next();
-            is_complete = if is_node { node_of(&parts).is_some() } else { is_balanced(&parts.concat()) };
+            is_complete = if is_node { node_of(&parts, terminal).is_some() } else { is_balanced(&parts.concat()) };
         }
-        match if is_node && parts.len() > 1 { node_of(&parts) } else { None } {
+        match if is_node && parts.len() > 1 { node_of(&parts, terminal) } else { None } {
             Some(node) => joined.push_str(&node),
             None if is_node => joined.push_str(&parts.join("\n")),
             None => {
@@ -87,7 +90,8 @@ pub fn joined(plan: &str) -> String {
 
 /// Returns whether a line is the beginning of a node's line. A condition can have an arrow, too: `-> 'a'`.
 fn begins_node(line: &str) -> bool {
-    line.trim().strip_prefix("->").is_some_and(|name| names_node(name.trim_start()) || name.trim() == "Task")
+    let name = line.trim().strip_prefix("->").map(str::trim_start);
+    name.is_some_and(|name| name.is_empty() || names_node(name))
 }
 
 /// Returns whether a line is not the continuation of a condition. A complete condition continues only with a line that
@@ -118,25 +122,46 @@ fn separator(part: &str, next: &str) -> &'static str {
     if in_number || in_label || in_name { "" } else { " " }
 }
 
-/// Returns a node's whole line from its parts, if it has all of its figures.
-fn node_of(parts: &[&str]) -> Option<String> {
+/// Returns the width of the terminal that has broken the lines, if it was a terminal: all broken lines have the same
+/// width, except for spaces at their ends.
+fn terminal_width(plan: &str) -> Option<usize> {
+    const MAX_SPACES: usize = 2;
+    let widths = plan.lines().filter(|line| begins_node(line) && is_open(line)).map(|line| line.chars().count());
+    let (least, most) = widths.fold((usize::MAX, 0), |(least, most), width| (least.min(width), most.max(width)));
+    (least != usize::MAX && least + MAX_SPACES >= most).then_some(most)
+}
+
+/// Returns whether a node follows an empty line: that was the beginning of its indentation, so its column is unknown.
+fn has_broken_indentation(plan: &str) -> bool {
+    let mut lines = plan.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line.trim().is_empty() && lines.peek().is_some_and(|next| begins_node(next)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns a node's whole line from its parts, if it has all of its figures. A break in the node's name was at a space, or
+/// anywhere if a terminal of this width made it. It does not matter for the figures.
+fn node_of(parts: &[&str], terminal: Option<usize>) -> Option<String> {
     let whole = parts.iter().skip(1).fold(parts[0].trim_end().to_string(), |whole, part| whole + part.trim());
     let figures =
         whole.rfind("(cost=").or_else(|| whole.rfind("(actual")).or_else(|| whole.rfind("(neverexecuted)"))?;
     let spaced = with_spaces(&whole[figures..]);
-    let line = |separator: &str| {
+    let line = |terminal: Option<usize>| {
         let mut name = String::new();
         let mut end = 0;
-        for part in parts {
-            let part = if end == 0 { part.trim_end() } else { part.trim() };
-            name.push_str(if end == 0 || end >= figures { "" } else { separator });
-            name.push_str(&part[..part.len().min(figures.saturating_sub(end))]);
-            end += part.len();
+        for (n, part) in parts.iter().enumerate() {
+            let is_whole = n > 0 && terminal == Some(parts[n - 1].chars().count()) && !part.starts_with(' ');
+            let text = if n == 0 { part.trim_end() } else { part.trim() };
+            name.push_str(if n == 0 || end >= figures || is_whole { "" } else { " " });
+            name.push_str(&text[..text.len().min(figures.saturating_sub(end))]);
+            end += text.len();
         }
         format!("{}  {spaced}", name.trim_end())
     };
-    // A break in the name of a node is at a space in a mail, and anywhere in a terminal.
-    let lines = [line(" "), line("")];
+    let lines = [line(terminal), line(None)];
     let known = |line: &&String| node_line(line).is_some_and(|node| is_measured(&node.node.kind));
     let line = lines.iter().find(known).unwrap_or(&lines[0]);
     node_line(line).filter(|node| node.ran != Ran::Unknown)?;
@@ -177,6 +202,7 @@ fn is_balanced(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::explain::captured::text::TextError;
     use proptest::prelude::*;
 
     const PLAN: &str = "\
@@ -237,6 +263,23 @@ Execution Time: 0.130 ms
         }
         for width in [72, 80, 100, 120] {
             assert_eq!(read(&in_terminal(PLAN, width)), plan, "{}", in_terminal(PLAN, width));
+        }
+    }
+
+    #[test]
+    fn folded_real_plans_are_the_same() {
+        for plan in super::super::tests::real_plans() {
+            let whole = read(&plan);
+            for width in [60, 72, 80, 100] {
+                for folded in [in_mail(&plan, width), in_terminal(&plan, width)] {
+                    match super::super::text_plan(&folded) {
+                        Ok(read) => assert_eq!(read, whole, "{folded}"),
+                        Err(why) => {
+                            assert!(why == TextError::Cut && has_broken_indentation(&folded), "{why:?}: {folded}")
+                        }
+                    }
+                }
+            }
         }
     }
 

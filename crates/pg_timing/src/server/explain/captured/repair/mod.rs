@@ -24,6 +24,7 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
         (signs.special_characters, characters::plain),
         (signs.latex, latex::decoded),
         (signs.asciidoc, asciidoc_decoded),
+        (signs.troff, troff_decoded),
         (signs.csv, csv_cell::unquoted),
         (signs.wrap, psql_wrap::joined),
     ];
@@ -62,4 +63,9 @@ fn with_indentation(plan: &str) -> Result<Explained, TextError> {
 /// Returns the text without the escapes of psql's Asciidoc format.
 fn asciidoc_decoded(text: &str) -> String {
     text.replace("\\|", "|")
+}
+
+/// Returns the text without the escapes of psql's troff format.
+fn troff_decoded(text: &str) -> String {
+    text.replace("\\(rs", "\\")
 }

@@ -14,14 +14,15 @@ const NAME_WIDTH: usize = "QUERY PLAN".len();
 pub fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut lines = text.lines().map(|line| without_quotes(line.trim_end_matches('\r'))).peekable();
-    // number of characters of the line of dashes above the table
     let mut width = None;
     while let Some(mut line) = lines.next() {
         steps::count(line.len());
         if line.is_empty() {
             width = None;
         } else if line.chars().all(|c| c == '-' || c == '─') {
-            width = Some(line.chars().count());
+            width = Some(Width::Table(line.chars().count()));
+        } else if line.starts_with("* Record ") {
+            width = Some(Width::Record(line.chars().count()));
         }
         let mut rest = line;
         while let Some(broken) = lines.peek().and_then(|&next| broken(line, rest, next, width)) {
@@ -37,6 +38,15 @@ pub fn joined(text: &str) -> String {
     joined
 }
 
+/// Number of characters of the line above the values.
+#[derive(Clone, Copy)]
+enum Width {
+    /// dashes
+    Table(usize),
+    /// the heading of a record, in the expanded display with border 0
+    Record(usize),
+}
+
 /// A line that continues on the next one.
 struct Broken<'a> {
     part: &'a str,
@@ -47,14 +57,19 @@ struct Broken<'a> {
 }
 
 /// Returns how a line continues, if psql has broken it. `rest` is the end of the line that is not joined yet.
-fn broken<'a>(line: &str, rest: &'a str, next: &'a str, width: Option<usize>) -> Option<Broken<'a>> {
+fn broken<'a>(line: &str, rest: &'a str, next: &'a str, width: Option<Width>) -> Option<Broken<'a>> {
     let bar = BARS.into_iter().find(|&bar| line.starts_with(bar) && line.ends_with(bar) && next.starts_with(bar));
     let inside = bar.and_then(|bar| rest.strip_suffix(bar)).unwrap_or(rest);
     let begin = bar.and_then(|bar| next.strip_prefix(bar)).unwrap_or(next);
     // What follows the empty name column, if there is one.
     let text = begin.trim_start_matches(' ');
     let names = begin.len() - text.len();
-    let in_border_0 = || width.is_some_and(|width| line.chars().count() == width + 1);
+    let in_border_0 = || matches!(width, Some(Width::Table(width)) if line.chars().count() == width + 1);
+    let in_record = || matches!(width, Some(Width::Record(width)) if line.chars().count() == width + 1);
+    // The expanded display of old-ascii with border 0 has neither a mark nor a separator: a full line continues.
+    if names > NAME_WIDTH && !inside.ends_with(['+', '↵']) && in_record() {
+        return Some(Broken { part: inside, between: "", rest: &next[NAME_WIDTH + 1..] });
+    }
     for mark in ['.', '…'] {
         let Some(part) = inside.strip_suffix(mark) else { continue };
         if bar.is_none() && in_border_0() {
@@ -82,7 +97,7 @@ fn broken<'a>(line: &str, rest: &'a str, next: &'a str, width: Option<usize>) ->
     if in_border_0() {
         return Some(Broken { part, between: "", rest: next });
     }
-    let in_border_1 = width.is_some_and(|width| line.chars().count() == width);
+    let in_border_1 = matches!(width, Some(Width::Table(width)) if line.chars().count() == width);
     in_border_1.then_some(Broken { part, between: "", rest: begin.strip_prefix(' ')? })
 }
 

@@ -9,6 +9,7 @@ pub struct Signs {
     pub special_characters: bool,
     pub latex: bool,
     pub asciidoc: bool,
+    pub troff: bool,
     pub csv: bool,
     pub wrap: bool,
 }
@@ -24,12 +25,14 @@ impl Signs {
                     signs.html |= begin.contains("&quot;Plan&quot;");
                     signs.csv |= begin.starts_with("\"[") || begin.starts_with("\"{") || begin.contains("\"\"");
                 }
+                Some(b'*') => signs.wrap |= begin.starts_with("* Record "),
                 Some(b'\\') => signs.latex |= begin.starts_with("\\begin{") || begin.contains("\\tabularnewline"),
                 Some(b'Q') => {
                     signs.csv |= begin.starts_with("QUERY PLAN,\"");
                     signs.latex |= begin.starts_with("QUERY PLAN &");
                 }
                 Some(b'=') => signs.asciidoc |= line.starts_with("|===="),
+                Some(b'.') => signs.troff |= begin == ".TS",
                 _ => {}
             }
             signs.latex |= begin.starts_with("-\\textgreater");
