@@ -3,9 +3,7 @@
 import shutil
 
 import tpch
-from servers import Server, install
-
-TPCH_SCALE = 0.1
+from servers import Server
 
 # The destinations of a server's log, and the names of their files.
 FILES = {"stderr": "server.log", "csvlog": "server.csv", "jsonlog": "server.json"}
@@ -35,30 +33,35 @@ SETTINGS = {
 # pgbench's runs: -S reads one row by its key, and the default changes four tables.
 PGBENCH = (("-S", "-M", "simple"), ("-S", "-M", "prepared"), ("-M", "extended"))
 CLIENTS = 2
-# Transactions of each client in one run. They write some MB of log.
-TRANSACTIONS = 1000
+# Transactions of each client in one run, per MB of log.
+TRANSACTIONS_PER_MB = 20
 
 # A session whose statements are neither logged nor counted.
 SILENT = "set auto_explain.log_min_duration = -1; set pg_stat_statements.track = none; "
 
 
-def write(folder, major, megabytes, destinations=tuple(FILES), formats=PLAN_FORMATS):
-    """Runs pgbench and TPC-H until the log in the first destination has `megabytes` MB, with equal parts in each format.
-    Moves the logs into a folder. Returns the number of plans that the server logged, as pg_stat_statements counts them."""
-    with Server(install(major), SETTINGS | {"log_destination": ",".join(destinations)}) as server:
+def write(folder, installation, megabytes, destinations=tuple(FILES), formats=PLAN_FORMATS, scale=None):
+    """Runs pgbench, and TPC-H at a scale, until the log in the first destination has `megabytes` MB, with equal parts in each
+    format. Moves the logs into a folder. Returns the number of plans that the server logged, as pg_stat_statements counts
+    them."""
+    with Server(installation, SETTINGS | {"log_destination": ",".join(destinations)}) as server:
         server.psql("alter database postgres set auto_explain.log_min_duration = -1")
         server.run("pgbench", "-i", "-q", "-s", "1")
-        tpch.load(server, TPCH_SCALE)
+        if scale:
+            tpch.load(server, scale)
         server.psql("alter database postgres reset auto_explain.log_min_duration; create extension pg_stat_statements")
         server.psql(SILENT + "select pg_stat_statements_reset()")
         log = server.data / "log" / FILES[destinations[0]]
+        transactions = str(max(megabytes * TRANSACTIONS_PER_MB, 1))
         for plan_format in formats:
             database = f"dbname=postgres options='-c auto_explain.log_format={plan_format}'"
             size = log.stat().st_size + megabytes * 1_000_000 / len(formats)
-            server.run("psql", "-X", "-q", "-o", "/dev/null", "-d", database, "-f", "-", input=";\n".join(tpch.queries()) + ";\n")
+            if scale:
+                queries = ";\n".join(tpch.queries()) + ";\n"
+                server.run("psql", "-X", "-q", "-o", "/dev/null", "-d", database, "-f", "-", input=queries)
             while log.stat().st_size < size:
                 for options in PGBENCH:
-                    server.run("pgbench", "-n", "-c", str(CLIENTS), *options, "-t", str(TRANSACTIONS), database)
+                    server.run("pgbench", "-n", "-c", str(CLIENTS), *options, "-t", transactions, database)
         plans = int(server.psql(SILENT + "select sum(calls) from pg_stat_statements"))
         server.stop("fast")
         for destination in destinations:
