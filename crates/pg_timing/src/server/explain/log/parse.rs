@@ -5,7 +5,7 @@ use super::entry::{Content, Damage};
 use super::json_line;
 use super::server_line::announced_ms;
 use super::transport::continued;
-use crate::server::explain::captured::node_line::node_line;
+use crate::server::explain::captured::node_line::names_node;
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, statements, text};
 use crate::server::explain::plan::Explained;
@@ -145,8 +145,9 @@ fn needed_lines(yaml: &str) -> String {
 fn root_at(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        let is_node = line.contains("(cost=") || line.contains("(actual ");
-        if is_node && !line.starts_with("Query ") && node_line(line).is_some_and(|node| node.arrow.is_none()) {
+        // auto_explain does not indent it.
+        if line.trim_end().ends_with(')') && (line.contains("(cost=") || line.contains("(actual ")) && names_node(line)
+        {
             return Some(at);
         }
         at += line.len();
