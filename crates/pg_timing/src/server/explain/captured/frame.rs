@@ -1,6 +1,6 @@
 //! Removes what logs, psql, tickets and pgAdmin put around each line.
 
-use super::prefix::without_log_prefix;
+use crate::server::explain::log::{TAB, sent};
 
 /// psql's borders
 pub const BARS: [char; 2] = ['|', '│'];
@@ -20,7 +20,10 @@ pub fn without_frame(line: &str) -> &str {
     if line.is_empty() {
         return line;
     }
-    let mut line = without_quotes(without_log_prefix(line));
+    let sent = sent(line);
+    let has_octal_tab = sent.process.is_some();
+    let mut line =
+        without_quotes(if has_octal_tab { sent.text.strip_prefix(TAB).unwrap_or(sent.text) } else { sent.text });
     // The expanded display has a second bar after the column of names.
     while let Some(rest) = line.trim_start().strip_prefix(BARS) {
         line = rest.strip_suffix(BARS).unwrap_or(rest).trim_end();

@@ -14,7 +14,6 @@ mod json_values;
 pub mod node_line;
 #[cfg(test)]
 mod old_versions;
-mod prefix;
 #[cfg(test)]
 mod proptests;
 mod repair;

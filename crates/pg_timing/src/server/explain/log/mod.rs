@@ -21,6 +21,7 @@ mod transport;
 mod zstd;
 
 pub use source::Sources;
+pub use transport::{TAB, sent};
 
 use super::captured::Inputs;
 use crate::error::Error;

@@ -106,7 +106,7 @@ fn without_syslog_prefix(line: Sent) -> Option<Sent> {
 }
 
 /// The octal number of a tab: rsyslog writes it instead of a tab.
-const TAB: &str = "#011";
+pub const TAB: &str = "#011";
 
 /// Returns the text of a line that continues a message: a tab precedes it.
 pub fn continued(text: &str) -> Option<&str> {
