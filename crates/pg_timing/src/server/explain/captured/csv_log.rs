@@ -1,5 +1,6 @@
 //! Reads a server's log in CSV format, where a plan is one field of a record.
 
+use crate::server::explain::log::csv_record::{Message, message};
 use std::borrow::Cow;
 
 /// Replaces each record that contains a plan with its message, as a plain log would show it.
@@ -31,19 +32,8 @@ fn plan_message(text: &str) -> Option<(String, usize)> {
     if !line.contains(",\"duration: ") || !line.trim_end().ends_with("plan:") {
         return None;
     }
-    // The number of fields depends on the server's version.
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        // The default of 8 kB would be copied again for each of many short records.
-        .buffer_capacity(line.len())
-        .from_reader(text.as_bytes());
-    let mut record = csv::StringRecord::new();
-    if !reader.read_record(&mut record).ok()? {
-        return None;
-    }
-    let message = record.iter().find(|field| field.starts_with("duration: "))?;
-    Some((message.to_string(), reader.position().byte() as usize))
+    let Message { text, length, .. } = message(text)?;
+    Some((text, length))
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Records of a server's log in CSV format.
 
+use csv_core::ReadRecordResult;
+use std::cell::RefCell;
+
 /// Returns whether the message of a CSV record begins on this line, and has not ended.
 pub fn begins_with_message(line: &str) -> bool {
     line.contains(",\"duration: ") && is_quoted_after(line, false)
@@ -34,28 +37,56 @@ pub fn is_quoted_after(line: &str, is_quoted: bool) -> bool {
 pub struct Message {
     pub text: String,
     pub query_id: Option<i64>,
+    /// length of the record in bytes
+    pub length: usize,
 }
 
 /// The number of the field `query_id`, from 0. PostgreSQL 14 and later write it.
 const QUERY_ID: usize = 25;
 
-/// Returns the message of a record.
-pub fn message(record: &str) -> Option<Message> {
-    // The number of fields depends on the server's version.
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        // The default of 8 kB would be copied again for each of many short records.
-        .buffer_capacity(record.len())
-        .from_reader(record.as_bytes());
-    let mut fields = csv::StringRecord::new();
-    if !reader.read_record(&mut fields).ok()? {
-        return None;
-    }
-    let text = fields.iter().find(|field| field.starts_with("duration: "))?.to_string();
-    let query_id = fields.get(QUERY_ID).and_then(|id| id.parse().ok()).filter(|id| *id != 0);
-    Some(Message { text, query_id })
+/// No version of the server writes more fields.
+const MAX_FIELDS: usize = 40;
+
+thread_local! {
+    /// Its tables take longer to build than a record takes to parse.
+    static PARSER: RefCell<csv_core::Reader> = RefCell::new(csv_core::Reader::new());
 }
+
+/// Returns the message of the record at the beginning of a text.
+pub fn message(text: &str) -> Option<Message> {
+    PARSER.with_borrow_mut(|parser| {
+        parser.reset();
+        parsed(parser, text)
+    })
+}
+
+fn parsed(parser: &mut csv_core::Reader, text: &str) -> Option<Message> {
+    let mut ends = [0; MAX_FIELDS];
+    let mut fields = vec![0; FIRST_BYTES];
+    let (mut read, mut written, mut count) = (0, 0, 0);
+    loop {
+        let input = &text.as_bytes()[read..];
+        let (result, bytes, out, ended) = parser.read_record(input, &mut fields[written..], &mut ends[count..]);
+        (read, written, count) = (read + bytes, written + out, count + ended);
+        match result {
+            // The next call, without input, ends the record.
+            ReadRecordResult::InputEmpty => {}
+            ReadRecordResult::OutputFull => fields.resize(2 * fields.len(), 0),
+            ReadRecordResult::OutputEndsFull | ReadRecordResult::End => return None,
+            ReadRecordResult::Record => break,
+        }
+    }
+    let field = |number: usize| {
+        let begin = if number == 0 { 0 } else { ends[number - 1] };
+        str::from_utf8(&fields[begin..ends[number]]).ok()
+    };
+    let text = (0..count).filter_map(field).find(|field| field.starts_with("duration: "))?.to_string();
+    let query_id = (count > QUERY_ID).then(|| field(QUERY_ID)?.parse().ok()).flatten().filter(|id| *id != 0);
+    Some(Message { text, query_id, length: read })
+}
+
+/// The fields of most records fit into this many bytes.
+const FIRST_BYTES: usize = 4 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -68,9 +99,13 @@ mod tests {
     fn the_message_and_the_query_id_are_read() {
         let message_of = |end: &str| message(&format!("{FIRST}{REST}{end}")).unwrap();
         let text = "duration: 5.100 ms  plan:\nQuery Text: SELECT \"a\"\nSeq Scan on t";
-        assert_eq!(message_of("-77\n"), Message { text: text.into(), query_id: Some(-77) });
+        let length = FIRST.len() + REST.len() + "-77\n".len();
+        assert_eq!(message_of("-77\n"), Message { text: text.into(), query_id: Some(-77), length });
         assert_eq!(message_of("0\n").query_id, None);
-        assert_eq!(message("a,b\n"), None);
+        assert_eq!((message("a,b\n"), message(""), message(&",".repeat(99))), (None, None, None));
+        // The last record of a log may be truncated, and a field may be long.
+        let long = "x".repeat(100_000);
+        assert_eq!(message(&format!("a,\"duration: 1 ms\n{long}")).unwrap().text, format!("duration: 1 ms\n{long}"));
     }
 
     #[test]

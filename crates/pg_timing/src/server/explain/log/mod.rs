@@ -2,7 +2,7 @@
 //! are kept.
 
 mod chosen;
-mod csv_record;
+pub mod csv_record;
 mod entry;
 mod json_line;
 mod lines;

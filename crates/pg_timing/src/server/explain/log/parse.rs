@@ -38,7 +38,7 @@ pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)
         Content::Announced { ms, text } => found(of_message((*ms, text.into()), None)),
         Content::Csv(record) => {
             let plan = csv_record::message(record)
-                .and_then(|Message { text, query_id }| Some(of_message(message(&text)?, query_id)));
+                .and_then(|Message { text, query_id, .. }| Some(of_message(message(&text)?, query_id)));
             found(plan.unwrap_or_else(missing));
         }
         Content::Json(line) => match json_line::message(line) {
