@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::plan_format::PlanFormat;
 use pg_timing::render;
 use pg_timing::report::Range;
 use pg_timing::server::explain::{Explained, Inputs, ServerClock, captured, text_of};
@@ -9,7 +10,8 @@ use pg_timing::server::explain::{Explained, Inputs, ServerClock, captured, text_
 fuzz_target!(|data: &[u8]| {
     let text = text_of(data);
     let clock = |plan: &Explained| Ok(ServerClock::given(20.0, plan));
-    for inputs in [Inputs { clock: Some(&clock), plain_ms: None }, Inputs { clock: None, plain_ms: Some(0.5) }] {
+    for (plain_ms, format) in [(None, PlanFormat::Text), (Some(0.5), PlanFormat::Json)] {
+        let inputs = Inputs { clock: plain_ms.is_none().then_some(&clock), plain_ms, document: Some(format) };
         let Ok(report) = captured(&text, &inputs) else { continue };
         assert_ordered(report.corrected_ms);
         assert_ordered(report.capture.as_ref().unwrap().calls);
@@ -21,6 +23,10 @@ fuzz_target!(|data: &[u8]| {
         _ = render::text::explain::text(&report);
         _ = render::json::json(&report);
         _ = render::html::explain::html(&report);
+        _ = match format {
+            PlanFormat::Text => render::plan::text(&report).unwrap(),
+            PlanFormat::Json => render::plan::json(&report).unwrap(),
+        };
     }
 });
 

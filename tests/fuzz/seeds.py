@@ -1,5 +1,6 @@
 """Writes the inputs that the fuzzer starts from: fuzz/seeds, and the fixtures of other tests."""
 
+import gzip
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,18 +22,28 @@ def tree(host):
     return b"\0".join(file.read_bytes() if file.is_file() else b"" for file in files)
 
 
+def files(target):
+    return [path.read_bytes() for path in sorted((ROOT / "fuzz/seeds" / target).glob("*"))]
+
+
+def logs():
+    """Returns all plans as logs, one log in gzip, and two files in one input, with a zero byte between them."""
+    first, second, *_ = files("log")
+    return [*files("plan"), gzip.compress(first, mtime=0), first + b"\0" + second]
+
+
 def seeds(target):
     """Returns the inputs of a target."""
-    own = [path.read_bytes() for path in sorted((ROOT / "fuzz/seeds" / target).glob("*"))]
     fixtures = {
         "kernel_log": lambda: [log.read_bytes() for host in HOSTS if (log := host / "var/log/dmesg").is_file()],
         "pg_test_timing": lambda: [path.read_bytes() for path in sorted((FIXTURES / "pg_test_timing").iterdir())],
-        "plan": lambda: [path.read_bytes() for path in sorted((FIXTURES / "plans").iterdir())],
+        "plan": lambda: [path.read_bytes() for path in sorted((FIXTURES / "plans").iterdir())] + files("log"),
         "host_report": lambda: [without_header(path) for path in sorted((TESTS / "e2e/snapshots").glob("*captured*json.snap"))],
         "captured_tree": lambda: [tree(host) for host in HOSTS],
+        "log": logs,
         "statement": lambda: [],
     }
-    return own + fixtures[target]()
+    return files(target) + fixtures[target]()
 
 
 def write(target, directory):

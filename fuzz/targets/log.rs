@@ -1,0 +1,137 @@
+//! Any bytes as logs: all ways to read them find the same plans, every range is in order, and the screen fits.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pg_timing::error::Error;
+use pg_timing::plan_format::PlanFormat;
+use pg_timing::render::{self, escape};
+use pg_timing::report::{ExplainReport, LogReport, LogTotal, Range, SkippedPlans};
+use pg_timing::server::explain::{Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+
+/// Logs end with this byte, because no log has it.
+const END: u8 = 0;
+/// More files would only make the fuzzer slower.
+const MAX_FILES: usize = 3;
+
+static DIR: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+fuzz_target!(|data: &[u8]| {
+    let mut paths = Vec::new();
+    for (number, log) in data.splitn(MAX_FILES, |&byte| byte == END).enumerate() {
+        let path = DIR.path().join(number.to_string());
+        std::fs::write(&path, log).unwrap();
+        paths.push(path);
+    }
+    let mut each: Vec<ExplainReport> = Vec::new();
+    let gaps = read(&paths, None, |log| {
+        log.each(&mut |report| {
+            each.push(report);
+            true
+        })
+    });
+    let totals = read(&paths, None, |log| log.totals());
+    let slowest = read(&paths, None, |log| log.slowest(usize::MAX));
+    let (gaps, totals, slowest) = match (gaps, totals, slowest) {
+        (Ok(gaps), Ok(totals), Ok(slowest)) => (gaps, totals, slowest),
+        (Err(one), Err(two), Err(three)) => return assert!(one == two && two == three, "{one} {two} {three}"),
+        (gaps, totals, slowest) => panic!("{:?} {:?} {:?}", gaps.err(), totals.err(), slowest.err()),
+    };
+    check_counts(&each, &gaps, &totals, &slowest);
+    check_totals(&totals);
+    for report in &each {
+        check_plan(report);
+    }
+    check_chosen(&paths, &each, &slowest, data.len());
+    _ = render::html::explain::several(&slowest.reports);
+});
+
+/// Reads the logs once.
+fn read<T>(
+    paths: &[PathBuf],
+    document: Option<PlanFormat>,
+    mode: impl FnOnce(Log) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let clock = |plan: &Explained| Ok(ServerClock::given(20.0, plan));
+    mode(Log {
+        sources: Sources::new(paths.to_vec()),
+        inputs: Inputs { clock: Some(&clock), plain_ms: None, document },
+        stop: &AtomicBool::new(false),
+        progress: &mut |_| {},
+    })
+}
+
+/// All modes find the same plans, and each plan is analyzed or skipped.
+fn check_counts(each: &[ExplainReport], gaps: &Gaps, totals: &LogReport, slowest: &Plans) {
+    let skipped = |plans: &[SkippedPlans]| plans.iter().map(|skipped| skipped.plans).sum::<u64>();
+    let runs: u64 = totals.statements.iter().map(|statement| statement.total.runs).sum();
+    assert_eq!(totals.total.runs, runs);
+    for (analyzed, gaps) in [(each.len(), gaps), (slowest.reports.len(), &slowest.gaps)] {
+        assert_eq!((gaps.plans as u64, analyzed as u64), (totals.plans, runs));
+        assert_eq!(skipped(&gaps.skipped), skipped(&totals.skipped));
+    }
+    assert_eq!(runs + skipped(&totals.skipped), totals.plans, "{totals:?}");
+}
+
+fn check_totals(totals: &LogReport) {
+    for total in totals.statements.iter().map(|statement| &statement.total).chain([&totals.total]) {
+        let LogTotal { reported_ms, corrected_ms, clock_ms, overhead_share, clock_share, .. } = *total;
+        for (range, most) in
+            [(corrected_ms, reported_ms), (clock_ms, reported_ms), (overhead_share, 1.0), (clock_share, 1.0)]
+        {
+            assert_ordered(range, most);
+        }
+    }
+    let safe = escape::report(totals).unwrap();
+    assert_fits(&render::text::log::text(&safe));
+    _ = render::html::log::html(&safe);
+    _ = render::json::json(totals);
+}
+
+fn check_plan(report: &ExplainReport) {
+    assert_ordered(report.corrected_ms, report.reported_ms);
+    for node in &report.nodes {
+        assert_ordered(node.corrected_ms, f64::MAX);
+        assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
+    }
+    assert!(!render::json::json_line(report).trim_end().contains('\n'));
+    assert_fits(&render::text::explain::text(&escape::report(report).unwrap()));
+}
+
+/// A single plan is the same, whichever option selects it.
+fn check_chosen(paths: &[PathBuf], each: &[ExplainReport], slowest: &Plans, seed: usize) {
+    let slower = |pair: &[ExplainReport]| pair[0].reported_ms >= pair[1].reported_ms;
+    assert!(slowest.reports.windows(2).all(slower), "{:?}", slowest.reports);
+    let one = read(paths, None, |log| log.slowest(1)).unwrap().reports;
+    assert_eq!(render::json::json(&one), render::json::json(&&slowest.reports[..1]));
+    let number = |report: &ExplainReport| report.capture.as_ref().unwrap().taken;
+    let some = &each[seed % each.len()];
+    for format in [PlanFormat::Text, PlanFormat::Json] {
+        let nth = read(paths, Some(format), |log| log.nth(number(some))).unwrap().reports.remove(0);
+        assert_eq!(
+            (render::json::json(&nth.nodes), nth.corrected_ms),
+            (render::json::json(&some.nodes), some.corrected_ms)
+        );
+        _ = match format {
+            PlanFormat::Text => render::plan::text(&nth).unwrap(),
+            PlanFormat::Json => render::plan::json(&nth).unwrap(),
+        };
+    }
+}
+
+fn assert_ordered(range: Range, most: f64) {
+    let Range { low, estimate, high } = range;
+    assert!(0.0 <= low && low <= estimate && estimate <= high && high <= most, "{range:?} {most}");
+}
+
+/// Each line has at most 80 columns, or its last word does not fit into the space beside the facts' names.
+fn assert_fits(text: &str) {
+    const WIDTH: usize = 80;
+    const NAMES: usize = 12;
+    for line in anstream::adapter::strip_str(text).to_string().lines() {
+        let last = line.split_whitespace().next_back().unwrap_or_default();
+        assert!(line.chars().count() <= WIDTH || last.chars().count() > WIDTH - NAMES, "{line}\n{text}");
+    }
+}
