@@ -9,6 +9,8 @@ use std::borrow::Cow;
 pub enum JsonLine<'a> {
     /// a whole entry with a plan
     Entry,
+    /// the beginning of an entry with a plan
+    Truncated,
     /// one line of the server's text log
     Line {
         text: Cow<'a, str>,
@@ -27,11 +29,13 @@ pub fn announces(line: &str) -> bool {
 
 /// Returns what a line of JSON is, or `None` if it is not a line of a log.
 pub fn read(line: &str) -> Option<JsonLine<'_>> {
-    if !line.trim_end().ends_with('}') || line.contains("\"Plan\":") {
+    let is_whole = line.trim_end().ends_with('}');
+    let announces_plan = announces(line);
+    if !is_whole && !announces_plan || line.contains("\"Plan\":") {
         return None;
     }
-    if announces(line) {
-        return Some(JsonLine::Entry);
+    if announces_plan {
+        return Some(if is_whole { JsonLine::Entry } else { JsonLine::Truncated });
     }
     // The server's own format: each line is one entry.
     if line.contains("\"error_severity\":") {
@@ -119,6 +123,7 @@ mod tests {
             message(entry).unwrap(),
             ("duration: 5.1 ms  plan:\nQuery Text: select \"a\"\nResult".into(), Some(-7))
         );
+        assert_eq!(line(&entry[..entry.len() - 20]), JsonLine::Truncated);
         assert_eq!(line(r#"{"error_severity":"LOG","message":"checkpoint"}"#), JsonLine::Other);
         let docker = |text: &str| format!(r#"{{"log":"{text}","stream":"stderr","time":"2026"}}"#);
         for (text, expected, is_unfinished) in [

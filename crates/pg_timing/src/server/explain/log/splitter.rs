@@ -82,11 +82,10 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        for (_, mut sender) in self.senders.drain() {
-            if let Some(open) = sender.entry.take() {
-                found(open.end(is_unfinished));
-            }
-        }
+        let mut open: Vec<Open> = self.senders.drain().filter_map(|(_, sender)| sender.entry).collect();
+        // The order of a hash map differs from run to run, and so would the numbers of the plans.
+        open.sort_by_key(|entry| entry.place);
+        open.into_iter().for_each(|entry| found(entry.end(is_unfinished)));
     }
 
     /// Receives the next line of a file.
@@ -110,7 +109,9 @@ impl Splitter {
         {
             return self.json_line(json, &text, found);
         }
-        self.sent_line(sent(&text), found);
+        let sent = sent(&text);
+        let part = if line.is_unfinished && sent.part == Part::Whole { Part::Cut } else { sent.part };
+        self.sent_line(Sent { part, ..sent }, found);
     }
 
     fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
@@ -122,6 +123,7 @@ impl Splitter {
                 let process = process.as_deref();
                 self.sent_line(Sent { process, part, ..sent(&text) }, found);
             }
+            JsonLine::Truncated => found(Entry { place: self.place, content: Content::Damaged(Damage::Truncated) }),
             JsonLine::Other => {}
         }
     }
@@ -214,6 +216,8 @@ impl Open {
                 } else if part == Part::Next {
                     // syslog's lines have a limited length.
                     self.join(text);
+                } else if part == Part::Cut && !is_log_line(text) {
+                    // The transport's prefix can be cut, too: then nothing shows whether the line continues the entry.
                 } else if self.kind == (Kind::Announced { ms }) && !is_log_line(text) {
                     self.kind = Kind::WithoutTabs { ms };
                     self.push(text);

@@ -20,6 +20,8 @@ pub enum Part {
     Whole,
     /// more of the line follows
     Unfinished,
+    /// the file ends within the line
+    Cut,
     /// syslog's part number is above 1: it continues the message, and the line too if the line does not begin with a tab
     Next,
 }

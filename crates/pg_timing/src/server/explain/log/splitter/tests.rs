@@ -7,11 +7,11 @@ fn entries(log: &str) -> Vec<(u64, Content)> {
     let mut add = |entry: Entry| found.push((entry.place.line, entry.content));
     let mut splitter = Splitter::default();
     splitter.begin_file(0, &mut add);
-    for line in log.lines() {
-        splitter.line(&Line { text: line.as_bytes(), is_cut: false, is_unfinished: false }, &mut add);
+    for line in log.split_inclusive('\n') {
+        let text = line.trim_end_matches('\n');
+        splitter.line(&Line { text: text.as_bytes(), is_cut: false, is_unfinished: text == line }, &mut add);
     }
     splitter.end_file(!log.ends_with('\n'), &mut add);
-    found.sort_by_key(|(line, _)| *line);
     found
 }
 
@@ -89,6 +89,38 @@ fn lines_of_several_processes_are_separated() {
     let expected =
         [(1, announced(5.1, "Query Text: a\nSort\n")), (2, announced(7.2, "Query Text: b that is long\nLimit\n"))];
     assert_eq!(entries(&log.concat()), expected);
+}
+
+#[test]
+fn entries_that_are_open_at_the_end_have_the_order_of_the_log() {
+    let line =
+        |process: u32| format!("Nov 22 01:02:03 db1 postgres[{process}]: LOG:  duration: {process}.0 ms  plan:\n");
+    let log: String = (1..=20).map(line).collect();
+    let expected: Vec<_> = (1..=20).map(|process| (process, announced(process as f64, ""))).collect();
+    assert_eq!(entries(&log), expected);
+}
+
+#[test]
+fn a_cut_line_truncates_the_entry_before_it() {
+    let truncated = [(1, Damaged(Damage::Truncated))];
+    let docker = |text: &str| format!("{{\"log\":\"{text}\\n\",\"stream\":\"stderr\"}}\n");
+    let container = |text: &str| format!("2026-11-22T01:02:03.1Z stderr F {text}\n");
+    for lines in [
+        ["LOG:  duration: 5.100 ms  plan:", "\\tSort", "\\t  ->  Seq Scan"].map(docker),
+        ["LOG:  duration: 5.100 ms  plan:", "\tSort", "\t  ->  Seq Scan"].map(container),
+    ] {
+        let log = lines.concat();
+        let last = log.len() - lines[2].len();
+        for length in last + 2..log.len() {
+            assert_eq!(entries(&log[..length]), truncated, "{}", &log[..length]);
+        }
+        assert_ne!(entries(&log[..last]), truncated);
+    }
+    // The cut line begins the next entry.
+    let log = "LOG:  duration: 5.100 ms  plan:\n\tSort\nLOG:  dura";
+    assert_eq!(entries(log), [(1, announced(5.1, "Sort\n"))]);
+    let json = "{\"message\":\"duration: 5.1 ms  plan:\\nSo";
+    assert_eq!(entries(json), truncated);
 }
 
 #[test]
