@@ -6,10 +6,15 @@ import subprocess
 
 from outcome import refused
 
-# A function of an ordinary user that the planner evaluates. It shows if another user runs it.
-FOREIGN_FUNCTION = """CREATE SCHEMA joe AUTHORIZATION joe; SET ROLE joe;
+# Functions of an ordinary user that the planner evaluates: directly, and through a function of the server that runs a query. They
+# show if another user runs them.
+FOREIGN_CODE = """CREATE SCHEMA joe AUTHORIZATION joe; SET ROLE joe;
 CREATE FUNCTION joe.trap(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
-    'BEGIN IF session_user <> ''joe'' THEN RAISE EXCEPTION ''trapped %'', session_user; END IF; RETURN 1; END';"""
+    'BEGIN IF session_user <> ''joe'' THEN RAISE EXCEPTION ''trapped %'', session_user; END IF; RETURN 1; END';
+CREATE FUNCTION joe.volatile_trap() RETURNS int VOLATILE LANGUAGE plpgsql AS 'BEGIN RETURN joe.trap(1); END';
+CREATE VIEW joe.calls_trap AS SELECT joe.volatile_trap();
+CREATE VIEW joe.runs_a_query AS
+    SELECT count(*) FROM pg_class WHERE relname = table_to_xml('joe.calls_trap', true, true, '')::text;"""
 PARTITIONS = """CREATE TABLE parts (i int, k int) PARTITION BY HASH (i);
 CREATE TABLE part0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE part1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -74,17 +79,22 @@ def top_statements(path, server):
     server.psql("DROP TABLE two; DROP TABLE parts")
 
 
-def foreign_functions(path, server):
-    """A superuser plans nothing while functions of ordinary users could run with the superuser's rights."""
-    server.psql(FOREIGN_FUNCTION)
-    server.psql("SELECT joe.trap(7) AS trap FROM generate_series(1, 3);", "-U", "joe")
-    top = report(path, server)
-    if top["statements"] or "trapped" in json.dumps(top, default=str) or not any("functions of ordinary users" in why for why in reasons(top)):
-        yield f"functions of other users: {top}"
-    for user in ("joe", "watcher"):
-        row = find(report(path, server, user=user), "SELECT joe.trap")
-        if bool(row) != (user == "joe"):
-            yield f"as {user}: {row}"
+def foreign_code(path, server):
+    """Statements of other roles are not planned while ordinary roles have objects: their code would run with other rights."""
+    server.psql(FOREIGN_CODE)
+    server.psql("SELECT joe.trap(7) AS trap FROM generate_series(1, 3); SELECT * FROM joe.runs_a_query;", "-U", "joe")
+    for user in ("postgres", "watcher", "joe"):
+        top = report(path, server, user=user)
+        rows = find(top, "SELECT joe.trap"), find(top, "SELECT * FROM joe.runs_a_query")
+        # joe's own code runs as joe.
+        if [bool(row) for row in rows] != [user == "joe"] * 2:
+            yield f"as {user}: {rows}"
+        if user != "joe" and not any("of other roles" in why for why in reasons(top)):
+            yield f"as {user}: {top}"
+        if "trapped" in json.dumps(top, default=str):
+            yield f"joe's code ran as {user}: {top}"
+        if user == "postgres" and not top["statements"]:
+            yield f"none of the superuser's own statements: {top}"
     server.psql("DROP SCHEMA joe CASCADE")
 
 

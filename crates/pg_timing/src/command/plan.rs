@@ -66,7 +66,8 @@ fn run_last_plan(arguments: &ExplainArguments, inputs: &Inputs) -> anyhow::Resul
 
 /// Reads the files as logs, and prints what the options ask for.
 fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
-    if arguments.all && arguments.format.plan().is_some() {
+    let is_several = arguments.all || arguments.slowest.is_some_and(|most| most > 1);
+    if is_several && arguments.format.plan().is_some() {
         return Err(no_single_plan().into());
     }
     let stop = interrupt::flag()?;
@@ -125,15 +126,15 @@ fn render_totals(report: &LogReport, format: ExplainFormat) -> Result<String, Er
 }
 
 fn no_single_plan() -> Error {
-    Error::new("the formats plan-text and plan-json show single plans", "use --slowest N or --nth N instead of --all")
+    Error::new("the formats plan-text and plan-json show single plans", "use --nth N or --slowest 1")
 }
 
 /// Renders several plans: as blocks of text, as a JSON list, as lines of JSON, or as one page.
 fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<String, Error> {
     let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();
     Ok(match format {
-        ExplainFormat::Text | ExplainFormat::PlanText => each()?.join("\n"),
-        ExplainFormat::PlanJson => each()?.concat(),
+        ExplainFormat::Text => each()?.join("\n"),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson => each()?.concat(),
         ExplainFormat::Json => render::json::json(&reports),
         ExplainFormat::Jsonl => reports.iter().map(render::json::json_line).collect(),
         ExplainFormat::Html => {

@@ -40,7 +40,22 @@ const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "a
 const CONNECTION: &str = "ConnectionArguments";
 
 /// Options that describe runs of one statement, or a plan.
-const NOT_WITH_TOP: [&str; 8] = ["command", "file", "param", "allow_writes", "limit", "time", "plan", "ephemeral"];
+const NOT_WITH_TOP: [&str; 14] = [
+    "command",
+    "file",
+    "param",
+    "allow_writes",
+    "limit",
+    "time",
+    "plan",
+    "ephemeral",
+    "all",
+    "slowest",
+    "nth",
+    "read_cost",
+    "host_report",
+    "plain_ms",
+];
 
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\

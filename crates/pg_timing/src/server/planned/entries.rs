@@ -158,6 +158,11 @@ impl Key {
         self.query
     }
 
+    /// Returns the role that executed the statement.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
     pub fn database(&self) -> u32 {
         self.database
     }

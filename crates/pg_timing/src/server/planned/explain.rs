@@ -33,7 +33,7 @@ const WITH_QUERY: [&str; 7] = ["TABLE", "TEMP", "TEMPORARY", "UNLOGGED", "GLOBAL
 /// Returns the plan of a statement.
 ///
 /// The text comes from another user. It runs only behind EXPLAIN or PREPARE, and the protocol accepts one statement.
-/// `is_trusted` means that planning it runs no code of other users. An error means that the connection is lost.
+/// `is_trusted` means that planning it runs no code that could steal rights. An error means that the connection is lost.
 pub fn plan(
     session: &mut Session,
     server: &Server,

@@ -35,8 +35,8 @@ impl Reason {
             Reason::Incomplete => "the text is truncated",
             Reason::Several => "the text is not exactly one statement",
             Reason::NotTrusted => {
-                "functions of ordinary users could run with this user's rights; connect as a role with pg_monitor and \
-                 without special rights"
+                "of other roles, while ordinary roles have objects in this database: their code could run with your \
+                 rights. Connect as the role that executes the statements, with pg_read_all_stats"
             }
             Reason::Refused(_) => "the server refused to plan them",
             Reason::Plan(why) => why,

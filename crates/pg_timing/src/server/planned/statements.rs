@@ -5,7 +5,7 @@ use super::explain::plan;
 use super::node_calls::NodeCalls;
 use super::skipped::Reason;
 use super::table_rows::Tables;
-use super::trust;
+use super::trust::Trust;
 use crate::error::Error;
 use crate::server::session::Session;
 use crate::server::settings::Server;
@@ -38,7 +38,7 @@ pub fn plan_all(
     progress: &mut dyn FnMut(usize),
 ) -> Result<BTreeMap<Key, Outcome>, Error> {
     let start = Instant::now();
-    let is_trusted = trust::plans_only_trusted_code(session)?;
+    let trust = Trust::of(session)?;
     let mut tables = Tables::default();
     let mut outcomes = BTreeMap::new();
     let mut planned = 0;
@@ -57,7 +57,7 @@ pub fn plan_all(
                 _ if key.database() != entries.database => Err(Reason::OtherDatabase),
                 (_, None) => Err(Reason::NoText),
                 _ if start.elapsed() > TIME_LIMIT => Err(Reason::TimeOver),
-                (_, Some(text)) => match plan(session, server, text, is_trusted)? {
+                (_, Some(text)) => match plan(session, server, text, trust.includes(key.user()))? {
                     Ok(root) => {
                         tables.read(session, &root)?;
                         let node_calls = NodeCalls::of(root, *figures, tables.rows());

@@ -86,6 +86,8 @@ impl Element {
             Some((child, _)) if is_list(child) => Value::Array(children.into_iter().map(|(_, value)| value).collect()),
             Some(_) => Value::Object(children.into_iter().collect::<Map<_, _>>()),
             None if empty(&key).is_some() => Value::Array(Vec::new()),
+            // An empty list, as in `GROUP BY ()`. A text has no line break.
+            None if text.contains('\n') && text.trim().is_empty() => Value::Array(Vec::new()),
             None if is_text(&key) => Value::String(text),
             None => match serde_json::from_str(&text) {
                 Ok(value @ (Value::Bool(_) | Value::Number(_))) => value,
@@ -99,7 +101,8 @@ impl Element {
 fn is_text(key: &str) -> bool {
     const ENDS: [&str; 12] =
         ["Name", "Alias", "Schema", "Filter", "Cond", "Key", "Item", "Text", "Type", "Command", "Output", "Parameters"];
-    ENDS.iter().any(|end| key.ends_with(end)) || key.starts_with(|c: char| c.is_ascii_lowercase())
+    let is_count = key.starts_with("Rows Removed ");
+    !is_count && ENDS.iter().any(|end| key.ends_with(end)) || key.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 /// Returns the key that JSON has for an element. The server writes `-` for each character that a name cannot have.
@@ -126,12 +129,13 @@ mod tests {
     fn values_have_the_types_of_json() {
         let query = "<Plan><Node-Type>Sort</Node-Type><Parallel-Aware>false</Parallel-Aware><Alias>1</Alias>\
              <Total-Cost>1.01</Total-Cost><Sort-Key><Item>a &lt; 1 &#65;</Item></Sort-Key><I-O-Read-Time>0.1</I-O-Read-Time>\
+             <Rows-Removed-by-Filter>7</Rows-Removed-by-Filter><Group-Keys><Group-Key>\n  </Group-Key></Group-Keys>\
              <Plans><Plan><Node-Type>Result</Node-Type><One-Time-Filter>false</One-Time-Filter></Plan></Plans></Plan>\
              <Settings><work_mem>1</work_mem></Settings><Triggers>\n</Triggers>";
         let expected = json!({
             "Plan": {
                 "Node Type": "Sort", "Parallel Aware": false, "Alias": "1", "Total Cost": 1.01, "Sort Key": ["a < 1 A"],
-                "I/O Read Time": 0.1, "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]
+                "I/O Read Time": 0.1, "Rows Removed by Filter": 7, "Group Keys": [[]], "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]
             },
             "Settings": {"work_mem": "1"}, "Triggers": []
         });
