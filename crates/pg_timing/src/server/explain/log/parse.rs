@@ -29,9 +29,9 @@ pub enum Unusable {
 
 /// Passes the plans of an entry to `found`. Only a pasted text can have several.
 pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
-    let of_message = |(ms, text): (f64, Cow<str>), query_id| match needs_source {
-        true => with_source(ms, &text, query_id),
-        false => parsed(announced(ms, &text), query_id),
+    let of_message = |(ms, text): (f64, Cow<str>), query_id| {
+        let (plan, source) = announced(&text, needs_source);
+        Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), query_id) }
     };
     let missing = || parsed(Err(Unreadable::Missing), None);
     match content {
@@ -63,13 +63,6 @@ fn parsed(found: Found, query_id: Option<i64>) -> Parsed {
     Parsed { found: found.map_err(Unusable::Unreadable), query_id, source: None }
 }
 
-/// Reads a plan with its own text.
-fn with_source(ms: f64, text: &str, query_id: Option<i64>) -> Parsed {
-    let mut source = None;
-    each_plan(text, &mut |plan, text| source = plan.ok().and(text).map(Source::to_owned));
-    Parsed { source, ..parsed(announced(ms, text), query_id) }
-}
-
 /// Returns the plan with the time that the log gives, if it has none of its own.
 fn with_time(plan: Explained, ms: f64) -> Explained {
     Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan }
@@ -85,31 +78,44 @@ fn message(message: &str) -> Option<(f64, Cow<'_, str>)> {
     Some((ms, if has_tabs { without_tabs().into() } else { text.into() }))
 }
 
+/// A plan, and its own text if that is needed.
+type WithSource = (Found, Option<Source<String>>);
+
 /// Reads the plan below a line that announces it.
-fn announced(ms: f64, text: &str) -> Found {
-    let plan = match one_plan(text) {
-        Err(damaged) => repaired(text).unwrap_or(Err(damaged)),
+fn announced(text: &str, needs_source: bool) -> WithSource {
+    match one_plan(text, needs_source) {
+        (Err(damaged), _) => repaired(text, needs_source).unwrap_or((Err(damaged), None)),
         read => read,
-    };
-    plan.map(|plan| with_time(plan, ms))
+    }
 }
 
 /// Reads a plan as auto_explain writes it.
-fn one_plan(text: &str) -> Found {
+fn one_plan(text: &str, needs_source: bool) -> WithSource {
+    let owned = |source: Source<&str>| needs_source.then(|| source.to_owned());
     let start = text.trim_start();
     if start.starts_with('{') {
-        return serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
+        let plan = serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
+        return (plan, owned(Source::Json(start)));
     }
     if let Some(format) = structured(start) {
-        let mut only = Err(Unreadable::Missing);
-        let needed = if format == Structured::Yaml { needed_lines(start).into() } else { Cow::Borrowed(start) };
-        statements::each(format.value(&needed)?, format, &mut |plan, _| only = plan);
+        let mut only = (Err(Unreadable::Missing), None);
+        let is_shorter = format == Structured::Yaml && !needs_source;
+        let needed = if is_shorter { needed_lines(start).into() } else { Cow::Borrowed(start) };
+        match format.value(&needed) {
+            Ok(value) => statements::each(value, format, &mut |plan, statement| {
+                let source = needs_source.then(|| Source::Json(statement.to_string()));
+                only = (plan, source);
+            }),
+            Err(unreadable) => only.0 = Err(unreadable),
+        }
         return only;
     }
-    let (query, plan) = text.split_at(root_at(text).ok_or(Unreadable::Missing)?);
-    let explained = text::plan(plan.lines()).map_err(Unreadable::Text)?;
+    let Some(root) = root_at(text) else { return (Err(Unreadable::Missing), None) };
+    let (query, plan) = text.split_at(root);
     let query = query.trim_end().strip_prefix("Query Text: ").map(without_parameters).map(str::to_string);
-    Ok(Explained { query: explained.query.or(query), ..explained })
+    let explained = text::plan(plan.lines()).map_err(Unreadable::Text);
+    let with_query = |explained: Explained| Explained { query: explained.query.or(query), ..explained };
+    (explained.map(with_query), owned(Source::Text(plan)))
 }
 
 /// Returns the format of a plan that auto_explain wrote in YAML or XML.
@@ -161,10 +167,10 @@ fn without_parameters(query: &str) -> &str {
 }
 
 /// Reads a plan that something has changed after the server wrote it.
-fn repaired(text: &str) -> Option<Found> {
+fn repaired(text: &str, needs_source: bool) -> Option<WithSource> {
     let mut last = None;
-    each_plan(text, &mut |plan, _| last = Some(plan));
-    last.filter(Result::is_ok)
+    each_plan(text, &mut |plan, source| last = Some((plan, source.filter(|_| needs_source).map(Source::to_owned))));
+    last.filter(|(plan, _)| plan.is_ok())
 }
 
 #[cfg(test)]
@@ -193,6 +199,18 @@ mod tests {
         let plan = of_text(TEXT);
         assert_eq!((plan.query.as_deref(), plan.execution_ms), (Some("select a\n  from t"), Some(3.5)));
         assert_eq!((plan.plan.name.as_str(), plan.plan.total_ms), ("Sort", Some(2.5)));
+    }
+
+    #[test]
+    fn a_plan_has_its_own_text_if_the_query_looks_like_a_plan() {
+        let plan = TEXT.split_inclusive('\n').skip(3).collect::<String>();
+        let text = format!("Query Text: select \"\nNested Loop \"(cost=0.56 x\n{plan}");
+        each(&Content::Announced { ms: 3.5, text }, true, &mut |parsed| {
+            assert_eq!(
+                (parsed.found.unwrap().plan.name, parsed.source),
+                ("Sort".into(), Some(Source::Text(plan.clone())))
+            );
+        });
     }
 
     #[test]
