@@ -14,6 +14,7 @@ from pathlib import Path
 from servers import Failed, Server
 from servers.commands import Missing, Offline, first_cause, is_offline, output
 
+from explain import formats
 from explain.captured import ONE_PROCESS, PARALLEL, SCREEN, Captured, can_run
 from explain.measure import HERE, statements
 
@@ -221,6 +222,7 @@ def check(path, installation, settings):
             # The methods and the memory of several processes differ from run to run.
             texts += [both] if before == ONE_PROCESS else []
             if can_run(server, "LOAD 'auto_explain'"):
+                yield from formats.compare(captured, statement, before, formats.PAIRS[number % 2])
                 screen, log = same_run(captured, statement, before)
                 runs.append([Case(captured, f"{statement}, {name}", plan) for name, plan in (("same run, text", screen), ("same run, JSON", log))])
         cases += [case for run in runs for case in run]
