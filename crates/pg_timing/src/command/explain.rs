@@ -1,10 +1,11 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
 
 use super::arguments::{ExplainArguments, ExplainFormat};
+use super::explained::render_report;
 use super::{Hint, connection, input, interrupt, note, plan, print, progress};
 use crate::error::Error;
 use crate::render::{self, escape};
-use crate::report::{ClassicReport, ExplainReport};
+use crate::report::ClassicReport;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
 use crate::server::planned::top;
@@ -75,17 +76,6 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
     };
     show(1.0);
     Ok(output?)
-}
-
-pub fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
-    Ok(match format {
-        ExplainFormat::Text => render::text::explain::text(&escape::report(report)?),
-        ExplainFormat::Json => render::json::json(report),
-        ExplainFormat::Jsonl => render::json::json_line(report),
-        ExplainFormat::Html => render::html::explain::html(&escape::report(report)?),
-        ExplainFormat::PlanText => render::plan::text(report)?,
-        ExplainFormat::PlanJson => render::plan::json(report)?,
-    })
 }
 
 fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<String, Error> {

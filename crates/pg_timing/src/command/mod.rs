@@ -6,6 +6,7 @@ pub mod check;
 pub mod clocksource;
 mod connection;
 pub mod explain;
+mod explained;
 mod input;
 mod interrupt;
 pub mod pg_test_timing;

@@ -1,7 +1,7 @@
 //! `pg_timing explain --plan`: estimates the overhead in captured plans.
 
 use super::arguments::{ExplainArguments, ExplainFormat};
-use super::explain::render_report;
+use super::explained::render_report;
 use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
 use crate::human::grouped;

@@ -1,6 +1,6 @@
 //! The report of `advise`. The serde names are the JSON contract.
 
-use super::{Finding, Range, SkippedStatements, Verdict};
+use super::{Finding, Range, ReadCost, SkippedStatements, Verdict};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,20 +33,6 @@ pub struct AdviseReport {
     pub verdict: Verdict,
     /// events that the server's statistics do not show, or show late
     pub not_seen: Vec<String>,
-}
-
-/// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
-/// nothing is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ReadCost {
-    pub ns: Option<f64>,
-    pub low_ns: Option<f64>,
-    pub high_ns: Option<f64>,
-    /// `system`, `rdtscp`, `rdtsc` or `tsc`
-    pub clock: String,
-    /// how it was measured, or why it was not
-    pub how: String,
 }
 
 /// How complete the number of events is.

@@ -15,6 +15,7 @@ mod host;
 mod kernel;
 mod log;
 mod measured;
+mod read_cost;
 pub mod run_mode;
 #[cfg(test)]
 mod schema;
@@ -26,7 +27,7 @@ mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use advise::{
-    Action, AdviseReport, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, ReadCost, SettingAdvice,
+    Action, AdviseReport, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, SettingAdvice,
 };
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;
@@ -40,6 +41,7 @@ pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use log::{LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
+pub use read_cost::ReadCost;
 pub use top::{SkippedStatements, TopReport, TopStatement};
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 

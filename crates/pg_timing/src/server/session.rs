@@ -2,7 +2,6 @@
 
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
-use crate::server::settings::Server;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,10 +27,11 @@ impl<'a> Session<'a> {
     }
 
     /// Keeps the next queries out of the server's statistics of statements and out of its log, if this user may do that.
-    pub fn keep_quiet(&mut self, server: &Server) {
+    /// `has_setting` returns whether the server has a setting.
+    pub fn keep_quiet(&mut self, has_setting: impl Fn(&str) -> bool) {
         self.quiet = QUIET
             .iter()
-            .filter(|(name, _)| server.setting(name).is_some())
+            .filter(|(name, _)| has_setting(name))
             .map(|(name, value)| {
                 format!(
                     "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \

@@ -32,17 +32,7 @@ pub fn is_on(server: &Server) -> bool {
     server.is("auto_explain.log_analyze", "on")
         && server.is(NAME, "on")
         && !server.is("auto_explain.log_min_duration", "-1")
-        && sampled(server) > 0.0
-}
-
-/// Returns the share of statements that are timed.
-fn sampled(server: &Server) -> f64 {
-    server.number_in("auto_explain.sample_rate").unwrap_or(1.0)
-}
-
-/// Returns the share of statements that would be timed if auto_explain were on. A rate of 0 is no rate to keep.
-pub fn rate(server: &Server) -> f64 {
-    Some(sampled(server)).filter(|rate| *rate > 0.0).unwrap_or(1.0)
+        && node_calls::sampled(server) > 0.0
 }
 
 /// Returns the advice.
@@ -56,7 +46,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         value: value(server),
         on,
         events: match &busier {
-            Some(period) => estimated(period, rate(server)),
+            Some(period) => estimated(period, node_calls::rate(server)),
             None => events(facts).unwrap_or_else(Events::unknown),
         },
         reads_per_event: READS,
@@ -68,7 +58,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let call_ns = TimingCost::of(&facts.clocks).map(|cost| cost.usual_clock_ns().high);
     let advice = match busier.and_then(|period| period.core_share) {
         Some(share) => {
-            let rate = rate(server);
+            let rate = node_calls::rate(server);
             let share = CoreShare { low: share.low * rate, high: Some(share.high * rate) };
             let advice = advise_share(facts, setting, Some(share), call_ns);
             match advice.extrapolated {
@@ -122,7 +112,7 @@ fn value(server: &Server) -> String {
     let why = [
         server.is("auto_explain.log_analyze", "off"),
         server.is("auto_explain.log_min_duration", "-1"),
-        sampled(server) == 0.0,
+        node_calls::sampled(server) == 0.0,
     ];
     match off.iter().zip(why).find(|(_, is)| *is && timing == "on") {
         Some((why, _)) => format!("{timing} ({why})"),
@@ -136,7 +126,7 @@ fn events(facts: &Facts) -> Result<Events, String> {
     let bounds = [statements::growth(facts, "asked").map(|(asked, _)| asked), facts.counts.growth(PART, "asked")];
     let why = bounds[1].clone().err();
     let calls = bounds.into_iter().flatten().reduce(f64::max).ok_or(why.unwrap_or_default())?;
-    let calls = calls * sampled(&facts.server);
+    let calls = calls * node_calls::sampled(&facts.server);
     let unknown = match &facts.workload {
         Err(error) => format!("the number of node calls is unknown: {}", error.what),
         Ok(_) => "the number of node calls is unknown: pg_stat_statements lost statements".into(),

@@ -92,7 +92,7 @@ fn observe(
 ) -> Result<Facts, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
-    session.keep_quiet(&server);
+    session.keep_quiet(|name| server.setting(name).is_some());
     let clocks = Clocks::of(&mut session, &server, stop);
     let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
     // The window is the time between the snapshots, without the time for reading them.
@@ -110,7 +110,7 @@ fn observe(
     // Ctrl-C ends only the window. The second snapshot is still needed.
     let no_stop = AtomicBool::new(false);
     let mut session = Session::new(connection, &no_stop);
-    session.keep_quiet(&server);
+    session.keep_quiet(|name| server.setting(name).is_some());
     let after = Snapshot::take(&mut session, &parts)?;
     let workload = match statements_before {
         Ok(before) => workload(&mut session, &server, before, window_s)?,

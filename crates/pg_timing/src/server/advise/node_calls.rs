@@ -1,17 +1,27 @@
 //! Whether auto_explain.log_timing can be on: the calls of plan nodes per second, and what timing them costs.
 
 use super::advice::CHEAP;
-use super::auto_explain;
 use super::facts::Facts;
 use crate::human::{count, percent};
 use crate::report::{LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
 use crate::server::planned::TimingCost;
+use crate::server::settings::Server;
 
 /// Below this rate, auto_explain times too few statements to be useful.
 const LEAST_SAMPLE_RATE: f64 = 0.0001;
 
 /// If statements without a plan take more than this share of the execution time, the range says little.
 const MOSTLY_UNKNOWN: f64 = 0.5;
+
+/// Returns the share of statements that are timed.
+pub fn sampled(server: &Server) -> f64 {
+    server.number_in("auto_explain.sample_rate").unwrap_or(1.0)
+}
+
+/// Returns the share of statements that would be timed if auto_explain were on. A rate of 0 is no rate to keep.
+pub fn rate(server: &Server) -> f64 {
+    Some(sampled(server)).filter(|rate| *rate > 0.0).unwrap_or(1.0)
+}
 
 /// Returns the calls with the answer.
 pub fn report(facts: &Facts) -> NodeCallsReport {
@@ -35,7 +45,7 @@ pub fn report(facts: &Facts) -> NodeCallsReport {
         ..NodeCallsReport::default()
     };
     if let Some(share) = busier(&report).and_then(|period| period.core_share) {
-        report.answer = answer_for(share.times(auto_explain::rate(&facts.server)), report.unknown_time_share);
+        report.answer = answer_for(share.times(rate(&facts.server)), report.unknown_time_share);
         report.sample_rate = sample_rate(share.high);
     }
     report

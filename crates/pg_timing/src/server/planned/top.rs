@@ -21,7 +21,7 @@ pub fn top(
 ) -> Result<TopReport, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
-    session.keep_quiet(&server);
+    session.keep_quiet(|name| server.setting(name).is_some());
     Entries::check(&server)?;
     let entries = Entries::take(&mut session, &server)?;
     let clocks = Clocks::of(&mut session, &server, stop);

@@ -1,9 +1,10 @@
 //! Writes EXPLAIN's text format from its JSON format, as `explain.c` does.
 
+mod actual;
+mod jit;
 mod node;
 mod properties;
 mod totals;
-mod workers;
 
 use crate::escape;
 use crate::plan_format::Properties;

@@ -1,10 +1,10 @@
 //! The lines of a node and of the nodes below it.
 
-use super::children;
-use super::properties;
-use crate::plan_format::keys::{LOOPS, ON_NODE_LINE, ROWS, STARTUP_TIME, SUBPLAN, TOTAL_TIME};
+use super::actual::{actual, indented};
+use super::{children, properties};
+use crate::plan_format::Properties;
+use crate::plan_format::keys::{LOOPS, ON_NODE_LINE, SUBPLAN};
 use crate::plan_format::lines::COSTS;
-use crate::plan_format::{Properties, shown};
 use serde_json::Value;
 
 /// Appends the lines of a node at this column. `titles` are the names of the nodes from this one on.
@@ -32,10 +32,6 @@ pub fn write<'a>(
     }
 }
 
-pub fn indented(column: usize, line: &str) -> String {
-    format!("{:column$}{line}", "")
-}
-
 /// Returns the figures at the end of a node's line: `  (cost=...) (actual time=...)`.
 fn figures(node: &Properties) -> String {
     let costs = COSTS.write(node);
@@ -50,17 +46,4 @@ fn figures(node: &Properties) -> String {
         true => format!("  {}", figures.join(" ")),
         false => format!(" {}", figures.join(" ")),
     }
-}
-
-/// Returns `actual time=0.007..0.008 rows=1 loops=1`.
-pub fn actual(properties: &Properties) -> String {
-    let number = |key| properties.get(key).and_then(Value::as_f64);
-    let time = number(STARTUP_TIME).zip(number(TOTAL_TIME));
-    let time = time.map_or(String::new(), |(startup, total)| format!("time={startup:.3}..{total:.3} "));
-    // PostgreSQL 18 and later print two decimals.
-    let rows = properties.get(ROWS).map_or(String::new(), |rows| match rows.as_f64().filter(|_| rows.is_f64()) {
-        Some(rows) => format!("{rows:.2}"),
-        None => shown(rows),
-    });
-    format!("actual {time}rows={rows} loops={}", properties.get(LOOPS).map_or(String::new(), shown))
 }

@@ -1,10 +1,11 @@
 //! The lines below a node's line.
 
-use super::totals::jit;
-use super::workers::workers;
+use super::actual::{actual, indented};
+use super::jit::jit;
 use crate::plan_format::counters::COUNTERS;
 use crate::plan_format::keys::{
-    GROUPING_SETS, ONLY_IF_TRUE, ONLY_IF_VERBOSE, SORT_GROUPS, SORT_SPACES, TARGET_TABLES, WORKERS, only_if_positive,
+    GROUPING_SETS, LOOPS, ONLY_IF_TRUE, ONLY_IF_VERBOSE, ROWS, SORT_GROUPS, SORT_SPACES, STARTUP_TIME, TARGET_TABLES,
+    TOTAL_TIME, WORKER_NUMBER, WORKERS, only_if_positive,
 };
 use crate::plan_format::lines::GROUPS;
 use crate::plan_format::names::target;
@@ -97,4 +98,18 @@ fn sort_group(key: &str, group: &Properties) -> String {
         }
     }
     line
+}
+
+/// Returns the lines of all workers. The first line of each one begins with its number.
+fn workers(list: &[Value], verbose: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    for worker in list.iter().filter_map(Value::as_object) {
+        let number = worker.get(WORKER_NUMBER).map_or(String::new(), shown);
+        let measured = worker.contains_key(LOOPS).then(|| actual(worker));
+        let others = lines(worker, &[WORKER_NUMBER, STARTUP_TIME, TOTAL_TIME, ROWS, LOOPS], verbose);
+        let mut own = measured.into_iter().chain(others);
+        all.push(format!("Worker {number}:  {}", own.next().unwrap_or_default()));
+        all.extend(own.map(|line| indented(2, &line)));
+    }
+    all
 }

@@ -1,5 +1,6 @@
 //! The lines below the tree.
 
+use super::jit::jit;
 use super::properties;
 use crate::plan_format::keys::{EXECUTION_TIME, PLANNING_TIME};
 use crate::plan_format::lines::{SERIALIZATION, TRIGGER};
@@ -44,28 +45,4 @@ fn trigger(trigger: &Properties) -> String {
     ["Trigger".into(), text(" ", "Trigger Name"), text(" for constraint ", "Constraint Name"), text(" on ", "Relation")]
         .concat()
         + &TRIGGER.write(trigger).unwrap_or_default()
-}
-
-/// Returns the lines of the JIT compiler.
-pub fn jit(group: &Properties) -> Vec<String> {
-    let mut lines = vec!["JIT:".to_string()];
-    for (key, value) in group {
-        let parts = value.as_object().into_iter().flatten().map(|(name, value)| format!("{name} {}", jit_part(value)));
-        let parts = parts.collect::<Vec<_>>().join(", ");
-        lines.push(format!("  {key}: {}", if value.is_object() { parts } else { shown(value) }));
-    }
-    lines
-}
-
-/// Returns `true`, `1.234 ms`, or `1.234 ms (Deform 0.123 ms)`.
-fn jit_part(value: &Value) -> String {
-    let ms = |value: &Value| value.as_f64().map(|ms| format!("{ms:.3} ms"));
-    match value {
-        Value::Object(times) => {
-            let parts = times.iter().filter(|(name, _)| *name != "Total");
-            let parts: Vec<String> = parts.map(|(name, value)| format!("{name} {}", jit_part(value))).collect();
-            format!("{} ({})", times.get("Total").and_then(ms).unwrap_or_default(), parts.join(", "))
-        }
-        value => ms(value).unwrap_or_else(|| shown(value)),
-    }
 }

@@ -11,6 +11,7 @@ mod extract;
 mod frame;
 mod host_report;
 mod json_values;
+mod lists;
 pub mod node_line;
 #[cfg(test)]
 mod old_versions;

@@ -21,9 +21,3 @@ pub fn each(value: Value, format: Structured, found: &mut dyn FnMut(Found, &Valu
         statement => one(statement),
     }
 }
-
-/// Returns the empty list, if EXPLAIN writes this list even if it has no elements. YAML and XML do not show that it is a
-/// list.
-pub fn empty(key: &str) -> Option<Value> {
-    ["Triggers", "Workers", "Plans"].contains(&key).then(|| Value::Array(Vec::new()))
-}

@@ -1,7 +1,6 @@
 //! Reads EXPLAIN's XML into the values that its JSON has.
 
-use super::statements::empty;
-use super::structured::Structured;
+use super::lists::empty;
 use super::unreadable::Unreadable;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -52,7 +51,7 @@ pub fn value(text: &str) -> Result<Value, Unreadable> {
 }
 
 fn damaged(why: &str) -> Unreadable {
-    Structured::Xml.damaged(why)
+    Unreadable::Xml(why.into())
 }
 
 fn add(open: &mut [Element], text: &str) {

@@ -1,7 +1,6 @@
 //! Reads EXPLAIN's YAML into the values that its JSON has.
 
-use super::statements::empty;
-use super::structured::Structured;
+use super::lists::empty;
 use super::unreadable::Unreadable;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -45,7 +44,7 @@ pub fn value(text: &str) -> Result<Value, Unreadable> {
 }
 
 fn damaged(why: &str) -> Unreadable {
-    Structured::Yaml.damaged(why)
+    Unreadable::Yaml(why.into())
 }
 
 /// Returns a number or a Boolean if the text is not in quotation marks.

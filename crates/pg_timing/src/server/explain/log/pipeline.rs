@@ -183,13 +183,16 @@ impl Reader {
         splitter.begin_file(file, &mut |entry| self.add(entry));
         let mut is_unfinished = false;
         let mut result = Ok(());
-        while !stop.load(Ordering::Relaxed) && !self.is_alone {
+        // After a stop, the file has ended, and what is in the buffer is still split.
+        while !self.is_alone {
             match lines.next() {
                 Ok(Some(line)) => {
                     is_unfinished = line.is_unfinished;
                     splitter.line(&line, &mut |entry| self.add(entry));
                 }
                 Ok(None) => break,
+                // The end of a compressed file is missing after a stop.
+                Err(_) if stop.load(Ordering::Relaxed) => break,
                 Err(error) => {
                     is_unfinished = true;
                     let what = format!("could not read {} to its end: {}", sources.name(file), reason(&error));
