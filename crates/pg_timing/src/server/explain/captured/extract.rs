@@ -88,7 +88,8 @@ impl Search<'_> {
             self.end_of_announced_plan();
             (self.logged_ms, self.query, self.announced, self.reported_damage) = (Some(ms), None, true, false);
         } else if let Some(query) = trimmed.strip_prefix("Query Text: ") {
-            self.query = Some(query.into());
+            // YAML writes it as a constant. No statement begins with a quotation mark.
+            self.query = Some(serde_json::from_str(query).unwrap_or_else(|_| query.into()));
         } else if trimmed.starts_with(['{', '[']) {
             return self.json(rest);
         } else if let Some(format) = Structured::begins(rest) {

@@ -8,6 +8,8 @@ mod encoding;
 pub mod errors;
 mod expected;
 mod extract;
+#[cfg(test)]
+mod formats_proptests;
 mod frame;
 mod host_report;
 mod json_values;

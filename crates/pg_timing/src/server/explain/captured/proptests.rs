@@ -39,7 +39,7 @@ fn write_text(node: &Node, column: usize, out: &mut String) {
 }
 
 /// Returns the tree in the layout of explain.c, with an Execution Time.
-fn text_of(root: &Node) -> String {
+pub fn text_of(root: &Node) -> String {
     let mut text = String::new();
     write_text(root, 0, &mut text);
     text + &format!("Execution Time: {:.3} ms\n", root.total_ms.unwrap_or(0.0) + 0.1)
@@ -62,7 +62,7 @@ fn corrected(plan: &str, read_ns: f64) -> Option<(ExplainReport, [String; 2])> {
 }
 
 /// Returns the JSON of a plan in text format, with its own times.
-fn json_of(text: &str) -> String {
+pub fn json_of(text: &str) -> String {
     let Selected { explained, source, .. } = last_usable_plan(text, true).unwrap();
     let PlanDocument::Json(plan) = document::new(&source.unwrap(), PlanFormat::Json, &explained) else { panic!() };
     serde_json::json!([plan]).to_string()

@@ -51,7 +51,7 @@ impl Structured {
     pub fn value(self, text: &str) -> Result<Value, Unreadable> {
         match self {
             Structured::Yaml => yaml::value(&without_indentation(text)),
-            Structured::Xml => xml::value(text),
+            Structured::Xml => xml::value(&without_indentation(text)),
         }
     }
 
@@ -63,7 +63,8 @@ impl Structured {
     }
 }
 
-/// Removes the indentation of the first line from all lines. YAML allows no tabs, and a log writes one before each line.
+/// Removes the indentation of the first line from all lines. YAML allows no tabs, and a log writes one before each line,
+/// even within a statement in XML.
 fn without_indentation(text: &str) -> Cow<'_, str> {
     let indentation = &text[..indentation(text)];
     if indentation.is_empty() {

@@ -202,3 +202,16 @@ fn the_work_is_linear_in_the_size_of_the_text() {
         assert!(small <= 20 * text(500).len(), "{name}: {small} steps for {} bytes", text(500).len());
     }
 }
+
+#[test]
+fn the_query_of_a_log_has_no_marks_of_its_format() {
+    let yaml = "Query Text: \"select \\\"a\\\"\\n  from t\"\nPlan: \n  Node Type: \"Result\"\n  Actual Loops: 1\n";
+    let xml = "<explain xmlns=\"x\">\n<Query-Text>select \"a\"\n  from t</Query-Text>\n<Plan><Node-Type>Result</Node-Type>\n<Actual-Loops>1</Actual-Loops></Plan>\n</explain>\n";
+    for text in [yaml, xml] {
+        let tabbed: String = text.lines().map(|line| format!("\t{line}\n")).collect();
+        let log = format!("LOG:  duration: 3.500 ms  plan:\n{tabbed}");
+        let mut queries = Vec::new();
+        each_plan(&log, &mut |plan, _| queries.push(plan.unwrap().query.unwrap()));
+        assert_eq!(queries, ["select \"a\"\n  from t"], "{log}");
+    }
+}
