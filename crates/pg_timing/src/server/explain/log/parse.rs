@@ -99,9 +99,7 @@ fn one_plan(text: &str, needs_source: bool) -> WithSource {
     }
     if let Some(format) = structured(start) {
         let mut only = (Err(Unreadable::Missing), None);
-        let is_shorter = format == Structured::Yaml && !needs_source;
-        let needed = if is_shorter { needed_lines(start).into() } else { Cow::Borrowed(start) };
-        match format.value(&needed) {
+        match format.value(start) {
             Ok(value) => statements::each(value, format, &mut |plan, statement| {
                 let source = needs_source.then(|| Source::Json(statement.to_string()));
                 only = (plan, source);
@@ -125,26 +123,6 @@ fn structured(start: &str) -> Option<Structured> {
         return Some(Structured::Yaml);
     }
     start.starts_with("<explain").then_some(Structured::Xml)
-}
-
-/// Returns a YAML plan without the lines of some numbers that are not needed. They are half of a plan, and the time of a
-/// YAML parser depends on the number of lines. A text of several lines is one line in EXPLAIN's YAML.
-fn needed_lines(yaml: &str) -> String {
-    const UNUSED: [&str; 8] = [
-        "Local ",
-        "Temp ",
-        "Shared Read ",
-        "Shared Dirtied ",
-        "Shared Written ",
-        "Startup Cost: ",
-        "Total Cost: ",
-        "Plan ",
-    ];
-    let is_unused = |line: &str| {
-        let text = line.trim_start();
-        UNUSED.iter().any(|start| text.starts_with(start)) && text.trim_end().ends_with(|c: char| c.is_ascii_digit())
-    };
-    yaml.split_inclusive('\n').filter(|line| !is_unused(line)).collect()
 }
 
 /// Returns where the line of the topmost node begins. The query is above it, and can have several lines.
@@ -221,13 +199,6 @@ mod tests {
         for text in [json, yaml, xml] {
             assert_eq!(of_text(text), of_text(TEXT), "{text}");
         }
-    }
-
-    #[test]
-    fn lines_with_unused_numbers_are_left_out() {
-        let yaml = "Plan: \n  Node Type: \"Sort\"\n  Plan Rows: 1\n  Local Hit Blocks: 0\n  Shared Hit Blocks: 7\n  Plans: \n    - Node Type: \"Result\"\n";
-        let needed = "Plan: \n  Node Type: \"Sort\"\n  Shared Hit Blocks: 7\n  Plans: \n    - Node Type: \"Result\"\n";
-        assert_eq!(needed_lines(yaml), needed);
     }
 
     #[test]
