@@ -42,7 +42,7 @@ pub fn read(line: &str) -> Option<JsonLine<'_>> {
         return Some(JsonLine::Other);
     }
     let keys: Keys = serde_json::from_str(line).ok()?;
-    let is_unfinished = keys.log.as_ref().is_some_and(|text| !text.ends_with('\n'));
+    let is_unfinished = keys.is_unfinished();
     let process = keys.pid.clone();
     let Some(text) = keys.text() else { return Some(JsonLine::Other) };
     let text = match text {
@@ -55,9 +55,12 @@ pub fn read(line: &str) -> Option<JsonLine<'_>> {
 /// The keys that contain the server's message.
 #[derive(Deserialize)]
 struct Keys<'a> {
-    /// Docker's json-file; a value without a line end is only a part of a line
+    /// Docker's json-file, and log collectors
     #[serde(borrow, default)]
     log: Option<Cow<'a, str>>,
+    /// of log collectors on a Kubernetes node: `P` is a part of a line, and `F` is its end
+    #[serde(borrow, default)]
+    logtag: Option<Cow<'a, str>>,
     /// journalctl -o json
     #[serde(borrow, default, rename = "MESSAGE")]
     journald: Option<Cow<'a, str>>,
@@ -84,7 +87,19 @@ enum QueryId {
     Text(String),
 }
 
+/// Docker splits lines at this length. Only the last part has a line end. Log collectors remove all line ends.
+const DOCKER_PART_BYTES: usize = 16 << 10;
+
 impl<'a> Keys<'a> {
+    /// Returns whether more of the line follows.
+    fn is_unfinished(&self) -> bool {
+        match (&self.logtag, &self.log) {
+            (Some(tag), _) => tag == "P",
+            (None, Some(text)) => !text.ends_with('\n') && text.len() >= DOCKER_PART_BYTES,
+            (None, None) => false,
+        }
+    }
+
     fn text(self) -> Option<Cow<'a, str>> {
         let of_record = || self.record.and_then(|record| record.text());
         self.log.or(self.journald).or(self.google).or(self.message).or_else(of_record)
@@ -126,13 +141,19 @@ mod tests {
         assert_eq!(line(&entry[..entry.len() - 20]), JsonLine::Truncated);
         assert_eq!(line(r#"{"error_severity":"LOG","message":"checkpoint"}"#), JsonLine::Other);
         let docker = |text: &str| format!(r#"{{"log":"{text}","stream":"stderr","time":"2026"}}"#);
+        let half = "x".repeat(DOCKER_PART_BYTES);
         for (text, expected, is_unfinished) in [
             ("LOG:  duration: 5.1 ms  plan:\\n", "LOG:  duration: 5.1 ms  plan:", false),
             ("\\tQuery Text: select 1\\n", "\tQuery Text: select 1", false),
-            ("the first half", "the first half", true),
+            ("without a line end", "without a line end", false),
+            (&half, &half, true),
         ] {
             let text = docker(text);
             assert_eq!(line(&text), JsonLine::Line { text: expected.into(), process: None, is_unfinished });
+        }
+        for (tag, is_unfinished) in [("P", true), ("F", false)] {
+            let text = format!(r#"{{"log":"x","logtag":"{tag}"}}"#);
+            assert_eq!(line(&text), JsonLine::Line { text: "x".into(), process: None, is_unfinished });
         }
         let journald = r#"{"_PID":"12","MESSAGE":"\tResult"}"#;
         let process = Some("12".into());

@@ -30,6 +30,8 @@ const PASTED_BYTES: usize = 256 << 10;
 pub struct Splitter {
     place: Place,
     senders: HashMap<u64, Sender>,
+    /// the sender of the line before
+    last: u64,
     /// a few of the hosts or containers that sent lines
     pub hosts: BTreeSet<String>,
 }
@@ -128,6 +130,17 @@ impl Splitter {
         }
     }
 
+    /// Returns the sender of a line. A log_line_prefix can look like the prefix of a container or of syslog. Then the lines
+    /// that continue an entry have no prefix.
+    fn sender_of(&self, line: &Sent) -> u64 {
+        let has_entry = || self.senders.get(&self.last).is_some_and(|sender| sender.entry.is_some());
+        let is_bare = line.host.is_none() && line.process.is_none() && continued(line.text).is_some();
+        match is_bare && has_entry() {
+            true => self.last,
+            false => line.sender(),
+        }
+    }
+
     fn sent_line(&mut self, line: Sent, found: &mut dyn FnMut(Entry)) {
         if let Some(host) = line.host
             && self.hosts.len() < MAX_HOSTS
@@ -135,7 +148,8 @@ impl Splitter {
         {
             self.hosts.insert(host.into());
         }
-        let key = line.sender();
+        let key = self.sender_of(&line);
+        self.last = key;
         if self.senders.len() > MAX_SENDERS && !self.senders.contains_key(&key) {
             self.end_file(false, found);
         }

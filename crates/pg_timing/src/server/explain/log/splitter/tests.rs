@@ -68,8 +68,13 @@ fn json_lines_are_entries_or_lines() {
     let json = r#"{"error_severity":"LOG","message":"duration: 5.1 ms  plan:\nQuery Text: a"}"#;
     assert_eq!(entries(&format!("{{\"error_severity\":\"LOG\"}}\n{json}\n")), [(2, Json(json.into()))]);
     let docker = |text: &str| format!("{{\"log\":\"{text}\",\"stream\":\"stderr\"}}\n");
-    let lines = ["LOG:  duration: 5.100 ms  plan:\\n", "\\tQuery ", "Text: a\\n", "\\tSort\\n", "LOG:  x\\n"];
-    assert_eq!(entries(&lines.map(docker).concat()), [(1, announced(5.1, "Query Text: a\nSort\n"))]);
+    let long = "x".repeat(16 << 10);
+    let half = format!("\\t{long}");
+    let lines = ["LOG:  duration: 5.100 ms  plan:\\n", &half, "y\\n", "\\tSort\\n", "LOG:  x\\n"];
+    assert_eq!(entries(&lines.map(docker).concat()), [(1, announced(5.1, &format!("{long}y\nSort\n")))]);
+    // Log collectors remove the line ends.
+    let lines = ["LOG:  duration: 5.100 ms  plan:", "\\ta", "\\tSort", "LOG:  x"];
+    assert_eq!(entries(&lines.map(docker).concat()), [(1, announced(5.1, "a\nSort\n"))]);
 }
 
 #[test]
@@ -121,6 +126,17 @@ fn a_cut_line_truncates_the_entry_before_it() {
     assert_eq!(entries(log), [(1, announced(5.1, "Sort\n"))]);
     let json = "{\"message\":\"duration: 5.1 ms  plan:\\nSo";
     assert_eq!(entries(json), truncated);
+}
+
+#[test]
+fn a_log_line_prefix_may_look_like_that_of_a_container_or_of_syslog() {
+    let plan = |prefix: &str| format!("{prefix}LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n");
+    let expected = |line| (line, announced(5.1, "Query Text: a\nSort\n"));
+    for prefix in ["joe | ", "[pod/x] ", "localhost postgres[12]: [3-1] ", "10:00:00 db1 postgres[12]: "] {
+        assert_eq!(entries(&plan(prefix).repeat(2)), [expected(1), expected(4)], "{prefix}");
+    }
+    let mixed = plan("my app | ") + &plan("psql | ") + &plan("my app | ");
+    assert_eq!(entries(&mixed), [expected(1), expected(4), expected(7)]);
 }
 
 #[test]
