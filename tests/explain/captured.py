@@ -58,9 +58,11 @@ class Captured:
             with open(log) as file:
                 file.seek(start)
                 text = file.read()
-            return text if "plan:" in text else None
+            # A record of a CSV log ends outside of quotation marks.
+            is_complete = text.endswith("\n") and (log.suffix != ".csv" or text.count('"') % 2 == 0)
+            return text if "plan:" in text and is_complete else None
 
-        # The server's logging collector is a separate process and may write later.
+        # The server's logging collector is a separate process. It may write later, and a long entry in parts.
         return screen, until(new_text, "the plan is in the log")
 
     def log(self):
