@@ -128,6 +128,15 @@ pub fn paired_difference(longer: &[f64], shorter: &[f64]) -> Range {
     Range { low: (estimate - error).max(0.0), estimate: estimate.max(0.0), high: estimate + error }
 }
 
+/// Returns the rank of each value, from 1. Rank 1 has the largest value; equal values keep their order.
+pub fn ranks(values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+    let mut ranks = vec![0; values.len()];
+    order.into_iter().enumerate().for_each(|(rank, index)| ranks[index] = rank + 1);
+    ranks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +144,11 @@ mod tests {
     /// Asserts that two numbers agree to six digits.
     fn assert_close(actual: f64, expected: f64) {
         assert!((actual - expected).abs() <= 1e-6 * expected.abs().max(1e-9), "{actual}, not {expected}");
+    }
+
+    #[test]
+    fn rank_1_has_the_largest_value() {
+        assert_eq!(ranks(&[2.0, 5.0, 2.0, 9.0]), [3, 2, 4, 1]);
     }
 
     #[test]

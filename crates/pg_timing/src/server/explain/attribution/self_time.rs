@@ -4,7 +4,7 @@ use super::charge::Charge;
 use super::charged_calls::ChargedCalls;
 use crate::report::{ExplainedNode, Range};
 use crate::server::explain::plan::{Plan, PlanNode, callees, share_margin_ms};
-use crate::statistics::{median, root_sum_squares};
+use crate::statistics::{median, ranks, root_sum_squares};
 
 /// Margins of a node's self time in ms. They do not include the error of the machine's speed: it affects all nodes
 /// alike, so it changes no ranks.
@@ -55,17 +55,10 @@ pub fn set_self_times_and_ranks(nodes: &mut [ExplainedNode], plan: &[PlanNode]) 
         nodes[index].reported_self_ms = reported.max(0.0);
         nodes[index].corrected_self_ms = corrected.max(0.0);
     }
-    let by_time = |ms: &dyn Fn(&ExplainedNode) -> f64| {
-        let mut indexes: Vec<usize> = (0..nodes.len()).collect();
-        indexes.sort_by(|&a, &b| ms(&nodes[b]).total_cmp(&ms(&nodes[a])));
-        indexes
-    };
-    let (by_reported, by_corrected) = (by_time(&|node| node.reported_self_ms), by_time(&|node| node.corrected_self_ms));
-    for (rank, &index) in by_reported.iter().enumerate() {
-        nodes[index].rank = rank + 1;
-    }
-    for (rank, &index) in by_corrected.iter().enumerate() {
-        nodes[index].corrected_rank = rank + 1;
+    let ranks_by = |ms: &dyn Fn(&ExplainedNode) -> f64| ranks(&nodes.iter().map(ms).collect::<Vec<_>>());
+    let (reported, corrected) = (ranks_by(&|node| node.reported_self_ms), ranks_by(&|node| node.corrected_self_ms));
+    for (node, (rank, corrected_rank)) in nodes.iter_mut().zip(reported.into_iter().zip(corrected)) {
+        (node.rank, node.corrected_rank) = (rank, corrected_rank);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads a server's log in CSV format, where a plan is one field of a record.
 
-use crate::server::explain::log::csv_record::{Message, message};
+use super::csv_record::{Message, message};
 use std::borrow::Cow;
 
 /// Replaces each record that contains a plan with its message, as a plain log would show it.

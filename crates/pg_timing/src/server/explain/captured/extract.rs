@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
+use super::announcement::announced_ms;
 use super::csv_log;
 use super::frame::without_frame;
 use super::json_values::{self, Content};
-use super::node_line::{node_line, number};
+use super::node_line::node_line;
 use super::repair;
 use super::statements;
 use super::structured::Structured;
@@ -84,7 +85,7 @@ impl Search<'_> {
         if trimmed.is_empty() {
             return line.len();
         }
-        if let Some(ms) = logged_duration_ms(line) {
+        if let Some(ms) = announced_ms(line) {
             self.end_of_announced_plan();
             (self.logged_ms, self.query, self.announced, self.reported_damage) = (Some(ms), None, true, false);
         } else if let Some(query) = trimmed.strip_prefix("Query Text: ") {
@@ -212,17 +213,11 @@ fn ends_text_plan(rest: &str, last: &str) -> bool {
     if line.trim().is_empty() {
         return false;
     }
-    logged_duration_ms(line).is_some()
+    announced_ms(line).is_some()
         || Structured::begins(rest).is_some()
         || line.trim() == "QUERY PLAN"
         || first_arrow(rest) == Some(None) && !repair::folded::is_open(last)
         || looks_like_json(rest)
-}
-
-/// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`.
-fn logged_duration_ms(line: &str) -> Option<f64> {
-    let (_, rest) = line.trim_end().strip_suffix("plan:")?.rsplit_once("duration: ")?;
-    number(rest.trim_end().strip_suffix(" ms")?)
 }
 
 /// Returns whether a JSON plan begins here. Log lines may begin with a bracket, too.

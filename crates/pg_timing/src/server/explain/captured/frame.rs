@@ -1,6 +1,6 @@
 //! Removes what logs, psql, tickets and pgAdmin put around each line.
 
-use crate::server::explain::log::{TAB, sent};
+use super::transport::{TAB, sent};
 
 /// psql's borders
 pub const BARS: [char; 2] = ['|', '│'];

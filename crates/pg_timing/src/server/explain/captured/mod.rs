@@ -2,7 +2,9 @@
 //! server's host, from the read cost of its clock, or from the statement's time without EXPLAIN.
 
 mod analysis;
+pub mod announcement;
 mod csv_log;
+pub mod csv_record;
 mod document;
 mod encoding;
 pub mod errors;
@@ -26,6 +28,7 @@ pub mod structured;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod transport;
 mod unreadable;
 mod xml;
 mod yaml;

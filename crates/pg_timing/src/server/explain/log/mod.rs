@@ -2,7 +2,6 @@
 //! are kept.
 
 mod chosen;
-pub mod csv_record;
 mod entry;
 mod json_line;
 mod lines;
@@ -17,11 +16,9 @@ mod splitter;
 #[cfg(test)]
 mod tests;
 mod totals;
-mod transport;
 mod zstd;
 
 pub use source::Sources;
-pub use transport::{TAB, sent};
 
 use super::captured::Inputs;
 use crate::error::Error;

@@ -1,5 +1,7 @@
 //! Statements without their constants, so that executions of the same statement are counted together.
 
+use crate::server::explain::live::{Token, TokenKind, Tokens};
+
 /// The sign for a constant.
 const CONSTANT: &str = "?";
 /// Further constants of a list.
@@ -16,38 +18,40 @@ const MAX_ROW_BYTES: usize = 1000;
 pub fn normalized(statement: &str) -> String {
     let statement = beginning(statement, MAX_BYTES);
     let mut text = Text { out: String::with_capacity(statement.len()), space: false };
-    let bytes = statement.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &statement[at..];
-        at += match bytes[at] {
-            b if b.is_ascii_whitespace() => text.blank(1),
-            b'-' if rest.starts_with("--") => text.blank(rest.find('\n').unwrap_or(rest.len())),
-            b'/' if rest.starts_with("/*") => text.blank(comment_length(rest)),
-            b'\'' => text.constant(string_length(rest, false)),
-            b'"' => text.word(&rest[..quoted_length(rest, '"')]),
-            b'$' => match dollar_tag(rest) {
-                Some(tag) => text.constant(rest[tag.len()..].find(tag).map_or(rest.len(), |end| end + 2 * tag.len())),
-                None => text.word(&rest[..1 + word_length(&rest[1..])]),
-            },
-            b'0'..=b'9' => text.constant(number_length(rest)),
-            b'.' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => text.constant(number_length(rest)),
-            b if b.is_ascii_alphabetic() || b == b'_' || !b.is_ascii() => {
-                let word = &rest[..word_length(rest)];
-                let is_prefix = matches!(word, "E" | "e" | "B" | "b" | "X" | "x" | "N" | "n");
-                match is_prefix && rest[word.len()..].starts_with('\'') {
-                    true => {
-                        text.constant(word.len() + string_length(&rest[word.len()..], word.eq_ignore_ascii_case("e")))
-                    }
-                    false => text.word(word),
-                }
+    let mut tokens = Tokens::of(statement).peekable();
+    let mut end = 0;
+    while let Some(token) = tokens.next() {
+        if token.start < end {
+            // a part of a number, or the string after its prefix
+            end = end.max(token.end());
+            continue;
+        }
+        text.space |= token.start > end;
+        end = token.end();
+        let rest = &statement[token.start..];
+        match token.kind {
+            TokenKind::Text => text.constant(),
+            TokenKind::Word | TokenKind::Symbol if number_length(rest) > 0 => {
+                end = token.start + number_length(rest);
+                text.constant();
             }
-            _ => text.sign(rest.chars().next().unwrap_or(' ')),
-        };
+            TokenKind::Word if has_prefixed_string(token, tokens.peek()) => {
+                end = tokens.peek().map_or(end, Token::end);
+                text.constant();
+            }
+            TokenKind::Symbol => text.sign(token.text),
+            TokenKind::Word | TokenKind::QuotedName | TokenKind::Parameter => text.push(token.text),
+        }
     }
     let end = text.out.trim_end_matches([';', ' ']).len();
     text.out.truncate(end);
     text.out
+}
+
+/// Returns whether a word is the prefix of the string after it, as in `B'01'`.
+fn has_prefixed_string(word: Token, next: Option<&Token>) -> bool {
+    ["B", "X", "N"].iter().any(|prefix| word.is(prefix))
+        && next.is_some_and(|next| next.kind == TokenKind::Text && next.start == word.end())
 }
 
 /// Returns at most `bytes` bytes from the beginning of a text.
@@ -58,7 +62,7 @@ pub fn beginning(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// The normalized text so far. Each function returns the length that it has used of the statement.
+/// The normalized text so far.
 struct Text {
     out: String,
     /// white space or a comment precedes the next word
@@ -66,11 +70,6 @@ struct Text {
 }
 
 impl Text {
-    fn blank(&mut self, length: usize) -> usize {
-        self.space = true;
-        length
-    }
-
     fn push(&mut self, text: &str) {
         if std::mem::take(&mut self.space) && !self.out.is_empty() {
             self.out.push(' ');
@@ -78,27 +77,21 @@ impl Text {
         self.out.push_str(text);
     }
 
-    fn word(&mut self, word: &str) -> usize {
-        self.push(word);
-        word.len()
-    }
-
-    fn sign(&mut self, sign: char) -> usize {
+    fn sign(&mut self, sign: &str) {
         // No space stands before these signs, and none after an opening bracket, so that the layout does not matter.
-        if matches!(sign, ',' | ')' | ';' | ']') || self.out.ends_with(['(', '[']) {
+        if matches!(sign, "," | ")" | ";" | "]") || self.out.ends_with(['(', '[']) {
             self.space = false;
         }
-        self.push(sign.encode_utf8(&mut [0; 4]));
-        if sign == ',' {
+        self.push(sign);
+        if sign == "," {
             self.space = true;
         }
-        if sign == ')' {
+        if sign == ")" {
             self.merge_rows();
         }
-        sign.len_utf8()
     }
 
-    fn constant(&mut self, length: usize) -> usize {
+    fn constant(&mut self) {
         if self.out.ends_with(['(', '[']) {
             self.space = false;
         }
@@ -113,11 +106,10 @@ impl Text {
                 self.out.truncate(end);
                 self.out.push_str(MORE);
                 self.space = false;
-                return length;
+                return;
             }
         }
         self.push(CONSTANT);
-        length
     }
 
     /// Removes the sign of a negative constant: an operator, a comma or a bracket stands before it.
@@ -144,73 +136,20 @@ impl Text {
     }
 }
 
-/// Returns the length of a comment. Comments can be nested.
-fn comment_length(text: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    let bytes = text.as_bytes();
-    while at < bytes.len() {
-        match &bytes[at..bytes.len().min(at + 2)] {
-            b"/*" => (depth, at) = (depth + 1, at + 2),
-            b"*/" if depth == 1 => return at + 2,
-            b"*/" => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-/// Returns the length of a string constant. `escapes`: a backslash escapes the next character.
-fn string_length(text: &str, escapes: bool) -> usize {
-    if !escapes {
-        return quoted_length(text, '\'');
-    }
-    let mut characters = text.char_indices().skip(1).peekable();
-    while let Some((at, c)) = characters.next() {
-        match c {
-            '\\' => _ = characters.next(),
-            '\'' if characters.next_if(|(_, next)| *next == '\'').is_none() => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// Returns the length of a text in quotation marks. A doubled mark is a part of it.
-fn quoted_length(text: &str, mark: char) -> usize {
-    let mut at = 1;
-    while let Some(next) = text[at..].find(mark) {
-        at += next + 1;
-        if !text[at..].starts_with(mark) {
-            return at;
-        }
-        at += 1;
-    }
-    text.len()
-}
-
-/// Returns the opening tag of a dollar-quoted constant: `$$` or `$tag$`.
-fn dollar_tag(text: &str) -> Option<&str> {
-    let end = text[1..].find('$')?;
-    let name = &text[1..=end];
-    let is_name =
-        name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
-    is_name.then(|| &text[..end + 2])
-}
-
-/// Returns the length of a word. To the server, each character beyond ASCII is a letter.
-fn word_length(text: &str) -> usize {
-    text.find(|c: char| c.is_ascii() && !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).unwrap_or(text.len())
-}
-
-/// Returns the length of a number: `1`, `1.5e-3`, `0xff` or `1_000`.
+/// Returns the length of the number at the beginning of a text: `1`, `.5`, `1.5e-3`, `0xff` or `1_000`. It is 0 if there is
+/// none.
 fn number_length(text: &str) -> usize {
+    let digits = text.strip_prefix('.').unwrap_or(text);
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return 0;
+    }
     let mut previous = ' ';
-    text.find(|c: char| {
+    let mut is_inside = |c: char| {
         let exponent = matches!(c, '+' | '-') && matches!(previous, 'e' | 'E') && !text.starts_with("0x");
         previous = c;
-        !(c.is_ascii_alphanumeric() || c == '_' || c == '.' || exponent)
-    })
-    .unwrap_or(text.len())
+        c.is_ascii_alphanumeric() || c == '_' || c == '.' || exponent
+    };
+    text.find(|c: char| !is_inside(c)).unwrap_or(text.len())
 }
 
 #[cfg(test)]

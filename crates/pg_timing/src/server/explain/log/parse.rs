@@ -1,12 +1,12 @@
 //! Reads the plans of an entry.
 
-use super::csv_record::{self, Message};
 use super::entry::{Content, Damage};
 use super::json_line;
-use super::server_line::announced_ms;
-use super::transport::continued;
+use crate::server::explain::captured::announcement::announced_ms;
+use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::node_line::names_node;
 use crate::server::explain::captured::structured::Structured;
+use crate::server::explain::captured::transport::continued;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, statements, text};
 use crate::server::explain::plan::Explained;
 use std::borrow::Cow;

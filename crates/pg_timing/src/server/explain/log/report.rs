@@ -8,7 +8,7 @@ use super::totals::{NodeSum, Shape, Statement, Sum, Sums, Totals};
 use crate::error::Error;
 use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SkippedPlans};
 use crate::server::explain::captured::errors;
-use crate::statistics::root_sum_squares;
+use crate::statistics::{ranks, root_sum_squares};
 
 /// Returns the report of a log.
 pub fn report(sources: &Sources, outcome: Outcome<Totals>) -> LogReport {
@@ -96,14 +96,8 @@ fn logged(statement: Statement, sources: &Sources) -> LoggedStatement {
 
 /// Returns the nodes whose rank is another one without timing, in the order of their corrected rank.
 fn rank_changes(shape: &Shape) -> Vec<RankChange> {
-    let ranks = |ms: &dyn Fn(&NodeSum) -> f64| {
-        let mut order: Vec<usize> = (0..shape.nodes.len()).collect();
-        order.sort_by(|&a, &b| ms(&shape.nodes[b]).total_cmp(&ms(&shape.nodes[a])));
-        let mut ranks = vec![0; order.len()];
-        order.into_iter().enumerate().for_each(|(rank, node)| ranks[node] = rank + 1);
-        ranks
-    };
-    let (reported, corrected) = (ranks(&|node| node.reported_self_ms), ranks(&|node| node.corrected_self_ms));
+    let ranks_by = |ms: &dyn Fn(&NodeSum) -> f64| ranks(&shape.nodes.iter().map(ms).collect::<Vec<_>>());
+    let (reported, corrected) = (ranks_by(&|node| node.reported_self_ms), ranks_by(&|node| node.corrected_self_ms));
     let mut changes: Vec<RankChange> = shape
         .nodes
         .iter()

@@ -1,16 +1,11 @@
 //! What a line of a server's text log shows.
 
+use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::node_line;
 use memchr::memmem;
 
-/// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`.
-pub fn announced_ms(line: &str) -> Option<f64> {
-    let (_, rest) = line.trim_end().strip_suffix("plan:")?.rsplit_once("duration: ")?;
-    node_line::number(rest.trim_end().strip_suffix(" ms")?)
-}
-
-/// The severities with the two spaces that follow. They are also in the log of a server in another language, unless
-/// lc_messages translates them.
+/// The severities with the two spaces that follow, in English. If lc_messages is another language, only the announcement of
+/// a plan shows that a line begins an entry.
 const SEVERITIES: [&str; 13] = [
     "LOG:  ",
     "ERROR:  ",
@@ -68,19 +63,6 @@ pub fn is_part_of_plan(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_announcement_of_a_plan_has_its_time() {
-        for (line, ms) in [
-            ("LOG:  duration: 123.456 ms  plan:", Some(123.456)),
-            ("2026-11-21 UTC,,\"duration: 0.004 ms  plan:", Some(0.004)),
-            ("LOG:  duration: 123.456 ms  statement: select 'plan:'", None),
-            ("LOG:  duration: 123.456 ms", None),
-            ("plan:", None),
-        ] {
-            assert_eq!(announced_ms(line), ms, "{line}");
-        }
-    }
 
     #[test]
     fn log_lines_have_a_severity() {

@@ -7,16 +7,17 @@
 #[cfg(test)]
 mod tests;
 
-use super::csv_record;
 use super::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use super::json_line::{self, JsonLine};
 use super::lines::Line;
-use super::server_line::{announced_ms, begins_pasted_plan, is_log_line, is_part_of_plan};
-use super::transport::{Part, Sent, continued, sent};
+use super::server_line::{begins_pasted_plan, is_log_line, is_part_of_plan};
+use crate::server::explain::captured::announcement::announced_ms;
+use crate::server::explain::captured::csv_record;
+use crate::server::explain::captured::transport::{Part, Sent, continued, sent};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-/// More senders than this are forgotten, except for the last one. Processes end without notice.
+/// If there are more senders, the open entries of all of them end: processes end without notice.
 const MAX_SENDERS: usize = 1000;
 
 /// Two hosts are enough to know that the log is not from one server.
