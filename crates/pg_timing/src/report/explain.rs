@@ -156,7 +156,7 @@ pub struct Timed {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Capture {
-    /// number of plans in the input
+    /// number of plans in the input; with `--all --format jsonl`, number of plans up to this one
     pub plans: usize,
     /// number of the plan that was used, from 1
     pub taken: usize,

@@ -58,7 +58,8 @@ impl LogTotal {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoggedStatement {
-    /// with `?` instead of constants; missing if the log has no query
+    /// with `?` instead of constants, and at most 1000 bytes; missing for plans without a query, and for all statements
+    /// beyond the first 5000, which are one row
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
     /// the server's identifier of the query, if the log has it
@@ -66,7 +67,7 @@ pub struct LoggedStatement {
     pub query_id: Option<i64>,
     #[serde(flatten)]
     pub total: LogTotal,
-    /// number of different plans
+    /// number of different plans; at most 8 are told apart
     pub plan_shapes: usize,
     /// file and line of the slowest plan
     pub slowest: LogPlace,

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 /// A plan has two levels per node. JSON's parser has a similar limit.
 const MAX_DEPTH: usize = 1000;
 
-/// Returns the list of statements in an `<explain>` element, as JSON shows it. auto_explain writes the statement without
-/// an element of its own.
+/// Returns the list of statements in an `<explain>` element, as JSON shows it. EXPLAIN writes each statement as a `<Query>`,
+/// and auto_explain does not.
 pub fn value(text: &str) -> Result<Value, Unreadable> {
     let mut reader = Reader::from_str(text);
     let mut open: Vec<Element> = Vec::new();

@@ -63,7 +63,7 @@ fn parsed(found: Found, query_id: Option<i64>) -> Parsed {
     Parsed { found: found.map_err(Unusable::Unreadable), query_id, source: None }
 }
 
-/// Returns the plan with the time that the log gives, if it has none of its own.
+/// Returns the plan with the log's time, unless the plan has an Execution Time.
 fn with_time(plan: Explained, ms: f64) -> Explained {
     Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan }
 }

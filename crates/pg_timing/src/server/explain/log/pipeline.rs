@@ -150,7 +150,7 @@ struct Reader {
     batches: SyncSender<Batch>,
     batch: Batch,
     bytes: usize,
-    /// nobody receives the batches
+    /// the other threads have ended
     is_alone: bool,
 }
 

@@ -5,7 +5,7 @@ use crate::report::{ExplainReport, Range};
 use crate::server::explain::captured::{Inputs, captured};
 use serde_json::Value;
 
-/// A plan with each property that the text format shows in a form of its own.
+/// A plan with each property for which the text format has a special line.
 const PROPERTIES: &str = include_str!("../../../../../tests/fixtures/plans/properties.json");
 
 /// Returns the report of a plan that had no overhead, so that its times stay as they are.

@@ -39,7 +39,7 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
 pub fn text_plan(plan: &str) -> Result<Explained, TextError> {
     match text::plan(plan.lines()) {
         Err(TextError::Cut | TextError::NoBeginning) => with_indentation(&folded::joined(plan)),
-        // A part of a condition on a line of its own can hide that the node uses an InitPlan.
+        // If a condition was folded, its second line can hide that the node uses an InitPlan.
         Ok(_) if plan.contains("InitPlan") && folded::has_broken_condition(plan) => {
             with_indentation(&folded::joined(plan))
         }

@@ -42,7 +42,7 @@ impl Signs {
         }
         // Entities in the middle of a page that begins in another way.
         signs.html |= text.contains("-&gt;") || text.contains("&quot;Plan&quot;");
-        // A plan in XML has entities of its own.
+        // XML has entities, too: they are decoded with the plan.
         signs.html &= !text.contains("<explain xmlns=");
         signs
     }
