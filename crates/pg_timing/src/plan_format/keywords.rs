@@ -1,8 +1,12 @@
 //! The key words that PostgreSQL quotes if they are names.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// Returns whether a name is such a key word.
 pub fn is_quoted(name: &str) -> bool {
-    KEYWORDS.split_ascii_whitespace().any(|word| word == name)
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| KEYWORDS.split_ascii_whitespace().collect());
+    WORDS.contains(name)
 }
 
 /// From PostgreSQL 15 to 19: `SELECT word FROM pg_get_keywords() WHERE catcode <> 'U'`.

@@ -32,6 +32,7 @@ pub mod transport;
 mod unreadable;
 mod xml;
 mod yaml;
+pub mod yaml_json;
 
 pub use analysis::Analysis;
 pub use encoding::text_of;

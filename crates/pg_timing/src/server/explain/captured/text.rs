@@ -31,22 +31,39 @@ pub enum TextError {
 /// A plan with hundreds of joins can be nested this deeply. No real plan is nested more deeply.
 const MAX_DEPTH: usize = 500;
 
+/// A line of a plan. Most lines are no nodes, so the nodes are stored elsewhere.
+struct Line<'a> {
+    text: &'a str,
+    is_node: bool,
+}
+
+impl<'a> Line<'a> {
+    fn of(text: &'a str, nodes: &mut Vec<NodeLine>) -> Line<'a> {
+        let node = node_line(text);
+        let is_node = node.is_some();
+        nodes.extend(node);
+        Line { text, is_node }
+    }
+}
+
 /// Reads the plan in these lines. The first line is the root.
 pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Explained, TextError> {
-    let lines: Vec<(&str, Option<NodeLine>)> = lines.map(|line| (line, node_line(line))).collect();
-    let root = lines.first().map_or(0, |(line, _)| column(line));
-    if has_lost_indentation(&lines, root) {
+    let mut nodes = Vec::new();
+    let lines: Vec<Line> = lines.map(|text| Line::of(text, &mut nodes)).collect();
+    let root = lines.first().map_or(0, |line| column(line.text));
+    if has_lost_indentation(&nodes, &lines, root) {
         return Err(TextError::LostIndentation);
     }
-    if lines.iter().any(|(line, node)| is_broken_node_line(line, node.as_ref())) {
+    if lines.iter().any(is_broken_node_line) {
         return Err(TextError::Cut);
     }
     let mut explained = Explained::default();
     let mut tree = Tree::default();
-    for (line, node) in lines {
+    let mut nodes = nodes.into_iter();
+    for Line { text: line, is_node } in lines {
         let text = line.trim();
-        if let Some(node) = node {
-            tree.add(node)?;
+        if is_node {
+            nodes.next().map_or(Ok(()), |node| tree.add(node))?;
         } else if !tree.take_label(line) {
             // Citus prints the times of its tasks in the same way, but indented.
             if column(line) <= root + 2 {
@@ -73,10 +90,11 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Explained, TextE
 /// If several spaces became one, all arrows are in one column.
 ///
 /// The width of a tab is not known, so it must be the same before all arrows.
-fn has_lost_indentation(lines: &[(&str, Option<NodeLine>)], root: usize) -> bool {
-    let arrows = lines.iter().filter_map(|(line, node)| {
-        let arrow = node.as_ref()?.arrow?;
-        Some((arrow, line[..arrow].rfind('\t').map_or("", |tab| &line[..=tab])))
+fn has_lost_indentation(nodes: &[NodeLine], lines: &[Line], root: usize) -> bool {
+    let node_lines = lines.iter().filter(|line| line.is_node);
+    let arrows = nodes.iter().zip(node_lines).filter_map(|(node, line)| {
+        let arrow = node.arrow?;
+        Some((arrow, line.text[..arrow].rfind('\t').map_or("", |tab| &line.text[..=tab])))
     });
     let Some((_, first_tabs)) = arrows.clone().next() else { return false };
     arrows.clone().any(|(arrow, tabs)| arrow <= root || tabs != first_tabs)
@@ -85,13 +103,13 @@ fn has_lost_indentation(lines: &[(&str, Option<NodeLine>)], root: usize) -> bool
 
 /// Returns whether this is only a part of a node's line: the line was truncated, or wrapped in a mail. An arrow before
 /// a task of Citus does not count.
-fn is_broken_node_line(line: &str, node: Option<&NodeLine>) -> bool {
-    let text = line.trim_start();
+fn is_broken_node_line(line: &Line) -> bool {
+    let text = line.text.trim_start();
     match text.as_bytes().first() {
         Some(b'(') => ["(cost=", "(actual ", "(never executed)"].iter().any(|part| text.starts_with(part)),
         Some(b'-') => {
             let after_arrow = text.trim_end().strip_prefix("->").map(str::trim_start);
-            node.is_none() && after_arrow.is_some_and(|name| name != "Task")
+            !line.is_node && after_arrow.is_some_and(|name| name != "Task")
         }
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! Reads EXPLAIN's XML into the values that its JSON has.
 
-use super::lists::empty;
+use super::lists::is_written_if_empty;
 use super::unreadable::Unreadable;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -84,7 +84,7 @@ impl Element {
         match children.first() {
             Some((child, _)) if is_list(child) => Value::Array(children.into_iter().map(|(_, value)| value).collect()),
             Some(_) => Value::Object(children.into_iter().collect::<Map<_, _>>()),
-            None if empty(&key).is_some() => Value::Array(Vec::new()),
+            None if is_written_if_empty(&key) => Value::Array(Vec::new()),
             // An empty list, as in `GROUP BY ()`. A text has no line break.
             None if text.contains('\n') && text.trim().is_empty() => Value::Array(Vec::new()),
             None if is_text(&key) => Value::String(text),

@@ -1,6 +1,6 @@
 //! Reads EXPLAIN's YAML into the values that its JSON has.
 
-use super::lists::empty;
+use super::lists::is_written_if_empty;
 use super::unreadable::Unreadable;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -69,7 +69,11 @@ impl Open {
             Open::List(list) => list.push(value),
             Open::Map(map, key) => match key.take() {
                 // An empty list has no value at all.
-                Some(key) if value.is_null() => map.extend(empty(&key).map(|list| (key, list))),
+                Some(key) if value.is_null() => {
+                    if is_written_if_empty(&key) {
+                        map.insert(key, Value::Array(Vec::new()));
+                    }
+                }
                 Some(key) => _ = map.insert(key, value),
                 None => *key = Some(value.as_str().map_or_else(|| value.to_string(), str::to_string)),
             },

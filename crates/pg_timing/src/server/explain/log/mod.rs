@@ -1,6 +1,7 @@
 //! Reads all plans of a log. A log can have gigabytes, so it is read once, from its beginning to its end, and only figures
 //! are kept.
 
+mod budget;
 mod chosen;
 mod entry;
 mod json_line;

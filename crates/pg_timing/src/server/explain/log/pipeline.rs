@@ -1,6 +1,7 @@
 //! One thread reads and splits the log, and the others parse and analyze its entries. The memory does not depend on the
 //! size of the log: the reader waits if the others are slower.
 
+use super::budget::{Budget, Share};
 use super::entry::{Content, Entry, Place};
 use super::lines::Lines;
 use super::parse;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::human::reason;
 use crate::server::explain::captured::{Selected, executed};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -19,8 +20,9 @@ use std::time::Duration;
 /// Text per message between the threads. A message costs about a microsecond.
 const BATCH_BYTES: usize = 128 << 10;
 
-/// Messages that wait. Each analyzing thread has one more in work.
-const WAITING_BATCHES: usize = 4;
+/// Text that the analyzing threads have not finished. A batch that is longer is sent when all before it are finished, because
+/// the memory for a plan of several MB is several times its text.
+const UNFINISHED_BYTES: usize = 8 * BATCH_BYTES;
 
 /// Time between two updates of the progress bar.
 const UPDATE: Duration = Duration::from_millis(100);
@@ -88,6 +90,8 @@ impl<C> Outcome<C> {
 struct Batch {
     number: usize,
     entries: Vec<Entry>,
+    /// counts as unfinished until the batch is dropped
+    _unfinished: Share,
 }
 
 /// Reads all sources. Each collector has its own thread. One collector receives the plans in the order of the log.
@@ -98,7 +102,7 @@ pub fn read<C: Collector>(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Outcome<C> {
-    let (batches, received) = sync_channel(WAITING_BATCHES);
+    let (batches, received) = channel();
     let received = Arc::new(Mutex::new(received));
     let (done, all_done) = channel::<()>();
     thread::scope(|scope| {
@@ -147,16 +151,21 @@ impl<C> Outcome<C> {
 
 /// Splits the log into batches of entries.
 struct Reader {
-    batches: SyncSender<Batch>,
-    batch: Batch,
+    batches: Sender<Batch>,
+    unfinished: Budget,
+    /// number of the next batch
+    number: usize,
+    entries: Vec<Entry>,
+    /// length of their texts
     bytes: usize,
     /// the other threads have ended
     is_alone: bool,
 }
 
 impl Reader {
-    fn new(batches: SyncSender<Batch>) -> Reader {
-        Reader { batches, batch: Batch { number: 0, entries: Vec::new() }, bytes: 0, is_alone: false }
+    fn new(batches: Sender<Batch>) -> Reader {
+        let unfinished = Budget::new(UNFINISHED_BYTES);
+        Reader { batches, unfinished, number: 0, entries: Vec::new(), bytes: 0, is_alone: false }
     }
 
     /// Returns the hosts in the log, and the errors of the files.
@@ -215,16 +224,17 @@ impl Reader {
             }
             Content::Damaged(_) => 0,
         };
-        self.batch.entries.push(entry);
+        self.entries.push(entry);
         if self.bytes >= BATCH_BYTES {
             self.send();
         }
     }
 
     fn send(&mut self) {
-        let next = Batch { number: self.batch.number + 1, entries: Vec::with_capacity(self.batch.entries.len()) };
-        self.bytes = 0;
-        self.is_alone = self.batches.send(std::mem::replace(&mut self.batch, next)).is_err();
+        let entries = std::mem::take(&mut self.entries);
+        let batch = Batch { number: self.number, entries, _unfinished: self.unfinished.take(self.bytes) };
+        (self.number, self.bytes) = (self.number + 1, 0);
+        self.is_alone = self.batches.send(batch).is_err();
     }
 }
 
@@ -245,7 +255,7 @@ impl<C: Collector> Worker<C> {
         loop {
             // The lock is released before the work begins.
             let batch = batches.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv();
-            let Ok(Batch { number, entries }) = batch else { return self };
+            let Ok(Batch { number, entries, _unfinished }) = batch else { return self };
             let mut plans = 0;
             for Entry { place, content } in entries {
                 parse::each(&content, self.collector.needs_source(), &mut |parsed| {
