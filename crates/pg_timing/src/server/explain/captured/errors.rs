@@ -97,7 +97,7 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
             "include all of the plan's lines",
         ),
         Unreadable::TooDeep => Error::new(
-            "the plan's JSON is nested too deeply",
+            "the plan is nested too deeply for this format",
             "take the plan in text format: EXPLAIN (ANALYZE, FORMAT TEXT)",
         ),
         Unreadable::Text(TextError::TooDeep) => Error::new("the plan is nested deeper than any real plan", SUPPORTED),

@@ -9,7 +9,6 @@ use super::frame::without_frame;
 use super::json_values::{self, Content};
 use super::node_line::node_line;
 use super::repair;
-use super::statements;
 use super::structured::Structured;
 use super::text::TextError;
 use super::unreadable::{Found, Source, Unreadable};
@@ -124,10 +123,18 @@ impl Search<'_> {
     fn structured(&mut self, format: Structured, rest: &str) -> usize {
         let length = format.length(rest);
         steps::count(length);
-        match format.value(&rest[..length]) {
-            Ok(value) => statements::each(value, format, &mut |plan, statement| {
-                self.push(plan, Some(Source::Json(&statement.to_string())));
-            }),
+        let mut is_empty = true;
+        let json = format.as_json(&rest[..length]).map(|json| {
+            json_values::each(&json, &mut |content| {
+                if let Content::Plan(plan, json) = content {
+                    is_empty = false;
+                    self.push(plan.map_err(|why| format.named(why)), Some(Source::Json(json)));
+                }
+            });
+        });
+        match json {
+            Ok(()) if is_empty => self.push(Err(format.named(Unreadable::Json("missing field `Plan`".into()))), None),
+            Ok(()) => {}
             Err(unreadable) => self.push(Err(unreadable), None),
         }
         length

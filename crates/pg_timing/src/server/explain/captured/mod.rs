@@ -14,6 +14,7 @@ mod extract;
 mod formats_proptests;
 mod frame;
 mod host_report;
+mod json_text;
 mod json_values;
 mod lists;
 pub mod node_line;
@@ -23,7 +24,6 @@ mod old_versions;
 mod proptests;
 mod repair;
 mod select;
-pub mod statements;
 pub mod structured;
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,7 @@ pub mod transport;
 mod unreadable;
 mod xml;
 mod yaml;
-pub mod yaml_json;
+mod yaml_json;
 
 pub use analysis::Analysis;
 pub use encoding::text_of;

@@ -1,8 +1,7 @@
 //! Plans in YAML and XML.
 
 use super::unreadable::Unreadable;
-use super::{xml, yaml};
-use serde_json::Value;
+use super::{json_values, xml, yaml, yaml_json};
 use std::borrow::Cow;
 
 /// A format besides text and JSON.
@@ -47,18 +46,29 @@ impl Structured {
         }
     }
 
-    /// Reads a plan into the values that EXPLAIN's JSON has.
-    pub fn value(self, text: &str) -> Result<Value, Unreadable> {
+    /// Returns the text that EXPLAIN's JSON has for a plan.
+    pub fn as_json(self, text: &str) -> Result<String, Unreadable> {
+        let text = without_indentation(text);
         match self {
-            Structured::Yaml => yaml::value(&without_indentation(text)),
-            Structured::Xml => xml::value(&without_indentation(text)),
+            Structured::Yaml => match yaml_json::as_json(&text) {
+                Some(json) => Ok(json),
+                None => Ok(yaml::value(&text)?.to_string()),
+            },
+            Structured::Xml => xml::as_json(&text),
         }
     }
 
-    pub fn damaged(self, why: &str) -> Unreadable {
-        match self {
-            Structured::Yaml => Unreadable::Yaml(why.into()),
-            Structured::Xml => Unreadable::Xml(why.into()),
+    /// Returns why the parser of JSON refused a plan.
+    pub fn unreadable(self, error: &serde_json::Error) -> Unreadable {
+        self.named(json_values::unreadable(error))
+    }
+
+    /// Returns the reason with the name of this format instead of JSON.
+    pub fn named(self, unreadable: Unreadable) -> Unreadable {
+        match (self, unreadable) {
+            (Structured::Yaml, Unreadable::Json(why)) => Unreadable::Yaml(why),
+            (Structured::Xml, Unreadable::Json(why)) => Unreadable::Xml(why),
+            (_, other) => other,
         }
     }
 }

@@ -1,46 +1,41 @@
-//! Reads EXPLAIN's XML into the values that its JSON has.
+//! Rewrites EXPLAIN's XML as the text of its JSON. A log can have gigabytes of XML, and a tree of its values takes twice as
+//! long as this text.
 
+use super::json_text::{is_number, push_string};
 use super::lists::is_written_if_empty;
 use super::unreadable::Unreadable;
 use quick_xml::Reader;
-use quick_xml::events::Event;
-use serde_json::{Map, Value};
+use quick_xml::events::{BytesStart, Event};
 
-/// A plan has two levels per node. JSON's parser has a similar limit.
+/// A plan has two levels per node. JSON's parser has a lower limit.
 const MAX_DEPTH: usize = 1000;
 
-/// Returns the list of statements in an `<explain>` element, as JSON shows it. EXPLAIN writes each statement as a `<Query>`,
-/// and auto_explain does not.
-pub fn value(text: &str) -> Result<Value, Unreadable> {
+/// Returns the JSON text of an `<explain>` element. EXPLAIN writes each statement as a `<Query>`, so its JSON is a list.
+/// auto_explain writes one statement without that element, so its JSON is an object.
+pub fn as_json(text: &str) -> Result<String, Unreadable> {
     let mut reader = Reader::from_str(text);
-    let mut open: Vec<Element> = Vec::new();
+    let mut json = Json::with_capacity(text.len());
     loop {
         match reader.read_event().map_err(|error| damaged(&error.to_string()))? {
-            Event::Start(_) if open.len() >= MAX_DEPTH => return Err(Unreadable::TooDeep),
-            Event::Start(start) => {
-                open.push(Element { key: key(start.local_name().as_ref()), text: String::new(), children: Vec::new() });
-            }
+            Event::Start(start) => json.begin(&start)?,
+            Event::Empty(_) if json.open.is_empty() => return Err(damaged("the element is empty")),
             Event::Empty(empty) => {
-                let Some(outer) = open.last_mut() else { return Err(damaged("the element is empty")) };
-                outer.children.push((key(empty.local_name().as_ref()), Value::String(String::new())));
+                json.begin(&empty)?;
+                json.end();
             }
             Event::End(_) => {
-                let Some(element) = open.pop() else { return Err(damaged("an element ends before it begins")) };
-                match open.last_mut() {
-                    Some(outer) => {
-                        let key = element.key.clone();
-                        outer.children.push((key, element.value()));
-                    }
-                    None => return statements(element),
+                json.end();
+                if json.open.is_empty() {
+                    return Ok(json.out);
                 }
             }
-            Event::Text(text) => add(&mut open, &text.into_inner()),
-            Event::CData(text) => add(&mut open, &text.into_inner()),
+            Event::Text(text) => json.text.push_str(&text.into_inner()),
+            Event::CData(text) => json.text.push_str(&text.into_inner()),
             Event::GeneralRef(reference) => {
                 let character = reference.resolve_char_ref().ok().flatten();
                 match (character, quick_xml::escape::resolve_predefined_entity(&reference.into_inner())) {
-                    (Some(character), _) => add(&mut open, character.encode_utf8(&mut [0; 4])),
-                    (None, Some(text)) => add(&mut open, text),
+                    (Some(character), _) => json.text.push(character),
+                    (None, Some(text)) => json.text.push_str(text),
                     (None, None) => return Err(damaged("an unknown entity")),
                 }
             }
@@ -54,45 +49,82 @@ fn damaged(why: &str) -> Unreadable {
     Unreadable::Xml(why.into())
 }
 
-fn add(open: &mut [Element], text: &str) {
-    if let Some(element) = open.last_mut() {
-        element.text.push_str(text);
-    }
-}
-
-fn statements(explain: Element) -> Result<Value, Unreadable> {
-    let is_list = explain.children.iter().all(|(key, _)| key == "Query");
-    let list = match is_list {
-        true => explain.children.into_iter().map(|(_, statement)| statement).collect(),
-        false => vec![Value::Object(explain.children.into_iter().collect())],
-    };
-    Ok(Value::Array(list))
+struct Json {
+    out: String,
+    open: Vec<Element>,
+    /// the keys of the open elements, one after the other
+    keys: String,
+    /// text since the last begin or end of an element
+    text: String,
 }
 
 /// An element whose end has not been read.
 struct Element {
-    key: String,
-    text: String,
-    children: Vec<(String, Value)>,
+    /// where its key begins in the keys
+    key: usize,
+    /// `]` or `}`, after its first child has begun
+    end: Option<char>,
 }
 
-impl Element {
-    fn value(self) -> Value {
-        let Element { key, text, children } = self;
-        // `Plans` contains `Plan`; other lists contain `Item`.
-        let is_list = |child: &str| child == "Item" || key.strip_suffix('s') == Some(child);
-        match children.first() {
-            Some((child, _)) if is_list(child) => Value::Array(children.into_iter().map(|(_, value)| value).collect()),
-            Some(_) => Value::Object(children.into_iter().collect::<Map<_, _>>()),
-            None if is_written_if_empty(&key) => Value::Array(Vec::new()),
-            // An empty list, as in `GROUP BY ()`. A text has no line break.
-            None if text.contains('\n') && text.trim().is_empty() => Value::Array(Vec::new()),
-            None if is_text(&key) => Value::String(text),
-            None => match serde_json::from_str(&text) {
-                Ok(value @ (Value::Bool(_) | Value::Number(_))) => value,
-                _ => Value::String(text),
-            },
+impl Json {
+    fn with_capacity(bytes: usize) -> Json {
+        Json { out: String::with_capacity(bytes), open: Vec::new(), keys: String::new(), text: String::new() }
+    }
+
+    /// Begins an element, and its list or object with its first child.
+    fn begin(&mut self, start: &BytesStart) -> Result<(), Unreadable> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(Unreadable::TooDeep);
         }
+        let key = self.keys.len();
+        push_key(&mut self.keys, start.local_name().as_ref());
+        self.text.clear();
+        if let Some(outer) = self.open.last_mut() {
+            let child = &self.keys[key..];
+            match outer.end {
+                Some(_) => self.out.push(','),
+                None => {
+                    let is_list = is_list(&self.keys[outer.key..key], child);
+                    self.out.push(if is_list { '[' } else { '{' });
+                    outer.end = Some(if is_list { ']' } else { '}' });
+                }
+            }
+            if outer.end == Some('}') {
+                push_string(&mut self.out, child);
+                self.out.push(':');
+            }
+        }
+        self.open.push(Element { key, end: None });
+        Ok(())
+    }
+
+    /// Ends the innermost element. Adds its value, if it has no children.
+    fn end(&mut self) {
+        let Some(Element { key, end }) = self.open.pop() else { return };
+        match end {
+            Some(end) => self.out.push(end),
+            None => push_value(&mut self.out, &self.keys[key..], &self.text),
+        }
+        self.keys.truncate(key);
+        self.text.clear();
+    }
+}
+
+/// Returns whether an element is a list, if this is the key of its first child. `Plans` contains `Plan`; other lists contain
+/// `Item`.
+fn is_list(key: &str, child: &str) -> bool {
+    child == "Item" || key.strip_suffix('s') == Some(child) || key == "explain" && child == "Query"
+}
+
+/// Adds the value of an element without children.
+fn push_value(out: &mut String, key: &str, text: &str) {
+    // A list without elements, as in `GROUP BY ()`, has a line break. A text has none.
+    if is_written_if_empty(key) || text.contains('\n') && text.trim().is_empty() {
+        out.push_str("[]");
+    } else if !is_text(key) && (is_number(text) || matches!(text, "true" | "false")) {
+        out.push_str(text);
+    } else {
+        push_string(out, text);
     }
 }
 
@@ -104,25 +136,34 @@ fn is_text(key: &str) -> bool {
     !is_count && ENDS.iter().any(|end| key.ends_with(end)) || key.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// Returns the key that JSON has for an element. The server writes `-` for each character that a name cannot have.
-fn key(element: &str) -> String {
-    const OTHERS: [(&str, &str); 4] =
-        [("I O ", "I/O "), ("One Time ", "One-Time "), ("Full sort ", "Full-sort "), ("Pre sorted ", "Pre-sorted ")];
+/// Adds the key that JSON has for an element. The server writes `-` for each character that a name cannot have.
+fn push_key(keys: &mut String, element: &str) {
     // The names of settings have no capital letters.
     if element.starts_with(|c: char| c.is_ascii_lowercase()) {
-        return element.into();
+        return keys.push_str(element);
     }
-    let mut key = element.replace('-', " ");
-    for (written, name) in OTHERS {
-        key = key.replace(written, name);
+    let mut words = element.split('-');
+    let mut last = words.next().unwrap_or_default();
+    keys.push_str(last);
+    for word in words {
+        keys.push(match (last, word) {
+            ("I", "O") => '/',
+            ("One", "Time") | ("Full", "sort") | ("Pre", "sorted") => '-',
+            _ => ' ',
+        });
+        keys.push_str(word);
+        last = word;
     }
-    key
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn value(text: &str) -> Value {
+        serde_json::from_str(&as_json(text).unwrap()).unwrap()
+    }
 
     #[test]
     fn values_have_the_types_of_json() {
@@ -140,15 +181,15 @@ mod tests {
         });
         let explain =
             |content: &str| format!("<explain xmlns=\"http://www.postgresql.org/2009/explain\">{content}</explain>");
-        assert_eq!(value(&explain(&format!("<Query>{query}</Query>"))).unwrap(), json!([expected]));
-        assert_eq!(value(&explain(query)).unwrap(), json!([expected]));
+        assert_eq!(value(&explain(&format!("<Query>{query}</Query>"))), json!([expected]));
+        assert_eq!(value(&explain(query)), expected);
     }
 
     #[test]
     fn damaged_texts_are_errors() {
         let deep = "<a>".repeat(5000);
         for text in ["", "<explain>", "<explain><a></b></explain>", "<explain>&x;</explain>", "</explain>", &deep] {
-            assert!(value(text).is_err(), "{text}");
+            assert!(as_json(text).is_err(), "{text}");
         }
     }
 }

@@ -7,8 +7,7 @@ use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::node_line::names_node;
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::transport::continued;
-use crate::server::explain::captured::yaml_json;
-use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, statements, text};
+use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
 use crate::server::explain::plan::Explained;
 use std::borrow::Cow;
 
@@ -99,20 +98,13 @@ fn one_plan(text: &str, needs_source: bool) -> WithSource {
         return (plan, owned(Source::Json(start)));
     }
     if let Some(format) = structured(start) {
-        if let Some(json) = (format == Structured::Yaml).then(|| yaml_json::as_json(start)).flatten()
-            && let Ok(plan) = serde_json::from_str(&json)
-        {
-            return (Ok(plan), needs_source.then_some(Source::Json(json)));
-        }
-        let mut only = (Err(Unreadable::Missing), None);
-        match format.value(start) {
-            Ok(value) => statements::each(value, format, &mut |plan, statement| {
-                let source = needs_source.then(|| Source::Json(statement.to_string()));
-                only = (plan, source);
-            }),
-            Err(unreadable) => only.0 = Err(unreadable),
-        }
-        return only;
+        return match format.as_json(start) {
+            Ok(json) => {
+                let plan = serde_json::from_str(&json).map_err(|error| format.unreadable(&error));
+                (plan, needs_source.then_some(Source::Json(json)))
+            }
+            Err(unreadable) => (Err(unreadable), None),
+        };
     }
     let Some(root) = root_at(text) else { return (Err(Unreadable::Missing), None) };
     let (query, plan) = text.split_at(root);
