@@ -15,7 +15,7 @@ use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record;
 use crate::server::explain::captured::transport::{Part, Sent, continued, sent};
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// If there are more senders, the open entries of all of them end: processes end without notice.
 const MAX_SENDERS: usize = 1000;
@@ -26,11 +26,15 @@ const MAX_HOSTS: usize = 2;
 /// A pasted text is passed on in pieces of this size, which begin at an empty line.
 const PASTED_BYTES: usize = 256 << 10;
 
+/// Most plans are shorter. Their texts need not grow.
+const TYPICAL_BYTES: usize = 2 << 10;
+
 /// Receives the lines of a log, and passes its entries to `found`.
 #[derive(Default)]
 pub struct Splitter {
     place: Place,
-    senders: HashMap<u64, Sender>,
+    /// a log from one sender needs no hash of each line's sender
+    senders: BTreeMap<u64, Sender>,
     /// the sender of the line before
     last: u64,
     /// a few of the hosts or containers that sent lines
@@ -85,8 +89,8 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        let mut open: Vec<Open> = self.senders.drain().filter_map(|(_, sender)| sender.entry).collect();
-        // The order of a hash map differs from run to run, and so would the numbers of the plans.
+        let mut open: Vec<Open> = std::mem::take(&mut self.senders).into_iter().filter_map(|(_, sender)| sender.entry).collect();
+        // The numbers of the plans are in the order of the log.
         open.sort_by_key(|entry| entry.place);
         open.into_iter().for_each(|entry| found(entry.end(is_unfinished)));
     }
@@ -203,7 +207,7 @@ impl Sender {
         self.has_begun = true;
         let text = match kind {
             Kind::Csv { .. } | Kind::Pasted => format!("{text}\n"),
-            _ => String::new(),
+            _ => String::with_capacity(TYPICAL_BYTES),
         };
         self.entry = Some(Open { place, kind, text, is_too_long: false });
     }
