@@ -56,7 +56,6 @@ fn a_million_nested_plans_need_little_memory() {
         within(&mut calls, Session::Known(1), &[(&format!("select {n}\nf 3\nselect f()\ng 5"), 1.0)]);
         within(&mut calls, Session::Known(1), &[(&format!("select {n}\nf 4\nselect f()\ng 5"), 1.0)]);
     }
-
     assert_eq!(calls.sessions[&Session::Known(1)].plans.len(), MAX_WAITING);
     assert!(calls.lines <= 4 * MAX_WAITING, "{}", calls.lines);
     let sums = within(&mut calls, Session::Known(1), &[("select f()\ng 5", 2500.0), (CLIENT, 3000.0)]);
