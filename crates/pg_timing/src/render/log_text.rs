@@ -36,19 +36,35 @@ pub fn time(ms: f64) -> String {
     }
 }
 
-/// Returns `2.69 s +-0.15`: the corrected time with its interval, in the same unit.
+/// Returns the corrected time with its interval: `9.79 ms +-31%`, or `6.71 to 11.2 ms` if its bounds are not at the same
+/// distance from the estimate.
 pub fn corrected(total: &LogTotal) -> String {
     let Range { low, estimate, high } = total.corrected_ms;
-    match low > 0.0 || high == 0.0 {
-        true => format!("{} {}{}", time(estimate), plus_minus(), relative_margin(total.corrected_ms)),
-        false => format!("0 to {}", time(high)),
+    if high == 0.0 {
+        return time(0.0);
+    }
+    let [below, above] = [estimate - low, high - estimate].map(|margin| relative(margin, estimate));
+    match low > 0.0 && below == above {
+        true => format!("{} {}{below}", time(estimate), plus_minus()),
+        false => interval(low, high),
     }
 }
 
-/// Returns the half width as a percentage of the estimate.
-fn relative_margin(range: Range) -> String {
-    match range.estimate > 0.0 {
-        true => percent((range.half_width() / range.estimate * 1000.0).round() / 1000.0),
+/// Returns two times: `6.71 to 11.2 ms`, or `980 ms to 1.20 s`.
+fn interval(low: f64, high: f64) -> String {
+    let (low, high) = (time(low), time(high));
+    let unit = |time: &str| time.rsplit_once(' ').map(|(_, unit)| unit.to_string());
+    let low = match low.rsplit_once(' ') {
+        Some((number, _)) if number == "0" || unit(&low) == unit(&high) => number.to_string(),
+        _ => low,
+    };
+    format!("{low} to {high}")
+}
+
+/// Returns a margin as a percentage of the estimate.
+fn relative(margin: f64, estimate: f64) -> String {
+    match estimate > 0.0 {
+        true => percent((margin / estimate * 1000.0).round() / 1000.0),
         false => "0%".into(),
     }
 }
@@ -61,13 +77,18 @@ pub fn ranks(statement: &LoggedStatement) -> String {
     }
 }
 
-/// Returns the statement in one line.
+/// Returns the statement in one line. Nested statements are marked.
 pub fn title(statement: &LoggedStatement) -> String {
-    let words = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match (&statement.statement, statement.query_id) {
-        (Some(text), _) => words(text),
+    let text = match (&statement.statement, statement.query_id) {
+        (Some(text), _) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         (None, Some(id)) => format!("(query {id})"),
         (None, None) => "(other statements, or plans without a statement)".into(),
+    };
+    let LogTotal { runs, nested_runs, .. } = statement.total;
+    match nested_runs {
+        0 => text,
+        nested if nested == runs => format!("(nested) {text}"),
+        nested => format!("(nested in {} of {} runs) {text}", grouped(nested), grouped(runs)),
     }
 }
 
@@ -88,9 +109,19 @@ pub fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     facts.push((
         "columns",
         "lost: time of the overhead. share: lost / reported. corrected: time without overhead, with its 92% interval. \
-         ranks: nodes whose rank by self time is another one without timing"
+         ranks: nodes whose rank by self time is another one without timing, by more than the errors"
             .into(),
     ));
+    if report.total.nested_runs > 0 {
+        facts.push((
+            "nested",
+            format!(
+                "plans of statements in functions and triggers: {}. Their rows are marked. Their time and overhead are also in \
+                 the rows of their callers, if the log has their plans; the first line counts them once",
+                grouped(report.total.nested_runs)
+            ),
+        ));
+    }
     if let Some(change) =
         report.statements.iter().find_map(|statement| statement.rank_changes.first().map(|c| (statement, c)))
     {
@@ -133,5 +164,26 @@ mod tests {
     #[test]
     fn times_have_a_unit_that_fits() {
         assert_eq!([0.0123, 999.0, 12_345.0, 7_200_000.0].map(time), ["0.012 ms", "999 ms", "12.3 s", "2.00 h"]);
+    }
+
+    #[test]
+    fn an_interval_that_is_not_symmetric_shows_its_bounds() {
+        let cell = |low: f64, estimate: f64, high: f64| {
+            corrected(&LogTotal { corrected_ms: Range { low, estimate, high }, ..LogTotal::default() })
+        };
+        assert_eq!(cell(6.9, 10.0, 13.1), "10.0 ms +-31%");
+        assert_eq!(cell(6.87, 10.0, 13.14), "10.0 ms +-31%");
+        assert_eq!(cell(6.0, 10.0, 13.1), "6.00 to 13.1 ms");
+        assert_eq!(cell(980.0, 1100.0, 1200.0), "980 ms to 1.20 s");
+        assert_eq!((cell(0.0, 1.0, 2.0), cell(0.0, 0.0, 0.0)), ("0 to 2.00 ms".into(), "0 ms".into()));
+    }
+
+    #[test]
+    fn nested_statements_are_marked() {
+        let row = |nested_runs| {
+            let total = LogTotal { runs: 2000, nested_runs, ..LogTotal::default() };
+            title(&LoggedStatement { statement: Some("select  1".into()), total, ..LoggedStatement::default() })
+        };
+        assert_eq!([0, 2000, 7].map(row), ["select 1", "(nested) select 1", "(nested in 7 of 2 000 runs) select 1"]);
     }
 }

@@ -1,5 +1,6 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
+use super::log::LogPlace;
 use crate::plan_format::PlanDocument;
 use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile};
 use serde::{Deserialize, Serialize};
@@ -160,6 +161,12 @@ pub struct Capture {
     pub plans: usize,
     /// number of the plan that was used, from 1
     pub taken: usize,
+    /// where the plan is in a log; missing for other inputs
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<LogPlace>,
+    /// a function or a trigger executed the statement, so its time is also in its caller's time
+    #[serde(default)]
+    pub is_nested: bool,
     /// timed calls of all nodes, per process
     pub calls: Range,
     /// read cost of the server's clock, as given

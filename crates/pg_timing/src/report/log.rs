@@ -17,6 +17,9 @@ pub struct LogReport {
     pub plans: u64,
     /// what this log shows about all its plans together, without those that were skipped
     pub total: LogTotal,
+    /// time of nested plans that is also in the time of their caller's plan; the total contains it once
+    #[serde(default)]
+    pub nested_ms: f64,
     /// the statement that lost the most time to timing comes first
     pub statements: Vec<LoggedStatement>,
     /// the plans that the figures do not include, by reason
@@ -33,6 +36,9 @@ pub struct LogReport {
 pub struct LogTotal {
     /// number of plans
     pub runs: u64,
+    /// number of plans of nested statements: a function or a trigger executed them
+    #[serde(default)]
+    pub nested_runs: u64,
     /// execution time that auto_explain reported
     pub reported_ms: f64,
     /// time without overhead
@@ -59,21 +65,26 @@ impl LogTotal {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoggedStatement {
     /// with `?` instead of constants, and at most 1000 bytes; missing for plans without a query, and for all statements
-    /// beyond the first 5000, which are one row
+    /// after the first 5000 of the log, which are one row
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
     /// the server's identifier of the query, if the log has it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_id: Option<i64>,
+    /// with the overhead of the nested statements that these runs executed
     #[serde(flatten)]
     pub total: LogTotal,
-    /// number of different plans; at most 8 are told apart
+    /// overhead of the nested statements that these runs executed; missing if the log has none of their plans, or does not
+    /// show which process wrote them
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_overhead_ms: Option<Range>,
+    /// number of different plans; at most 8 are counted
     pub plan_shapes: usize,
     /// file and line of the slowest plan
     pub slowest: LogPlace,
     /// number of nodes in the plan that took the most time
     pub nodes: usize,
-    /// the nodes of that plan whose rank by self time is another one without timing
+    /// the nodes of that plan whose rank by self time is another one without timing, if the change exceeds the errors
     pub rank_changes: Vec<RankChange>,
 }
 

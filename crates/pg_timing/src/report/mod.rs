@@ -19,6 +19,7 @@ mod read_cost;
 pub mod run_mode;
 #[cfg(test)]
 mod schema;
+mod self_time;
 mod top;
 mod tsc;
 
@@ -42,6 +43,7 @@ pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use log::{LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
 pub use read_cost::ReadCost;
+pub use self_time::SelfTime;
 pub use top::{SkippedStatements, TopReport, TopStatement};
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 

@@ -3,7 +3,7 @@
 use super::figures::settings;
 use super::ms;
 use crate::human::{count, duration, percent};
-use crate::report::{Capture, ExplainReport};
+use crate::report::{Capture, ExplainReport, LogPlace};
 
 /// A wider relative error is of little use.
 const TOO_WIDE: f64 = 0.5;
@@ -55,7 +55,12 @@ fn clock(report: &ExplainReport, capture: &Capture) -> String {
 
 /// Returns the facts below the plan.
 pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("calls", total_calls(capture))];
+    let mut facts = Vec::new();
+    if let Some(LogPlace { file, line }) = &capture.place {
+        let nested = if capture.is_nested { "; nested: its time is also in its caller's time" } else { "" };
+        facts.push(("plan", format!("number {} of {}: {file} line {line}{nested}", capture.taken, capture.plans)));
+    }
+    facts.push(("calls", total_calls(capture)));
     if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
         let call = match capture.timed_call_ns {
             Some(ns) => format!(", and {} per timed call (two reads, and the work that they delay)", duration(ns)),

@@ -1,7 +1,7 @@
 //! Cells of the plan's table.
 
 use super::digits;
-use crate::report::{ExplainReport, ExplainedNode, Range};
+use crate::report::{ExplainReport, ExplainedNode, Range, SelfTime};
 
 /// Returns the node's rank by corrected self time, and in parentheses its rank by reported self time if that changed.
 pub fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
@@ -15,23 +15,9 @@ pub fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
 ///
 /// Returns `None` for nodes below 5% of the time, and for captured plans, whose ranks are not precise enough.
 pub fn rank_change(node: &ExplainedNode, report: &ExplainReport) -> Option<(usize, usize)> {
-    const MATTERS: f64 = 0.05;
-    let matters = node.reported_self_ms > MATTERS * report.reported_ms
-        || node.corrected_self_ms > MATTERS * report.corrected_ms.estimate;
-    let changed = || report.nodes.iter().any(|other| have_swapped_ranks(node, other));
-    (report.runs.is_some() && matters && changed()).then_some((node.rank, node.corrected_rank))
-}
-
-/// Returns whether two nodes swapped ranks, and differ by more than their errors both before and after.
-///
-/// The errors are added: both nodes are parts of the same whole, so they are not independent.
-fn have_swapped_ranks(a: &ExplainedNode, b: &ExplainedNode) -> bool {
-    let differ = |ms: fn(&ExplainedNode) -> f64, margin: fn(&ExplainedNode) -> f64| {
-        (ms(a) - ms(b)).abs() > margin(a) + margin(b)
-    };
-    (a.rank < b.rank) != (a.corrected_rank < b.corrected_rank)
-        && differ(|node| node.reported_self_ms, |node| node.reported_self_off_ms)
-        && differ(|node| node.corrected_self_ms, |node| node.corrected_self_off_ms)
+    let others = report.nodes.iter().map(SelfTime::of);
+    let changed = || SelfTime::of(node).has_other_rank(others, report.reported_ms, report.corrected_ms.estimate);
+    (report.runs.is_some() && changed()).then_some((node.rank, node.corrected_rank))
 }
 
 /// Returns the reported time in ms, or its upper bound if it is mostly rounding error: EXPLAIN rounds each loop.

@@ -101,6 +101,8 @@ impl Analysis {
             capture: Some(Capture {
                 plans,
                 taken,
+                place: None,
+                is_nested: false,
                 calls,
                 read_ns: self.clock.as_ref().map(|clock| clock.read_ns),
                 timed_call_ns: self.clock.and_then(|clock| clock.timed_call_ns),

@@ -37,11 +37,21 @@ pub fn is_quoted_after(line: &str, is_quoted: bool) -> bool {
 pub struct Message {
     pub text: String,
     pub query_id: Option<i64>,
+    /// the session's identifier, or its process
+    pub session: Option<String>,
+    /// the client's command, like `SELECT`
+    pub command: Option<String>,
+    /// what the server was executing; empty for a statement of the client
+    pub context: String,
     /// length of the record in bytes
     pub length: usize,
 }
 
-/// The number of the field `query_id`, from 0. PostgreSQL 14 and later write it.
+/// Numbers of fields, from 0. PostgreSQL 14 and later write the query's identifier.
+const SESSION: usize = 5;
+const COMMAND: usize = 7;
+const MESSAGE: usize = 13;
+const CONTEXT: usize = 18;
 const QUERY_ID: usize = 25;
 
 /// No version of the server writes more fields.
@@ -80,9 +90,18 @@ fn parsed(parser: &mut csv_core::Reader, text: &str) -> Option<Message> {
         let begin = if number == 0 { 0 } else { ends[number - 1] };
         str::from_utf8(&fields[begin..ends[number]]).ok()
     };
-    let text = (0..count).filter_map(field).find(|field| field.starts_with("duration: "))?.to_string();
-    let query_id = (count > QUERY_ID).then(|| field(QUERY_ID)?.parse().ok()).flatten().filter(|id| *id != 0);
-    Some(Message { text, query_id, length: read })
+    let is_message = |number: &usize| field(*number).is_some_and(|field| field.starts_with("duration: "));
+    let message = (0..count).find(is_message)?;
+    let other = |number: usize| (message == MESSAGE && number < count).then(|| field(number)).flatten();
+    let filled = |number: usize| other(number).filter(|field| !field.is_empty()).map(String::from);
+    Some(Message {
+        text: field(message)?.into(),
+        query_id: other(QUERY_ID).and_then(|id| id.parse().ok()).filter(|id| *id != 0),
+        session: filled(SESSION),
+        command: filled(COMMAND),
+        context: filled(CONTEXT).unwrap_or_default(),
+        length: read,
+    })
 }
 
 /// The fields of most records fit into this many bytes.
@@ -100,7 +119,15 @@ mod tests {
         let message_of = |end: &str| message(&format!("{FIRST}{REST}{end}")).unwrap();
         let text = "duration: 5.100 ms  plan:\nQuery Text: SELECT \"a\"\nSeq Scan on t";
         let length = FIRST.len() + REST.len() + "-77\n".len();
-        assert_eq!(message_of("-77\n"), Message { text: text.into(), query_id: Some(-77), length });
+        let message_of_all = Message {
+            text: text.into(),
+            query_id: Some(-77),
+            session: Some("1".into()),
+            command: Some("SELECT".into()),
+            context: "SQL function f\nline 2".into(),
+            length,
+        };
+        assert_eq!(message_of("-77\n"), message_of_all);
         assert_eq!(message_of("0\n").query_id, None);
         assert_eq!((message("a,b\n"), message(""), message(&",".repeat(99))), (None, None, None));
         // The last record of a log may be truncated, and a field may be long.

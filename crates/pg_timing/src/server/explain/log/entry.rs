@@ -1,5 +1,7 @@
 //! One entry of a log that contains a plan.
 
+use super::nesting::Session;
+
 /// Where an entry begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -22,6 +24,9 @@ pub enum Content {
     Announced {
         ms: f64,
         text: String,
+        session: Session,
+        /// the functions that were being executed, the innermost first
+        context: String,
     },
     /// a record of a CSV log
     Csv(String),

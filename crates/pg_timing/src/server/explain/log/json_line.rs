@@ -1,5 +1,6 @@
 //! Lines of logs in JSON format: the server's own jsonlog, and what containers, journald and log collectors write.
 
+use super::nesting::Session;
 use memchr::memmem;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -75,16 +76,55 @@ struct Keys<'a> {
     /// CloudNativePG writes the server's jsonlog as an object within its own
     #[serde(borrow, default)]
     record: Option<Box<Keys<'a>>>,
+    /// CloudNativePG's name of the server
+    #[serde(borrow, default)]
+    logging_pod: Option<TextOrOther<'a>>,
     #[serde(default)]
-    query_id: Option<QueryId>,
+    query_id: Option<NumberOrText>,
+    #[serde(borrow, default)]
+    session_id: Option<TextOrOther<'a>>,
+    #[serde(borrow, default)]
+    context: Option<TextOrOther<'a>>,
+    /// the client's command; the second name is CloudNativePG's
+    #[serde(borrow, default, alias = "command_tag")]
+    ps: Option<TextOrOther<'a>>,
+}
+
+/// A collector may use the server's key for something else.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TextOrOther<'a> {
+    Text(#[serde(borrow)] Cow<'a, str>),
+    Other(serde::de::IgnoredAny),
+}
+
+impl<'a> TextOrOther<'a> {
+    fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            TextOrOther::Text(text) => Some(text),
+            TextOrOther::Other(_) => None,
+        }
+    }
 }
 
 /// Some collectors write numbers as strings.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum QueryId {
+enum NumberOrText {
     Number(i64),
     Text(String),
+}
+
+/// An entry with a plan.
+#[derive(Debug, Default, PartialEq)]
+pub struct Message<'a> {
+    pub text: Cow<'a, str>,
+    pub query_id: Option<i64>,
+    pub session: Session,
+    /// what the server was executing; empty for a statement of the client
+    pub context: Cow<'a, str>,
+    /// the client's command, like `SELECT`
+    pub command: Option<Cow<'a, str>>,
 }
 
 /// Docker splits lines at this length. Only the last part has a line end. Log collectors remove all line ends.
@@ -107,19 +147,29 @@ impl<'a> Keys<'a> {
 
     fn query_id(&self) -> Option<i64> {
         let id = match &self.query_id {
-            Some(QueryId::Number(id)) => Some(*id),
-            Some(QueryId::Text(id)) => id.parse().ok(),
-            None => self.record.as_ref().and_then(|record| record.query_id()),
+            Some(NumberOrText::Number(id)) => Some(*id),
+            Some(NumberOrText::Text(id)) => id.parse().ok(),
+            None => None,
         };
         id.filter(|id| *id != 0)
     }
 }
 
-/// Returns the message of an entry, and the query's identifier.
-pub fn message(line: &str) -> Result<(Cow<'_, str>, Option<i64>), serde_json::Error> {
-    let keys: Keys = serde_json::from_str(line)?;
-    let query_id = keys.query_id();
-    Ok((keys.text().unwrap_or_default(), query_id))
+/// Returns the message of an entry.
+pub fn message(line: &str) -> Result<Message<'_>, serde_json::Error> {
+    let mut keys: Keys = serde_json::from_str(line)?;
+    let host = keys.logging_pod.take().and_then(TextOrOther::text);
+    // The server's keys may be in a record within the record.
+    let mut server = &mut keys;
+    while server.record.is_some() && server.session_id.is_none() {
+        server = server.record.as_mut().expect("it is there");
+    }
+    let session = server.session_id.take().and_then(TextOrOther::text);
+    let session = session.map_or_else(Session::default, |session| Session::of(host, &session));
+    let query_id = server.query_id();
+    let context = server.context.take().and_then(TextOrOther::text).unwrap_or_default();
+    let command = server.ps.take().and_then(TextOrOther::text);
+    Ok(Message { text: keys.text().unwrap_or_default(), query_id, session, context, command })
 }
 
 #[cfg(test)]
@@ -134,10 +184,8 @@ mod tests {
     fn entries_and_lines_are_told_apart() {
         let entry = r#"{"timestamp":"2026","error_severity":"LOG","message":"duration: 5.1 ms  plan:\nQuery Text: select \"a\"\nResult","query_id":-7}"#;
         assert_eq!(line(entry), JsonLine::Entry);
-        assert_eq!(
-            message(entry).unwrap(),
-            ("duration: 5.1 ms  plan:\nQuery Text: select \"a\"\nResult".into(), Some(-7))
-        );
+        let text = "duration: 5.1 ms  plan:\nQuery Text: select \"a\"\nResult".into();
+        assert_eq!(message(entry).unwrap(), Message { text, query_id: Some(-7), ..Message::default() });
         assert_eq!(line(&entry[..entry.len() - 20]), JsonLine::Truncated);
         assert_eq!(line(r#"{"error_severity":"LOG","message":"checkpoint"}"#), JsonLine::Other);
         let docker = |text: &str| format!(r#"{{"log":"{text}","stream":"stderr","time":"2026"}}"#);
@@ -165,9 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn a_collector_may_use_the_servers_keys() {
+        let line = r#"{"message":"x","context":{"a":[1]},"ps":7,"session_id":null,"logging_pod":false}"#;
+        assert_eq!(message(line).unwrap(), Message { text: "x".into(), ..Message::default() });
+    }
+
+    #[test]
     fn a_record_within_a_record_is_read() {
-        let text = r#"{"logger":"postgres","msg":"record","record":{"error_severity":"LOG","message":"duration: 1 ms  plan:\nx","query_id":"12"}}"#;
-        assert_eq!(line(text), JsonLine::Entry);
-        assert_eq!(message(text).unwrap(), ("duration: 1 ms  plan:\nx".into(), Some(12)));
+        let record = r#"{"error_severity":"LOG","message":"duration: 1 ms  plan:\nx","query_id":"12","session_id":"6b0630d2.32b2","command_tag":"CALL","context":"f 1\ng 2"}"#;
+        let within = format!(r#"{{"logger":"postgres","logging_pod":"db-1","msg":"record","record":{record}}}"#);
+        for (text, host) in [(record, None), (&within, Some("db-1"))] {
+            assert_eq!(line(text), JsonLine::Entry);
+            let expected = Message {
+                text: "duration: 1 ms  plan:\nx".into(),
+                query_id: Some(12),
+                session: Session::of(host, "6b0630d2.32b2"),
+                context: "f 1\ng 2".into(),
+                command: Some("CALL".into()),
+            };
+            assert_eq!(message(text).unwrap(), expected);
+        }
     }
 }

@@ -1,19 +1,26 @@
 //! Reads all plans of a log. A log can have gigabytes, so it is read once, from its beginning to its end, and only figures
 //! are kept.
 
+mod analyzed;
 mod budget;
+mod calls;
 mod chosen;
 mod entry;
+mod in_order;
 mod json_line;
 mod lines;
+mod nesting;
 mod normalize;
+mod notes;
 mod parse;
 mod pipeline;
 mod report;
 mod server_line;
+mod shapes;
 mod skipped;
 mod source;
 mod splitter;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -27,7 +34,7 @@ use crate::report::{ExplainReport, LogReport, SkippedPlans};
 use chosen::{Each, Nth, Slowest, number};
 use pipeline::{Collector, Outcome};
 use std::sync::atomic::AtomicBool;
-use totals::Totals;
+use totals::{Sums, Totals};
 
 /// A log that is read once.
 pub struct Log<'a> {
@@ -52,6 +59,8 @@ pub struct Gaps {
     /// number of all plans
     pub plans: usize,
     pub skipped: Vec<SkippedPlans>,
+    /// a few of the hosts or containers that wrote the log
+    pub hosts: Vec<String>,
     /// files that could not be read to their end
     pub errors: Vec<Error>,
     /// the user stopped the reading
@@ -64,18 +73,25 @@ const MAX_THREADS: usize = 4;
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
-        let collectors = (0..threads()).map(|_| Totals::new(&self.inputs)).collect();
+        self.totals_with(threads())
+    }
+
+    fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
+        let sums = Sums::default();
+        let collectors = (0..threads).map(|_| Totals::new(&self.inputs, &sums)).collect();
         let outcome = pipeline::read(&self.sources, collectors, self.stop, self.progress);
         report::check_any(&outcome)?;
-        Ok(report::report(&self.sources, outcome))
+        let gaps = gaps(&self.sources, outcome);
+        Ok(report::report(&self.sources, gaps, sums.into_sum()))
     }
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
-        let collectors = (0..threads()).map(|_| Slowest { inputs: &self.inputs, most, plans: Vec::new() }).collect();
+        let new = || Slowest { inputs: &self.inputs, sources: &self.sources, most, plans: Vec::new() };
+        let collectors = (0..threads()).map(|_| new()).collect();
         let mut outcome = pipeline::read(&self.sources, collectors, self.stop, self.progress);
         report::check_any(&outcome)?;
-        let mut all = Slowest { inputs: &self.inputs, most, plans: Vec::new() };
+        let mut all = new();
         outcome.collectors.drain(..).flat_map(|one| one.plans).for_each(|plan| all.add(plan));
         let plans = outcome.plans();
         let numbered = |mut plan: chosen::Chosen| {
@@ -88,7 +104,7 @@ impl Log<'_> {
 
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
-        let collector = Nth { inputs: &self.inputs, before: nth - 1, plan: None };
+        let collector = Nth { inputs: &self.inputs, sources: &self.sources, before: nth - 1, plan: None };
         let mut outcome = pipeline::read(&self.sources, vec![collector], self.stop, self.progress);
         let plans = outcome.plans();
         let mut chosen = match outcome.collectors.pop().and_then(|nth| nth.plan) {
@@ -105,7 +121,7 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut (dyn FnMut(ExplainReport) -> bool + Send)) -> Result<Gaps, Error> {
-        let collector = Each { inputs: &self.inputs, plans: 0, found, is_done: false };
+        let collector = Each { inputs: &self.inputs, sources: &self.sources, plans: 0, found, is_done: false };
         let outcome = pipeline::read(&self.sources, vec![collector], self.stop, self.progress);
         report::check_any(&outcome)?;
         Ok(gaps(&self.sources, outcome))
@@ -118,6 +134,6 @@ fn threads() -> usize {
 
 fn gaps<C: Collector>(sources: &Sources, outcome: Outcome<C>) -> Gaps {
     let plans = outcome.plans();
-    let Outcome { skips, errors, was_stopped, .. } = outcome;
-    Gaps { plans, skipped: report::skipped_plans(sources, skips), errors, was_stopped }
+    let Outcome { skips, hosts, errors, was_stopped, .. } = outcome;
+    Gaps { plans, skipped: report::skipped_plans(sources, skips), hosts, errors, was_stopped }
 }

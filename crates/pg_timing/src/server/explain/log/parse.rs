@@ -2,6 +2,7 @@
 
 use super::entry::{Content, Damage};
 use super::json_line;
+use super::nesting::{Nesting, Session};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::node_line::names_node;
@@ -17,6 +18,7 @@ pub struct Parsed {
     pub found: Result<Explained, Unusable>,
     /// the query's identifier, from the entry or from the plan
     pub query_id: Option<i64>,
+    pub nesting: Nesting,
     /// the plan's own text, if it is needed
     pub source: Option<Source<String>>,
 }
@@ -29,38 +31,50 @@ pub enum Unusable {
 
 /// Passes the plans of an entry to `found`. Only a pasted text can have several.
 pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
-    let of_message = |(ms, text): (f64, Cow<str>), query_id| {
+    let of_message = |(ms, text): (f64, Cow<str>), query_id, nesting| {
         let (plan, source) = announced(&text, needs_source);
-        Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), query_id) }
+        Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), query_id, nesting) }
     };
-    let missing = || parsed(Err(Unreadable::Missing), None);
+    let missing = || parsed(Err(Unreadable::Missing), None, Nesting::default());
     match content {
-        Content::Announced { ms, text } => found(of_message((*ms, text.into()), None)),
+        Content::Announced { ms, text, session, context } => {
+            found(of_message((*ms, text.into()), None, Nesting::new(*session, context, None)));
+        }
         Content::Csv(record) => {
-            let plan = csv_record::message(record)
-                .and_then(|Message { text, query_id, .. }| Some(of_message(message(&text)?, query_id)));
+            let plan = csv_record::message(record).and_then(
+                |Message { text, query_id, session, command, context, .. }| {
+                    let session = session.map_or_else(Session::default, |session| Session::of(CSV_HOST, &session));
+                    Some(of_message(message(&text)?, query_id, Nesting::new(session, &context, command.as_deref())))
+                },
+            );
             found(plan.unwrap_or_else(missing));
         }
         Content::Json(line) => match json_line::message(line) {
-            Ok((text, query_id)) => {
-                found(message(&text).map_or_else(missing, |message| of_message(message, query_id)));
+            Ok(json_line::Message { text, query_id, session, context, command }) => {
+                let nesting = Nesting::new(session, &context, command.as_deref());
+                found(message(&text).map_or_else(missing, |message| of_message(message, query_id, nesting)));
             }
-            Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None)),
+            Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None, Nesting::default())),
         },
         Content::Pasted(text) => each_plan(text, &mut |plan, source| {
             let source = source.filter(|_| needs_source).map(Source::to_owned);
-            found(Parsed { source, ..parsed(plan, None) });
+            found(Parsed { source, ..parsed(plan, None, Nesting::default()) });
         }),
         Content::Damaged(damage) => {
-            found(Parsed { found: Err(Unusable::Damaged(*damage)), query_id: None, source: None });
+            let found_damage = Err(Unusable::Damaged(*damage));
+            found(Parsed { found: found_damage, query_id: None, nesting: Nesting::default(), source: None });
         }
     }
 }
 
-fn parsed(found: Found, query_id: Option<i64>) -> Parsed {
-    // The plan's own identifier is that of a nested statement, too.
-    let query_id = found.as_ref().ok().and_then(|plan| plan.query_id).or(query_id);
-    Parsed { found: found.map_err(Unusable::Unreadable), query_id, source: None }
+/// A CSV log does not name its host.
+const CSV_HOST: Option<&str> = None;
+
+fn parsed(found: Found, query_id: Option<i64>, nesting: Nesting) -> Parsed {
+    // The log's identifier is that of the client's statement. Only the plan has that of a nested statement.
+    let of_entry = query_id.filter(|_| !nesting.is_nested());
+    let query_id = found.as_ref().ok().and_then(|plan| plan.query_id).or(of_entry);
+    Parsed { found: found.map_err(Unusable::Unreadable), query_id, nesting, source: None }
 }
 
 /// Returns the plan with the log's time, unless the plan has an Execution Time.
@@ -166,8 +180,12 @@ mod tests {
         only
     }
 
+    fn entry(ms: f64, text: &str) -> Content {
+        Content::Announced { ms, text: text.into(), session: Session::default(), context: String::new() }
+    }
+
     fn of_text(text: &str) -> Explained {
-        only(Content::Announced { ms: 3.5, text: text.into() }).found.unwrap()
+        only(entry(3.5, text)).found.unwrap()
     }
 
     #[test]
@@ -181,7 +199,7 @@ mod tests {
     fn a_plan_has_its_own_text_if_the_query_looks_like_a_plan() {
         let plan = TEXT.split_inclusive('\n').skip(3).collect::<String>();
         let text = format!("Query Text: select \"\nNested Loop \"(cost=0.56 x\n{plan}");
-        each(&Content::Announced { ms: 3.5, text }, true, &mut |parsed| {
+        each(&entry(3.5, &text), true, &mut |parsed| {
             assert_eq!(
                 (parsed.found.unwrap().plan.name, parsed.source),
                 ("Sort".into(), Some(Source::Text(plan.clone())))
@@ -214,8 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn a_nested_plan_does_not_have_the_query_id_of_its_caller() {
+        let fields = "t,u,d,1,h,s,1,c,t,v,0,LOG,00000";
+        let record = format!("{fields},\"duration: 3.5 ms  plan:\n{TEXT}\",,,,,SQL function f,,,,,,,-7\n");
+        let in_csv = only(Content::Csv(record));
+        let message = format!("duration: 3.5 ms  plan:\n{TEXT}");
+        let keys =
+            serde_json::json!({"message": message, "query_id": -7, "session_id": "s", "context": "SQL function f"});
+        let in_json = only(Content::Json(keys.to_string()));
+        for parsed in [in_csv, in_json] {
+            let expected = Nesting::new(Session::of(CSV_HOST, "s"), "SQL function f", None);
+            assert_eq!((parsed.query_id, parsed.nesting), (None, expected));
+        }
+        let with_id = format!("{TEXT}Query Identifier: 9\n");
+        let Content::Announced { ms, text, session, .. } = entry(3.5, &with_id) else { unreachable!() };
+        let nested = Content::Announced { ms, text, session, context: "SQL function f".into() };
+        assert_eq!(only(nested).query_id, Some(9));
+    }
+
+    #[test]
     fn what_is_no_plan_is_named() {
-        let unreadable = |text: &str| match only(Content::Announced { ms: 1.0, text: text.into() }).found {
+        let unreadable = |text: &str| match only(entry(1.0, text)).found {
             Err(Unusable::Unreadable(why)) => why,
             other => panic!("{other:?}"),
         };

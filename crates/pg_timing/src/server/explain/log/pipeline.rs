@@ -4,6 +4,7 @@
 use super::budget::{Budget, Share};
 use super::entry::{Content, Entry, Place};
 use super::lines::Lines;
+use super::nesting::Nesting;
 use super::parse;
 use super::skipped::{self, Skips};
 use super::source::Sources;
@@ -32,6 +33,7 @@ pub struct LoggedPlan {
     pub place: Place,
     pub number: Number,
     pub query_id: Option<i64>,
+    pub nesting: Nesting,
     pub selected: Selected,
 }
 
@@ -53,7 +55,10 @@ pub trait Collector: Send {
     }
 
     /// A plan was not passed to this collector, because it cannot be analyzed.
-    fn skipped(&mut self, _error: &Error) {}
+    fn skipped(&mut self, _error: &Error, _nesting: Nesting) {}
+
+    /// All plans of a batch were passed on. `unfinished` limits the number of batches that are not finished.
+    fn end_batch(&mut self, _number: usize, _unfinished: Share) {}
 
     /// Returns whether to read on.
     fn wants_more(&self) -> bool {
@@ -91,7 +96,7 @@ struct Batch {
     number: usize,
     entries: Vec<Entry>,
     /// counts as unfinished until the batch is dropped
-    _unfinished: Share,
+    unfinished: Share,
 }
 
 /// Reads all sources. Each collector has its own thread. One collector receives the plans in the order of the log.
@@ -219,9 +224,8 @@ impl Reader {
 
     fn add(&mut self, entry: Entry) {
         self.bytes += match &entry.content {
-            Content::Announced { text, .. } | Content::Csv(text) | Content::Json(text) | Content::Pasted(text) => {
-                text.len()
-            }
+            Content::Announced { text, context, .. } => text.len() + context.len(),
+            Content::Csv(text) | Content::Json(text) | Content::Pasted(text) => text.len(),
             Content::Damaged(_) => 0,
         };
         self.entries.push(entry);
@@ -232,7 +236,7 @@ impl Reader {
 
     fn send(&mut self) {
         let entries = std::mem::take(&mut self.entries);
-        let batch = Batch { number: self.number, entries, _unfinished: self.unfinished.take(self.bytes) };
+        let batch = Batch { number: self.number, entries, unfinished: self.unfinished.take(self.bytes) };
         (self.number, self.bytes) = (self.number + 1, 0);
         self.is_alone = self.batches.send(batch).is_err();
     }
@@ -255,7 +259,7 @@ impl<C: Collector> Worker<C> {
         loop {
             // The lock is released before the work begins.
             let batch = batches.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv();
-            let Ok(Batch { number, entries, _unfinished }) = batch else { return self };
+            let Ok(Batch { number, entries, unfinished }) = batch else { return self };
             let mut plans = 0;
             for Entry { place, content } in entries {
                 parse::each(&content, self.collector.needs_source(), &mut |parsed| {
@@ -267,6 +271,7 @@ impl<C: Collector> Worker<C> {
                 });
             }
             self.plans.push((number, plans));
+            self.collector.end_batch(number, unfinished);
             if !self.collector.wants_more() {
                 return self;
             }
@@ -278,10 +283,11 @@ impl<C: Collector> Worker<C> {
         match explained.and_then(executed) {
             Ok(selected) => {
                 let selected = Selected { source: parsed.source, ..selected };
-                self.collector.plan(LoggedPlan { place, number, query_id: parsed.query_id, selected })
+                let parse::Parsed { query_id, nesting, .. } = parsed;
+                self.collector.plan(LoggedPlan { place, number, query_id, nesting, selected })
             }
             Err(error) => {
-                self.collector.skipped(&error);
+                self.collector.skipped(&error, parsed.nesting);
                 Err(error)
             }
         }

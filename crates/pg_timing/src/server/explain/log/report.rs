@@ -1,39 +1,48 @@
 //! Turns the sums into the report.
 
+use super::Gaps;
 use super::entry::Place;
+use super::notes;
 use super::pipeline::Outcome;
+use super::shapes::{NodeSum, Shape};
 use super::skipped::{Skipped, Skips};
 use super::source::Sources;
-use super::totals::{NodeSum, Shape, Statement, Sum, Sums, Totals};
+use super::statements::Statement;
+use super::totals::Sum;
 use crate::error::Error;
-use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SkippedPlans};
+use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SelfTime, SkippedPlans};
 use crate::server::explain::captured::errors;
 use crate::statistics::{ranks, root_sum_squares};
 
 /// Returns the report of a log.
-pub fn report(sources: &Sources, outcome: Outcome<Totals>) -> LogReport {
-    let plans = outcome.plans() as u64;
-    let sums = outcome.collectors.into_iter().map(|totals| totals.sums).fold(Sums::default(), Sums::merge);
-    let mut notes: Vec<String> = sums.notes.iter().cloned().collect();
-    notes.extend(hosts_note(&outcome.hosts));
-    notes.extend(outcome.errors.iter().map(|error| error.what.clone()));
-    let common_error = sums.common_error;
-    let mut statements: Vec<Statement> = sums.into_statements().collect();
+pub fn report(sources: &Sources, gaps: Gaps, sum: Sum) -> LogReport {
+    let mut notes: Vec<String> = sum.notes.iter().cloned().collect();
+    notes.extend(hosts_note(&gaps.hosts));
+    notes.extend(notes::on_nested_plans(&sum));
+    let Sum { statements, nested_plans, nested_ms, common_error, .. } = sum;
+    let plans_without_row = statements.plans_without_row;
+    let mut statements: Vec<Statement> = statements.into_statements().collect();
+    notes.extend(notes::on_limits(plans_without_row, &statements));
+    notes.extend(gaps.errors.iter().map(|error| error.what.clone()));
     // Equal statements have the order of the log.
-    let overhead = |statement: &Statement| statement.sum.reported_ms - statement.sum.corrected_ms.estimate;
-    statements.sort_by(|a, b| overhead(b).total_cmp(&overhead(a)).then(a.slowest.cmp(&b.slowest)));
-    let total = total_of_all(statements.iter().map(|statement| statement.sum), common_error);
+    statements.sort_by(|a, b| overhead_ms(b).total_cmp(&overhead_ms(a)).then(a.slowest.cmp(&b.slowest)));
     LogReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
         files: (0..sources.paths.len()).map(|file| sources.file(file)).collect(),
-        plans,
-        total,
+        plans: gaps.plans as u64,
+        total: LogTotal { nested_runs: nested_plans, ..total_of_all(&statements, nested_ms, common_error) },
+        nested_ms,
         statements: statements.into_iter().map(|statement| logged(statement, sources)).collect(),
-        skipped: skipped_plans(sources, outcome.skips),
-        is_incomplete: outcome.was_stopped || !outcome.errors.is_empty(),
+        skipped: gaps.skipped,
+        is_incomplete: gaps.was_stopped || !gaps.errors.is_empty(),
         notes,
     }
+}
+
+/// Returns the time that a statement lost, with that of the statements that it called.
+fn overhead_ms(statement: &Statement) -> f64 {
+    statement.reported_ms - statement.own_corrected_ms.estimate + statement.called.overhead_ms.estimate
 }
 
 /// Returns a note if several servers may have written the log.
@@ -82,9 +91,20 @@ fn place(sources: &Sources, place: Place) -> LogPlace {
 }
 
 fn logged(statement: Statement, sources: &Sources) -> LoggedStatement {
-    let most = statement.shapes.values().max_by(|a, b| a.reported_ms.total_cmp(&b.reported_ms));
+    let called = statement.called;
+    let corrected_ms = Range {
+        low: statement.own_corrected_ms.low - called.overhead_ms.high,
+        estimate: statement.own_corrected_ms.estimate - called.overhead_ms.estimate,
+        high: statement.own_corrected_ms.high - called.overhead_ms.low,
+    };
+    let clock_ms = statement.own_clock_ms + called.clock_ms;
+    let most = statement.shapes.most();
     LoggedStatement {
-        total: total(statement.sum, statement.sum.corrected_ms, statement.sum.clock_ms),
+        total: LogTotal {
+            nested_runs: statement.nested_runs,
+            ..total(statement.runs, statement.reported_ms, corrected_ms, clock_ms)
+        },
+        called_overhead_ms: (called.plans > 0).then_some(called.overhead_ms),
         plan_shapes: statement.shapes.len(),
         slowest: place(sources, statement.slowest),
         nodes: most.map_or(0, |shape| shape.nodes.len().max(1)),
@@ -94,56 +114,67 @@ fn logged(statement: Statement, sources: &Sources) -> LoggedStatement {
     }
 }
 
-/// Returns the nodes whose rank is another one without timing, in the order of their corrected rank.
+/// Returns the nodes whose rank the overhead changed by more than the errors, in the order of their corrected rank.
 fn rank_changes(shape: &Shape) -> Vec<RankChange> {
-    let ranks_by = |ms: &dyn Fn(&NodeSum) -> f64| ranks(&shape.nodes.iter().map(ms).collect::<Vec<_>>());
-    let (reported, corrected) = (ranks_by(&|node| node.reported_self_ms), ranks_by(&|node| node.corrected_self_ms));
-    let mut changes: Vec<RankChange> = shape
-        .nodes
-        .iter()
-        .zip(reported.into_iter().zip(corrected))
-        .filter(|(_, (rank, corrected_rank))| rank != corrected_rank)
-        .map(|(node, (rank, corrected_rank))| RankChange {
+    let ranks_by = |ms: &dyn Fn(&SelfTime) -> f64| ranks(&shape.nodes.iter().map(|n| ms(&n.time)).collect::<Vec<_>>());
+    let (reported, corrected) = (ranks_by(&|time| time.reported_ms), ranks_by(&|time| time.corrected_ms));
+    // The overhead of nested plans can be in the time of each node.
+    let with_rank = |((node, rank), corrected_rank): ((&NodeSum, usize), usize)| SelfTime {
+        corrected_margin_ms: node.time.corrected_margin_ms + shape.called_overhead_ms,
+        rank,
+        corrected_rank,
+        ..node.time
+    };
+    let times: Vec<SelfTime> = shape.nodes.iter().zip(reported).zip(corrected).map(with_rank).collect();
+    let sum = |ms: &dyn Fn(&SelfTime) -> f64| times.iter().map(ms).sum::<f64>();
+    let (reported_ms, corrected_ms) = (sum(&|time| time.reported_ms), sum(&|time| time.corrected_ms));
+    let has_changed = |time: &SelfTime| time.has_other_rank(times.iter().copied(), reported_ms, corrected_ms);
+    let changed = shape.nodes.iter().zip(&times).filter(|(_, time)| has_changed(time));
+    let mut changes: Vec<RankChange> = changed
+        .map(|(node, time)| RankChange {
             path: node.path.clone(),
             title: node.title.clone(),
-            rank,
-            corrected_rank,
-            reported_self_ms: node.reported_self_ms,
-            corrected_self_ms: node.corrected_self_ms,
+            rank: time.rank,
+            corrected_rank: time.corrected_rank,
+            reported_self_ms: time.reported_ms,
+            corrected_self_ms: time.corrected_ms,
         })
         .collect();
     changes.sort_by_key(|change| change.corrected_rank);
     changes
 }
 
-/// Returns the sum over all statements. Their errors are independent, except for the relative error of the overhead that
-/// all statements of a host have in common.
-fn total_of_all(sums: impl Iterator<Item = Sum> + Clone, common_error: f64) -> LogTotal {
-    let all = sums.clone().fold(Sum::default(), |all, sum| Sum {
-        runs: all.runs + sum.runs,
-        reported_ms: all.reported_ms + sum.reported_ms,
-        corrected_ms: all.corrected_ms + sum.corrected_ms,
-        clock_ms: all.clock_ms + sum.clock_ms,
-    });
-    let of_all = |range: &dyn Fn(&Sum) -> Range, estimate: f64, common: f64| {
-        let below = root_sum_squares(sums.clone().map(|sum| range(&sum)).map(|range| range.estimate - range.low));
-        let above = root_sum_squares(sums.clone().map(|sum| range(&sum)).map(|range| range.high - range.estimate));
-        Range { low: (estimate - below.hypot(common)).max(0.0), estimate, high: estimate + above.hypot(common) }
+/// Returns the sum over all statements. It contains `nested_ms` once, although both the nested statements and their callers
+/// contain it.
+///
+/// The errors of different statements are independent, except for the relative error of the overhead that all statements
+/// of a host have in common.
+fn total_of_all(statements: &[Statement], nested_ms: f64, common_error: f64) -> LogTotal {
+    let sum = |value: &dyn Fn(&Statement) -> f64| statements.iter().map(value).sum::<f64>();
+    let margin = |range: &dyn Fn(&Statement) -> Range, common: f64| {
+        let below = root_sum_squares(statements.iter().map(range).map(|range| range.estimate - range.low));
+        let above = root_sum_squares(statements.iter().map(range).map(|range| range.high - range.estimate));
+        (below.hypot(common), above.hypot(common))
     };
-    let overhead = (all.reported_ms - all.corrected_ms.estimate).max(0.0);
-    let corrected = of_all(&|sum| sum.corrected_ms, all.corrected_ms.estimate, common_error * overhead);
-    let clock = of_all(&|sum| sum.clock_ms, all.clock_ms.estimate, common_error * all.clock_ms.estimate);
-    total(all, corrected, clock)
+    let of_all = |range: &dyn Fn(&Statement) -> Range, estimate: f64, common: f64| {
+        let (below, above) = margin(range, common);
+        Range { low: (estimate - below).max(0.0), estimate, high: estimate + above }
+    };
+    let reported = (sum(&|statement| statement.reported_ms) - nested_ms).max(0.0);
+    let corrected = (sum(&|statement| statement.own_corrected_ms.estimate) - nested_ms).max(0.0);
+    let clock = sum(&|statement| statement.own_clock_ms.estimate);
+    let corrected = of_all(&|statement| statement.own_corrected_ms, corrected, common_error * (reported - corrected));
+    let clock = of_all(&|statement| statement.own_clock_ms, clock, common_error * clock);
+    total(statements.iter().map(|statement| statement.runs).sum(), reported, corrected, clock)
 }
 
-fn total(sum: Sum, corrected_ms: Range, clock_ms: Range) -> LogTotal {
-    let reported_ms = sum.reported_ms;
+fn total(runs: u64, reported_ms: f64, corrected_ms: Range, clock_ms: Range) -> LogTotal {
     let limited = |ms: f64| ms.clamp(0.0, reported_ms);
     let limit =
         |range: Range| Range { low: limited(range.low), estimate: limited(range.estimate), high: limited(range.high) };
     let (corrected_ms, clock_ms) = (limit(corrected_ms), limit(clock_ms));
     let in_shares = if reported_ms > 0.0 { 1.0 / reported_ms } else { 0.0 };
-    let mut total = LogTotal { runs: sum.runs, reported_ms, corrected_ms, clock_ms, ..LogTotal::default() };
+    let mut total = LogTotal { runs, reported_ms, corrected_ms, clock_ms, ..LogTotal::default() };
     total.overhead_share = total.overhead_ms().times(in_shares);
     total.clock_share = clock_ms.times(in_shares);
     total

@@ -4,16 +4,19 @@
 //! entry begins with a tab. In a CSV log, the entry ends with its record; in a JSON log, it is one line. The lines of
 //! several senders can be mixed, so each sender has its own state.
 
+mod open;
 #[cfg(test)]
 mod tests;
 
 use super::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use super::json_line::{self, JsonLine};
 use super::lines::Line;
-use super::server_line::{begins_pasted_plan, is_log_line, is_part_of_plan};
+use super::nesting::Session;
+use super::server_line::{begins_pasted_plan, is_log_line, is_part_of_plan, process};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record;
 use crate::server::explain::captured::transport::{Part, Sent, continued, sent};
+use open::{Added, Kind, Open};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +25,6 @@ const MAX_SENDERS: usize = 1000;
 
 /// Two hosts are enough to know that the log is not from one server.
 const MAX_HOSTS: usize = 2;
-
-/// A pasted text is passed on in pieces of this size, which begin at an empty line.
-const PASTED_BYTES: usize = 256 << 10;
 
 /// Most plans are shorter. Their texts need not grow.
 const TYPICAL_BYTES: usize = 2 << 10;
@@ -44,6 +44,10 @@ pub struct Splitter {
 /// The state of one sender.
 #[derive(Default)]
 struct Sender {
+    /// number of the sender
+    key: u64,
+    /// the transport names the server's process, so the sender is one session
+    is_process: bool,
     entry: Option<Open>,
     /// the beginning of a line that its transport has split
     unfinished: String,
@@ -51,33 +55,6 @@ struct Sender {
     reported_beginning: bool,
     /// this sender has sent a line that begins an entry
     has_begun: bool,
-}
-
-/// An entry whose end has not been seen.
-struct Open {
-    place: Place,
-    kind: Kind,
-    text: String,
-    is_too_long: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    /// the next line shows whether tabs precede the lines
-    Announced {
-        ms: f64,
-    },
-    Tabbed {
-        ms: f64,
-    },
-    /// the tabs are lost, so the entry ends at the next line of the log
-    WithoutTabs {
-        ms: f64,
-    },
-    Csv {
-        is_quoted: bool,
-    },
-    Pasted,
 }
 
 impl Splitter {
@@ -159,7 +136,8 @@ impl Splitter {
             self.end_file(false, found);
         }
         let place = self.place;
-        let sender = self.senders.entry(key).or_default();
+        let is_process = line.process.is_some();
+        let sender = self.senders.entry(key).or_insert_with(|| Sender { key, is_process, ..Sender::default() });
         if line.part == Part::Unfinished {
             if sender.unfinished.len() < MAX_ENTRY_BYTES {
                 sender.unfinished.push_str(line.text);
@@ -176,125 +154,51 @@ impl Splitter {
 
 impl Sender {
     /// Receives a line as the server wrote it.
-    fn line(&mut self, text: &str, part: Part, place: Place, found: &mut dyn FnMut(Entry)) {
+    fn line(&mut self, line: &str, part: Part, place: Place, found: &mut dyn FnMut(Entry)) {
         if let Some(open) = &mut self.entry {
-            match open.add(text, part) {
+            match open.add(line, part) {
                 Added::Yes => return,
                 Added::Last => return found(self.entry.take().expect("it is open").end(false)),
                 Added::Truncated => found(self.entry.take().expect("it is open").end(true)),
                 Added::No => found(self.entry.take().expect("it is open").end(false)),
             }
         }
-        if continued(text).is_some() || part == Part::Next {
+        if continued(line).is_some() || part == Part::Next {
             // The rest of an entry without a plan, or an entry whose beginning is missing.
-            if !self.has_begun && !self.reported_beginning && is_part_of_plan(text) {
+            if !self.has_begun && !self.reported_beginning && is_part_of_plan(line) {
                 self.reported_beginning = true;
                 found(Entry { place, content: Content::Damaged(Damage::NoBeginning) });
             }
             return;
         }
-        let kind = if let Some(ms) = announced_ms(text) {
-            match csv_record::begins_with_message(text) {
+        let kind = if let Some(ms) = announced_ms(line) {
+            match csv_record::begins_with_message(line) {
                 true => Kind::Csv { is_quoted: true },
                 false => Kind::Announced { ms },
             }
-        } else if begins_pasted_plan(text) {
+        } else if begins_pasted_plan(line) {
             Kind::Pasted
         } else {
-            self.has_begun |= is_log_line(text);
+            self.has_begun |= is_log_line(line);
             return;
         };
         self.has_begun = true;
         let text = match kind {
-            Kind::Csv { .. } | Kind::Pasted => format!("{text}\n"),
+            Kind::Csv { .. } | Kind::Pasted => format!("{line}\n"),
             _ => String::with_capacity(TYPICAL_BYTES),
         };
-        self.entry = Some(Open { place, kind, text, is_too_long: false });
-    }
-}
-
-/// Whether a line belongs to an open entry.
-enum Added {
-    Yes,
-    /// it is the entry's last line
-    Last,
-    /// it belongs to the next entry
-    No,
-    /// it belongs to the next entry, and the end of this one is missing
-    Truncated,
-}
-
-impl Open {
-    /// Adds a line, if it belongs to the entry.
-    fn add(&mut self, text: &str, part: Part) -> Added {
-        match self.kind {
-            Kind::Announced { ms } | Kind::Tabbed { ms } => {
-                if let Some(rest) = continued(text) {
-                    self.kind = Kind::Tabbed { ms };
-                    self.push(rest);
-                } else if part == Part::Next {
-                    // syslog's lines have a limited length.
-                    self.join(text);
-                } else if part == Part::Cut && !is_log_line(text) {
-                    // The transport's prefix can be cut, too: then nothing shows whether the line continues the entry.
-                } else if self.kind == (Kind::Announced { ms }) && !is_log_line(text) {
-                    self.kind = Kind::WithoutTabs { ms };
-                    self.push(text);
-                } else {
-                    return Added::No;
-                }
-                Added::Yes
-            }
-            Kind::WithoutTabs { .. } if is_log_line(text) => Added::No,
-            Kind::WithoutTabs { .. } => {
-                self.push(text);
-                Added::Yes
-            }
-            Kind::Csv { .. } if csv_record::begins(text) => Added::Truncated,
-            Kind::Csv { is_quoted } => {
-                self.push(text);
-                let is_quoted = csv_record::is_quoted_after(text, is_quoted);
-                self.kind = Kind::Csv { is_quoted };
-                if is_quoted { Added::Yes } else { Added::Last }
-            }
-            Kind::Pasted if is_log_line(text) => Added::No,
-            Kind::Pasted => {
-                self.push(text);
-                if text.trim().is_empty() && self.text.len() > PASTED_BYTES { Added::Last } else { Added::Yes }
-            }
-        }
+        let process = process(line);
+        let session = self.session(process);
+        let process = process.map(Box::from);
+        self.entry = Some(Open { place, kind, text, is_too_long: false, session, process, context: None });
     }
 
-    fn push(&mut self, text: &str) {
-        if self.text.len() + text.len() >= MAX_ENTRY_BYTES {
-            self.is_too_long = true;
+    /// Returns the session of an entry with this process in its prefix.
+    fn session(&self, process: Option<&str>) -> Session {
+        match process {
+            _ if self.is_process => Session::Known(self.key),
+            Some(process) => Session::of(self.key, process),
+            None => Session::Unknown(self.key),
         }
-        if self.is_too_long {
-            self.text = String::new();
-        } else {
-            self.text.push_str(text);
-            self.text.push('\n');
-        }
-    }
-
-    /// Adds the rest of a line to the line before it.
-    fn join(&mut self, text: &str) {
-        if self.text.ends_with('\n') {
-            self.text.pop();
-        }
-        self.push(text);
-    }
-
-    fn end(self, is_truncated: bool) -> Entry {
-        let Open { place, kind, text, is_too_long } = self;
-        let content = match kind {
-            _ if is_too_long => Content::Damaged(Damage::TooLong),
-            Kind::Pasted => Content::Pasted(text),
-            _ if is_truncated => Content::Damaged(Damage::Truncated),
-            Kind::Csv { is_quoted: true } => Content::Damaged(Damage::Truncated),
-            Kind::Csv { is_quoted: false } => Content::Csv(text),
-            Kind::Announced { ms } | Kind::Tabbed { ms } | Kind::WithoutTabs { ms } => Content::Announced { ms, text },
-        };
-        Entry { place, content }
     }
 }

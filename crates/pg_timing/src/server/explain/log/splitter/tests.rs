@@ -2,7 +2,7 @@ use super::*;
 use crate::server::explain::log::entry::Content::{Announced, Csv, Damaged, Json, Pasted};
 
 /// Returns the line numbers and contents of all entries.
-fn entries(log: &str) -> Vec<(u64, Content)> {
+fn all_entries(log: &str) -> Vec<(u64, Content)> {
     let mut found = Vec::new();
     let mut add = |entry: Entry| found.push((entry.place.line, entry.content));
     let mut splitter = Splitter::default();
@@ -15,8 +15,20 @@ fn entries(log: &str) -> Vec<(u64, Content)> {
     found
 }
 
+/// Returns the same without the sessions.
+fn entries(log: &str) -> Vec<(u64, Content)> {
+    let mut all = all_entries(log);
+    for (_, content) in &mut all {
+        if let Announced { session, .. } = content {
+            *session = Session::default();
+        }
+    }
+    all
+}
+
+/// Returns an entry without a context.
 fn announced(ms: f64, text: &str) -> Content {
-    Announced { ms, text: text.into() }
+    Announced { ms, text: text.into(), session: Session::default(), context: String::new() }
 }
 
 const OTHER: &str = "2026-11-24 [7] LOG:  checkpoint starting\n\ta second line\n";
@@ -157,4 +169,52 @@ fn too_long_entries_are_not_stored() {
     let line = format!("\t{}\n", "x".repeat(1 << 20));
     let log = format!("LOG:  duration: 5.100 ms  plan:\n{}{OTHER}LOG:  duration: 1.0 ms  plan:\n\ta\n", line.repeat(9));
     assert_eq!(entries(&log), [(1, Damaged(Damage::TooLong)), (13, announced(1.0, "a\n"))]);
+}
+
+/// Returns the number of distinct sessions, and each entry's text and context.
+fn contexts(log: &str) -> (usize, Vec<(String, String)>) {
+    let mut sessions = std::collections::HashSet::new();
+    let all = all_entries(log).into_iter().map(|(_, content)| match content {
+        Announced { text, session, context, .. } => {
+            assert!(session.is_known(), "{text}");
+            sessions.insert(session);
+            (text, context)
+        }
+        other => panic!("{other:?}"),
+    });
+    let all = all.collect();
+    (sessions.len(), all)
+}
+
+const CONTEXT: &str = "SQL statement \"select 1\nfrom t\"\nPL/pgSQL function f() line 3 at SQL statement\n";
+
+#[test]
+fn the_context_follows_the_plan() {
+    let context = CONTEXT.trim_end().replace('\n', "\n\t");
+    for prefix in ["2026-11-24 [7] ", "6b0630d2.32b2 "] {
+        let plan = format!("{prefix}LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n");
+        let nested = format!("{plan}{prefix}CONTEXT:  {context}\n");
+        let log = format!("{nested}{plan}{OTHER}{nested}");
+        let text = || "Query Text: a\nSort\n".to_string();
+        let expected = [CONTEXT, "", CONTEXT].map(|context| (text(), context.to_string()));
+        assert_eq!(contexts(&log), (1, expected.to_vec()), "{prefix}");
+        // The tabs are lost.
+        assert_eq!(contexts(&log.replace('\t', "")), (1, expected.to_vec()), "{prefix}");
+    }
+    // Another process wrote this context.
+    let log = "[7] LOG:  duration: 5.100 ms  plan:\n\tSort\n[8] CONTEXT:  x\n";
+    assert_eq!(contexts(log), (1, vec![("Sort\n".into(), "".into())]));
+}
+
+#[test]
+fn syslog_has_the_context_in_the_same_message() {
+    let line = |process: u32, part: usize, text: &str| {
+        format!("Nov 22 01:02:03 db1 postgres[{process}]: [4-{part}] {}\n", text.replace('\t', "#011"))
+    };
+    let long = "SQL statement \"select 1\n\tfrom t\"\n\tPL/pgSQL function f() line 3\n at SQL statement";
+    let text = format!("[7] LOG:  duration: 5.100 ms  plan:\n\tSort\n\t  ->  x\n[7] CONTEXT:  {long}");
+    let of = |process: u32| text.lines().enumerate().map(move |(at, text)| line(process, at + 1, text));
+    let log: String = of(7).zip(of(8)).map(|(a, b)| a + &b).collect();
+    let expected = ("Sort\n  ->  x\n".to_string(), CONTEXT.to_string());
+    assert_eq!(contexts(&log), (2, vec![expected.clone(), expected]));
 }

@@ -1,0 +1,59 @@
+//! Notes below the sums: what they do not contain, and which limits were reached.
+
+use super::shapes::MAX_SHAPES;
+use super::statements::{MAX_NODES, MAX_STATEMENTS, Statement};
+use super::totals::Sum;
+use crate::human::grouped;
+
+/// Returns what the user should know about the plans of nested statements.
+pub fn on_nested_plans(sum: &Sum) -> Vec<String> {
+    let mut notes = Vec::new();
+    if sum.nested_plans > 0 {
+        notes.push(
+            "nested statements below auto_explain.log_min_duration are not in the log, so their overhead is not included"
+                .into(),
+        );
+    }
+    if sum.nested_without_session > 0 {
+        notes.push(format!(
+            "{} nested plans have no process in their prefix, so the rows of their callers do not include their overhead, and \
+             the sum of all plans may count some of their time twice; add %p to log_line_prefix",
+            grouped(sum.nested_without_session)
+        ));
+    }
+    notes
+}
+
+/// Returns what the limits of the memory affect.
+pub fn on_limits(plans_without_row: u64, statements: &[Statement]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plans_without_row > 0 {
+        notes.push(format!(
+            "only the first {} statements of the log have their own rows; the other {} plans are one row",
+            grouped(MAX_STATEMENTS as u64),
+            grouped(plans_without_row)
+        ));
+    }
+    let number_of =
+        |has: &dyn Fn(&Statement) -> bool| statements.iter().filter(|statement| has(statement)).count() as u64;
+    let plural = |number: u64| match number {
+        1 => "1 statement has".to_string(),
+        number => format!("{} statements have", grouped(number)),
+    };
+    let more = number_of(&|statement| statement.shapes.has_more);
+    if more > 0 {
+        notes.push(format!(
+            "{} more than {MAX_SHAPES} different plans; the ranks are from the first {MAX_SHAPES}",
+            plural(more)
+        ));
+    }
+    let unranked = number_of(&|statement| statement.shapes.has_unranked);
+    if unranked > 0 {
+        notes.push(format!(
+            "{} plans without ranks: the ranks are limited to the first {} nodes of different plans",
+            plural(unranked),
+            grouped(MAX_NODES as u64)
+        ));
+    }
+    notes
+}

@@ -1,0 +1,127 @@
+//! The self times of a statement's nodes, for each of its different plans.
+
+use crate::report::{ExplainedNode, SelfTime};
+use crate::server::explain::captured::Analysis;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Plans per statement whose nodes are added up: the first ones of the log. A generated statement can have many.
+pub const MAX_SHAPES: usize = 8;
+
+/// The nodes of one plan.
+pub struct AnalyzedNodes {
+    /// hash of what executions with the same plan have in common
+    shape: u64,
+    count: usize,
+    /// empty if the plan has a single node, which has no other rank
+    nodes: Vec<ExplainedNode>,
+}
+
+impl AnalyzedNodes {
+    pub fn of(analysis: &Analysis) -> AnalyzedNodes {
+        let mut hasher = DefaultHasher::new();
+        analysis.plan.shape.hash(&mut hasher);
+        let count = analysis.plan.nodes.len();
+        AnalyzedNodes { shape: hasher.finish(), count, nodes: if count > 1 { analysis.nodes() } else { Vec::new() } }
+    }
+}
+
+/// The different plans of a statement.
+#[derive(Debug, Default)]
+pub struct Shapes {
+    /// at most [`MAX_SHAPES`], in the order of the log
+    shapes: Vec<Shape>,
+    /// some executions had another plan
+    pub has_more: bool,
+    /// some executions had a plan for whose nodes there was no memory
+    pub has_unranked: bool,
+}
+
+/// All executions with the same plan.
+#[derive(Debug, Default)]
+pub struct Shape {
+    hash: u64,
+    reported_ms: f64,
+    /// upper bound of the overhead of nested plans; it is in the time of an unknown node
+    pub called_overhead_ms: f64,
+    /// empty if the plan has a single node
+    pub nodes: Vec<NodeSum>,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct NodeSum {
+    pub path: String,
+    pub title: String,
+    /// without ranks
+    pub time: SelfTime,
+}
+
+impl Shapes {
+    /// Adds an execution. Returns how many nodes this stores; it stores at most `room`.
+    pub fn add(&mut self, nodes: AnalyzedNodes, reported_ms: f64, called_overhead_ms: f64, room: usize) -> usize {
+        let AnalyzedNodes { shape: hash, count, nodes } = nodes;
+        let known = self.shapes.iter().position(|shape| shape.hash == hash);
+        self.has_more |= known.is_none() && self.shapes.len() >= MAX_SHAPES;
+        self.has_unranked |= known.is_none() && count > room;
+        if known.is_none() && (self.shapes.len() >= MAX_SHAPES || count > room) {
+            return 0;
+        }
+        let index = known.unwrap_or_else(|| {
+            let nodes = nodes.iter().map(NodeSum::named).collect();
+            self.shapes.push(Shape { hash, nodes, ..Shape::default() });
+            self.shapes.len() - 1
+        });
+        let shape = &mut self.shapes[index];
+        shape.reported_ms += reported_ms;
+        shape.called_overhead_ms += called_overhead_ms;
+        for (sum, node) in shape.nodes.iter_mut().zip(&nodes) {
+            sum.time.add(&SelfTime::of(node));
+        }
+        if known.is_none() { count } else { 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.shapes.len()
+    }
+
+    /// Returns the plan that took the most time; of several, the first one in the log.
+    pub fn most(&self) -> Option<&Shape> {
+        self.shapes.iter().rev().max_by(|a, b| a.reported_ms.total_cmp(&b.reported_ms))
+    }
+}
+
+impl NodeSum {
+    /// Returns the sum of no executions.
+    fn named(node: &ExplainedNode) -> NodeSum {
+        NodeSum { path: node.path.clone(), title: node.title.clone(), time: SelfTime::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(shape: u64, count: usize) -> AnalyzedNodes {
+        AnalyzedNodes { shape, count, nodes: (1..count).map(|_| ExplainedNode::default()).collect() }
+    }
+
+    #[test]
+    fn the_first_plans_of_the_log_are_added_up() {
+        let mut shapes = Shapes::default();
+        for shape in 0..MAX_SHAPES as u64 {
+            assert_eq!(shapes.add(nodes(shape, 3), 1.0, 0.0, 3), 3);
+        }
+        assert!(!shapes.has_more);
+        // All took the same time.
+        assert_eq!(shapes.most().map(|shape| shape.hash), Some(0));
+        assert_eq!((shapes.add(nodes(99, 3), 9.0, 0.0, 3), shapes.add(nodes(5, 3), 1.0, 0.0, 0)), (0, 0));
+        assert_eq!((shapes.has_more, shapes.has_unranked, shapes.len()), (true, false, MAX_SHAPES));
+        assert_eq!(shapes.most().map(|shape| (shape.hash, shape.reported_ms)), Some((5, 2.0)));
+    }
+
+    #[test]
+    fn a_plan_without_room_is_not_ranked() {
+        let mut shapes = Shapes::default();
+        assert_eq!(shapes.add(nodes(1, 3), 1.0, 0.0, 2), 0);
+        assert_eq!((shapes.has_more, shapes.has_unranked, shapes.len()), (false, true, 0));
+    }
+}
