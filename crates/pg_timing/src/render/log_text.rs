@@ -43,14 +43,16 @@ pub fn corrected(total: &LogTotal) -> String {
     if high == 0.0 {
         return time(0.0);
     }
-    let [below, above] = [estimate - low, high - estimate].map(|margin| relative(margin, estimate));
-    match low > 0.0 && below == above {
-        true => format!("{} {}{below}", time(estimate), plus_minus()),
+    let [below, above] = [estimate - low, high - estimate].map(|margin| margin / estimate);
+    // `percent` shows whole numbers from 10% on, and one decimal below.
+    let rounding = if below.max(above) < 0.1 { 0.001 } else { 0.01 };
+    match low > 0.0 && (below - above).abs() <= rounding {
+        true => format!("{} {}{}", time(estimate), plus_minus(), relative_margin(total.corrected_ms)),
         false => interval(low, high),
     }
 }
 
-/// Returns two times: `6.71 to 11.2 ms`, or `980 ms to 1.20 s`.
+/// Returns two times: `6.71 to 11.2 ms`, or `980 ms to 1.2 s`.
 fn interval(low: f64, high: f64) -> String {
     let (low, high) = (time(low), time(high));
     let unit = |time: &str| time.rsplit_once(' ').map(|(_, unit)| unit.to_string());
@@ -61,10 +63,10 @@ fn interval(low: f64, high: f64) -> String {
     format!("{low} to {high}")
 }
 
-/// Returns a margin as a percentage of the estimate.
-fn relative(margin: f64, estimate: f64) -> String {
-    match estimate > 0.0 {
-        true => percent((margin / estimate * 1000.0).round() / 1000.0),
+/// Returns the half width as a percentage of the estimate.
+fn relative_margin(range: Range) -> String {
+    match range.estimate > 0.0 {
+        true => percent((range.half_width() / range.estimate * 1000.0).round() / 1000.0),
         false => "0%".into(),
     }
 }
@@ -172,9 +174,10 @@ mod tests {
             corrected(&LogTotal { corrected_ms: Range { low, estimate, high }, ..LogTotal::default() })
         };
         assert_eq!(cell(6.9, 10.0, 13.1), "10.0 ms +-31%");
-        assert_eq!(cell(6.87, 10.0, 13.14), "10.0 ms +-31%");
+        assert_eq!(cell(6.86, 10.0, 13.16), "10.0 ms +-32%");
+        assert_eq!(cell(9.004, 10.0, 10.99), "10.0 ms +-10%");
         assert_eq!(cell(6.0, 10.0, 13.1), "6.00 to 13.1 ms");
-        assert_eq!(cell(980.0, 1100.0, 1200.0), "980 ms to 1.20 s");
+        assert_eq!(cell(980.0, 1100.0, 1200.0), "980 ms to 1.2 s");
         assert_eq!((cell(0.0, 1.0, 2.0), cell(0.0, 0.0, 0.0)), ("0 to 2.00 ms".into(), "0 ms".into()));
     }
 
