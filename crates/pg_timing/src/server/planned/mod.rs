@@ -11,6 +11,7 @@ mod node_calls;
 mod planner_node;
 mod skipped;
 mod statements;
+mod sums;
 mod table_rows;
 mod timing_cost;
 mod top;

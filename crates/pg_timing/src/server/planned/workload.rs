@@ -5,6 +5,7 @@ use super::entries::{Entries, Figures, Key};
 use super::limits::Limits;
 use super::skipped::{Reason, Skipped};
 use super::statements::{Outcome, plan_all};
+use super::sums::{Executions, Sum};
 use super::timing_cost::TimingCost;
 use crate::error::Error;
 use crate::report::{NS_PER_MS, PeriodCalls, Range, SkippedStatements};
@@ -202,33 +203,6 @@ impl Workload {
     }
 }
 
-/// How often a statement was executed in a period.
-struct Executions {
-    key: Key,
-    figures: Figures,
-    /// executions, or parts of them, in the period
-    number: Range,
-}
-
-impl Executions {
-    fn of(key: Key, figures: Figures) -> Executions {
-        Executions { key, figures, number: Range::between(figures.calls, figures.calls) }
-    }
-
-    /// Returns the executions that ended in the window. An execution longer than the window began before it, and an unknown part
-    /// of its calls is in the window.
-    fn in_window(key: Key, figures: Figures, window_s: f64) -> Executions {
-        let longest_ms = window_s * 1e3;
-        match figures.mean_ms() > longest_ms {
-            false => Executions::of(key, figures),
-            true => {
-                let most = figures.calls * longest_ms / figures.mean_ms();
-                Executions { key, figures, number: Range { low: 0.0, estimate: most / 2.0, high: most } }
-            }
-        }
-    }
-}
-
 fn sum(entries: impl Iterator<Item = (Key, Figures)>) -> Figures {
     entries.fold(Figures::default(), |sum, (_, figures)| sum.plus(figures))
 }
@@ -237,27 +211,6 @@ fn sum(entries: impl Iterator<Item = (Key, Figures)>) -> Figures {
 fn unplanned(figures: Figures) -> Range {
     let high = figures.mean_ms() * NS_PER_MS / UNPLANNED_CALL_NS;
     Range { low: 0.0, estimate: 0.0, high }
-}
-
-/// A sum of ranges. Guesses are too low or too high for the same reasons, so the lower bounds add up. Only some statements
-/// reach their upper bounds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    low: f64,
-    estimate: f64,
-    squared_margin: f64,
-}
-
-impl Sum {
-    fn add(&mut self, range: Range) {
-        self.low += range.low;
-        self.estimate += range.estimate;
-        self.squared_margin += (range.high - range.estimate).powi(2);
-    }
-
-    fn range(self) -> Range {
-        Range { low: self.low, estimate: self.estimate, high: self.estimate + self.squared_margin.sqrt() }
-    }
 }
 
 #[cfg(test)]
@@ -338,13 +291,5 @@ pub mod tests {
         assert_eq!(skipped[0].statements, 1);
         assert!((skipped[0].time_share - 20.0 / 70.0).abs() < 1e-9, "{skipped:?}");
         assert_eq!(with(Reason::NoPlanNodes).0.high, 1000.0);
-    }
-
-    #[test]
-    fn upper_bounds_add_up_as_independent_errors() {
-        let mut sum = Sum::default();
-        sum.add(Range { low: 1.0, estimate: 10.0, high: 40.0 });
-        sum.add(Range { low: 2.0, estimate: 20.0, high: 60.0 });
-        assert_eq!(sum.range(), Range { low: 3.0, estimate: 30.0, high: 80.0 });
     }
 }
