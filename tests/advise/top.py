@@ -41,7 +41,7 @@ def run(path, server, *arguments, user="postgres", database="postgres"):
 
 def report(path, server, **options):
     done = run(path, server, "--top", "1000", "--format", "json", **options)
-    return json.loads(done.stdout) if done.returncode == 0 else {"error": done, "statements": [], "skipped": []}
+    return json.loads(done.stdout) if done.stdout else {"error": done, "statements": [], "skipped": []}
 
 
 def find(top, start):
@@ -75,6 +75,12 @@ def top_statements(path, server):
     too_long = [line for line in text.stdout.splitlines() if len(line) > 80]
     if text.returncode or too_long or "3 statements, planned and not executed" not in " ".join(text.stdout.split()):
         yield f"text: {too_long} {text}"
+    # pg_timing's own queries are no statements of the workload, also if it may not hide them from the server.
+    advise = [path, "advise", "--window", "2"]
+    subprocess.run(advise, env=os.environ | server.client_env | {"PGUSER": "watcher", "PGDATABASE": "postgres"}, capture_output=True)
+    own = [row["statement"] for row in report(path, server)["statements"] if "pg_timing" in row["statement"] or "pg_catalog" in row["statement"]]
+    if own:
+        yield f"pg_timing's own statements: {own}"
     html = run(path, server, "--top", "3", "--format", "html")
     if html.returncode or html.stdout.count("<tr>") != 4:
         yield f"html: {html}"
@@ -131,6 +137,11 @@ def no_statistics(path, server):
             yield f"advise with {what}: {advise}"
         server.psql(f"ALTER SYSTEM RESET {setting}")
         server.psql("SELECT pg_reload_conf()")
+    server.psql("CREATE ROLE nothing LOGIN")
+    nothing = run(path, server, "--top", "3", user="nothing")
+    if nothing.returncode != 3 or "No statement could be planned." not in nothing.stdout:
+        yield f"nothing to plan: {nothing}"
+    yield from refused(run(path, server, "--top", "3", "--format", "jsonl"), "--top with jsonl", "--format jsonl cannot be used with --top")
     for more in (["-c", "SELECT 1"], ["-f", "-"], ["--plan", "-"], ["--ephemeral"], ["--allow-writes"], ["--time", "5"]):
         yield from refused(run(path, server, "--top", "3", *more), f"--top with {more}", "cannot be used with")
     for count in ("0", "-1", "x", "1001", ""):

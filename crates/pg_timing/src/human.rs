@@ -79,6 +79,27 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Returns the bounds of a share with their units. Without `high`, there is no upper bound.
+pub fn percent_range(low: f64, high: Option<f64>) -> String {
+    /// Smaller shares are not shown.
+    const LEAST: f64 = 0.0001;
+    let low_text = percent(low);
+    match high {
+        None if low < LEAST => "> 0%".into(),
+        None => format!(">= {low_text}"),
+        Some(high) if high < LEAST => format!("< {}", percent(LEAST)),
+        Some(high) if low < LEAST => format!("up to {}", percent(high)),
+        Some(high) if percent(high) == low_text => low_text,
+        Some(high) => format!("{low_text} to {}", percent(high)),
+    }
+}
+
+/// Returns the bounds of a count, each with its unit.
+pub fn count_range(low: f64, high: f64) -> String {
+    let [low, high] = [low, high].map(|n| count(n.round() as u64));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
 /// Returns a time since an event in minutes, hours or days.
 pub fn uptime(seconds: f64) -> String {
     let plural = |n: f64, unit: &str| format!("{n:.0} {unit}{}", if n.round() == 1.0 { "" } else { "s" });
@@ -119,6 +140,21 @@ mod tests {
             assert_eq!(duration(ns), text);
         }
         assert_eq!((seconds(1.2e8), seconds(4.4e10)), ("0.12 s".into(), "44.0 s".into()));
+    }
+
+    #[test]
+    fn both_bounds_of_a_range_have_a_unit() {
+        for (low, high, text) in [
+            (0.25, Some(1.33), "25% to 133%"),
+            (0.0, Some(0.02), "up to 2.0%"),
+            (0.0, Some(0.0), "< 0.01%"),
+            (0.25, Some(0.251), "25%"),
+            (0.25, None, ">= 25%"),
+            (0.0, None, "> 0%"),
+        ] {
+            assert_eq!(percent_range(low, high), text);
+        }
+        assert_eq!([count_range(400.0, 938_000.0), count_range(2.0, 2.2)], ["400 to 938 k", "2"]);
     }
 
     #[test]

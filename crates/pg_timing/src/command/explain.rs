@@ -19,17 +19,24 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
         return plan::run(arguments);
     }
-    print(&match arguments.top {
+    let (output, exit_status) = match arguments.top {
         Some(count) => top_statements(arguments, count)?,
-        None => run_on_server(arguments)?,
-    })?;
-    Ok(0)
+        None => (run_on_server(arguments)?, 0),
+    };
+    print(&output)?;
+    Ok(exit_status)
 }
 
-/// Plans the top statements of pg_stat_statements. Returns the rendered report.
-fn top_statements(arguments: &ExplainArguments, count: usize) -> anyhow::Result<String> {
+/// Exit status if nothing could be planned.
+const NOT_DONE: u8 = 3;
+
+/// Plans the top statements of pg_stat_statements. Returns the rendered report with the exit status.
+fn top_statements(arguments: &ExplainArguments, count: usize) -> anyhow::Result<(String, u8)> {
     if arguments.format.plan().is_some() {
         return Err(no_plan().into());
+    }
+    if arguments.format == ExplainFormat::Jsonl {
+        return Err(anyhow!("--format jsonl cannot be used with --top").context(Hint("use --format json")));
     }
     let stop = interrupt::flag()?;
     let mut connection = connection::open(&arguments.connection, &stop)?;
@@ -37,13 +44,12 @@ fn top_statements(arguments: &ExplainArguments, count: usize) -> anyhow::Result<
     let report = top(&mut connection, count, &stop, &mut |done| progress::show(bar.as_ref(), done));
     progress::show(bar.as_ref(), 1.0);
     let report = report?;
-    Ok(match arguments.format {
-        ExplainFormat::Text => render::text::top::text(&escape::report(&report)?),
+    let output = match arguments.format {
         ExplainFormat::Json => render::json::json(&report),
-        ExplainFormat::Jsonl => render::json::json_line(&report),
         ExplainFormat::Html => render::html::top::html(&escape::report(&report)?),
-        ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_plan().into()),
-    })
+        _ => render::text::top::text(&escape::report(&report)?),
+    };
+    Ok((output, if report.statements.is_empty() { NOT_DONE } else { 0 }))
 }
 
 /// Runs the statement, or the classic test if there is no statement. Returns the rendered report.

@@ -60,8 +60,15 @@ pub const ONLY_IF_VERBOSE: &str = "Inner Unique";
 pub const VERBOSE: [&str; 2] = ["Output", "Schema"];
 
 /// JSON has a list, and the text format has its elements on one line.
-pub const LISTS: [&str; 6] =
-    ["Output", "Sort Key", "Presorted Key", "Group Key", "Conflict Arbiter Indexes", "Sampling Parameters"];
+pub const LISTS: [&str; 7] = [
+    "Output",
+    "Sort Key",
+    "Presorted Key",
+    "Group Key",
+    "Conflict Arbiter Indexes",
+    "Params Evaluated",
+    "Sampling Parameters",
+];
 
 /// Groups of an Incremental Sort.
 pub const SORT_GROUPS: [&str; 2] = ["Full-sort Groups", "Pre-sorted Groups"];

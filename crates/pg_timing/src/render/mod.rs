@@ -1,5 +1,6 @@
 //! Renders reports. Nothing here measures or judges.
 
+mod columns;
 pub mod escape;
 mod explain_text;
 pub mod html;

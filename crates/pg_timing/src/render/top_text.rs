@@ -1,7 +1,7 @@
 //! The words of `explain --top`, for the screen and for the page.
 
-use crate::human::{count, duration, percent, uptime};
-use crate::report::{NS_PER_MS, Range, SkippedStatements, TopReport, TopStatement};
+use crate::human::{count, count_range, duration, percent, percent_range, uptime};
+use crate::report::{NS_PER_MS, SkippedStatements, TopReport, TopStatement};
 
 /// Returns the first line.
 pub fn headline(report: &TopReport) -> String {
@@ -29,29 +29,17 @@ pub fn mean(statement: &TopStatement) -> String {
 }
 
 pub fn node_calls(statement: &TopStatement) -> String {
-    between(statement.node_calls, |calls| count(calls.round() as u64))
+    count_range(statement.node_calls.low, statement.node_calls.high)
 }
 
 pub fn added(statement: &TopStatement) -> String {
-    statement.added_ms.map_or("-".into(), |added| between(added, |ms| duration(ms * NS_PER_MS)))
+    let Some(added) = statement.added_ms else { return "-".into() };
+    let [low, high] = [added.low, added.high].map(|ms| duration(ms * NS_PER_MS));
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 pub fn share(statement: &TopStatement) -> String {
-    statement.added_share().map_or("-".into(), |share| between(share, percent))
-}
-
-/// Returns the bounds. A common unit is printed once.
-fn between(range: Range, text: impl Fn(f64) -> String) -> String {
-    let (low, high) = (text(range.low), text(range.high));
-    if low == high {
-        return low;
-    }
-    let number_end = |text: &str| text.rfind(|c: char| c.is_ascii_digit()).map_or(0, |at| at + 1);
-    let (low_number, unit) = low.split_at(number_end(&low));
-    match high.split_at(number_end(&high)).1 == unit {
-        true => format!("{low_number} to {high}"),
-        false => format!("{low} to {high}"),
-    }
+    statement.added_share.map_or("-".into(), |share| percent_range(share.low, Some(share.high)))
 }
 
 /// Returns a line about skipped statements.
@@ -65,5 +53,5 @@ pub fn skipped(skipped: &SkippedStatements) -> String {
 /// Returns what the columns mean.
 pub fn legend() -> &'static str {
     "node calls: of all plan nodes per execution, from the planner's row counts. timing adds: the clock reads of EXPLAIN \
-     ANALYZE, or of auto_explain with log_timing, per execution"
+     ANALYZE, or of auto_explain with log_timing, per execution. share: of the time of an execution with timing"
 }

@@ -61,6 +61,8 @@ pub enum Action {
     TurnOff,
     /// do not change it: a change would be expensive or useless
     None,
+    /// it may be expensive, but not with a lower auto_explain.sample_rate
+    SampleLess,
     /// not determined
     Unknown,
 }
@@ -95,6 +97,9 @@ pub struct SettingAdvice {
     pub advice: Action,
     /// one sentence
     pub summary: String,
+    /// what to do if it was not determined
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     pub why: String,
     /// line for postgresql.conf
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,7 +120,10 @@ pub struct NodeCallsReport {
     /// why there are no figures
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// what to do to get figures
+    /// why the answer is unknown although there are figures
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+    /// what to do to get figures or an answer
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// in the observed window
@@ -143,8 +151,12 @@ pub struct PeriodCalls {
     /// executions of statements with plan nodes
     pub executions_per_s: f64,
     pub per_s: Range,
-    /// share of a core at sample_rate 1; missing if the read cost is unknown
+    /// share of a core that clock reads take at sample_rate 1: at most all CPUs, and in the window at most the time of all
+    /// sessions. Missing if the read cost is unknown
     pub core_share: Option<Range>,
+    /// the same without these limits: what clock reads need if statements are executed as often as in the period
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_cores: Option<Range>,
 }
 
 /// Whether auto_explain.log_timing can be on.

@@ -45,13 +45,9 @@ pub struct TopStatement {
     /// what the timing of EXPLAIN ANALYZE or auto_explain would add to an execution, in ms; missing if the read cost is
     /// unknown
     pub added_ms: Option<Range>,
-}
-
-impl TopStatement {
-    /// Returns the added time as a fraction of the execution time.
-    pub fn added_share(&self) -> Option<Range> {
-        self.added_ms.filter(|_| self.mean_ms > 0.0).map(|added| added.times(1.0 / self.mean_ms))
-    }
+    /// the same as a fraction of the time of an execution with timing; missing also if the execution took no time
+    #[serde(default)]
+    pub added_share: Option<Range>,
 }
 
 /// Statements that were not planned.

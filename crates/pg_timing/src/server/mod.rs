@@ -5,6 +5,7 @@ mod clock;
 pub mod connection;
 pub mod ephemeral;
 pub mod explain;
+mod own_queries;
 pub mod planned;
 mod session;
 mod settings;

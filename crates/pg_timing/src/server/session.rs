@@ -2,6 +2,7 @@
 
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
+use crate::server::own_queries::marked;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -77,11 +78,11 @@ impl<'a> Session<'a> {
     fn run_in_transaction(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
         let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
         if !settings.is_empty() {
-            self.run(&format!("SELECT {}", settings.join(", ")))?;
+            self.run(&marked(&format!("SELECT {}", settings.join(", "))))?;
         }
         let mut last = Rows::default();
         for sql in statements {
-            let rows = self.run(sql)?;
+            let rows = self.run(&marked(sql))?;
             if rows.count > 0 {
                 last = rows;
             }

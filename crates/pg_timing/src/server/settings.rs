@@ -112,6 +112,19 @@ impl Server {
         self.setting("timing_clock_source").is_some_and(|value| value == "tsc" || value.ends_with("(tsc)"))
     }
 
+    /// Returns whether auto_explain times the plans of statements.
+    pub fn times_plans(&self) -> bool {
+        self.is("auto_explain.log_analyze", "on")
+            && self.is("auto_explain.log_timing", "on")
+            && !self.is("auto_explain.log_min_duration", "-1")
+            && self.sampled_plans() > 0.0
+    }
+
+    /// Returns the share of statements that auto_explain times, if it times any.
+    pub fn sampled_plans(&self) -> f64 {
+        self.number_in("auto_explain.sample_rate").unwrap_or(1.0)
+    }
+
     /// Returns whether pg_fast_timing times plan nodes with a method that stays cheap for many rows. Its method `tsc` reads
     /// the counter for each call, which costs at least a third of the server's own timing.
     pub fn fast_timing(&self) -> bool {

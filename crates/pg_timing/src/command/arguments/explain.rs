@@ -143,7 +143,7 @@ pub struct ExplainArguments {
 pub enum ExplainFormat {
     Text,
     Json,
-    /// one JSON object per plan and line; for --all, --slowest and --nth
+    /// one JSON object per plan and line; for --all, --slowest and --nth, not for --top
     Jsonl,
     /// a self-contained page
     Html,

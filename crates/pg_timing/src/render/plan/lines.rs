@@ -1,7 +1,7 @@
 //! A plan in text format with corrected times. All else is as printed.
 
 use super::summary;
-use super::times::{Correction, Times, rounded};
+use super::times::{Correction, Times, corrected_times, rounded};
 use crate::escape;
 use crate::plan_format::keys::CORRECTION;
 use crate::plan_format::{LineTimes, TextLine};
@@ -10,6 +10,7 @@ use crate::report::ExplainReport;
 /// Returns the lines with corrected times, and one more line that says so.
 pub fn corrected(plan: &[TextLine], report: &ExplainReport) -> String {
     let mut out = String::new();
+    let corrected = corrected_times(report);
     let mut correction = None;
     for TextLine { text, times } in plan {
         let line = match times {
@@ -21,8 +22,8 @@ pub fn corrected(plan: &[TextLine], report: &ExplainReport) -> String {
                 let printed = node_times(text);
                 correction = printed
                     .as_ref()
-                    .zip(report.nodes.get(*node))
-                    .map(|((_, times, _), node)| Correction::of(node, times.total));
+                    .zip(corrected.get(*node))
+                    .map(|((_, times, _), node)| Correction::of(*node, times.total));
                 replaced(printed, |times| Some(correction?.node(times)))
             }
             LineTimes::Worker => replaced(worker_times(text), |times| Some(correction?.worker(times))),

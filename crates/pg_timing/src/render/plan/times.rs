@@ -2,8 +2,9 @@
 
 use crate::plan_format::Properties;
 use crate::plan_format::keys::{EXECUTION_TIME, PLANS, STARTUP_TIME, TOTAL_TIME, WORKERS};
-use crate::report::{ExplainReport, ExplainedNode};
+use crate::report::ExplainReport;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The times of one loop of a node, in ms, as a plan shows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,10 +21,42 @@ pub struct Correction {
     ratio: f64,
 }
 
+/// The corrected time of a node in all its loops of one process, and the number of these loops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Corrected {
+    pub ms: f64,
+    loops: f64,
+}
+
+/// Returns the corrected times of all nodes, in the order of the printed tree.
+///
+/// The times of the nodes and of the statement are separate estimates. Programs that read plans subtract the times of
+/// children from that of their parent. So no node takes longer than the statement, and no child longer than its parent
+/// if the same processes run both. The time of a CTE or an InitPlan can belong to a node other than its parent.
+pub fn corrected_times(report: &ExplainReport) -> Vec<Corrected> {
+    let mut by_path: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
+    report
+        .nodes
+        .iter()
+        .map(|node| {
+            let parent = node.path.rsplit_once('.').and_then(|(parent, _)| by_path.get(parent));
+            let same_processes = parent.filter(|(_, processes)| *processes == node.processes);
+            let is_separate = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|label| node.title.starts_with(label));
+            let most = match same_processes {
+                Some((ms, _)) if !is_separate => *ms,
+                _ => report.corrected_ms.estimate,
+            };
+            let ms = node.corrected_ms.estimate.min(most);
+            by_path.insert(&node.path, (ms, node.processes));
+            Corrected { ms, loops: node.loops }
+        })
+        .collect()
+}
+
 impl Correction {
     /// Returns the correction of a node that the plan shows with this total time per loop.
-    pub fn of(node: &ExplainedNode, printed_total: f64) -> Correction {
-        let total = if node.loops > 0.0 { node.corrected_ms.estimate / node.loops } else { 0.0 };
+    pub fn of(node: Corrected, printed_total: f64) -> Correction {
+        let total = if node.loops > 0.0 { node.ms / node.loops } else { 0.0 };
         Correction { total, ratio: if printed_total > 0.0 { total / printed_total } else { 0.0 } }
     }
 
@@ -42,7 +75,7 @@ impl Correction {
 /// Corrects all times of a plan in JSON format.
 pub fn correct(plan: &mut Properties, report: &ExplainReport) {
     if let Some(root) = plan.get_mut("Plan") {
-        correct_node(root, &mut report.nodes.iter());
+        correct_node(root, &mut corrected_times(report).into_iter());
     }
     if let Some(execution) = plan.get_mut(EXECUTION_TIME) {
         *execution = rounded(report.corrected_ms.estimate).into();
@@ -50,10 +83,10 @@ pub fn correct(plan: &mut Properties, report: &ExplainReport) {
 }
 
 /// Corrects a node and the nodes below it. `nodes` are in the order of the printed tree.
-fn correct_node<'a>(value: &mut Value, nodes: &mut impl Iterator<Item = &'a ExplainedNode>) {
-    let (Some(node), Some(reported)) = (value.as_object_mut(), nodes.next()) else { return };
+fn correct_node(value: &mut Value, nodes: &mut impl Iterator<Item = Corrected>) {
+    let (Some(node), Some(corrected)) = (value.as_object_mut(), nodes.next()) else { return };
     if let Some(printed) = times(node) {
-        let correction = Correction::of(reported, printed.total);
+        let correction = Correction::of(corrected, printed.total);
         set(node, correction.node(printed));
         for worker in node.get_mut(WORKERS).and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(worker) = worker.as_object_mut()

@@ -1,11 +1,13 @@
 //! The screen of `advise`: one line per setting, the verdict, and the lines for postgresql.conf.
 
 use super::lines::verdict_to;
+use super::table::{Align, Table};
 use super::{BOLD, DIM, findings, wrapped_to};
-use crate::human::{count, duration, percent};
+use crate::human::{count, duration, percent_range};
+use crate::render::columns::columns;
 use crate::render::plus_minus::plus_minus;
 use crate::render::top_text;
-use crate::report::{Action, AdviseReport, CoreShare, EventsAre, ReadCost, SettingAdvice};
+use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
 
 const WIDTH: usize = 80;
 /// Widths of the columns. A longer name has its own line, and a longer value is cut.
@@ -20,7 +22,7 @@ pub fn text(report: &AdviseReport) -> String {
     out.push_str(&table(report));
     out.push('\n');
     out.push_str(&notes(report));
-    for block in findings::blocks(&report.findings) {
+    for block in findings::blocks(WIDTH, &report.findings) {
         out.push_str(&block);
         out.push('\n');
     }
@@ -61,28 +63,32 @@ pub fn read(read: &ReadCost) -> String {
     format!("{}: {cost}; {}", read.clock, read.how)
 }
 
+const COLUMNS: [&str; 5] = ["setting", "now", "per s", "of a core", "advice"];
+const ALIGNED: [Align; 5] = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
+
 fn table(report: &AdviseReport) -> String {
-    let mut out = String::new();
-    let head = row("setting", "now", "per s", "of a core", "advice");
-    out.push_str(&format!("{BOLD}{head}{BOLD:#}\n"));
-    for setting in &report.settings {
-        let mut name = setting.name.as_str();
-        if name.chars().count() > NAME {
-            out.push_str(&format!("{name}\n"));
-            name = "";
+    let rows: Vec<[String; 5]> = report.settings.iter().map(cells).collect();
+    let table = Table::new(ALIGNED, &COLUMNS, &rows);
+    let mut out = format!("{BOLD}{}{BOLD:#}\n", table.line(&COLUMNS));
+    for (setting, row) in report.settings.iter().zip(&rows) {
+        if row[0].is_empty() {
+            out.push_str(&format!("{}\n", setting.name));
         }
-        let share = setting.core_share.map_or_else(|| "-".into(), share);
-        out.push_str(&row(name, &value(setting), &events(setting), &share, advice(setting)));
+        out.push_str(&table.line(row));
         out.push('\n');
     }
-    out.push_str(&format!(
-        "{DIM}of a core: cost of clock reads; for a setting that is off: cost if it were on{DIM:#}\n"
-    ));
-    out
+    let mut legend = String::new();
+    wrapped_to(WIDTH, &mut legend, "", LEGEND);
+    out + &format!("{DIM}{}{DIM:#}\n", legend.trim_end())
 }
 
-fn row(name: &str, value: &str, events: &str, share: &str, advice: &str) -> String {
-    format!("{name:NAME$}  {value:VALUE$}  {events:>8}  {share:>14}  {advice}")
+const LEGEND: &str = "of a core: time for clock reads with the present executions, sessions and CPUs; for a setting that is \
+    off: if it were on";
+
+fn cells(setting: &SettingAdvice) -> [String; 5] {
+    let name = if columns(&setting.name) > NAME { String::new() } else { setting.name.clone() };
+    let share = setting.core_share.map_or_else(|| "-".into(), |share| percent_range(share.low, share.high));
+    [name, value(setting), events(setting), share, advice(setting).into()]
 }
 
 /// Returns the value without the part in parentheses, if it is too long. A note has the whole value.
@@ -94,7 +100,7 @@ fn value(setting: &SettingAdvice) -> String {
 }
 
 fn is_cut(setting: &SettingAdvice) -> bool {
-    setting.value.chars().count() > VALUE
+    columns(&setting.value) > VALUE
 }
 
 fn advice(setting: &SettingAdvice) -> &'static str {
@@ -106,6 +112,7 @@ fn advice(setting: &SettingAdvice) -> &'static str {
         Action::TurnOff => "turn it off",
         Action::None if setting.core_share.is_some() && !setting.on => "leave it off",
         Action::None => "nothing to do",
+        Action::SampleLess => "sample less",
         Action::Unknown => "not determined",
     }
 }
@@ -121,6 +128,9 @@ fn notes(report: &AdviseReport) -> String {
             let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
             let value = if is_cut(setting) { format!(" = {}", setting.value) } else { String::new() };
             wrapped_to(WIDTH, &mut out, "- ", &format!("{}{value}: {text}", setting.name));
+            if let Some(hint) = &setting.hint {
+                wrapped_to(WIDTH, &mut out, "  hint: ", hint);
+            }
         }
     }
     if !out.is_empty() {
@@ -145,24 +155,13 @@ fn number(per_s: f64) -> String {
     }
 }
 
-fn share(share: CoreShare) -> String {
-    /// The screen does not show smaller shares.
-    const LEAST: f64 = 0.0001;
-    let low = percent(share.low);
-    match share.high {
-        None if share.low < LEAST => "> 0%".into(),
-        None => format!(">= {low}"),
-        Some(high) if high < LEAST => format!("< {}", percent(LEAST)),
-        Some(high) if share.low < LEAST => format!("up to {}", percent(high)),
-        Some(high) if percent(high) == low => low,
-        Some(high) => format!("{} to {}", low.trim_end_matches('%'), percent(high)),
-    }
-}
+const LINES: [(Action, &str); 3] =
+    [(Action::TurnOff, "turn off   "), (Action::SampleLess, "sample     "), (Action::TurnOn, "turn on    ")];
 
 /// Renders the lines for postgresql.conf, each with its undo.
 fn lines(report: &AdviseReport) -> String {
     let mut out = String::new();
-    for (action, label) in [(Action::TurnOff, "turn off   "), (Action::TurnOn, "turn on    ")] {
+    for (action, label) in LINES {
         for setting in report.settings.iter().filter(|setting| setting.advice == action) {
             let (Some(line), Some(undo)) = (&setting.line, &setting.undo) else { continue };
             out.push_str(&format!("{label}{line}    undo: {undo}\n"));

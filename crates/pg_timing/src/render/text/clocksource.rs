@@ -1,6 +1,7 @@
 //! The screens of `pg_timing clocksource`.
 
 use super::clocks::{access, one_read};
+use super::table::{Align, Table};
 use super::{BOLD, wrapped};
 use crate::human::{count, duration, seconds};
 use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
@@ -8,7 +9,7 @@ use crate::report::{Grade, System, Vdso};
 
 /// Renders the clock sources of a host, one row each, with notes.
 pub fn list(list: &ClocksourceList) -> String {
-    let head = ["clock source", "state", "one read", "vDSO", "what it is"].map(String::from);
+    let head = ["clock source", "state", "one read", "vDSO", "what it is"];
     let rows: Vec<_> = list.rows.iter().map(|row| cells(row, list.measured.as_ref())).collect();
     let mut out = table(&head, &rows);
     out.push('\n');
@@ -67,17 +68,10 @@ fn note(row: &ClocksourceRow) -> Option<String> {
     })
 }
 
-/// Renders columns as wide as their widest cell.
-fn table<const N: usize>(head: &[String; N], rows: &[[String; N]]) -> String {
-    let all = || std::iter::once(head).chain(rows);
-    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
-        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_string()
-    };
-    let body: String = rows.iter().map(|row| line(row) + "\n").collect();
-    format!("{BOLD}{}{BOLD:#}\n{body}", line(head))
+fn table(head: &[&str; 5], rows: &[[String; 5]]) -> String {
+    let table = Table::new([Align::Left; 5], head, rows);
+    let body: String = rows.iter().map(|row| table.line(row) + "\n").collect();
+    format!("{BOLD}{}{BOLD:#}\n{body}", table.line(head))
 }
 
 /// Renders one step of a switch.
@@ -111,7 +105,7 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
             clock.access_path.map_or("unknown", access).into(),
         ],
     };
-    let head = ["", "clock source", "one read", "step", "access"].map(String::from);
+    let head = ["", "clock source", "one read", "step", "access"];
     let mut out = table(&head, &[row("before", old), row("now", new)]);
     out.push('\n');
     if let Some(sentence) = difference(old, new, overhead_ns) {

@@ -2,8 +2,10 @@
 
 use super::BOLD;
 use super::explain::{WIDTH, fact};
+use super::table::{Align, Table};
 use super::wrapped_to;
 use crate::human::{grouped, percent};
+use crate::render::columns::cut;
 use crate::render::explain_text::digits;
 use crate::render::log_text::{self, answer, ranks, time};
 use crate::report::{LogReport, LoggedStatement};
@@ -28,19 +30,10 @@ const COLUMNS: [&str; 6] = ["lost", "share", "reported", "corrected", "runs", "r
 fn table(report: &LogReport) -> String {
     let shown: Vec<&LoggedStatement> = report.statements.iter().take(MAX_STATEMENTS).collect();
     let rows: Vec<[String; 6]> = shown.iter().map(|statement| cells(statement)).collect();
-    let mut widths = COLUMNS.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: &[String; 6]| {
-        let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}"));
-        cells.collect::<Vec<_>>().join("  ")
-    };
-    let mut out = format!("{BOLD}{}{BOLD:#}\n", line(&COLUMNS.map(String::from)));
+    let table = Table::new([Align::Right; 6], &COLUMNS, &rows);
+    let mut out = format!("{BOLD}{}{BOLD:#}\n", table.line(&COLUMNS));
     for (statement, row) in shown.into_iter().zip(&rows) {
-        out.push_str(&line(row));
+        out.push_str(&table.line(row));
         out.push('\n');
         out.push_str(&title(statement));
         out.push('\n');
@@ -67,10 +60,5 @@ fn percent_of(share: f64) -> String {
 /// Returns one line with the statement.
 fn title(statement: &LoggedStatement) -> String {
     const INDENT: &str = "    ";
-    let text = log_text::title(statement);
-    let width = WIDTH - INDENT.len();
-    match text.chars().count() > width {
-        true => format!("{INDENT}{}...", text.chars().take(width - 3).collect::<String>().trim_end()),
-        false => format!("{INDENT}{text}"),
-    }
+    format!("{INDENT}{}", cut(&log_text::title(statement), WIDTH - INDENT.len()))
 }

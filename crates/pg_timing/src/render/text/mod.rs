@@ -9,8 +9,10 @@ mod findings;
 mod kernel;
 mod lines;
 pub mod log;
+mod table;
 pub mod top;
 
+use crate::render::columns::columns;
 use crate::report::Report;
 use anstyle::{AnsiColor, Style};
 
@@ -52,11 +54,11 @@ fn wrapped(out: &mut String, first: &str, text: &str) {
 
 /// Appends `text` in lines of at most `width` columns, as [`wrapped`] does.
 fn wrapped_to(width: usize, out: &mut String, first: &str, text: &str) {
-    let indent = first.chars().count();
+    let indent = columns(first);
     let mut line = first.to_string();
     let mut used = indent;
     for word in text.split_whitespace() {
-        let length = word.chars().count();
+        let length = columns(word);
         if used > indent && used + 1 + length > width {
             out.push_str(line.trim_end());
             out.push('\n');

@@ -1,13 +1,16 @@
 //! The screen of `explain --top`: two lines per statement, the figures and the text.
 
 use super::advise::read;
+use super::table::{Align, Table};
 use super::{BOLD, DIM, wrapped_to};
+use crate::render::columns::cut;
 use crate::render::top_text::{
     added, executions, headline, legend, mean, node_calls, one_line, period, share, skipped,
 };
-use crate::report::TopReport;
+use crate::report::{TopReport, TopStatement};
 
 const WIDTH: usize = 80;
+const COLUMNS: [&str; 5] = ["executions", "mean", "node calls", "timing adds", "share"];
 
 pub fn text(report: &TopReport) -> String {
     let mut out = String::new();
@@ -15,14 +18,15 @@ pub fn text(report: &TopReport) -> String {
     line("", &headline(report));
     line("clock      ", &read(&report.read));
     line("counted    ", &period(report));
-    if !report.statements.is_empty() {
-        out.push('\n');
-        let head = row(["executions", "mean", "node calls", "timing adds", "share"]);
-        out.push_str(&format!("{BOLD}{head}{BOLD:#}\n"));
-        for statement in &report.statements {
-            let figures =
-                [executions(statement), mean(statement), node_calls(statement), added(statement), share(statement)];
-            out.push_str(&row(figures.each_ref().map(String::as_str)));
+    out.push('\n');
+    if report.statements.is_empty() {
+        out.push_str("No statement could be planned.\n");
+    } else {
+        let rows: Vec<[String; 5]> = report.statements.iter().map(cells).collect();
+        let table = Table::new([Align::Right; 5], &COLUMNS, &rows);
+        out.push_str(&format!("{BOLD}{}{BOLD:#}\n", table.line(&COLUMNS)));
+        for (statement, row) in report.statements.iter().zip(&rows) {
+            out.push_str(&table.line(row));
             out.push_str(&format!("\n    {}\n", cut(&one_line(statement), WIDTH - 4)));
         }
         let mut words = String::new();
@@ -41,14 +45,6 @@ pub fn text(report: &TopReport) -> String {
     out
 }
 
-fn row([executions, mean, node_calls, added, share]: [&str; 5]) -> String {
-    format!("{executions:>10}  {mean:>8}  {node_calls:>16}  {added:>18}  {share:>15}")
-}
-
-/// Returns the text, at most `width` characters long.
-fn cut(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        Some(_) => text.chars().take(width - 3).collect::<String>() + "...",
-        None => text.into(),
-    }
+fn cells(statement: &TopStatement) -> [String; 5] {
+    [executions(statement), mean(statement), node_calls(statement), added(statement), share(statement)]
 }

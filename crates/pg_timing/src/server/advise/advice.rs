@@ -1,8 +1,9 @@
 //! Computes a setting's share of a core from its events, and derives the advice.
 
 use super::facts::{Events, Facts};
+use super::gap::Gap;
 use super::statements::is_idle;
-use crate::human::{count, percent};
+use crate::human::{count, percent, percent_range};
 use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
 
 /// Share of a core. A smaller cost is not visible in the throughput, because pgbench runs differ by more.
@@ -14,6 +15,11 @@ pub const VERY_EXPENSIVE: f64 = 0.1;
 const FEW_PER_S: f64 = 10.0;
 /// Events per second on a busy server: blocks or calls.
 const BUSY_PER_S: f64 = 100_000.0;
+
+/// Why there is no upper bound, if nothing else is missing.
+const SHORT: &str = "the window is too short, because backends report only once per second";
+const LONGER_WINDOW: &str = "a longer window narrows the range: pg_timing advise --window 60";
+const WHILE_BUSY: &str = "run it while the server is busy: pg_timing advise --window 60";
 
 /// A setting with its value and its events.
 pub struct Setting<'a> {
@@ -39,27 +45,27 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
 
 /// Returns the advice for a setting that takes this share of a core. An event takes at most `event_ns`.
 pub fn advise_share(facts: &Facts, setting: Setting, share: Option<CoreShare>, event_ns: Option<f64>) -> SettingAdvice {
-    let Setting { name, value, on, events, reads_per_event, cost, why, turn_on, turn_off } = setting;
     let busy = event_ns.map(|ns| BUSY_PER_S * ns / 1e9);
     let limit_per_s = event_ns.filter(|ns| *ns > 0.0).map(|ns| CHEAP * 1e9 / ns);
-    let few = is_idle(facts) && events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
-    let (advice, summary) = match (share, busy) {
+    let few = is_idle(facts) && setting.events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
+    let gap = match setting.cost.low_ns {
+        None => Gap::new("the read cost of the clock is unknown", "run pg_timing on the server's host"),
+        Some(_) => setting.events.gap.clone().unwrap_or_else(|| Gap::new(SHORT, LONGER_WINDOW)),
+    };
+    let (advice, summary, hint) = match (share, busy) {
         (Some(share), Some(busy)) if few && share.high.is_some() => {
             let text = format!(
                 "few events on this idle server; {BUSY_PER_S} per second would take {} of a core",
                 percent(busy)
             );
-            match (on, busy <= CHEAP) {
-                (true, true) => (Action::Keep, format!("{text}: leave it on")),
-                (false, true) => (Action::TurnOn, format!("{text}: it can be turned on")),
-                (_, false) => (Action::Unknown, format!("not determined: {text}")),
+            match (setting.on, busy <= CHEAP) {
+                (true, true) => (Action::Keep, format!("{text}: leave it on"), None),
+                (false, true) => (Action::TurnOn, format!("{text}: it can be turned on"), None),
+                (_, false) => (Action::Unknown, format!("not determined: {text}"), Some(WHILE_BUSY.into())),
             }
         }
-        (Some(share), _) => judge(on, share, &events),
-        (None, _) if cost.low_ns.is_none() => {
-            (Action::Unknown, "not determined: the read cost of the clock is unknown".into())
-        }
-        (None, _) => (Action::Unknown, not_determined(&events)),
+        (Some(share), _) => judge(setting.on, share, gap),
+        (None, _) => (Action::Unknown, format!("not determined: {}", gap.why), Some(gap.hint)),
     };
     // Without statistics, the user can compare the limit with other figures.
     let summary = match (advice, limit_per_s, share.and_then(|share| share.high)) {
@@ -68,26 +74,41 @@ pub fn advise_share(facts: &Facts, setting: Setting, share: Option<CoreShare>, e
         }
         _ => summary,
     };
-    let (line, undo) = match (advice, on) {
-        (Action::TurnOn, _) => (Some(turn_on), Some(turn_off)),
-        (Action::TurnOff, _) => (Some(turn_off), Some(turn_on)),
-        _ => (None, None),
-    };
-    SettingAdvice {
-        name: name.into(),
-        value,
-        on,
-        events_per_s: events.per_s,
-        events_are: events.are,
-        reads_per_event,
-        core_share: share,
-        limit_per_s,
-        advice,
-        summary,
-        why,
-        line,
-        undo,
-        extrapolated: few,
+    let advice = setting.advice(share, limit_per_s, advice, &summary);
+    SettingAdvice { hint, extrapolated: few, ..advice }
+}
+
+impl Setting<'_> {
+    /// Returns this advice with the setting's values, and with the line that follows it.
+    pub fn advice(
+        self,
+        core_share: Option<CoreShare>,
+        limit_per_s: Option<f64>,
+        advice: Action,
+        summary: &str,
+    ) -> SettingAdvice {
+        let (line, undo) = match (advice, self.on) {
+            (Action::TurnOn, _) => (Some(self.turn_on), Some(self.turn_off)),
+            (Action::TurnOff, _) => (Some(self.turn_off), Some(self.turn_on)),
+            _ => (None, None),
+        };
+        SettingAdvice {
+            name: self.name.into(),
+            value: self.value,
+            on: self.on,
+            events_per_s: self.events.per_s,
+            events_are: self.events.are,
+            reads_per_event: self.reads_per_event,
+            core_share,
+            limit_per_s,
+            advice,
+            summary: summary.into(),
+            hint: None,
+            why: self.why,
+            line,
+            undo,
+            extrapolated: false,
+        }
     }
 }
 
@@ -100,25 +121,20 @@ pub fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
     Some(CoreShare { low: events.reads_low * low_ns / 1e9, high: events.reads_high.map(|reads| reads * high_ns / 1e9) })
 }
 
-/// Returns the advice for a known share.
-fn judge(on: bool, share: CoreShare, events: &Events) -> (Action, String) {
+/// Returns the advice for a known share, with its reason, and with a hint if it was not determined.
+fn judge(on: bool, share: CoreShare, gap: Gap) -> (Action, String, Option<String>) {
+    let known = |advice, text: &str| (advice, text.to_string(), None);
     match (on, share) {
-        (true, share) if share.high.is_some_and(|high| high <= CHEAP) => (Action::Keep, "cheap: leave it on".into()),
+        (true, share) if share.high.is_some_and(|high| high <= CHEAP) => known(Action::Keep, "cheap: leave it on"),
         (false, share) if share.high.is_some_and(|high| high <= CHEAP) => {
-            (Action::TurnOn, "cheap: it can be turned on".into())
+            known(Action::TurnOn, "cheap: it can be turned on")
         }
-        (true, share) if share.low > CHEAP => (Action::TurnOff, "expensive: turn it off".into()),
-        (false, share) if share.low > CHEAP => (Action::None, "expensive: leave it off".into()),
-        (_, CoreShare { high: None, .. }) => (Action::Unknown, not_determined(events)),
-        (_, CoreShare { low, high: Some(high) }) => {
-            (Action::Unknown, format!("not determined: between {} and {} of a core", percent(low), percent(high)))
+        (true, share) if share.low > CHEAP => known(Action::TurnOff, "expensive: turn it off"),
+        (false, share) if share.low > CHEAP => known(Action::None, "expensive: leave it off"),
+        (_, CoreShare { high: None, .. }) => (Action::Unknown, format!("not determined: {}", gap.why), Some(gap.hint)),
+        (_, CoreShare { low, high }) => {
+            let text = format!("not determined: {} of a core", percent_range(low, high));
+            (Action::Unknown, text, Some(LONGER_WINDOW.into()))
         }
     }
-}
-
-/// Returns why the share is unknown.
-fn not_determined(events: &Events) -> String {
-    let why =
-        events.unseen.as_deref().unwrap_or("the window is too short, because backends report only once per second");
-    format!("not determined: {why}")
 }

@@ -3,13 +3,16 @@
 use super::advice::{Setting, advise_share, share};
 use super::counts::Part;
 use super::facts::{Events, Facts};
+use super::gap::{self, Gap};
+use super::node_calls::{Figures, LogTiming};
 use super::{node_calls, statements};
 use crate::human::count;
-use crate::report::{Action, CoreShare, EventsAre, PeriodCalls, SettingAdvice};
+use crate::report::{Action, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, SettingAdvice};
 use crate::server::planned::TimingCost;
 use crate::server::settings::Server;
 
 const NAME: &str = "auto_explain.log_timing";
+const SAMPLE_RATE: &str = "auto_explain.sample_rate";
 const PART: &str = "tables";
 /// InstrStartNode and InstrStopNode read the clock before and after each row of each node.
 const READS: f64 = 2.0;
@@ -27,26 +30,17 @@ pub fn part(_: &Server) -> Option<Part> {
     Some(Part { name: PART, sql: sql.into() })
 }
 
-/// Returns whether auto_explain times plans.
-pub fn is_on(server: &Server) -> bool {
-    server.is("auto_explain.log_analyze", "on")
-        && server.is(NAME, "on")
-        && !server.is("auto_explain.log_min_duration", "-1")
-        && node_calls::sampled(server) > 0.0
-}
-
 /// Returns the advice.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
-    let on = is_on(server);
-    let node_calls = node_calls::report(facts);
-    let busier = node_calls::busier(&node_calls);
+    let on = server.times_plans();
+    let log_timing = LogTiming::of(facts);
     let setting = Setting {
         name: NAME,
         value: value(server),
         on,
-        events: match &busier {
-            Some(period) => estimated(period, node_calls::rate(server)),
+        events: match log_timing.figures {
+            Some(figures) => estimated(figures.per_s.estimate),
             None => events(facts).unwrap_or_else(Events::unknown),
         },
         reads_per_event: READS,
@@ -55,54 +49,70 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         turn_on: format!("{NAME} = on"),
         turn_off: format!("{NAME} = off"),
     };
-    let call_ns = TimingCost::of(&facts.clocks).map(|cost| cost.usual_clock_ns().high);
-    let advice = match busier.and_then(|period| period.core_share) {
-        Some(share) => {
-            let rate = node_calls::rate(server);
-            let share = CoreShare { low: share.low * rate, high: Some(share.high * rate) };
-            let advice = advise_share(facts, setting, Some(share), call_ns);
-            match advice.extrapolated {
-                true => advice,
-                false => SettingAdvice { summary: node_calls::answer(&node_calls, rate), ..advice },
-            }
-        }
-        None => without_statistics(facts, setting, call_ns),
+    if on && server.fast_timing() {
+        let summary = "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on";
+        return Some(SettingAdvice { line: None, undo: None, ..setting.advice(None, None, Action::Keep, summary) });
+    }
+    let advice = match log_timing.figures {
+        Some(figures) => from_figures(facts, &log_timing, figures, setting),
+        None => without_figures(facts, setting),
     };
     // If it is on without effect, or not loaded, no single line turns it on.
-    let advice = match on || server.is(NAME, "off") {
+    Some(match on || server.is(NAME, "off") {
         true => advice,
         false => SettingAdvice { line: None, undo: None, ..advice },
-    };
-    Some(match on && server.fast_timing() {
-        true => SettingAdvice {
-            core_share: None,
-            advice: Action::Keep,
-            summary: "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on"
-                .into(),
-            line: None,
-            undo: None,
-            ..advice
-        },
-        false => advice,
     })
 }
 
-/// Returns the advice from the lower bounds, with the reason why there is no better figure.
-fn without_statistics(facts: &Facts, setting: Setting, call_ns: Option<f64>) -> SettingAdvice {
-    let share = share(&setting.events, setting.cost);
-    let advice = advise_share(facts, setting, share, call_ns);
-    match (&facts.workload, advice.advice) {
-        (Err(error), Action::Unknown) => {
-            SettingAdvice { summary: format!("{}. {}", advice.summary, error.hint), ..advice }
-        }
+/// Returns the report about node calls, with the same answer as the setting.
+pub fn node_calls(facts: &Facts) -> NodeCallsReport {
+    let report = LogTiming::of(facts).report;
+    let answer = match setting(facts).map(|setting| setting.advice) {
+        Some(Action::Keep | Action::TurnOn) => LogTimingAnswer::Yes,
+        Some(Action::TurnOff | Action::None) => LogTimingAnswer::No,
+        Some(Action::SampleLess) => LogTimingAnswer::WithSampleRate,
+        Some(Action::Unknown) | None => LogTimingAnswer::Unknown,
+    };
+    NodeCallsReport { answer, ..report }
+}
+
+/// Returns the advice from the estimated calls.
+fn from_figures(facts: &Facts, log_timing: &LogTiming, figures: Figures, setting: Setting) -> SettingAdvice {
+    let (on, report) = (setting.on, &log_timing.report);
+    let action = match report.answer {
+        LogTimingAnswer::Yes if on => Action::Keep,
+        LogTimingAnswer::Yes => Action::TurnOn,
+        LogTimingAnswer::No if on => Action::TurnOff,
+        LogTimingAnswer::No => Action::None,
+        LogTimingAnswer::WithSampleRate if report.sample_rate.is_some() => Action::SampleLess,
+        LogTimingAnswer::WithSampleRate | LogTimingAnswer::Unknown => Action::Unknown,
+    };
+    let is_doubtful = report.doubt.is_some();
+    // With a doubt, the figures do not contain all calls.
+    let share = CoreShare { low: figures.share.low, high: (!is_doubtful).then_some(figures.share.high) };
+    let share = Some(share).filter(|share| !is_doubtful || share.low > 0.0);
+    let advice = setting.advice(share, node_calls::limit_per_s(facts), action, &log_timing.summary());
+    let advice = SettingAdvice { hint: report.hint.clone(), ..advice };
+    match (report.sample_rate, action, on) {
+        (Some(rate), Action::SampleLess, true) => SettingAdvice {
+            line: Some(format!("{SAMPLE_RATE} = {}", node_calls::decimal(rate))),
+            undo: facts.server.setting(SAMPLE_RATE).map(|rate| format!("{SAMPLE_RATE} = {rate}")),
+            ..advice
+        },
         _ => advice,
     }
 }
 
+/// Returns the advice from the lower bounds, with the reason why there is no better figure.
+fn without_figures(facts: &Facts, setting: Setting) -> SettingAdvice {
+    let share = share(&setting.events, setting.cost);
+    let call_ns = TimingCost::of(&facts.clocks).map(|cost| cost.usual_clock_ns().high);
+    advise_share(facts, setting, share, call_ns)
+}
+
 /// Returns the estimated calls of the sampled statements.
-fn estimated(period: &PeriodCalls, sample_rate: f64) -> Events {
-    let per_s = Some(period.per_s.estimate * sample_rate);
-    Events { per_s, are: EventsAre::Estimated, reads_low: 0.0, reads_high: None, unseen: None }
+fn estimated(per_s: f64) -> Events {
+    Events { per_s: Some(per_s), are: EventsAre::Estimated, ..Events::NONE }
 }
 
 /// Returns the value, with the setting that makes it ineffective.
@@ -112,7 +122,7 @@ fn value(server: &Server) -> String {
     let why = [
         server.is("auto_explain.log_analyze", "off"),
         server.is("auto_explain.log_min_duration", "-1"),
-        node_calls::sampled(server) == 0.0,
+        server.sampled_plans() == 0.0,
     ];
     match off.iter().zip(why).find(|(_, is)| *is && timing == "on") {
         Some((why, _)) => format!("{timing} ({why})"),
@@ -121,17 +131,18 @@ fn value(server: &Server) -> String {
 }
 
 /// Returns a lower bound on the calls.
-fn events(facts: &Facts) -> Result<Events, String> {
+fn events(facts: &Facts) -> Result<Events, Gap> {
     // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
     let bounds = [statements::growth(facts, "asked").map(|(asked, _)| asked), facts.counts.growth(PART, "asked")];
-    let why = bounds[1].clone().err();
-    let calls = bounds.into_iter().flatten().reduce(f64::max).ok_or(why.unwrap_or_default())?;
-    let calls = calls * node_calls::sampled(&facts.server);
-    let unknown = match &facts.workload {
-        Err(error) => format!("the number of node calls is unknown: {}", error.what),
-        Ok(_) => "the number of node calls is unknown: pg_stat_statements lost statements".into(),
+    let gap = bounds[1].clone().err();
+    let calls = bounds.into_iter().flatten().reduce(f64::max);
+    let calls = calls.ok_or_else(|| gap.unwrap_or_else(|| Gap::new("not counted", gap::RUN_AGAIN)))?;
+    let calls = calls * facts.server.sampled_plans();
+    let gap = match &facts.workload {
+        Err(error) => Gap::new(format!("the number of node calls is unknown: {}", error.what), error.hint.clone()),
+        Ok(_) => Gap::new("the number of node calls is unknown: pg_stat_statements lost statements", gap::RUN_AGAIN),
     };
-    Ok(facts.counted(calls, READS * MIN_SHARE, READS).or_more(unknown))
+    Ok(facts.counted(calls, READS * MIN_SHARE, READS).or_more(gap))
 }
 
 /// Returns the reason for the cost.

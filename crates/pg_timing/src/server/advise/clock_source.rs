@@ -16,7 +16,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let (advice, summary, line, undo) = match &facts.clocks.here {
         None => (
             Action::Unknown,
-            "not determined: run pg_timing on the server's host, which checks whether its TSC can be trusted".into(),
+            "not determined: the host of the server is not visible, so its TSC cannot be checked".into(),
             None,
             None,
         ),
@@ -41,6 +41,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
             (None, _) => (Action::Unknown, "not determined: the TSC was not measured".into(), None, None),
         },
     };
+    let hint = (advice == Action::Unknown).then(|| "run it on the server's host: pg_timing".to_string());
     Some(SettingAdvice {
         name: NAME.into(),
         value: value.into(),
@@ -52,6 +53,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         limit_per_s: None,
         advice,
         summary,
+        hint,
         why: "the settings above and EXPLAIN ANALYZE read this clock".into(),
         line,
         undo,

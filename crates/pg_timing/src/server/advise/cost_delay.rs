@@ -2,6 +2,7 @@
 
 use super::advice::{Setting, advise};
 use super::facts::{Events, Facts};
+use super::gap::Gap;
 use crate::report::SettingAdvice;
 use crate::server::settings::Server;
 
@@ -30,7 +31,10 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 
 /// Returns an upper bound on the delays.
 fn events(server: &Server) -> Events {
-    let why = "delays are not counted";
+    let gap = Gap::new(
+        "delays are not counted",
+        "limit them: ALTER SYSTEM SET vacuum_cost_delay = 0; then: SELECT pg_reload_conf()",
+    );
     let manual = delay_ms(server.setting("vacuum_cost_delay"));
     let automatic = match server.setting("autovacuum_vacuum_cost_delay") {
         Some("-1") => manual,
@@ -40,9 +44,9 @@ fn events(server: &Server) -> Events {
         // Nothing limits the number of sessions that run VACUUM manually.
         (Some(0.0), Some(automatic), Some(workers)) => {
             let each = if automatic > 0.0 { 1e3 / automatic } else { 0.0 };
-            Events::at_most(workers * each * READS, why)
+            Events::at_most(workers * each * READS, gap)
         }
-        _ => Events::unknown(why),
+        _ => Events::unknown(gap),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Snapshots of the server's statistics, and their differences.
 
+use super::gap::{Gap, NEEDS_MONITOR, RUN_AGAIN};
 use crate::error::Error;
 use crate::server::session::Session;
 use std::collections::BTreeMap;
@@ -51,12 +52,13 @@ impl Snapshot {
         self
     }
 
-    fn number(&self, part: &str, name: &str) -> Result<f64, String> {
-        let numbers = self.0.get(part).ok_or("not queried")?.as_ref()?;
+    fn number(&self, part: &str, name: &str) -> Result<f64, Gap> {
+        let numbers = self.0.get(part).ok_or_else(|| Gap::new("not queried", RUN_AGAIN))?;
+        let numbers = numbers.as_ref().map_err(|why| Gap::new(why, NEEDS_MONITOR))?;
         match numbers.get(name) {
             Some(number) if number.is_nan() => Err(not_plausible(name)),
             Some(number) => Ok(*number),
-            None => Err(format!("the server's statistics have no {name}")),
+            None => Err(Gap::new(format!("the server's statistics have no {name}"), RUN_AGAIN)),
         }
     }
 }
@@ -66,8 +68,8 @@ fn plausible(text: &str) -> f64 {
     text.parse().ok().filter(|number| (0.0..=MAX).contains(number)).unwrap_or(f64::NAN)
 }
 
-fn not_plausible(name: &str) -> String {
-    format!("the server's number of {name} is not plausible")
+fn not_plausible(name: &str) -> Gap {
+    Gap::new(format!("the server's number of {name} is not plausible"), RUN_AGAIN)
 }
 
 /// Two snapshots.
@@ -79,13 +81,13 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the growth of a number.
-    pub fn growth(&self, part: &str, name: &str) -> Result<f64, String> {
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Gap> {
         let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
         let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
         match after - before {
             growth if growth > MAX_GROWTH => Err(not_plausible(name)),
             growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
-            _ => Err("the statistics were reset during the window".into()),
+            _ => Err(Gap::new("the statistics were reset during the window", RUN_AGAIN)),
         }
     }
 
@@ -96,7 +98,7 @@ impl Counts {
     }
 
     /// Returns a number of the second snapshot.
-    pub fn level(&self, part: &str, name: &str) -> Result<f64, String> {
+    pub fn level(&self, part: &str, name: &str) -> Result<f64, Gap> {
         self.after.number(part, name)
     }
 }
@@ -124,7 +126,7 @@ mod tests {
     fn numbers_that_are_not_plausible_are_errors() {
         for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
             let counts = counts(&[("reads", 1.0)], &[("reads", plausible(text))]);
-            let why = Err("the server's number of reads is not plausible".to_string());
+            let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }
         assert_eq!((plausible("0"), plausible("123.5"), plausible("9e17")), (0.0, 123.5, 9e17));

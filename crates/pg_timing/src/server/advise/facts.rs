@@ -1,6 +1,7 @@
 //! The facts behind the advice.
 
 use super::counts::Counts;
+use super::gap::{Gap, RUN_AGAIN};
 use crate::error::Error;
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
@@ -31,24 +32,27 @@ pub struct Events {
     /// upper bound, per second; `None` if there is none
     pub reads_high: Option<f64>,
     /// the events that are not counted
-    pub unseen: Option<String>,
+    pub gap: Option<Gap>,
 }
 
 impl Events {
+    /// No number is known.
+    pub const NONE: Events =
+        Events { per_s: None, are: EventsAre::Unknown, reads_low: 0.0, reads_high: None, gap: None };
+
     /// Returns unknown events with the reason.
-    pub fn unknown(why: impl Into<String>) -> Events {
-        let why = Some(why.into());
-        Events { per_s: None, are: EventsAre::Unknown, reads_low: 0.0, reads_high: None, unseen: why }
+    pub fn unknown(gap: Gap) -> Events {
+        Events { gap: Some(gap), ..Events::NONE }
     }
 
     /// Returns events that are not counted, with an upper bound on their reads per second.
-    pub fn at_most(reads_per_s: f64, why: impl Into<String>) -> Events {
-        Events { reads_high: Some(reads_per_s), ..Events::unknown(why) }
+    pub fn at_most(reads_per_s: f64, gap: Gap) -> Events {
+        Events { reads_high: Some(reads_per_s), ..Events::unknown(gap) }
     }
 
     /// Marks the count as a lower bound, with the reason.
-    pub fn or_more(self, why: impl Into<String>) -> Events {
-        Events { are: EventsAre::AtLeast, reads_high: None, unseen: Some(why.into()), ..self }
+    pub fn or_more(self, gap: Gap) -> Events {
+        Events { are: EventsAre::AtLeast, reads_high: None, gap: Some(gap), ..self }
     }
 }
 
@@ -61,7 +65,7 @@ impl Facts {
     /// Returns counted events, with bounds on all reads together.
     pub fn counted_reads(&self, events: f64, low: f64, high: f64) -> Events {
         if self.window_s <= 0.0 {
-            return Events::unknown("stopped before anything was counted");
+            return Events::unknown(Gap::new("stopped before anything was counted", RUN_AGAIN));
         }
         let shortest_window = self.window_s - REPORT_DELAY_S;
         Events {
@@ -69,7 +73,7 @@ impl Facts {
             are: EventsAre::Counted,
             reads_low: low / (self.window_s + REPORT_DELAY_S),
             reads_high: (shortest_window > 0.0).then(|| high / shortest_window),
-            unseen: None,
+            gap: None,
         }
     }
 }

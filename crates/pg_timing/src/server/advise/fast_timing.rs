@@ -1,6 +1,5 @@
 //! `pg_fast_timing.method`: a cheaper method to time plan nodes, also for auto_explain.
 
-use super::auto_explain;
 use super::facts::Facts;
 use crate::report::{Action, EventsAre, SettingAdvice};
 use crate::server::settings::{FAST_TIMING_METHOD as NAME, Server};
@@ -9,7 +8,7 @@ use crate::server::settings::{FAST_TIMING_METHOD as NAME, Server};
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
     let value = server.setting(NAME);
-    let used = auto_explain::is_on(server);
+    let used = server.times_plans();
     let (advice, summary, line, undo) = match (value, used) {
         (Some("off"), true) => (
             Action::TurnOn,
@@ -44,6 +43,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         limit_per_s: None,
         advice,
         summary: summary.into(),
+        hint: None,
         why: why(server),
         line,
         undo,

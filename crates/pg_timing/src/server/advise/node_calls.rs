@@ -2,69 +2,182 @@
 
 use super::advice::CHEAP;
 use super::facts::Facts;
-use crate::human::{count, percent};
+use crate::human::{count, count_range, percent, percent_range};
 use crate::report::{LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
-use crate::server::planned::TimingCost;
+use crate::server::planned::{Limits, TimingCost, Workload};
 use crate::server::settings::Server;
 
 /// Below this rate, auto_explain times too few statements to be useful.
 const LEAST_SAMPLE_RATE: f64 = 0.0001;
 
+/// Node calls per second. A server with fewer is idle, and its window says nothing about a busy one.
+const FEW_PER_S: f64 = 10.0;
+/// The longest window that --window accepts, in s.
+const LONGEST_WINDOW_S: f64 = 86_400.0;
 /// If statements without a plan take more than this share of the execution time, the range says little.
 const MOSTLY_UNKNOWN: f64 = 0.5;
 
-/// Returns the share of statements that are timed.
-pub fn sampled(server: &Server) -> f64 {
-    server.number_in("auto_explain.sample_rate").unwrap_or(1.0)
-}
-
 /// Returns the share of statements that would be timed if auto_explain were on. A rate of 0 is no rate to keep.
 pub fn rate(server: &Server) -> f64 {
-    Some(sampled(server)).filter(|rate| *rate > 0.0).unwrap_or(1.0)
+    Some(server.sampled_plans()).filter(|rate| *rate > 0.0).unwrap_or(1.0)
 }
 
-/// Returns the calls with the answer.
-pub fn report(facts: &Facts) -> NodeCallsReport {
-    let workload = match &facts.workload {
-        Ok(workload) => workload,
-        Err(error) => {
-            return NodeCallsReport {
-                unavailable: Some(error.what.clone()),
-                hint: Some(error.hint.clone()).filter(|hint| !hint.is_empty()),
-                ..NodeCallsReport::default()
-            };
+/// What auto_explain.log_timing costs, or would cost. The table, the explanation and the JSON show this one value.
+pub struct LogTiming {
+    pub report: NodeCallsReport,
+    pub figures: Option<Figures>,
+}
+
+/// The figures at the present sample_rate, of the period in which timing costs more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    pub per_s: Range,
+    pub share: Range,
+}
+
+/// Why the figures do not give an answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Doubt {
+    /// executions per second
+    Idle(f64),
+    /// the longest time of a running statement, in s
+    Running(f64),
+    HiddenSessions,
+    /// share of the execution time in statements that were not planned
+    Unplanned(f64),
+}
+
+impl LogTiming {
+    pub fn of(facts: &Facts) -> LogTiming {
+        let workload = match &facts.workload {
+            Ok(workload) => workload,
+            Err(error) => {
+                let report = NodeCallsReport {
+                    unavailable: Some(error.what.clone()),
+                    hint: Some(error.hint.clone()).filter(|hint| !hint.is_empty()),
+                    ..NodeCallsReport::default()
+                };
+                return LogTiming { report, figures: None };
+            }
+        };
+        let cost = TimingCost::of(&facts.clocks);
+        let (window, since_reset) = (workload.window(cost.as_ref()), workload.since_last_reset(cost.as_ref()));
+        let report = NodeCallsReport {
+            window,
+            since_reset,
+            planned: workload.planned(),
+            unknown_time_share: workload.unknown_time_share(),
+            skipped: workload.skipped(),
+            ..NodeCallsReport::default()
+        };
+        let periods = [(window, workload.window_limits()), (since_reset, workload.limits_since_reset())];
+        let rate = rate(&facts.server);
+        let at_rate = |period: PeriodCalls, limits: Limits| {
+            let needed = period.needed_cores?.times(rate);
+            Some((needed, Figures { per_s: period.per_s.times(rate), share: limits.share(needed) }))
+        };
+        let periods = periods.into_iter().filter_map(|(period, limits)| at_rate(period?, limits));
+        let Some((needed, figures)) = periods.max_by(|(a, _), (b, _)| a.high.total_cmp(&b.high)) else {
+            return LogTiming { report, figures: None };
+        };
+        let doubt = doubt(facts, workload, window);
+        let answer = answer_for(figures.share, doubt);
+        let doubt = doubt.filter(|_| answer == LogTimingAnswer::Unknown);
+        let report = NodeCallsReport {
+            answer,
+            doubt: doubt.map(|doubt| doubt.reason(facts)),
+            hint: doubt.map(Doubt::hint),
+            sample_rate: sample_rate(needed.high / rate),
+            ..report
+        };
+        LogTiming { report, figures: Some(figures) }
+    }
+
+    /// Returns the answer in one sentence.
+    pub fn summary(&self) -> String {
+        let (Some(Figures { per_s, share }), None) = (self.figures, &self.report.doubt) else {
+            return format!("not determined: {}", self.report.doubt.as_deref().unwrap_or("there are no figures"));
+        };
+        let cost = format!(
+            "{} node calls per second take {} of a core",
+            count_range(per_s.low, per_s.high),
+            percent_range(share.low, Some(share.high))
+        );
+        let with_rate = self.report.sample_rate.map_or("also with the lowest useful sample_rate".to_string(), |rate| {
+            format!("with auto_explain.sample_rate = {} at most 1%", decimal(rate))
+        });
+        match self.report.answer {
+            LogTimingAnswer::Yes => format!("yes: {cost}"),
+            LogTimingAnswer::No => format!("no: {cost}; {with_rate}"),
+            _ => format!("no, or only with a lower sample_rate: {cost}; {with_rate}"),
         }
-    };
-    let cost = TimingCost::of(&facts.clocks);
-    let mut report = NodeCallsReport {
-        window: workload.window(cost.as_ref()),
-        since_reset: workload.since_last_reset(cost.as_ref()),
-        planned: workload.planned(),
-        unknown_time_share: workload.unknown_time_share(),
-        skipped: workload.skipped(),
-        ..NodeCallsReport::default()
-    };
-    if let Some(share) = busier(&report).and_then(|period| period.core_share) {
-        report.answer = answer_for(share.times(rate(&facts.server)), report.unknown_time_share);
-        report.sample_rate = sample_rate(share.high);
     }
-    report
 }
 
-/// Returns the period in which timing costs more.
-pub fn busier(report: &NodeCallsReport) -> Option<PeriodCalls> {
-    let cost = |period: &PeriodCalls| period.core_share.map_or(period.per_s.high, |share| share.high);
-    report.window.into_iter().chain(report.since_reset).max_by(|a, b| cost(a).total_cmp(&cost(b)))
+/// Returns the most important reason why the figures say too little.
+fn doubt(facts: &Facts, workload: &Workload, window: Option<PeriodCalls>) -> Option<Doubt> {
+    let activity = workload.activity();
+    let unknown = workload.unknown_time_share();
+    let longest = activity.longer_than_half(facts.window_s).reduce(f64::max);
+    let idle = window.filter(|window| window.per_s.high < FEW_PER_S).map(|window| Doubt::Idle(window.executions_per_s));
+    let hidden = (!facts.server.monitor && activity.has_hidden).then_some(Doubt::HiddenSessions);
+    let unplanned = (unknown > MOSTLY_UNKNOWN).then_some(Doubt::Unplanned(unknown));
+    longest.map(Doubt::Running).or(hidden).or(idle).or(unplanned)
 }
 
-/// Returns the answer. A wide range that comes from statements without a plan gives none.
-fn answer_for(share: Range, unknown_time_share: f64) -> LogTimingAnswer {
-    match share {
-        Range { high, .. } if high <= CHEAP => LogTimingAnswer::Yes,
-        Range { low, .. } if low > CHEAP => LogTimingAnswer::No,
-        _ if unknown_time_share > MOSTLY_UNKNOWN => LogTimingAnswer::Unknown,
-        _ => LogTimingAnswer::WithSampleRate,
+impl Doubt {
+    fn reason(self, facts: &Facts) -> String {
+        let limit = limit_per_s(facts).map_or(String::new(), |limit| {
+            format!("; {} node calls per second would cost 1% of a core", count(limit.round() as u64))
+        });
+        match self {
+            Doubt::Idle(0.0) => format!("nothing ran{limit}"),
+            Doubt::Idle(per_s) => format!("almost nothing ran ({per_s:.1} executions per second){limit}"),
+            Doubt::Running(seconds) => format!(
+                "a statement has been running for {seconds:.0} s. pg_stat_statements counts it only at its end{limit}"
+            ),
+            Doubt::HiddenSessions => {
+                format!("other users may run long statements, which this user may not see{limit}")
+            }
+            Doubt::Unplanned(share) => {
+                format!("statements that were not planned take {} of the execution time{limit}", percent(share))
+            }
+        }
     }
+
+    fn hint(self) -> String {
+        match self {
+            Doubt::Idle(_) => "run it while the server is busy: pg_timing advise --window 60".into(),
+            Doubt::Running(seconds) => {
+                // So long that a statement of the same length is likely to begin and end in it.
+                let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
+                format!("use a window in which the statement ends: pg_timing advise --window {window:.0}")
+            }
+            Doubt::HiddenSessions => "let a superuser run: GRANT pg_monitor TO \"ROLE\"".into(),
+            Doubt::Unplanned(_) => {
+                "connect as the role, and to the database, of these statements: pg_timing advise -U ROLE -d DATABASE"
+                    .into()
+            }
+        }
+    }
+}
+
+/// Returns the answer. A certain cost is a no, whatever else is unknown. A wide range that comes from statements without a plan
+/// gives no answer.
+fn answer_for(share: Range, doubt: Option<Doubt>) -> LogTimingAnswer {
+    match (share, doubt) {
+        (Range { low, .. }, _) if low > CHEAP => LogTimingAnswer::No,
+        (_, Some(Doubt::Idle(_) | Doubt::Running(_) | Doubt::HiddenSessions)) => LogTimingAnswer::Unknown,
+        (Range { high, .. }, _) if high <= CHEAP => LogTimingAnswer::Yes,
+        (_, Some(Doubt::Unplanned(_))) => LogTimingAnswer::Unknown,
+        (_, None) => LogTimingAnswer::WithSampleRate,
+    }
+}
+
+/// Returns the node calls per second that would cost 1% of a core, if a call of a usual node takes most.
+pub fn limit_per_s(facts: &Facts) -> Option<f64> {
+    let ns = TimingCost::of(&facts.clocks)?.usual_clock_ns().high;
+    (ns > 0.0).then(|| CHEAP * 1e9 / ns)
 }
 
 /// Returns the rate with which at most 1% of a core is used, rounded down to one digit.
@@ -79,34 +192,8 @@ fn sample_rate(share: f64) -> Option<f64> {
     (rounded >= LEAST_SAMPLE_RATE).then_some(rounded)
 }
 
-/// Returns the answer in one sentence. `sample_rate` is the present one.
-pub fn answer(report: &NodeCallsReport, sample_rate: f64) -> String {
-    let Some(PeriodCalls { per_s, core_share: Some(share), .. }) = busier(report) else {
-        return "not determined".into();
-    };
-    let calls = between(per_s.times(sample_rate), |calls| count(calls.round() as u64));
-    let cost = format!("{calls} node calls per second take {} of a core", between(share.times(sample_rate), percent));
-    let with_rate = report.sample_rate.map_or("also with the lowest useful sample_rate".to_string(), |rate| {
-        format!("with auto_explain.sample_rate = {} at most 1%", decimal(rate))
-    });
-    match answer_for(share.times(sample_rate), report.unknown_time_share) {
-        LogTimingAnswer::Unknown => format!(
-            "not determined: statements that were not planned take {} of the execution time; {cost}",
-            percent(report.unknown_time_share)
-        ),
-        LogTimingAnswer::Yes => format!("yes: {cost}"),
-        LogTimingAnswer::No => format!("no: {cost}; {with_rate}"),
-        _ => format!("no, or only with a lower sample_rate: {cost}; {with_rate}"),
-    }
-}
-
-fn decimal(rate: f64) -> String {
+pub fn decimal(rate: f64) -> String {
     format!("{rate:.4}").trim_end_matches('0').to_string()
-}
-
-fn between(range: Range, text: impl Fn(f64) -> String) -> String {
-    let (low, high) = (text(range.low), text(range.high));
-    if low == high { low } else { format!("{low} to {high}") }
 }
 
 #[cfg(test)]
@@ -124,11 +211,17 @@ mod tests {
 
     #[test]
     fn the_answer_depends_on_both_bounds() {
-        let answer = |low, high| answer_for(Range::between(low, high), 0.4);
+        let answer = |low, high, doubt| answer_for(Range::between(low, high), doubt);
         assert_eq!(
-            [answer(0.001, 0.01), answer(0.011, 0.5), answer(0.001, 0.5)],
+            [answer(0.001, 0.01, None), answer(0.011, 0.5, None), answer(0.001, 0.5, None)],
             [LogTimingAnswer::Yes, LogTimingAnswer::No, LogTimingAnswer::WithSampleRate]
         );
-        assert_eq!(answer_for(Range::between(0.0, 0.5), 0.6), LogTimingAnswer::Unknown);
+        let unplanned = Some(Doubt::Unplanned(0.6));
+        assert_eq!(answer(0.0, 0.5, unplanned), LogTimingAnswer::Unknown);
+        assert_eq!(answer(0.0, 0.001, unplanned), LogTimingAnswer::Yes);
+        for doubt in [Doubt::Idle(0.0), Doubt::Running(9.0), Doubt::HiddenSessions] {
+            assert_eq!(answer(0.0, 0.001, Some(doubt)), LogTimingAnswer::Unknown);
+            assert_eq!(answer(0.5, 0.6, Some(doubt)), LogTimingAnswer::No);
+        }
     }
 }

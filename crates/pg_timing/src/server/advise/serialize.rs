@@ -27,6 +27,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         limit_per_s: None,
         advice: Action::None,
         summary,
+        hint: None,
         why: "two reads of the clock for each row that is converted to text; TIMING OFF avoids them".into(),
         line: None,
         undo: None,

@@ -2,10 +2,13 @@
 
 use super::counts::Part;
 use super::facts::{Events, Facts};
+use super::gap::{self, Gap};
+use crate::server::own_queries::IS_OWN;
 use crate::server::settings::Server;
 
 pub const ACTIVITY: &str = "activity";
 pub const STATEMENTS: &str = "statements";
+const INSTALL_STATEMENTS: &str = "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements";
 
 /// Statistics of all databases together.
 pub fn activity(_: &Server) -> Option<Part> {
@@ -26,7 +29,7 @@ pub fn counted(server: &Server) -> Option<Part> {
         "SELECT v.name, v.n::text FROM (SELECT pg_catalog.sum(calls) AS calls, pg_catalog.sum(plans) AS plans,
             pg_catalog.sum(calls + rows) FILTER (WHERE toplevel AND query ~* '^\\s*(select|with|insert|update|delete|merge|values|table)\\M') AS asked,
             pg_catalog.count(*) FILTER (WHERE query = '<insufficient privilege>') AS hidden
-            FROM {schema}.pg_stat_statements) s,
+            FROM {schema}.pg_stat_statements WHERE query IS NULL OR NOT {IS_OWN}) s,
         LATERAL (SELECT dealloc, EXTRACT(epoch FROM stats_reset) AS reset FROM {schema}.pg_stat_statements_info) i,
         LATERAL (VALUES ('calls', calls), ('plans', plans), ('asked', asked), ('hidden', hidden),
             ('dealloc', dealloc), ('reset', reset)) v(name, n)"
@@ -35,20 +38,26 @@ pub fn counted(server: &Server) -> Option<Part> {
 }
 
 /// Returns the number of transactions in the window.
-pub fn transactions(facts: &Facts) -> Result<f64, String> {
+pub fn transactions(facts: &Facts) -> Result<f64, Gap> {
     facts.counts.growth(ACTIVITY, "transactions")
 }
 
 /// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
-pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<&'static str>), String> {
+pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
     if facts.server.is("pg_stat_statements.track", "none") {
-        return Err("pg_stat_statements.track is none".into());
+        return Err(Gap::new("pg_stat_statements.track is none", gap::set("pg_stat_statements.track", "'top'")));
     }
     let growth = facts.counts.growth(STATEMENTS, name)?;
     let removed = facts.counts.growth(STATEMENTS, "dealloc")? > 0.0;
     let more = match (removed, facts.server.is("pg_stat_statements.track_utility", "off")) {
-        (true, _) => Some("pg_stat_statements removed statements during the window"),
-        (_, true) => Some("pg_stat_statements.track_utility is off"),
+        (true, _) => Some(Gap::new(
+            "pg_stat_statements removed statements during the window",
+            "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
+        )),
+        (_, true) => Some(Gap::new(
+            "pg_stat_statements.track_utility is off",
+            gap::set("pg_stat_statements.track_utility", "on"),
+        )),
         _ => None,
     };
     Ok((growth, more))
@@ -60,9 +69,10 @@ pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
     match (growth(facts, "calls"), transactions(facts)) {
         (Ok((calls, None)), _) => facts.counted(calls, low, high),
         (Ok((calls, Some(more))), _) => facts.counted(calls, low, high).or_more(more),
-        (Err(_), Ok(transactions)) => facts
-            .counted(transactions, low, high)
-            .or_more("only transactions are counted; to count statements, install pg_stat_statements"),
+        (Err(_), Ok(transactions)) => facts.counted(transactions, low, high).or_more(Gap::new(
+            "only transactions are counted, because pg_stat_statements is missing",
+            INSTALL_STATEMENTS,
+        )),
         (Err(_), Err(why)) => Events::unknown(why),
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of the whole advice, from facts to the screen.
 
+mod log_timing;
+
 use super::counts::{Counts, Snapshot};
 use super::facts::Facts;
 use super::*;
@@ -334,6 +336,7 @@ fn log_timing_gets_a_yes_or_no_from_the_statements() {
         facts.workload = Ok(crate::server::planned::lookups(per_s));
         report(&facts, false)
     };
+    // Two sessions: all answers are within their time.
     let answers = [(1e4, "1"), (1e5, "1"), (1e7, "1"), (1e7, "0.001")].map(|(per_s, sample_rate)| {
         let report = with(per_s, sample_rate);
         let setting = setting(&report, "auto_explain.log_timing");
@@ -344,10 +347,28 @@ fn log_timing_gets_a_yes_or_no_from_the_statements() {
         answers,
         [
             answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
-            answer(LogTimingAnswer::WithSampleRate, Action::Unknown, "no, or only with a lower sample_rate"),
+            answer(LogTimingAnswer::WithSampleRate, Action::SampleLess, "no, or only with a lower sample_rate"),
             answer(LogTimingAnswer::No, Action::TurnOff, "no"),
             answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
         ]
     );
     insta::assert_snapshot!(anstream::adapter::strip_str(&render::text::advise::text(&with(1e7, "1"))));
+}
+
+#[test]
+fn each_undetermined_setting_has_a_hint_with_a_command() {
+    for facts in
+        [facts(Some(22.0), 2e5, &[]), facts(None, 1.0, &[]), Facts { window_s: 0.5, ..facts(Some(22.0), 1e3, &[]) }]
+    {
+        let report = report(&facts, false);
+        for setting in report.settings.iter().filter(|setting| setting.advice == Action::Unknown) {
+            let hint = setting.hint.as_deref().unwrap_or_else(|| panic!("{setting:?}"));
+            assert!(
+                ["pg_timing", "ALTER ", "GRANT ", "CREATE "].iter().any(|command| hint.contains(command)),
+                "{hint}"
+            );
+        }
+        let screen = anstream::adapter::strip_str(&render::text::advise::text(&report)).to_string();
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    }
 }

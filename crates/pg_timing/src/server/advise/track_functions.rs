@@ -3,6 +3,7 @@
 use super::advice::{Setting, advise};
 use super::counts::Part;
 use super::facts::{Events, Facts};
+use super::gap::{self, Gap};
 use crate::report::SettingAdvice;
 use crate::server::settings::Server;
 
@@ -39,13 +40,13 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 }
 
 /// Returns the function calls.
-fn events(facts: &Facts, on: bool) -> Result<Events, String> {
+fn events(facts: &Facts, on: bool) -> Result<Events, Gap> {
     if !on {
-        return Err("calls are counted only while track_functions is on".into());
+        return Err(Gap::new("calls are counted only while track_functions is on", gap::set(NAME, "'pl'")));
     }
     let events = facts.counted(facts.counts.growth(PART, "calls")?, READS, READS);
     Ok(match facts.server.databases > 1 {
-        true => events.or_more("only functions of this database are counted"),
+        true => events.or_more(Gap::new("only functions of this database are counted", gap::OTHER_DATABASES)),
         false => events,
     })
 }

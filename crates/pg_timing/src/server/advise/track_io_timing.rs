@@ -3,6 +3,7 @@
 use super::advice::{Setting, advise};
 use super::counts::Part;
 use super::facts::{Events, Facts};
+use super::gap::Gap;
 use super::statements::ACTIVITY;
 use crate::report::SettingAdvice;
 use crate::server::settings::Server;
@@ -79,7 +80,7 @@ fn why(facts: &Facts) -> String {
 }
 
 /// Returns the reads and writes with bounds on their clock reads.
-fn events(facts: &Facts) -> Result<Events, String> {
+fn events(facts: &Facts) -> Result<Events, Gap> {
     let io = |name: &str| facts.counts.growth(PART, name);
     let temporary = facts.counts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
     let events = if facts.server.major() == 15 {
@@ -102,7 +103,10 @@ fn events(facts: &Facts) -> Result<Events, String> {
         )
     };
     Ok(match temporary > 0.0 {
-        true => events.or_more("blocks of temporary files are timed, but not counted"),
+        true => events.or_more(Gap::new(
+            "blocks of temporary files are timed, but not counted",
+            "more memory avoids these files: ALTER SYSTEM SET work_mem = '64MB'; then: SELECT pg_reload_conf()",
+        )),
         false => events,
     })
 }

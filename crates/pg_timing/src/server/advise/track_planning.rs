@@ -21,7 +21,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let events = match counted {
         Ok((events, Some(more))) => events.or_more(more),
         Ok((events, None)) => events,
-        Err(why) => Events::unknown(why),
+        Err(gap) => Events::unknown(gap),
     };
     let advice = advise(
         facts,

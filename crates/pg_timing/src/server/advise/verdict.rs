@@ -37,6 +37,10 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
     if !unknown.is_empty() {
         summary += &format!(" On, but not determined: {}.", unknown.join(", "));
     }
+    let sample_less = names(&|setting| setting.advice == Action::SampleLess);
+    if !sample_less.is_empty() {
+        summary += &format!(" On, and may cost more than 1% of a core: {}.", sample_less.join(", "));
+    }
     // Settings without a line for postgresql.conf need other steps.
     let cheap_to_turn_on = |setting: &&SettingAdvice| setting.advice == Action::TurnOn && setting.line.is_some();
     let turn_on: Vec<&str> = settings.iter().filter(cheap_to_turn_on).map(|setting| setting.name.as_str()).collect();

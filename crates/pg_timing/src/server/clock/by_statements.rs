@@ -59,7 +59,7 @@ fn pair(session: &mut Session) -> Result<Pair, String> {
     let row_ns = |session: &mut Session, function: &str| -> Result<f64, String> {
         let sql = format!(
             "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, SUMMARY ON, FORMAT JSON) \
-             SELECT pg_catalog.count(pg_catalog.{function}()) FROM pg_catalog.generate_series(1, {ROWS})"
+             SELECT /* pg_timing */ pg_catalog.count(pg_catalog.{function}()) FROM pg_catalog.generate_series(1, {ROWS})"
         );
         let rows = session.query(&sql).map_err(|error| error.what)?;
         let ms = execution_ms(&rows.lines())?;

@@ -79,7 +79,7 @@ impl Connection {
     pub fn settings(&mut self, names: &[&str], stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
         let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
         let sql = format!(
-            "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
+            "SELECT /* pg_timing */ name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
             names.join(", ")
         );
         Ok(self.run(&sql, Output::Keep, stop)?.pairs().into_iter().collect())

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::server::connection::Rows;
+use crate::server::own_queries::IS_OWN;
 use crate::server::session::Session;
 use crate::server::settings::Server;
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ impl Entries {
         let number = |column: usize| fact(column).and_then(figure).unwrap_or(0.0);
         let rows = session.query(&format!(
             "SELECT userid::text, dbid::text, queryid::text, toplevel::text, calls::text, rows::text, total_exec_time::text
-             FROM {schema}.pg_stat_statements(false)"
+             FROM {schema}.pg_stat_statements(true) WHERE query IS NULL OR NOT {IS_OWN}"
         ))?;
         Ok(Entries {
             figures: figures(rows),

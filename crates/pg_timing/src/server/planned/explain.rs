@@ -79,7 +79,7 @@ fn statement(text: &str, server: &Server) -> Result<Statement, Reason> {
 }
 
 /// Returns whether this is a utility statement without plan nodes.
-fn has_no_nodes(text: &str) -> bool {
+pub fn has_no_nodes(text: &str) -> bool {
     let mut tokens = Tokens::of(text);
     let Some(first) = tokens.next() else { return false };
     let mut is_next = |words: &[&str]| tokens.next().is_some_and(|second| words.iter().any(|word| second.is(word)));

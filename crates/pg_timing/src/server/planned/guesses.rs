@@ -21,6 +21,12 @@ pub fn has_guesses(node: &PlannerNode) -> bool {
     is_guess(node) || node.plans.iter().any(has_guesses)
 }
 
+/// Returns whether the planner guessed the rows of any node, although it knew the values of the parameters. Then the number of a
+/// LIMIT is known, too.
+pub fn has_guesses_with_values(node: &PlannerNode) -> bool {
+    node.kind != "Limit" && is_unknown_source(node) || node.plans.iter().any(has_guesses_with_values)
+}
+
 /// Returns the plan with the most rows that each node can return if the guesses are too low. `is_loop` means that the node
 /// runs once per row of another node.
 pub fn with_most_rows(mut node: PlannerNode, tables: &TableRows, is_loop: bool) -> PlannerNode {

@@ -2,7 +2,7 @@
 
 use super::assumed_run::{Share, assumed_run};
 use super::entries::Figures;
-use super::guesses::{TableRows, has_guesses, with_fewest_rows, with_most_rows};
+use super::guesses::{TableRows, has_guesses, has_guesses_with_values, with_fewest_rows, with_most_rows};
 use super::planner_node::PlannerNode;
 use crate::report::{CallCost, NS_PER_MS, Range};
 use crate::server::explain::{Plan, is_inner};
@@ -28,13 +28,33 @@ pub struct NodeCalls {
 }
 
 impl NodeCalls {
-    /// Returns the calls that the plan and the figures of the statement suggest.
+    /// Returns the calls that the plan and the figures of the statement suggest. The plan is one for any values of its
+    /// parameters.
     pub fn of(root: PlannerNode, figures: Figures, tables: &TableRows) -> NodeCalls {
+        let is_guess = has_guesses(&root);
+        let error_of = if is_guess || root.joins() > 0 { JOIN_ERROR } else { SCAN_ERROR };
+        NodeCalls::in_range(root, figures, tables, is_guess, error_of)
+    }
+
+    /// Returns the same from a plan for the values of one of its executions. The planner has statistics for most conditions
+    /// with values. Those for expressions, and values of other executions, have the error of a join.
+    pub fn with_values(root: PlannerNode, figures: Figures, tables: &TableRows) -> NodeCalls {
+        let is_guess = has_guesses_with_values(&root);
+        NodeCalls::in_range(root, figures, tables, is_guess, JOIN_ERROR)
+    }
+
+    /// Returns whether a plan for the values of an execution can be better.
+    pub fn depend_on_values(root: &PlannerNode) -> bool {
+        has_guesses(root) || root.joins() > 0
+    }
+
+    fn in_range(root: PlannerNode, figures: Figures, tables: &TableRows, is_guess: bool, error: f64) -> NodeCalls {
         let rows = figures.rows_per_call();
-        let (joins, is_guess) = (root.joins(), has_guesses(&root));
         let plan = assumed_run(&root, rows, Share::Half);
         let likely = all_calls(&plan);
-        let error = error_factor(&plan, joins, is_guess);
+        // A lookup of a single row has no error.
+        let has_rows = plan.nodes.iter().any(|node| node.node.rows.is_some_and(|rows| rows.per_loop > 1.0));
+        let error = if has_rows || error == JOIN_ERROR { error } else { 1.0 };
         let (fewest, most) = match is_guess {
             false => (likely.low, likely.high),
             true => {
@@ -44,8 +64,7 @@ impl NodeCalls {
             }
         };
         // The time of an execution limits its calls.
-        let processes = plan.nodes.iter().map(|node| node.processes).fold(1.0, f64::max);
-        let limit = (figures.mean_ms() * NS_PER_MS / MIN_CALL_NS * processes).max(1.0);
+        let limit = (figures.mean_ms() * NS_PER_MS / MIN_CALL_NS * processes(&plan)).max(1.0);
         // Each returned row is a call of the root.
         let least = rows.unwrap_or(0.0).clamp(1.0, limit);
         // So many calls of so little time are not plausible, and such an estimate says nothing about the lower bound.
@@ -54,6 +73,11 @@ impl NodeCalls {
         let guessed = likely.estimate * (most / likely.estimate).max(1.0).powf(GUESS_QUANTILE);
         let high = guessed.max(likely.high * error).clamp(low, limit.max(low));
         NodeCalls { calls: Range { low, estimate: likely.estimate.clamp(low, high), high }, plan }
+    }
+
+    /// Returns the most processes that execute the plan at a time.
+    pub fn processes(&self) -> f64 {
+        processes(&self.plan)
     }
 
     /// Returns the mean cost of the clock reads of one call, in ns.
@@ -66,20 +90,13 @@ impl NodeCalls {
     }
 }
 
+fn processes(plan: &Plan) -> f64 {
+    plan.nodes.iter().map(|node| node.processes).fold(1.0, f64::max)
+}
+
 /// Returns the calls of all nodes by all processes.
 fn all_calls(plan: &Plan) -> Range {
     plan.nodes.iter().fold(Range::default(), |sum, node| sum + node.calls.times(node.processes))
-}
-
-/// Returns the factor by which the number of calls can differ from the estimate, beyond the guesses.
-fn error_factor(plan: &Plan, joins: u32, is_guess: bool) -> f64 {
-    let has_rows = plan.nodes.iter().any(|node| node.node.rows.is_some_and(|rows| rows.per_loop > 1.0));
-    match (is_guess || joins > 0, has_rows) {
-        // A lookup of a single row has no error.
-        (false, false) => 1.0,
-        (false, true) => SCAN_ERROR,
-        (true, _) => JOIN_ERROR,
-    }
 }
 
 #[cfg(test)]

@@ -113,10 +113,20 @@ impl PlannerNode {
             || !self.kind.starts_with("Gather") && self.inputs().next().is_some_and(PlannerNode::is_partial)
     }
 
-    /// Returns the number of joins.
+    /// Returns the number of joins with a condition. Without one, each outer row has all inner rows.
     pub fn joins(&self) -> u32 {
-        let is_join = ["Nested Loop", "Hash Join", "Merge Join"].contains(&self.kind.as_str());
+        let is_join = match self.kind.as_str() {
+            "Hash Join" | "Merge Join" => true,
+            "Nested Loop" => self.join_filter.is_some() || self.plans.iter().skip(1).any(PlannerNode::has_condition),
+            _ => false,
+        };
         u32::from(is_join) + self.plans.iter().map(PlannerNode::joins).sum::<u32>()
+    }
+
+    /// Returns whether a condition of this node, or of one below it, can select rows.
+    fn has_condition(&self) -> bool {
+        let own = [&self.filter, &self.join_filter, &self.hash_condition, &self.index_condition, &self.tid_condition];
+        own.into_iter().any(Option::is_some) || self.plans.iter().any(PlannerNode::has_condition)
     }
 
     /// Returns whether a condition uses this subplan, and whether it is a hash table there.
@@ -167,6 +177,18 @@ mod tests {
             let json = format!("[{}]", plan.replace("\"Plan Rows\": 5", &format!("\"Plan Rows\": {rows}")));
             assert_eq!(PlannerNode::of_json(&json), Err("the server's plan has impossible figures"), "{rows}");
         }
+    }
+
+    #[test]
+    fn only_joins_with_a_condition_have_the_error_of_a_join() {
+        let node = |kind: &str, plans| PlannerNode { kind: kind.into(), plans, ..PlannerNode::default() };
+        let inner = |condition: Option<&str>| {
+            let scan = PlannerNode { index_condition: condition.map(String::from), ..node("Index Scan", Vec::new()) };
+            node("Nested Loop", vec![node("Seq Scan", Vec::new()), node("Memoize", vec![scan])])
+        };
+        assert_eq!([inner(None).joins(), inner(Some("(a = b)")).joins()], [0, 1]);
+        assert_eq!(PlannerNode { join_filter: Some("(a > b)".into()), ..inner(None) }.joins(), 1);
+        assert_eq!(node("Hash Join", vec![inner(Some("(a = b)"))]).joins(), 2);
     }
 
     #[test]

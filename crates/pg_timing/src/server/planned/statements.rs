@@ -1,5 +1,6 @@
 //! Plans the statements of pg_stat_statements that took most execution time.
 
+use super::activity::Activity;
 use super::entries::{Entries, Figures, Key, texts};
 use super::explain::plan;
 use super::node_calls::NodeCalls;
@@ -27,14 +28,15 @@ pub struct Planned {
 /// What is known about a statement's plan.
 pub type Outcome = Result<Planned, Reason>;
 
-/// Plans the entries in this order until `wanted` are planned. The outcome of the others is missing. `progress` receives the
-/// number of planned statements.
+/// Plans the entries in this order until `wanted` are planned. The outcome of the others is missing. `activity` has the
+/// constants of some statements. `progress` receives the number of planned statements.
 pub fn plan_all(
     session: &mut Session,
     server: &Server,
     entries: &Entries,
     order: &[(Key, Figures)],
     wanted: usize,
+    activity: &Activity,
     progress: &mut dyn FnMut(usize),
 ) -> Result<BTreeMap<Key, Outcome>, Error> {
     let start = Instant::now();
@@ -60,7 +62,16 @@ pub fn plan_all(
                 (_, Some(text)) => match plan(session, server, text, trust.includes(key.user()))? {
                     Ok(root) => {
                         tables.read(session, &root)?;
-                        let node_calls = NodeCalls::of(root, *figures, tables.rows());
+                        let seen = key.query().and_then(|query| activity.text(query));
+                        let with_values = match seen.filter(|_| NodeCalls::depend_on_values(&root)) {
+                            // The same role has executed it.
+                            Some(seen) => plan(session, server, seen, trust.includes(key.user()))?.ok(),
+                            None => None,
+                        };
+                        let node_calls = match with_values {
+                            Some(with_values) => NodeCalls::with_values(with_values, *figures, tables.rows()),
+                            None => NodeCalls::of(root, *figures, tables.rows()),
+                        };
                         Ok(Planned { text: text.clone(), node_calls })
                     }
                     Err(reason) => Err(reason),

@@ -1,5 +1,6 @@
 //! `explain --top`: what timing would add to the statements that took most execution time.
 
+use super::activity::Activity;
 use super::entries::{Entries, Figures, Key};
 use super::skipped::Skipped;
 use super::statements::{Planned, plan_all};
@@ -26,16 +27,18 @@ pub fn top(
     let entries = Entries::take(&mut session, &server)?;
     let clocks = Clocks::of(&mut session, &server, stop);
     let order = longest_first(&entries);
-    let outcomes = plan_all(&mut session, &server, &entries, &order, wanted, &mut |planned| {
+    let no_values = Activity::default();
+    let outcomes = plan_all(&mut session, &server, &entries, &order, wanted, &no_values, &mut |planned| {
         progress(planned as f64 / wanted as f64)
     })?;
     let cost = TimingCost::of(&clocks);
+    let is_timed = server.times_plans();
     let all_ms = entries.total().exec_ms;
     let mut skipped = Skipped::default();
     let mut statements = Vec::new();
     for (key, figures) in &order {
         match outcomes.get(key) {
-            Some(Ok(planned)) => statements.push(statement(key, *figures, planned, cost.as_ref())),
+            Some(Ok(planned)) => statements.push(statement(key, *figures, planned, is_timed, cost.as_ref())),
             Some(Err(reason)) => skipped.add(reason, if all_ms > 0.0 { figures.exec_ms / all_ms } else { 0.0 }),
             None => {}
         }
@@ -61,23 +64,42 @@ fn longest_first(entries: &Entries) -> Vec<(Key, Figures)> {
     order
 }
 
-fn statement(key: &Key, figures: Figures, planned: &Planned, cost: Option<&TimingCost>) -> TopStatement {
+fn statement(
+    key: &Key,
+    figures: Figures,
+    planned: &Planned,
+    is_timed: bool,
+    cost: Option<&TimingCost>,
+) -> TopStatement {
     let calls = planned.node_calls.calls;
-    let added_ms = |cost: &TimingCost| {
-        let ns = cost.clock_ns(&planned.node_calls);
-        let product =
-            Range { low: calls.low * ns.low, estimate: calls.estimate * ns.estimate, high: calls.high * ns.high };
-        product.times(MS_PER_NS)
-    };
+    let mean_ms = figures.mean_ms();
+    let added_ms = cost.map(|cost| calls.by(cost.clock_ns(&planned.node_calls)).times(MS_PER_NS));
+    // All processes of a parallel plan read the clock at the same time.
+    let added_ms =
+        added_ms.map(|added| if is_timed { at_most(added, mean_ms * planned.node_calls.processes()) } else { added });
     TopStatement {
         query_id: key.query().unwrap_or_default().to_string(),
         statement: planned.text.clone(),
         calls: figures.calls,
-        mean_ms: figures.mean_ms(),
+        mean_ms,
         rows: figures.rows_per_call().unwrap_or(0.0),
         node_calls: calls,
-        added_ms: cost.map(added_ms),
+        added_ms,
+        added_share: added_ms.and_then(|added| added_share(added, mean_ms, planned.node_calls.processes(), is_timed)),
     }
+}
+
+/// Returns the added time as a fraction of the time of an execution with timing. `is_timed` means that the mean contains it.
+fn added_share(added: Range, mean_ms: f64, processes: f64, is_timed: bool) -> Option<Range> {
+    let share = |added: f64| {
+        let added = added / processes;
+        added / if is_timed { mean_ms.max(added) } else { mean_ms + added }
+    };
+    (mean_ms > 0.0).then(|| Range { low: share(added.low), estimate: share(added.estimate), high: share(added.high) })
+}
+
+fn at_most(range: Range, most: f64) -> Range {
+    Range { low: range.low.min(most), estimate: range.estimate.min(most), high: range.high.min(most) }
 }
 
 #[cfg(test)]
@@ -95,6 +117,7 @@ mod tests {
             rows: 1.0,
             node_calls,
             added_ms,
+            added_share: added_ms.and_then(|added: Range| added_share(added, mean_ms, 1.0, false)),
         };
         let long =
             "SELECT o_orderpriority, count(*)\n\tFROM orders WHERE o_orderdate >= $1 AND o_orderdate < $2 GROUP BY 1";
@@ -138,6 +161,18 @@ mod tests {
             ],
             interrupted: false,
         }
+    }
+
+    #[test]
+    fn a_share_of_the_execution_time_is_at_most_all_of_it() {
+        let added = Range { low: 1.0, estimate: 10.0, high: 90.0 };
+        let share = added_share(added, 10.0, 1.0, false).unwrap();
+        assert_eq!((share.estimate, share.high), (0.5, 0.9));
+        // The mean contains the added time already, and so it cannot be longer.
+        assert_eq!(added_share(added, 10.0, 1.0, true).unwrap().high, 1.0);
+        // Three processes read the clock at the same time.
+        assert_eq!(added_share(added, 10.0, 3.0, false).unwrap().high, 0.75);
+        assert_eq!(added_share(added, 0.0, 1.0, false), None);
     }
 
     #[test]

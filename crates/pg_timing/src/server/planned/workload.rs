@@ -1,8 +1,11 @@
 //! Node calls per second of all statements, in the window and since pg_stat_statements was reset.
 
+use super::activity::Activity;
 use super::entries::{Entries, Figures, Key};
+use super::limits::Limits;
 use super::skipped::{Reason, Skipped};
 use super::statements::{Outcome, plan_all};
+use super::sums::{Executions, Sum};
 use super::timing_cost::TimingCost;
 use crate::error::Error;
 use crate::report::{NS_PER_MS, PeriodCalls, Range, SkippedStatements};
@@ -16,6 +19,8 @@ const STATEMENTS: usize = 100;
 /// `tests/advise/bench calls`.
 const UNPLANNED_CALL_NS: f64 = 20.0;
 
+const SECONDS_PER_NS: f64 = 1e-9;
+
 /// In a shorter time since the reset, rare statements like a bulk load dominate.
 const LEAST_AGE_S: f64 = 600.0;
 
@@ -27,23 +32,44 @@ pub struct Workload {
     window_s: f64,
     /// the server times statements inside of functions, too
     times_nested: bool,
+    /// auto_explain times the statements
+    is_timed: bool,
+    cpus: Option<f64>,
+    activity: Activity,
     outcomes: BTreeMap<Key, Outcome>,
+}
+
+/// What advise observed in its window.
+#[derive(Debug, Default)]
+pub struct Window {
+    pub before: Entries,
+    pub after: Entries,
+    pub seconds: f64,
+    pub activity: Activity,
+    /// auto_explain times the statements
+    pub is_timed: bool,
+    /// CPUs of the server's host, if they are known
+    pub cpus: Option<f64>,
 }
 
 impl Workload {
     /// Plans the statements that took most execution time, in the window or since the reset.
-    pub fn plan(
-        session: &mut Session,
-        server: &Server,
-        before: Entries,
-        after: Entries,
-        window_s: f64,
-    ) -> Result<Workload, Error> {
+    pub fn plan(session: &mut Session, server: &Server, window: Window) -> Result<Workload, Error> {
+        let Window { before, after, seconds, activity, is_timed, cpus } = window;
         let times_nested = server.is("auto_explain.log_nested_statements", "on");
-        let workload = Workload { before, after, window_s, times_nested, outcomes: BTreeMap::new() };
+        let workload = Workload {
+            before,
+            after,
+            window_s: seconds,
+            times_nested,
+            is_timed,
+            cpus,
+            activity,
+            outcomes: BTreeMap::new(),
+        };
         let order = workload.busiest_first();
         let order = &order[..order.len().min(STATEMENTS)];
-        let outcomes = plan_all(session, server, &workload.after, order, STATEMENTS, &mut |_| ())?;
+        let outcomes = plan_all(session, server, &workload.after, order, STATEMENTS, &workload.activity, &mut |_| ())?;
         Ok(Workload { outcomes, ..workload })
     }
 
@@ -82,41 +108,71 @@ impl Workload {
     /// Returns the calls in the window. `None` if the statistics were reset, or if the server removed statements meanwhile.
     pub fn window(&self, cost: Option<&TimingCost>) -> Option<PeriodCalls> {
         let is_complete = self.after.removals == self.before.removals && self.after.age_s >= self.before.age_s;
-        (self.window_s > 0.0 && is_complete).then(|| self.period(self.in_window(), self.window_s, cost))
+        (self.window_s > 0.0 && is_complete).then(|| {
+            let entries: Vec<Executions> =
+                self.in_window().map(|(key, figures)| Executions::in_window(key, figures, self.window_s)).collect();
+            self.period(&entries, self.window_s, self.window_limits(), cost)
+        })
     }
 
     /// Returns the calls since the reset. `None` if it was too recently, or if the server has removed statements since then.
     pub fn since_last_reset(&self, cost: Option<&TimingCost>) -> Option<PeriodCalls> {
         let age_s = self.after.age_s;
-        (age_s >= LEAST_AGE_S && self.after.removals == 0.0).then(|| self.period(self.since_reset(), age_s, cost))
+        (age_s >= LEAST_AGE_S && self.after.removals == 0.0).then(|| {
+            let entries: Vec<Executions> =
+                self.since_reset().map(|(key, figures)| Executions::of(key, figures)).collect();
+            self.period(&entries, age_s, self.limits_since_reset(), cost)
+        })
     }
 
-    fn period(
-        &self,
-        entries: impl Iterator<Item = (Key, Figures)>,
-        seconds: f64,
-        cost: Option<&TimingCost>,
-    ) -> PeriodCalls {
+    /// Returns what limits the time of clock reads in the window.
+    pub fn window_limits(&self) -> Limits {
+        let busy = self.in_window().map(|(_, figures)| figures.exec_ms).sum::<f64>() / 1e3 / self.window_s.max(1e-3);
+        let processes = self.outcomes.values().flatten().map(|planned| planned.node_calls.processes());
+        let processes = processes.fold(1.0, f64::max);
+        // Sessions can have ended between two looks.
+        let sessions = (self.activity.sessions as f64).max(busy).max(1.0);
+        Limits { processes: Some(sessions * processes), ..self.limits(busy) }
+    }
+
+    /// Returns what limits the time of clock reads since the reset. The sessions of that time are unknown.
+    pub fn limits_since_reset(&self) -> Limits {
+        self.limits(sum(self.since_reset()).exec_ms / 1e3 / self.after.age_s.max(1.0))
+    }
+
+    fn limits(&self, busy: f64) -> Limits {
+        Limits { cpus: self.cpus, processes: None, busy, is_timed: self.is_timed }
+    }
+
+    /// Returns the sessions as they were in the window.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn period(&self, entries: &[Executions], seconds: f64, limits: Limits, cost: Option<&TimingCost>) -> PeriodCalls {
         let (mut calls, mut clock_s) = (Sum::default(), Sum::default());
         let mut executions_per_s = 0.0;
-        for (key, figures) in entries {
-            let (per_call, ns) = match self.outcomes.get(&key) {
+        for Executions { key, figures, number } in entries {
+            let (per_call, ns) = match self.outcomes.get(key) {
                 Some(Ok(planned)) => (planned.node_calls.calls, cost.map(|cost| cost.clock_ns(&planned.node_calls))),
                 Some(Err(reason)) if reason.has_no_nodes() => continue,
-                _ => (unplanned(figures), cost.map(TimingCost::usual_clock_ns)),
+                _ => (unplanned(*figures), cost.map(TimingCost::usual_clock_ns)),
             };
             executions_per_s += figures.calls / seconds;
-            let per_s = per_call.times(figures.calls / seconds);
+            let per_s = per_call.by(*number).times(1.0 / seconds);
             calls.add(per_s);
             if let Some(ns) = ns {
-                clock_s.add(Range {
-                    low: per_s.low * ns.low * 1e-9,
-                    estimate: per_s.estimate * ns.estimate * 1e-9,
-                    high: per_s.high * ns.high * 1e-9,
-                });
+                clock_s.add(per_s.by(ns).times(SECONDS_PER_NS));
             }
         }
-        PeriodCalls { seconds, executions_per_s, per_s: calls.range(), core_share: cost.map(|_| clock_s.range()) }
+        let needed = cost.map(|_| clock_s.range());
+        PeriodCalls {
+            seconds,
+            executions_per_s,
+            per_s: calls.range(),
+            core_share: needed.map(|needed| limits.share(needed)),
+            needed_cores: needed,
+        }
     }
 
     /// Returns the share of the execution time in statements whose calls are unknown.
@@ -157,27 +213,6 @@ fn unplanned(figures: Figures) -> Range {
     Range { low: 0.0, estimate: 0.0, high }
 }
 
-/// A sum of ranges. Guesses are too low or too high for the same reasons, so the lower bounds add up. Only some statements
-/// reach their upper bounds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    low: f64,
-    estimate: f64,
-    squared_margin: f64,
-}
-
-impl Sum {
-    fn add(&mut self, range: Range) {
-        self.low += range.low;
-        self.estimate += range.estimate;
-        self.squared_margin += (range.high - range.estimate).powi(2);
-    }
-
-    fn range(self) -> Range {
-        Range { low: self.low, estimate: self.estimate, high: self.estimate + self.squared_margin.sqrt() }
-    }
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -207,9 +242,15 @@ pub mod tests {
             before: entries(&[(key, figures(0.0, 0.01))], 3600.0),
             after: entries(&[(key, figures(10.0 * per_s, 0.01))], 3610.0),
             window_s: 10.0,
-            times_nested: false,
+            cpus: Some(2.0),
             outcomes: [(key, lookup())].into(),
+            ..Workload::default()
         }
+    }
+
+    /// Returns the same workload, with statements that have been running for these times.
+    pub fn running_for(per_s: f64, running_s: &[f64]) -> Workload {
+        Workload { activity: Activity::running(running_s), ..lookups(per_s) }
     }
 
     #[test]
@@ -250,13 +291,5 @@ pub mod tests {
         assert_eq!(skipped[0].statements, 1);
         assert!((skipped[0].time_share - 20.0 / 70.0).abs() < 1e-9, "{skipped:?}");
         assert_eq!(with(Reason::NoPlanNodes).0.high, 1000.0);
-    }
-
-    #[test]
-    fn upper_bounds_add_up_as_independent_errors() {
-        let mut sum = Sum::default();
-        sum.add(Range { low: 1.0, estimate: 10.0, high: 40.0 });
-        sum.add(Range { low: 2.0, estimate: 20.0, high: 60.0 });
-        assert_eq!(sum.range(), Range { low: 3.0, estimate: 30.0, high: 80.0 });
     }
 }

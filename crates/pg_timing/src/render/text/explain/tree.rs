@@ -1,6 +1,7 @@
 //! The plan as a table: one line per node, with its title at the end as a tree.
 
 use super::WIDTH;
+use crate::render::columns::{columns, cut};
 use crate::render::explain_text::{clock_share, corrected, rank, reported, with_margin};
 use crate::render::text::BOLD;
 use crate::report::{ExplainReport, ExplainedNode};
@@ -16,11 +17,11 @@ const GAPS: [usize; 5] = [2, 2, 1, 1, 2];
 
 pub fn tree(report: &ExplainReport) -> String {
     let cells: Vec<[String; 5]> = report.nodes.iter().map(|node| cells(node, report)).collect();
-    let mut widths = COLUMNS.map(chars);
-    widths[1] = widths[1].max(chars(SELF));
+    let mut widths = COLUMNS.map(columns);
+    widths[1] = widths[1].max(columns(SELF));
     for row in &cells {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(chars(cell));
+            *width = (*width).max(columns(cell));
         }
     }
     let figures_width: usize = widths.iter().chain(&GAPS).sum();
@@ -69,30 +70,23 @@ const MIN_TITLE: usize = 12;
 /// shortened.
 fn indent_per_level(report: &ExplainReport, title_width: usize) -> usize {
     let all_fit =
-        |indent: usize| report.nodes.iter().all(|node| indent * node.depth() + chars(&node.title) <= title_width);
+        |indent: usize| report.nodes.iter().all(|node| indent * node.depth() + columns(&node.title) <= title_width);
     if all_fit(2) { 2 } else { 1 }
 }
 
-/// Returns a title with at most `width` characters. The index's name is left out first, because the relation's name
+/// Returns a title with at most `width` columns. The index's name is left out first, because the relation's name
 /// says more.
 fn shortened(title: &str, width: usize) -> String {
-    if chars(title) <= width {
+    if columns(title) <= width {
         return title.into();
     }
     let without_index = title
         .split_once(" using ")
         .and_then(|(scan, objects)| Some(format!("{scan} ... on {}", objects.split_once(" on ")?.1)));
-    match without_index.filter(|short| chars(short) <= width) {
+    match without_index.filter(|short| columns(short) <= width) {
         Some(short) => short,
-        None => {
-            let start: String = title.chars().take(width.saturating_sub(3)).collect();
-            format!("{}...", start.trim_end())
-        }
+        None => cut(title, width),
     }
-}
-
-fn chars(text: &str) -> usize {
-    text.chars().count()
 }
 
 #[cfg(test)]
@@ -141,7 +135,7 @@ mod tests {
         let nodes: Vec<_> =
             [1, 2, 10, 90].map(|depth| node(&deep(depth), long, [123_456.0, 234_567.0, 345_678.0])).into();
         let text = anstream::adapter::strip_str(&tree(&report(nodes))).to_string();
-        assert!(text.lines().all(|line| chars(line) <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| columns(line) <= WIDTH), "{text}");
         assert_eq!(text.matches("InitPlan").count(), 4, "{text}");
     }
 

@@ -10,7 +10,7 @@ pub const PROBE: &str = "pg_timing_probe";
 
 /// They run with neither compilation nor parallel workers. With a limit of 0 workers, debug_parallel_query starts none.
 pub const OWN_SETTINGS: &str =
-    "SELECT set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)";
+    "SELECT /* pg_timing */ set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)";
 
 /// Rows of the loop of bare calls. It takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
 pub const BARE_CALL_ROWS: u32 = 20_000;

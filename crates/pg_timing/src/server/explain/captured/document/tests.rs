@@ -2,7 +2,9 @@ use super::*;
 use crate::plan_format::keys::CORRECTION;
 use crate::render;
 use crate::report::{ExplainReport, Range};
-use crate::server::explain::captured::{Inputs, captured};
+use crate::server::explain::captured::repair::tests::real_plans;
+use crate::server::explain::captured::{Inputs, ServerClock, captured};
+use crate::server::explain::plan::Explained;
 use serde_json::Value;
 
 /// A plan with each property for which the text format has a special line.
@@ -138,4 +140,56 @@ JIT:
 Execution Time: 5.100 ms
 "
     );
+}
+
+/// Returns the inclusive time of a node in all its loops, in ms.
+fn total_ms(node: &Value) -> f64 {
+    node["Actual Total Time"].as_f64().unwrap_or(0.0) * node["Actual Loops"].as_f64().unwrap_or(0.0)
+}
+
+/// EXPLAIN prints times per loop with three decimals.
+fn rounding_ms(node: &Value) -> f64 {
+    0.0006 * node["Actual Loops"].as_f64().unwrap_or(0.0)
+}
+
+/// Returns the children that take longer than their parent. The processes below a Gather take their times in parallel.
+fn longer_than_parent(node: &Value, found: &mut Vec<String>) {
+    for child in node["Plans"].as_array().into_iter().flatten() {
+        let is_gather = node["Node Type"].as_str().is_some_and(|kind| kind.starts_with("Gather"));
+        let is_separate = child["Subplan Name"].is_string();
+        if !is_gather && !is_separate && total_ms(child) > total_ms(node) + rounding_ms(child) + rounding_ms(node) {
+            found.push(format!("{} {} > {}", child["Node Type"], total_ms(child), total_ms(node)));
+        }
+        longer_than_parent(child, found);
+    }
+}
+
+#[test]
+fn no_node_of_a_real_plan_takes_longer_than_the_statement_or_its_parent() {
+    let clock = |_: &Explained| {
+        Ok(ServerClock { read_ns: 25.0, timed_call_ns: None, system_read_ns: Some(25.0), cpus: Some(4), note: None })
+    };
+    let inputs = Inputs { clock: Some(&clock), plain_ms: None, document: Some(PlanFormat::Json) };
+    let mut wrong = Vec::new();
+    let mut plans = 0;
+    for plan in real_plans() {
+        let Ok(json) = captured(&plan, &inputs).and_then(|report| render::plan::json(&report)) else { continue };
+        let json = serde_json::from_str::<Vec<Value>>(&json).unwrap().pop().unwrap();
+        let statement = json["Execution Time"].as_f64().unwrap();
+        let root = &json["Plan"];
+        if total_ms(root) > statement + rounding_ms(root) {
+            wrong.push(format!("{} of {statement}: {plan}", total_ms(root)));
+        }
+        longer_than_parent(root, &mut wrong);
+        plans += 1;
+    }
+    assert!(wrong.is_empty() && plans > 150, "{plans} {} {wrong:#?}", wrong.len());
+}
+
+#[test]
+fn the_parameters_of_a_gather_are_a_list() {
+    let plan = "Gather  (cost=1.00..2.00 rows=1 width=8) (actual time=1.000..2.000 rows=1 loops=1)\n  Workers Planned: 1\n  \
+                Params Evaluated: $1, $2\n  Workers Launched: 1\n  ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=0) \
+                (actual time=0.010..1.000 rows=1 loops=2)\nPlanning Time: 0.050 ms\nExecution Time: 2.000 ms\n";
+    assert_eq!(as_json(plan)["Plan"]["Params Evaluated"], serde_json::json!(["$1", "$2"]));
 }

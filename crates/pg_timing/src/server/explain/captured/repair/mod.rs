@@ -9,7 +9,7 @@ mod latex;
 mod psql_wrap;
 mod signs;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use super::text::{self, TextError};
 use crate::server::explain::plan::Explained;

@@ -93,7 +93,7 @@ impl<'a> RunSession<'a> {
     }
 
     fn setting(&mut self, name: &str) -> Result<Option<String>, Error> {
-        let query = format!("SELECT setting FROM pg_catalog.pg_settings WHERE name = '{name}'");
+        let query = format!("SELECT /* pg_timing */ setting FROM pg_catalog.pg_settings WHERE name = '{name}'");
         Ok(self.run(&query, Output::Keep)?.value().map(String::from))
     }
 
