@@ -66,7 +66,8 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        let mut open: Vec<Open> = std::mem::take(&mut self.senders).into_iter().filter_map(|(_, sender)| sender.entry).collect();
+        let mut open: Vec<Open> =
+            std::mem::take(&mut self.senders).into_iter().filter_map(|(_, sender)| sender.entry).collect();
         // The numbers of the plans are in the order of the log.
         open.sort_by_key(|entry| entry.place);
         open.into_iter().for_each(|entry| found(entry.end(is_unfinished)));

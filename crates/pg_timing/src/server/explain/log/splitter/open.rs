@@ -108,9 +108,11 @@ impl Open {
         }
         let next = continued(text);
         let Some(known) = &mut self.context else {
-            self.context = context(text)
-                .filter(|_| next.is_none() && process(text) == self.process.as_deref())
-                .map(|context| format!("{context}\n"));
+            // Most lines are of the plan, and a tab precedes them.
+            if next.is_none() {
+                let own = context(text).filter(|_| process(text) == self.process.as_deref());
+                self.context = own.map(|context| format!("{context}\n"));
+            }
             return self.context.is_some();
         };
         // syslog's lines have a limited length.
