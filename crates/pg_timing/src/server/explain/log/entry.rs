@@ -27,8 +27,10 @@ pub enum Content {
     Csv(String),
     /// a line of a JSON log
     Json(String),
-    /// text outside of log entries that contains at least one plan
+    /// text outside of log entries that may contain plans
     Pasted(String),
+    /// text before the first entry of a file: plans, or the rest of an entry with a plan
+    Rest(String),
     Damaged(Damage),
 }
 
@@ -40,6 +42,8 @@ pub enum Damage {
     /// the log begins within the entry
     NoBeginning,
     TooLong,
+    /// syslog has lost parts of the message
+    LostParts,
 }
 
 /// A longer entry is not read. A plan over a thousand partitions has a few MB.

@@ -8,6 +8,8 @@ mod json_line;
 mod lines;
 mod normalize;
 mod parse;
+#[cfg(test)]
+mod pasted_tests;
 mod pipeline;
 mod report;
 mod server_line;

@@ -219,9 +219,11 @@ impl Reader {
 
     fn add(&mut self, entry: Entry) {
         self.bytes += match &entry.content {
-            Content::Announced { text, .. } | Content::Csv(text) | Content::Json(text) | Content::Pasted(text) => {
-                text.len()
-            }
+            Content::Announced { text, .. }
+            | Content::Csv(text)
+            | Content::Json(text)
+            | Content::Pasted(text)
+            | Content::Rest(text) => text.len(),
             Content::Damaged(_) => 0,
         };
         self.entries.push(entry);

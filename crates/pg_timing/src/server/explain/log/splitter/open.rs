@@ -1,0 +1,188 @@
+//! An entry whose end has not been seen, or text outside of entries.
+
+use crate::server::explain::captured::csv_record::{is_quoted_after, message_at};
+use crate::server::explain::captured::transport::{Part, continued};
+use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
+use crate::server::explain::log::server_line::{begins_pasted_plan, has_sign_of_plan, is_log_line, sign_of_plan};
+
+pub struct Open {
+    pub place: Place,
+    kind: Kind,
+    text: String,
+    /// why the entry cannot be read
+    pub damage: Option<Damage>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// the next line shows whether tabs precede the lines
+    Announced {
+        ms: f64,
+    },
+    /// the lines of an announced plan, with tabs
+    Tabbed {
+        ms: f64,
+    },
+    Csv {
+        is_quoted: bool,
+    },
+    /// an announced plan whose lines have lost their tabs, and what follows it
+    WithoutTabs,
+    /// text outside of entries
+    Outside,
+    /// text at the beginning of a file: all of it may be the rest of an entry
+    Beginning,
+    /// the same, and tabs show that it is the rest of an entry
+    Rest,
+}
+
+/// Whether a line belongs to an open entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Added {
+    Yes,
+    /// it is the entry's last line
+    Last,
+    /// it belongs to the next entry
+    No,
+    /// it belongs to the next entry, and the end of this one is missing
+    Truncated,
+}
+
+/// Text outside of entries is passed on in pieces of this size, which begin at an empty line.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// So much text without a sign of a plan ends a piece that is too long, even if no line is empty.
+const STEP_BYTES: usize = 64 << 10;
+
+impl Open {
+    pub fn new(kind: Kind, line: &str, place: Place) -> Open {
+        let mut open = Open { place, kind, text: String::new(), damage: None };
+        match kind {
+            Kind::Announced { .. } | Kind::Tabbed { .. } => {}
+            Kind::Rest => open.push_rest(line),
+            _ => open.push(line),
+        }
+        open
+    }
+
+    /// Adds a line, if it belongs to the entry.
+    pub fn add(&mut self, text: &str, part: Part) -> Added {
+        match self.kind {
+            Kind::Announced { ms } | Kind::Tabbed { ms } => self.add_to_announced(ms, text, part),
+            Kind::Csv { .. } if message_at(text).is_some() => Added::Truncated,
+            Kind::Csv { is_quoted } => {
+                self.push(text);
+                let is_quoted = is_quoted_after(text, is_quoted);
+                self.kind = Kind::Csv { is_quoted };
+                if is_quoted { Added::Yes } else { Added::Last }
+            }
+            _ if is_log_line(text) || message_at(text).is_some() => Added::No,
+            Kind::Outside | Kind::WithoutTabs => {
+                self.push(text);
+                self.after_outside(text)
+            }
+            Kind::Beginning | Kind::Rest => {
+                if continued(text).is_some() {
+                    self.kind = Kind::Rest;
+                }
+                if matches!(part, Part::Next { .. }) && continued(text).is_none() {
+                    self.join(text);
+                    return Added::Yes;
+                }
+                self.push_rest(text);
+                self.after_outside(text)
+            }
+        }
+    }
+
+    fn add_to_announced(&mut self, ms: f64, text: &str, part: Part) -> Added {
+        if let Some(rest) = continued(text) {
+            self.kind = Kind::Tabbed { ms };
+            self.push(rest);
+            return Added::Yes;
+        }
+        // The entry's context and statement follow the plan.
+        if is_log_line(text) || message_at(text).is_some() {
+            return Added::No;
+        }
+        match part {
+            // syslog's lines have a limited length.
+            Part::Next { .. } => self.join(text),
+            // The transport's prefix can be cut, too: then nothing shows whether the line continues the entry.
+            Part::Cut => {}
+            _ if self.kind == Kind::Announced { ms } || !has_sign_of_plan(self.text.as_bytes()) => {
+                // The tabs are lost. From here on, the text can have other plans, too.
+                let query = std::mem::replace(&mut self.text, format!("LOG:  duration: {ms} ms  plan:\n"));
+                self.text.push_str(&query);
+                self.kind = Kind::WithoutTabs;
+                self.push(text);
+            }
+            _ => return Added::No,
+        }
+        Added::Yes
+    }
+
+    /// Returns whether the text ends with this line because it is long enough.
+    fn after_outside(&self, line: &str) -> Added {
+        let length = self.text.len();
+        let before = length.saturating_sub(line.len() + 1);
+        let is_step = before / STEP_BYTES != length / STEP_BYTES && length >= 2 * PIECE_BYTES;
+        let has_no_sign = || !has_sign_of_plan(&self.text.as_bytes()[length - STEP_BYTES..]);
+        let is_end = length > PIECE_BYTES && line.trim().is_empty() || is_step && has_no_sign();
+        if is_end { Added::Last } else { Added::Yes }
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.text.len() + text.len() >= MAX_ENTRY_BYTES {
+            self.too_long();
+        }
+        if self.damage != Some(Damage::TooLong) {
+            self.text.push_str(text);
+            self.text.push('\n');
+        }
+    }
+
+    /// Text outside of entries need not contain a plan, so only its plan can be too long.
+    fn too_long(&mut self) {
+        let is_text = matches!(self.kind, Kind::Outside | Kind::Beginning | Kind::Rest);
+        if !is_text || self.text.lines().any(begins_pasted_plan) {
+            self.damage = Some(Damage::TooLong);
+        }
+        self.text = String::new();
+    }
+
+    /// Adds a line of an entry whose beginning is missing. Its tabs can be escaped.
+    fn push_rest(&mut self, text: &str) {
+        match continued(text) {
+            Some(rest) if !text.starts_with('\t') => self.push(&["\t", rest].concat()),
+            _ => self.push(text),
+        }
+    }
+
+    /// Adds the rest of a line to the line before it.
+    fn join(&mut self, text: &str) {
+        if self.text.ends_with('\n') {
+            self.text.pop();
+        }
+        self.push(text);
+    }
+
+    /// Returns the entry, if it can have a plan.
+    pub fn end(self, is_truncated: bool) -> Option<Entry> {
+        let Open { mut place, kind, text, damage } = self;
+        let content = match kind {
+            _ if damage.is_some() => Content::Damaged(damage?),
+            Kind::Outside | Kind::Beginning | Kind::Rest => {
+                let plan = sign_of_plan(text.as_bytes())?;
+                place.line += text[..plan].matches('\n').count() as u64;
+                if kind == Kind::Rest { Content::Rest(text) } else { Content::Pasted(text) }
+            }
+            Kind::WithoutTabs => Content::Pasted(text),
+            _ if is_truncated => Content::Damaged(Damage::Truncated),
+            Kind::Csv { is_quoted: true } => Content::Damaged(Damage::Truncated),
+            Kind::Csv { is_quoted: false } => Content::Csv(text),
+            Kind::Announced { ms } | Kind::Tabbed { ms } => Content::Announced { ms, text },
+        };
+        Some(Entry { place, content })
+    }
+}
