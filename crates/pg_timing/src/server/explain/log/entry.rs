@@ -44,6 +44,8 @@ pub enum Damage {
     TooLong,
     /// syslog has lost parts of the message
     LostParts,
+    /// NUL bytes replace a part of the file
+    Nul,
 }
 
 /// A longer entry is not read. A plan over a thousand partitions has a few MB.

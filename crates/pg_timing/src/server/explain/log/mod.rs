@@ -3,6 +3,8 @@
 
 mod budget;
 mod chosen;
+mod decompressed;
+mod encoding;
 mod entry;
 mod json_line;
 mod lines;

@@ -48,10 +48,15 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        self.end_entries(is_unfinished.then_some(Damage::Truncated), found);
+    }
+
+    /// Ends the open entries of all senders.
+    fn end_entries(&mut self, damage: Option<Damage>, found: &mut dyn FnMut(Entry)) {
         let mut open: Vec<Open> = self.senders.drain().filter_map(|(_, sender)| sender.entry).collect();
         // The order of a hash map differs from run to run, and so would the numbers of the plans.
         open.sort_by_key(|entry| entry.place);
-        open.into_iter().filter_map(|entry| entry.end(is_unfinished)).for_each(found);
+        open.into_iter().filter_map(|entry| entry.end(damage)).for_each(found);
     }
 
     /// Receives the next line of a file.
@@ -70,13 +75,34 @@ impl Splitter {
             // A plan is ASCII, but names and constants may have another encoding.
             Err(_) => String::from_utf8_lossy(line.text),
         };
-        if text.starts_with('{')
-            && let Some(json) = json_line::read(&text)
-        {
-            return self.json_line(json, &text, found);
+        if line.has_nul {
+            return self.line_with_nul(&text, line.is_unfinished, found);
         }
-        let sent = sent(&text);
-        let part = if line.is_unfinished && sent.part == Part::Whole { Part::Cut } else { sent.part };
+        self.text(&text, line.is_unfinished, found);
+    }
+
+    /// Receives a line with NUL bytes. Nothing shows what they replace, so all open entries are damaged.
+    fn line_with_nul(&mut self, text: &str, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        let mut parts = text.split('\0').peekable();
+        while let Some(part) = parts.next() {
+            let is_last = parts.peek().is_none();
+            if !part.is_empty() {
+                self.text(part, is_unfinished || !is_last, found);
+            }
+            if !is_last {
+                self.end_entries(Some(Damage::Nul), found);
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        if text.starts_with('{')
+            && let Some(json) = json_line::read(text)
+        {
+            return self.json_line(json, text, found);
+        }
+        let sent = sent(text);
+        let part = if is_unfinished && sent.part == Part::Whole { Part::Cut } else { sent.part };
         self.sent_line(Sent { part, ..sent }, found);
     }
 

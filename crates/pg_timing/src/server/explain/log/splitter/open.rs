@@ -167,8 +167,8 @@ impl Open {
         self.push(text);
     }
 
-    /// Returns the entry, if it can have a plan.
-    pub fn end(self, is_truncated: bool) -> Option<Entry> {
+    /// Returns the entry, if it can have a plan. `at_end` is the damage of an entry that has no end of its own.
+    pub fn end(self, at_end: Option<Damage>) -> Option<Entry> {
         let Open { mut place, kind, text, damage } = self;
         let content = match kind {
             _ if damage.is_some() => Content::Damaged(damage?),
@@ -178,7 +178,7 @@ impl Open {
                 if kind == Kind::Rest { Content::Rest(text) } else { Content::Pasted(text) }
             }
             Kind::WithoutTabs => Content::Pasted(text),
-            _ if is_truncated => Content::Damaged(Damage::Truncated),
+            _ if at_end.is_some() => Content::Damaged(at_end?),
             Kind::Csv { is_quoted: true } => Content::Damaged(Damage::Truncated),
             Kind::Csv { is_quoted: false } => Content::Csv(text),
             Kind::Announced { ms } | Kind::Tabbed { ms } => Content::Announced { ms, text },

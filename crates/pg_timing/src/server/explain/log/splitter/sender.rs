@@ -46,7 +46,8 @@ impl Sender {
             if added == Added::Yes {
                 return;
             }
-            let entry = self.entry.take().and_then(|open| open.end(added == Added::Truncated));
+            let entry =
+                self.entry.take().and_then(|open| open.end((added == Added::Truncated).then_some(Damage::Truncated)));
             self.before = Before::Other;
             entry.into_iter().for_each(found);
             if added == Added::Last {

@@ -9,7 +9,9 @@ fn entries(log: &str) -> Vec<(u64, Content)> {
     splitter.begin_file(0, &mut add);
     for line in log.split_inclusive('\n') {
         let text = line.trim_end_matches('\n');
-        splitter.line(&Line { text: text.as_bytes(), is_cut: false, is_unfinished: text == line }, &mut add);
+        let line =
+            Line { text: text.as_bytes(), is_cut: false, is_unfinished: text == line, has_nul: text.contains('\0') };
+        splitter.line(&line, &mut add);
     }
     splitter.end_file(!log.ends_with('\n'), &mut add);
     found
@@ -227,4 +229,19 @@ fn too_long_entries_are_not_stored() {
     let line = format!("\t{}\n", "x".repeat(1 << 20));
     let log = format!("LOG:  duration: 5.100 ms  plan:\n{}{OTHER}LOG:  duration: 1.0 ms  plan:\n\ta\n", line.repeat(9));
     assert_eq!(entries(&log), [(1, Damaged(Damage::TooLong)), (13, announced(1.0, "a\n"))]);
+}
+
+#[test]
+fn nul_bytes_damage_the_entries_around_them() {
+    let plan = "LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n";
+    let expected = |line| (line, announced(5.1, "Query Text: a\nSort\n"));
+    let damaged = |line| (line, Damaged(Damage::Nul));
+    // Within a plan's line, at the beginning of a line, and in the middle of an announcement.
+    assert_eq!(entries(&format!("{plan}{OTHER}{plan}\tx\0LOG:  x\n{plan}")), [expected(1), damaged(6), expected(10)]);
+    assert_eq!(entries(&format!("{plan}\0{plan}")), [damaged(1), expected(4)]);
+    assert_eq!(entries(&format!("{OTHER}LOG:  dura\0{plan}")), [expected(3)]);
+    assert_eq!(entries(&format!("{OTHER}\0\n{plan}\0")), [damaged(4)]);
+    // The end of a plan remains.
+    let end = "\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n";
+    assert_eq!(entries(&format!("{OTHER}x\0{end}{OTHER}{plan}")), [(3, Rest(end.into())), expected(6)]);
 }
