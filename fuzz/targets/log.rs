@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-/// Logs end with this byte, because no log has it.
-const END: u8 = 0;
+/// Logs end with this byte. A log can have all others: NUL bytes, too, after a crash.
+const END: u8 = 1;
 /// More files would only make the fuzzer slower.
 const MAX_FILES: usize = 3;
 

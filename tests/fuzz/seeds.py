@@ -27,9 +27,13 @@ def files(target):
 
 
 def logs():
-    """Returns all plans as logs, one log in gzip, and two files in one input, with a zero byte between them."""
+    """Returns all plans as logs, one log in gzip, one with NUL bytes, one in UTF-16, and two files in one input, with a byte
+    between them."""
     first, second, *_ = files("log")
-    return [*files("plan"), gzip.compress(first, mtime=0), first + b"\0" + second]
+    middle = len(first) // 2
+    damaged = first[:middle] + bytes(9) + first[middle:]
+    utf_16 = first.decode(errors="replace").encode("utf-16")
+    return [*files("plan"), *files("log"), gzip.compress(first, mtime=0), damaged, utf_16, first + b"\1" + second]
 
 
 def seeds(target):

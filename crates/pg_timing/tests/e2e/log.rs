@@ -1,4 +1,7 @@
-//! `explain --plan LOG` with --all, --slowest and --nth: real logs in all formats, and damaged ones.
+//! `explain --plan LOG` with --all, --slowest and --nth: real logs in all formats.
+
+mod damage;
+mod syslog;
 
 use super::{fixture, json, pg_timing, refused, run};
 use serde_json::Value;
@@ -134,65 +137,4 @@ fn single_plans_of_a_log_are_those_of_the_whole_log() {
             .contains("--nth N")
     );
     assert!(refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", "25"]).contains("the input has 24"));
-}
-
-#[test]
-fn damaged_logs_are_read_as_far_as_possible() {
-    let text = std::fs::read_to_string(log("server.log")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str, text: &str| write(&dir.path().join(name), text.as_bytes());
-    let middle = text.find("  Sort Key").unwrap();
-    let begin = path("truncated.log", &text[..middle]);
-    let rest = path("rotated.log", &text[middle..]);
-    for (files, why) in [
-        (vec![&begin[..]], "the end of the plan is missing"),
-        (vec![&rest], "the log begins in the middle of a plan"),
-        (vec![&begin, &rest], "the log begins in the middle of a plan"),
-    ] {
-        let (status, stdout, _) = explain(&[&files[..], &["--all", "--format", "json"]].concat());
-        let report = json(&stdout);
-        assert_eq!(status, 3, "{report}");
-        let reasons: Vec<&str> =
-            report["skipped"].as_array().unwrap().iter().map(|s| s["reason"].as_str().unwrap()).collect();
-        assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
-        assert!(report["total"]["runs"].as_u64().unwrap() > 0, "{report}");
-    }
-    let hosts =
-        path("hosts.log", &(text.lines().map(|line| format!("db-1  | {line}\n")).collect::<String>() + "db-2  | x\n"));
-    let (_, stdout, _) = explain(&[&hosts, "--all"]);
-    let unwrapped = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unwrapped(&stdout).contains("several hosts or containers, for example db-1 and db-2"), "{stdout}");
-    let xz = path("log.xz", "\u{1}");
-    std::fs::write(&xz, b"\xfd7zXZ\0\0").unwrap();
-    let (status, stdout, _) = explain(&[&xz, &log("server.log"), "--all"]);
-    assert_eq!(status, 3);
-    let stdout = unwrapped(&stdout);
-    assert!(stdout.contains("is compressed with xz") && stdout.contains("incomplete"), "{stdout}");
-    for (file, why) in [
-        (xz.as_str(), "is compressed with xz"),
-        (&path("empty", ""), "there is no plan in the input"),
-        (&path("binary", "a\0b"), "not a text file"),
-        ("/nonexistent", "No such file"),
-    ] {
-        let stderr = refused(&["explain", "--read-cost", "20", "--plan", file, "--all"]);
-        assert!(stderr.contains(why), "{file}: {stderr}");
-    }
-}
-
-/// A plan of 60 MB, in an entry and in one line, with 64 MB for all data of the program.
-#[test]
-fn a_huge_plan_is_skipped_in_bounded_memory() {
-    let text = std::fs::read_to_string(log("server.log")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("huge.log");
-    let line = "\t  ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.001..0.002 rows=1 loops=1)\n";
-    let entry = format!("LOG:  duration: 1.000 ms  plan:\n\tQuery Text: x\n{}", line.repeat(60_000_000 / line.len()));
-    let json = format!("{{\"message\":\"duration: 1.000 ms  plan:\\n{}\"}}\n", "x".repeat(60_000_000));
-    std::fs::write(&file, [&text[..], &entry, &json, &text].concat()).unwrap();
-    let limited = "ulimit -d 65536 && exec \"$0\" explain --read-cost 20 --all --plan \"$1\"";
-    let program = env!("CARGO_BIN_EXE_pg_timing");
-    let (status, stdout, stderr) = run(assert_cmd::Command::new("sh").args(["-c", limited]).arg(program).arg(&file));
-    assert_eq!((status, stderr.as_str()), (3, ""));
-    assert!(stdout.contains("of all time in these 40 plans"), "{stdout}");
-    assert!(stdout.contains("2 plans: the plan is longer than 8 MB"), "{stdout}");
 }

@@ -4,8 +4,10 @@ use super::node_line::number;
 
 /// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`.
 pub fn announced_ms(line: &str) -> Option<f64> {
-    let (_, rest) = line.trim_end().strip_suffix("plan:")?.rsplit_once("duration: ")?;
-    number(rest.trim_end().strip_suffix(" ms")?)
+    let (before, rest) = line.trim_end().strip_suffix("plan:")?.rsplit_once("duration: ")?;
+    // In a statement, the same text can follow a quotation mark, a bracket or a word.
+    let is_message = |before: &str| !before.ends_with(|c: char| c.is_alphanumeric() || "'(,=".contains(c));
+    number(rest.trim_end().strip_suffix(" ms")?).filter(|_| is_message(before.trim_end()))
 }
 
 #[cfg(test)]
@@ -18,6 +20,9 @@ mod tests {
             ("LOG:  duration: 123.456 ms  plan:", Some(123.456)),
             ("2026-11-21 UTC,,\"duration: 0.004 ms  plan:", Some(0.004)),
             ("LOG:  duration: 123.456 ms  statement: select 'plan:'", None),
+            ("LOG:  00000: duration: 123.456 ms  plan:", Some(123.456)),
+            ("LOG:  statement: select 'duration: 123.456 ms  plan:", None),
+            ("ERROR:  no duration: 123.456 ms  plan:", None),
             ("LOG:  duration: 123.456 ms", None),
             ("plan:", None),
         ] {

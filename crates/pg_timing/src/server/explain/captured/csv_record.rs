@@ -1,30 +1,62 @@
 //! Records of a server's log in CSV format.
 
 use csv_core::ReadRecordResult;
+use memchr::memmem;
 use std::cell::RefCell;
 
-/// Returns whether the message of a CSV record begins on this line, and has not ended.
+/// Returns whether a plan's announcement begins the message of a CSV record on this line, and the message goes on. The
+/// caller has checked that the line ends with an announcement.
 pub fn begins_with_message(line: &str) -> bool {
-    line.contains(",\"duration: ") && is_quoted_after(line, false)
+    const MESSAGE: &str = "\"duration: ";
+    let begins = |at: usize| line[at..].starts_with(MESSAGE);
+    let is_message = match message_at(line) {
+        Some(at) => begins(at),
+        // Another program may have changed the fields before the message.
+        None => memmem::rfind(line.as_bytes(), b",\"duration: ").is_some_and(|at| !is_quoted_after(&line[..at], false)),
+    };
+    is_message && is_quoted_after(line, false)
 }
 
-/// Returns whether a record of the server's log begins on this line: `2026-11-21 22:20:13.123 UTC,`.
-pub fn begins(line: &str) -> bool {
-    let bytes = line.as_bytes();
+/// Returns where the message begins, if a record of the server's log begins on this line:
+/// `2026-11-21 22:20:13.123 UTC,"user","database",7,"[local]",1,2,"SELECT",,,0,LOG,00000,"message"`.
+pub fn message_at(line: &str) -> Option<usize> {
     const PATTERN: &[u8] = b"0000-00-00 00:00:00";
-    bytes.len() > PATTERN.len()
+    let bytes = line.as_bytes();
+    let has_time = bytes.len() > PATTERN.len()
         && PATTERN.iter().zip(bytes).all(|(expected, byte)| match expected {
             b'0' => byte.is_ascii_digit(),
             other => other == byte,
-        })
-        && line.split(',').next().is_some_and(|time| time.len() <= LONGEST_TIME && !time.contains('"'))
-        && line.matches(',').count() >= FIELDS_BEFORE_MESSAGE
+        });
+    if !has_time || memchr::memchr(b',', &bytes[..bytes.len().min(LONGEST_TIME)]).is_none() {
+        return None;
+    }
+    let (mut is_quoted, mut field, mut begin) = (false, 0, 0);
+    for at in memchr::memchr2_iter(b',', b'"', bytes) {
+        match bytes[at] {
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            _ if field == SQL_STATE => {
+                let code = &bytes[begin..at];
+                let is_code = code.len() == 5 && code.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+                return is_code.then_some(at + 1);
+            }
+            _ => (field, begin) = (field + 1, at + 1),
+        }
+    }
+    None
 }
 
 /// The time with milliseconds and the name of a time zone.
 const LONGEST_TIME: usize = 40;
-/// The message is field 14, and it is the first one that can have several lines.
-const FIELDS_BEFORE_MESSAGE: usize = 13;
+
+/// The numbers of fields, from 0. The message is the first field that can have several lines. PostgreSQL 14 and later write
+/// the query's identifier.
+const SESSION: usize = 5;
+const COMMAND: usize = 7;
+const SQL_STATE: usize = 12;
+const MESSAGE: usize = 13;
+const CONTEXT: usize = 18;
+const QUERY_ID: usize = 25;
 
 /// Returns whether a quoted field is open after this line, if `is_quoted` says so for the line before. A quotation mark
 /// within a field is doubled.
@@ -46,13 +78,6 @@ pub struct Message {
     /// length of the record in bytes
     pub length: usize,
 }
-
-/// Numbers of fields, from 0. PostgreSQL 14 and later write the query's identifier.
-const SESSION: usize = 5;
-const COMMAND: usize = 7;
-const MESSAGE: usize = 13;
-const CONTEXT: usize = 18;
-const QUERY_ID: usize = 25;
 
 /// No version of the server writes more fields.
 const MAX_FIELDS: usize = 40;
@@ -90,8 +115,11 @@ fn parsed(parser: &mut csv_core::Reader, text: &str) -> Option<Message> {
         let begin = if number == 0 { 0 } else { ends[number - 1] };
         str::from_utf8(&fields[begin..ends[number]]).ok()
     };
-    let is_message = |number: &usize| field(*number).is_some_and(|field| field.starts_with("duration: "));
-    let message = (0..count).find(is_message)?;
+    let is_plan = |number: &usize| field(*number).is_some_and(|field| field.starts_with("duration: "));
+    let message = match message_at(text) {
+        Some(_) => Some(MESSAGE).filter(is_plan)?,
+        None => (0..count).find(is_plan)?,
+    };
     let other = |number: usize| (message == MESSAGE && number < count).then(|| field(number)).flatten();
     let filled = |number: usize| other(number).filter(|field| !field.is_empty()).map(String::from);
     Some(Message {
@@ -136,10 +164,30 @@ mod tests {
     }
 
     #[test]
+    fn only_the_message_can_announce_a_plan() {
+        let fields = FIRST.split_once("\"duration").unwrap().0;
+        // A user's name can contain commas.
+        let named = fields.replace("\"u\"", "\"u,\"\"v\"\",,\"");
+        assert!(begins_with_message(&format!("{named}\"duration: 5.100 ms  plan:")));
+        let statement = format!("{fields}\"syntax error\",,,,,,\"duration: 5.100 ms  plan:");
+        assert!(!begins_with_message(&statement));
+        assert_eq!(message(&format!("{statement}{REST}\n")), None);
+        // Fewer fields: another program wrote the record.
+        assert!(begins_with_message("a,\"duration: 5.100 ms  plan:"));
+        assert!(!begins_with_message("a,\"b,\"\"duration: 5.100 ms  plan:"));
+    }
+
+    #[test]
     fn the_end_of_a_record_is_found() {
-        assert!(begins_with_message(FIRST) && begins(FIRST));
+        assert!(
+            begins_with_message(FIRST) && message_at(FIRST).is_some_and(|at| FIRST[at..].starts_with("\"duration"))
+        );
         assert!(!begins_with_message("LOG:  duration: 5.100 ms  plan:"));
-        assert!(!begins("2026-11-21 22:20:13.123 UTC [7] LOG:  a,b") && !begins("\tQuery Text: select 1"));
+        for other in
+            ["2026-11-21 22:20:13.123 UTC [7] LOG:  a,b", "\tQuery Text: select 1", "2026-11-21 22:20:13.123 UTC"]
+        {
+            assert_eq!(message_at(other), None, "{other}");
+        }
         let mut is_quoted = is_quoted_after(FIRST, false);
         let after_each = REST.trim_start().lines().map(|line| {
             is_quoted = is_quoted_after(line, is_quoted);

@@ -1,6 +1,10 @@
 //! What syslog, journald and containers put before each line of a server's log: who sent the line, and how the line
 //! continues the one before it.
 
+mod syslog;
+
+pub use syslog::numbered;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A line of the server, and its sender.
@@ -22,8 +26,10 @@ pub enum Part {
     Unfinished,
     /// the file ends within the line
     Cut,
-    /// syslog's part number is above 1: it continues the message, and the line too if the line does not begin with a tab
-    Next,
+    /// a later part of a message for syslog: it continues the message, and the line too if it does not begin with a tab
+    Next {
+        number: u32,
+    },
 }
 
 impl Sent<'_> {
@@ -44,11 +50,12 @@ impl Sent<'_> {
 pub fn sent(line: &str) -> Sent<'_> {
     let plain = Sent { host: None, process: None, text: line, part: Part::Whole };
     // The first byte shows whether a prefix is possible: a letter, a digit or a bracket.
-    if !line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
+    if !line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[' || c == '<') {
         return plain;
     }
     let of_container = without_container_prefix(plain);
-    without_syslog_prefix(of_container).unwrap_or(of_container)
+    let has_time = of_container.text.len() < line.len();
+    syslog::message(of_container, has_time).unwrap_or(of_container)
 }
 
 /// Removes the prefixes of containers, in this order:
@@ -84,29 +91,6 @@ fn without_container_prefix(line: Sent) -> Sent {
     line
 }
 
-/// Returns the message in `Nov 22 01:02:03 host postgres[123]: [4-2] message`.
-///
-/// The number `[4-2]`, or `[2]` without log_sequence_numbers, is there only with log_destination syslog: this is part 2
-/// of message 4. An RFC 3339 timestamp may replace the date; the caller has removed it.
-fn without_syslog_prefix(line: Sent) -> Option<Sent> {
-    let (before, message) = line.text.split_once("]: ")?;
-    let (words, process) = before.rsplit_once('[')?;
-    let mut words = words.split(' ').filter(|word| !word.is_empty()).rev();
-    let (program, host) = (words.next()?, words.next()?);
-    let is_date = words.next().is_none_or(|time| time.matches(':').count() == 2) && words.count() <= 2;
-    if !is_number(process) || !is_date || !program.starts_with("postgres") || !is_name(host) {
-        return None;
-    }
-    let numbered = message.strip_prefix('[').and_then(|rest| {
-        let (number, text) = rest.split_once("] ")?;
-        let part = number.split_once('-').map_or(number, |(_, part)| part);
-        let is_part = is_number(part) && number.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-        is_part.then_some((text, if part == "1" { Part::Whole } else { Part::Next }))
-    });
-    let (text, part) = numbered.unwrap_or((message, line.part));
-    Some(Sent { host: line.host.or(Some(host)), process: Some(process), text, part })
-}
-
 /// The octal number of a tab: rsyslog writes it instead of a tab.
 pub const TAB: &str = "#011";
 
@@ -119,9 +103,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Returns whether a text can be the name of a container or a host.
+/// Returns whether a text can be the name of a container or a host. A host can be an address.
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b))
 }
 
 /// Returns whether a text is an RFC 3339 timestamp.
@@ -142,11 +126,43 @@ mod tests {
     fn known_prefixes_are_removed() {
         const LINE: &str = "\t  ->  Seq Scan on t  (actual time=0.007..0.008 rows=1 loops=1)";
         for (before, host, process, part) in [
-            ("Nov 22 01:02:03 db1 postgres[123]: [4-2] ", Some("db1"), Some("123"), Part::Next),
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-2] ", Some("db1"), Some("123"), Part::Next { number: 2 }),
             ("Nov 22 01:02:03 db1 postgres[123]: [4-1] ", Some("db1"), Some("123"), Part::Whole),
-            ("Nov 22 01:02:03 db1 postgres[123]: [12] ", Some("db1"), Some("123"), Part::Next),
+            ("Nov 22 01:02:03 db1 postgres[123]: [12] ", Some("db1"), Some("123"), Part::Next { number: 12 }),
             ("Nov  2 01:02:03 db1.example.com postgres[123]: ", Some("db1.example.com"), Some("123"), Part::Whole),
-            ("2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ", Some("db1"), Some("123"), Part::Next),
+            (
+                "2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ",
+                Some("db1"),
+                Some("123"),
+                Part::Next { number: 3 },
+            ),
+            ("Nov 22 01:02:03 db1 pg.main[123]: [4-2] ", Some("db1"), Some("123"), Part::Next { number: 2 }),
+            (
+                "Nov 22 01:02:03 db1 local0.info postgres-17[123]: [4-2] ",
+                Some("db1"),
+                Some("123"),
+                Part::Next { number: 2 },
+            ),
+            ("<134>Nov 22 01:02:03 postgres[123]: [4-2] ", None, Some("123"), Part::Next { number: 2 }),
+            (
+                "<134>1 2026-11-24T10:00:00.000000+00:00 db1 postgres 123 - - [5-2] ",
+                Some("db1"),
+                Some("123"),
+                Part::Next { number: 2 },
+            ),
+            (
+                "<134>1 2026-11-24T10:00:00Z db1 postgres-17 123 - [meta sequenceId=\"1\" x=\"\\\"]\"][y@1]  [5-2] ",
+                Some("db1"),
+                Some("123"),
+                Part::Next { number: 2 },
+            ),
+            ("<134>1 2026-11-24T10:00:00Z - postgres 123 - - \u{feff}", None, Some("123"), Part::Whole),
+            (
+                "Sun 2026-11-22 01:02:03 UTC db1 postgresql@17-main.service[123]: ",
+                Some("db1"),
+                Some("123"),
+                Part::Whole,
+            ),
             ("db-1  | ", Some("db-1"), None, Part::Whole),
             ("db_1 | 2026-11-22T01:02:03.123456789Z ", Some("db_1"), None, Part::Whole),
             ("[pod/db-0/postgres] ", Some("db-0/postgres"), None, Part::Whole),
@@ -169,9 +185,22 @@ mod tests {
             "| Sort (actual time=0.007..0.008 rows=1 loops=1) |",
             "[{\"Plan\": {}}]",
             "a[1]: ",
+            "Sort Key: x[1]: y",
+            "<2026-11-24 10:00:00 UTC> LOG:  x",
+            "<134> LOG:  x",
+            "<explain xmlns=\"http://www.postgresql.org/2009/explain\">",
         ] {
             assert_eq!(sent(line).text, line);
         }
+    }
+
+    #[test]
+    fn a_number_before_a_message_is_not_the_number_of_a_part() {
+        let part = |message: &str| sent(&format!("Nov 22 01:02:03 db1 postgres[123]: {message}")).part;
+        assert_eq!(part("[12] LOG:  duration: 1.000 ms  plan:"), Part::Whole);
+        assert_eq!(part("[12] #011Settings: a:  b"), Part::Next { number: 12 });
+        assert_eq!(part("[1] LOG:  duration: 1.000 ms  plan:"), Part::Whole);
+        assert_eq!(part("[x-2] a"), Part::Whole);
     }
 
     #[test]

@@ -32,8 +32,16 @@ pub enum Content {
     Csv(String),
     /// a line of a JSON log
     Json(String),
-    /// text outside of log entries that contains at least one plan
+    /// an announced plan whose lines have lost their tabs, and what follows it
+    WithoutTabs {
+        text: String,
+        session: Session,
+        context: String,
+    },
+    /// text outside of log entries that may contain plans
     Pasted(String),
+    /// text before the first entry of a file: plans, or the rest of an entry with a plan
+    Rest(String),
     Damaged(Damage),
 }
 
@@ -45,6 +53,10 @@ pub enum Damage {
     /// the log begins within the entry
     NoBeginning,
     TooLong,
+    /// syslog has lost parts of the message
+    LostParts,
+    /// NUL bytes replace a part of the file
+    Nul,
 }
 
 /// A longer entry is not read. A plan over a thousand partitions has a few MB.

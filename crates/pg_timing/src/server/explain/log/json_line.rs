@@ -1,6 +1,7 @@
 //! Lines of logs in JSON format: the server's own jsonlog, and what containers, journald and log collectors write.
 
 use super::nesting::Session;
+use crate::server::explain::captured::announcement::announced_ms;
 use memchr::memmem;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -21,18 +22,43 @@ pub enum JsonLine<'a> {
     Other,
 }
 
-/// Returns whether the message in this line announces a plan, and the plan follows in the same message.
+/// Returns whether the message in this line announces a plan, and the plan follows in the same message. Other values, such as
+/// the statement of an error, can contain the same text.
 pub fn announces(line: &str) -> bool {
     /// the end of the first line of a message
     const END: &str = "plan:\\n";
-    memmem::find(line.as_bytes(), END.as_bytes()).is_some_and(|at| !line[at + END.len()..].starts_with('"'))
+    memmem::find_iter(line.as_bytes(), END.as_bytes()).any(|at| {
+        let end = at + END.len();
+        let is_first_line = !line[end..].starts_with('"');
+        is_first_line
+            && message_before(line, at).is_some_and(|first| announced_ms(&[first, "plan:"].concat()).is_some())
+    })
 }
+
+/// Returns the beginning of the value that contains this place, if it is a message.
+fn message_before(line: &str, at: usize) -> Option<&str> {
+    /// the keys of [`Keys`]; the server's own is the last one
+    const KEYS: [&str; 4] = ["\"log\"", "\"MESSAGE\"", "\"textPayload\"", SERVER_KEY];
+    let is_escaped = |quote: usize| line[..quote].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
+    let quote = memchr::memrchr_iter(b'"', &line.as_bytes()[..at]).find(|quote| !is_escaped(*quote))?;
+    let key = line[..quote].trim_end().strip_suffix(':')?.trim_end();
+    let beginning = &line[quote + 1..at];
+    let is_of_server = line.contains("\"error_severity\":");
+    let is_message = match is_of_server {
+        true => key.ends_with(SERVER_KEY) && beginning.starts_with("duration: "),
+        false => KEYS.iter().any(|name| key.ends_with(name)),
+    };
+    is_message.then_some(beginning)
+}
+
+/// The key of the message in the server's jsonlog.
+const SERVER_KEY: &str = "\"message\"";
 
 /// Returns what a line of JSON is, or `None` if it is not a line of a log.
 pub fn read(line: &str) -> Option<JsonLine<'_>> {
     let is_whole = line.trim_end().ends_with('}');
     let announces_plan = announces(line);
-    if !is_whole && !announces_plan || line.contains("\"Plan\":") {
+    if !is_whole && !announces_plan || ["\"Plan\":", "\"QUERY PLAN\":"].iter().any(|key| line.contains(key)) {
         return None;
     }
     if announces_plan {
@@ -216,6 +242,21 @@ mod tests {
     fn a_collector_may_use_the_servers_keys() {
         let line = r#"{"message":"x","context":{"a":[1]},"ps":7,"session_id":null,"logging_pod":false}"#;
         assert_eq!(message(line).unwrap(), Message { text: "x".into(), ..Message::default() });
+    }
+
+    #[test]
+    fn only_the_message_announces_a_plan() {
+        let line = |key: &str, before: &str, rest: &str| {
+            format!(r#"{{"error_severity":"ERROR","{key}":"{before}duration: 5.1 ms  plan:\nSort"{rest}}}"#)
+        };
+        assert!(announces(&line("message", "", "")));
+        let message = r#","message":"syntax error""#;
+        for (key, before) in [("statement", ""), ("message", "ERROR:  "), ("message", "x\\n"), ("message", "a \\\"")] {
+            assert!(!announces(&line(key, before, message)), "{key} {before}");
+        }
+        assert!(announces(r#"{"statement":"duration: 1 ms  plan:\nx","log":"LOG:  duration: 1.0 ms  plan:\n\tSort"}"#));
+        assert!(!announces(r#"{"log":"LOG:  statement: select 'duration: 1.0 ms  plan:\n\tSort"}"#));
+        assert_eq!(read(&line("statement", "", message)), Some(JsonLine::Other));
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! Splits a log into lines. It stores one block of the log and never a whole file.
+//!
+//! After a crash of the host, a part of a log can consist of NUL bytes: the file system had recorded the file's length, but
+//! not yet its text. All NUL bytes in a row are read as one.
 
 use memchr::memchr;
 use std::io::{self, Read};
@@ -20,6 +23,18 @@ pub struct Line<'a> {
     pub is_cut: bool,
     /// the file ends before the line's end
     pub is_unfinished: bool,
+    /// the text contains NUL bytes
+    pub has_nul: bool,
+}
+
+/// How much of a file consists of NUL bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Nuls {
+    pub bytes: u64,
+    /// number of lines with NUL bytes
+    pub lines: u64,
+    /// the first of these lines, from 1
+    pub first_line: u64,
 }
 
 pub struct Lines<R> {
@@ -29,11 +44,29 @@ pub struct Lines<R> {
     start: usize,
     end: usize,
     at_end_of_file: bool,
+    /// the buffer may contain NUL bytes
+    may_have_nul: bool,
+    line: u64,
+    nuls: Nuls,
 }
 
 impl<R: Read> Lines<R> {
     pub fn new(reader: R) -> Lines<R> {
-        Lines { reader, buffer: vec![0; BLOCK], start: 0, end: 0, at_end_of_file: false }
+        Lines {
+            reader,
+            buffer: vec![0; BLOCK],
+            start: 0,
+            end: 0,
+            at_end_of_file: false,
+            may_have_nul: false,
+            line: 0,
+            nuls: Nuls::default(),
+        }
+    }
+
+    /// Returns how many NUL bytes were read.
+    pub fn nuls(&self) -> Nuls {
+        self.nuls
     }
 
     /// Returns the next line, or `None` at the end of the file.
@@ -64,8 +97,16 @@ impl<R: Read> Lines<R> {
     fn take(&mut self, length: usize, used: usize, is_cut: bool, is_unfinished: bool) -> Line<'_> {
         let start = self.start;
         self.start += used;
+        self.line += 1;
         let text = &self.buffer[start..start + length];
-        Line { text: text.strip_suffix(b"\r").unwrap_or(text), is_cut, is_unfinished }
+        let has_nul = self.may_have_nul && memchr(0, text).is_some();
+        if has_nul {
+            self.nuls.lines += 1;
+            if self.nuls.lines == 1 {
+                self.nuls.first_line = self.line;
+            }
+        }
+        Line { text: text.strip_suffix(b"\r").unwrap_or(text), is_cut, is_unfinished, has_nul }
     }
 
     /// Reads the next block behind the unread part.
@@ -80,14 +121,33 @@ impl<R: Read> Lines<R> {
         loop {
             match self.reader.read(&mut self.buffer[self.end..block]) {
                 Ok(bytes) => {
-                    self.end += bytes;
                     self.at_end_of_file = bytes == 0;
+                    // What remains of the block before it is at most one line.
+                    self.may_have_nul = memchr(0, &self.buffer[..self.end + bytes]).is_some();
+                    self.end += if self.may_have_nul { self.without_repeated_nuls(bytes) } else { bytes };
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+impl<R> Lines<R> {
+    /// Keeps one of several NUL bytes in a row, in the bytes behind the end. Returns the number of bytes that remain.
+    fn without_repeated_nuls(&mut self, bytes: usize) -> usize {
+        let mut to = self.end;
+        for from in self.end..self.end + bytes {
+            let byte = self.buffer[from];
+            self.nuls.bytes += u64::from(byte == 0);
+            if byte == 0 && to > self.start && self.buffer[to - 1] == 0 {
+                continue;
+            }
+            self.buffer[to] = byte;
+            to += 1;
+        }
+        to - self.end
     }
 }
 
@@ -133,6 +193,21 @@ mod tests {
         assert_eq!(all.iter().map(|(text, ..)| text.len()).collect::<Vec<_>>(), [KEPT_BYTES, 4, KEPT_BYTES]);
         assert_eq!(all.iter().map(|(_, is_cut, _)| *is_cut).collect::<Vec<_>>(), [true, false, true]);
         assert!(all[2].2);
+    }
+
+    #[test]
+    fn nul_bytes_in_a_row_are_read_as_one() {
+        let text = [&b"a\nb"[..], &[0; 9 << 20], b"c\nd\n\0\0\n"].concat();
+        for per_read in [1 << 20, BLOCK - 7] {
+            let mut lines = Lines::new(Slow(&text, per_read));
+            let mut all = Vec::new();
+            while let Some(line) = lines.next().unwrap() {
+                all.push((String::from_utf8_lossy(line.text).into_owned(), line.is_cut, line.has_nul));
+            }
+            let line = |text: &str, has_nul| (text.to_string(), false, has_nul);
+            assert_eq!(all, [line("a", false), line("b\0c", true), line("d", false), line("\0", true)]);
+            assert_eq!(lines.nuls(), Nuls { bytes: (9 << 20) + 2, lines: 2, first_line: 2 });
+        }
     }
 
     proptest! {

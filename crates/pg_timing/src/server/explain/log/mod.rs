@@ -5,6 +5,8 @@ mod analyzed;
 mod budget;
 mod calls;
 mod chosen;
+mod decompressed;
+mod encoding;
 mod entry;
 mod in_order;
 mod json_line;
@@ -13,6 +15,8 @@ mod nesting;
 mod normalize;
 mod notes;
 mod parse;
+#[cfg(test)]
+mod pasted_tests;
 mod pipeline;
 mod report;
 mod server_line;

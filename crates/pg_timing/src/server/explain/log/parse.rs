@@ -3,6 +3,7 @@
 use super::entry::{Content, Damage};
 use super::json_line;
 use super::nesting::{Nesting, Session};
+use super::server_line::has_part_of_plan;
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::node_line::names_node;
@@ -56,14 +57,34 @@ pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)
             }
             Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None, Nesting::default())),
         },
-        Content::Pasted(text) => each_plan(text, &mut |plan, source| {
-            let source = source.filter(|_| needs_source).map(Source::to_owned);
-            found(Parsed { source, ..parsed(plan, None, Nesting::default()) });
-        }),
-        Content::Damaged(damage) => {
-            let found_damage = Err(Unusable::Damaged(*damage));
-            found(Parsed { found: found_damage, query_id: None, nesting: Nesting::default(), source: None });
+        Content::Pasted(text) => pasted(text, needs_source, &Nesting::default(), found),
+        Content::WithoutTabs { text, session, context } => {
+            pasted(text, needs_source, &Nesting::new(*session, context, None), found);
         }
+        Content::Rest(text) => rest(text, needs_source, found),
+        Content::Damaged(damage) => found(damaged(*damage)),
+    }
+}
+
+fn pasted(text: &str, needs_source: bool, nesting: &Nesting, found: &mut dyn FnMut(Parsed)) {
+    each_plan(text, &mut |plan, source| {
+        let source = source.filter(|_| needs_source).map(Source::to_owned);
+        found(Parsed { source, ..parsed(plan, None, nesting.clone()) });
+    });
+}
+
+fn damaged(damage: Damage) -> Parsed {
+    Parsed { found: Err(Unusable::Damaged(damage)), query_id: None, nesting: Nesting::default(), source: None }
+}
+
+/// Passes the plans on that are complete. If there is none, the text can be the rest of a plan.
+fn rest(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
+    let mut plans = Vec::new();
+    pasted(text, needs_source, &Nesting::default(), &mut |plan| plans.push(plan));
+    let has_plan = plans.iter().any(|plan| plan.found.is_ok());
+    match !has_plan && has_part_of_plan(text) {
+        true => found(damaged(Damage::NoBeginning)),
+        false => plans.into_iter().for_each(found),
     }
 }
 

@@ -10,7 +10,6 @@ use super::skipped::{self, Skips};
 use super::source::Sources;
 use super::splitter::Splitter;
 use crate::error::Error;
-use crate::human::reason;
 use crate::server::explain::captured::{Selected, executed};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -209,8 +208,7 @@ impl Reader {
                 Err(_) if stop.load(Ordering::Relaxed) => break,
                 Err(error) => {
                     is_unfinished = true;
-                    let what = format!("could not read {} to its end: {}", sources.name(file), reason(&error));
-                    result = Err(Error::new(what, "the file may be truncated or damaged"));
+                    result = Err(sources.not_read_to_end(file, &error));
                     break;
                 }
             }
@@ -219,13 +217,15 @@ impl Reader {
         if !stop.load(Ordering::Relaxed) {
             splitter.end_file(is_unfinished, &mut |entry| self.add(entry));
         }
-        result
+        result.and_then(|()| sources.check_nuls(file, lines.nuls()))
     }
 
     fn add(&mut self, entry: Entry) {
         self.bytes += match &entry.content {
-            Content::Announced { text, context, .. } => text.len() + context.len(),
-            Content::Csv(text) | Content::Json(text) | Content::Pasted(text) => text.len(),
+            Content::Announced { text, context, .. } | Content::WithoutTabs { text, context, .. } => {
+                text.len() + context.len()
+            }
+            Content::Csv(text) | Content::Json(text) | Content::Pasted(text) | Content::Rest(text) => text.len(),
             Content::Damaged(_) => 0,
         };
         self.entries.push(entry);

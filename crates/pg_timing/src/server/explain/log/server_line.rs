@@ -90,9 +90,21 @@ fn is_part_of_text_plan(line: &str) -> bool {
     memmem::find(line.as_bytes(), b"(actual ").is_some() || memmem::find(line.as_bytes(), b"(cost=").is_some()
 }
 
-/// Returns whether a line is a part of an executed plan in any format.
-pub fn is_part_of_plan(line: &str) -> bool {
-    ["(actual ", "\"Actual Loops\":", " Actual Loops: ", "<Actual-Loops>"].iter().any(|part| line.contains(part))
+/// Returns whether a text contains a part of an executed plan in any format.
+pub fn has_part_of_plan(text: &str) -> bool {
+    ["(actual ", "\"Actual Loops\":", " Actual Loops: ", "<Actual-Loops>"].iter().any(|part| text.contains(part))
+}
+
+/// What at least one line of every plan contains, in any format and however it was copied. `Plan` is a key in JSON, YAML and XML.
+const SIGNS: [&str; 4] = ["rows=", "cost=", "Plan", "never executed"];
+
+/// Returns where the first sign of a plan is. Without one, there is no plan.
+pub fn sign_of_plan(text: &[u8]) -> Option<usize> {
+    SIGNS.iter().filter_map(|sign| memmem::find(text, sign.as_bytes())).min()
+}
+
+pub fn has_sign_of_plan(text: &[u8]) -> bool {
+    sign_of_plan(text).is_some()
 }
 
 #[cfg(test)]

@@ -72,6 +72,14 @@ pub fn error(unusable: &Unusable) -> Error {
             "the log begins in the middle of a plan",
             "give the file before it, too; the plan is skipped even then, unless both files are joined into one",
         ),
+        Damage::LostParts => Error::new(
+            "parts of the plan are missing: syslog or journald lost them",
+            "look for the rate limits of rsyslog or journald, or let the server write a log file (logging_collector)",
+        ),
+        Damage::Nul => Error::new(
+            "NUL bytes replace a part of the plan",
+            "the host crashed while the server wrote the log; this part of the log is lost",
+        ),
         Damage::TooLong => Error::new(
             format!("the plan is longer than {} MB", MAX_ENTRY_BYTES >> 20),
             "no real plan is that long, except over many thousand partitions; take it with EXPLAIN, and give it without --all",

@@ -1,14 +1,18 @@
 //! Opens a log file, and decompresses it while it is read.
 
+use super::decompressed::{Damaged, Decompressed};
+use super::encoding::{Encoding, Utf16};
+use super::lines::Nuls;
 use super::zstd::ZstdFrames;
 use crate::error::Error;
-use crate::human::reason;
+use crate::human::{count, reason};
 use flate2::read::MultiGzDecoder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,8 +54,11 @@ impl Sources {
 
     /// Opens a file, and returns its text. `stop` ends the text.
     pub fn open<'a>(&self, file: usize, stop: &'a AtomicBool) -> Result<Box<dyn Read + Send + 'a>, Error> {
-        let path = &self.paths[file];
-        let name = self.name(file);
+        let (number, path, name) = (file, &self.paths[file], self.name(file));
+        if self.paths[..number].iter().any(|other| is_same_file(other, path)) {
+            let hint = "give each file once: its plans would count twice";
+            return Err(Error::new(format!("{name} is given more than once; it was read once"), hint));
+        }
         let not_read = |error: io::Error| {
             Error::new(format!("could not read {name}: {}", reason(&error)), "give a file, or - for stdin")
         };
@@ -63,23 +70,71 @@ impl Sources {
         let raw = Stoppable { file, stop, read: Arc::clone(&self.read) };
         let mut counted = BufReader::with_capacity(BUFFER, raw);
         let start = counted.fill_buf().map_err(not_read)?;
-        match Compression::of(start) {
-            Compression::None => {
-                check_text(start).map_err(|(what, hint)| Error::new(format!("{name}: {what}"), hint))?;
-                Ok(Box::new(counted))
+        let text: Box<dyn Read + Send + 'a> = match Compression::of(start) {
+            Compression::None => Box::new(counted),
+            Compression::Gzip => Box::new(Decompressed::new("gzip", MultiGzDecoder::new(counted))),
+            Compression::Zstd => Box::new(Decompressed::new("zstd", ZstdFrames::new(counted))),
+            Compression::Other(program) => {
+                return Err(Error::new(
+                    format!("{name} is compressed with {program}; only gzip and zstd are read"),
+                    format!("decompress it: {program} -dc FILE | pg_timing explain --plan - --all"),
+                ));
             }
-            Compression::Gzip => Ok(Box::new(MultiGzDecoder::new(counted))),
-            Compression::Zstd => Ok(Box::new(ZstdFrames::new(counted))),
-            Compression::Other(program) => Err(Error::new(
-                format!("{name} is compressed with {program}; only gzip and zstd are read"),
-                format!("decompress it: {program} -dc FILE | pg_timing explain --plan - --all"),
+        };
+        let mut text = BufReader::with_capacity(BUFFER, text);
+        let encoding = match text.fill_buf() {
+            Ok(start) => Encoding::of(start),
+            // A stop ends the compressed data, too.
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(Box::new(io::empty())),
+            Err(error) => return Err(self.not_read_to_end(number, &error)),
+        };
+        match encoding {
+            Encoding::Ascii => Ok(Box::new(text)),
+            Encoding::Utf16(unit) => Ok(Box::new(Utf16::new(text, unit))),
+            Encoding::None => Err(Error::new(
+                format!("{name}: not a text file"),
+                "give the server's log; if it is compressed, use gzip or zstd",
             )),
         }
+    }
+
+    /// Returns an error if a part of a file is lost.
+    pub fn check_nuls(&self, file: usize, nuls: Nuls) -> Result<(), Error> {
+        let Nuls { bytes, lines, first_line } = nuls;
+        if lines == 0 {
+            return Ok(());
+        }
+        let (name, bytes) = (self.name(file), count(bytes));
+        let places = if lines == 1 {
+            format!("line {first_line}")
+        } else {
+            format!("{} lines, the first one is {first_line}", count(lines))
+        };
+        Err(Error::new(
+            format!("a part of {name} is lost: {bytes} NUL bytes replace it, in {places}"),
+            "the host crashed, or a program truncated the file while the server wrote it",
+        ))
+    }
+
+    /// Returns the error of a file whose reading failed.
+    pub fn not_read_to_end(&self, file: usize, error: &io::Error) -> Error {
+        let what = format!("could not read {} to its end: {}", self.name(file), reason(error));
+        let hint = error.get_ref().and_then(|error| error.downcast_ref::<Damaged>());
+        Error::new(what, hint.map_or_else(|| "read the file again, or copy it first".into(), Damaged::hint))
     }
 }
 
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Returns whether two paths are the same file, for example through a link.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    match is_stdin(one) || is_stdin(other) {
+        true => one == other,
+        false => one == other || identity(one).is_some_and(|identity_of_one| identity(other) == Some(identity_of_one)),
+    }
 }
 
 /// Bytes per read of a file.
@@ -104,17 +159,6 @@ impl Compression {
             [0x04, 0x22, 0x4d, 0x18, ..] => Compression::Other("lz4"),
             _ => Compression::None,
         }
-    }
-}
-
-/// Returns an error if a file cannot be a log.
-fn check_text(start: &[u8]) -> Result<(), (&'static str, &'static str)> {
-    let utf_16 = start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]);
-    match utf_16 || start.contains(&0) {
-        true => {
-            Err(("not a text file", "if it is text in another encoding, convert it to UTF-8, for example with iconv"))
-        }
-        false => Ok(()),
     }
 }
 
@@ -190,12 +234,18 @@ mod tests {
     }
 
     #[test]
+    fn nul_bytes_and_utf_16_are_text() {
+        assert_eq!(read(b"a\0\0b").unwrap(), "a\0\0b");
+        assert_eq!(read(b"\xff\xfea\0\n\0").unwrap(), "a\n");
+        assert_eq!(read(&gzip("a\0b")).unwrap(), "a\0b");
+    }
+
+    #[test]
     fn what_cannot_be_a_log_is_refused() {
         for (bytes, why) in [
             (&b"BZh91AY"[..], "compressed with bzip2"),
             (b"\xfd7zXZ\0", "compressed with xz"),
-            (b"\xff\xfea\0", "not a text file"),
-            (b"a\0b", "not a text file"),
+            (b"\x7fELF\x02\x01\x01\0\0\0", "not a text file"),
         ] {
             let error = read(bytes).unwrap_err();
             assert!(error.what.contains(why), "{error}");
@@ -216,18 +266,33 @@ mod tests {
     }
 
     #[test]
-    fn truncated_compressed_files_are_errors() {
-        let sources = |bytes: &[u8]| {
+    fn errors_of_compressed_files_say_what_is_wrong() {
+        let error = |bytes: &[u8]| {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(bytes).unwrap();
-            let result =
-                Sources::new(vec![file.path().into()]).open(0, &GO).unwrap().read_to_string(&mut String::new());
-            result.is_err()
+            let sources = Sources::new(vec![file.path().into()]);
+            let read = |mut text: Box<dyn Read + Send>| text.read_to_string(&mut String::new());
+            let error =
+                sources.open(0, &GO).and_then(|text| read(text).map_err(|error| sources.not_read_to_end(0, &error)));
+            let error = error.unwrap_err();
+            (error.what.split_once("to its end: ").unwrap().1.to_string(), error.hint)
         };
         let gzip = gzip(&"some text ".repeat(100));
-        assert!(sources(&gzip[..gzip.len() - 9]));
         let zstd = ruzstd::encoding::compress_to_vec(&b"some text"[..], ruzstd::encoding::CompressionLevel::Fastest);
-        assert!(sources(&zstd[..zstd.len() - 3]));
-        assert!(sources(&zstd[..5]));
+        let truncated = |format| format!("the file is truncated: the end of its {format} data is missing");
+        for (format, bytes) in [("gzip", &gzip), ("zstd", &zstd)] {
+            for length in [5, bytes.len() / 2, bytes.len() - 3] {
+                let (what, hint) = error(&bytes[..length]);
+                assert_eq!(what, truncated(format), "{length}");
+                assert!(hint.contains(&format!("{format} -t FILE")), "{hint}");
+            }
+            let mut damaged = bytes.clone();
+            let at = damaged.len() - 6;
+            damaged[at..].iter_mut().for_each(|byte| *byte ^= 0x55);
+            assert_eq!(error(&damaged).0, format!("its {format} data is damaged"));
+            let (what, hint) = error(&[&bytes[..], b"some other text"].concat());
+            assert_eq!(what, format!("something that is not {format} data follows the compressed data"));
+            assert!(hint.contains("joined"), "{hint}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Reads a zstd file with any number of frames. `cat` and `zstd --rsyncable` write several.
 
+use super::decompressed::{Reason, Why};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use std::error::Error;
 use std::io::{self, BufRead, Read};
 
 /// The text of all frames.
@@ -23,7 +25,7 @@ impl<R: BufRead> ZstdFrames<R> {
             Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
                 io::copy(&mut self.input.by_ref().take(length.into()), &mut io::sink())?;
             }
-            Err(error) => return Err(io::Error::other(error)),
+            Err(error) => return Err(with_reason(error)),
         }
         Ok(())
     }
@@ -32,7 +34,7 @@ impl<R: BufRead> ZstdFrames<R> {
         self.is_in_frame = false;
         let stored = self.decoder.get_checksum_from_data();
         match stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-            true => Err(io::Error::other("the checksum is wrong")),
+            true => Err(io::Error::other(Reason(Why::Data))),
             false => Ok(()),
         }
     }
@@ -50,7 +52,7 @@ impl<R: BufRead> Read for ZstdFrames<R> {
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 let one = BlockDecodingStrategy::UptoBlocks(1);
-                self.decoder.decode_blocks(&mut self.input, one).map_err(io::Error::other)?;
+                self.decoder.decode_blocks(&mut self.input, one).map_err(with_reason)?;
             }
             let bytes = self.decoder.read(to)?;
             if bytes > 0 || to.is_empty() {
@@ -59,4 +61,36 @@ impl<R: BufRead> Read for ZstdFrames<R> {
             self.end_frame()?;
         }
     }
+}
+
+/// Returns the reason of a decoder's error.
+fn with_reason(error: FrameDecoderError) -> io::Error {
+    let why = match &error {
+        FrameDecoderError::WindowSizeTooBig { requested, .. } => Why::Window(requested >> 20),
+        FrameDecoderError::DictNotProvided { .. } => Why::Dictionary,
+        FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::BadMagicNumber(_)) => Why::OtherData,
+        _ => {
+            match file_error(&error) {
+                Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => Why::Truncated,
+                // The file could not be read.
+                Some(error) if error.raw_os_error().is_some() => {
+                    return io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+                }
+                _ => Why::Data,
+            }
+        }
+    };
+    io::Error::other(Reason(why))
+}
+
+/// Returns the error of the file that caused a decoder's error.
+fn file_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
+        }
+        cause = error.source();
+    }
+    None
 }

@@ -1,28 +1,25 @@
-//! An entry of a log whose end has not been seen.
+//! An entry whose end has not been seen, or text outside of entries.
 
-use crate::server::explain::captured::csv_record;
+use crate::server::explain::captured::csv_record::{is_quoted_after, message_at};
 use crate::server::explain::captured::transport::{Part, continued};
 use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{context, is_log_line, process};
+use crate::server::explain::log::server_line::{
+    begins_pasted_plan, context, has_sign_of_plan, is_log_line, process, sign_of_plan,
+};
 
 pub struct Open {
     pub place: Place,
-    pub kind: Kind,
-    pub text: String,
-    pub is_too_long: bool,
-    pub session: Session,
+    kind: Kind,
+    text: String,
+    /// why the entry cannot be read
+    pub damage: Option<Damage>,
+    session: Session,
     /// the process in the entry's prefix
-    pub process: Option<Box<str>>,
+    process: Option<Box<str>>,
     /// what follows `CONTEXT:  `, after the plan
-    pub context: Option<String>,
+    context: Option<String>,
 }
-
-/// A pasted text is passed on in pieces of this size, which begin at an empty line.
-const PASTED_BYTES: usize = 256 << 10;
-
-/// A longer context is cut. A function that calls itself a thousand times has about 100 kB.
-const MAX_CONTEXT_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -30,20 +27,32 @@ pub enum Kind {
     Announced {
         ms: f64,
     },
+    /// the lines of an announced plan, with tabs
     Tabbed {
-        ms: f64,
-    },
-    /// the tabs are lost, so the entry ends at the next line of the log
-    WithoutTabs {
         ms: f64,
     },
     Csv {
         is_quoted: bool,
     },
-    Pasted,
+    /// an announced plan whose lines have lost their tabs, and what follows it
+    WithoutTabs,
+    /// text outside of entries
+    Outside,
+    /// text at the beginning of a file: all of it may be the rest of an entry
+    Beginning,
+    /// the same, and tabs show that it is the rest of an entry
+    Rest,
+}
+
+impl Kind {
+    /// Returns whether the server's text log has announced the plan.
+    pub fn is_entry(self) -> bool {
+        matches!(self, Kind::Announced { .. } | Kind::Tabbed { .. } | Kind::WithoutTabs)
+    }
 }
 
 /// Whether a line belongs to an open entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Added {
     Yes,
     /// it is the entry's last line
@@ -54,59 +63,73 @@ pub enum Added {
     Truncated,
 }
 
+/// Text outside of entries is passed on in pieces of this size, which begin at an empty line.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// So much text without a sign of a plan ends a piece that is too long, even if no line is empty.
+const STEP_BYTES: usize = 64 << 10;
+
+/// A longer context is cut. A function that calls itself a thousand times has about 100 kB.
+const MAX_CONTEXT_BYTES: usize = 1 << 20;
+
+/// Most plans are shorter. Their texts need not grow.
+const TYPICAL_BYTES: usize = 2 << 10;
+
 impl Open {
+    pub fn new(kind: Kind, line: &str, place: Place, session: Session, process: Option<&str>) -> Open {
+        let text = if kind.is_entry() { String::with_capacity(TYPICAL_BYTES) } else { String::new() };
+        let process = process.map(Box::from);
+        let mut open = Open { place, kind, text, damage: None, session, process, context: None };
+        match kind {
+            Kind::Announced { .. } | Kind::Tabbed { .. } => {}
+            Kind::Rest => open.push_rest(line),
+            _ => open.push(line),
+        }
+        open
+    }
+
     /// Adds a line, if it belongs to the entry.
     pub fn add(&mut self, text: &str, part: Part) -> Added {
-        if self.adds_context(text, part) {
-            return Added::Yes;
-        }
-        if self.context.is_some() {
-            return Added::No;
+        if self.kind.is_entry() {
+            if self.adds_context(text, part) {
+                return Added::Yes;
+            }
+            if self.context.is_some() {
+                return Added::No;
+            }
         }
         match self.kind {
-            Kind::Announced { ms } | Kind::Tabbed { ms } => {
-                if let Some(rest) = continued(text) {
-                    self.kind = Kind::Tabbed { ms };
-                    self.push(rest);
-                } else if part == Part::Next {
-                    // syslog's lines have a limited length.
-                    self.join(text);
-                } else if part == Part::Cut && !is_log_line(text) {
-                    // The transport's prefix can be cut, too: then nothing shows whether the line continues the entry.
-                } else if self.kind == (Kind::Announced { ms }) && !is_log_line(text) {
-                    self.kind = Kind::WithoutTabs { ms };
-                    self.push(text);
-                } else {
-                    return Added::No;
-                }
-                Added::Yes
-            }
-            Kind::WithoutTabs { .. } if is_log_line(text) => Added::No,
-            Kind::WithoutTabs { .. } => {
-                self.push(text);
-                Added::Yes
-            }
-            Kind::Csv { .. } if csv_record::begins(text) => Added::Truncated,
+            Kind::Announced { ms } | Kind::Tabbed { ms } => self.add_to_announced(ms, text, part),
+            Kind::Csv { .. } if message_at(text).is_some() => Added::Truncated,
             Kind::Csv { is_quoted } => {
                 self.push(text);
-                let is_quoted = csv_record::is_quoted_after(text, is_quoted);
+                let is_quoted = is_quoted_after(text, is_quoted);
                 self.kind = Kind::Csv { is_quoted };
                 if is_quoted { Added::Yes } else { Added::Last }
             }
-            Kind::Pasted if is_log_line(text) => Added::No,
-            Kind::Pasted => {
+            _ if is_log_line(text) || message_at(text).is_some() => Added::No,
+            Kind::Outside | Kind::WithoutTabs => {
                 self.push(text);
-                if text.trim().is_empty() && self.text.len() > PASTED_BYTES { Added::Last } else { Added::Yes }
+                self.after_outside(text)
+            }
+            Kind::Beginning | Kind::Rest => {
+                if continued(text).is_some() {
+                    self.kind = Kind::Rest;
+                }
+                if matches!(part, Part::Next { .. }) && continued(text).is_none() {
+                    self.join(text);
+                    return Added::Yes;
+                }
+                self.push_rest(text);
+                self.after_outside(text)
             }
         }
     }
 
     /// Adds a line to the context, if it belongs there. Returns whether it does.
     fn adds_context(&mut self, text: &str, part: Part) -> bool {
-        if !matches!(self.kind, Kind::Announced { .. } | Kind::Tabbed { .. } | Kind::WithoutTabs { .. }) {
-            return false;
-        }
         let next = continued(text);
+        let is_next_part = matches!(part, Part::Next { .. });
         let Some(known) = &mut self.context else {
             // Most lines are of the plan, and a tab precedes them.
             if next.is_none() {
@@ -116,13 +139,11 @@ impl Open {
             return self.context.is_some();
         };
         // syslog's lines have a limited length.
-        if next.is_none() && part == Part::Next {
+        if next.is_none() && is_next_part {
             known.pop();
         }
-        let is_next = next.is_some()
-            || part == Part::Next
-            || part == Part::Cut
-            || matches!(self.kind, Kind::WithoutTabs { .. }) && !is_log_line(text);
+        let is_next =
+            next.is_some() || is_next_part || part == Part::Cut || self.kind == Kind::WithoutTabs && !is_log_line(text);
         if is_next && known.len() + text.len() < MAX_CONTEXT_BYTES {
             known.push_str(next.unwrap_or(text));
             known.push('\n');
@@ -130,15 +151,67 @@ impl Open {
         is_next
     }
 
+    fn add_to_announced(&mut self, ms: f64, text: &str, part: Part) -> Added {
+        if let Some(rest) = continued(text) {
+            self.kind = Kind::Tabbed { ms };
+            self.push(rest);
+            return Added::Yes;
+        }
+        // The entry's context and statement follow the plan.
+        if is_log_line(text) || message_at(text).is_some() {
+            return Added::No;
+        }
+        match part {
+            // syslog's lines have a limited length.
+            Part::Next { .. } => self.join(text),
+            // The transport's prefix can be cut, too: then nothing shows whether the line continues the entry.
+            Part::Cut => {}
+            _ if self.kind == Kind::Announced { ms } || !has_sign_of_plan(self.text.as_bytes()) => {
+                // The tabs are lost. From here on, the text can have other plans, too.
+                let query = std::mem::replace(&mut self.text, format!("LOG:  duration: {ms} ms  plan:\n"));
+                self.text.push_str(&query);
+                self.kind = Kind::WithoutTabs;
+                self.push(text);
+            }
+            _ => return Added::No,
+        }
+        Added::Yes
+    }
+
+    /// Returns whether the text ends with this line because it is long enough.
+    fn after_outside(&self, line: &str) -> Added {
+        let length = self.text.len();
+        let before = length.saturating_sub(line.len() + 1);
+        let is_step = before / STEP_BYTES != length / STEP_BYTES && length >= 2 * PIECE_BYTES;
+        let has_no_sign = || !has_sign_of_plan(&self.text.as_bytes()[length - STEP_BYTES..]);
+        let is_end = length > PIECE_BYTES && line.trim().is_empty() || is_step && has_no_sign();
+        if is_end { Added::Last } else { Added::Yes }
+    }
+
     fn push(&mut self, text: &str) {
         if self.text.len() + text.len() >= MAX_ENTRY_BYTES {
-            self.is_too_long = true;
+            self.too_long();
         }
-        if self.is_too_long {
-            self.text = String::new();
-        } else {
+        if self.damage != Some(Damage::TooLong) {
             self.text.push_str(text);
             self.text.push('\n');
+        }
+    }
+
+    /// Text outside of entries need not contain a plan, so only its plan can be too long.
+    fn too_long(&mut self) {
+        let is_text = matches!(self.kind, Kind::Outside | Kind::Beginning | Kind::Rest);
+        if !is_text || self.text.lines().any(begins_pasted_plan) {
+            self.damage = Some(Damage::TooLong);
+        }
+        self.text = String::new();
+    }
+
+    /// Adds a line of an entry whose beginning is missing. Its tabs can be escaped.
+    fn push_rest(&mut self, text: &str) {
+        match continued(text) {
+            Some(rest) if !text.starts_with('\t') => self.push(&["\t", rest].concat()),
+            _ => self.push(text),
         }
     }
 
@@ -150,18 +223,23 @@ impl Open {
         self.push(text);
     }
 
-    pub fn end(self, is_truncated: bool) -> Entry {
-        let Open { place, kind, text, is_too_long, session, context, .. } = self;
+    /// Returns the entry, if it can have a plan. `at_end` is the damage of an entry that has no end of its own.
+    pub fn end(self, at_end: Option<Damage>) -> Option<Entry> {
+        let Open { mut place, kind, text, damage, session, context, .. } = self;
+        let context = context.unwrap_or_default();
         let content = match kind {
-            _ if is_too_long => Content::Damaged(Damage::TooLong),
-            Kind::Pasted => Content::Pasted(text),
-            _ if is_truncated => Content::Damaged(Damage::Truncated),
+            _ if damage.is_some() => Content::Damaged(damage?),
+            Kind::Outside | Kind::Beginning | Kind::Rest => {
+                let plan = sign_of_plan(text.as_bytes())?;
+                place.line += text[..plan].matches('\n').count() as u64;
+                if kind == Kind::Rest { Content::Rest(text) } else { Content::Pasted(text) }
+            }
+            Kind::WithoutTabs => Content::WithoutTabs { text, session, context },
+            _ if at_end.is_some() => Content::Damaged(at_end?),
             Kind::Csv { is_quoted: true } => Content::Damaged(Damage::Truncated),
             Kind::Csv { is_quoted: false } => Content::Csv(text),
-            Kind::Announced { ms } | Kind::Tabbed { ms } | Kind::WithoutTabs { ms } => {
-                Content::Announced { ms, text, session, context: context.unwrap_or_default() }
-            }
+            Kind::Announced { ms } | Kind::Tabbed { ms } => Content::Announced { ms, text, session, context },
         };
-        Entry { place, content }
+        Some(Entry { place, content })
     }
 }

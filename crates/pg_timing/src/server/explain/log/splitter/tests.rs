@@ -1,5 +1,6 @@
 use super::*;
-use crate::server::explain::log::entry::Content::{Announced, Csv, Damaged, Json, Pasted};
+use crate::server::explain::log::entry::Content::{Announced, Csv, Damaged, Json, Pasted, Rest, WithoutTabs};
+use crate::server::explain::log::nesting::Session;
 
 /// Returns the line numbers and contents of all entries.
 fn all_entries(log: &str) -> Vec<(u64, Content)> {
@@ -9,7 +10,9 @@ fn all_entries(log: &str) -> Vec<(u64, Content)> {
     splitter.begin_file(0, &mut add);
     for line in log.split_inclusive('\n') {
         let text = line.trim_end_matches('\n');
-        splitter.line(&Line { text: text.as_bytes(), is_cut: false, is_unfinished: text == line }, &mut add);
+        let line =
+            Line { text: text.as_bytes(), is_cut: false, is_unfinished: text == line, has_nul: text.contains('\0') };
+        splitter.line(&line, &mut add);
     }
     splitter.end_file(!log.ends_with('\n'), &mut add);
     found
@@ -19,7 +22,7 @@ fn all_entries(log: &str) -> Vec<(u64, Content)> {
 fn entries(log: &str) -> Vec<(u64, Content)> {
     let mut all = all_entries(log);
     for (_, content) in &mut all {
-        if let Announced { session, .. } = content {
+        if let Announced { session, .. } | WithoutTabs { session, .. } = content {
             *session = Session::default();
         }
     }
@@ -45,7 +48,9 @@ fn an_entry_ends_at_the_next_line_without_a_tab() {
 #[test]
 fn lost_tabs_end_an_entry_at_the_next_log_line() {
     let log = format!("LOG:  duration: 5.100 ms  plan:\nQuery Text: a\n\n  Sort\n{OTHER}");
-    assert_eq!(entries(&log), [(1, announced(5.1, "Query Text: a\n\n  Sort\n"))]);
+    let text = "LOG:  duration: 5.1 ms  plan:\nQuery Text: a\n\n  Sort\n";
+    let entry = WithoutTabs { text: text.into(), session: Session::default(), context: String::new() };
+    assert_eq!(entries(&log), [(1, entry)]);
 }
 
 #[test]
@@ -57,10 +62,13 @@ fn the_end_of_the_file_may_truncate_the_last_entry() {
 
 #[test]
 fn a_log_that_begins_within_a_plan_is_reported_once() {
-    let log = format!(
-        "\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n{OTHER}"
-    );
-    assert_eq!(entries(&log), [(1, Damaged(Damage::NoBeginning))]);
+    let rest = "\tx\n\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n";
+    assert_eq!(entries(&format!("{rest}{OTHER}")), [(2, Rest(rest.into()))]);
+    // The file can begin within a line.
+    let rest = &rest[1..];
+    assert_eq!(entries(&format!("{rest}{OTHER}")), [(2, Rest(rest.into()))]);
+    let escaped = "Nov 22 01:02:03 db1 postgres[1]: [3-7] #011(actual time=1..2 rows=1 loops=1)\n";
+    assert_eq!(entries(escaped), [(1, Rest("\t(actual time=1..2 rows=1 loops=1)\n".into()))]);
     assert_eq!(entries(&format!("{OTHER}\t(actual time=1..2 rows=1 loops=1)\n")), []);
 }
 
@@ -73,6 +81,19 @@ fn csv_records_end_with_their_last_quotation_mark() {
     let truncated = record.split_inclusive('\n').take(2).collect::<String>();
     assert_eq!(entries(&format!("{truncated}{record}")), [(1, Damaged(Damage::Truncated)), (3, Csv(record.into()))]);
     assert_eq!(entries(&truncated), [(1, Damaged(Damage::Truncated))]);
+}
+
+#[test]
+fn text_in_other_csv_records_is_no_plan() {
+    let fields = "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",1,2,\"SELECT\",,,0,ERROR,42601";
+    let plan = "duration: 5.100 ms  plan:\nSort (actual time=1..2 rows=1 loops=1)\n";
+    let statement = format!("{fields},\"syntax error\",,,,,,\"{plan}\",12,,\"psql\",,,0\n");
+    let message = format!("{fields},\"syntax error at \"\"x\n{plan}\",,,,,,,,,\"psql\",,,0\n");
+    let record = format!("{fields},\"{plan}\",,,,,,,,,\"psql\",,,0\n");
+    assert_eq!(entries(&format!("{statement}{message}{record}{statement}")), [(8, Csv(record.clone()))]);
+    // The end of a record is missing.
+    let truncated = statement.lines().next().unwrap();
+    assert_eq!(entries(&format!("{truncated}\n{record}")), [(2, Csv(record))]);
 }
 
 #[test]
@@ -106,6 +127,58 @@ fn lines_of_several_processes_are_separated() {
     let expected =
         [(1, announced(5.1, "Query Text: a\nSort\n")), (2, announced(7.2, "Query Text: b that is long\nLimit\n"))];
     assert_eq!(entries(&log.concat()), expected);
+}
+
+#[test]
+fn the_context_after_a_plan_is_not_a_part_of_its_last_line() {
+    let line = |part: u32, text: &str| format!("Nov 22 01:02:03 db1 pg[1]: [4-{part}] {text}\n");
+    let log = [
+        line(1, "LOG:  duration: 5.100 ms  plan:"),
+        line(2, "#011Sort"),
+        line(3, "CONTEXT:  SQL function \"f\""),
+        line(4, "#011x"),
+    ];
+    assert_eq!(contexts(&log.concat()), (1, vec![("Sort\n".into(), "SQL function \"f\"\nx\n".into())]));
+}
+
+#[test]
+fn lost_parts_of_a_message_are_damage() {
+    let line = |message: u32, part: u32, text: &str| format!("Nov 22 01:02:03 db1 pg[1]: [{message}-{part}] {text}\n");
+    let plan = "#011Sort (actual time=1..2 rows=1 loops=1)";
+    let log = [
+        line(4, 1, "LOG:  duration: 5.100 ms  plan:"),
+        line(4, 2, "#011Query Text: a"),
+        line(4, 4, plan),
+        line(5, 1, "LOG:  x"),
+        line(6, 3, plan),
+        line(7, 1, "LOG:  duration: 7.0 ms  plan:"),
+        line(7, 2, plan),
+    ];
+    let text = plan.replace("#011", "") + "\n";
+    let expected =
+        [(1, Damaged(Damage::LostParts)), (5, Rest(plan.replace("#011", "\t") + "\n")), (6, announced(7.0, &text))];
+    assert_eq!(entries(&log.concat()), expected);
+}
+
+#[test]
+fn a_message_that_is_not_split_has_escaped_line_ends() {
+    let plan = "LOG:  duration: 5.100 ms  plan:#012#011Query Text: a#012#011Sort#012#011  ->  x";
+    let expected = |line| (line, announced(5.1, "Query Text: a\nSort\n  ->  x\n"));
+    let line = |text: &str| format!("Nov 22 01:02:03 db1 postgres[1]: {text}\n");
+    let other = line("[3] LOG:  checkpoint#012#011b");
+    assert_eq!(entries(&[line(&format!("[2] {plan}")), other, line(plan)].concat()), [expected(1), expected(3)]);
+    // journalctl writes spaces before further lines.
+    let spaces = " ".repeat(36);
+    let plan = plan.replace("#012#011", &format!("\n{spaces}\t"));
+    assert_eq!(entries(&line(&plan).repeat(2)), [expected(1), expected(5)]);
+}
+
+#[test]
+fn journald_keeps_the_numbers_for_syslog() {
+    let line = |text: &str| serde_json::json!({ "MESSAGE": text, "_PID": "7" }).to_string() + "\n";
+    let log = ["[4-1] LOG:  duration: 5.100 ms  plan:", "[4-2] \tQuery Text: a that is", "[4-3]  long", "[4-4] \tSort"];
+    let log = log.map(line).concat() + &line("[5-1] LOG:  x");
+    assert_eq!(entries(&log), [(1, announced(5.1, "Query Text: a that is long\nSort\n"))]);
 }
 
 #[test]
@@ -160,8 +233,9 @@ fn parts_of_a_containers_line_are_joined() {
 #[test]
 fn plans_outside_of_entries_are_passed_on_as_they_are() {
     let plan = "              QUERY PLAN\n-----------\n Sort (actual time=1..2 rows=1 loops=1)\n\n";
-    assert_eq!(entries(&format!("text\n{plan}{OTHER}")), [(2, Pasted(plan.into()))]);
-    assert_eq!(entries("[\n  {\n  }\n]"), [(1, Pasted("[\n  {\n  }\n]\n".into()))]);
+    assert_eq!(entries(&format!("{OTHER}text\n{plan}{OTHER}")), [(6, Pasted(format!("text\n{plan}")))]);
+    assert_eq!(entries("[\n  {\"Plan\"\n  }\n]"), [(2, Pasted("[\n  {\"Plan\"\n  }\n]\n".into()))]);
+    assert_eq!(entries(&format!("text\n{OTHER}text\n")), []);
 }
 
 #[test]
@@ -175,10 +249,11 @@ fn too_long_entries_are_not_stored() {
 fn contexts(log: &str) -> (usize, Vec<(String, String)>) {
     let mut sessions = std::collections::HashSet::new();
     let all = all_entries(log).into_iter().map(|(_, content)| match content {
-        Announced { text, session, context, .. } => {
+        Announced { text, session, context, .. } | WithoutTabs { text, session, context } => {
             assert!(session.is_known(), "{text}");
             sessions.insert(session);
-            (text, context)
+            // The announcement, if the tabs are lost.
+            (text.trim_start_matches("LOG:  duration: 5.1 ms  plan:\n").into(), context)
         }
         other => panic!("{other:?}"),
     });
@@ -217,4 +292,19 @@ fn syslog_has_the_context_in_the_same_message() {
     let log: String = of(7).zip(of(8)).map(|(a, b)| a + &b).collect();
     let expected = ("Sort\n  ->  x\n".to_string(), CONTEXT.to_string());
     assert_eq!(contexts(&log), (2, vec![expected.clone(), expected]));
+}
+
+#[test]
+fn nul_bytes_damage_the_entries_around_them() {
+    let plan = "LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n";
+    let expected = |line| (line, announced(5.1, "Query Text: a\nSort\n"));
+    let damaged = |line| (line, Damaged(Damage::Nul));
+    // Within a plan's line, at the beginning of a line, and in the middle of an announcement.
+    assert_eq!(entries(&format!("{plan}{OTHER}{plan}\tx\0LOG:  x\n{plan}")), [expected(1), damaged(6), expected(10)]);
+    assert_eq!(entries(&format!("{plan}\0{plan}")), [damaged(1), expected(4)]);
+    assert_eq!(entries(&format!("{OTHER}LOG:  dura\0{plan}")), [expected(3)]);
+    assert_eq!(entries(&format!("{OTHER}\0\n{plan}\0")), [damaged(4)]);
+    // The end of a plan remains.
+    let end = "\t  ->  Sort (actual time=1..2 rows=1 loops=1)\n";
+    assert_eq!(entries(&format!("{OTHER}x\0{end}{OTHER}{plan}")), [(3, Rest(end.into())), expected(6)]);
 }

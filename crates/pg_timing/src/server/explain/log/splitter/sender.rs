@@ -1,0 +1,125 @@
+//! The lines of one sender: which of them belong to an entry with a plan.
+
+use super::open::{Added, Kind, Open};
+use crate::server::explain::captured::announcement::announced_ms;
+use crate::server::explain::captured::csv_record::{begins_with_message, is_quoted_after, message_at};
+use crate::server::explain::captured::transport::{Part, continued};
+use crate::server::explain::log::entry::{Damage, Entry, Place};
+use crate::server::explain::log::nesting::Session;
+use crate::server::explain::log::server_line::{is_log_line, process};
+
+/// The state of one sender.
+#[derive(Default)]
+pub struct Sender {
+    /// number of the sender
+    key: u64,
+    /// the transport names the server's process, so the sender is one session
+    is_process: bool,
+    pub entry: Option<Open>,
+    /// the beginning of a line that its transport has split
+    pub unfinished: String,
+    /// what the line before belongs to, if no entry is open
+    before: Before,
+    /// syslog's number of the last part
+    part: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Before {
+    /// nothing: the log may have begun within an entry
+    #[default]
+    Beginning,
+    /// an entry without a plan, or text without one
+    Other,
+    /// a record of a CSV log without a plan; a quoted field is open
+    QuotedCsv,
+}
+
+impl Sender {
+    pub fn new(key: u64, is_process: bool) -> Sender {
+        Sender { key, is_process, ..Sender::default() }
+    }
+
+    pub fn is_in_entry(&self) -> bool {
+        self.entry.is_some()
+    }
+
+    /// Receives a line as the server wrote it.
+    pub fn line(&mut self, text: &str, part: Part, place: Place, found: &mut dyn FnMut(Entry)) {
+        let is_gap = self.is_gap(part);
+        if let Some(open) = &mut self.entry {
+            if is_gap {
+                open.damage = open.damage.or(Some(Damage::LostParts));
+            }
+            let added = open.add(text, part);
+            if added == Added::Yes {
+                return;
+            }
+            let entry =
+                self.entry.take().and_then(|open| open.end((added == Added::Truncated).then_some(Damage::Truncated)));
+            self.before = Before::Other;
+            entry.into_iter().for_each(found);
+            if added == Added::Last {
+                return;
+            }
+        }
+        self.entry = self.begin(text, part, is_gap).map(|kind| {
+            let process = if kind.is_entry() { process(text) } else { None };
+            Open::new(kind, text, place, self.session(process), process)
+        });
+    }
+
+    /// Returns the session of an entry with this process in its prefix.
+    fn session(&self, process: Option<&str>) -> Session {
+        match process {
+            _ if self.is_process => Session::Known(self.key),
+            Some(process) => Session::of(self.key, process),
+            None => Session::Unknown(self.key),
+        }
+    }
+
+    /// Returns whether parts of a message for syslog are missing before this one.
+    fn is_gap(&mut self, part: Part) -> bool {
+        let number = match part {
+            Part::Next { number } => number,
+            _ => 1,
+        };
+        let last = std::mem::replace(&mut self.part, number);
+        number > 1 && number != last.saturating_add(1)
+    }
+
+    /// Returns what begins with a line, if it can have a plan.
+    fn begin(&mut self, text: &str, part: Part, is_gap: bool) -> Option<Kind> {
+        let record = message_at(text);
+        if self.before == Before::QuotedCsv && record.is_none() {
+            if !is_quoted_after(text, true) {
+                self.before = Before::Other;
+            }
+            return None;
+        }
+        if continued(text).is_some() || matches!(part, Part::Next { .. }) {
+            // The rest of an entry without a plan, or of an entry whose beginning is missing.
+            let is_rest = self.before == Before::Beginning || is_gap;
+            return is_rest.then_some(Kind::Rest);
+        }
+        let ms = announced_ms(text);
+        if ms.is_some() && begins_with_message(text) {
+            return Some(Kind::Csv { is_quoted: true });
+        }
+        if record.is_some() {
+            self.before = if is_quoted_after(text, false) { Before::QuotedCsv } else { Before::Other };
+            return None;
+        }
+        if let Some(ms) = ms {
+            return Some(Kind::Announced { ms });
+        }
+        if is_log_line(text) {
+            self.before = Before::Other;
+            return None;
+        }
+        if text.trim().is_empty() {
+            return None;
+        }
+        Some(if self.before == Before::Beginning { Kind::Beginning } else { Kind::Outside })
+    }
+}

@@ -1,0 +1,129 @@
+//! Damaged logs: what is lost is counted and named, the rest is read, and the exit status shows it.
+
+use super::{explain, log, totals, write};
+use crate::{json, pg_timing, refused, run};
+use std::io::Write;
+
+#[test]
+fn damaged_logs_are_read_as_far_as_possible() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| write(&dir.path().join(name), text.as_bytes());
+    let middle = text.find("  Sort Key").unwrap();
+    let begin = path("truncated.log", &text[..middle]);
+    let rest = path("rotated.log", &text[middle..]);
+    for (files, why) in [
+        (vec![&begin[..]], "the end of the plan is missing"),
+        (vec![&rest], "the log begins in the middle of a plan"),
+        (vec![&begin, &rest], "the log begins in the middle of a plan"),
+    ] {
+        let (status, stdout, _) = explain(&[&files[..], &["--all", "--format", "json"]].concat());
+        let report = json(&stdout);
+        assert_eq!(status, 3, "{report}");
+        let reasons: Vec<&str> =
+            report["skipped"].as_array().unwrap().iter().map(|s| s["reason"].as_str().unwrap()).collect();
+        assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
+        assert!(report["total"]["runs"].as_u64().unwrap() > 0, "{report}");
+    }
+    let hosts =
+        path("hosts.log", &(text.lines().map(|line| format!("db-1  | {line}\n")).collect::<String>() + "db-2  | x\n"));
+    let (_, stdout, _) = explain(&[&hosts, "--all"]);
+    let unwrapped = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped(&stdout).contains("several hosts or containers, for example db-1 and db-2"), "{stdout}");
+    let xz = path("log.xz", "\u{1}");
+    std::fs::write(&xz, b"\xfd7zXZ\0\0").unwrap();
+    let (status, stdout, _) = explain(&[&xz, &log("server.log"), "--all"]);
+    assert_eq!(status, 3);
+    let stdout = unwrapped(&stdout);
+    assert!(stdout.contains("is compressed with xz") && stdout.contains("incomplete"), "{stdout}");
+    for (file, why) in [
+        (xz.as_str(), "is compressed with xz"),
+        (&path("empty", ""), "there is no plan in the input"),
+        (&path("binary", "\u{7f}ELF\u{2}\u{1}\u{1}\0\0\0"), "not a text file"),
+        (dir.path().to_str().unwrap(), "Is a directory"),
+        ("/nonexistent", "No such file"),
+    ] {
+        let stderr = refused(&["explain", "--read-cost", "20", "--plan", file, "--all"]);
+        assert!(stderr.contains(why), "{file}: {stderr}");
+    }
+}
+
+/// What is lost is named, the rest is read, and the exit status shows it.
+#[test]
+fn each_kind_of_damage_is_named() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &[u8]| write(&dir.path().join(name), text);
+    let whole = log("server.log");
+    let notes = |files: &[&str]| {
+        let (status, stdout, stderr) = explain(&[files, &["--all", "--format", "json"]].concat());
+        let report = json(&stdout);
+        assert_eq!((status, stderr.as_str()), (3, ""), "{files:?}: {report}");
+        (report["total"]["runs"].as_u64().unwrap(), report["notes"].to_string() + &report["skipped"].to_string())
+    };
+    // After a crash: between two entries, and within a plan.
+    let second = text.match_indices("duration: ").nth(1).unwrap().0;
+    let begin = text[..second].rfind('\n').unwrap() + 1;
+    let nul = |at: usize| [&text.as_bytes()[..at], &[0; 100_000], &text.as_bytes()[at..]].concat();
+    let (runs, found) = notes(&[&path("nul.log", &nul(begin))]);
+    assert!(runs >= 19 && found.contains("100 k NUL bytes replace it, in line "), "{runs} {found}");
+    let middle = text.find("  Sort Key").unwrap();
+    let (runs, found) = notes(&[&path("nul_in_plan.log", &nul(middle))]);
+    assert!(runs >= 18 && found.contains("NUL bytes replace a part of the plan"), "{runs} {found}");
+    // The end of a compressed file is missing, or changed.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let (_, found) = notes(&[&whole, &path("truncated.gz", &gzip[..gzip.len() / 2])]);
+    assert!(found.contains("the file is truncated: the end of its gzip data is missing"), "{found}");
+    let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let (runs, found) = notes(&[&path("joined.zst", &[&zstd[..], text.as_bytes()].concat())]);
+    assert!(runs == 20 && found.contains("something that is not zstd data follows"), "{runs} {found}");
+    // Files that are given twice, cannot be read, or do not exist.
+    for (file, why) in [
+        (whole.as_str(), "is given more than once; it was read once"),
+        (dir.path().to_str().unwrap(), "Is a directory"),
+        ("/nonexistent", "No such file"),
+    ] {
+        let (runs, found) = notes(&[&whole, file]);
+        assert!(runs == 20 && found.contains(why), "{runs} {found}");
+    }
+    let arguments = ["explain", "--read-cost", "20", "--plan", "-", "-", "--all", "--format", "json"];
+    let (status, stdout, _) = run(pg_timing().args(arguments).write_stdin(text.clone()));
+    let report = json(&stdout);
+    assert_eq!((status, report["total"]["runs"].as_u64()), (3, Some(20)));
+    assert!(report["notes"].to_string().contains("stdin is given more than once"), "{report}");
+    // Formats and encodings that are not known.
+    for (name, text) in [("other", &b"level=info msg=\"plan: none\"\n"[..]), ("bytes", b"\xe4\xf6\xfc\n\xff\xff\n")] {
+        let stderr = refused(&["explain", "--read-cost", "20", "--plan", &path(name, text), "--all"]);
+        assert!(stderr.contains("there is no plan in the input"), "{stderr}");
+    }
+    // Constants in Latin-1, and the whole log in UTF-16.
+    let latin1 = text.replace("in (1, 2, 3)", "in ('\u{7f}')").replace("Query Text: ", "Query Text: /* \u{7f} */ ");
+    let latin1: Vec<u8> = latin1.bytes().map(|byte| if byte == 0x7f { 0xe4 } else { byte }).collect();
+    let expected = totals(&[&whole]);
+    for bytes in [latin1, text.encode_utf16().flat_map(u16::to_le_bytes).collect()] {
+        let report = totals(&[&path("encoded.log", &bytes)]);
+        for key in ["runs", "reported_ms"] {
+            assert_eq!(report["total"][key], expected["total"][key]);
+        }
+    }
+}
+
+/// A plan of 60 MB, in an entry and in one line, with 64 MB for all data of the program.
+#[test]
+fn a_huge_plan_is_skipped_in_bounded_memory() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("huge.log");
+    let line = "\t  ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.001..0.002 rows=1 loops=1)\n";
+    let entry = format!("LOG:  duration: 1.000 ms  plan:\n\tQuery Text: x\n{}", line.repeat(60_000_000 / line.len()));
+    let json = format!("{{\"message\":\"duration: 1.000 ms  plan:\\n{}\"}}\n", "x".repeat(60_000_000));
+    std::fs::write(&file, [&text[..], &entry, &json, &text].concat()).unwrap();
+    let limited = "ulimit -d 65536 && exec \"$0\" explain --read-cost 20 --all --plan \"$1\"";
+    let program = env!("CARGO_BIN_EXE_pg_timing");
+    let (status, stdout, stderr) = run(assert_cmd::Command::new("sh").args(["-c", limited]).arg(program).arg(&file));
+    assert_eq!((status, stderr.as_str()), (3, ""));
+    assert!(stdout.contains("of all time in these 40 plans"), "{stdout}");
+    assert!(stdout.contains("2 plans: the plan is longer than 8 MB"), "{stdout}");
+}
