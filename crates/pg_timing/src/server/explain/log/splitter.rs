@@ -22,7 +22,7 @@ use sender::Sender;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-/// If there are more senders, the open entries of all of them end: processes end without notice.
+/// If there are more senders, the half that has been silent for longest is forgotten: processes end without notice.
 const MAX_SENDERS: usize = 1000;
 
 /// Two hosts are enough to know that the log is not from one server.
@@ -48,15 +48,22 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        self.end_entries(is_unfinished.then_some(Damage::Truncated), found);
+        self.end_entries(u64::MAX, is_unfinished.then_some(Damage::Truncated), found);
     }
 
-    /// Ends the open entries of all senders.
-    fn end_entries(&mut self, damage: Option<Damage>, found: &mut dyn FnMut(Entry)) {
-        let mut open: Vec<Open> = self.senders.drain().filter_map(|(_, sender)| sender.entry).collect();
+    /// Forgets the senders that have sent nothing after a line, and ends their entries.
+    fn end_entries(&mut self, last_line: u64, damage: Option<Damage>, found: &mut dyn FnMut(Entry)) {
+        let ended = self.senders.extract_if(|_, sender| sender.last_line <= last_line);
+        let mut open: Vec<Open> = ended.filter_map(|(_, sender)| sender.entry).collect();
         // The order of a hash map differs from run to run, and so would the numbers of the plans.
         open.sort_by_key(|entry| entry.place);
         open.into_iter().filter_map(|entry| entry.end(damage)).for_each(found);
+    }
+
+    fn forget_silent_senders(&mut self, found: &mut dyn FnMut(Entry)) {
+        let mut lines: Vec<u64> = self.senders.values().map(|sender| sender.last_line).collect();
+        let (_, middle, _) = lines.select_nth_unstable(MAX_SENDERS / 2);
+        self.end_entries(*middle, None, found);
     }
 
     /// Receives the next line of a file.
@@ -90,7 +97,7 @@ impl Splitter {
                 self.text(part, is_unfinished || !is_last, found);
             }
             if !is_last {
-                self.end_entries(Some(Damage::Nul), found);
+                self.end_entries(u64::MAX, Some(Damage::Nul), found);
             }
         }
     }
@@ -146,10 +153,11 @@ impl Splitter {
         let (key, line) = self.sender_of(line);
         self.last = key;
         if self.senders.len() > MAX_SENDERS && !self.senders.contains_key(&key) {
-            self.end_file(false, found);
+            self.forget_silent_senders(found);
         }
         let place = self.place;
         let sender = self.senders.entry(key).or_default();
+        sender.last_line = place.line;
         if line.part == Part::Unfinished {
             if sender.unfinished.len() < MAX_ENTRY_BYTES {
                 sender.unfinished.push_str(line.text);
