@@ -90,7 +90,7 @@ struct Keys<'a> {
     logtag: Option<Cow<'a, str>>,
     /// journalctl -o json
     #[serde(borrow, default, rename = "MESSAGE")]
-    journald: Option<Cow<'a, str>>,
+    journald: Option<Journald<'a>>,
     #[serde(borrow, default, rename = "_PID")]
     pid: Option<Cow<'a, str>>,
     /// Google Cloud
@@ -133,6 +133,23 @@ impl<'a> TextOrOther<'a> {
     }
 }
 
+/// A message of journald. If it is not UTF-8, journalctl writes its bytes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Journald<'a> {
+    Text(#[serde(borrow)] Cow<'a, str>),
+    Bytes(Vec<u8>),
+}
+
+impl<'a> Journald<'a> {
+    fn text(self) -> Cow<'a, str> {
+        match self {
+            Journald::Text(text) => text,
+            Journald::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+        }
+    }
+}
+
 /// Some collectors write numbers as strings.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -168,7 +185,7 @@ impl<'a> Keys<'a> {
 
     fn text(self) -> Option<Cow<'a, str>> {
         let of_record = || self.record.and_then(|record| record.text());
-        self.log.or(self.journald).or(self.google).or(self.message).or_else(of_record)
+        self.log.or(self.journald.map(Journald::text)).or(self.google).or(self.message).or_else(of_record)
     }
 
     fn query_id(&self) -> Option<i64> {
@@ -232,6 +249,9 @@ mod tests {
         let journald = r#"{"_PID":"12","MESSAGE":"\tResult"}"#;
         let process = Some("12".into());
         assert_eq!(line(journald), JsonLine::Line { text: "\tResult".into(), process, is_unfinished: false });
+        let bytes = r#"{"MESSAGE":[9,97,228]}"#;
+        assert_eq!(line(bytes), JsonLine::Line { text: "\ta\u{fffd}".into(), process: None, is_unfinished: false });
+        assert_eq!(line(r#"{"MESSAGE":null}"#), JsonLine::Other);
         assert_eq!(line(r#"{"level":"info"}"#), JsonLine::Other);
         for text in ["{", r#"{"Plan": {}}"#, "{x}"] {
             assert_eq!(read(text), None, "{text}");

@@ -22,7 +22,7 @@ use sender::Sender;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// If there are more senders, the open entries of all of them end: processes end without notice.
+/// If there are more senders, the half that has been silent for longest is forgotten: processes end without notice.
 const MAX_SENDERS: usize = 1000;
 
 /// Two hosts are enough to know that the log is not from one server.
@@ -49,16 +49,24 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        self.end_entries(is_unfinished.then_some(Damage::Truncated), found);
+        self.end_entries(u64::MAX, is_unfinished.then_some(Damage::Truncated), found);
     }
 
-    /// Ends the open entries of all senders.
-    fn end_entries(&mut self, damage: Option<Damage>, found: &mut dyn FnMut(Entry)) {
-        let mut open: Vec<Open> =
-            std::mem::take(&mut self.senders).into_iter().filter_map(|(_, sender)| sender.entry).collect();
+    /// Forgets the senders that have sent nothing after a line, and ends their entries.
+    fn end_entries(&mut self, last_line: u64, damage: Option<Damage>, found: &mut dyn FnMut(Entry)) {
+        let all = std::mem::take(&mut self.senders).into_iter();
+        let (ended, others): (BTreeMap<_, _>, _) = all.partition(|(_, sender)| sender.last_line <= last_line);
+        self.senders = others;
+        let mut open: Vec<Open> = ended.into_values().filter_map(|sender| sender.entry).collect();
         // The numbers of the plans are in the order of the log.
         open.sort_by_key(|entry| entry.place);
         open.into_iter().filter_map(|entry| entry.end(damage)).for_each(found);
+    }
+
+    fn forget_silent_senders(&mut self, found: &mut dyn FnMut(Entry)) {
+        let mut lines: Vec<u64> = self.senders.values().map(|sender| sender.last_line).collect();
+        let (_, middle, _) = lines.select_nth_unstable(MAX_SENDERS / 2);
+        self.end_entries(*middle, None, found);
     }
 
     /// Receives the next line of a file.
@@ -92,7 +100,7 @@ impl Splitter {
                 self.text(part, is_unfinished || !is_last, found);
             }
             if !is_last {
-                self.end_entries(Some(Damage::Nul), found);
+                self.end_entries(u64::MAX, Some(Damage::Nul), found);
             }
         }
     }
@@ -148,10 +156,11 @@ impl Splitter {
         let (key, line) = self.sender_of(line);
         self.last = key;
         if self.senders.len() > MAX_SENDERS && !self.senders.contains_key(&key) {
-            self.end_file(false, found);
+            self.forget_silent_senders(found);
         }
         let place = self.place;
         let sender = self.senders.entry(key).or_insert_with(|| Sender::new(key, line.process.is_some()));
+        sender.last_line = place.line;
         if line.part == Part::Unfinished {
             if sender.unfinished.len() < MAX_ENTRY_BYTES {
                 sender.unfinished.push_str(line.text);

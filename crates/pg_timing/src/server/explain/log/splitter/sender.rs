@@ -18,6 +18,8 @@ pub struct Sender {
     pub entry: Option<Open>,
     /// the beginning of a line that its transport has split
     pub unfinished: String,
+    /// number of its last line
+    pub last_line: u64,
     /// what the line before belongs to, if no entry is open
     before: Before,
     /// syslog's number of the last part

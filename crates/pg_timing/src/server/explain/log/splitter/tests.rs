@@ -191,6 +191,18 @@ fn entries_that_are_open_at_the_end_have_the_order_of_the_log() {
 }
 
 #[test]
+fn many_processes_do_not_end_the_entries_of_others() {
+    let line = |process: u32, text: &str| format!("Nov 22 01:02:03 db1 postgres[{process}]: {text}\n");
+    let others = |from: u32| (from..from + 400).map(|process| line(process, "LOG:  x")).collect::<String>();
+    let mut log = line(1, "LOG:  duration: 5.100 ms  plan:");
+    for part in 1..=9 {
+        log += &(others(1000 * part) + &line(1, &format!("\t{part}")));
+    }
+    let text: String = (1..=9).map(|part| format!("{part}\n")).collect();
+    assert_eq!(entries(&log), [(1, announced(5.1, &text))]);
+}
+
+#[test]
 fn a_cut_line_truncates_the_entry_before_it() {
     let truncated = [(1, Damaged(Damage::Truncated))];
     let docker = |text: &str| format!("{{\"log\":\"{text}\\n\",\"stream\":\"stderr\"}}\n");
