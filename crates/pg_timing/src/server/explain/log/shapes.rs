@@ -13,7 +13,7 @@ pub struct AnalyzedNodes {
     shape: u64,
     count: usize,
     /// empty if the plan has a single node, which has no other rank
-    nodes: Vec<ExplainedNode>,
+    nodes: Vec<NodeSum>,
 }
 
 impl AnalyzedNodes {
@@ -21,7 +21,8 @@ impl AnalyzedNodes {
         let mut hasher = DefaultHasher::new();
         analysis.plan.shape.hash(&mut hasher);
         let count = analysis.plan.nodes.len();
-        AnalyzedNodes { shape: hasher.finish(), count, nodes: if count > 1 { analysis.nodes() } else { Vec::new() } }
+        let nodes = if count > 1 { analysis.nodes() } else { Vec::new() };
+        AnalyzedNodes { shape: hasher.finish(), count, nodes: nodes.into_iter().map(NodeSum::of).collect() }
     }
 }
 
@@ -65,18 +66,17 @@ impl Shapes {
         if known.is_none() && (self.shapes.len() >= MAX_SHAPES || count > room) {
             return 0;
         }
-        let index = known.unwrap_or_else(|| {
-            let nodes = nodes.iter().map(NodeSum::named).collect();
-            self.shapes.push(Shape { hash, nodes, ..Shape::default() });
-            self.shapes.len() - 1
-        });
-        let shape = &mut self.shapes[index];
+        let Some(known) = known else {
+            self.shapes.push(Shape { hash, reported_ms, called_overhead_ms, nodes });
+            return count;
+        };
+        let shape = &mut self.shapes[known];
         shape.reported_ms += reported_ms;
         shape.called_overhead_ms += called_overhead_ms;
         for (sum, node) in shape.nodes.iter_mut().zip(&nodes) {
-            sum.time.add(&SelfTime::of(node));
+            sum.time.add(&node.time);
         }
-        if known.is_none() { count } else { 0 }
+        0
     }
 
     pub fn len(&self) -> usize {
@@ -90,9 +90,10 @@ impl Shapes {
 }
 
 impl NodeSum {
-    /// Returns the sum of no executions.
-    fn named(node: &ExplainedNode) -> NodeSum {
-        NodeSum { path: node.path.clone(), title: node.title.clone(), time: SelfTime::default() }
+    /// Returns the sum of one execution.
+    fn of(node: ExplainedNode) -> NodeSum {
+        let time = SelfTime::of(&node);
+        NodeSum { path: node.path, title: node.title, time }
     }
 }
 
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     fn nodes(shape: u64, count: usize) -> AnalyzedNodes {
-        AnalyzedNodes { shape, count, nodes: (1..count).map(|_| ExplainedNode::default()).collect() }
+        AnalyzedNodes { shape, count, nodes: (1..count).map(|_| NodeSum::of(ExplainedNode::default())).collect() }
     }
 
     #[test]
