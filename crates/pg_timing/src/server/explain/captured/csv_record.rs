@@ -122,14 +122,13 @@ fn parsed(parser: &mut csv_core::Reader, text: &str) -> Option<Message> {
     };
     let other = |number: usize| (message == MESSAGE && number < count).then(|| field(number)).flatten();
     let filled = |number: usize| other(number).filter(|field| !field.is_empty()).map(String::from);
-    Some(Message {
-        text: field(message)?.into(),
-        query_id: other(QUERY_ID).and_then(|id| id.parse().ok()).filter(|id| *id != 0),
-        session: filled(SESSION),
-        command: filled(COMMAND),
-        context: filled(CONTEXT).unwrap_or_default(),
-        length: read,
-    })
+    let query_id = other(QUERY_ID).and_then(|id| id.parse().ok()).filter(|id| *id != 0);
+    let (session, command, context) = (filled(SESSION), filled(COMMAND), filled(CONTEXT).unwrap_or_default());
+    // A plan can have several MB, so its text is not copied.
+    fields.truncate(ends[message]);
+    fields.drain(..message.checked_sub(1).map_or(0, |before| ends[before]));
+    fields.shrink_to_fit();
+    Some(Message { text: String::from_utf8(fields).ok()?, query_id, session, command, context, length: read })
 }
 
 /// The fields of most records fit into this many bytes.

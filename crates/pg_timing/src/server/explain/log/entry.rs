@@ -18,7 +18,7 @@ pub struct Entry {
     pub content: Content,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// what follows `duration: ... ms  plan:` in the server's text log, without the tabs
     Announced {

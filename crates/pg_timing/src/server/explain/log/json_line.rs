@@ -160,14 +160,14 @@ enum NumberOrText {
 
 /// An entry with a plan.
 #[derive(Debug, Default, PartialEq)]
-pub struct Message<'a> {
-    pub text: Cow<'a, str>,
+pub struct Message {
+    pub text: String,
     pub query_id: Option<i64>,
     pub session: Session,
     /// what the server was executing; empty for a statement of the client
-    pub context: Cow<'a, str>,
+    pub context: String,
     /// the client's command, like `SELECT`
-    pub command: Option<Cow<'a, str>>,
+    pub command: Option<String>,
 }
 
 /// Docker splits lines at this length. Only the last part has a line end. Log collectors remove all line ends.
@@ -199,7 +199,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Returns the message of an entry.
-pub fn message(line: &str) -> Result<Message<'_>, serde_json::Error> {
+pub fn message(line: &str) -> Result<Message, serde_json::Error> {
     let mut keys: Keys = serde_json::from_str(line)?;
     let host = keys.logging_pod.take().and_then(TextOrOther::text);
     // The server's keys may be in a record within the record.
@@ -210,9 +210,9 @@ pub fn message(line: &str) -> Result<Message<'_>, serde_json::Error> {
     let session = server.session_id.take().and_then(TextOrOther::text);
     let session = session.map_or_else(Session::default, |session| Session::of(host, &session));
     let query_id = server.query_id();
-    let context = server.context.take().and_then(TextOrOther::text).unwrap_or_default();
-    let command = server.ps.take().and_then(TextOrOther::text);
-    Ok(Message { text: keys.text().unwrap_or_default(), query_id, session, context, command })
+    let context = server.context.take().and_then(TextOrOther::text).unwrap_or_default().into_owned();
+    let command = server.ps.take().and_then(TextOrOther::text).map(Cow::into_owned);
+    Ok(Message { text: keys.text().unwrap_or_default().into_owned(), query_id, session, context, command })
 }
 
 #[cfg(test)]

@@ -30,8 +30,9 @@ pub enum Unusable {
     Damaged(Damage),
 }
 
-/// Passes the plans of an entry to `found`. Only a pasted text can have several.
-pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
+/// Passes the plans of an entry to `found`. Only a pasted text can have several. A plan can have several MB, so a text is
+/// dropped as soon as it was read into another form.
+pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
     let of_message = |(ms, text): (f64, Cow<str>), query_id, nesting| {
         let (plan, source) = announced(&text, needs_source);
         Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), query_id, nesting) }
@@ -39,30 +40,34 @@ pub fn each(content: &Content, needs_source: bool, found: &mut dyn FnMut(Parsed)
     let missing = || parsed(Err(Unreadable::Missing), None, Nesting::default());
     match content {
         Content::Announced { ms, text, session, context } => {
-            found(of_message((*ms, text.into()), None, Nesting::new(*session, context, None)));
+            found(of_message((ms, text.into()), None, Nesting::new(session, &context, None)));
         }
         Content::Csv(record) => {
-            let plan = csv_record::message(record).and_then(
-                |Message { text, query_id, session, command, context, .. }| {
-                    let session = session.map_or_else(Session::default, |session| Session::of(CSV_HOST, &session));
-                    Some(of_message(message(&text)?, query_id, Nesting::new(session, &context, command.as_deref())))
-                },
-            );
+            let read = csv_record::message(&record);
+            drop(record);
+            let plan = read.and_then(|Message { text, query_id, session, command, context, .. }| {
+                let session = session.map_or_else(Session::default, |session| Session::of(CSV_HOST, &session));
+                Some(of_message(message(&text)?, query_id, Nesting::new(session, &context, command.as_deref())))
+            });
             found(plan.unwrap_or_else(missing));
         }
-        Content::Json(line) => match json_line::message(line) {
-            Ok(json_line::Message { text, query_id, session, context, command }) => {
-                let nesting = Nesting::new(session, &context, command.as_deref());
-                found(message(&text).map_or_else(missing, |message| of_message(message, query_id, nesting)));
+        Content::Json(line) => {
+            let read = json_line::message(&line);
+            drop(line);
+            match read {
+                Ok(json_line::Message { text, query_id, session, context, command }) => {
+                    let nesting = Nesting::new(session, &context, command.as_deref());
+                    found(message(&text).map_or_else(missing, |message| of_message(message, query_id, nesting)));
+                }
+                Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None, Nesting::default())),
             }
-            Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None, Nesting::default())),
-        },
-        Content::Pasted(text) => pasted(text, needs_source, &Nesting::default(), found),
-        Content::WithoutTabs { text, session, context } => {
-            pasted(text, needs_source, &Nesting::new(*session, context, None), found);
         }
-        Content::Rest(text) => rest(text, needs_source, found),
-        Content::Damaged(damage) => found(damaged(*damage)),
+        Content::Pasted(text) => pasted(&text, needs_source, &Nesting::default(), found),
+        Content::WithoutTabs { text, session, context } => {
+            pasted(&text, needs_source, &Nesting::new(session, &context, None), found);
+        }
+        Content::Rest(text) => rest(&text, needs_source, found),
+        Content::Damaged(damage) => found(damaged(damage)),
     }
 }
 
@@ -192,10 +197,10 @@ mod tests {
 
     fn only(content: Content) -> Parsed {
         let mut all = Vec::new();
-        each(&content, false, &mut |plan| all.push(plan));
+        each(content.clone(), false, &mut |plan| all.push(plan));
         assert_eq!(all.len(), 1, "{all:?}");
         let only = all.remove(0);
-        each(&content, true, &mut |plan| all.push(plan));
+        each(content, true, &mut |plan| all.push(plan));
         let (found, source) = (&all[0].found, &all[0].source);
         assert!(only.found.is_err() || *found == only.found && source.is_some(), "{:?} {:?}", only, all[0]);
         only
@@ -220,7 +225,7 @@ mod tests {
     fn a_plan_has_its_own_text_if_the_query_looks_like_a_plan() {
         let plan = TEXT.split_inclusive('\n').skip(3).collect::<String>();
         let text = format!("Query Text: select \"\nNested Loop \"(cost=0.56 x\n{plan}");
-        each(&entry(3.5, &text), true, &mut |parsed| {
+        each(entry(3.5, &text), true, &mut |parsed| {
             assert_eq!(
                 (parsed.found.unwrap().plan.name, parsed.source),
                 ("Sort".into(), Some(Source::Text(plan.clone())))

@@ -19,7 +19,7 @@ fn alone(text: &str) -> Plans {
 fn in_log(text: &str) -> Plans {
     let mut plans = Vec::new();
     let mut found = |entry: Entry| {
-        parse::each(&entry.content, false, &mut |parsed| {
+        parse::each(entry.content, false, &mut |parsed| {
             plans.push(parsed.found.ok().map(|plan| (plan.plan.name, plan.execution_ms)));
         });
     };

@@ -262,7 +262,7 @@ impl<C: Collector> Worker<C> {
             let Ok(Batch { number, entries, unfinished }) = batch else { return self };
             let mut plans = 0;
             for Entry { place, content } in entries {
-                parse::each(&content, self.collector.needs_source(), &mut |parsed| {
+                parse::each(content, self.collector.needs_source(), &mut |parsed| {
                     let plan = Number { batch: number, plan: plans };
                     plans += 1;
                     if let Err(error) = self.plan(place, plan, parsed) {
