@@ -105,3 +105,11 @@ fn long_text_before_a_plan_is_no_plan() {
     assert_eq!(in_log(&format!("{0}{plan}{0}", line(""))), [Some(("Sort".into(), None))]);
     assert_eq!(in_log(&format!("{}LOG:  x\n{plan}", line(" rows=1"))), [Some(("Sort".into(), None))]);
 }
+
+/// A plan that is too long is one damaged plan, and the plan below it is found.
+#[test]
+fn the_plan_after_a_plan_that_is_too_long_is_found() {
+    let plan = "Sort  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)\n";
+    let long = plan.to_string() + &format!("  ->  {}  {plan}", "x".repeat(1000)).repeat(9000);
+    assert_eq!(in_log(&format!("{long}\n{plan}")), [None, Some(("Sort".into(), None))]);
+}

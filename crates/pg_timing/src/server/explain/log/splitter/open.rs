@@ -66,8 +66,9 @@ pub enum Added {
 /// Text outside of entries is passed on in pieces of this size, which begin at an empty line.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// So much text without a sign of a plan ends a piece that is too long, even if no line is empty.
-const STEP_BYTES: usize = 64 << 10;
+/// So much text without a sign of a plan ends a piece that is too long, even if no line is empty. A condition with many
+/// constants is shorter.
+const STEP_BYTES: usize = 1 << 20;
 
 /// A longer context is cut. A function that calls itself a thousand times has about 100 kB.
 const MAX_CONTEXT_BYTES: usize = 1 << 20;
@@ -182,9 +183,10 @@ impl Open {
     fn after_outside(&self, line: &str) -> Added {
         let length = self.text.len();
         let before = length.saturating_sub(line.len() + 1);
-        let is_step = before / STEP_BYTES != length / STEP_BYTES && length >= 2 * PIECE_BYTES;
+        let is_step = before / STEP_BYTES != length / STEP_BYTES && length >= 2 * STEP_BYTES;
         let has_no_sign = || !has_sign_of_plan(&self.text.as_bytes()[length - STEP_BYTES..]);
-        let is_end = length > PIECE_BYTES && line.trim().is_empty() || is_step && has_no_sign();
+        let may_end = length > PIECE_BYTES || self.damage.is_some();
+        let is_end = may_end && line.trim().is_empty() || is_step && has_no_sign();
         if is_end { Added::Last } else { Added::Yes }
     }
 
