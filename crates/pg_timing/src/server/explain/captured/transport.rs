@@ -26,6 +26,10 @@ pub enum Part {
     Unfinished,
     /// the file ends within the line
     Cut,
+    /// it begins like a message for syslog, but the number can be that of the message or of its part
+    Begins {
+        number: u32,
+    },
     /// a later part of a message for syslog: it continues the message, and the line too if it does not begin with a tab
     Next {
         number: u32,
@@ -197,9 +201,9 @@ mod tests {
     #[test]
     fn a_number_before_a_message_is_not_the_number_of_a_part() {
         let part = |message: &str| sent(&format!("Nov 22 01:02:03 db1 postgres[123]: {message}")).part;
-        assert_eq!(part("[12] LOG:  duration: 1.000 ms  plan:"), Part::Whole);
+        assert_eq!(part("[12] LOG:  duration: 1.000 ms  plan:"), Part::Begins { number: 12 });
         assert_eq!(part("[12] #011Settings: a:  b"), Part::Next { number: 12 });
-        assert_eq!(part("[1] LOG:  duration: 1.000 ms  plan:"), Part::Whole);
+        assert_eq!(part("[1] LOG:  duration: 1.000 ms  plan:"), Part::Begins { number: 1 });
         assert_eq!(part("[x-2] a"), Part::Whole);
     }
 

@@ -202,12 +202,14 @@ impl<'a> Keys<'a> {
 pub fn message(line: &str) -> Result<Message, serde_json::Error> {
     let mut keys: Keys = serde_json::from_str(line)?;
     let host = keys.logging_pod.take().and_then(TextOrOther::text);
+    let pid = keys.pid.take();
     // The server's keys may be in a record within the record.
     let mut server = &mut keys;
     while server.record.is_some() && server.session_id.is_none() {
         server = server.record.as_mut().expect("it is there");
     }
     let session = server.session_id.take().and_then(TextOrOther::text);
+    let session = session.or(pid);
     let session = session.map_or_else(Session::default, |session| Session::of(host, &session));
     let query_id = server.query_id();
     let context = server.context.take().and_then(TextOrOther::text).unwrap_or_default().into_owned();

@@ -3,7 +3,7 @@
 use super::entry::{Content, Damage};
 use super::json_line;
 use super::nesting::{Nesting, Session};
-use super::server_line::has_part_of_plan;
+use super::server_line::{context, has_part_of_plan, process};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::node_line::names_node;
@@ -33,21 +33,19 @@ pub enum Unusable {
 /// Passes the plans of an entry to `found`. Only a pasted text can have several. A plan can have several MB, so a text is
 /// dropped as soon as it was read into another form.
 pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
-    let of_message = |(ms, text): (f64, Cow<str>), query_id, nesting| {
-        let (plan, source) = announced(&text, needs_source);
-        Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), query_id, nesting) }
-    };
     let missing = || parsed(Err(Unreadable::Missing), None, Nesting::default());
     match content {
         Content::Announced { ms, text, session, context } => {
-            found(of_message((ms, text.into()), None, Nesting::new(session, &context, None)));
+            let (plan, source) = announced(&text, needs_source);
+            let nesting = Nesting::new(session, &context, None);
+            found(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), None, nesting) });
         }
         Content::Csv(record) => {
             let read = csv_record::message(&record);
             drop(record);
             let plan = read.and_then(|Message { text, query_id, session, command, context, .. }| {
-                let session = session.map_or_else(Session::default, |session| Session::of(CSV_HOST, &session));
-                Some(of_message(message(&text)?, query_id, Nesting::new(session, &context, command.as_deref())))
+                let session = session.map_or_else(Session::default, |session| Session::of(NO_HOST, &session));
+                of_message(&text, query_id, session, &context, command.as_deref(), needs_source)
             });
             found(plan.unwrap_or_else(missing));
         }
@@ -56,8 +54,8 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
             drop(line);
             match read {
                 Ok(json_line::Message { text, query_id, session, context, command }) => {
-                    let nesting = Nesting::new(session, &context, command.as_deref());
-                    found(message(&text).map_or_else(missing, |message| of_message(message, query_id, nesting)));
+                    let plan = of_message(&text, query_id, session, &context, command.as_deref(), needs_source);
+                    found(plan.unwrap_or_else(missing));
                 }
                 Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None, Nesting::default())),
             }
@@ -69,6 +67,26 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
         Content::Rest(text) => rest(&text, needs_source, found),
         Content::Damaged(damage) => found(damaged(damage)),
     }
+}
+
+/// Reads the message of a CSV or JSON log. A collector may have joined the lines of a text log. Then the message contains what
+/// the other keys of the log do not have.
+fn of_message(
+    text: &str,
+    query_id: Option<i64>,
+    session: Session,
+    context: &str,
+    command: Option<&str>,
+    needs_source: bool,
+) -> Option<Parsed> {
+    let message = message(text)?;
+    let session = match message.process {
+        Some(process) if !session.is_known() => Session::of(NO_HOST, process),
+        _ => session,
+    };
+    let nesting = Nesting::new(session, if context.is_empty() { &message.context } else { context }, command);
+    let (plan, source) = announced(&message.text, needs_source);
+    Some(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, message.ms)), query_id, nesting) })
 }
 
 fn pasted(text: &str, needs_source: bool, nesting: &Nesting, found: &mut dyn FnMut(Parsed)) {
@@ -93,8 +111,8 @@ fn rest(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
     }
 }
 
-/// A CSV log does not name its host.
-const CSV_HOST: Option<&str> = None;
+/// A CSV log does not name its host, and nor does a message.
+const NO_HOST: Option<&str> = None;
 
 fn parsed(found: Found, query_id: Option<i64>, nesting: Nesting) -> Parsed {
     // The log's identifier is that of the client's statement. Only the plan has that of a nested statement.
@@ -108,14 +126,38 @@ fn with_time(plan: Explained, ms: f64) -> Explained {
     Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan }
 }
 
+/// A message that announces a plan.
+struct Announced<'a> {
+    ms: f64,
+    /// the process in the prefix, and the functions that were being executed, if the message has lines of a text log
+    process: Option<&'a str>,
+    context: String,
+    text: Cow<'a, str>,
+}
+
 /// Splits a message into the time in its first line, and the plan.
-fn message(message: &str) -> Option<(f64, Cow<'_, str>)> {
+fn message(message: &str) -> Option<Announced<'_>> {
     let (first, text) = message.split_once('\n')?;
     let ms = announced_ms(first)?;
-    // A collector that joins the lines of the server's text log keeps their tabs.
-    let has_tabs = text.lines().all(|line| continued(line).is_some());
-    let without_tabs = || text.lines().filter_map(continued).collect::<Vec<_>>().join("\n");
-    Some((ms, if has_tabs { without_tabs().into() } else { text.into() }))
+    // A collector that joins the lines of the server's text log keeps their tabs. The context can follow.
+    let (plan, after) = if continued(text).is_some() { before_context(text) } else { (text, "") };
+    let has_tabs = plan.lines().all(|line| continued(line).is_some());
+    let without_tabs = || plan.lines().filter_map(continued).collect::<Vec<_>>().join("\n");
+    let text = if has_tabs { without_tabs().into() } else { plan.into() };
+    let context = after.lines().map(|line| continued(line).or_else(|| context(line)).unwrap_or_default());
+    Some(Announced { ms, process: process(first), context: context.collect::<Vec<_>>().join("\n"), text })
+}
+
+/// Splits a text before the line with the entry's context.
+fn before_context(text: &str) -> (&str, &str) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if continued(line).is_none() && context(line).is_some() {
+            break;
+        }
+        at += line.len();
+    }
+    text.split_at(at)
 }
 
 /// A plan, and its own text if that is needed.
@@ -267,7 +309,7 @@ mod tests {
             serde_json::json!({"message": message, "query_id": -7, "session_id": "s", "context": "SQL function f"});
         let in_json = only(Content::Json(keys.to_string()));
         for parsed in [in_csv, in_json] {
-            let expected = Nesting::new(Session::of(CSV_HOST, "s"), "SQL function f", None);
+            let expected = Nesting::new(Session::of(NO_HOST, "s"), "SQL function f", None);
             assert_eq!((parsed.query_id, parsed.nesting), (None, expected));
         }
         let with_id = format!("{TEXT}Query Identifier: 9\n");

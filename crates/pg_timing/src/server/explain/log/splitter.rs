@@ -13,7 +13,7 @@ mod sender;
 use super::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use super::json_line::{self, JsonLine};
 use super::lines::Line;
-use super::server_line::begins_pasted_plan;
+use super::server_line::{begins_pasted_plan, context};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::transport::{Part, Sent, continued, numbered, sent};
 use memchr::memmem;
@@ -137,7 +137,8 @@ impl Splitter {
     /// then the lines that continue an entry have no prefix. journalctl writes spaces instead of it.
     fn sender_of<'a>(&self, line: Sent<'a>) -> (u64, Sent<'a>) {
         let text = line.text.trim_start_matches(' ');
-        let is_bare = line.host.is_none() && line.process.is_none() && continued(text).is_some();
+        let continues = || continued(text).is_some() || context(text).is_some();
+        let is_bare = line.host.is_none() && line.process.is_none() && continues();
         let has_entry = || self.senders.get(&self.last).is_some_and(Sender::is_in_entry);
         match is_bare && has_entry() {
             true if self.last != 0 => (self.last, Sent { text, ..line }),

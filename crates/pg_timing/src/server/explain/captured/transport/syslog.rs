@@ -121,15 +121,17 @@ fn is_program(text: &str) -> bool {
 /// | `syslog_sequence_numbers` off | `[2] text` | `LOG:  text` |
 pub fn numbered(message: &str) -> Option<(&str, Part)> {
     let (number, text) = message.strip_prefix('[')?.split_once("] ")?;
-    let part = match number.split_once('-') {
-        Some((message, part)) => is_number(message).then_some(part)?,
-        None if is_number(number) && begins_message(text) => "1",
-        None => number,
+    let (part, is_part) = match number.split_once('-') {
+        Some((message, part)) => (is_number(message).then_some(part)?, true),
+        None => (number, false),
     };
-    match is_number(part).then(|| part.parse().ok())?? {
-        0 | 1 => Some((text, Part::Whole)),
-        number => Some((text, Part::Next { number })),
-    }
+    let number = is_number(part).then(|| part.parse().ok())??;
+    let part = match number {
+        number if !is_part && begins_message(text) => Part::Begins { number },
+        0 | 1 => Part::Whole,
+        number => Part::Next { number },
+    };
+    Some((text, part))
 }
 
 /// Returns whether a severity is near the beginning. Its word depends on lc_messages.

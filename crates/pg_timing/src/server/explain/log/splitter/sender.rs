@@ -82,12 +82,13 @@ impl Sender {
 
     /// Returns whether parts of a message for syslog are missing before this one.
     fn is_gap(&mut self, part: Part) -> bool {
-        let number = match part {
-            Part::Next { number } => number,
-            _ => 1,
+        let (number, is_next) = match part {
+            Part::Next { number } => (number, true),
+            Part::Begins { number } => (number, false),
+            _ => (1, false),
         };
         let last = std::mem::replace(&mut self.part, number);
-        number > 1 && number != last.saturating_add(1)
+        is_next && number != last.saturating_add(1)
     }
 
     /// Returns what begins with a line, if it can have a plan.
