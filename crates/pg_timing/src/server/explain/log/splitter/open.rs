@@ -163,6 +163,8 @@ impl Open {
             return Added::No;
         }
         match part {
+            // The context in another language. What continues a line begins with the space where the server has split it.
+            Part::Next { .. } if !text.starts_with(' ') && text.contains(":  ") => return Added::No,
             // syslog's lines have a limited length.
             Part::Next { .. } => self.join(text),
             // The transport's prefix can be cut, too: then nothing shows whether the line continues the entry.

@@ -132,13 +132,16 @@ fn lines_of_several_processes_are_separated() {
 #[test]
 fn the_context_after_a_plan_is_not_a_part_of_its_last_line() {
     let line = |part: u32, text: &str| format!("Nov 22 01:02:03 db1 pg[1]: [4-{part}] {text}\n");
-    let log = [
-        line(1, "LOG:  duration: 5.100 ms  plan:"),
-        line(2, "#011Sort"),
-        line(3, "CONTEXT:  SQL function \"f\""),
-        line(4, "#011x"),
-    ];
-    assert_eq!(contexts(&log.concat()), (1, vec![("Sort\n".into(), "SQL function \"f\"\nx\n".into())]));
+    // Only English contexts are recognized.
+    for (word, context) in [("CONTEXT", "SQL function \"f\"\nx\n"), ("КОНТЕКСТ", "")] {
+        let log = [
+            line(1, "LOG:  duration: 5.100 ms  plan:"),
+            line(2, "#011Sort"),
+            line(3, &format!("2026-11-25 {word}:  SQL function \"f\"")),
+            line(4, "#011x"),
+        ];
+        assert_eq!(contexts(&log.concat()), (1, vec![("Sort\n".into(), context.into())]));
+    }
 }
 
 #[test]
