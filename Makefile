@@ -57,13 +57,15 @@ deps deps-all: rust-components
 rust-components:
 	@rustup component add $(RUST_COMPONENTS)
 
-# Compares read cost, rate and now() with the raw limit and with peers.
+# Compares read cost, rate and now() with the raw limit and with peers. The last line reads logs, and pgBadger reads the same
+# ones if it is installed. A log of 1 GB takes half an hour: tests/logs/bench PG_TIMING 1000.
 bench:
 	$(CARGO) run --release -p bench
 	tests/extension/bench
 	$(CARGO) build --release -p pg_timing
 	tests/explain/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
 	tests/advise/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
+	tests/logs/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing 100
 
 # Compares estimators of explain's figures on recorded and simulated runs. It measures nothing and takes a second.
 tournament:
