@@ -16,8 +16,8 @@ pub fn on_nested_plans(sum: &Sum) -> Vec<String> {
     }
     if sum.nested_without_session > 0 {
         notes.push(format!(
-            "{} nested plans have no process in their prefix, so the rows of their callers do not include their overhead, and \
-             the sum of all plans may count some of their time twice; add %p to log_line_prefix",
+            "nested plans without a known process in their prefix: {}. The rows of their callers do not include their \
+             overhead, and the sum of all plans may count some of their time twice; add [%p] to log_line_prefix",
             grouped(sum.nested_without_session)
         ));
     }

@@ -128,7 +128,7 @@ fn the_caller_of_a_plan_without_a_process_is_not_known() {
     let report = totals(&log);
     assert_eq!((report.total.reported_ms, report.nested_ms, report.total.nested_runs), (9.0, 3.0, 1));
     assert!(report.statements.iter().all(|statement| statement.called_overhead_ms.is_none()), "{report:?}");
-    assert!(report.notes.iter().any(|note| note.contains("add %p")), "{report:?}");
+    assert!(report.notes.iter().any(|note| note.contains("add [%p]")), "{report:?}");
 }
 
 #[test]
