@@ -17,7 +17,8 @@ const SESSIONS: &str = "SELECT query_id::text,
         (datname = pg_catalog.current_database())::text,
         CASE WHEN state IS NULL OR state = 'disabled' THEN 'hidden'
             WHEN state = 'active' AND wait_event_type IS DISTINCT FROM 'Lock' THEN 'active' ELSE 'idle' END,
-        CASE WHEN state = 'active' THEN query END
+        CASE WHEN state = 'active' THEN query END,
+        usesysid::text
     FROM pg_catalog.pg_stat_activity
     WHERE datid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()
         AND (backend_type IS NULL OR backend_type NOT IN ('autovacuum worker', 'parallel worker', 'walsender')
@@ -31,8 +32,9 @@ const MAX_TEXTS: usize = 1000;
 /// What several looks at the sessions have shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// the last text of each statement that was seen in this database, with its constants, by query ID
-    texts: BTreeMap<i64, String>,
+    /// the last text of each statement that was seen in this database, with its constants, by query ID and role: a role
+    /// whose statements are planned must not get the text of another role
+    texts: BTreeMap<(i64, u32), String>,
     /// how long the statements have been running, in s, when the sessions were last read
     pub running_s: Vec<f64>,
     /// whether there are sessions whose statements this user may not see
@@ -53,7 +55,7 @@ impl Activity {
         self.sessions = self.sessions.max(rows.rows.len());
         self.running_s.clear();
         for row in rows.rows {
-            let [query, age, is_here, state, text] = row.as_slice() else { continue };
+            let [query, age, is_here, state, text, user] = row.as_slice() else { continue };
             self.has_hidden |= state.as_deref() == Some("hidden");
             let (Some("active"), Some(text)) = (state.as_deref(), text) else { continue };
             if makes_no_calls(text) {
@@ -62,15 +64,17 @@ impl Activity {
             let age = age.as_deref().and_then(|age| age.parse().ok()).filter(|age| (0.0..MAX_AGE_S).contains(age));
             self.running_s.extend(age);
             let query = query.as_deref().and_then(|query| query.parse().ok());
-            if let (Some(query), Some("true"), true) = (query, is_here.as_deref(), self.texts.len() < MAX_TEXTS) {
-                self.texts.insert(query, text.clone());
+            let user = user.as_deref().and_then(|user| user.parse().ok());
+            let has_room = self.texts.len() < MAX_TEXTS;
+            if let (Some(query), Some(user), Some("true"), true) = (query, user, is_here.as_deref(), has_room) {
+                self.texts.insert((query, user), text.clone());
             }
         }
     }
 
-    /// Returns a statement as it was executed, with its constants, if it was seen.
-    pub fn text(&self, query: i64) -> Option<&str> {
-        self.texts.get(&query).map(String::as_str)
+    /// Returns a statement as this role executed it, with its constants, if it was seen.
+    pub fn text(&self, query: i64, user: u32) -> Option<&str> {
+        self.texts.get(&(query, user)).map(String::as_str)
     }
 
     /// Returns the times of the statements that ran for more than half of this window, in s. They are not in
@@ -96,7 +100,7 @@ fn makes_no_calls(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn row(columns: [Option<&str>; 5]) -> Vec<Option<String>> {
+    fn row(columns: [Option<&str>; 6]) -> Vec<Option<String>> {
         columns.map(|column| column.map(String::from)).to_vec()
     }
 
@@ -109,25 +113,28 @@ mod tests {
 
     #[test]
     fn running_statements_are_seen_and_those_without_nodes_are_not() {
-        let running = |query, age, text| row([Some(query), Some(age), Some("true"), Some("active"), Some(text)]);
+        let running =
+            |query, age, text| row([Some(query), Some(age), Some("true"), Some("active"), Some(text), Some("10")]);
         let seen = activity(vec![
             running("7", "3.5", "SELECT 1"),
             running("8", "9", "VACUUM t"),
             running("9", "9", "COPY t TO STDOUT"),
             running("10", "1e300", "COPY (SELECT 1) TO STDOUT"),
-            row([Some("11"), Some("99"), Some("true"), Some("idle"), None]),
+            row([Some("11"), Some("99"), Some("true"), Some("idle"), None, Some("10")]),
         ]);
         assert_eq!((seen.running_s.as_slice(), seen.sessions, seen.has_hidden), ([3.5].as_slice(), 5, false));
-        assert_eq!([7, 8, 9, 11].map(|query| seen.text(query)), [Some("SELECT 1"), None, None, None]);
+        assert_eq!([7, 8, 9, 11].map(|query| seen.text(query, 10)), [Some("SELECT 1"), None, None, None]);
+        // Another role may have written another text with the same query ID.
+        assert_eq!(seen.text(7, 11), None);
         assert_eq!((seen.longer_than_half(5.0).count(), seen.longer_than_half(10.0).count()), (1, 0));
     }
 
     #[test]
     fn sessions_of_other_users_are_hidden_and_texts_of_other_databases_are_not_kept() {
         let seen = activity(vec![
-            row([None, None, Some("true"), Some("hidden"), None]),
-            row([Some("7"), Some("1"), Some("false"), Some("active"), Some("SELECT 1")]),
+            row([None, None, Some("true"), Some("hidden"), None, None]),
+            row([Some("7"), Some("1"), Some("false"), Some("active"), Some("SELECT 1"), Some("10")]),
         ]);
-        assert_eq!((seen.has_hidden, seen.text(7), seen.running_s.len()), (true, None, 1));
+        assert_eq!((seen.has_hidden, seen.text(7, 10), seen.running_s.len()), (true, None, 1));
     }
 }

@@ -62,7 +62,7 @@ pub fn plan_all(
                 (_, Some(text)) => match plan(session, server, text, trust.includes(key.user()))? {
                     Ok(root) => {
                         tables.read(session, &root)?;
-                        let seen = key.query().and_then(|query| activity.text(query));
+                        let seen = key.query().and_then(|query| activity.text(query, key.user()));
                         let with_values = match seen.filter(|_| NodeCalls::depend_on_values(&root)) {
                             // The same role has executed it.
                             Some(seen) => plan(session, server, seen, trust.includes(key.user()))?.ok(),
