@@ -99,7 +99,7 @@ fn the_time_of_nested_statements_counts_once() {
     };
     let [inner, outer, client] = ["inner", "outer", "t"].map(of);
     assert_eq!([&inner, &outer, &client].map(|statement| statement.total.nested_runs), [1, 2, 0]);
-    // Alone, each has the overhead of its own calls. A caller has that of the statements that it executed, too.
+    // The overhead of a single plan is that of its own calls. The row of a caller also includes the statements that it executed.
     let alone = |ms: f64| totals(&nested("t", ms, "")).total.overhead_ms().estimate;
     let called = |statement: &LoggedStatement| statement.called_overhead_ms.map_or(0.0, |range| range.estimate);
     for (statement, own, expected) in [
@@ -113,7 +113,7 @@ fn the_time_of_nested_statements_counts_once() {
     let sum = [1.0, 2.0, 3.0, 9.0].map(alone).iter().sum::<f64>();
     assert!((report.total.overhead_ms().estimate - sum).abs() < 1e-9, "{report:?}");
     assert!((client.total.overhead_ms().estimate - sum).abs() < 1e-9, "{client:?}");
-    // Nobody called these.
+    // These have no caller in the log.
     assert_eq!(totals(&(nested("t", 3.0, outer_context()) + &nested("t", 2.0, ""))).total.reported_ms, 5.0);
 }
 

@@ -227,7 +227,7 @@ impl Open {
         self.push(text);
     }
 
-    /// Returns the entry, if it can have a plan. `at_end` is the damage of an entry that has no end of its own.
+    /// Returns the entry, if it can have a plan. `at_end` is the damage if the text ends before the entry does.
     pub fn end(self, at_end: Option<Damage>) -> Option<Entry> {
         let Open { mut place, kind, text, damage, session, context, .. } = self;
         let context = context.unwrap_or_default();
