@@ -55,7 +55,9 @@ count_call(FastInstr *fi, TupleTableSlot *slot)
 		core_start_loop(&fi->core);
 		fi->loops++;
 	}
-	if (!TupIsNull(slot))
+	if (TupIsNull(slot))
+		fi->ends++;
+	else
 		fi->core.tuplecount += 1.0;
 }
 

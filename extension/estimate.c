@@ -11,8 +11,11 @@
 
 #include <math.h>
 
+#include "access/parallel.h"
+
 #include "clock.h"
 #include "estimate.h"
+#include "statistics.h"
 #include "ticker.h"
 #include "tree.h"
 
@@ -164,6 +167,20 @@ note_node(LastStatement *last, const FastInstr *fi)
 	last->error_ns = Max(last->error_ns, estimate.error_ns);
 }
 
+/* Parallel workers do not count their leader's statement once more. */
+static void
+add_to_statistics(const FastQuery *query)
+{
+	const LastStatement *last = &fast_last_statement;
+
+	if (IsParallelWorker())
+		return;
+	fast_statistics_add(TIMED_STATEMENTS, 1);
+	fast_statistics_add(EXACT_NODES, last->nodes - last->estimated);
+	fast_statistics_add(ESTIMATED_NODES, last->estimated);
+	fast_statistics_add(WITHOUT_TICKS, query->tickless ? 1 : 0);
+}
+
 /* Stores facts about the statement.  A DEBUG1 message reports them: before 18, EXPLAIN cannot mark estimates. */
 void
 fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
@@ -185,6 +202,7 @@ fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 		if (fi != NULL)
 			note_node(last, fi);
 	}
+	add_to_statistics(query);
 	if (last->estimated > 0)
 		ereport(DEBUG1,
 				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates from " UINT64_FORMAT " samples; largest error of a node (95%%): %.3f ms",

@@ -13,29 +13,11 @@
 
 #include "common/pg_prng.h"
 
+#include "calls.h"
 #include "clock.h"
 #include "estimate.h"
 #include "gaps.h"
 #include "ticker.h"
-
-/*
- * Returns the calls of a node so far: its rows and the ends of its loops.  Core
- * adds the rows of parallel workers to the leader's rows when they finish.
- */
-static double
-calls_so_far(FastInstr *fi)
-{
-	AutoTiming *timing = &fi->auto_timing;
-	const CoreWorkers *workers = fi->node->worker_instrument;
-
-	if (workers != NULL && workers != timing->workers)
-	{
-		for (int n = 0; n < workers->num_workers; n++)
-			timing->workers_rows += workers->instrument[n].ntuples;
-		timing->workers = workers;
-	}
-	return fi->core.ntuples - timing->workers_rows + fi->core.tuplecount + timing->ends;
-}
 
 void
 gap_start(FastInstr *fi, int32 mean, uint64 now)
@@ -43,7 +25,7 @@ gap_start(FastInstr *fi, int32 mean, uint64 now)
 	AutoTiming *timing = &fi->auto_timing;
 
 	timing->gap_length = 1 + mean / 2 + (int32) pg_prng_uint64_range(&pg_global_prng_state, 0, mean);
-	timing->calls_before = calls_so_far(fi);
+	timing->calls_before = fast_calls_of(fi);
 	timing->loops_before = fi->loops;
 	timing->since = now;
 	timing->gap_end_row = fi->core.tuplecount + timing->gap_length;
@@ -52,7 +34,7 @@ gap_start(FastInstr *fi, int32 mean, uint64 now)
 double
 gap_calls(FastInstr *fi)
 {
-	return calls_so_far(fi) - fi->auto_timing.calls_before;
+	return fast_calls_of(fi) - fi->auto_timing.calls_before;
 }
 
 double

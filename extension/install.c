@@ -12,11 +12,13 @@
 #include "access/parallel.h"
 #include "miscadmin.h"
 
+#include "calls.h"
 #include "clock.h"
 #include "estimate.h"
 #include "install.h"
 #include "methods.h"
 #include "settle.h"
+#include "statistics.h"
 #include "ticker.h"
 #include "tree.h"
 #include "tsc.h"
@@ -77,8 +79,11 @@ gather_call(PlanState *node)
 {
 	FastInstr  *fi = FAST_INSTR(node);
 	bool		first = !fi->core.running;
-	TupleTableSlot *slot = fi->wrapper(node);
+	TupleTableSlot *slot;
 
+	if (first)
+		fast_calls_note_workers(fi->query);
+	slot = fi->wrapper(node);
 	if (first)
 		fast_reinstall(fi->query);
 	return slot;
@@ -95,18 +100,16 @@ wrapper_for(const FastInstr *fi)
 			return fast_sampling_wrapper(fi);
 		case METHOD_AUTO:
 			return fast_auto_wrapper(fi);
+		case METHOD_COUNT:
+			return fast_count_wrapper(fi);
 		case METHOD_OFF:
 			break;
 	}
 	return NULL;
 }
 
-/*
- * Returns whether core times the node in the node's own code, only once per call.
- * Our timing would not be cheaper.
- */
-static bool
-times_itself(PlanState *node)
+bool
+fast_times_itself(const PlanState *node)
 {
 	return IsA(node, HashState) || IsA(node, BitmapIndexScanState) ||
 		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
@@ -119,15 +122,17 @@ times_itself(PlanState *node)
  * nodes with asynchronous execution, whose timing core starts and stops itself.
  */
 static void
-install_node(FastQuery *query, PlanState *node)
+install_node(FastQuery *query, TreeNode *each)
 {
+	PlanState  *node = each->node;
 	FastInstr  *fi = fast_instr_of(node);
 
-	if (node->instrument == NULL || node->async_capable || times_itself(node) ||
-		node->ExecProcNode != core_first_call() || !CORE_WANTS_TIMER(node->instrument))
+	if (node->instrument == NULL || node->async_capable || fast_times_itself(node) ||
+		node->ExecProcNode != core_first_call() ||
+		CORE_WANTS_TIMER(node->instrument) != (query->method != METHOD_COUNT))
 		return;
 	if (fi == NULL)
-		fi = fast_instr_create(query, node);
+		fi = fast_instr_create(query, each);
 	if (fi == NULL)
 		return;
 	fi->wrapper = wrapper_for(fi);
@@ -148,7 +153,7 @@ void
 fast_reinstall(FastQuery *query)
 {
 	for (int i = 0; i < query->node_count; i++)
-		install_node(query, query->nodes[i].node);
+		install_node(query, &query->nodes[i]);
 }
 
 /*
@@ -193,18 +198,32 @@ static Method
 effective_method(Method wanted)
 {
 	if (wanted == METHOD_TSC && !fast_tsc_usable())
+	{
+		fast_statistics_add(WITHOUT_TSC, 1);
 		return METHOD_OFF;
+	}
 	if (wanted == METHOD_SAMPLING && !ticker_ready())
 	{
+		fast_statistics_add(WITHOUT_TICKS, 1);
 		warn_of_no_thread();
 		return METHOD_OFF;
 	}
 	return wanted;
 }
 
-/* Installs our timing in the nodes of an initialized query. */
-void
-fast_install(QueryDesc *queryDesc, Method wanted)
+/* Counts the calls of an initialized query. */
+static void
+install_counting(QueryDesc *queryDesc)
+{
+	FastQuery  *query = fast_query_create(queryDesc);
+
+	query->method = METHOD_COUNT;
+	fast_reinstall(query);
+}
+
+/* Times the calls of an initialized query. */
+static void
+install_timing(QueryDesc *queryDesc, Method wanted)
 {
 	FastQuery  *query;
 	Method		method = effective_method(wanted);
@@ -224,10 +243,21 @@ fast_install(QueryDesc *queryDesc, Method wanted)
 	fast_reinstall(query);
 }
 
-/* Called after the last call of a node. */
+void
+fast_install(QueryDesc *queryDesc, Method method)
+{
+	if (queryDesc->instrument_options & INSTRUMENT_TIMER)
+		install_timing(queryDesc, method);
+	else
+		install_counting(queryDesc);
+}
+
+/* Called after the last call of a node.  `query` is NULL if the server timed the statement. */
 void
 fast_finish(QueryDesc *queryDesc, FastQuery *query)
 {
+	if (query != NULL && query->method == METHOD_COUNT)
+		return;
 	for (int i = 0; query != NULL && i < query->node_count; i++)
 	{
 		FastInstr  *fi = fast_instr_of(query->nodes[i].node);

@@ -21,7 +21,9 @@ typedef enum Method
 	METHOD_OFF = 0,				/* by the server */
 	METHOD_AUTO,				/* exact while cheap, then sampled */
 	METHOD_TSC,					/* exact, with the CPU's counter */
-	METHOD_SAMPLING				/* with a clock that ticks sample_rate times a second */
+	METHOD_SAMPLING,			/* with a clock that ticks sample_rate times a second */
+	METHOD_COUNT				/* not at all: the statement wants rows or buffers
+								 * without times; not a value of the setting */
 } Method;
 
 /* The clock that times calls. */
@@ -116,9 +118,6 @@ typedef struct AutoTiming
 	double		last_gap_calls; /* calls in the gap before it */
 	double		last_gap_loops; /* loops that started in that gap */
 
-	double		ends;			/* calls in gaps that returned no row */
-	const CoreWorkers *workers; /* parallel workers whose rows core has added */
-	double		workers_rows;	/* the rows of these workers */
 	Stratum		first;			/* the first calls of loops */
 	Stratum		next;			/* all other calls */
 	uint64		timed;			/* calls in bursts that count */
@@ -150,12 +149,14 @@ struct FastInstr
 								 * run on; NULL: the server times the node */
 	ExecProcNodeMtd gather_entry;	/* Gather nodes: calls the wrapper */
 	PlanState  *node;
+	TreeNode   *tree;			/* the same node in the query's list */
 	FastQuery  *query;
 	uint64		usage_sum;		/* sum of the counters in usage_start */
 	BufferUsage buffers_start;
 	WalUsage	wal_start;
 	uint32		fraction;		/* part of a ns not yet added, in units of 2^-32 */
 	double		loops;			/* loops that have started */
+	double		ends;			/* calls that returned no row */
 	bool		estimated;		/* not every call was timed */
 	double		variance;		/* of the estimated time, in ns^2 */
 

@@ -214,7 +214,7 @@ gap_call(PlanState *node, UsageKind usage)
 		usage_leave(fi, usage);
 	rows = fi->core.tuplecount;
 	if (TupIsNull(slot))
-		fi->auto_timing.ends++;
+		fi->ends++;
 	else
 		fi->core.tuplecount = ++rows;
 	if (unlikely(!fi->core.running))

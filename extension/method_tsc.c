@@ -46,12 +46,10 @@ WRAPPER(tsc_time, USAGE_NONE)
 WRAPPER(tsc_buffers, USAGE_BUFFERS)
 WRAPPER(tsc_all, USAGE_ALL)
 
-/* Returns NULL if the server already times with the counter. */
 ExecProcNodeMtd
 fast_tsc_wrapper(const FastInstr *fi)
 {
 	const ExecProcNodeMtd wrappers[] = {tsc_time, tsc_buffers, tsc_all};
-	UsageKind	usage = usage_kind(fi);
 
-	return fi->query->server_tsc && usage == USAGE_NONE ? NULL : wrappers[usage];
+	return wrappers[usage_kind(fi)];
 }

@@ -14,10 +14,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Each returns the wrapper for a node.  NULL: the server's timing is as good. */
+/* Each returns the wrapper for a node. */
 extern ExecProcNodeMtd fast_tsc_wrapper(const FastInstr *fi);
 extern ExecProcNodeMtd fast_sampling_wrapper(const FastInstr *fi);
 extern ExecProcNodeMtd fast_auto_wrapper(const FastInstr *fi);
+extern ExecProcNodeMtd fast_count_wrapper(const FastInstr *fi);
 
 /* Adds the time of the last gap, after the last call of the query. */
 extern void fast_auto_finish(FastInstr *fi);

@@ -14,7 +14,22 @@ CREATE FUNCTION pg_fast_timing_info(
     OUT last_nodes int,             -- timed plan nodes of the last timed statement
     OUT last_estimated int,         -- of these, nodes with estimated times
     OUT last_samples bigint,
-    OUT last_error_ms float8        -- largest error of a node, for all loops together
+    OUT last_error_ms float8,       -- largest error of a node, for all loops together
+    OUT scope text,                 -- the columns below are about this session, or about the server if the library is
+                                    -- in shared_preload_libraries
+    OUT since timestamptz,          -- the last reset, or the start
+    OUT statements bigint,          -- statements whose plan nodes were timed
+    OUT exact_nodes bigint,         -- their nodes with exact times
+    OUT estimated_nodes bigint,     -- their nodes with estimated times
+    OUT node_calls bigint,          -- calls of plan nodes: exact, with count_calls also those of other statements
+    OUT without_tsc bigint,         -- statements that the server timed, because the method tsc had no counter
+    OUT without_ticks bigint        -- statements without ticks: timed by the server, or estimated from bursts alone
 )
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+CREATE FUNCTION pg_fast_timing_reset() RETURNS void     -- sets the counters to zero
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+REVOKE ALL ON FUNCTION pg_fast_timing_reset() FROM PUBLIC;

@@ -14,10 +14,12 @@
 #include "access/parallel.h"
 #include "fmgr.h"
 
+#include "calls.h"
 #include "clock.h"
 #include "explain.h"
 #include "install.h"
 #include "settings.h"
+#include "statistics.h"
 #include "ticker.h"
 #include "tree.h"
 #include "tsc.h"
@@ -31,17 +33,30 @@ static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
 
-/* Initializes the query, and installs our timing if the query is timed. */
+/* Returns whether the setting count_calls applies to a query that starts now. */
+static bool
+calls_wanted(void)
+{
+	/* A worker gets the options of its leader. */
+	if (IsParallelWorker())
+		return false;
+	return fast_count_calls == COUNT_ALL || (fast_count_calls == COUNT_TOP && nesting == 0);
+}
+
+/* Initializes the query, and installs our timing or counting if the query has instrumentation. */
 static void
 fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
+	bool		executed = fast_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+
+	if (executed && calls_wanted())
+		queryDesc->instrument_options |= INSTRUMENT_ROWS;
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
 
-	if (fast_method != METHOD_OFF && (queryDesc->instrument_options & INSTRUMENT_TIMER) &&
-		!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && queryDesc->planstate != NULL)
+	if (executed && queryDesc->instrument_options != 0 && queryDesc->planstate != NULL)
 		fast_install(queryDesc, fast_method);
 }
 
@@ -65,12 +80,15 @@ begin_run(QueryDesc *queryDesc)
 		if (IsParallelWorker())
 			fast_reinstall(query);
 		fast_recheck(query);
+		nesting++;
+	}
+	if (query != NULL && query->method != METHOD_COUNT)
+	{
 		run.tickless = (query->method == METHOD_SAMPLING || query->sampled > 0) && !ticker_start();
 		ticker_note_period(query);
 		if (query->clock == KIND_TSC)
 			run.start_pair = fast_tsc_read();
 		run.start = clock_ordered(query->clock);
-		nesting++;
 	}
 	return run;
 }
@@ -82,9 +100,9 @@ end_run(void)
 	return --nesting == 0 ? ticker_stop() : 0;
 }
 
-/* Adds the run to its query, and checks the counter against the kernel's clock over the run. */
+/* Adds the duration of the run to its query, and checks the counter against the kernel's clock over the run. */
 static void
-note_run(const Run *run, uint64 lost_ns)
+note_duration(const Run *run, uint64 lost_ns)
 {
 	FastQuery  *query = run->query;
 	int64		ticks = (int64) (clock_ordered(query->clock) - run->start);
@@ -100,6 +118,15 @@ note_run(const Run *run, uint64 lost_ns)
 	query->lost_ns += lost_ns;
 	if (run->start_pair.ns != 0)
 		fast_tsc_compare(run->start_pair);
+}
+
+/* Called after a run without an error. */
+static void
+note_run(const Run *run, uint64 lost_ns)
+{
+	if (run->query->method != METHOD_COUNT)
+		note_duration(run, lost_ns);
+	fast_calls_add(run->query);
 }
 
 /* ExecutorRun has other arguments since 18. */
@@ -184,6 +211,7 @@ void
 _PG_init(void)
 {
 	fast_define_settings();
+	fast_statistics_init();
 	fast_explain_init();
 	fast_tsc_init();
 

@@ -22,7 +22,15 @@ static const struct config_enum_entry method_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry count_calls_options[] = {
+	{"off", COUNT_NONE, false},
+	{"top", COUNT_TOP, false},
+	{"all", COUNT_ALL, false},
+	{NULL, 0, false}
+};
+
 int			fast_method = METHOD_AUTO;
+int			fast_count_calls = COUNT_NONE;
 int			fast_sample_rate = 0;
 
 /* Returns the name of a method, as in the setting. */
@@ -45,6 +53,12 @@ fast_define_settings(void)
 							 "auto: exact while cheap, then sampled; off: by the server; "
 							 "tsc: every call, with the CPU's counter; sampling: with a ticking clock.",
 							 &fast_method, METHOD_AUTO, method_options,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_fast_timing.count_calls",
+							 "Statements whose calls of plan nodes are counted.",
+							 "off: those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: those of clients; "
+							 "all: also those within functions.",
+							 &fast_count_calls, COUNT_NONE, count_calls_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_fast_timing.sample_rate",
 							"Ticks per second of the sampling clock.",

@@ -14,7 +14,16 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Whose calls of plan nodes are counted, besides those of statements with instrumentation. */
+typedef enum CountCalls
+{
+	COUNT_NONE,
+	COUNT_TOP,					/* statements of clients */
+	COUNT_ALL					/* also statements within functions */
+} CountCalls;
+
 extern int	fast_method;
+extern int	fast_count_calls;
 extern int	fast_sample_rate;
 
 extern void fast_define_settings(void);

@@ -20,6 +20,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
+#include "calls.h"
 #include "tree.h"
 
 /* Most plans have fewer nodes. */
@@ -63,9 +64,7 @@ append_node(Walk *walk, PlanState *node, int parent)
 		walk->allocated *= 2;
 		query->nodes = repalloc(query->nodes, walk->allocated * sizeof(TreeNode));
 	}
-	query->nodes[query->node_count].node = node;
-	query->nodes[query->node_count].parent = parent;
-	query->node_count++;
+	query->nodes[query->node_count++] = (TreeNode) {.node = node, .parent = parent};
 	if (has_usable_id(node))
 		query->ids = Max(query->ids, node->plan->plan_node_id + 1);
 }
@@ -127,6 +126,8 @@ forget_query(void *query)
 {
 	FastQuery **link = &queries;
 
+	fast_calls_add_after_error(query);
+
 	while (*link != query)
 		link = &(*link)->next;
 	*link = (*link)->next;
@@ -178,18 +179,20 @@ fast_instr_of(const PlanState *planstate)
 }
 
 FastInstr *
-fast_instr_create(FastQuery *query, PlanState *planstate)
+fast_instr_create(FastQuery *query, TreeNode *each)
 {
-	int			id = planstate->plan->plan_node_id;
+	int			id = each->node->plan->plan_node_id;
 	FastInstr  *fi;
 
 	/* A custom scan can create plan nodes without ids of their own. */
 	if (id < 0 || id >= query->ids || query->instrs[id] != NULL)
 		return NULL;
 	fi = MemoryContextAllocZero(query->context, sizeof(FastInstr));
-	fi->core = *planstate->instrument;
-	fi->node = planstate;
+	fi->core = *each->node->instrument;
+	fi->node = each->node;
+	fi->tree = each;
 	fi->query = query;
 	query->instrs[id] = fi;
+	each->fi = fi;
 	return fi;
 }

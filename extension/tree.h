@@ -20,6 +20,13 @@ struct TreeNode
 	PlanState  *node;
 	int			parent;			/* index of the parent node; -1: the root of the
 								 * plan or of a subplan */
+	FastInstr  *fi;				/* our instrumentation, or NULL */
+
+	/* calls.c */
+	const CoreWorkers *workers; /* parallel workers whose counts core has added */
+	double		worker_rows;	/* the rows of all workers so far */
+	double		worker_loops;	/* and their loops */
+	double		counted;		/* calls that are in the statistics */
 };
 
 /* Adds a query to the queries that we time.  It is removed together with its memory context. */
@@ -35,7 +42,7 @@ extern FastInstr *fast_instr_of(const PlanState *planstate);
 extern FastInstr *fast_instr_created(const FastQuery *query, const PlanState *planstate);
 
 /* Allocates the instrumentation of a node.  Returns NULL if the node's id is in use. */
-extern FastInstr *fast_instr_create(FastQuery *query, PlanState *planstate);
+extern FastInstr *fast_instr_create(FastQuery *query, TreeNode *each);
 
 #pragma GCC visibility pop
 

@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * calls.h
+ *	  counts the calls of plan nodes
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FAST_CALLS_H
+#define FAST_CALLS_H
+
+#include "instr.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Returns the calls of a node in this process so far: its rows and the ends of its loops. */
+extern double fast_calls_of(FastInstr *fi);
+
+/* Notes what core has added to the leader's nodes for parallel workers.  Must be called before a Gather node starts other ones. */
+extern void fast_calls_note_workers(FastQuery *query);
+
+/* Adds the calls since the last time to the statistics, at the end of a run. */
+extern void fast_calls_add(FastQuery *query);
+
+/* The same after an error, when only our own memory is certain to exist. */
+extern void fast_calls_add_after_error(FastQuery *query);
+
+#pragma GCC visibility pop
+
+#endif							/* FAST_CALLS_H */

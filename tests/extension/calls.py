@@ -1,0 +1,155 @@
+"""Tests of the counters: the number of node calls is exact, and their scope is the session or the server."""
+
+import json
+
+from extension import METHODS, force_parallel
+from servers import Failed, Server
+
+SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "statement_timeout": "60s"}
+ROWS = 100_000
+TABLES = f"""CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, {ROWS}) g;
+CREATE TABLE few AS SELECT g AS i FROM generate_series(1, 10) g; VACUUM ANALYZE;
+CREATE FUNCTION nested() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM few); END';
+CREATE ROLE joe; CREATE ROLE watcher; GRANT pg_monitor TO watcher;"""
+
+# Statements and their calls: each node is called for each of its rows, and once more if it is read to its end.
+KNOWN = {
+    # Scan, and the aggregate.
+    "SELECT count(*) FROM many": (ROWS + 1) + 2,
+    # The scan is not read to its end.
+    "SELECT i FROM many LIMIT 10": 10 + 11,
+    # A scan with a filter, in as many loops as the other table has rows, and the nested loop.
+    "SELECT a.i FROM few a, few b WHERE b.i < 3 AND a.i > b.i - 100": None,
+    # Two scans, the join, and one call of the Hash node.
+    "SELECT * FROM few a JOIN few b USING (i)": 11 + 11 + 11 + 1,
+    "SELECT FROM few WHERE i < 0": 1,
+}
+HASH_JOIN = "SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off;"
+
+
+def calls_of(server, statement, before=""):
+    """Returns the growth of the counter in a session that executes one statement."""
+    count = "SELECT node_calls FROM pg_fast_timing_info();"
+    # Reading the counter is a statement, too. So it is read before the settings apply, and not counted while it runs.
+    said = server.psql(f"LOAD 'pg_fast_timing'; {HASH_JOIN}\n{count}\n{before}\n{statement} \\g /dev/null\n{count}").split()
+    return int(said[-1]) - int(said[-2])
+
+
+def runs():
+    """Yields the ways to execute a statement whose calls are counted: their name, settings and prefix."""
+    for method in METHODS:
+        yield method, f"SET pg_fast_timing.method = {method};", "EXPLAIN (ANALYZE, BUFFERS OFF)"
+        yield f"{method} with WAL", f"SET pg_fast_timing.method = {method};", "EXPLAIN (ANALYZE, BUFFERS, WAL)"
+    yield "without times", "", "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF)"
+    yield "without times, with buffers", "", "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS)"
+    yield "count_calls", "SET pg_fast_timing.count_calls = top;", ""
+
+
+def known_statements(server):
+    for name, settings, prefix in runs():
+        for statement, expected in KNOWN.items():
+            found = calls_of(server, f"{prefix} {statement}", settings)
+            if expected is not None and found != expected:
+                yield f"{name}: {statement}: {found} node calls, not {expected}"
+        # Without a known number, all ways must agree.
+    numbers = {name: calls_of(server, f"{prefix} {statement}", settings) for statement, n in KNOWN.items() if n is None for name, settings, prefix in runs()}
+    if len(set(numbers.values())) != 1 or min(numbers.values()) < 20:
+        yield f"a nested loop: {numbers}"
+
+
+def not_counted(server):
+    for name, settings, statement in (
+        ("method off", "SET pg_fast_timing.method = off; SET pg_fast_timing.count_calls = 'all';", "EXPLAIN (ANALYZE) SELECT count(*) FROM many"),
+        ("no setting", "", "SELECT count(*) FROM many"),
+        ("no execution", "SET pg_fast_timing.count_calls = 'all';", "EXPLAIN SELECT count(*) FROM many"),
+    ):
+        if found := calls_of(server, statement, settings):
+            yield f"{name}: {found} node calls are counted"
+
+
+def nested_statements(server):
+    """`top` counts the statements of clients, `all` also those within functions."""
+    # A Result, and within the function a Result with its subplan: an aggregate and a scan.
+    outer, inner = 2, 2 + 2 + 11
+    for value, expected in (("top", outer), ("all", outer + inner)):
+        found = calls_of(server, "SELECT nested()", f"SET pg_fast_timing.count_calls = '{value}';")
+        if found != expected:
+            yield f"count_calls = {value}: {found} node calls, not {expected}"
+
+
+def after_errors(server):
+    """A failed statement counts what it executed, and a cursor counts each FETCH."""
+    for method in METHODS:
+        settings = f"SET pg_fast_timing.method = {method}; \\set ON_ERROR_STOP off\n"
+        found = calls_of(server, "EXPLAIN (ANALYZE) SELECT 1 / (i - 1000) FROM many", settings)
+        if found != 999:
+            yield f"{method}: a statement that fails in its row 1000: {found} node calls"
+    fetches = "BEGIN; DECLARE c CURSOR FOR SELECT i FROM many; FETCH 5 FROM c \\g /dev/null\nFETCH 7 FROM c"
+    found = calls_of(server, fetches, "SET pg_fast_timing.count_calls = 'all';")
+    if found != 5 + 7:
+        yield f"an open cursor after 12 rows: {found} node calls"
+
+
+def parallel(server):
+    """The calls of all processes are counted, whatever the scope."""
+    settings = f"SET max_parallel_workers_per_gather = 2; {force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+    for name, more, prefix in runs():
+        plan = json.loads(server.psql(f"{settings} EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM many"))[0]["Plan"]
+        if plan["Plans"][0]["Node Type"] != "Gather":
+            yield f"not a parallel plan: {plan}"
+        found = calls_of(server, f"{prefix} SELECT count(*) FROM many", settings + more)
+        # Two aggregates, the Gather, and a scan in up to three processes: each process finds the end of the scan.
+        low, high = 2 + 2 + 2 + ROWS + 1, 2 + 4 + 3 * 2 + ROWS + 3
+        if not low <= found <= high:
+            yield f"{name}: a parallel count: {found} node calls, not {low} to {high}"
+
+
+def scopes(installation):
+    """Without preloading, a session sees its own counters. With it, each session sees those of all."""
+    for settings, scope in ((SETTINGS, "session"), (SETTINGS | {"shared_preload_libraries": "pg_fast_timing"}, "server")):
+        with Server(installation, settings) as server:
+            server.psql(TABLES)
+            other = "LOAD 'pg_fast_timing'; EXPLAIN (ANALYZE) SELECT count(*) FROM many"
+            server.psql(other)
+            found, calls, statements = server.psql("LOAD 'pg_fast_timing'; SELECT scope, node_calls, statements FROM pg_fast_timing_info()").strip().split("|")
+            expected = (scope, *(("0", "0") if scope == "session" else (str(ROWS + 3), "1")))
+            if (found, calls, statements) != expected:
+                yield f"{scope}: {(found, calls, statements)}, not {expected}"
+            yield from parallel(server)
+            if scope == "server":
+                yield from resets(server)
+
+
+def resets(server):
+    said = server.psql("SET ROLE watcher; SELECT node_calls > 0 FROM pg_fast_timing_info()")
+    if said.strip() != "t":
+        yield f"pg_monitor reads {said}"
+    try:
+        server.psql("SET ROLE joe; SELECT pg_fast_timing_reset()")
+        yield "an ordinary role can reset the counters"
+    except Failed as refused:
+        if "permission denied" not in str(refused):
+            yield str(refused)
+    said = server.psql("SELECT since AS start FROM pg_fast_timing_info() \\gset\nSELECT pg_fast_timing_reset() \\g /dev/null\nSELECT node_calls, statements, since > :'start' FROM pg_fast_timing_info()")
+    if said.strip() != "0|0|t":
+        yield f"after a reset: {said}"
+
+
+def other_version(server):
+    """A library and SQL functions of different versions: one message, and statements are timed as usual."""
+    server.psql("CREATE FUNCTION old_info(OUT method text, OUT clock text) AS '$libdir/pg_fast_timing', 'pg_fast_timing_info' LANGUAGE C")
+    try:
+        server.psql("SELECT * FROM old_info()")
+        yield "a function of another version is accepted"
+    except Failed as refused:
+        if "have different versions" not in str(refused):
+            yield str(refused)
+
+
+def check(installation):
+    """Yields complaints."""
+    with Server(installation, SETTINGS) as server:
+        server.psql(TABLES)
+        for test in (known_statements, not_counted, nested_statements, after_errors, other_version):
+            yield from test(server)
+    yield from scopes(installation)
