@@ -10,6 +10,7 @@ use crate::server::explain::captured::node_line::names_node;
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::transport::continued;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
+use crate::server::explain::live::Tokens;
 use crate::server::explain::plan::Explained;
 use std::borrow::Cow;
 
@@ -205,18 +206,34 @@ fn structured(start: &str) -> Option<Structured> {
     start.starts_with("<explain").then_some(Structured::Xml)
 }
 
-/// Returns where the line of the topmost node begins. The query is above it, and can have several lines.
+/// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be
+/// in a comment or in a text of the query.
 fn root_at(text: &str) -> Option<usize> {
+    let mut roots = possible_roots(text);
+    let first = roots.next()?;
+    let Some(second) = roots.next() else { return Some(first) };
+    let others = [first, second].into_iter().chain(roots);
+    let mut words = Tokens::of(text).map(|word| word.start).peekable();
+    // A word of a comment or of a text is not a word of the statement.
+    let mut is_word = |at: usize| {
+        while words.next_if(|start| *start < at).is_some() {}
+        words.peek() == Some(&at)
+    };
+    Some(others.into_iter().find(|root| is_word(*root)).unwrap_or(first))
+}
+
+/// Returns where the lines begin that look like a topmost node. auto_explain does not indent it.
+fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
     let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        // auto_explain does not indent it.
-        if line.trim_end().ends_with(')') && (line.contains("(cost=") || line.contains("(actual ")) && names_node(line)
-        {
-            return Some(at);
-        }
+    text.split_inclusive('\n').filter_map(move |line| {
+        let begin = at;
         at += line.len();
-    }
-    None
+        let is_root = !line.starts_with(' ')
+            && line.trim_end().ends_with(')')
+            && (line.contains("(cost=") || line.contains("(actual "))
+            && names_node(line);
+        is_root.then_some(begin)
+    })
 }
 
 /// Removes the line with the values of the query's parameters.
@@ -273,6 +290,18 @@ mod tests {
                 ("Sort".into(), Some(Source::Text(plan.clone())))
             );
         });
+    }
+
+    #[test]
+    fn a_plan_in_the_query_is_a_part_of_the_query() {
+        let pasted = "Seq Scan on u  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..7.500 rows=7 loops=1)";
+        let plan = TEXT.split_inclusive('\n').skip(3).collect::<String>();
+        for query in
+            [format!("select 1 /* was:\n{pasted}\n  Filter: (a > 1)\n*/ + 1"), format!("select '\n{pasted}\n'\nfrom t")]
+        {
+            let read = of_text(&format!("Query Text: {query}\n{plan}"));
+            assert_eq!((read.query.as_deref(), read.plan.name.as_str()), (Some(&*query), "Sort"));
+        }
     }
 
     #[test]
