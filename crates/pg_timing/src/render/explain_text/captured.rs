@@ -99,8 +99,10 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         let percent = 100.0 * variation;
         facts.push(("variation", format!("assumed from run to run: {percent:.0}%, as on a quiet machine")));
     } else if report.corrected_ms.half_width() > TOO_WIDE * report.corrected_ms.estimate {
-        let advice = "for a narrower range, time the statement without EXPLAIN and give --plain-ms";
-        facts.push(("precision", advice.into()));
+        // The slowest plans of a log have no common time.
+        let nth = capture.place.as_ref().map_or(String::new(), |_| format!("--nth {} ", capture.taken));
+        let advice = format!("for a narrower range, time the statement without EXPLAIN and give {nth}--plain-ms MS");
+        facts.push(("precision", advice));
     }
     if !report.settings.is_empty() {
         facts.push(("settings", settings(report, |_| true)));

@@ -47,7 +47,7 @@ impl Analysis {
         let (corrected_ms, plain_may_include_planning) = match (inputs.plain_ms, &expected) {
             (Some(plain), _) => given_baseline(plain, &plan)?,
             (None, Some(expected)) => (computed_baseline(&plan, expected), false),
-            (None, None) => return Err(errors::unknown_clock()),
+            (None, None) => return Err(errors::unknown_clock(false)),
         };
         let unexplained_ms = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &corrected_ms, expected));
         let clock_ms = clock_ms(&plan, &corrected_ms, expected.as_ref(), unexplained_ms, counts_buffers);

@@ -171,6 +171,9 @@ fn a_log_without_a_usable_plan_is_an_error() {
     assert_eq!(what("LOG:  checkpoint starting\n"), "there is no plan in the input");
     let untimed = "LOG:  duration: 7.000 ms  plan:\n\tResult (actual rows=1 loops=1)\n";
     assert!(what(untimed).starts_with("the plan was taken with TIMING OFF"));
+    // auto_explain prints the statement.
+    let logged = untimed.replace("\tResult", "\tQuery Text: select 1\n\tResult");
+    assert!(what(&logged).starts_with("the plan was taken with auto_explain.log_timing = off"));
     assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan was taken"));
 }
 
