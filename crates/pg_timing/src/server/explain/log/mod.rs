@@ -8,6 +8,7 @@ mod chosen;
 mod decompressed;
 mod encoding;
 mod entry;
+mod evidence;
 mod in_order;
 mod json_line;
 mod lines;
@@ -18,6 +19,7 @@ mod parse;
 #[cfg(test)]
 mod pasted_tests;
 mod pipeline;
+mod relation;
 mod report;
 mod server_line;
 mod shapes;

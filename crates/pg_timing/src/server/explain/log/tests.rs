@@ -77,8 +77,13 @@ fn rank_changes_within_the_errors_are_not_reported() {
 
 /// Returns the entry of a nested plan, or of a plan of the client.
 fn nested(table: &str, ms: f64, context: &str) -> String {
-    let context = if context.is_empty() { "".into() } else { format!("[7] CONTEXT:  {context}\n") };
-    format!("[7] {}{context}", entry(table, (ms * 1000.0) as u32, ms))
+    nested_in("SELECT", table, ms, context)
+}
+
+/// The same with the client's command, or with more of the prefix.
+fn nested_in(command: &str, table: &str, ms: f64, context: &str) -> String {
+    let context = if context.is_empty() { "".into() } else { format!("[7] {command} CONTEXT:  {context}\n") };
+    format!("[7] {command} {}{context}", entry(table, (ms * 1000.0) as u32, ms))
 }
 
 #[test]
@@ -119,6 +124,33 @@ fn the_time_of_nested_statements_counts_once() {
 
 fn outer_context() -> &'static str {
     "SQL statement \"select\"\n\tPL/pgSQL function p() line 3"
+}
+
+#[test]
+fn a_statement_without_a_plan_leaves_its_plans_to_no_other() {
+    const TRIGGER: &str = "SQL statement \"x\"\n\tPL/pgSQL function trigger() line 1 at PERFORM";
+    let copy = format!("{TRIGGER}\n\tCOPY c, line 1: \"1\"");
+    let failure = "[7] SELECT ERROR:  no\n[7] SELECT STATEMENT:  select 1\n";
+    let next = |prefix: &str| nested_in(prefix, "t", 9.0, "");
+    for (log, name) in [
+        (nested("u", 3.0, TRIGGER) + failure + &next("SELECT"), "failed"),
+        (nested_in("", "u", 3.0, &copy) + &next(""), "COPY with a trigger"),
+        (nested_in("COPY", "u", 3.0, TRIGGER) + &next("SELECT"), "COPY with a trigger at its end"),
+        (nested_in("ALTER TABLE", "u", 3.0, TRIGGER) + &next("SELECT"), "ALTER TABLE"),
+        (nested_in("COMMIT", "u", 3.0, TRIGGER) + &next("COMMIT"), "a deferred trigger"),
+        (nested_in("SELECT 3/7", "u", 3.0, TRIGGER) + &next("SELECT 3/8"), "another transaction"),
+        (nested_in("2026-11-25 07:40:01.000", "u", 3.0, TRIGGER) + &next("2026-11-25 07:40:02.000"), "long before"),
+    ] {
+        let report = totals(&log);
+        assert_eq!((report.total.reported_ms, report.nested_ms), (12.0, 0.0), "{name}");
+        assert!(report.statements.iter().all(|statement| statement.called_overhead_ms.is_none()), "{name}");
+        assert!(report.notes.iter().all(|note| !note.contains("not certain")), "{name}: {:?}", report.notes);
+    }
+    // Nothing shows whether a trigger belongs to the next statement.
+    let report = totals(&(nested_in("", "u", 3.0, TRIGGER) + &next("")));
+    assert_eq!((report.total.reported_ms, report.nested_ms), (12.0, 0.0));
+    let note = format!("nested plans whose caller is not certain: 1 (first: {} line 1)", report.files[0]);
+    assert!(report.notes.iter().any(|text| text.starts_with(&note)), "{:?}", report.notes);
 }
 
 #[test]
@@ -216,7 +248,9 @@ proptest! {
         let log: String = plans.iter().map(|(t, rows, us, context)| {
             let entry = entry(&format!("t{t}"), *rows, f64::from(rows * 100 + us) / 1000.0);
             let context = contexts[*context];
-            format!("[7] {entry}{}", if context.is_empty() { "".into() } else { format!("[7] CONTEXT:  {context}\n") })
+            let command = ["SELECT", "CALL"][usize::from(us % 7 == 0)];
+            let context = if context.is_empty() { "".into() } else { format!("[7] {command} CONTEXT:  {context}\n") };
+            format!("[7] {command} {entry}{context}")
         }).collect();
         let log = log.repeat(repeated);
         let report = |threads| with_log(&log, |log| log.totals_with(threads)).unwrap();

@@ -4,9 +4,9 @@ use super::open::{Added, Kind, Open};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{begins_with_message, is_quoted_after, message_at};
 use crate::server::explain::captured::transport::{Part, continued};
-use crate::server::explain::log::entry::{Damage, Entry, Place};
+use crate::server::explain::log::entry::{Content, Damage, Entry, Place};
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{is_log_line, process};
+use crate::server::explain::log::server_line::{is_failure, is_log_line, process};
 
 /// The state of one sender.
 #[derive(Default)]
@@ -22,6 +22,8 @@ pub struct Sender {
     pub last_line: u64,
     /// what the line before belongs to, if no entry is open
     before: Before,
+    /// it has sent nested plans, so it matters which statements fail
+    has_nested: bool,
     /// syslog's number of the last part
     part: u32,
 }
@@ -57,13 +59,17 @@ impl Sender {
             if added == Added::Yes {
                 return;
             }
+            self.has_nested |= open.is_nested();
             let entry =
                 self.entry.take().and_then(|open| open.end((added == Added::Truncated).then_some(Damage::Truncated)));
             self.before = Before::Other;
-            entry.into_iter().for_each(found);
+            entry.into_iter().for_each(&mut *found);
             if added == Added::Last {
                 return;
             }
+        }
+        if self.has_nested && is_failure(text) && continued(text).is_none() {
+            found(Entry { place, content: Content::Failed(self.session(process(text))) });
         }
         self.entry = self.begin(text, part, is_gap).map(|kind| {
             let process = if kind.is_entry() { process(text) } else { None };
