@@ -34,6 +34,14 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Returns the cost of one plan.
+    pub fn of(reported_ms: f64, corrected_ms: Range, clock_ms: Range) -> Cost {
+        let without = |ms: f64| (reported_ms - ms).max(0.0);
+        let Range { low, estimate, high } = corrected_ms;
+        let overhead_ms = Range { low: without(high), estimate: without(estimate), high: without(low) };
+        Cost { plans: 1, reported_ms, overhead_ms, clock_ms }
+    }
+
     pub fn add(&mut self, other: &Cost) {
         self.plans += other.plans;
         self.reported_ms += other.reported_ms;
@@ -81,6 +89,8 @@ struct Waiting {
 struct Called {
     nesting: Nesting,
     cost: Cost,
+    /// the time of the shortest one
+    least_ms: f64,
     ends: Option<Ends>,
     /// where the first of them is
     place: Place,
@@ -97,7 +107,8 @@ impl Calls {
             let Cost { plans, reported_ms, mut overhead_ms, mut clock_ms } = own;
             (overhead_ms, clock_ms) = (overhead_ms + within.overhead_ms, clock_ms + within.clock_ms);
             let ends = nesting.evidence.time.map(|time| Ends { first: time, last: time });
-            self.wait(Called { nesting, cost: Cost { plans, reported_ms, overhead_ms, clock_ms }, ends, place });
+            let cost = Cost { plans, reported_ms, overhead_ms, clock_ms };
+            self.wait(Called { nesting, cost, least_ms: reported_ms, ends, place });
         } else {
             self.end_statement(&nesting);
         }
@@ -157,8 +168,9 @@ impl Calls {
             is_full |= relation == Relation::Within && !fits(within.reported_ms + cost.reported_ms);
             if is_full || !fits(cost.reported_ms) {
                 // A part of a sum can fit.
-                let may_fit = cost.plans > 1 && relation != Relation::Separate && !caller.nesting.is_nested();
-                relation = if may_fit { Relation::Uncertain } else { Relation::Separate };
+                let may_fit = cost.plans > 1 && fits(within.reported_ms + called.least_ms);
+                let may_be_within = may_fit && relation != Relation::Separate && !caller.nesting.is_nested();
+                relation = if may_be_within { Relation::Uncertain } else { Relation::Separate };
             }
             match relation {
                 Relation::Separate => {}
@@ -228,7 +240,7 @@ impl Called {
         cost.add(&other.cost);
         let ends = self.ends.zip(other.ends).map(|(a, b)| Ends { first: a.first, last: b.last });
         let nesting = Nesting { session: ours.session, callers, function, is_in_command, evidence };
-        Called { nesting, cost, ends, place: self.place }
+        Called { nesting, cost, least_ms: self.least_ms.min(other.least_ms), ends, place: self.place }
     }
 }
 

@@ -197,6 +197,41 @@ fn single_plans_have_their_numbers() {
     assert_eq!((all, gaps.unwrap().plans), (vec![Some(1), Some(3), Some(4)], 4));
 }
 
+/// --all, --slowest, --nth and --format jsonl find the same nested plans.
+#[test]
+fn single_plans_have_the_overhead_of_nested_plans() {
+    let log = nested("inner", 1.0, "SQL function \"g\"\n\tPL/pgSQL function f() line 3")
+        + &nested("outer", 3.0, "PL/pgSQL function f() line 3")
+        + &nested("t", 9.0, "")
+        + &nested("t", 8.0, "");
+    let called = |report: &ExplainReport| report.capture.as_ref().unwrap().called_overhead_ms;
+    let mut each = Vec::new();
+    let gaps = with_log(&log, |log| {
+        log.each(&mut |report| {
+            each.push(called(&report));
+            true
+        })
+    });
+    assert_eq!(gaps.unwrap().plans, 4);
+    let row =
+        totals(&log).statements.into_iter().find(|row| row.statement.as_ref().unwrap().contains("from t ")).unwrap();
+    let [None, Some(outer), Some(client), None] = each[..] else { panic!("{each:?}") };
+    assert!(outer.estimate > 0.0 && outer.estimate < client.estimate, "{outer:?} {client:?}");
+    assert_eq!(row.called_overhead_ms, Some(client));
+    for most in [1, 2, 9] {
+        let slowest = with_log(&log, |log| log.slowest(most)).unwrap().reports;
+        let expected = [Some(client), None, Some(outer), None];
+        assert_eq!(slowest.iter().map(called).collect::<Vec<_>>(), expected[..most.min(4)]);
+    }
+    for (nth, expected) in each.iter().enumerate() {
+        assert_eq!(called(&with_log(&log, |log| log.nth(nth + 1)).unwrap().reports[0]), *expected);
+    }
+    // Nothing shows that a trigger belongs to a plan.
+    let log = nested_in("", "u", 1.0, "PL/pgSQL function trigger() line 3") + &nested_in("", "t", 9.0, "");
+    let report = with_log(&log, |log| log.nth(2)).unwrap().reports.remove(0);
+    assert!(called(&report).is_none() && report.notes[0].contains("not certainly within it: 1."), "{:?}", report.notes);
+}
+
 #[test]
 fn a_log_without_a_usable_plan_is_an_error() {
     let what = |text: &str| with_log(text, |log| log.totals()).unwrap_err().what;

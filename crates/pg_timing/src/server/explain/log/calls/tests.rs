@@ -131,6 +131,11 @@ fn plans_without_a_certain_caller_are_counted() {
         add(&mut calls, "PL/pgSQL function f() line 1", 1.0);
     }
     let fits = (MAX_WAITING - 1) as f64;
-    assert_eq!(add(&mut calls, CLIENT, fits), (fits, fits));
+    assert_eq!(add(&mut calls, CLIENT, fits + 1.0), (fits, fits));
     assert_eq!((calls.uncertain.plans, calls.lines), (1 + 10, 0));
+    // All of them are longer than the statement.
+    for _ in 0..MAX_WAITING + 9 {
+        add(&mut calls, "PL/pgSQL function f() line 1", 1.0);
+    }
+    assert_eq!((add(&mut calls, CLIENT, 0.9), calls.uncertain.plans), ((0.0, 0.0), 1 + 10));
 }
