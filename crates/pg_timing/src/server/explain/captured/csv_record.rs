@@ -46,6 +46,20 @@ pub fn message_at(line: &str) -> Option<usize> {
     None
 }
 
+/// Returns the session of the record that begins on this line, if it shows that the client's statement has failed. `message` is
+/// where its message begins.
+pub fn failed_session(line: &str, message: usize) -> Option<&str> {
+    let before = line[..message].strip_suffix(',')?;
+    let (before, _) = before.rsplit_once(',')?;
+    ["ERROR", "FATAL", "PANIC"].iter().find(|severity| before.ends_with(**severity))?;
+    let mut is_quoted = false;
+    let is_end = |c: char| {
+        is_quoted ^= c == '"';
+        c == ',' && !is_quoted
+    };
+    before.split(is_end).nth(SESSION).filter(|session| !session.is_empty())
+}
+
 /// The time with milliseconds and the name of a time zone.
 const LONGEST_TIME: usize = 40;
 
@@ -183,6 +197,14 @@ mod tests {
         // Fewer fields: another program wrote the record.
         assert!(begins_with_message("a,\"duration: 5.100 ms  plan:"));
         assert!(!begins_with_message("a,\"b,\"\"duration: 5.100 ms  plan:"));
+    }
+
+    #[test]
+    fn a_failed_statement_names_its_session() {
+        let session = |line: &str| failed_session(line, message_at(line).unwrap()).map(String::from);
+        let line = FIRST.replace("LOG", "ERROR").replace("\"u\"", "\"u,\"\"v\"\",,\"");
+        assert_eq!((session(&line).as_deref(), session(FIRST)), (Some("1"), None));
+        assert_eq!(failed_session("ERROR,0,x", 8), None);
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! What an entry shows about the client's statement: its command, its transaction, and when the entry was written.
 
-use super::nesting::hash;
-
 /// What is not in the log is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evidence {
     pub command: Option<Command>,
-    /// hash of the virtual transaction identifier, which every transaction of a session has
-    pub transaction: Option<u64>,
+    pub transaction: Option<Transaction>,
     pub time: Option<LogTime>,
+}
+
+/// A virtual transaction identifier, like `3/25`. Every transaction has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    backend: u64,
+    number: u64,
 }
 
 /// The client's command. Its first word is enough.
@@ -19,7 +23,7 @@ pub enum Command {
     /// FETCH and MOVE: the plan of the cursor's query is logged when the cursor closes.
     Fetch,
     /// The plan is logged before the command ends.
-    WithPlan(u64),
+    WithPlan(&'static str),
     /// The command itself has no plan, but can execute functions or triggers. Deferred triggers run at COMMIT.
     WithoutPlan,
 }
@@ -63,8 +67,10 @@ impl Command {
         match word {
             "SELECT" => Command::Select,
             "FETCH" | "MOVE" => Command::Fetch,
-            word if WITH_PLAN.contains(&word) => Command::WithPlan(hash(&word)),
-            _ => Command::WithoutPlan,
+            word => WITH_PLAN
+                .iter()
+                .find(|known| **known == word)
+                .map_or(Command::WithoutPlan, |known| Command::WithPlan(known)),
         }
     }
 
@@ -94,8 +100,7 @@ impl Evidence {
     pub fn of_fields(command: Option<&str>, transaction: Option<&str>, time: Option<&str>) -> Evidence {
         Evidence {
             command: command.map(Command::of),
-            // Outside of transactions, the number is 0.
-            transaction: transaction.filter(|id| is_transaction(id) && !id.ends_with("/0")).map(|id| hash(&id)),
+            transaction: transaction.and_then(Transaction::of),
             time: time.and_then(LogTime::in_text),
         }
     }
@@ -112,19 +117,21 @@ impl Evidence {
     /// Returns what the prefix of a text log shows.
     pub fn of_prefix(prefix: &str) -> Evidence {
         let numbers = prefix.split(|c: char| !c.is_ascii_digit() && c != '/');
-        let transaction = numbers.filter(|word| is_transaction(word)).find(|word| !word.ends_with("/0"));
         Evidence {
             command: Command::in_prefix(prefix),
-            transaction: transaction.map(|id| hash(&id)),
+            transaction: numbers.filter_map(Transaction::of).next(),
             time: LogTime::in_text(prefix),
         }
     }
 }
 
-/// Returns whether a word is a virtual transaction identifier: `3/25`.
-fn is_transaction(word: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    word.split_once('/').is_some_and(|(backend, number)| is_number(backend) && is_number(number))
+impl Transaction {
+    /// Returns the transaction with this identifier. Outside of transactions, the number is 0.
+    fn of(word: &str) -> Option<Transaction> {
+        let (backend, number) = word.split_once('/')?;
+        let [backend, number] = [backend, number].map(|text| text.parse().ok());
+        Some(Transaction { backend: backend?, number: number? }).filter(|transaction| transaction.number != 0)
+    }
 }
 
 impl LogTime {

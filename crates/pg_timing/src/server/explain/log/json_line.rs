@@ -14,6 +14,8 @@ pub enum JsonLine<'a> {
     Entry,
     /// the beginning of an entry with a plan
     Truncated,
+    /// an entry of the server: the client's statement has failed
+    Failed,
     /// one line of the server's text log
     Line {
         text: Cow<'a, str>,
@@ -52,6 +54,8 @@ fn message_before(line: &str, at: usize) -> Option<&str> {
     is_message.then_some(beginning)
 }
 
+const SEVERITY_KEY: &str = "\"error_severity\":";
+
 /// The key of the message in the server's jsonlog.
 const SERVER_KEY: &str = "\"message\"";
 
@@ -66,8 +70,10 @@ pub fn read(line: &str) -> Option<JsonLine<'_>> {
         return Some(if is_whole { JsonLine::Entry } else { JsonLine::Truncated });
     }
     // The server's own format: each line is one entry.
-    if line.contains("\"error_severity\":") {
-        return Some(JsonLine::Other);
+    if let Some(at) = memmem::find(line.as_bytes(), SEVERITY_KEY.as_bytes()) {
+        let severity = line[at + SEVERITY_KEY.len()..].trim_start();
+        let is_failure = ["\"ERROR\"", "\"FATAL\"", "\"PANIC\""].iter().any(|failure| severity.starts_with(failure));
+        return Some(if is_failure { JsonLine::Failed } else { JsonLine::Other });
     }
     let keys: Keys = serde_json::from_str(line).ok()?;
     let is_unfinished = keys.is_unfinished();
@@ -241,6 +247,7 @@ mod tests {
         assert_eq!(message(entry).unwrap(), Message { text, query_id: Some(-7), ..Message::default() });
         assert_eq!(line(&entry[..entry.len() - 20]), JsonLine::Truncated);
         assert_eq!(line(r#"{"error_severity":"LOG","message":"checkpoint"}"#), JsonLine::Other);
+        assert_eq!(line(r#"{"record":{"error_severity":"ERROR","message":"x"}}"#), JsonLine::Failed);
         let docker = |text: &str| format!(r#"{{"log":"{text}","stream":"stderr","time":"2026"}}"#);
         let half = "x".repeat(DOCKER_PART_BYTES);
         for (text, expected, is_unfinished) in [
@@ -286,7 +293,7 @@ mod tests {
         }
         assert!(announces(r#"{"statement":"duration: 1 ms  plan:\nx","log":"LOG:  duration: 1.0 ms  plan:\n\tSort"}"#));
         assert!(!announces(r#"{"log":"LOG:  statement: select 'duration: 1.0 ms  plan:\n\tSort"}"#));
-        assert_eq!(read(&line("statement", "", message)), Some(JsonLine::Other));
+        assert_eq!(read(&line("statement", "", message)), Some(JsonLine::Failed));
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn function(line: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-pub fn hash(value: &impl Hash) -> u64 {
+fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()

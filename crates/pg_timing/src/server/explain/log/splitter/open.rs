@@ -230,9 +230,9 @@ impl Open {
         self.push(text);
     }
 
-    /// Returns whether a function or a trigger has executed the plan.
-    pub fn is_nested(&self) -> bool {
-        self.context.is_some()
+    /// Returns whether a function or a trigger may have executed the plan. A CSV log is read later.
+    pub fn may_be_nested(&self) -> bool {
+        self.context.is_some() || matches!(self.kind, Kind::Csv { .. })
     }
 
     /// Returns the entry, if it can have a plan. `at_end` is the damage if the text ends before the entry does.

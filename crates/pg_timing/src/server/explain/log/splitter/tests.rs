@@ -91,7 +91,9 @@ fn text_in_other_csv_records_is_no_plan() {
     let statement = format!("{fields},\"syntax error\",,,,,,\"{plan}\",12,,\"psql\",,,0\n");
     let message = format!("{fields},\"syntax error at \"\"x\n{plan}\",,,,,,,,,\"psql\",,,0\n");
     let record = format!("{fields},\"{plan}\",,,,,,,,,\"psql\",,,0\n");
-    assert_eq!(entries(&format!("{statement}{message}{record}{statement}")), [(8, Csv(record.clone()))]);
+    let mut all = entries(&format!("{statement}{message}{record}{statement}"));
+    assert!(matches!(all.pop(), Some((11, Content::Failed(_)))));
+    assert_eq!(all, [(8, Csv(record.clone()))]);
     // The end of a record is missing.
     let truncated = statement.lines().next().unwrap();
     assert_eq!(entries(&format!("{truncated}\n{record}")), [(2, Csv(record))]);
@@ -289,6 +291,21 @@ fn a_failed_statement_is_passed_on_after_nested_plans() {
         panic!("{log:?}")
     };
     assert!(*failed == session && *other != session && other.is_known(), "{log:?}");
+    let csv = |severity: &str, message: &str| {
+        format!(
+            "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",6b06,2,\"SELECT\",,3/7,0,{severity},00000,{message},,,,,\n"
+        )
+    };
+    let json = |severity: &str, message: &str| {
+        format!("{{\"error_severity\":\"{severity}\",\"session_id\":\"6b06\",\"message\":\"{message}\"}}\n")
+    };
+    let in_csv = csv("LOG", "\"duration: 5.1 ms  plan:\nSort\"") + &csv("WARNING", "x") + &csv("ERROR", "\"x\ny\"");
+    let in_json = json("LOG", "duration: 5.1 ms  plan:\\nSort") + &json("WARNING", "x") + &json("FATAL", "x");
+    for log in [in_csv, in_json] {
+        let all = all_entries(&log);
+        let failed = Content::Failed(Session::of(None::<&str>, "6b06"));
+        assert!(all.len() == 2 && all[1].1 == failed, "{all:?}");
+    }
     // Without nested plans, it does not matter.
     assert_eq!(all_entries(&format!("{error}{plan}{error}")).len(), 1);
 }
