@@ -9,7 +9,7 @@ use super::evidence::Command;
 use super::nesting::{Nesting, Session};
 use super::relation::{Caller, Ends, Relation};
 use crate::report::Range;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Sessions with plans whose caller is not read yet. A session that ends with an error leaves such plans.
 const MAX_SESSIONS: usize = 1000;
@@ -80,7 +80,7 @@ pub struct Calls {
 #[derive(Default)]
 struct Waiting {
     /// in the order of the log
-    plans: Vec<Called>,
+    plans: VecDeque<Called>,
     /// number of the latest plan
     latest: u64,
 }
@@ -162,6 +162,9 @@ impl Calls {
         for index in (0..waiting.plans.len()).rev() {
             let called = &waiting.plans[index];
             let mut relation = caller.contains(&called.nesting, called.ends);
+            if relation == Relation::Separate {
+                continue;
+            }
             let cost = called.cost;
             let rounding_ms = ROUNDING_MS * (within.plans + cost.plans + 1) as f64;
             let fits = |ms: f64| ms <= caller.ms + rounding_ms;
@@ -169,7 +172,7 @@ impl Calls {
             if is_full || !fits(cost.reported_ms) {
                 // A part of a sum can fit.
                 let may_fit = cost.plans > 1 && fits(within.reported_ms + called.least_ms);
-                let may_be_within = may_fit && relation != Relation::Separate && !caller.nesting.is_nested();
+                let may_be_within = may_fit && !caller.nesting.is_nested();
                 relation = if may_be_within { Relation::Uncertain } else { Relation::Separate };
             }
             match relation {
@@ -177,13 +180,14 @@ impl Calls {
                 // The plan of an unknown session waits for the next one.
                 Relation::Uncertain if !session.is_known() => {}
                 Relation::Uncertain => {
-                    let called = waiting.plans.remove(index);
                     self.lines -= called.lines();
-                    self.uncertain.add(&called);
+                    self.uncertain.add(called);
+                    waiting.plans.remove(index);
                 }
                 Relation::Within => {
                     within.add(&cost);
-                    self.lines -= waiting.plans.remove(index).lines();
+                    self.lines -= called.lines();
+                    waiting.plans.remove(index);
                 }
             }
         }
@@ -199,19 +203,20 @@ impl Calls {
         self.lines += called.lines();
         let waiting = self.sessions.entry(session).or_default();
         waiting.latest = self.plans;
-        waiting.plans.push(called);
-        if waiting.plans.len() > MAX_WAITING {
-            let [oldest, next] = [waiting.plans.remove(0), waiting.plans.remove(0)];
+        waiting.plans.push_back(called);
+        if waiting.plans.len() > MAX_WAITING
+            && let (Some(oldest), Some(next)) = (waiting.plans.pop_front(), waiting.plans.pop_front())
+        {
             let lines = oldest.lines() + next.lines();
             let both = oldest.merged(next);
             self.lines = self.lines + both.lines() - lines;
-            waiting.plans.insert(0, both);
+            waiting.plans.push_front(both);
         }
         while self.sessions.len() > MAX_SESSIONS || self.lines > MAX_LINES {
             let oldest = self.sessions.iter().min_by_key(|(_, waiting)| waiting.latest);
             let Some(oldest) = oldest.map(|(session, _)| *session) else { break };
-            let plans = self.sessions.get(&oldest).map_or(&[][..], |waiting| &waiting.plans);
-            plans.iter().filter(|called| called.may_have_caller()).for_each(|called| self.uncertain.add(called));
+            let plans = self.sessions.get(&oldest).into_iter().flat_map(|waiting| &waiting.plans);
+            plans.filter(|called| called.may_have_caller()).for_each(|called| self.uncertain.add(called));
             self.remove(oldest);
         }
     }

@@ -22,6 +22,7 @@ mod pasted_tests;
 mod pipeline;
 mod relation;
 mod report;
+mod root;
 mod server_line;
 mod shapes;
 mod skipped;

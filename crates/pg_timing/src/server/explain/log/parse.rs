@@ -4,14 +4,13 @@ use super::entry::{Content, Damage};
 use super::evidence::{Command, Evidence};
 use super::json_line;
 use super::nesting::{Nesting, Session};
+use super::root::root_at;
 use super::server_line::{context, has_part_of_plan, prefix, process};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
-use crate::server::explain::captured::node_line::names_node;
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::transport::continued;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
-use crate::server::explain::live::Tokens;
 use crate::server::explain::plan::Explained;
 use std::borrow::Cow;
 
@@ -213,36 +212,6 @@ fn structured(start: &str) -> Option<Structured> {
         return Some(Structured::Yaml);
     }
     start.starts_with("<explain").then_some(Structured::Xml)
-}
-
-/// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be
-/// in a comment or in a text of the query.
-fn root_at(text: &str) -> Option<usize> {
-    let mut roots = possible_roots(text);
-    let first = roots.next()?;
-    let Some(second) = roots.next() else { return Some(first) };
-    let others = [first, second].into_iter().chain(roots);
-    let mut words = Tokens::of(text).map(|word| word.start).peekable();
-    // A word of a comment or of a text is not a word of the statement.
-    let mut is_word = |at: usize| {
-        while words.next_if(|start| *start < at).is_some() {}
-        words.peek() == Some(&at)
-    };
-    Some(others.into_iter().find(|root| is_word(*root)).unwrap_or(first))
-}
-
-/// Returns where the lines begin that look like a topmost node. auto_explain does not indent it.
-fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
-    let mut at = 0;
-    text.split_inclusive('\n').filter_map(move |line| {
-        let begin = at;
-        at += line.len();
-        let is_root = !line.starts_with(' ')
-            && line.trim_end().ends_with(')')
-            && (line.contains("(cost=") || line.contains("(actual "))
-            && names_node(line);
-        is_root.then_some(begin)
-    })
 }
 
 /// Removes the line with the values of the query's parameters.
