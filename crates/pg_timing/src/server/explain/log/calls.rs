@@ -64,6 +64,8 @@ pub struct Executed<'a> {
 pub struct Uncertain {
     pub plans: u64,
     pub first: Option<Place>,
+    /// plans of entries without the client's command
+    pub without_command: u64,
 }
 
 /// The nested plans whose caller's plan is not read yet.
@@ -252,6 +254,7 @@ impl Called {
 impl Uncertain {
     fn add(&mut self, called: &Called) {
         self.plans += called.cost.plans;
+        self.without_command += if called.nesting.evidence.command.is_none() { called.cost.plans } else { 0 };
         self.first = Some(self.first.map_or(called.place, |first| first.min(called.place)));
     }
 }

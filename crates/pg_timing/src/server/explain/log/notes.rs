@@ -17,12 +17,15 @@ pub fn on_nested_plans(sum: &Sum, sources: &Sources) -> Vec<String> {
                 .into(),
         );
     }
-    let Uncertain { plans, first } = sum.uncertain();
+    let Uncertain { plans, first, without_command } = sum.uncertain();
     if let Some(Place { file, line }) = first {
+        let hint = match without_command {
+            0 => "",
+            _ => "; add %i and %v to log_line_prefix, or log in CSV or JSON format",
+        };
         notes.push(format!(
             "nested plans whose caller is not certain: {} (first: {} line {line}). The rows of their callers do not include \
-             their overhead, and the sum of all plans may count their time twice; to make it certain, add %v and %i to \
-             log_line_prefix, or log in CSV or JSON format",
+             their overhead, and the sum of all plans may count their time twice{hint}",
             grouped(plans),
             sources.file(file)
         ));

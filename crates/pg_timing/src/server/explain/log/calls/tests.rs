@@ -113,6 +113,16 @@ fn a_failed_statement_contains_no_plan() {
 }
 
 #[test]
+fn a_plan_that_ended_long_before_its_caller_is_not_certain() {
+    let mut calls = Calls::default();
+    for (time, context, ms) in [("07:40:01.000", "f 1", 20.0), ("07:40:02.000", CLIENT, 50.0)] {
+        let evidence = Evidence::of_fields(Some("SELECT"), Some("3/1"), Some(&format!("2026-11-25 {time}")));
+        assert_eq!(add(&mut calls, Nesting::new(Session::Known(1), context, evidence), ms).0, 0.0);
+    }
+    assert_eq!((calls.uncertain.plans, calls.uncertain.without_command), (1, 0));
+}
+
+#[test]
 fn plans_without_a_certain_caller_are_counted() {
     let mut calls = Calls::default();
     let add = |calls: &mut Calls, context: &str, ms| {
@@ -122,7 +132,7 @@ fn plans_without_a_certain_caller_are_counted() {
     add(&mut calls, "PL/pgSQL function trigger() line 1", 10.0);
     add(&mut calls, "PL/pgSQL function f() line 1", 20.0);
     assert_eq!(add(&mut calls, CLIENT, 100.0), (20.0, 20.0));
-    assert_eq!(calls.uncertain, Uncertain { plans: 1, first: Some(Place { file: 0, line: 0 }) });
+    assert_eq!(calls.uncertain, Uncertain { plans: 1, first: Some(Place { file: 0, line: 0 }), without_command: 1 });
     // A plan that does not fit is certainly not within.
     add(&mut calls, "PL/pgSQL function trigger() line 1", 10.0);
     assert_eq!((add(&mut calls, CLIENT, 9.0), calls.uncertain.plans, calls.lines), ((0.0, 0.0), 1, 0));
