@@ -2,9 +2,13 @@
 
 use super::evidence::LogTime;
 use super::nesting::Nesting;
+use super::normalize::beginning;
 
 /// The server writes an entry after the end of the plan. Printing a usual plan takes less than this.
 const PRINTING_MS: f64 = 10.0;
+
+/// A name further back in a statement is not found, so that the time for each plan is limited.
+const MAX_TEXT_BYTES: usize = 100_000;
 
 /// How a nested plan and a later plan belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +83,7 @@ impl Caller<'_> {
     fn names(&self, called: &Nesting) -> bool {
         let (Some(text), Some(name)) = (self.text, &called.function) else { return false };
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-        let (text, name) = (text.as_bytes(), name.as_bytes());
+        let (text, name) = (beginning(text, MAX_TEXT_BYTES).as_bytes(), name.as_bytes());
         text.windows(name.len()).enumerate().any(|(at, window)| {
             window.eq_ignore_ascii_case(name)
                 && !at.checked_sub(1).is_some_and(|before| is_name(text[before]))

@@ -285,7 +285,8 @@ proptest! {
             let context = contexts[*context];
             let command = ["SELECT", "CALL"][usize::from(us % 7 == 0)];
             let context = if context.is_empty() { "".into() } else { format!("[7] {command} CONTEXT:  {context}\n") };
-            format!("[7] {command} {entry}{context}")
+            let failure = if us % 11 == 0 { "[7] SELECT ERROR:  no\n" } else { "" };
+            format!("[7] {command} {entry}{context}{failure}")
         }).collect();
         let log = log.repeat(repeated);
         let report = |threads| with_log(&log, |log| log.totals_with(threads)).unwrap();
