@@ -35,7 +35,8 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         document: arguments.format.plan(),
     };
     if inputs.clock.is_none() && inputs.plain_ms.is_none() {
-        return Err(unknown_clock().into());
+        let is_several = arguments.all || arguments.slowest.is_some();
+        return Err(unknown_clock(is_several).into());
     }
     let is_log = arguments.all || arguments.slowest.is_some() || arguments.nth.is_some();
     match is_log {

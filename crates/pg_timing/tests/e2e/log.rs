@@ -138,3 +138,32 @@ fn single_plans_of_a_log_are_those_of_the_whole_log() {
     );
     assert!(refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", "25"]).contains("the input has 24"));
 }
+
+#[test]
+fn a_single_plan_shows_the_overhead_of_nested_plans() {
+    let plan = |context: &str, table: &str, ms: &str, rows: u32| {
+        format!(
+            "2026-11-25 07:40:27.191 UTC [7] LOG:  duration: {ms} ms  plan:\n\tQuery Text: select f() from {table}\n\tSeq Scan on \
+             {table}  (cost=0.00..1.00 rows=1 width=1) (actual time=0.010..{ms} rows={rows} loops=1)\n{context}"
+        )
+    };
+    let context = "2026-11-25 07:40:27.191 UTC [7] CONTEXT:  PL/pgSQL function f() line 3 at PERFORM\n";
+    let dir = tempfile::tempdir().unwrap();
+    let log = plan(context, "inner_t", "40.000", 400_000) + &plan("", "t", "50.000", 10);
+    let path = write(&dir.path().join("log"), log.as_bytes());
+    for option in [["--slowest", "1"], ["--nth", "2"]] {
+        let (status, text, _) = explain(&[&[path.as_str()][..], &option].concat());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let first = "auto_explain reported 50.0 ms; without EXPLAIN this run would have taken about 31.9 ms (28.2 ms to 39.1 ms). \
+                     Clock reads are 0% of the reported time. The statements that it executed lost 18.1 ms to their own timing.";
+        assert!(status == 0 && text.starts_with(first), "{text}");
+        assert!(text.contains("nested the log has plans of statements that this one executed"), "{text}");
+        let (_, report, _) = explain(&[&[path.as_str()][..], &option, &["--format", "json"]].concat());
+        let capture = &json(&report)[0]["capture"];
+        assert!(capture["called_overhead_ms"]["estimate"].as_f64().is_some_and(|ms| ms > 5.0), "{capture}");
+    }
+    // The time without EXPLAIN contains no overhead of nested statements.
+    let arguments = ["explain", "--plan", &path, "--nth", "2", "--plain-ms", "30", "--format", "json"];
+    let (_, report, _) = run(pg_timing().args(arguments));
+    assert_eq!(json(&report)[0]["capture"]["called_overhead_ms"], Value::Null);
+}

@@ -269,7 +269,10 @@ fn conflicting_arguments_are_refused() {
     }
     for option in [&["--all"][..], &["--slowest", "3"], &["--nth", "1"]] {
         assert!(refused(&[&["explain"], option].concat()).contains("--plan"), "{option:?}");
-        assert!(with(option).contains("--read-cost NS, or --host-report FILE"), "{option:?}");
+        let hint = with(option);
+        assert!(hint.contains("--read-cost NS, or --host-report FILE"), "{option:?}");
+        // Only a single plan can have a time without EXPLAIN.
+        assert_eq!(hint.contains("--plain-ms"), option[0] == "--nth", "{hint}");
         assert!(with(&[option, &["--read-cost", "20", "-c", "SELECT 1"]].concat()).contains("cannot be used with"));
     }
     for options in [&["--all", "--slowest", "3"][..], &["--all", "--plain-ms", "7"], &["--slowest", "3", "--nth", "1"]]

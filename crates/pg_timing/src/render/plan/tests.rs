@@ -2,23 +2,6 @@ use super::*;
 use crate::plan_format::{LineTimes, TextLine};
 use crate::report::{ExplainedNode, LiveRuns, Range};
 
-#[test]
-fn no_node_takes_longer_than_the_statement_or_its_parent() {
-    let node =
-        |path: &str, title: &str, processes, ms| ExplainedNode { path: path.into(), processes, ..node(title, 1.0, ms) };
-    let nodes = vec![
-        node("0", "Gather", 1, 14.0),
-        node("0.0", "Sort", 2, 13.0),
-        node("0.0.0", "Seq Scan", 2, 20.0),
-        node("0.1", "Result", 1, 11.0),
-        node("0.1.0", "CTE c: Seq Scan", 1, 11.5),
-        node("0.1.1", "Seq Scan", 1, 11.5),
-    ];
-    let report = ExplainReport { nodes, ..from_json() };
-    let times: Vec<f64> = times::corrected_times(&report).iter().map(|corrected| corrected.ms).collect();
-    assert_eq!(times, [12.0, 12.0, 12.0, 11.0, 11.5, 11.0]);
-}
-
 /// Returns a node whose loops take `ms` together, in each process.
 fn node(title: &str, loops: f64, ms: f64) -> ExplainedNode {
     let corrected_ms = Range { low: 0.0, estimate: ms, high: 99.0 };

@@ -4,7 +4,6 @@ use crate::plan_format::Properties;
 use crate::plan_format::keys::{EXECUTION_TIME, PLANS, STARTUP_TIME, TOTAL_TIME, WORKERS};
 use crate::report::ExplainReport;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// The times of one loop of a node, in ms, as a plan shows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,28 +28,8 @@ pub struct Corrected {
 }
 
 /// Returns the corrected times of all nodes, in the order of the printed tree.
-///
-/// The times of the nodes and of the statement are separate estimates. Programs that read plans subtract the times of
-/// children from that of their parent. So no node takes longer than the statement, and no child longer than its parent
-/// if the same processes run both. The time of a CTE or an InitPlan can belong to a node other than its parent.
 pub fn corrected_times(report: &ExplainReport) -> Vec<Corrected> {
-    let mut by_path: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
-    report
-        .nodes
-        .iter()
-        .map(|node| {
-            let parent = node.path.rsplit_once('.').and_then(|(parent, _)| by_path.get(parent));
-            let same_processes = parent.filter(|(_, processes)| *processes == node.processes);
-            let is_separate = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|label| node.title.starts_with(label));
-            let most = match same_processes {
-                Some((ms, _)) if !is_separate => *ms,
-                _ => report.corrected_ms.estimate,
-            };
-            let ms = node.corrected_ms.estimate.min(most);
-            by_path.insert(&node.path, (ms, node.processes));
-            Corrected { ms, loops: node.loops }
-        })
-        .collect()
+    report.nodes.iter().map(|node| Corrected { ms: node.corrected_ms.estimate, loops: node.loops }).collect()
 }
 
 impl Correction {

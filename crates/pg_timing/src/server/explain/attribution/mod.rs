@@ -4,11 +4,12 @@
 //! `captured` derive the overhead of the whole plan. The measured cost of each kind of node determines each node's part
 //! of it. We subtract from a node's time the overhead of all calls below it, and half of the overhead of its own calls.
 //! The other half falls into the time of the node that called it. The node's interval includes the error of this
-//! assumption. No node takes longer than the node that called it, except a subplan of which several nodes may have run a
-//! part.
+//! assumption. No node takes longer than the statement. No node takes longer than the node that called it, except a
+//! subplan of which several nodes may have run a part.
 
 mod charge;
 mod charged_calls;
+mod limits;
 mod sampled;
 mod self_time;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use charged_calls::ChargedCalls;
 pub use charged_calls::unmeasured_kinds;
 
 use crate::report::{CallCost, ExplainedNode, Range};
-use crate::server::explain::plan::{Plan, PlanNode, callees_first, share_margin_ms};
+use crate::server::explain::plan::{Plan, share_margin_ms};
 use crate::statistics::{median, root_sum_squares};
 
 /// Returns every node of a plan, with its corrected time. `runs` are runs of the same plan.
@@ -39,8 +40,8 @@ pub fn attribute(
     if let Some((sampled_runs, baseline)) = sampled {
         sampled::refine(&mut nodes, sampled_runs, baseline);
     }
-    limit_to_whole(&mut nodes, charge);
-    limit_to_callers(&mut nodes, &first.nodes);
+    limits::limit_to_statement(&mut nodes, charge);
+    limits::limit_to_callers(&mut nodes, &first.nodes);
     self_time::set_self_times_and_ranks(&mut nodes, &first.nodes);
     self_time::set_intervals(&mut nodes, &first.nodes, |self_ms| {
         charge.baseline_margin * charge.share(self_ms, total_calls)
@@ -103,28 +104,4 @@ fn corrected(runs: &[Plan], charged: &ChargedCalls, total_calls: f64, charge: &C
             }
         })
         .collect()
-}
-
-/// Limits the topmost node to the bounds of the whole statement. Only the start and the end of the execution do not
-/// belong to any node.
-fn limit_to_whole(nodes: &mut [ExplainedNode], charge: &Charge) {
-    let Some(root) = nodes.first_mut() else { return };
-    let outside = (charge.reported - root.reported_ms).max(0.0);
-    let Range { low, estimate, high } = root.corrected_ms;
-    let most = charge.whole.high.max(estimate);
-    root.corrected_ms =
-        Range { low: low.max((charge.whole.low - outside).min(estimate)), estimate, high: high.min(most) };
-}
-
-/// Limits every corrected time to that of the node's caller. Some subplans are exempt, because several nodes may have run
-/// a part of them.
-fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
-    for index in callees_first(plan).into_iter().rev() {
-        let (Some(caller), true) = (plan[index].caller, plan[index].has_one_caller) else { continue };
-        let most = nodes[caller].corrected_ms;
-        let Range { low, estimate, high } = nodes[index].corrected_ms;
-        // Either estimate can be wrong, so the interval then begins where the caller's does.
-        let low = if estimate > most.estimate { low.min(most.low) } else { low };
-        nodes[index].corrected_ms = Range { low, estimate: estimate.min(most.estimate), high: high.min(most.high) };
-    }
 }

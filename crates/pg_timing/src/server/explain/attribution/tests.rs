@@ -19,10 +19,10 @@ fn runs() -> Vec<Plan> {
 
 const TOTAL_CALLS: f64 = 398.0;
 
-/// 100 ms: 39.8 ms in 398 calls, 4 ms unexplained, 56.2 ms baseline.
+/// 100 ms: 39.8 ms in 398 calls, 4 ms unexplained, 56.2 ms baseline. The statement's time limits no node.
 const CHARGE: Charge = Charge {
     reported: 100.0,
-    whole: Range { low: 0.0, estimate: 56.2, high: 100.0 },
+    whole: Range { low: 0.0, estimate: 100.0, high: 100.0 },
     baseline_margin: 2.0,
     per_call: 0.1,
     calls_margin: 1.5,
@@ -85,13 +85,29 @@ fn a_node_takes_no_longer_without_timing_than_with_it() {
 #[test]
 fn a_node_takes_no_longer_than_its_caller() {
     // The clock went back: the scan seems to take longer than the Gather.
-    let nodes = attribute(&[run(100.0, 170.0)], TOTAL_CALLS, &CHARGE, None, None);
+    let nodes = attribute(&[run(100.0, 104.0)], TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert_eq!((scan.estimate, scan.high, scan.low), (gather.estimate, gather.high, gather.low));
     // A scan that fits keeps its lower bound.
     let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert!(scan.estimate < gather.estimate && scan.low > 60.0, "{gather:?} {scan:?}");
+}
+
+#[test]
+fn no_node_takes_longer_than_the_statement() {
+    // The Gather has a part of the calls only, so 70 ms remain of its 100 ms.
+    let whole = Range { low: 50.0, estimate: 56.2, high: 60.0 };
+    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { whole, ..CHARGE }, None, None);
+    assert_range(nodes[0].corrected_ms, [50.0, 56.2, 60.0]);
+    assert!((nodes[0].corrected_self_ms - (56.2 - nodes[1].corrected_ms.estimate)).abs() < 1e-9, "{nodes:?}");
+    // The limit of a subplan that no known node runs.
+    let json = r#"{"Plan": {"Node Type": "Seq Scan", "Actual Total Time": 24.0, "Actual Rows": 99, "Actual Loops": 1, "Plans": [
+        {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 90.0,
+          "Actual Rows": 1, "Actual Loops": 1}]}}"#;
+    let plan = Plan::new(serde_json::from_str(json).unwrap(), 100.0);
+    let nodes = attribute(&[plan], 101.0, &Charge { whole, ..CHARGE }, None, None);
+    assert_range(nodes[1].corrected_ms, [50.0, 56.2, 60.0]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Analysis {
         let (corrected_ms, plain_may_include_planning) = match (inputs.plain_ms, &expected) {
             (Some(plain), _) => given_baseline(plain, &plan)?,
             (None, Some(expected)) => (computed_baseline(&plan, expected), false),
-            (None, None) => return Err(errors::unknown_clock()),
+            (None, None) => return Err(errors::unknown_clock(false)),
         };
         let unexplained_ms = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &corrected_ms, expected));
         let clock_ms = clock_ms(&plan, &corrected_ms, expected.as_ref(), unexplained_ms, counts_buffers);
@@ -103,6 +103,7 @@ impl Analysis {
                 taken,
                 place: None,
                 is_nested: false,
+                called_overhead_ms: None,
                 calls,
                 read_ns: self.clock.as_ref().map(|clock| clock.read_ns),
                 timed_call_ns: self.clock.and_then(|clock| clock.timed_call_ns),

@@ -46,13 +46,29 @@ pub fn message_at(line: &str) -> Option<usize> {
     None
 }
 
+/// Returns the session of the record that begins on this line, if it shows that the client's statement has failed. `message` is
+/// where its message begins.
+pub fn failed_session(line: &str, message: usize) -> Option<&str> {
+    let before = line[..message].strip_suffix(',')?;
+    let (before, _) = before.rsplit_once(',')?;
+    ["ERROR", "FATAL", "PANIC"].iter().find(|severity| before.ends_with(**severity))?;
+    let mut is_quoted = false;
+    let is_end = |c: char| {
+        is_quoted ^= c == '"';
+        c == ',' && !is_quoted
+    };
+    before.split(is_end).nth(SESSION).filter(|session| !session.is_empty())
+}
+
 /// The time with milliseconds and the name of a time zone.
 const LONGEST_TIME: usize = 40;
 
 /// The numbers of fields, from 0. The message is the first field that can have several lines. PostgreSQL 14 and later write
 /// the query's identifier.
+const TIME: usize = 0;
 const SESSION: usize = 5;
 const COMMAND: usize = 7;
+const TRANSACTION: usize = 9;
 const SQL_STATE: usize = 12;
 const MESSAGE: usize = 13;
 const CONTEXT: usize = 18;
@@ -73,6 +89,9 @@ pub struct Message {
     pub session: Option<String>,
     /// the client's command, like `SELECT`
     pub command: Option<String>,
+    /// the virtual transaction identifier
+    pub transaction: Option<String>,
+    pub time: Option<String>,
     /// what the server was executing; empty for a statement of the client
     pub context: String,
     /// length of the record in bytes
@@ -123,12 +142,14 @@ fn parsed(parser: &mut csv_core::Reader, text: &str) -> Option<Message> {
     let other = |number: usize| (message == MESSAGE && number < count).then(|| field(number)).flatten();
     let filled = |number: usize| other(number).filter(|field| !field.is_empty()).map(String::from);
     let query_id = other(QUERY_ID).and_then(|id| id.parse().ok()).filter(|id| *id != 0);
-    let (session, command, context) = (filled(SESSION), filled(COMMAND), filled(CONTEXT).unwrap_or_default());
+    let [session, command, transaction, time] = [SESSION, COMMAND, TRANSACTION, TIME].map(filled);
+    let context = filled(CONTEXT).unwrap_or_default();
     // A plan can have several MB, so its text is not copied.
     fields.truncate(ends[message]);
     fields.drain(..message.checked_sub(1).map_or(0, |before| ends[before]));
     fields.shrink_to_fit();
-    Some(Message { text: String::from_utf8(fields).ok()?, query_id, session, command, context, length: read })
+    let text = String::from_utf8(fields).ok()?;
+    Some(Message { text, query_id, session, command, transaction, time, context, length: read })
 }
 
 /// The fields of most records fit into this many bytes.
@@ -138,7 +159,7 @@ const FIRST_BYTES: usize = 4 << 10;
 mod tests {
     use super::*;
 
-    const FIRST: &str = "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",1,2,\"SELECT\",,,0,LOG,00000,\"duration: 5.100 ms  plan:";
+    const FIRST: &str = "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",1,2,\"SELECT\",,3/7,0,LOG,00000,\"duration: 5.100 ms  plan:";
     const REST: &str = "\nQuery Text: SELECT \"\"a\"\"\nSeq Scan on t\",,,,,\"SQL function f\nline 2\",,,,\"psql\",\"client backend\",,";
 
     #[test]
@@ -151,6 +172,8 @@ mod tests {
             query_id: Some(-77),
             session: Some("1".into()),
             command: Some("SELECT".into()),
+            transaction: Some("3/7".into()),
+            time: Some("2026-11-21 22:20:13.123 UTC".into()),
             context: "SQL function f\nline 2".into(),
             length,
         };
@@ -174,6 +197,14 @@ mod tests {
         // Fewer fields: another program wrote the record.
         assert!(begins_with_message("a,\"duration: 5.100 ms  plan:"));
         assert!(!begins_with_message("a,\"b,\"\"duration: 5.100 ms  plan:"));
+    }
+
+    #[test]
+    fn a_failed_statement_names_its_session() {
+        let session = |line: &str| failed_session(line, message_at(line).unwrap()).map(String::from);
+        let line = FIRST.replace("LOG", "ERROR").replace("\"u\"", "\"u,\"\"v\"\",,\"");
+        assert_eq!((session(&line).as_deref(), session(FIRST)), (Some("1"), None));
+        assert_eq!(failed_session("ERROR,0,x", 8), None);
     }
 
     #[test]

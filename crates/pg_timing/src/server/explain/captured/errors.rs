@@ -25,15 +25,36 @@ pub fn already_corrected() -> Error {
     Error::new("the plan's times are corrected already", "give pg_timing the plan as the server printed it")
 }
 
-pub fn not_executed() -> Error {
-    Error::new("the plan was not executed (EXPLAIN without ANALYZE)", "take it with EXPLAIN (ANALYZE)")
+/// What a plan comes from. The settings that it needs have other names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakenBy {
+    Explain,
+    AutoExplain,
 }
 
-pub fn not_timed() -> Error {
-    Error::new(
-        "the plan was taken with TIMING OFF: its nodes were not timed, so it has no clock overhead",
-        "take it with EXPLAIN (ANALYZE), which times the nodes",
-    )
+pub fn not_executed(by: TakenBy) -> Error {
+    match by {
+        TakenBy::Explain => {
+            Error::new("the plan was not executed (EXPLAIN without ANALYZE)", "take it with EXPLAIN (ANALYZE)")
+        }
+        TakenBy::AutoExplain => Error::new(
+            "the plan has no actual times (auto_explain.log_analyze is off)",
+            "set auto_explain.log_analyze = on",
+        ),
+    }
+}
+
+pub fn not_timed(by: TakenBy) -> Error {
+    match by {
+        TakenBy::Explain => Error::new(
+            "the plan was taken with TIMING OFF: its nodes were not timed, so it has no clock overhead",
+            "take it with EXPLAIN (ANALYZE), which times the nodes",
+        ),
+        TakenBy::AutoExplain => Error::new(
+            "the plan was taken with auto_explain.log_timing = off: its nodes were not timed, so it has no clock overhead",
+            "to see the overhead, set auto_explain.log_timing = on",
+        ),
+    }
 }
 
 pub fn no_execution_time() -> Error {
@@ -66,7 +87,7 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
         Unreadable::Yaml(why) => Error::new(format!("the plan's YAML is incomplete or damaged: {why}"), SUPPORTED),
         Unreadable::Xml(why) => Error::new(format!("the plan's XML is incomplete or damaged: {why}"), SUPPORTED),
         Unreadable::Json(why) => Error::new(format!("the plan's JSON is incomplete or damaged: {why}"), SUPPORTED),
-        Unreadable::Text(TextError::NotRun) => not_executed(),
+        Unreadable::Text(TextError::NotRun) => not_executed(TakenBy::Explain),
         Unreadable::Text(TextError::NoBeginning) => Error::new(
             "the beginning of the plan is missing",
             "include the first line, which names the topmost node and has no arrow",
@@ -104,19 +125,25 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
     }
 }
 
-pub fn unknown_clock() -> Error {
-    Error::new(
-        "the read cost of the server's clock is not known",
-        "give --read-cost NS, or --host-report FILE (pg_timing --format json on the server's host), or --plain-ms MS \
-         (psql's \\timing without EXPLAIN)",
-    )
+/// Returns the error for a missing read cost. `is_several`: the plans of a log, which have no common time without EXPLAIN.
+pub fn unknown_clock(is_several: bool) -> Error {
+    let mut hint =
+        "give --read-cost NS, or --host-report FILE (pg_timing --format json on the server's host)".to_string();
+    if !is_several {
+        hint += ", or --plain-ms MS (psql's \\timing without EXPLAIN)";
+    }
+    Error::new("the read cost of the server's clock is not known", hint)
 }
 
+/// The hint if the read cost of the clock is of no use.
+pub const ONLY_PLAIN_TIME: &str = "give only --plain-ms MS (psql's \\timing without EXPLAIN)";
+
+/// The same hint if several plans were read. Each has its own time without EXPLAIN.
+pub const ONLY_PLAIN_TIME_OF_ONE: &str =
+    "for a single plan, give --nth N and only --plain-ms MS (psql's \\timing without EXPLAIN)";
+
 pub fn timed_by_fast_timing() -> Error {
-    Error::new(
-        "pg_fast_timing timed the plan, so the read cost of the server's clock does not apply",
-        "give only --plain-ms MS (psql's \\timing without EXPLAIN)",
-    )
+    Error::new("pg_fast_timing timed the plan, so the read cost of the server's clock does not apply", ONLY_PLAIN_TIME)
 }
 
 /// Returns the error for a read cost with which the clock reads alone would take longer than the plan.

@@ -1,6 +1,7 @@
 //! What a host's report says about the clock of a server on that host.
 
 use super::ServerClock;
+use super::errors::ONLY_PLAIN_TIME;
 use crate::error::Error;
 use crate::report::{ClockReport, Report, SYSTEM};
 use crate::server::explain::plan::Explained;
@@ -33,7 +34,7 @@ impl ServerClock {
         if host.clocks.iter().any(|clock| clock.name == CNTVCT) {
             return Err(Error::new(
                 "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
-                "give only --plain-ms MS (psql's \\timing without EXPLAIN)",
+                ONLY_PLAIN_TIME,
             ));
         }
         let source = clock_source(plan);

@@ -119,13 +119,9 @@ proptest! {
             for ((node, original), expected) in nodes.iter().zip(&original).zip(&report.nodes) {
                 prop_assert_eq!(without_name(&node.node), without_name(&original.node), "{}", plan);
                 let loops = node.node.loops.unwrap() / node.processes;
-                // The time is limited to that of the statement and of the nodes above.
-                let above = report.nodes.iter().filter(|other| expected.path.starts_with(&other.path));
-                let least = above.map(|node| node.corrected_ms.estimate).fold(report.corrected_ms.estimate, f64::min);
-                let most = expected.corrected_ms.estimate.min(report.corrected_ms.estimate);
-                let [least, most] = [least, most].map(|ms| if loops > 0.0 { ms / loops } else { 0.0 });
+                let per_loop = if loops > 0.0 { expected.corrected_ms.estimate / loops } else { 0.0 };
                 let shown = node.node.total_ms.unwrap();
-                prop_assert!(least - ROUNDING < shown && shown < most + ROUNDING, "{} {} {}", least, most, plan);
+                prop_assert!((shown - per_loop).abs() < ROUNDING, "{} {}", per_loop, plan);
             }
         }
     }
@@ -151,7 +147,7 @@ proptest! {
         let text = text_of(&root);
         let plain_ms = (read.is_none() || plain > 0.5).then_some(plain * root.total_ms.unwrap_or(0.0));
         let Ok(report) = estimate(read, plain_ms, &text) else { return Ok(()) };
-        check_self_times(&report.nodes, &plan_of(&text))?;
+        check_self_times(&report.nodes, &plan_of(&text), report.corrected_ms)?;
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod tests;
 
 mod skipped;
 
-use super::errors;
+use super::errors::{self, TakenBy};
 use super::extract::each_plan;
 use super::unreadable::Source;
 use crate::error::Error;
@@ -68,12 +68,14 @@ pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
     if explained.time_correction.is_some() {
         return Err(errors::already_corrected());
     }
+    // Only auto_explain prints the statement.
+    let by = if explained.query.is_some() { TakenBy::AutoExplain } else { TakenBy::Explain };
     let root = &explained.plan;
     if root.kind.is_empty() || root.loops.is_none() || root.rows.is_none() {
-        return Err(errors::not_executed());
+        return Err(errors::not_executed(by));
     }
     check_figures(&explained).map_err(|why| errors::impossible(&why))?;
-    let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed()) };
+    let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed(by)) };
     let mut notes = std::mem::take(&mut explained.notes);
     let execution_ms = match (explained.execution_ms, root.loops) {
         (Some(ms), _) => ms,

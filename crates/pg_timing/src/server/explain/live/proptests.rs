@@ -41,6 +41,7 @@ proptest! {
         let rows_only = baseline + (1.0 - baseline) * rows_only;
         let runs = Runs { bare_call_ms, ..runs_of(&root, speeds, baseline, rows_only) };
         prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
-        check_self_times(&Overhead::of(&runs).nodes(&runs), &runs.reported[0])?;
+        let overhead = Overhead::of(&runs);
+        check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.corrected)?;
     }
 }

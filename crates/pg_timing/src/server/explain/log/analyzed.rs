@@ -27,10 +27,7 @@ pub struct AnalyzedPlan {
 impl AnalyzedPlan {
     /// Returns the overhead of the plan's own nodes.
     pub fn own_cost(&self) -> Cost {
-        let Range { low, estimate, high } = self.corrected_ms;
-        let without = |ms: f64| (self.reported_ms - ms).max(0.0);
-        let overhead_ms = Range { low: without(high), estimate: without(estimate), high: without(low) };
-        Cost { plans: 1, reported_ms: self.reported_ms, overhead_ms, clock_ms: self.clock_ms }
+        Cost::of(self.reported_ms, self.corrected_ms, self.clock_ms)
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Content {
         ms: f64,
         text: String,
         session: Session,
+        /// what the server wrote before the message
+        prefix: Box<str>,
         /// the functions that were being executed, the innermost first
         context: String,
     },
@@ -36,8 +38,11 @@ pub enum Content {
     WithoutTabs {
         text: String,
         session: Session,
+        prefix: Box<str>,
         context: String,
     },
+    /// not a plan: a statement of this session has failed
+    Failed(Session),
     /// text outside of log entries that may contain plans
     Pasted(String),
     /// text before the first entry of a file: plans, or the rest of an entry with a plan

@@ -1,5 +1,6 @@
 //! Lines of logs in JSON format: the server's own jsonlog, and what containers, journald and log collectors write.
 
+use super::evidence::Evidence;
 use super::nesting::Session;
 use crate::server::explain::captured::announcement::announced_ms;
 use memchr::memmem;
@@ -13,6 +14,8 @@ pub enum JsonLine<'a> {
     Entry,
     /// the beginning of an entry with a plan
     Truncated,
+    /// an entry of the server: the client's statement has failed
+    Failed,
     /// one line of the server's text log
     Line {
         text: Cow<'a, str>,
@@ -51,6 +54,8 @@ fn message_before(line: &str, at: usize) -> Option<&str> {
     is_message.then_some(beginning)
 }
 
+const SEVERITY_KEY: &str = "\"error_severity\":";
+
 /// The key of the message in the server's jsonlog.
 const SERVER_KEY: &str = "\"message\"";
 
@@ -65,8 +70,10 @@ pub fn read(line: &str) -> Option<JsonLine<'_>> {
         return Some(if is_whole { JsonLine::Entry } else { JsonLine::Truncated });
     }
     // The server's own format: each line is one entry.
-    if line.contains("\"error_severity\":") {
-        return Some(JsonLine::Other);
+    if let Some(at) = memmem::find(line.as_bytes(), SEVERITY_KEY.as_bytes()) {
+        let severity = line[at + SEVERITY_KEY.len()..].trim_start();
+        let is_failure = ["\"ERROR\"", "\"FATAL\"", "\"PANIC\""].iter().any(|failure| severity.starts_with(failure));
+        return Some(if is_failure { JsonLine::Failed } else { JsonLine::Other });
     }
     let keys: Keys = serde_json::from_str(line).ok()?;
     let is_unfinished = keys.is_unfinished();
@@ -114,6 +121,12 @@ struct Keys<'a> {
     /// the client's command; the second name is CloudNativePG's
     #[serde(borrow, default, alias = "command_tag")]
     ps: Option<TextOrOther<'a>>,
+    /// the virtual transaction identifier; the second name is CloudNativePG's
+    #[serde(borrow, default, alias = "virtual_transaction_id")]
+    vxid: Option<TextOrOther<'a>>,
+    /// the second name is CloudNativePG's
+    #[serde(borrow, default, alias = "log_time")]
+    timestamp: Option<TextOrOther<'a>>,
 }
 
 /// A collector may use the server's key for something else.
@@ -166,8 +179,7 @@ pub struct Message {
     pub session: Session,
     /// what the server was executing; empty for a statement of the client
     pub context: String,
-    /// the client's command, like `SELECT`
-    pub command: Option<String>,
+    pub evidence: Evidence,
 }
 
 /// Docker splits lines at this length. Only the last part has a line end. Log collectors remove all line ends.
@@ -213,8 +225,10 @@ pub fn message(line: &str) -> Result<Message, serde_json::Error> {
     let session = session.map_or_else(Session::default, |session| Session::of(host, &session));
     let query_id = server.query_id();
     let context = server.context.take().and_then(TextOrOther::text).unwrap_or_default().into_owned();
-    let command = server.ps.take().and_then(TextOrOther::text).map(Cow::into_owned);
-    Ok(Message { text: keys.text().unwrap_or_default().into_owned(), query_id, session, context, command })
+    let fields = [server.ps.take(), server.vxid.take(), server.timestamp.take()];
+    let [command, transaction, time] = fields.map(|field| field.and_then(TextOrOther::text));
+    let evidence = Evidence::of_fields(command.as_deref(), transaction.as_deref(), time.as_deref());
+    Ok(Message { text: keys.text().unwrap_or_default().into_owned(), query_id, session, context, evidence })
 }
 
 #[cfg(test)]
@@ -233,6 +247,7 @@ mod tests {
         assert_eq!(message(entry).unwrap(), Message { text, query_id: Some(-7), ..Message::default() });
         assert_eq!(line(&entry[..entry.len() - 20]), JsonLine::Truncated);
         assert_eq!(line(r#"{"error_severity":"LOG","message":"checkpoint"}"#), JsonLine::Other);
+        assert_eq!(line(r#"{"record":{"error_severity":"ERROR","message":"x"}}"#), JsonLine::Failed);
         let docker = |text: &str| format!(r#"{{"log":"{text}","stream":"stderr","time":"2026"}}"#);
         let half = "x".repeat(DOCKER_PART_BYTES);
         for (text, expected, is_unfinished) in [
@@ -278,12 +293,12 @@ mod tests {
         }
         assert!(announces(r#"{"statement":"duration: 1 ms  plan:\nx","log":"LOG:  duration: 1.0 ms  plan:\n\tSort"}"#));
         assert!(!announces(r#"{"log":"LOG:  statement: select 'duration: 1.0 ms  plan:\n\tSort"}"#));
-        assert_eq!(read(&line("statement", "", message)), Some(JsonLine::Other));
+        assert_eq!(read(&line("statement", "", message)), Some(JsonLine::Failed));
     }
 
     #[test]
     fn a_record_within_a_record_is_read() {
-        let record = r#"{"error_severity":"LOG","message":"duration: 1 ms  plan:\nx","query_id":"12","session_id":"6b0630d2.32b2","command_tag":"CALL","context":"f 1\ng 2"}"#;
+        let record = r#"{"error_severity":"LOG","message":"duration: 1 ms  plan:\nx","query_id":"12","session_id":"6b0630d2.32b2","command_tag":"CALL","virtual_transaction_id":"3/7","log_time":"2026-11-25 07:40:27.191 UTC","context":"f 1\ng 2"}"#;
         let within = format!(r#"{{"logger":"postgres","logging_pod":"db-1","msg":"record","record":{record}}}"#);
         for (text, host) in [(record, None), (&within, Some("db-1"))] {
             assert_eq!(line(text), JsonLine::Entry);
@@ -292,7 +307,7 @@ mod tests {
                 query_id: Some(12),
                 session: Session::of(host, "6b0630d2.32b2"),
                 context: "f 1\ng 2".into(),
-                command: Some("CALL".into()),
+                evidence: Evidence::of_fields(Some("CALL"), Some("3/7"), Some("2026-11-25 07:40:27.191")),
             };
             assert_eq!(message(text).unwrap(), expected);
         }

@@ -3,11 +3,13 @@
 
 mod analyzed;
 mod budget;
+mod called;
 mod calls;
 mod chosen;
 mod decompressed;
 mod encoding;
 mod entry;
+mod evidence;
 mod in_order;
 mod json_line;
 mod lines;
@@ -18,10 +20,13 @@ mod parse;
 #[cfg(test)]
 mod pasted_tests;
 mod pipeline;
+mod relation;
 mod report;
+mod root;
 mod server_line;
 mod shapes;
 mod skipped;
+mod slowest;
 mod source;
 mod splitter;
 mod statements;
@@ -35,8 +40,10 @@ pub use source::Sources;
 use super::captured::Inputs;
 use crate::error::Error;
 use crate::report::{ExplainReport, LogReport, SkippedPlans};
-use chosen::{Each, Nth, Slowest, number};
+use called::{CalledPlans, Chosen};
+use chosen::{Each, Nth, number};
 use pipeline::{Collector, Outcome};
+use slowest::{AllSlowest, Slowest};
 use std::sync::atomic::AtomicBool;
 use totals::{Sums, Totals};
 
@@ -91,24 +98,24 @@ impl Log<'_> {
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
-        let new = || Slowest { inputs: &self.inputs, sources: &self.sources, most, plans: Vec::new() };
-        let collectors = (0..threads()).map(|_| new()).collect();
-        let mut outcome = pipeline::read(&self.sources, collectors, self.stop, self.progress);
+        let inputs = called::Inputs { clock: &self.inputs, sources: &self.sources };
+        let all = AllSlowest::default();
+        let collectors = (0..threads()).map(|_| Slowest::new(inputs, most, &all)).collect();
+        let outcome = pipeline::read(&self.sources, collectors, self.stop, self.progress);
         report::check_any(&outcome)?;
-        let mut all = new();
-        outcome.collectors.drain(..).flat_map(|one| one.plans).for_each(|plan| all.add(plan));
         let plans = outcome.plans();
-        let numbered = |mut plan: chosen::Chosen| {
+        let numbered = |mut plan: Chosen| {
             number(&mut plan.report, outcome.number(plan.number), plans);
             plan.report
         };
-        let reports = all.plans.into_iter().map(numbered).collect();
+        let reports = all.take().into_iter().map(numbered).collect();
         Ok(Plans { reports, gaps: gaps(&self.sources, outcome) })
     }
 
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
-        let collector = Nth { inputs: &self.inputs, sources: &self.sources, before: nth - 1, plan: None };
+        let inputs = called::Inputs { clock: &self.inputs, sources: &self.sources };
+        let collector = Nth { inputs, before: nth - 1, plan: None, called: CalledPlans::default() };
         let mut outcome = pipeline::read(&self.sources, vec![collector], self.stop, self.progress);
         let plans = outcome.plans();
         let mut chosen = match outcome.collectors.pop().and_then(|nth| nth.plan) {
@@ -125,7 +132,8 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut (dyn FnMut(ExplainReport) -> bool + Send)) -> Result<Gaps, Error> {
-        let collector = Each { inputs: &self.inputs, sources: &self.sources, plans: 0, found, is_done: false };
+        let inputs = called::Inputs { clock: &self.inputs, sources: &self.sources };
+        let collector = Each { inputs, plans: 0, found, is_done: false, called: CalledPlans::default() };
         let outcome = pipeline::read(&self.sources, vec![collector], self.stop, self.progress);
         report::check_any(&outcome)?;
         Ok(gaps(&self.sources, outcome))

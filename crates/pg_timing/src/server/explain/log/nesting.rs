@@ -1,5 +1,6 @@
 //! Which statement executed a plan: the client's, or a statement in a function, whose time is also in its caller's time.
 
+use super::evidence::Evidence;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The server process that executed a plan. The plans of a session are in the log in the order in which they ended.
@@ -34,33 +35,38 @@ pub struct Nesting {
     /// One hash per line of the entry's context, from the outermost function to the innermost. Each hash includes the lines
     /// before it. Empty for a statement of the client.
     pub callers: Box<[u64]>,
-    /// the client's command has no plan, like DO and CALL
+    /// the outermost function
+    pub function: Option<Box<str>>,
+    /// the context shows that the client's command has no plan
     pub is_in_command: bool,
+    pub evidence: Evidence,
 }
-
-/// Commands of a client that have no plan, but can execute functions or triggers. Deferred triggers run at COMMIT.
-const COMMANDS: [&str; 3] = ["DO", "CALL", "COMMIT"];
 
 /// In the last line of a context: a DO block in PL/pgSQL, and in PL/Perl and PL/Python.
 const DO_BLOCKS: [&str; 2] = ["inline_code_block", "anonymous code block"];
+
+/// The beginnings of the last line of a context, if a trigger or an expression runs for a row that COPY or a subscription reads.
+const ROWS: [&str; 2] = ["COPY ", "processing remote data"];
 
 /// With log_parameter_max_length_on_error, the context of the client's statement has its parameters.
 const PARAMETERS: [&str; 3] = ["unnamed portal with parameters: ", "portal \"", "extended query "];
 
 impl Nesting {
-    /// Reads the context of an entry, and the client's command if the log has it.
-    pub fn new(session: Session, context: &str, command: Option<&str>) -> Nesting {
+    /// Reads the context of an entry.
+    pub fn new(session: Session, context: &str, evidence: Evidence) -> Nesting {
         let is_caller = |line: &&str| !PARAMETERS.iter().any(|start| line.starts_with(start));
         let lines = context.lines().map(str::trim).filter(|line| !line.is_empty()).take_while(is_caller);
         let lines: Vec<&str> = lines.collect();
-        let is_in_block = lines.last().is_some_and(|line| DO_BLOCKS.iter().any(|block| line.contains(block)));
-        let is_in_command = is_in_block || command.is_some_and(|command| COMMANDS.contains(&command));
+        let is_in_command = lines.last().is_some_and(|line| {
+            DO_BLOCKS.iter().any(|block| line.contains(block)) || ROWS.iter().any(|start| line.starts_with(start))
+        });
+        let function = lines.last().and_then(|line| function(line)).map(Box::from);
         let mut outer = 0;
         let callers = lines.iter().rev().map(|line| {
             outer = hash(&(outer, line));
             outer
         });
-        Nesting { session, callers: callers.collect(), is_in_command }
+        Nesting { session, callers: callers.collect(), function, is_in_command, evidence }
     }
 
     /// Returns whether another statement executed this plan.
@@ -80,6 +86,20 @@ impl Nesting {
     }
 }
 
+/// Returns the name in a line like `PL/pgSQL function public.f(integer) line 3 at PERFORM` or `SQL function "f" statement 1`.
+fn function(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("function ")?;
+    let name = match rest.strip_prefix('"').and_then(|quoted| quoted.split_once('"')) {
+        Some((name, after)) if !after.starts_with(['.', '(']) => name,
+        _ => {
+            let (name, _) = rest.split_once('(')?;
+            let name = name.rsplit('.').next().unwrap_or(name);
+            name.trim_matches('"')
+        }
+    };
+    Some(name).filter(|name| !name.is_empty())
+}
+
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -91,7 +111,7 @@ mod tests {
     use super::*;
 
     fn nesting(context: &str) -> Nesting {
-        Nesting::new(Session::default(), context, None)
+        Nesting::new(Session::default(), context, Evidence::default())
     }
 
     const INNER: &str =
@@ -117,9 +137,26 @@ mod tests {
         let in_block = nesting(block);
         assert!(in_block.is_nested() && !in_block.is_within(&client));
         assert!(nesting(&format!("{INNER}{block}")).is_within(&in_block));
-        for (command, is_within) in [("CALL", false), ("SELECT", true)] {
-            let plan = Nesting::new(Session::default(), INNER, Some(command));
-            assert_eq!(plan.is_within(&client), is_within, "{command}");
+        for context in
+            ["PL/pgSQL function t() line 1 at PERFORM\nCOPY c, line 1: \"1\"", "PL/Perl anonymous code block"]
+        {
+            assert!(!nesting(context).is_within(&client), "{context}");
+        }
+    }
+
+    #[test]
+    fn the_outermost_function_is_named() {
+        for (line, name) in [
+            ("PL/pgSQL function f(integer) line 3 at PERFORM", Some("f")),
+            ("SQL function \"g.h\" statement 1", Some("g.h")),
+            ("PL/pgSQL function public.\"F\"(text) line 3", Some("F")),
+            ("PL/pgSQL function \"A b\".f(text) line 3", Some("f")),
+            ("PL/Python function \"p\"", Some("p")),
+            ("SQL statement \"SELECT 1 FROM ONLY x\"", None),
+            ("PL/pgSQL function ", None),
+            ("function \"\"", None),
+        ] {
+            assert_eq!(nesting(&format!("SQL statement \"x\"\n{line}")).function.as_deref(), name, "{line}");
         }
     }
 

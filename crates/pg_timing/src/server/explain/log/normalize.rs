@@ -112,14 +112,16 @@ impl Text {
         self.push(CONSTANT);
     }
 
-    /// Removes the sign of a negative constant: an operator, a comma or a bracket stands before it.
+    /// Removes the sign of a negative constant. The server's grammar reads it as a part of the constant, too.
     fn remove_sign(&mut self) {
         let Some(before) = self.out.strip_suffix('-') else { return };
+        let has_space = before.ends_with(' ');
         let before = before.trim_end();
-        if before.is_empty() || before.ends_with(['=', '<', '>', ',', '(', '[', '+', '*', '/']) {
-            let had_space = self.out.ends_with(" -");
-            self.out.truncate(before.len());
-            self.space = had_space;
+        if precedes_sign(before, has_space) {
+            let has_space = has_space || is_keyword_last(before);
+            let end = before.len();
+            self.out.truncate(end);
+            self.space = has_space;
         }
     }
 
@@ -135,6 +137,58 @@ impl Text {
         }
     }
 }
+
+/// Returns whether a minus after this text can only be a sign, and not an operator between two values.
+fn precedes_sign(before: &str, has_space: bool) -> bool {
+    match before.chars().next_back() {
+        None => true,
+        Some(',' | '(' | '[' | '=' | '<' | '>' | '+' | '*' | '/' | '-') => true,
+        // Without a space, the minus is a part of an operator with these characters. A question mark is a constant.
+        Some('~' | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '`') => has_space,
+        Some(_) => is_keyword_last(before),
+    }
+}
+
+/// Returns whether a text ends with a keyword that stands before a value.
+fn is_keyword_last(text: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let rest = text.trim_end_matches(is_name);
+    let word = &text[rest.len()..];
+    !rest.ends_with(['.', '"']) && BEFORE_VALUES.iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
+}
+
+/// Keywords that stand before a value and cannot be the name of a column, or are rarely one.
+const BEFORE_VALUES: [&str; 29] = [
+    "all",
+    "and",
+    "any",
+    "asymmetric",
+    "between",
+    "by",
+    "case",
+    "default",
+    "distinct",
+    "else",
+    "for",
+    "from",
+    "having",
+    "ilike",
+    "in",
+    "like",
+    "limit",
+    "not",
+    "offset",
+    "on",
+    "or",
+    "returning",
+    "select",
+    "similar",
+    "symmetric",
+    "then",
+    "to",
+    "when",
+    "where",
+];
 
 /// Returns the length of the number at the beginning of a text: `1`, `.5`, `1.5e-3`, `0xff` or `1_000`. It is 0 if there is
 /// none.
@@ -178,6 +232,26 @@ mod tests {
         ] {
             assert_eq!(normalized(statement), expected);
         }
+    }
+
+    /// As pg_stat_statements counts them.
+    #[test]
+    fn a_sign_is_a_part_of_its_constant() {
+        for (statement, expected) in [
+            ("a between -1 and 5", "a between ? and ?"),
+            ("a between 1 and - 5", "a between ? and ?"),
+            ("select -1, - 2, (-3), a[-1]", "select ?, ?, (?), a[?]"),
+            ("case when a then -1 else -2 end -3", "case when a then ? else ? end -?"),
+            ("limit -1 offset -2", "limit ? offset ?"),
+            ("a || -1 and b % -1 and c ^ -1 and d = 2 - -1", "a || ? and b % ? and c ^ ? and d = ? - ?"),
+            // These are operators between two values, or operators with a minus.
+            ("a -1, a - 1, f(x) - 1, a[1] - 1, 1 - 1", "a -?, a - ?, f(x) - ?, a[?] - ?, ? - ?"),
+            ("a @-1, $1 - 1, \"and\" - 1, t.and - 1", "a @-?, $1 - ?, \"and\" - ?, t.and - ?"),
+            ("brand -1, null - 1", "brand -?, null - ?"),
+        ] {
+            assert_eq!(normalized(statement), expected);
+        }
+        assert_eq!(normalized("SELECT-1"), normalized("SELECT 1"));
     }
 
     #[test]

@@ -1,18 +1,34 @@
 //! Notes below the sums: what they do not contain, and which limits were reached.
 
+use super::calls::Uncertain;
+use super::entry::Place;
 use super::shapes::MAX_SHAPES;
+use super::source::Sources;
 use super::statements::{MAX_NODES, MAX_STATEMENTS, Statement};
 use super::totals::Sum;
 use crate::human::grouped;
 
 /// Returns what the user should know about the plans of nested statements.
-pub fn on_nested_plans(sum: &Sum) -> Vec<String> {
+pub fn on_nested_plans(sum: &Sum, sources: &Sources) -> Vec<String> {
     let mut notes = Vec::new();
     if sum.nested_plans > 0 {
         notes.push(
             "nested statements below auto_explain.log_min_duration are not in the log, so their overhead is not included"
                 .into(),
         );
+    }
+    let Uncertain { plans, first, without_command } = sum.uncertain();
+    if let Some(Place { file, line }) = first {
+        let hint = match without_command {
+            0 => "",
+            _ => "; add %i and %v to log_line_prefix, or log in CSV or JSON format",
+        };
+        notes.push(format!(
+            "nested plans whose caller is not certain: {} (first: {} line {line}). The rows of their callers do not include \
+             their overhead, and the sum of all plans may count their time twice{hint}",
+            grouped(plans),
+            sources.file(file)
+        ));
     }
     if sum.nested_without_session > 0 {
         notes.push(format!(

@@ -1,12 +1,13 @@
 //! Reads the plans of an entry.
 
 use super::entry::{Content, Damage};
+use super::evidence::{Command, Evidence};
 use super::json_line;
 use super::nesting::{Nesting, Session};
-use super::server_line::{context, has_part_of_plan, process};
+use super::root::root_at;
+use super::server_line::{context, has_part_of_plan, prefix, process};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
-use crate::server::explain::captured::node_line::names_node;
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::transport::continued;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
@@ -35,37 +36,40 @@ pub enum Unusable {
 pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
     let missing = || parsed(Err(Unreadable::Missing), None, Nesting::default());
     match content {
-        Content::Announced { ms, text, session, context } => {
+        Content::Announced { ms, text, session, prefix, context } => {
             let (plan, source) = announced(&text, needs_source);
-            let nesting = Nesting::new(session, &context, None);
+            let nesting = Nesting::new(session, &context, Evidence::of_prefix(&prefix));
             found(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), None, nesting) });
         }
         Content::Csv(record) => {
             let read = csv_record::message(&record);
             drop(record);
-            let plan = read.and_then(|Message { text, query_id, session, command, context, .. }| {
-                let session = session.map_or_else(Session::default, |session| Session::of(NO_HOST, &session));
-                of_message(&text, query_id, session, &context, command.as_deref(), needs_source)
-            });
+            let plan =
+                read.and_then(|Message { text, query_id, session, command, transaction, time, context, .. }| {
+                    let session = session.map_or_else(Session::default, |session| Session::of(NO_HOST, &session));
+                    let evidence = Evidence::of_fields(command.as_deref(), transaction.as_deref(), time.as_deref());
+                    of_message(&text, query_id, session, &context, evidence, needs_source)
+                });
             found(plan.unwrap_or_else(missing));
         }
         Content::Json(line) => {
             let read = json_line::message(&line);
             drop(line);
             match read {
-                Ok(json_line::Message { text, query_id, session, context, command }) => {
-                    let plan = of_message(&text, query_id, session, &context, command.as_deref(), needs_source);
+                Ok(json_line::Message { text, query_id, session, context, evidence }) => {
+                    let plan = of_message(&text, query_id, session, &context, evidence, needs_source);
                     found(plan.unwrap_or_else(missing));
                 }
                 Err(error) => found(parsed(Err(Unreadable::Json(error.to_string())), None, Nesting::default())),
             }
         }
         Content::Pasted(text) => pasted(&text, needs_source, &Nesting::default(), found),
-        Content::WithoutTabs { text, session, context } => {
-            pasted(&text, needs_source, &Nesting::new(session, &context, None), found);
+        Content::WithoutTabs { text, session, prefix, context } => {
+            pasted(&text, needs_source, &Nesting::new(session, &context, Evidence::of_prefix(&prefix)), found);
         }
         Content::Rest(text) => rest(&text, needs_source, found),
         Content::Damaged(damage) => found(damaged(damage)),
+        Content::Failed(_) => {}
     }
 }
 
@@ -76,7 +80,7 @@ fn of_message(
     query_id: Option<i64>,
     session: Session,
     context: &str,
-    command: Option<&str>,
+    evidence: Evidence,
     needs_source: bool,
 ) -> Option<Parsed> {
     let message = message(text)?;
@@ -84,7 +88,8 @@ fn of_message(
         Some(process) if !session.is_known() => Session::of(NO_HOST, process),
         _ => session,
     };
-    let nesting = Nesting::new(session, if context.is_empty() { &message.context } else { context }, command);
+    let evidence = if evidence == Evidence::default() { Evidence::of_prefix(message.prefix) } else { evidence };
+    let nesting = Nesting::new(session, if context.is_empty() { &message.context } else { context }, evidence);
     let (plan, source) = announced(&message.text, needs_source);
     Some(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, message.ms)), query_id, nesting) })
 }
@@ -115,8 +120,10 @@ fn rest(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
 const NO_HOST: Option<&str> = None;
 
 fn parsed(found: Found, query_id: Option<i64>, nesting: Nesting) -> Parsed {
-    // The log's identifier is that of the client's statement. Only the plan has that of a nested statement.
-    let of_entry = query_id.filter(|_| !nesting.is_nested());
+    // The log's identifier is that of the client's command. A nested plan, and a plan that is logged during a later command,
+    // such as BIND, are of another statement.
+    let is_own = !matches!(nesting.evidence.command, Some(Command::WithoutPlan | Command::Fetch));
+    let of_entry = query_id.filter(|_| !nesting.is_nested() && is_own);
     let query_id = found.as_ref().ok().and_then(|plan| plan.query_id).or(of_entry);
     Parsed { found: found.map_err(Unusable::Unreadable), query_id, nesting, source: None }
 }
@@ -131,6 +138,7 @@ struct Announced<'a> {
     ms: f64,
     /// the process in the prefix, and the functions that were being executed, if the message has lines of a text log
     process: Option<&'a str>,
+    prefix: &'a str,
     context: String,
     text: Cow<'a, str>,
 }
@@ -145,7 +153,8 @@ fn message(message: &str) -> Option<Announced<'_>> {
     let without_tabs = || plan.lines().filter_map(continued).collect::<Vec<_>>().join("\n");
     let text = if has_tabs { without_tabs().into() } else { plan.into() };
     let context = after.lines().map(|line| continued(line).or_else(|| context(line)).unwrap_or_default());
-    Some(Announced { ms, process: process(first), context: context.collect::<Vec<_>>().join("\n"), text })
+    let prefix = prefix(first);
+    Some(Announced { ms, process: process(first), prefix, context: context.collect::<Vec<_>>().join("\n"), text })
 }
 
 /// Splits a text before the line with the entry's context.
@@ -205,20 +214,6 @@ fn structured(start: &str) -> Option<Structured> {
     start.starts_with("<explain").then_some(Structured::Xml)
 }
 
-/// Returns where the line of the topmost node begins. The query is above it, and can have several lines.
-fn root_at(text: &str) -> Option<usize> {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        // auto_explain does not indent it.
-        if line.trim_end().ends_with(')') && (line.contains("(cost=") || line.contains("(actual ")) && names_node(line)
-        {
-            return Some(at);
-        }
-        at += line.len();
-    }
-    None
-}
-
 /// Removes the line with the values of the query's parameters.
 fn without_parameters(query: &str) -> &str {
     query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query)
@@ -249,7 +244,13 @@ mod tests {
     }
 
     fn entry(ms: f64, text: &str) -> Content {
-        Content::Announced { ms, text: text.into(), session: Session::default(), context: String::new() }
+        Content::Announced {
+            ms,
+            text: text.into(),
+            session: Session::default(),
+            prefix: Box::default(),
+            context: String::new(),
+        }
     }
 
     fn of_text(text: &str) -> Explained {
@@ -276,6 +277,18 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_in_the_query_is_a_part_of_the_query() {
+        let pasted = "Seq Scan on u  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..7.500 rows=7 loops=1)";
+        let plan = TEXT.split_inclusive('\n').skip(3).collect::<String>();
+        for query in
+            [format!("select 1 /* was:\n{pasted}\n  Filter: (a > 1)\n*/ + 1"), format!("select '\n{pasted}\n'\nfrom t")]
+        {
+            let read = of_text(&format!("Query Text: {query}\n{plan}"));
+            assert_eq!((read.query.as_deref(), read.plan.name.as_str()), (Some(&*query), "Sort"));
+        }
+    }
+
+    #[test]
     fn all_formats_have_the_same_figures() {
         let json = "{\n  \"Query Text\": \"select a\\n  from t\",\n  \"Plan\": {\"Node Type\": \"Sort\", \"Actual Total Time\": 2.5, \"Actual Rows\": 7, \"Actual Loops\": 1}\n}";
         let yaml = "Query Text: \"select a\\n  from t\"\nPlan: \n  Node Type: \"Sort\"\n  Actual Total Time: 2.500\n  Actual Rows: 7\n  Actual Loops: 1\n";
@@ -287,7 +300,7 @@ mod tests {
 
     #[test]
     fn messages_of_csv_and_json_logs_have_the_query_id() {
-        let fields = "t,u,d,1,h,s,1,c,t,v,0,LOG,00000";
+        let fields = "t,u,d,1,h,s,1,SELECT,t,v,0,LOG,00000";
         let record = format!("{fields},\"duration: 3.5 ms  plan:\n{}\",,,,,,,,,,,,-7\n", TEXT.replace('"', "\"\""));
         let in_csv = only(Content::Csv(record));
         let line = |message: &str| serde_json::json!({"message": message, "query_id": -7}).to_string();
@@ -299,9 +312,20 @@ mod tests {
         }
     }
 
+    /// With the extended protocol, the plan is logged when the next statement is bound.
+    #[test]
+    fn a_plan_does_not_have_the_query_id_of_a_later_command() {
+        let query_id = |command: &str| {
+            let message = format!("duration: 3.5 ms  plan:\n{TEXT}");
+            let keys = serde_json::json!({"message": message, "query_id": -7, "ps": command});
+            only(Content::Json(keys.to_string())).query_id
+        };
+        assert_eq!(["SELECT", "BIND", "COMMIT"].map(query_id), [Some(-7), None, None]);
+    }
+
     #[test]
     fn a_nested_plan_does_not_have_the_query_id_of_its_caller() {
-        let fields = "t,u,d,1,h,s,1,c,t,v,0,LOG,00000";
+        let fields = "t,u,d,1,h,s,1,SELECT,t,v,0,LOG,00000";
         let record = format!("{fields},\"duration: 3.5 ms  plan:\n{TEXT}\",,,,,SQL function f,,,,,,,-7\n");
         let in_csv = only(Content::Csv(record));
         let message = format!("duration: 3.5 ms  plan:\n{TEXT}");
@@ -309,12 +333,13 @@ mod tests {
             serde_json::json!({"message": message, "query_id": -7, "session_id": "s", "context": "SQL function f"});
         let in_json = only(Content::Json(keys.to_string()));
         for parsed in [in_csv, in_json] {
-            let expected = Nesting::new(Session::of(NO_HOST, "s"), "SQL function f", None);
-            assert_eq!((parsed.query_id, parsed.nesting), (None, expected));
+            let Nesting { session, callers, .. } =
+                Nesting::new(Session::of(NO_HOST, "s"), "SQL function f", Evidence::default());
+            assert_eq!((parsed.query_id, parsed.nesting.session, parsed.nesting.callers), (None, session, callers));
         }
         let with_id = format!("{TEXT}Query Identifier: 9\n");
-        let Content::Announced { ms, text, session, .. } = entry(3.5, &with_id) else { unreachable!() };
-        let nested = Content::Announced { ms, text, session, context: "SQL function f".into() };
+        let Content::Announced { ms, text, session, prefix, .. } = entry(3.5, &with_id) else { unreachable!() };
+        let nested = Content::Announced { ms, text, session, prefix, context: "SQL function f".into() };
         assert_eq!(only(nested).query_id, Some(9));
     }
 

@@ -4,7 +4,7 @@
 use super::budget::{Budget, Share};
 use super::entry::{Content, Entry, Place};
 use super::lines::Lines;
-use super::nesting::Nesting;
+use super::nesting::{Nesting, Session};
 use super::parse;
 use super::skipped::{self, Skips};
 use super::source::Sources;
@@ -55,6 +55,9 @@ pub trait Collector: Send {
 
     /// A plan was not passed to this collector, because it cannot be analyzed.
     fn skipped(&mut self, _error: &Error, _nesting: Nesting) {}
+
+    /// A statement has failed. The plans of the statements that it executed may be before it.
+    fn failed(&mut self, _session: Session) {}
 
     /// All plans of a batch were passed on. `unfinished` limits the number of batches that are not finished.
     fn end_batch(&mut self, _number: usize, _unfinished: Share) {}
@@ -226,7 +229,7 @@ impl Reader {
                 text.len() + context.len()
             }
             Content::Csv(text) | Content::Json(text) | Content::Pasted(text) | Content::Rest(text) => text.len(),
-            Content::Damaged(_) => 0,
+            Content::Damaged(_) | Content::Failed(_) => size_of::<Entry>(),
         };
         self.entries.push(entry);
         if self.bytes >= BATCH_BYTES {
@@ -262,6 +265,10 @@ impl<C: Collector> Worker<C> {
             let Ok(Batch { number, entries, unfinished }) = batch else { return self };
             let mut plans = 0;
             for Entry { place, content } in entries {
+                if let Content::Failed(session) = content {
+                    self.collector.failed(session);
+                    continue;
+                }
                 parse::each(content, self.collector.needs_source(), &mut |parsed| {
                     let plan = Number { batch: number, plan: plans };
                     plans += 1;

@@ -18,7 +18,7 @@ use crate::statistics::{ranks, root_sum_squares};
 pub fn report(sources: &Sources, gaps: Gaps, sum: Sum) -> LogReport {
     let mut notes: Vec<String> = sum.notes.iter().cloned().collect();
     notes.extend(hosts_note(&gaps.hosts));
-    notes.extend(notes::on_nested_plans(&sum));
+    notes.extend(notes::on_nested_plans(&sum, sources));
     let Sum { statements, nested_plans, nested_ms, common_error, .. } = sum;
     let plans_without_row = statements.plans_without_row;
     let mut statements: Vec<Statement> = statements.into_statements().collect();

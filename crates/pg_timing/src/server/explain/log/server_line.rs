@@ -36,9 +36,23 @@ pub fn context(line: &str) -> Option<&str> {
     Some(&line[at + CONTEXT.len()..])
 }
 
+/// Returns whether a line shows that the client's statement has failed. A function's own handler for errors does not log them.
+pub fn is_failure(line: &str) -> bool {
+    let Some(end) = memmem::find(line.as_bytes(), b":  ") else { return false };
+    ["ERROR", "FATAL", "PANIC"].iter().any(|severity| line[..end].ends_with(severity))
+}
+
+/// Returns what the server wrote before the message of a line.
+pub fn prefix(line: &str) -> &str {
+    line.find("duration: ").map_or("", |end| &line[..end])
+}
+
 /// Returns the process or session identifier in a line's prefix: `[123]`, `pid=123`, or `6b0630d2.32b2` for `%c`.
 pub fn process(line: &str) -> Option<&str> {
-    let end = ["duration: ", "CONTEXT:  "].iter().filter_map(|word| line.find(word)).min()?;
+    let end = ["duration: ", "CONTEXT:  ", "ERROR:  ", "FATAL:  ", "PANIC:  "]
+        .iter()
+        .filter_map(|word| line.find(word))
+        .min()?;
     let prefix = &line[..end];
     let number = |text: &'_ str| text.bytes().take_while(u8::is_ascii_digit).count();
     let in_brackets = prefix.match_indices('[').find_map(|(at, _)| {
@@ -129,12 +143,20 @@ mod tests {
             ("2026-11-25 00:50:26.123 UTC 10.0.0.1 pid= ", None),
             ("", None),
         ] {
-            for rest in ["LOG:  duration: 1.000 ms  plan:", "CONTEXT:  SQL statement \"x [7]\""] {
+            for rest in ["LOG:  duration: 1.000 ms  plan:", "CONTEXT:  SQL statement \"x [7]\"", "ERROR:  x [7]"] {
                 assert_eq!(process(&format!("{prefix}{rest}")), expected, "{prefix}");
             }
         }
         assert_eq!(context("[7] CONTEXT:  SQL function \"f\" statement 1"), Some("SQL function \"f\" statement 1"));
         assert_eq!((context("[7] LOG:  x"), process("[7] LOG:  x")), (None, None));
+    }
+
+    #[test]
+    fn errors_are_failures() {
+        assert!(is_failure("2026-11-25 [7] ERROR:  no") && is_failure("FATAL:  terminating connection"));
+        for line in ["LOG:  statement: select 'ERROR:  '", "WARNING:  ERROR:  x", "\tERROR: x", ""] {
+            assert!(!is_failure(line), "{line}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::entry::{Damage, MAX_ENTRY_BYTES, Place};
 use super::parse::Unusable;
 use crate::error::Error;
-use crate::server::explain::captured::errors;
+use crate::server::explain::captured::errors::{self, TakenBy};
 use std::collections::BTreeMap;
 
 /// Plans that were skipped for one reason.
@@ -23,9 +23,11 @@ pub struct Skipped {
 pub struct Skips(BTreeMap<String, Skipped>);
 
 impl Skips {
-    pub fn add(&mut self, place: Place, error: Error) {
-        let without_times = [errors::not_executed(), errors::not_timed(), errors::timed_by_fast_timing()];
-        let is_damaged = !without_times.contains(&error);
+    pub fn add(&mut self, place: Place, mut error: Error) {
+        let is_damaged = !is_without_times(&error);
+        if error.hint == errors::ONLY_PLAIN_TIME {
+            error.hint = errors::ONLY_PLAIN_TIME_OF_ONE.into();
+        }
         self.merge_one(Skipped { plans: 1, error, first: place, is_damaged });
     }
 
@@ -55,6 +57,12 @@ impl Skips {
         all.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
         all
     }
+}
+
+/// Returns whether the plan is complete, but has no times of this clock.
+fn is_without_times(error: &Error) -> bool {
+    let settings = [TakenBy::Explain, TakenBy::AutoExplain].map(|by| [errors::not_executed(by), errors::not_timed(by)]);
+    settings.as_flattened().contains(error) || *error == errors::timed_by_fast_timing()
 }
 
 /// Returns the error for a plan of a log that cannot be read.
@@ -97,12 +105,23 @@ mod tests {
         let (mut skips, mut others) = (Skips::default(), Skips::default());
         skips.add(place(7), Error::new("a takes 7 ms", "a"));
         others.add(place(5), Error::new("a takes 5 ms", "a"));
-        others.add(place(6), errors::not_timed());
+        others.add(place(6), errors::not_timed(TakenBy::AutoExplain));
         others.add(place(8), Error::new("a takes 8 ms", "a"));
         skips.merge(others);
         assert_eq!(skips.plans(), 4);
         let all = skips.into_vec();
         let found: Vec<_> = all.iter().map(|s| (s.plans, s.error.what.as_str(), s.first.line, s.is_damaged)).collect();
-        assert_eq!(found, [(3, "a takes 5 ms", 5, true), (1, errors::not_timed().what.as_str(), 6, false)]);
+        assert_eq!(
+            found,
+            [(3, "a takes 5 ms", 5, true), (1, errors::not_timed(TakenBy::AutoExplain).what.as_str(), 6, false)]
+        );
+    }
+
+    #[test]
+    fn the_plain_time_of_several_plans_is_not_asked_for() {
+        let mut skips = Skips::default();
+        skips.add(Place::default(), errors::timed_by_fast_timing());
+        let skipped = &skips.into_vec()[0];
+        assert!(!skipped.is_damaged && skipped.error.hint.contains("--nth N"), "{skipped:?}");
     }
 }

@@ -36,6 +36,8 @@ pub struct Splitter {
     senders: BTreeMap<u64, Sender>,
     /// the sender of the line before
     last: u64,
+    /// the server's JSON log has plans, so it matters which statements fail
+    has_json_plans: bool,
     /// a few of the hosts or containers that sent lines
     pub hosts: BTreeSet<String>,
 }
@@ -118,7 +120,17 @@ impl Splitter {
 
     fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
         match json {
-            JsonLine::Entry => found(Entry { place: self.place, content: Content::Json(line.into()) }),
+            JsonLine::Entry => {
+                self.has_json_plans = true;
+                found(Entry { place: self.place, content: Content::Json(line.into()) });
+            }
+            JsonLine::Failed => {
+                if self.has_json_plans
+                    && let Ok(message) = json_line::message(line)
+                {
+                    found(Entry { place: self.place, content: Content::Failed(message.session) });
+                }
+            }
             // Log collectors write each line of a server as one JSON object.
             JsonLine::Line { text, process, is_unfinished } => {
                 let part = if is_unfinished { Part::Unfinished } else { Part::Whole };

@@ -77,8 +77,13 @@ fn rank_changes_within_the_errors_are_not_reported() {
 
 /// Returns the entry of a nested plan, or of a plan of the client.
 fn nested(table: &str, ms: f64, context: &str) -> String {
-    let context = if context.is_empty() { "".into() } else { format!("[7] CONTEXT:  {context}\n") };
-    format!("[7] {}{context}", entry(table, (ms * 1000.0) as u32, ms))
+    nested_in("SELECT", table, ms, context)
+}
+
+/// The same with the client's command, or with more of the prefix.
+fn nested_in(command: &str, table: &str, ms: f64, context: &str) -> String {
+    let context = if context.is_empty() { "".into() } else { format!("[7] {command} CONTEXT:  {context}\n") };
+    format!("[7] {command} {}{context}", entry(table, (ms * 1000.0) as u32, ms))
 }
 
 #[test]
@@ -119,6 +124,33 @@ fn the_time_of_nested_statements_counts_once() {
 
 fn outer_context() -> &'static str {
     "SQL statement \"select\"\n\tPL/pgSQL function p() line 3"
+}
+
+#[test]
+fn a_statement_without_a_plan_leaves_its_plans_to_no_other() {
+    const TRIGGER: &str = "SQL statement \"x\"\n\tPL/pgSQL function trigger() line 1 at PERFORM";
+    let copy = format!("{TRIGGER}\n\tCOPY c, line 1: \"1\"");
+    let failure = "[7] SELECT ERROR:  no\n[7] SELECT STATEMENT:  select 1\n";
+    let next = |prefix: &str| nested_in(prefix, "t", 9.0, "");
+    for (log, name) in [
+        (nested("u", 3.0, TRIGGER) + failure + &next("SELECT"), "failed"),
+        (nested_in("", "u", 3.0, &copy) + &next(""), "COPY with a trigger"),
+        (nested_in("COPY", "u", 3.0, TRIGGER) + &next("SELECT"), "COPY with a trigger at its end"),
+        (nested_in("ALTER TABLE", "u", 3.0, TRIGGER) + &next("SELECT"), "ALTER TABLE"),
+        (nested_in("COMMIT", "u", 3.0, TRIGGER) + &next("COMMIT"), "a deferred trigger"),
+        (nested_in("SELECT 3/7", "u", 3.0, TRIGGER) + &next("SELECT 3/8"), "another transaction"),
+        (nested_in("2026-11-25 07:40:01.000", "u", 3.0, TRIGGER) + &next("2026-11-25 07:40:02.000"), "long before"),
+    ] {
+        let report = totals(&log);
+        assert_eq!((report.total.reported_ms, report.nested_ms), (12.0, 0.0), "{name}");
+        assert!(report.statements.iter().all(|statement| statement.called_overhead_ms.is_none()), "{name}");
+        assert!(report.notes.iter().all(|note| !note.contains("not certain")), "{name}: {:?}", report.notes);
+    }
+    // Nothing shows whether a trigger belongs to the next statement.
+    let report = totals(&(nested_in("", "u", 3.0, TRIGGER) + &next("")));
+    assert_eq!((report.total.reported_ms, report.nested_ms), (12.0, 0.0));
+    let note = format!("nested plans whose caller is not certain: 1 (first: {} line 1)", report.files[0]);
+    assert!(report.notes.iter().any(|text| text.starts_with(&note)), "{:?}", report.notes);
 }
 
 #[test]
@@ -165,12 +197,50 @@ fn single_plans_have_their_numbers() {
     assert_eq!((all, gaps.unwrap().plans), (vec![Some(1), Some(3), Some(4)], 4));
 }
 
+/// --all, --slowest, --nth and --format jsonl find the same nested plans.
+#[test]
+fn single_plans_have_the_overhead_of_nested_plans() {
+    let log = nested("inner", 1.0, "SQL function \"g\"\n\tPL/pgSQL function f() line 3")
+        + &nested("outer", 3.0, "PL/pgSQL function f() line 3")
+        + &nested("t", 9.0, "")
+        + &nested("t", 8.0, "");
+    let called = |report: &ExplainReport| report.capture.as_ref().unwrap().called_overhead_ms;
+    let mut each = Vec::new();
+    let gaps = with_log(&log, |log| {
+        log.each(&mut |report| {
+            each.push(called(&report));
+            true
+        })
+    });
+    assert_eq!(gaps.unwrap().plans, 4);
+    let row =
+        totals(&log).statements.into_iter().find(|row| row.statement.as_ref().unwrap().contains("from t ")).unwrap();
+    let [None, Some(outer), Some(client), None] = each[..] else { panic!("{each:?}") };
+    assert!(outer.estimate > 0.0 && outer.estimate < client.estimate, "{outer:?} {client:?}");
+    assert_eq!(row.called_overhead_ms, Some(client));
+    for most in [1, 2, 9] {
+        let slowest = with_log(&log, |log| log.slowest(most)).unwrap().reports;
+        let expected = [Some(client), None, Some(outer), None];
+        assert_eq!(slowest.iter().map(called).collect::<Vec<_>>(), expected[..most.min(4)]);
+    }
+    for (nth, expected) in each.iter().enumerate() {
+        assert_eq!(called(&with_log(&log, |log| log.nth(nth + 1)).unwrap().reports[0]), *expected);
+    }
+    // Nothing shows that a trigger belongs to a plan.
+    let log = nested_in("", "u", 1.0, "PL/pgSQL function trigger() line 3") + &nested_in("", "t", 9.0, "");
+    let report = with_log(&log, |log| log.nth(2)).unwrap().reports.remove(0);
+    assert!(called(&report).is_none() && report.notes[0].contains("not certainly within it: 1."), "{:?}", report.notes);
+}
+
 #[test]
 fn a_log_without_a_usable_plan_is_an_error() {
     let what = |text: &str| with_log(text, |log| log.totals()).unwrap_err().what;
     assert_eq!(what("LOG:  checkpoint starting\n"), "there is no plan in the input");
     let untimed = "LOG:  duration: 7.000 ms  plan:\n\tResult (actual rows=1 loops=1)\n";
     assert!(what(untimed).starts_with("the plan was taken with TIMING OFF"));
+    // auto_explain prints the statement.
+    let logged = untimed.replace("\tResult", "\tQuery Text: select 1\n\tResult");
+    assert!(what(&logged).starts_with("the plan was taken with auto_explain.log_timing = off"));
     assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan was taken"));
 }
 
@@ -213,7 +283,10 @@ proptest! {
         let log: String = plans.iter().map(|(t, rows, us, context)| {
             let entry = entry(&format!("t{t}"), *rows, f64::from(rows * 100 + us) / 1000.0);
             let context = contexts[*context];
-            format!("[7] {entry}{}", if context.is_empty() { "".into() } else { format!("[7] CONTEXT:  {context}\n") })
+            let command = ["SELECT", "CALL"][usize::from(us % 7 == 0)];
+            let context = if context.is_empty() { "".into() } else { format!("[7] {command} CONTEXT:  {context}\n") };
+            let failure = if us % 11 == 0 { "[7] SELECT ERROR:  no\n" } else { "" };
+            format!("[7] {command} {entry}{context}{failure}")
         }).collect();
         let log = log.repeat(repeated);
         let report = |threads| with_log(&log, |log| log.totals_with(threads)).unwrap();

@@ -3,9 +3,9 @@
 
 use super::analyzed::{AnalyzedPlan, Key};
 use super::budget::Share;
-use super::calls::{Calls, Cost};
+use super::calls::{Calls, Cost, Executed, Uncertain};
 use super::in_order::InOrder;
-use super::nesting::Nesting;
+use super::nesting::{Nesting, Session};
 use super::normalize::normalized;
 use super::pipeline::{Collector, LoggedPlan};
 use super::shapes::AnalyzedNodes;
@@ -55,6 +55,8 @@ enum Analyzed {
     Plan(Box<AnalyzedPlan>),
     /// a plan that cannot be analyzed
     Skipped(Nesting),
+    /// a statement of this session has failed
+    Failed(Session),
 }
 
 impl<'a> Totals<'a> {
@@ -94,6 +96,10 @@ impl Collector for Totals<'_> {
         self.batch.push(Analyzed::Skipped(nesting));
     }
 
+    fn failed(&mut self, session: Session) {
+        self.batch.push(Analyzed::Failed(session));
+    }
+
     fn end_batch(&mut self, number: usize, unfinished: Share) {
         let batch = std::mem::take(&mut self.batch);
         let mut sums = self.sums.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,16 +109,22 @@ impl Collector for Totals<'_> {
 }
 
 impl Sum {
+    pub fn uncertain(&self) -> Uncertain {
+        self.calls.uncertain
+    }
+
     fn add(&mut self, analyzed: Analyzed) {
         let mut plan = match analyzed {
             Analyzed::Plan(plan) => *plan,
             Analyzed::Skipped(nesting) => return self.calls.end_statement(&nesting),
+            Analyzed::Failed(session) => return self.calls.fail(session),
         };
         self.notes.extend(plan.note.take().filter(|note| !self.notes.contains(note)));
         self.common_error = self.common_error.max(plan.common_error);
         let nesting = std::mem::take(&mut plan.nesting);
         let (is_nested, is_known) = (nesting.is_nested(), nesting.session.is_known());
-        let called = self.calls.add(nesting, &plan.own_cost());
+        let (place, text, own) = (plan.place, plan.text.as_deref(), plan.own_cost());
+        let called = self.calls.add(Executed { nesting, place, text, own });
         self.nested_plans += u64::from(is_nested);
         self.nested_without_session += u64::from(is_nested && !is_known);
         self.nested_ms += called.reported_ms;

@@ -2,7 +2,7 @@
 
 use super::validate::least_inputs;
 use super::{Node, Plan, Rows};
-use crate::report::ExplainedNode;
+use crate::report::{ExplainedNode, Range};
 use proptest::prelude::*;
 
 /// Generates plans with the properties that both the text and the JSON format show.
@@ -64,13 +64,15 @@ pub fn with_consistent_times(mut node: Node) -> Node {
 }
 
 /// Checks that self times are not negative, that their sum is the root's corrected time unless one of them is cut to 0,
-/// and that no node takes longer than its only caller.
-pub fn check_self_times(nodes: &[ExplainedNode], plan: &Plan) -> Result<(), TestCaseError> {
+/// and that no node takes longer than its only caller or the statement.
+pub fn check_self_times(nodes: &[ExplainedNode], plan: &Plan, statement: Range) -> Result<(), TestCaseError> {
     prop_assert_eq!(nodes.len(), plan.nodes.len());
     let rounding: f64 = nodes.iter().map(|node| node.rounded_ms).sum();
     for (node, in_plan) in nodes.iter().zip(&plan.nodes) {
         let [own, all] = [node.self_ms, node.corrected_ms];
         prop_assert!(0.0 <= own.low && own.low <= own.estimate && own.estimate <= own.high, "{:?}", node);
+        prop_assert!(0.0 <= all.low && all.low <= all.estimate && all.estimate <= all.high, "{:?}", node);
+        prop_assert!(all.estimate <= statement.estimate && all.high <= statement.high, "{:?} {:?}", node, statement);
         prop_assert_eq!(own.estimate, node.corrected_self_ms);
         prop_assert!(node.corrected_self_ms <= all.estimate, "{:?}", node);
         if let (Some(caller), true) = (in_plan.caller, in_plan.has_one_caller) {

@@ -68,7 +68,7 @@ fn a_plan_that_is_not_usable_is_mentioned() {
     );
     let unknown = format!("{log}\tPlán: 1\n");
     for (bad, why) in [
-        (&yaml, "the plan was not executed (EXPLAIN without ANALYZE)"),
+        (&yaml, "the plan has no actual times (auto_explain.log_analyze is off)"),
         (&xml, "the plan's XML is incomplete or damaged: missing field `Plan`"),
         (&unknown, "no readable plan follows the log line \"duration: ... plan:\""),
     ] {

@@ -1,17 +1,21 @@
+use super::super::evidence::Evidence;
 use super::*;
 
 const CLIENT: &str = "";
 
 /// Receives (context, time) of plans that each have an overhead of 10%. Returns the (time, overhead) within each of them.
 fn within(calls: &mut Calls, session: Session, plans: &[(&str, f64)]) -> Vec<(f64, f64)> {
-    let add = |(context, ms): &(&str, f64)| {
-        let overhead_ms = Range { low: 0.0, estimate: 0.1 * ms, high: 0.2 * ms };
-        let own = Cost { plans: 1, reported_ms: *ms, overhead_ms, clock_ms: overhead_ms };
-        let within = calls.add(Nesting::new(session, context, None), &own);
-        assert_eq!(within.overhead_ms, within.clock_ms);
-        (within.reported_ms, (10.0 * within.overhead_ms.estimate).round())
-    };
-    plans.iter().map(add).collect()
+    let evidence = Evidence::of_fields(Some("SELECT"), None, None);
+    plans.iter().map(|(context, ms)| add(calls, Nesting::new(session, context, evidence), *ms)).collect()
+}
+
+fn add(calls: &mut Calls, nesting: Nesting, ms: f64) -> (f64, f64) {
+    let overhead_ms = Range { low: 0.0, estimate: 0.1 * ms, high: 0.2 * ms };
+    let own = Cost { plans: 1, reported_ms: ms, overhead_ms, clock_ms: overhead_ms };
+    let place = Place { file: 0, line: calls.plans };
+    let within = calls.add(Executed { nesting, place, text: Some("select f()"), own });
+    assert_eq!(within.overhead_ms, within.clock_ms);
+    (within.reported_ms, (10.0 * within.overhead_ms.estimate).round())
 }
 
 fn of_session(plans: &[(&str, f64)]) -> Vec<(f64, f64)> {
@@ -76,4 +80,72 @@ fn sessions_without_an_end_need_little_memory() {
         within(&mut calls, Session::Known(session), &[(&deep, 1.0)]);
     }
     assert!(calls.lines <= MAX_LINES && calls.lines > MAX_LINES - 2000, "{}", calls.lines);
+}
+
+/// Receives (command, transaction, context, time) of the plans of a session. Returns the time within each of them.
+fn in_transactions(calls: &mut Calls, plans: &[(&str, &str, &str, f64)]) -> Vec<f64> {
+    let add = |(command, transaction, context, ms): &(&str, &str, &str, f64)| {
+        let evidence = Evidence::of_fields(Some(command), Some(transaction), None);
+        add(calls, Nesting::new(Session::Known(1), context, evidence), *ms).0
+    };
+    plans.iter().map(add).collect()
+}
+
+#[test]
+fn a_cursor_contains_what_its_rows_executed() {
+    let mut calls = Calls::default();
+    let fetches = [("FETCH", "3/1", "f 1", 20.0), ("SELECT", "3/1", CLIENT, 50.0), ("FETCH", "3/1", "f 1", 20.0)];
+    assert_eq!(in_transactions(&mut calls, &fetches), [0.0; 3]);
+    assert_eq!(in_transactions(&mut calls, &[("CLOSE CURSOR", "3/1", CLIENT, 50.0)]), [40.0]);
+    // The transaction of another cursor has failed.
+    in_transactions(&mut calls, &[("FETCH", "3/2", "f 1", 20.0), ("SELECT", "3/3", "f 1", 1.0)]);
+    assert_eq!((calls.sessions[&Session::Known(1)].plans.len(), calls.uncertain), (1, Uncertain::default()));
+}
+
+#[test]
+fn a_failed_statement_contains_no_plan() {
+    let mut calls = Calls::default();
+    within(&mut calls, Session::Known(1), &[("f 1", 20.0)]);
+    calls.fail(Session::Known(2));
+    assert_eq!(calls.sessions.len(), 1);
+    calls.fail(Session::Known(1));
+    assert_eq!((calls.sessions.len(), calls.lines), (0, 0));
+}
+
+#[test]
+fn a_plan_that_ended_long_before_its_caller_is_not_certain() {
+    let mut calls = Calls::default();
+    for (time, context, ms) in [("07:40:01.000", "f 1", 20.0), ("07:40:02.000", CLIENT, 50.0)] {
+        let evidence = Evidence::of_fields(Some("SELECT"), Some("3/1"), Some(&format!("2026-11-25 {time}")));
+        assert_eq!(add(&mut calls, Nesting::new(Session::Known(1), context, evidence), ms).0, 0.0);
+    }
+    assert_eq!((calls.uncertain.plans, calls.uncertain.without_command), (1, 0));
+}
+
+#[test]
+fn plans_without_a_certain_caller_are_counted() {
+    let mut calls = Calls::default();
+    let add = |calls: &mut Calls, context: &str, ms| {
+        add(calls, Nesting::new(Session::Known(1), context, Evidence::default()), ms)
+    };
+    // The statement names the function f, but not the trigger.
+    add(&mut calls, "PL/pgSQL function trigger() line 1", 10.0);
+    add(&mut calls, "PL/pgSQL function f() line 1", 20.0);
+    assert_eq!(add(&mut calls, CLIENT, 100.0), (20.0, 20.0));
+    assert_eq!(calls.uncertain, Uncertain { plans: 1, first: Some(Place { file: 0, line: 0 }), without_command: 1 });
+    // A plan that does not fit is certainly not within.
+    add(&mut calls, "PL/pgSQL function trigger() line 1", 10.0);
+    assert_eq!((add(&mut calls, CLIENT, 9.0), calls.uncertain.plans, calls.lines), ((0.0, 0.0), 1, 0));
+    // The oldest of many plans are one sum. A part of it fits.
+    for _ in 0..MAX_WAITING + 9 {
+        add(&mut calls, "PL/pgSQL function f() line 1", 1.0);
+    }
+    let fits = (MAX_WAITING - 1) as f64;
+    assert_eq!(add(&mut calls, CLIENT, fits + 1.0), (fits, fits));
+    assert_eq!((calls.uncertain.plans, calls.lines), (1 + 10, 0));
+    // All of them are longer than the statement.
+    for _ in 0..MAX_WAITING + 9 {
+        add(&mut calls, "PL/pgSQL function f() line 1", 1.0);
+    }
+    assert_eq!((add(&mut calls, CLIENT, 0.9), calls.uncertain.plans), ((0.0, 0.0), 1 + 10));
 }

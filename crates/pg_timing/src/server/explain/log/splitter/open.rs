@@ -5,7 +5,7 @@ use crate::server::explain::captured::transport::{Part, continued};
 use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use crate::server::explain::log::nesting::Session;
 use crate::server::explain::log::server_line::{
-    begins_pasted_plan, context, has_sign_of_plan, is_log_line, process, sign_of_plan,
+    begins_pasted_plan, context, has_sign_of_plan, is_log_line, prefix, process, sign_of_plan,
 };
 
 pub struct Open {
@@ -17,6 +17,8 @@ pub struct Open {
     session: Session,
     /// the process in the entry's prefix
     process: Option<Box<str>>,
+    /// what the server wrote before the message
+    prefix: Box<str>,
     /// what follows `CONTEXT:  `, after the plan
     context: Option<String>,
 }
@@ -80,7 +82,8 @@ impl Open {
     pub fn new(kind: Kind, line: &str, place: Place, session: Session, process: Option<&str>) -> Open {
         let text = if kind.is_entry() { String::with_capacity(TYPICAL_BYTES) } else { String::new() };
         let process = process.map(Box::from);
-        let mut open = Open { place, kind, text, damage: None, session, process, context: None };
+        let prefix = if kind.is_entry() { prefix(line).into() } else { Box::default() };
+        let mut open = Open { place, kind, text, damage: None, session, process, prefix, context: None };
         match kind {
             Kind::Announced { .. } | Kind::Tabbed { .. } => {}
             Kind::Rest => open.push_rest(line),
@@ -227,9 +230,14 @@ impl Open {
         self.push(text);
     }
 
+    /// Returns whether a function or a trigger may have executed the plan. A CSV log is read later.
+    pub fn may_be_nested(&self) -> bool {
+        self.context.is_some() || matches!(self.kind, Kind::Csv { .. })
+    }
+
     /// Returns the entry, if it can have a plan. `at_end` is the damage if the text ends before the entry does.
     pub fn end(self, at_end: Option<Damage>) -> Option<Entry> {
-        let Open { mut place, kind, text, damage, session, context, .. } = self;
+        let Open { mut place, kind, text, damage, session, prefix, context, .. } = self;
         let context = context.unwrap_or_default();
         let content = match kind {
             _ if damage.is_some() => Content::Damaged(damage?),
@@ -238,11 +246,11 @@ impl Open {
                 place.line += text[..plan].matches('\n').count() as u64;
                 if kind == Kind::Rest { Content::Rest(text) } else { Content::Pasted(text) }
             }
-            Kind::WithoutTabs => Content::WithoutTabs { text, session, context },
+            Kind::WithoutTabs => Content::WithoutTabs { text, session, prefix, context },
             _ if at_end.is_some() => Content::Damaged(at_end?),
             Kind::Csv { is_quoted: true } => Content::Damaged(Damage::Truncated),
             Kind::Csv { is_quoted: false } => Content::Csv(text),
-            Kind::Announced { ms } | Kind::Tabbed { ms } => Content::Announced { ms, text, session, context },
+            Kind::Announced { ms } | Kind::Tabbed { ms } => Content::Announced { ms, text, session, prefix, context },
         };
         Some(Entry { place, content })
     }

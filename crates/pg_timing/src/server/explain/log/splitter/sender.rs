@@ -2,11 +2,11 @@
 
 use super::open::{Added, Kind, Open};
 use crate::server::explain::captured::announcement::announced_ms;
-use crate::server::explain::captured::csv_record::{begins_with_message, is_quoted_after, message_at};
+use crate::server::explain::captured::csv_record::{begins_with_message, failed_session, is_quoted_after, message_at};
 use crate::server::explain::captured::transport::{Part, continued};
-use crate::server::explain::log::entry::{Damage, Entry, Place};
+use crate::server::explain::log::entry::{Content, Damage, Entry, Place};
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{is_log_line, process};
+use crate::server::explain::log::server_line::{is_failure, is_log_line, process};
 
 /// The state of one sender.
 #[derive(Default)]
@@ -22,6 +22,8 @@ pub struct Sender {
     pub last_line: u64,
     /// what the line before belongs to, if no entry is open
     before: Before,
+    /// it has sent nested plans, so it matters which statements fail
+    has_nested: bool,
     /// syslog's number of the last part
     part: u32,
 }
@@ -57,15 +59,19 @@ impl Sender {
             if added == Added::Yes {
                 return;
             }
+            self.has_nested |= open.may_be_nested();
             let entry =
                 self.entry.take().and_then(|open| open.end((added == Added::Truncated).then_some(Damage::Truncated)));
             self.before = Before::Other;
-            entry.into_iter().for_each(found);
+            entry.into_iter().for_each(&mut *found);
             if added == Added::Last {
                 return;
             }
         }
-        self.entry = self.begin(text, part, is_gap).map(|kind| {
+        if self.has_nested && is_failure(text) && continued(text).is_none() {
+            found(Entry { place, content: Content::Failed(self.session(process(text))) });
+        }
+        self.entry = self.begin(text, part, is_gap, place, found).map(|kind| {
             let process = if kind.is_entry() { process(text) } else { None };
             Open::new(kind, text, place, self.session(process), process)
         });
@@ -92,7 +98,14 @@ impl Sender {
     }
 
     /// Returns what begins with a line, if it can have a plan.
-    fn begin(&mut self, text: &str, part: Part, is_gap: bool) -> Option<Kind> {
+    fn begin(
+        &mut self,
+        text: &str,
+        part: Part,
+        is_gap: bool,
+        place: Place,
+        found: &mut dyn FnMut(Entry),
+    ) -> Option<Kind> {
         let record = message_at(text);
         if self.before == Before::QuotedCsv && record.is_none() {
             if !is_quoted_after(text, true) {
@@ -109,7 +122,13 @@ impl Sender {
         if ms.is_some() && begins_with_message(text) {
             return Some(Kind::Csv { is_quoted: true });
         }
-        if record.is_some() {
+        if let Some(message) = record {
+            if self.has_nested
+                && let Some(session) = failed_session(text, message)
+            {
+                // As the entries with plans: a CSV log does not name its host.
+                found(Entry { place, content: Content::Failed(Session::of(None::<&str>, session)) });
+            }
             self.before = if is_quoted_after(text, false) { Before::QuotedCsv } else { Before::Other };
             return None;
         }

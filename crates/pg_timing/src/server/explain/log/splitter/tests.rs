@@ -18,12 +18,12 @@ fn all_entries(log: &str) -> Vec<(u64, Content)> {
     found
 }
 
-/// Returns the same without the sessions.
+/// Returns the same without the sessions and prefixes.
 fn entries(log: &str) -> Vec<(u64, Content)> {
     let mut all = all_entries(log);
     for (_, content) in &mut all {
-        if let Announced { session, .. } | WithoutTabs { session, .. } = content {
-            *session = Session::default();
+        if let Announced { session, prefix, .. } | WithoutTabs { session, prefix, .. } = content {
+            (*session, *prefix) = Default::default();
         }
     }
     all
@@ -31,7 +31,7 @@ fn entries(log: &str) -> Vec<(u64, Content)> {
 
 /// Returns an entry without a context.
 fn announced(ms: f64, text: &str) -> Content {
-    Announced { ms, text: text.into(), session: Session::default(), context: String::new() }
+    Announced { ms, text: text.into(), session: Session::default(), prefix: Box::default(), context: String::new() }
 }
 
 const OTHER: &str = "2026-11-24 [7] LOG:  checkpoint starting\n\ta second line\n";
@@ -49,7 +49,8 @@ fn an_entry_ends_at_the_next_line_without_a_tab() {
 fn lost_tabs_end_an_entry_at_the_next_log_line() {
     let log = format!("LOG:  duration: 5.100 ms  plan:\nQuery Text: a\n\n  Sort\n{OTHER}");
     let text = "LOG:  duration: 5.1 ms  plan:\nQuery Text: a\n\n  Sort\n";
-    let entry = WithoutTabs { text: text.into(), session: Session::default(), context: String::new() };
+    let entry =
+        WithoutTabs { text: text.into(), session: Session::default(), prefix: Box::default(), context: String::new() };
     assert_eq!(entries(&log), [(1, entry)]);
 }
 
@@ -90,7 +91,9 @@ fn text_in_other_csv_records_is_no_plan() {
     let statement = format!("{fields},\"syntax error\",,,,,,\"{plan}\",12,,\"psql\",,,0\n");
     let message = format!("{fields},\"syntax error at \"\"x\n{plan}\",,,,,,,,,\"psql\",,,0\n");
     let record = format!("{fields},\"{plan}\",,,,,,,,,\"psql\",,,0\n");
-    assert_eq!(entries(&format!("{statement}{message}{record}{statement}")), [(8, Csv(record.clone()))]);
+    let mut all = entries(&format!("{statement}{message}{record}{statement}"));
+    assert!(matches!(all.pop(), Some((11, Content::Failed(_)))));
+    assert_eq!(all, [(8, Csv(record.clone()))]);
     // The end of a record is missing.
     let truncated = statement.lines().next().unwrap();
     assert_eq!(entries(&format!("{truncated}\n{record}")), [(2, Csv(record))]);
@@ -264,7 +267,7 @@ fn too_long_entries_are_not_stored() {
 fn contexts(log: &str) -> (usize, Vec<(String, String)>) {
     let mut sessions = std::collections::HashSet::new();
     let all = all_entries(log).into_iter().map(|(_, content)| match content {
-        Announced { text, session, context, .. } | WithoutTabs { text, session, context } => {
+        Announced { text, session, context, .. } | WithoutTabs { text, session, context, .. } => {
             assert!(session.is_known(), "{text}");
             sessions.insert(session);
             // The announcement, if the tabs are lost.
@@ -274,6 +277,37 @@ fn contexts(log: &str) -> (usize, Vec<(String, String)>) {
     });
     let all = all.collect();
     (sessions.len(), all)
+}
+
+#[test]
+fn a_failed_statement_is_passed_on_after_nested_plans() {
+    let plan = "2026-11-24 [7] LOG:  duration: 5.1 ms  plan:\n\tSort\n";
+    let context = "2026-11-24 [7] CONTEXT:  SQL function \"f\"\n";
+    let error = "2026-11-24 [8] ERROR:  no\n\tERROR:  x\n2026-11-24 [8] STATEMENT:  select 'ERROR:  '\n";
+    let Some((1, Announced { session, prefix, .. })) = all_entries(plan).pop() else { panic!() };
+    assert_eq!(&*prefix, "2026-11-24 [7] LOG:  ");
+    let log = all_entries(&format!("{error}{plan}{context}{error}{}", error.replace('8', "7")));
+    let [(4, Announced { .. }), (7, Content::Failed(other)), (10, Content::Failed(failed))] = &log[..] else {
+        panic!("{log:?}")
+    };
+    assert!(*failed == session && *other != session && other.is_known(), "{log:?}");
+    let csv = |severity: &str, message: &str| {
+        format!(
+            "2026-11-21 22:20:13.123 UTC,\"u\",\"d\",7,\"[local]\",6b06,2,\"SELECT\",,3/7,0,{severity},00000,{message},,,,,\n"
+        )
+    };
+    let json = |severity: &str, message: &str| {
+        format!("{{\"error_severity\":\"{severity}\",\"session_id\":\"6b06\",\"message\":\"{message}\"}}\n")
+    };
+    let in_csv = csv("LOG", "\"duration: 5.1 ms  plan:\nSort\"") + &csv("WARNING", "x") + &csv("ERROR", "\"x\ny\"");
+    let in_json = json("LOG", "duration: 5.1 ms  plan:\\nSort") + &json("WARNING", "x") + &json("FATAL", "x");
+    for log in [in_csv, in_json] {
+        let all = all_entries(&log);
+        let failed = Content::Failed(Session::of(None::<&str>, "6b06"));
+        assert!(all.len() == 2 && all[1].1 == failed, "{all:?}");
+    }
+    // Without nested plans, it does not matter.
+    assert_eq!(all_entries(&format!("{error}{plan}{error}")).len(), 1);
 }
 
 const CONTEXT: &str = "SQL statement \"select 1\nfrom t\"\nPL/pgSQL function f() line 3 at SQL statement\n";
