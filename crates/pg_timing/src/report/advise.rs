@@ -111,7 +111,8 @@ pub struct SettingAdvice {
     pub extrapolated: bool,
 }
 
-/// Calls of plan nodes per second, from pg_stat_statements and the planner's row counts. Nothing was executed.
+/// Calls of plan nodes per second: counted by pg_fast_timing, or estimated from pg_stat_statements and the planner's row
+/// counts. Nothing was executed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeCallsReport {
@@ -142,14 +143,28 @@ pub struct NodeCallsReport {
     pub sample_rate: Option<f64>,
 }
 
-/// Calls of plan nodes in a period, and what timing all of them costs. The ranges contained the exact number for 9 of 10 test
-/// workloads.
+/// Where a number of node calls comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CallsAre {
+    /// by pg_fast_timing: exact
+    Counted,
+    /// from the planner's row counts
+    #[default]
+    Estimated,
+}
+
+/// Calls of plan nodes in a period, and what timing all of them costs. The estimated ranges contained the exact number for 9 of
+/// 10 test workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PeriodCalls {
+    #[serde(default)]
+    pub calls_are: CallsAre,
     pub seconds: f64,
-    /// executions of statements with plan nodes
-    pub executions_per_s: f64,
+    /// executions of statements with plan nodes; missing without pg_stat_statements
+    pub executions_per_s: Option<f64>,
     pub per_s: Range,
     /// share of a core that clock reads take at sample_rate 1: at most all CPUs, and in the window at most the time of all
     /// sessions. Missing if the read cost is unknown

@@ -28,7 +28,7 @@ mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use advise::{
-    Action, AdviseReport, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, SettingAdvice,
+    Action, AdviseReport, CallsAre, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, SettingAdvice,
 };
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;

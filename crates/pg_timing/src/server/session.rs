@@ -18,8 +18,9 @@ pub struct Session<'a> {
     quiet: Vec<String>,
 }
 
-/// Values that keep the queries out of pg_stat_statements and of auto_explain's log.
-const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1")];
+/// Values that keep the queries out of pg_stat_statements, of auto_explain's log, and of pg_fast_timing's counters.
+const QUIET: [(&str, &str); 3] =
+    [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1"), ("pg_fast_timing.method", "off")];
 
 impl<'a> Session<'a> {
     /// Uses a connection. `stop` cancels a running query.
@@ -35,7 +36,8 @@ impl<'a> Session<'a> {
             .filter(|(name, _)| has_setting(name))
             .map(|(name, value)| {
                 format!(
-                    "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
+                    "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') OR EXISTS (SELECT FROM \
+                     pg_catalog.pg_settings WHERE name = '{name}' AND context = 'user') \
                      THEN pg_catalog.set_config('{name}', '{value}', true) END"
                 )
             })

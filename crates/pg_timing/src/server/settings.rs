@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// The setting of pg_fast_timing that selects the timing method.
 pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
 
+/// The setting of pg_fast_timing that selects the statements whose node calls it counts.
+pub const COUNT_CALLS: &str = "pg_fast_timing.count_calls";
+
 /// The settings that the cost of timing depends on.
 pub const TIMING_SETTINGS: [&str; 7] = [
     "auto_explain.log_analyze",
@@ -19,7 +22,8 @@ pub const TIMING_SETTINGS: [&str; 7] = [
 ];
 
 /// Other settings that the advice is about or depends on.
-const ADVISED_SETTINGS: [&str; 17] = [
+const ADVISED_SETTINGS: [&str; 18] = [
+    COUNT_CALLS,
     "auto_explain.log_nested_statements",
     "autovacuum_max_workers",
     "autovacuum_vacuum_cost_delay",
@@ -53,6 +57,8 @@ pub struct Server {
     pub pid: i64,
     /// quoted schema of pg_stat_statements
     pub statements_schema: Option<String>,
+    /// quoted schema of pg_fast_timing's functions
+    pub fast_timing_schema: Option<String>,
     /// number of databases, each with its own statistics of functions and tables
     pub databases: u32,
     /// whether this user may see all statistics (pg_monitor)
@@ -78,7 +84,8 @@ impl Server {
             name,
             settings,
             pid,
-            statements_schema: facts.remove("statements"),
+            statements_schema: facts.remove("pg_stat_statements"),
+            fast_timing_schema: facts.remove("pg_fast_timing"),
             databases: databases.try_into().unwrap_or(0),
             monitor,
             other_settings,
@@ -120,6 +127,11 @@ impl Server {
             && self.sampled_plans() > 0.0
     }
 
+    /// Returns whether auto_explain's timing reads the clock for each node call, so that its cost is in the present times.
+    pub fn reads_clock_for_plans(&self) -> bool {
+        self.times_plans() && !self.fast_timing()
+    }
+
     /// Returns the share of statements that auto_explain times, if it times any.
     pub fn sampled_plans(&self) -> f64 {
         self.number_in("auto_explain.sample_rate").unwrap_or(1.0)
@@ -135,8 +147,8 @@ impl Server {
 const FACTS: &str = "SELECT 'pid', pg_catalog.pg_backend_pid()::text
     UNION ALL SELECT 'databases', pg_catalog.count(*)::text FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate
     UNION ALL SELECT 'monitor', pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')::int::text
-    UNION ALL SELECT 'statements', pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_extension e
-        JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'";
+    UNION ALL SELECT extname::text, pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_extension e
+        JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE extname IN ('pg_stat_statements', 'pg_fast_timing')";
 
 /// Settings of roles and databases override postgresql.conf in their sessions.
 const OTHER_SETTINGS: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('

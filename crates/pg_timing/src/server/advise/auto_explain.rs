@@ -1,13 +1,14 @@
 //! `auto_explain.log_timing`: the server times every plan node of each sampled statement, even if it is not logged.
 
 use super::advice::{Setting, advise_share, share};
+use super::counted_calls;
 use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::{self, Gap};
 use super::node_calls::{Figures, LogTiming};
 use super::{node_calls, statements};
 use crate::human::count;
-use crate::report::{Action, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, SettingAdvice};
+use crate::report::{Action, CallsAre, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, SettingAdvice};
 use crate::server::planned::TimingCost;
 use crate::server::settings::Server;
 
@@ -40,7 +41,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         value: value(server),
         on,
         events: match log_timing.figures {
-            Some(figures) => estimated(figures.per_s.estimate),
+            Some(figures) => events_of(figures),
             None => events(facts).unwrap_or_else(Events::unknown),
         },
         reads_per_event: READS,
@@ -110,9 +111,13 @@ fn without_figures(facts: &Facts, setting: Setting) -> SettingAdvice {
     advise_share(facts, setting, share, call_ns)
 }
 
-/// Returns the estimated calls of the sampled statements.
-fn estimated(per_s: f64) -> Events {
-    Events { per_s: Some(per_s), are: EventsAre::Estimated, ..Events::NONE }
+/// Returns the calls of the sampled statements.
+fn events_of(figures: Figures) -> Events {
+    let are = match figures.calls_are {
+        CallsAre::Counted => EventsAre::Counted,
+        CallsAre::Estimated => EventsAre::Estimated,
+    };
+    Events { per_s: Some(figures.per_s.estimate), are, ..Events::NONE }
 }
 
 /// Returns the value, with the setting that makes it ineffective.
@@ -148,10 +153,17 @@ fn events(facts: &Facts) -> Result<Events, Gap> {
 /// Returns the reason for the cost.
 fn why(facts: &Facts) -> String {
     let mut why = "two reads of the clock for each call of each plan node, in every sampled statement (sample_rate), \
-        because the duration is known only at the end. The calls follow from the planner's row counts for the statements \
-        in pg_stat_statements; nothing is executed"
+        because the duration is known only at the end"
         .to_string();
-    if facts.workload.is_err() {
+    let is_counted = counted_calls::per_s(facts).is_some();
+    why += match is_counted {
+        true => ". pg_fast_timing has counted the calls",
+        false => {
+            ". The calls follow from the planner's row counts for the statements in pg_stat_statements; nothing is \
+            executed. pg_fast_timing in shared_preload_libraries counts them exactly (pg_fast_timing.count_calls)"
+        }
+    };
+    if facts.workload.is_err() && !is_counted {
         why += ". Without them, the statistics show only the calls for rows sent and rows changed";
     }
     if let (Ok(scanned), true) = (facts.counts.growth(PART, "scanned"), facts.window_s > 0.0) {

@@ -5,7 +5,7 @@ use super::gap::{Gap, RUN_AGAIN};
 use crate::error::Error;
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
-use crate::server::planned::Workload;
+use crate::server::planned::{Activity, Workload};
 use crate::server::settings::Server;
 
 /// The server, its clocks, and its statistics over the window.
@@ -14,6 +14,8 @@ pub struct Facts {
     pub clocks: Clocks,
     pub counts: Counts,
     pub window_s: f64,
+    /// the sessions as they were in the window
+    pub activity: Activity,
     /// the statements, or why they are unknown
     pub workload: Result<Workload, Error>,
 }

@@ -5,6 +5,7 @@ mod advice;
 mod auto_explain;
 mod clock_source;
 mod cost_delay;
+mod counted_calls;
 mod counts;
 mod facts;
 mod fast_timing;
@@ -60,6 +61,7 @@ const PARTS: &[fn(&Server) -> Option<Part>] = &[
     track_wal_io_timing::part,
     track_functions::part,
     auto_explain::part,
+    counted_calls::part,
     not_seen::part,
 ];
 
@@ -129,14 +131,14 @@ fn observe(
     _ = unless_lost(activity.look(&mut session))?;
     let workload = match statements_before {
         Ok(before) => {
-            let cpus = clocks.here.as_ref().and_then(|here| here.cpus.online.known().map(|cpus| cpus.len() as f64));
-            let is_timed = server.times_plans() && !server.fast_timing();
+            let (cpus, is_timed) = (clocks.cpus(), server.reads_clock_for_plans());
+            let activity = activity.clone();
             let window = Window { before, seconds: window_s, activity, is_timed, cpus, ..Window::default() };
             workload(&mut session, &server, window)?
         }
         Err(error) => Err(error),
     };
-    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s, workload })
+    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s, activity, workload })
 }
 
 /// Plans the statements after the window, because the window is for the users' statements only.

@@ -1,9 +1,10 @@
 //! Whether auto_explain.log_timing can be on: the calls of plan nodes per second, and what timing them costs.
 
 use super::advice::CHEAP;
+use super::counted_calls;
 use super::facts::Facts;
 use crate::human::{count, count_range, percent, percent_range};
-use crate::report::{LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
+use crate::report::{CallsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
 use crate::server::planned::{Limits, TimingCost, Workload};
 use crate::server::settings::Server;
 
@@ -31,6 +32,7 @@ pub struct LogTiming {
 /// The figures at the present sample_rate, of the period in which timing costs more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
+    pub calls_are: CallsAre,
     pub per_s: Range,
     pub share: Range,
 }
@@ -38,8 +40,8 @@ pub struct Figures {
 /// Why the figures do not give an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Doubt {
-    /// executions per second
-    Idle(f64),
+    /// executions per second, if they are known
+    Idle(Option<f64>),
     /// the longest time of a running statement, in s
     Running(f64),
     HiddenSessions,
@@ -49,38 +51,43 @@ enum Doubt {
 
 impl LogTiming {
     pub fn of(facts: &Facts) -> LogTiming {
-        let workload = match &facts.workload {
-            Ok(workload) => workload,
-            Err(error) => {
-                let report = NodeCallsReport {
-                    unavailable: Some(error.what.clone()),
-                    hint: Some(error.hint.clone()).filter(|hint| !hint.is_empty()),
-                    ..NodeCallsReport::default()
-                };
-                return LogTiming { report, figures: None };
-            }
-        };
         let cost = TimingCost::of(&facts.clocks);
-        let (window, since_reset) = (workload.window(cost.as_ref()), workload.since_last_reset(cost.as_ref()));
-        let report = NodeCallsReport {
-            window,
-            since_reset,
-            planned: workload.planned(),
-            unknown_time_share: workload.unknown_time_share(),
-            skipped: workload.skipped(),
-            ..NodeCallsReport::default()
+        let workload = facts.workload.as_ref();
+        let estimated = workload.ok().and_then(|workload| workload.window(cost.as_ref()));
+        let limits = workload.map_or_else(|_| limits_without_statements(facts), Workload::window_limits);
+        let counted = counted_calls::window(facts, estimated.as_ref(), limits, cost.as_ref());
+        let report = match workload {
+            Ok(workload) => NodeCallsReport {
+                since_reset: workload.since_last_reset(cost.as_ref()),
+                planned: workload.planned(),
+                unknown_time_share: workload.unknown_time_share(),
+                skipped: workload.skipped(),
+                ..NodeCallsReport::default()
+            },
+            // Exact counts do not need the statements.
+            Err(error) => NodeCallsReport {
+                unavailable: Some(error.what.clone()).filter(|_| counted.is_none()),
+                hint: Some(error.hint.clone()).filter(|hint| counted.is_none() && !hint.is_empty()),
+                ..NodeCallsReport::default()
+            },
         };
-        let periods = [(window, workload.window_limits()), (since_reset, workload.limits_since_reset())];
+        let report = NodeCallsReport { window: counted.or(estimated), ..report };
         let rate = rate(&facts.server);
         let at_rate = |period: PeriodCalls, limits: Limits| {
             let needed = period.needed_cores?.times(rate);
-            Some((needed, Figures { per_s: period.per_s.times(rate), share: limits.share(needed) }))
+            Some((
+                needed,
+                Figures { calls_are: period.calls_are, per_s: period.per_s.times(rate), share: limits.share(needed) },
+            ))
         };
-        let periods = periods.into_iter().filter_map(|(period, limits)| at_rate(period?, limits));
+        // An exact count does not need a second, estimated period.
+        let since_reset = report.since_reset.filter(|_| counted.is_none()).zip(workload.ok());
+        let since_reset = since_reset.and_then(|(period, workload)| at_rate(period, workload.limits_since_reset()));
+        let periods = report.window.and_then(|period| at_rate(period, limits)).into_iter().chain(since_reset);
         let Some((needed, figures)) = periods.max_by(|(a, _), (b, _)| a.high.total_cmp(&b.high)) else {
             return LogTiming { report, figures: None };
         };
-        let doubt = doubt(facts, workload, window);
+        let doubt = doubt(facts, &report);
         let answer = answer_for(figures.share, doubt);
         let doubt = doubt.filter(|_| answer == LogTimingAnswer::Unknown);
         let report = NodeCallsReport {
@@ -95,7 +102,7 @@ impl LogTiming {
 
     /// Returns the answer in one sentence.
     pub fn summary(&self) -> String {
-        let (Some(Figures { per_s, share }), None) = (self.figures, &self.report.doubt) else {
+        let (Some(Figures { per_s, share, .. }), None) = (self.figures, &self.report.doubt) else {
             return format!("not determined: {}", self.report.doubt.as_deref().unwrap_or("there are no figures"));
         };
         let cost = format!(
@@ -114,14 +121,20 @@ impl LogTiming {
     }
 }
 
+/// Returns what limits the time of clock reads if the statements are unknown.
+fn limits_without_statements(facts: &Facts) -> Limits {
+    Limits { cpus: facts.clocks.cpus(), is_timed: facts.server.reads_clock_for_plans(), ..Limits::default() }
+}
+
 /// Returns the most important reason why the figures say too little.
-fn doubt(facts: &Facts, workload: &Workload, window: Option<PeriodCalls>) -> Option<Doubt> {
-    let activity = workload.activity();
-    let unknown = workload.unknown_time_share();
+fn doubt(facts: &Facts, report: &NodeCallsReport) -> Option<Doubt> {
+    let (activity, window) = (&facts.activity, report.window);
+    let unknown = report.unknown_time_share;
     let longest = activity.longer_than_half(facts.window_s).reduce(f64::max);
     let idle = window.filter(|window| window.per_s.high < FEW_PER_S).map(|window| Doubt::Idle(window.executions_per_s));
     let hidden = (!facts.server.monitor && activity.has_hidden).then_some(Doubt::HiddenSessions);
-    let unplanned = (unknown > MOSTLY_UNKNOWN).then_some(Doubt::Unplanned(unknown));
+    let is_estimated = window.is_none_or(|window| window.calls_are == CallsAre::Estimated);
+    let unplanned = (is_estimated && unknown > MOSTLY_UNKNOWN).then_some(Doubt::Unplanned(unknown));
     longest.map(Doubt::Running).or(hidden).or(idle).or(unplanned)
 }
 
@@ -131,11 +144,12 @@ impl Doubt {
             format!("; {} node calls per second would cost 1% of a core", count(limit.round() as u64))
         });
         match self {
-            Doubt::Idle(0.0) => format!("nothing ran{limit}"),
-            Doubt::Idle(per_s) => format!("almost nothing ran ({per_s:.1} executions per second){limit}"),
-            Doubt::Running(seconds) => format!(
-                "a statement has been running for {seconds:.0} s. pg_stat_statements counts it only at its end{limit}"
-            ),
+            Doubt::Idle(Some(0.0)) => format!("nothing ran{limit}"),
+            Doubt::Idle(None) => format!("almost nothing ran{limit}"),
+            Doubt::Idle(Some(per_s)) => format!("almost nothing ran ({per_s:.1} executions per second){limit}"),
+            Doubt::Running(seconds) => {
+                format!("a statement has been running for {seconds:.0} s. It is counted only at its end{limit}")
+            }
             Doubt::HiddenSessions => {
                 format!("other users may run long statements, which this user may not see{limit}")
             }
@@ -219,7 +233,7 @@ mod tests {
         let unplanned = Some(Doubt::Unplanned(0.6));
         assert_eq!(answer(0.0, 0.5, unplanned), LogTimingAnswer::Unknown);
         assert_eq!(answer(0.0, 0.001, unplanned), LogTimingAnswer::Yes);
-        for doubt in [Doubt::Idle(0.0), Doubt::Running(9.0), Doubt::HiddenSessions] {
+        for doubt in [Doubt::Idle(Some(0.0)), Doubt::Idle(None), Doubt::Running(9.0), Doubt::HiddenSessions] {
             assert_eq!(answer(0.0, 0.001, Some(doubt)), LogTimingAnswer::Unknown);
             assert_eq!(answer(0.5, 0.6, Some(doubt)), LogTimingAnswer::No);
         }

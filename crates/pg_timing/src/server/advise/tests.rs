@@ -62,6 +62,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
         clocks: Clocks { system: system.clone(), read: system.clone(), node: system, here: None },
         counts: Counts { before: snapshot(0.0), after: snapshot(10.0) },
         window_s: 10.0,
+        activity: Activity::default(),
         workload: Err(Error::new("the database has no pg_stat_statements", "run: CREATE EXTENSION pg_stat_statements")),
     }
 }

@@ -24,6 +24,11 @@ pub struct Clocks {
 }
 
 impl Clocks {
+    /// Returns the number of CPUs of the server's host, if it was measured.
+    pub fn cpus(&self) -> Option<f64> {
+        self.here.as_ref().and_then(|here| here.cpus.online.known().map(|cpus| cpus.len() as f64))
+    }
+
     /// Measures the clocks.
     pub fn of(session: &mut Session, server: &Server, stop: &AtomicBool) -> Clocks {
         let here = match on_host::check_location(session, server) {

@@ -25,5 +25,5 @@ pub use limits::Limits;
 pub use timing_cost::TimingCost;
 pub use top::top;
 #[cfg(test)]
-pub use workload::tests::{lookups, running_for};
+pub use workload::tests::lookups;
 pub use workload::{Window, Workload};

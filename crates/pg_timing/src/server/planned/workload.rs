@@ -8,7 +8,7 @@ use super::statements::{Outcome, plan_all};
 use super::sums::{Executions, Sum};
 use super::timing_cost::TimingCost;
 use crate::error::Error;
-use crate::report::{NS_PER_MS, PeriodCalls, Range, SkippedStatements};
+use crate::report::{CallsAre, NS_PER_MS, PeriodCalls, Range, SkippedStatements};
 use crate::server::session::Session;
 use crate::server::settings::Server;
 use std::collections::BTreeMap;
@@ -144,11 +144,6 @@ impl Workload {
         Limits { cpus: self.cpus, processes: None, busy, is_timed: self.is_timed }
     }
 
-    /// Returns the sessions as they were in the window.
-    pub fn activity(&self) -> &Activity {
-        &self.activity
-    }
-
     fn period(&self, entries: &[Executions], seconds: f64, limits: Limits, cost: Option<&TimingCost>) -> PeriodCalls {
         let (mut calls, mut clock_s) = (Sum::default(), Sum::default());
         let mut executions_per_s = 0.0;
@@ -167,8 +162,9 @@ impl Workload {
         }
         let needed = cost.map(|_| clock_s.range());
         PeriodCalls {
+            calls_are: CallsAre::Estimated,
             seconds,
-            executions_per_s,
+            executions_per_s: Some(executions_per_s),
             per_s: calls.range(),
             core_share: needed.map(|needed| limits.share(needed)),
             needed_cores: needed,
@@ -248,18 +244,13 @@ pub mod tests {
         }
     }
 
-    /// Returns the same workload, with statements that have been running for these times.
-    pub fn running_for(per_s: f64, running_s: &[f64]) -> Workload {
-        Workload { activity: Activity::running(running_s), ..lookups(per_s) }
-    }
-
     #[test]
     fn calls_per_second_are_executions_times_calls() {
         let workload = lookups(500.0);
         let window = workload.window(None).unwrap();
         assert_eq!(
             (window.executions_per_s, window.per_s),
-            (500.0, Range { low: 500.0, estimate: 1000.0, high: 1000.0 })
+            (Some(500.0), Range { low: 500.0, estimate: 1000.0, high: 1000.0 })
         );
         let since_reset = workload.since_last_reset(None).unwrap();
         assert!((since_reset.per_s.estimate - 10_000.0 / 3610.0).abs() < 1e-9, "{since_reset:?}");
