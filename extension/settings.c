@@ -9,6 +9,11 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "catalog/pg_parameter_acl.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 
 #include "settings.h"
@@ -45,6 +50,29 @@ fast_method_name(Method method)
 	return "?";
 }
 
+/*
+ * Any user can turn the extension off for a session.  Other methods need the rights
+ * of a superuser, or the privilege to set the parameter, as if its context were
+ * "superuser".
+ *
+ * Values of the configuration, databases and roles were checked when they were stored.
+ */
+static bool
+check_method(int *method, void **extra, GucSource source)
+{
+	bool		by_user = source == PGC_S_CLIENT || source >= PGC_S_INTERACTIVE;
+
+	if (*method == METHOD_OFF || !by_user || InitializingParallelWorker || !IsTransactionState() ||
+		superuser() ||
+		pg_parameter_aclcheck("pg_fast_timing.method", GetUserId(), ACL_SET) == ACLCHECK_OK)
+		return true;
+	GUC_check_errcode(ERRCODE_INSUFFICIENT_PRIVILEGE);
+	GUC_check_errmsg("permission denied to set parameter \"pg_fast_timing.method\" to \"%s\"",
+					 fast_method_name(*method));
+	GUC_check_errhint("Any user can set it to \"off\", and RESET it.");
+	return false;
+}
+
 void
 fast_define_settings(void)
 {
@@ -53,7 +81,7 @@ fast_define_settings(void)
 							 "auto: exact while cheap, then sampled; off: by the server; "
 							 "tsc: every call, with the CPU's counter; sampling: with a ticking clock.",
 							 &fast_method, METHOD_AUTO, method_options,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
+							 PGC_USERSET, 0, check_method, NULL, NULL);
 	DefineCustomEnumVariable("pg_fast_timing.count_calls",
 							 "Statements whose calls of plan nodes are counted.",
 							 "off: those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: those of clients; "

@@ -191,24 +191,33 @@ def parallel_times(server):
             yield from (f"{method}: {statement}: {what}" for what in impossible_times(said))
 
 
+def refused(server, script, message, *options):
+    """Yields a complaint unless the script fails with this message."""
+    try:
+        server.psql(script, *options)
+        yield f"not refused: {script}"
+    except Failed as failed:
+        if message not in str(failed):
+            yield f"{script}: {failed}"
+
+
 def privileges(server):
-    change = "SET pg_fast_timing.method = tsc"
-    load = "LOAD 'pg_fast_timing';"
-    server.psql("CREATE ROLE dba")
+    """Any role can switch the extension off, and only privileged roles can choose another method."""
+    load, show = "LOAD 'pg_fast_timing';", "SHOW pg_fast_timing.method"
+    server.psql("CREATE ROLE dba LOGIN; CREATE ROLE owner LOGIN; CREATE DATABASE owned OWNER owner")
     # A superuser loads the library, and another role changes the setting.
-    try:
-        server.psql(f"{load} SET ROLE dba; {change}")
-        yield "a role without the privilege can change the method"
-    except Failed as refused:
-        if "permission denied" not in str(refused):
-            yield str(refused)
-    server.psql(f"{load} GRANT SET ON PARAMETER pg_fast_timing.method TO dba; SET ROLE dba; {change}")
-    try:
-        server.psql(f"{load} SET pg_fast_timing.method = never")
-        yield "an invalid method is accepted"
-    except Failed as refused:
-        if "Available values" not in str(refused):
-            yield str(refused)
+    yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.method = tsc", "permission denied")
+    yield from refused(server, f"{load} SET ROLE dba; SET LOCAL pg_fast_timing.method = sampling", "permission denied")
+    yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.method = off; SET pg_fast_timing.method = auto", "permission denied")
+    yield from refused(server, f"{load} SET ROLE dba; ALTER ROLE dba SET pg_fast_timing.method = tsc", "permission denied")
+    yield from refused(server, f"{load} SET ROLE owner; ALTER DATABASE owned SET pg_fast_timing.method = tsc", "permission denied")
+    yield from refused(server, f"{load} SET ROLE dba; CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql SET pg_fast_timing.method = tsc AS 'SELECT 1'", "permission denied")
+    said = server.psql(f"{load} SET ROLE dba; SET pg_fast_timing.method = off; {show}; RESET pg_fast_timing.method; {show}; ALTER ROLE dba SET pg_fast_timing.method = off")
+    if said.split() != ["off", "auto"]:
+        yield f"an ordinary role sets off, and resets it: {said}"
+    server.psql(f"{load} GRANT SET ON PARAMETER pg_fast_timing.method TO dba; SET ROLE dba; SET pg_fast_timing.method = tsc")
+    yield from refused(server, f"{load} SET pg_fast_timing.method = never", "Available values")
+    yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.count_calls = top", "permission denied")
 
 
 def check(installation):
