@@ -10,34 +10,38 @@ use std::time::Duration;
 /// The time limit of a query. Queries of statistics take milliseconds; the limit ends a wait for a lock.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// The setting of pg_fast_timing that selects the timing method.
+pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
+
 /// A session on a connection, for queries only.
 pub struct Session<'a> {
     connection: &'a mut Connection,
     stop: &'a AtomicBool,
     /// settings of each transaction: expressions
     quiet: Vec<String>,
+    /// pg_fast_timing must not count the queries
+    is_uncounted: bool,
 }
 
-/// Values that keep the queries out of pg_stat_statements, of auto_explain's log, and of pg_fast_timing's counters.
-const QUIET: [(&str, &str); 3] =
-    [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1"), ("pg_fast_timing.method", "off")];
+/// Values that keep the queries out of pg_stat_statements and of auto_explain's log.
+const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1")];
 
 impl<'a> Session<'a> {
     /// Uses a connection. `stop` cancels a running query.
     pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop, quiet: Vec::new() }
+        Session { connection, stop, quiet: Vec::new(), is_uncounted: false }
     }
 
-    /// Keeps the next queries out of the server's statistics of statements and out of its log, if this user may do that.
-    /// `has_setting` returns whether the server has a setting.
+    /// Keeps the next queries out of the server's statistics of statements, out of its log and out of pg_fast_timing's counters,
+    /// if this user may do that. `has_setting` returns whether the server has a setting.
     pub fn keep_quiet(&mut self, has_setting: impl Fn(&str) -> bool) {
+        self.is_uncounted = has_setting(FAST_TIMING_METHOD);
         self.quiet = QUIET
             .iter()
             .filter(|(name, _)| has_setting(name))
             .map(|(name, value)| {
                 format!(
-                    "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') OR EXISTS (SELECT FROM \
-                     pg_catalog.pg_settings WHERE name = '{name}' AND context = 'user') \
+                    "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
                      THEN pg_catalog.set_config('{name}', '{value}', true) END"
                 )
             })
@@ -78,6 +82,10 @@ impl<'a> Session<'a> {
     }
 
     fn run_in_transaction(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
+        if self.is_uncounted {
+            // Every user may do that. A query that sets it would itself be counted.
+            self.run(&format!("SET LOCAL {FAST_TIMING_METHOD} = off"))?;
+        }
         let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
         if !settings.is_empty() {
             self.run(&marked(&format!("SELECT {}", settings.join(", "))))?;

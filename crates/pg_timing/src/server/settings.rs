@@ -1,11 +1,9 @@
 //! The server's version, settings and extensions, and the rights of this user.
 
+pub use super::session::FAST_TIMING_METHOD;
 use super::session::Session;
 use crate::error::Error;
 use std::collections::BTreeMap;
-
-/// The setting of pg_fast_timing that selects the timing method.
-pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
 
 /// The setting of pg_fast_timing that selects the statements whose node calls it counts.
 pub const COUNT_CALLS: &str = "pg_fast_timing.count_calls";
