@@ -114,11 +114,4 @@ fast_explain_init(void)
 	explain_per_plan_hook = explain_plan;
 }
 
-#else
-
-void
-fast_explain_init(void)
-{
-}
-
 #endif

@@ -3,7 +3,7 @@
 import json
 import re
 
-from extension import METHODS, TIMED_CURSOR, force_parallel
+from extension import AUTO_EXPLAIN, METHODS, TIMED_CURSOR, force_parallel
 from extension.statements import impossible_times, nodes
 from servers import Failed, Server
 
@@ -42,10 +42,38 @@ def in_explain(server):
         yield "a plan that was not executed has times"
 
 
+ESTIMATES = re.compile(r"^Fast Timing: times of 1 of 2 plan nodes are estimates; largest error \+-\d+\.\d{3} ms$", re.M)
+
+
+def in_explain_before_18(server):
+    """A line of EXPLAIN says how many times are estimates, in every format, and only if there are any."""
+    many = server.psql(session("auto", f"EXPLAIN (ANALYZE, BUFFERS) {MANY}"))
+    lines = many.splitlines()
+    if len(ESTIMATES.findall(many)) != 1 or not lines[-2].startswith("Fast Timing: ") or not lines[-1].startswith("Execution Time: "):
+        yield f"one line about estimates before the execution time expected, not {many}"
+    for statement in (
+        f"EXPLAIN (ANALYZE) {FEW}",
+        f"EXPLAIN (ANALYZE, TIMING OFF) {MANY}",
+        f"EXPLAIN {MANY}",
+        # A nested statement has estimates, and the explained one has none.
+        "EXPLAIN (ANALYZE) SELECT nested()",
+    ):
+        said = server.psql(session("auto", f"{AUTO_EXPLAIN} {statement}"))
+        if "Fast Timing" in said:
+            yield f"a line about estimates: {statement}: {said}"
+    # The script fails if the server's JSON or XML is not valid.
+    for form in ("json", "yaml", "xml"):
+        said = server.psql(session("auto", f"EXPLAIN (ANALYZE, FORMAT {form}) {MANY}"))
+        if said.count("times of 1 of 2 plan nodes are estimates") != 1:
+            yield f"{form}: {said}"
+        if form == "json" and not json.loads(said)[0]["Fast Timing"].startswith("times of 1 of 2"):
+            yield f"JSON: {said}"
+
+
 def at_debug(server):
     for method, estimates in (("tsc", 0), ("sampling", 2), ("auto", 1)):
         output = server.psql(session(method, "SET client_min_messages = debug1", f"EXPLAIN (ANALYZE) {MANY}"), notices=True)
-        if output.count(f"times of {estimates} of 2 plan nodes are estimates") != bool(estimates):
+        if output.count(f"pg_fast_timing: times of {estimates} of 2 plan nodes are estimates") != bool(estimates):
             yield f"{method}: DEBUG1: {output}"
 
 
@@ -224,8 +252,8 @@ def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
+        server.psql(f"CREATE FUNCTION nested() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN ({MANY}); END'")
         tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, rate_changes, in_parallel, parallel_times, io_times, privileges]
-        if installation.major >= 18:
-            tests.append(in_explain)
+        tests.append(in_explain if installation.major >= 18 else in_explain_before_18)
         for test in tests:
             yield from test(server)

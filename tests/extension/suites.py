@@ -1,6 +1,6 @@
 """Runs PostgreSQL's regression and isolation tests with each statement timed. The results must not change.
 
-    python3 tests/extension/suites.py [--methods tsc,sampling,auto] [MAJOR...]
+    python3 tests/extension/suites.py [--methods tsc,sampling,auto,count] [MAJOR...]
 
 auto_explain requests times, buffers and WAL of every statement, also of nested statements. A test's output must be the same
 as with the method off, on the same server. It may differ from PostgreSQL's expected output because of auto_explain or the
@@ -48,6 +48,10 @@ SETTINGS = {
     # as in pg_regress's temporary server
     "max_prepared_transactions": 2,
 }
+
+# The suites also run with this in place of a method: all statements are counted, and none is timed.
+COUNT = "count"
+COUNT_SETTINGS = {"pg_fast_timing.method": "auto", "pg_fast_timing.count_calls": "all", "auto_explain.log_timing": False}
 
 # The order of the libraries determines the order of their hooks. With one method, the order is reversed.
 LIBRARIES = ("pg_fast_timing", "auto_explain")
@@ -99,7 +103,7 @@ class Outcome:
         return f"{self.title}: {len(self.results)} tests of {self.tests.version}, {self.seconds:.0f} s, {differ}"
 
 
-def outcomes(installation, methods=METHODS):
+def outcomes(installation, methods=(*METHODS, COUNT)):
     """Yields the outcome of each suite and method, first with the method off. Raises Missing or Failed."""
     tests = tests_for(installation.major)
     build(SOURCE, installation)
@@ -120,10 +124,11 @@ def outcomes(installation, methods=METHODS):
 def run(outcome, libraries):
     method, suite, tests = outcome.method, outcome.suite, outcome.tests
     order = reversed(LIBRARIES) if method == REVERSED else LIBRARIES
-    settings = SETTINGS | {"shared_preload_libraries": ",".join(order), "pg_fast_timing.method": method}
+    settings = SETTINGS | {"shared_preload_libraries": ",".join(order)}
+    settings |= COUNT_SETTINGS if method == COUNT else {"pg_fast_timing.method": method}
     with Server(outcome.installation, settings) as server:
         if method != "off":
-            outcome.wrong += not_timed(server)
+            outcome.wrong += not_counted(server) if method == COUNT else not_timed(server)
         folder = server.folder / suite
         shutil.copytree(tests.folder(suite), folder)
         for library in libraries.glob("*.so"):
@@ -154,6 +159,13 @@ def not_timed(server):
     ).strip().split("|")
     if timed != "t":
         yield f"the extension timed no statement{reason and ': '}{reason}"
+
+
+def not_counted(server):
+    """Yields a complaint if the extension does not count statements."""
+    server.psql("CREATE EXTENSION pg_fast_timing")
+    if server.psql("SELECT 1 \\g /dev/null\nSELECT node_calls > 0 FROM pg_fast_timing_info()").strip() != "t":
+        yield "the extension counted no node calls"
 
 
 def schedule_without(path, excluded):
@@ -218,9 +230,9 @@ def compare(outcome, reference):
             outcome.wrong += islice((f"{name}: {line}" for line in changes if line[0] in "+-"), MAX_LINES)
 
 
-# The marks of estimates in EXPLAIN since 18: a separate row in text, or a property in XML, YAML or JSON.
-ROW = re.compile(r"\s*Timing: estimated from ")
-PROPERTY = re.compile(r"""\s*(<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
+# The marks of estimates in EXPLAIN: a separate row in text, or a property in XML, YAML or JSON.
+ROW = re.compile(r"\s*(Timing: estimated from|Fast Timing: times of) ")
+PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"Fast Timing": |<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
 
 
 def without_marks(text):
@@ -237,7 +249,7 @@ def without_marks(text):
     return lines
 
 
-def check(installation, methods=METHODS):
+def check(installation, methods=(*METHODS, COUNT)):
     """Yields complaints."""
     try:
         for outcome in outcomes(installation, methods):
@@ -248,7 +260,7 @@ def check(installation, methods=METHODS):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--methods", type=lambda text: text.split(","), default=METHODS)
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=(*METHODS, COUNT))
     parser.add_argument("majors", type=int, nargs="*", default=MAJORS)
     options = parser.parse_args()
     wrong = False
