@@ -7,8 +7,8 @@
  * count the ends.  The sum is exact, and no call needs a counter of its own.
  *
  * If parallel workers finish, core adds their rows to the leader's nodes.  Each worker
- * counts its own calls, so the leader subtracts these rows.  A worker can do so only
- * with shared counters.  Otherwise the leader takes the workers' rows and loops.
+ * counts its own calls, so the leader subtracts these rows.  A worker can add
+ * its calls only to shared counters.  Otherwise the leader takes the workers' rows and loops.
  *
  * Copyright (c) 2026, the pg_timing authors
  *

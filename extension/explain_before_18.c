@@ -6,8 +6,8 @@
  * Before 18 no hook can add lines to EXPLAIN.  But EXPLAIN ends the execution while
  * its output is still open: after the plan, and before the execution time.
  *
- * EXPLAIN EXECUTE calls no hook, and auto_explain gives nobody its output, so they do
- * not get the line.
+ * EXPLAIN EXECUTE calls no hook, and other extensions cannot add to the
+ * output of auto_explain, so these two do not get the line.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -91,7 +91,7 @@ mark_estimates(const QueryDesc *queryDesc)
 		fast_query_of(queryDesc->estate) == NULL || last->estimated == 0)
 		return;
 	ExplainPropertyText("Fast Timing",
-						psprintf("times of %d of %d plan nodes are estimates; largest error +-%.3f ms",
+						psprintf("times of %d of %d plan nodes are estimates; largest error of a node +-%.3f ms in all loops",
 								 last->estimated, last->nodes, ceil(last->error_ns / 1e3) / 1e3),
 						es);
 }

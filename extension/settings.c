@@ -52,10 +52,11 @@ fast_method_name(Method method)
 
 /*
  * Any user can turn the extension off for a session.  Other methods need the rights
- * of a superuser, or the privilege to set the parameter, as if its context were
- * "superuser".
+ * of a superuser, or the privilege to set the parameter, as parameters do that only
+ * superusers can set.
  *
- * Values of the configuration, databases and roles were checked when they were stored.
+ * Values in the configuration come from the administrator, and ALTER has checked those
+ * of databases and roles.
  */
 static bool
 check_method(int *method, void **extra, GucSource source)
@@ -83,8 +84,8 @@ fast_define_settings(void)
 							 &fast_method, METHOD_AUTO, method_options,
 							 PGC_USERSET, 0, check_method, NULL, NULL);
 	DefineCustomEnumVariable("pg_fast_timing.count_calls",
-							 "Statements whose calls of plan nodes are counted.",
-							 "off: those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: those of clients; "
+							 "Selects the statements whose calls of plan nodes are counted.",
+							 "off: only those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: also those that clients send; "
 							 "all: also those within functions.",
 							 &fast_count_calls, COUNT_NONE, count_calls_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);

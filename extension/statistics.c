@@ -128,7 +128,7 @@ fast_statistics_since(void)
 
 PG_FUNCTION_INFO_V1(pg_fast_timing_reset);
 
-/* Sets all counters to zero.  What sessions add at the same time can be lost or kept. */
+/* Sets all counters to zero.  What sessions add at the same time can be lost. */
 Datum
 pg_fast_timing_reset(PG_FUNCTION_ARGS)
 {

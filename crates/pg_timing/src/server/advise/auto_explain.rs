@@ -1,7 +1,6 @@
 //! `auto_explain.log_timing`: the server times every plan node of each sampled statement, even if it is not logged.
 
 use super::advice::{Setting, advise_share, share};
-use super::counted_calls;
 use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::{self, Gap};
@@ -46,7 +45,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         },
         reads_per_event: READS,
         cost: &facts.clocks.node,
-        why: why(facts),
+        why: why(facts, log_timing.figures.is_some_and(|figures| figures.calls_are == CallsAre::Counted)),
         turn_on: format!("{NAME} = on"),
         turn_off: format!("{NAME} = off"),
     };
@@ -150,12 +149,11 @@ fn events(facts: &Facts) -> Result<Events, Gap> {
     Ok(facts.counted(calls, READS * MIN_SHARE, READS).or_more(gap))
 }
 
-/// Returns the reason for the cost.
-fn why(facts: &Facts) -> String {
+/// Returns the reason for the cost. `is_counted` is true if pg_fast_timing has counted the calls.
+fn why(facts: &Facts, is_counted: bool) -> String {
     let mut why = "two reads of the clock for each call of each plan node, in every sampled statement (sample_rate), \
         because the duration is known only at the end"
         .to_string();
-    let is_counted = counted_calls::per_s(facts).is_some();
     why += match is_counted {
         true => ". pg_fast_timing has counted the calls",
         false => {

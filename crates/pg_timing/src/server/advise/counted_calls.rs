@@ -7,6 +7,13 @@ use crate::server::planned::{Limits, TimingCost};
 use crate::server::settings::{COUNT_CALLS, FAST_TIMING_METHOD, Server};
 
 const PART: &str = "pg_fast_timing";
+/// If roles or databases have values of their own for these settings, some sessions may not be counted.
+const OTHER_SETTINGS: [&str; 4] =
+    ["pg_fast_timing.", "auto_explain.", "session_preload_libraries", "local_preload_libraries"];
+/// The counter and pg_stat_statements are read one after the other, so they contain different statements at both ends of the
+/// window.
+const TOLERANCE: f64 = 0.05;
+
 const SECONDS_PER_NS: f64 = 1e-9;
 
 /// Returns the counters of all sessions. A session that has loaded the library only for itself has counters of its own, which
@@ -15,21 +22,38 @@ pub fn part(server: &Server) -> Option<Part> {
     let schema = server.fast_timing_schema.as_ref()?;
     let sql = format!(
         "SELECT v.name, v.n::text FROM {schema}.pg_fast_timing_info() i,
-        LATERAL (VALUES ('node_calls', i.node_calls::numeric), ('reset', EXTRACT(epoch FROM i.since)::numeric)) v(name, n)
+        LATERAL (VALUES ('node_calls', i.node_calls::numeric), ('failed', (i.without_tsc + i.without_ticks)::numeric),
+            ('reset', EXTRACT(epoch FROM i.since)::numeric)) v(name, n)
         WHERE i.scope = 'server'"
     );
     Some(Part { name: PART, sql })
 }
 
 /// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. `None` if
-/// pg_fast_timing does not count exactly these.
-pub fn per_s(facts: &Facts) -> Option<f64> {
+/// pg_fast_timing does not count exactly these. `estimated` is the estimate for the same window, if there is one.
+pub fn per_s(facts: &Facts, estimated: Option<&PeriodCalls>) -> Option<f64> {
     let calls = facts.counts.growth(PART, "node_calls").ok()?;
-    (counts_what_log_timing_times(&facts.server) && facts.window_s > 0.0).then(|| calls / facts.window_s)
+    // The server timed statements without the extension, which did not count them.
+    let failed = facts.counts.growth(PART, "failed").ok()? > 0.0;
+    if failed || facts.window_s <= 0.0 || !counts_what_log_timing_times(&facts.server) {
+        return None;
+    }
+    Some(calls / facts.window_s).filter(|per_s| estimated.is_none_or(|estimated| is_complete(*per_s, estimated)))
+}
+
+/// Returns whether a count can contain all statements. Sessions can change the settings for themselves, which no catalog shows.
+/// Then the count is lower than the estimate, or even lower than the number of executions: each has at least one call.
+fn is_complete(per_s: f64, estimated: &PeriodCalls) -> bool {
+    per_s >= estimated.per_s.low * (1.0 - TOLERANCE)
+        && estimated.executions_per_s.is_none_or(|executions| per_s >= executions * (1.0 - TOLERANCE))
 }
 
 /// The extension counts the statements that have instrumentation, and those of its setting.
 fn counts_what_log_timing_times(server: &Server) -> bool {
+    let is_relevant = |setting: &String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
+    if server.other_settings.iter().any(is_relevant) {
+        return false;
+    }
     let times_nested = server.is("auto_explain.log_nested_statements", "on");
     let instruments = server.is("auto_explain.log_analyze", "on")
         && !server.is("auto_explain.log_min_duration", "-1")
@@ -51,7 +75,7 @@ pub fn window(
     limits: Limits,
     cost: Option<&TimingCost>,
 ) -> Option<PeriodCalls> {
-    let per_s = per_s(facts)?;
+    let per_s = per_s(facts, estimated)?;
     let call_ns = cost.map(|cost| estimated.and_then(mean_call_ns).unwrap_or_else(|| cost.usual_clock_ns()));
     let needed = call_ns.map(|ns| ns.times(per_s * SECONDS_PER_NS));
     Some(PeriodCalls {
@@ -101,19 +125,39 @@ mod tests {
             assert_eq!(counts_what_log_timing_times(&server(&settings)), is_exact, "{settings:?}");
         }
         assert!(!counts_what_log_timing_times(&server(&instruments)), "without the library");
+        for (other, is_exact) in [("pg_fast_timing.method (role joe)", false), ("track_io_timing (role joe)", true)] {
+            let server = Server { other_settings: vec![other.into()], ..server(&[(COUNT_CALLS, "top")]) };
+            assert_eq!(counts_what_log_timing_times(&server), is_exact, "{other}");
+        }
+    }
+
+    fn range(low: f64, estimate: f64, high: f64) -> Range {
+        Range { low, estimate, high }
+    }
+
+    fn period(per_s: Range, needed_cores: Option<Range>) -> PeriodCalls {
+        PeriodCalls {
+            calls_are: CallsAre::Estimated,
+            seconds: 10.0,
+            executions_per_s: Some(1000.0),
+            per_s,
+            core_share: None,
+            needed_cores,
+        }
+    }
+
+    #[test]
+    fn a_count_without_some_sessions_is_not_used() {
+        let estimated = period(range(1e4, 2e4, 4e4), None);
+        assert!([9_900.0, 2e4, 9e9].iter().all(|per_s| is_complete(*per_s, &estimated)));
+        assert!(!is_complete(9e3, &estimated));
+        // The lower bound of statements without a plan is 0.
+        let unplanned = period(range(0.0, 0.0, 4e4), None);
+        assert!(is_complete(2000.0, &unplanned) && !is_complete(20.0, &unplanned));
     }
 
     #[test]
     fn the_cost_of_a_call_follows_from_the_plans() {
-        let range = |low, estimate, high| Range { low, estimate, high };
-        let period = |per_s, needed_cores| PeriodCalls {
-            calls_are: CallsAre::Estimated,
-            seconds: 10.0,
-            executions_per_s: Some(1.0),
-            per_s,
-            core_share: None,
-            needed_cores,
-        };
         let estimated = period(range(1e6, 2e6, 4e6), Some(range(0.02, 0.06, 0.16)));
         let ns = mean_call_ns(&estimated).unwrap();
         assert!([ns.low - 20.0, ns.estimate - 30.0, ns.high - 40.0].iter().all(|error| error.abs() < 1e-9), "{ns:?}");

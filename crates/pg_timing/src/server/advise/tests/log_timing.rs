@@ -79,7 +79,8 @@ fn the_row_and_its_explanation_have_the_same_figures() {
 
 /// Adds what pg_fast_timing counted in the window.
 fn with_counts(facts: Facts, calls_per_s: f64, count_calls: &str) -> Facts {
-    let snapshot = |calls: f64| Snapshot::of("pg_fast_timing", &[("node_calls", calls), ("reset", 7.0)]);
+    let snapshot =
+        |calls: f64| Snapshot::of("pg_fast_timing", &[("node_calls", calls), ("failed", 0.0), ("reset", 7.0)]);
     let Facts { mut server, counts: Counts { before, after }, .. } = facts;
     server.settings.insert("pg_fast_timing.count_calls".into(), count_calls.into());
     server.settings.insert("auto_explain.log_timing".into(), "off".into());
@@ -101,6 +102,13 @@ fn exact_counts_replace_the_estimate() {
         screen.lines().any(|line| line.starts_with("auto_explain.log_timing") && line.contains(" 2 M ")),
         "{screen}"
     );
+    // The method had no counter for some statements, so they were not counted.
+    let mut facts = with_counts(estimated(), 2e6, "top");
+    facts.counts.after = facts
+        .counts
+        .after
+        .and(Snapshot::of("pg_fast_timing", &[("node_calls", 5.0 + 2e7), ("failed", 3.0), ("reset", 7.0)]));
+    assert_eq!(advice(&facts).1.window.unwrap().calls_are, CallsAre::Estimated);
     // The counter contains nested statements, which log_timing does not time.
     let (_, node_calls, _) = advice(&with_counts(estimated(), 2e6, "all"));
     assert_eq!(node_calls.window.unwrap().calls_are, CallsAre::Estimated);

@@ -37,4 +37,6 @@ pub enum Unreadable {
     Xml(String),
     /// a log line announces a plan, and none follows
     Missing,
+    /// the lines of two plans are mixed
+    Mixed,
 }

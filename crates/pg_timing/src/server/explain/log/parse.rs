@@ -12,6 +12,7 @@ use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::transport::continued;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
 use crate::server::explain::plan::Explained;
+use memchr::memmem;
 use std::borrow::Cow;
 
 /// A plan of a log, or why it cannot be read.
@@ -174,10 +175,19 @@ type WithSource = (Found, Option<Source<String>>);
 
 /// Reads the plan below a line that announces it.
 fn announced(text: &str, needs_source: bool) -> WithSource {
+    if is_mixed(text) {
+        return (Err(Unreadable::Mixed), None);
+    }
     match one_plan(text, needs_source) {
         (Err(damaged), _) => repaired(text, needs_source).unwrap_or((Err(damaged), None)),
         read => read,
     }
+}
+
+/// Returns whether lines of a second text plan are among those of the first one.
+fn is_mixed(text: &str) -> bool {
+    const QUERY: &[u8] = b"\nQuery Text: ";
+    text.starts_with("Query Text: ") && memmem::find(text.as_bytes(), QUERY).is_some()
 }
 
 /// Reads a plan as auto_explain writes it.
@@ -274,6 +284,16 @@ mod tests {
                 ("Sort".into(), Some(Source::Text(plan.clone())))
             );
         });
+    }
+
+    #[test]
+    fn lines_of_two_plans_are_no_plan() {
+        let (query, plan) = TEXT.split_once('\n').unwrap();
+        for mixed in [format!("{query}\n{query}\n{plan}"), format!("{TEXT}Query Text: select b\n")] {
+            each(entry(3.5, &mixed), false, &mut |parsed| {
+                assert_eq!(parsed.found, Err(Unusable::Unreadable(Unreadable::Mixed)), "{mixed}")
+            });
+        }
     }
 
     #[test]

@@ -47,7 +47,8 @@ pub fn prefix(line: &str) -> &str {
     line.find("duration: ").map_or("", |end| &line[..end])
 }
 
-/// Returns the process or session identifier in a line's prefix: `[123]`, `pid=123`, or `6b0630d2.32b2` for `%c`.
+/// Returns the process or session identifier in a line's prefix: `pid=123`, `6b0630d2.32b2` for `%c`, or `[123]` if no other number
+/// is in brackets: a second one can be the number of the line (`%l`) or the error code (`%e`).
 pub fn process(line: &str) -> Option<&str> {
     let end = ["duration: ", "CONTEXT:  ", "ERROR:  ", "FATAL:  ", "PANIC:  "]
         .iter()
@@ -55,18 +56,21 @@ pub fn process(line: &str) -> Option<&str> {
         .min()?;
     let prefix = &line[..end];
     let number = |text: &'_ str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let in_brackets = prefix.match_indices('[').find_map(|(at, _)| {
-        let rest = &line[at + 1..end];
-        let length = number(rest);
-        (length > 0 && rest[length..].starts_with(']')).then(|| &rest[..length])
-    });
     let named = || {
         let rest = &prefix[prefix.find("pid=")? + "pid=".len()..];
         Some(&rest[..number(rest)]).filter(|digits| !digits.is_empty())
     };
-    in_brackets
-        .or_else(named)
+    let in_brackets = || {
+        let mut numbers = prefix.match_indices('[').filter_map(|(at, _)| {
+            let rest = &line[at + 1..end];
+            let length = number(rest);
+            (length > 0 && rest[length..].starts_with(']')).then(|| &rest[..length])
+        });
+        numbers.next().filter(|_| numbers.next().is_none())
+    };
+    named()
         .or_else(|| prefix.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_session))
+        .or_else(in_brackets)
 }
 
 /// Returns whether a word is a session identifier: when the session began, and its process, in hexadecimal digits.
@@ -141,6 +145,11 @@ mod tests {
             ("[3-1] pid=12978,user=u ", Some("12978")),
             ("2026-11-25 00:50:26 UTC-6b0630d2.32b2-", Some("6b0630d2.32b2")),
             ("2026-11-25 00:50:26.123 UTC 10.0.0.1 pid= ", None),
+            // %l and %p, %e and %p: the numbers of lines and error codes are also in brackets.
+            ("2026-11-25 00:50:26 UTC [3] [12978] ", None),
+            ("2026-11-25 00:50:26 UTC [00000] [12978] ", None),
+            ("2026-11-25 00:50:26 UTC [3] pid=12978 ", Some("12978")),
+            ("2026-11-25 00:50:26 UTC [3] [6b0630d2.32b2] ", Some("6b0630d2.32b2")),
             ("", None),
         ] {
             for rest in ["LOG:  duration: 1.000 ms  plan:", "CONTEXT:  SQL statement \"x [7]\"", "ERROR:  x [7]"] {

@@ -121,15 +121,15 @@ fn is_program(text: &str) -> bool {
 /// | `syslog_sequence_numbers` off | `[2] text` | `LOG:  text` |
 pub fn numbered(message: &str) -> Option<(&str, Part)> {
     let (number, text) = message.strip_prefix('[')?.split_once("] ")?;
-    let (part, is_part) = match number.split_once('-') {
-        Some((message, part)) => (is_number(message).then_some(part)?, true),
-        None => (number, false),
+    let parsed = |digits: &str| is_number(digits).then(|| digits.parse::<u32>().ok())?;
+    let (message, number) = match number.split_once('-') {
+        Some((message, part)) => (Some(parsed(message)?), parsed(part)?),
+        None => (None, parsed(number)?),
     };
-    let number = is_number(part).then(|| part.parse().ok())??;
     let part = match number {
-        number if !is_part && begins_message(text) => Part::Begins { number },
-        0 | 1 => Part::Whole,
-        number => Part::Next { number },
+        number if message.is_none() && begins_message(text) => Part::Begins { message, number },
+        0 | 1 => Part::Begins { message, number: 1 },
+        number => Part::Next { message, number },
     };
     Some((text, part))
 }

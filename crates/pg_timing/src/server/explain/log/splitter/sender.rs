@@ -24,8 +24,8 @@ pub struct Sender {
     before: Before,
     /// it has sent nested plans, so it matters which statements fail
     has_nested: bool,
-    /// syslog's number of the last part
-    part: u32,
+    /// syslog's numbers of the last message and of its last part
+    part: (Option<u32>, u32),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -88,13 +88,13 @@ impl Sender {
 
     /// Returns whether parts of a message for syslog are missing before this one.
     fn is_gap(&mut self, part: Part) -> bool {
-        let (number, is_next) = match part {
-            Part::Next { number } => (number, true),
-            Part::Begins { number } => (number, false),
-            _ => (1, false),
+        let (message, number, is_next) = match part {
+            Part::Next { message, number } => (message, number, true),
+            Part::Begins { message, number } => (message, number, false),
+            _ => (None, 1, false),
         };
-        let last = std::mem::replace(&mut self.part, number);
-        is_next && number != last.saturating_add(1)
+        let (last_message, last) = std::mem::replace(&mut self.part, (message, number));
+        is_next && (number != last.saturating_add(1) || message != last_message)
     }
 
     /// Returns what begins with a line, if it can have a plan.

@@ -164,6 +164,14 @@ fn lost_parts_of_a_message_are_damage() {
     let expected =
         [(1, Damaged(Damage::LostParts)), (5, Rest(plan.replace("#011", "\t") + "\n")), (6, announced(7.0, &text))];
     assert_eq!(entries(&log.concat()), expected);
+    // The end of message 4 and the beginning of message 5 are lost.
+    let log = [
+        line(4, 1, "LOG:  duration: 5.100 ms  plan:"),
+        line(4, 2, plan),
+        line(5, 3, "#011  ->  Result (actual time=1..2 rows=1 loops=1)"),
+        line(6, 1, "LOG:  x"),
+    ];
+    assert_eq!(entries(&log.concat()), [(1, Damaged(Damage::LostParts))]);
 }
 
 #[test]
