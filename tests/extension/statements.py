@@ -69,7 +69,7 @@ def run(server, method, prefix=""):
 
 # Values that vary between runs. Planning finds more or fewer blocks in a session's caches, with every method; on a server
 # with assertions in every second run.
-VARIES = re.compile(r"Time$|^Timing|^Planning$")
+VARIES = re.compile(r"Time$|^(Fast )?Timing|^Planning$")
 
 
 def without_varying_values(plan):
