@@ -30,8 +30,14 @@ pub enum Part {
     Begins {
         number: u32,
     },
+    /// the first part of a numbered message for syslog
+    First {
+        message: u64,
+    },
     /// a later part of a message for syslog: it continues the message, and the line too if it does not begin with a tab
     Next {
+        /// number of the message, if the server wrote it
+        message: Option<u64>,
         number: u32,
     },
 }
@@ -129,36 +135,32 @@ mod tests {
     #[test]
     fn known_prefixes_are_removed() {
         const LINE: &str = "\t  ->  Seq Scan on t  (actual time=0.007..0.008 rows=1 loops=1)";
+        let next = |message, number| Part::Next { message: Some(message), number };
         for (before, host, process, part) in [
-            ("Nov 22 01:02:03 db1 postgres[123]: [4-2] ", Some("db1"), Some("123"), Part::Next { number: 2 }),
-            ("Nov 22 01:02:03 db1 postgres[123]: [4-1] ", Some("db1"), Some("123"), Part::Whole),
-            ("Nov 22 01:02:03 db1 postgres[123]: [12] ", Some("db1"), Some("123"), Part::Next { number: 12 }),
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-2] ", Some("db1"), Some("123"), next(4, 2)),
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-1] ", Some("db1"), Some("123"), Part::First { message: 4 }),
+            (
+                "Nov 22 01:02:03 db1 postgres[123]: [12] ",
+                Some("db1"),
+                Some("123"),
+                Part::Next { message: None, number: 12 },
+            ),
             ("Nov  2 01:02:03 db1.example.com postgres[123]: ", Some("db1.example.com"), Some("123"), Part::Whole),
-            (
-                "2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ",
-                Some("db1"),
-                Some("123"),
-                Part::Next { number: 3 },
-            ),
-            ("Nov 22 01:02:03 db1 pg.main[123]: [4-2] ", Some("db1"), Some("123"), Part::Next { number: 2 }),
-            (
-                "Nov 22 01:02:03 db1 local0.info postgres-17[123]: [4-2] ",
-                Some("db1"),
-                Some("123"),
-                Part::Next { number: 2 },
-            ),
-            ("<134>Nov 22 01:02:03 postgres[123]: [4-2] ", None, Some("123"), Part::Next { number: 2 }),
+            ("2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ", Some("db1"), Some("123"), next(12, 3)),
+            ("Nov 22 01:02:03 db1 pg.main[123]: [4-2] ", Some("db1"), Some("123"), next(4, 2)),
+            ("Nov 22 01:02:03 db1 local0.info postgres-17[123]: [4-2] ", Some("db1"), Some("123"), next(4, 2)),
+            ("<134>Nov 22 01:02:03 postgres[123]: [4-2] ", None, Some("123"), next(4, 2)),
             (
                 "<134>1 2026-11-24T10:00:00.000000+00:00 db1 postgres 123 - - [5-2] ",
                 Some("db1"),
                 Some("123"),
-                Part::Next { number: 2 },
+                next(5, 2),
             ),
             (
                 "<134>1 2026-11-24T10:00:00Z db1 postgres-17 123 - [meta sequenceId=\"1\" x=\"\\\"]\"][y@1]  [5-2] ",
                 Some("db1"),
                 Some("123"),
-                Part::Next { number: 2 },
+                next(5, 2),
             ),
             ("<134>1 2026-11-24T10:00:00Z - postgres 123 - - \u{feff}", None, Some("123"), Part::Whole),
             (
@@ -202,7 +204,7 @@ mod tests {
     fn a_number_before_a_message_is_not_the_number_of_a_part() {
         let part = |message: &str| sent(&format!("Nov 22 01:02:03 db1 postgres[123]: {message}")).part;
         assert_eq!(part("[12] LOG:  duration: 1.000 ms  plan:"), Part::Begins { number: 12 });
-        assert_eq!(part("[12] #011Settings: a:  b"), Part::Next { number: 12 });
+        assert_eq!(part("[12] #011Settings: a:  b"), Part::Next { message: None, number: 12 });
         assert_eq!(part("[1] LOG:  duration: 1.000 ms  plan:"), Part::Begins { number: 1 });
         assert_eq!(part("[x-2] a"), Part::Whole);
     }

@@ -114,7 +114,8 @@ impl Splitter {
             return self.json_line(json, text, found);
         }
         let sent = sent(text);
-        let part = if is_unfinished && sent.part == Part::Whole { Part::Cut } else { sent.part };
+        let is_line = matches!(sent.part, Part::Whole | Part::First { .. });
+        let part = if is_unfinished && is_line { Part::Cut } else { sent.part };
         self.sent_line(Sent { part, ..sent }, found);
     }
 

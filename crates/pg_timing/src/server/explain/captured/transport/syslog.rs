@@ -121,17 +121,22 @@ fn is_program(text: &str) -> bool {
 /// | `syslog_sequence_numbers` off | `[2] text` | `LOG:  text` |
 pub fn numbered(message: &str) -> Option<(&str, Part)> {
     let (number, text) = message.strip_prefix('[')?.split_once("] ")?;
-    let (part, is_part) = match number.split_once('-') {
-        Some((message, part)) => (is_number(message).then_some(part)?, true),
-        None => (number, false),
+    let (message, part) = match number.split_once('-') {
+        Some((message, part)) => (Some(parsed(message)?), part),
+        None => (None, number),
     };
-    let number = is_number(part).then(|| part.parse().ok())??;
-    let part = match number {
-        number if !is_part && begins_message(text) => Part::Begins { number },
-        0 | 1 => Part::Whole,
-        number => Part::Next { number },
+    let number = parsed(part)?;
+    let part = match (message, number) {
+        (None, number) if begins_message(text) => Part::Begins { number },
+        (Some(message), 0 | 1) => Part::First { message },
+        (None, 0 | 1) => Part::Whole,
+        (message, number) => Part::Next { message, number },
     };
     Some((text, part))
+}
+
+fn parsed<T: std::str::FromStr>(number: &str) -> Option<T> {
+    is_number(number).then(|| number.parse().ok())?
 }
 
 /// Returns whether a severity is near the beginning. Its word depends on lc_messages.

@@ -51,6 +51,11 @@ impl Kind {
     pub fn is_entry(self) -> bool {
         matches!(self, Kind::Announced { .. } | Kind::Tabbed { .. } | Kind::WithoutTabs)
     }
+
+    /// Returns whether it is text that need not contain a plan.
+    fn is_text(self) -> bool {
+        matches!(self, Kind::Outside | Kind::Beginning | Kind::Rest)
+    }
 }
 
 /// Whether a line belongs to an open entry.
@@ -207,8 +212,7 @@ impl Open {
 
     /// Text outside of entries need not contain a plan, so only its plan can be too long.
     fn too_long(&mut self) {
-        let is_text = matches!(self.kind, Kind::Outside | Kind::Beginning | Kind::Rest);
-        if !is_text || self.text.lines().any(begins_pasted_plan) {
+        if !self.kind.is_text() || self.text.lines().any(begins_pasted_plan) {
             self.damage = Some(Damage::TooLong);
         }
         self.text = String::new();
@@ -240,6 +244,10 @@ impl Open {
         let Open { mut place, kind, text, damage, session, prefix, context, .. } = self;
         let context = context.unwrap_or_default();
         let content = match kind {
+            // Nothing shows that the lost parts were those of a plan.
+            _ if damage == Some(Damage::LostParts) && kind.is_text() && !has_sign_of_plan(text.as_bytes()) => {
+                return None;
+            }
             _ if damage.is_some() => Content::Damaged(damage?),
             Kind::Outside | Kind::Beginning | Kind::Rest => {
                 let plan = sign_of_plan(text.as_bytes())?;

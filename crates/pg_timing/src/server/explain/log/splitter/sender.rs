@@ -24,8 +24,20 @@ pub struct Sender {
     before: Before,
     /// it has sent nested plans, so it matters which statements fail
     has_nested: bool,
+    /// syslog's number of the last message, if it has one
+    message: Option<u64>,
     /// syslog's number of the last part
     part: u32,
+}
+
+/// What syslog has lost before a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lost {
+    Nothing,
+    /// parts of the same message
+    Parts,
+    /// the beginning of this message, and perhaps the end of the message before
+    Beginning,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,12 +62,12 @@ impl Sender {
 
     /// Receives a line as the server wrote it.
     pub fn line(&mut self, text: &str, part: Part, place: Place, found: &mut dyn FnMut(Entry)) {
-        let is_gap = self.is_gap(part);
+        let lost = self.lost_before(part);
         if let Some(open) = &mut self.entry {
-            if is_gap {
+            if lost != Lost::Nothing {
                 open.damage = open.damage.or(Some(Damage::LostParts));
             }
-            let added = open.add(text, part);
+            let added = if lost == Lost::Beginning { Added::No } else { open.add(text, part) };
             if added == Added::Yes {
                 return;
             }
@@ -71,7 +83,7 @@ impl Sender {
         if self.has_nested && is_failure(text) && continued(text).is_none() {
             found(Entry { place, content: Content::Failed(self.session(process(text))) });
         }
-        self.entry = self.begin(text, part, is_gap, place, found).map(|kind| {
+        self.entry = self.begin(text, part, lost, place, found).map(|kind| {
             let process = if kind.is_entry() { process(text) } else { None };
             Open::new(kind, text, place, self.session(process), process)
         });
@@ -86,15 +98,21 @@ impl Sender {
         }
     }
 
-    /// Returns whether parts of a message for syslog are missing before this one.
-    fn is_gap(&mut self, part: Part) -> bool {
-        let (number, is_next) = match part {
-            Part::Next { number } => (number, true),
-            Part::Begins { number } => (number, false),
-            _ => (1, false),
+    /// Returns what is missing before a part of a message for syslog.
+    fn lost_before(&mut self, part: Part) -> Lost {
+        let (message, number, is_next) = match part {
+            Part::Next { message, number } => (message, number, true),
+            Part::First { message } => (Some(message), 1, false),
+            Part::Begins { number } => (None, number, false),
+            _ => (None, 1, false),
         };
         let last = std::mem::replace(&mut self.part, number);
-        is_next && number != last.saturating_add(1)
+        let last_message = std::mem::replace(&mut self.message, message);
+        match is_next {
+            true if last_message.zip(message).is_some_and(|(last, message)| last != message) => Lost::Beginning,
+            true if number != last.saturating_add(1) => Lost::Parts,
+            _ => Lost::Nothing,
+        }
     }
 
     /// Returns what begins with a line, if it can have a plan.
@@ -102,7 +120,7 @@ impl Sender {
         &mut self,
         text: &str,
         part: Part,
-        is_gap: bool,
+        lost: Lost,
         place: Place,
         found: &mut dyn FnMut(Entry),
     ) -> Option<Kind> {
@@ -115,7 +133,7 @@ impl Sender {
         }
         if continued(text).is_some() || matches!(part, Part::Next { .. }) {
             // The rest of an entry without a plan, or of an entry whose beginning is missing.
-            let is_rest = self.before == Before::Beginning || is_gap;
+            let is_rest = self.before == Before::Beginning || lost != Lost::Nothing;
             return is_rest.then_some(Kind::Rest);
         }
         let ms = announced_ms(text);

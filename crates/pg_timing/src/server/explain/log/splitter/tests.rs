@@ -167,6 +167,29 @@ fn lost_parts_of_a_message_are_damage() {
 }
 
 #[test]
+fn lost_parts_do_not_join_two_messages() {
+    let line = |message: u32, part: u32, text: &str| format!("Nov 22 01:02:03 db1 pg[1]: [{message}-{part}] {text}\n");
+    let plan = "#011  ->  Sort (actual time=1..2 rows=1 loops=1)";
+    let begin = [line(5, 1, "LOG:  duration: 5.100 ms  plan:"), line(5, 2, "#011Query Text: a"), line(5, 3, plan)];
+    let rest = |line| (line, Rest(plan.replace("#011", "\t") + "\n"));
+    // Parts 5-4 and 6-1 to 6-3 are lost, so part 6-4 has the number after 5-3.
+    for next in [4, 2, 9] {
+        let log = begin.concat() + &line(6, next, plan) + &line(7, 1, "LOG:  x");
+        assert_eq!(entries(&log), [(1, Damaged(Damage::LostParts)), rest(4)], "{next}");
+    }
+    // Of message 5 only the first part was read, or no part of a plan.
+    let log = line(5, 1, "LOG:  x") + &line(6, 2, plan);
+    assert_eq!(entries(&log), [rest(2)]);
+    // A new message of the process does not show that something is lost.
+    let text = plan.replace("#011", "") + "\n";
+    let log = begin.concat() + &line(6, 1, "LOG:  x") + &line(6, 2, "#011y");
+    assert_eq!(entries(&log), [(1, announced(5.1, &format!("Query Text: a\n{text}")))]);
+    // Without a sign of a plan, the lost parts are not those of a plan.
+    let log = [line(4, 1, "LOG:  x"), line(5, 3, "#011y"), line(5, 7, "#011z"), line(6, 1, "LOG:  x")];
+    assert_eq!(entries(&log.concat()), []);
+}
+
+#[test]
 fn a_message_that_is_not_split_has_escaped_line_ends() {
     let plan = "LOG:  duration: 5.100 ms  plan:#012#011Query Text: a#012#011Sort#012#011  ->  x";
     let expected = |line| (line, announced(5.1, "Query Text: a\nSort\n  ->  x\n"));
