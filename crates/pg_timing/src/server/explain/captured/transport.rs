@@ -43,6 +43,11 @@ pub enum Part {
 }
 
 impl Sent<'_> {
+    /// Returns a number for the host, container or pod.
+    pub fn sending_host(&self) -> u64 {
+        Sent { process: None, ..*self }.sender()
+    }
+
     /// Returns a number for the sender. Lines of different senders can be mixed.
     pub fn sender(&self) -> u64 {
         match (self.host, self.process) {
@@ -58,14 +63,23 @@ impl Sent<'_> {
 
 /// Returns the line as the server wrote it, with its sender. A line without a known prefix is returned unchanged.
 pub fn sent(line: &str) -> Sent<'_> {
-    let plain = Sent { host: None, process: None, text: line, part: Part::Whole };
-    // The first byte shows whether a prefix is possible: a letter, a digit or a bracket.
-    if !line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[' || c == '<') {
-        return plain;
+    if !may_have_prefix(line) {
+        return Sent { host: None, process: None, text: line, part: Part::Whole };
     }
-    let of_container = without_container_prefix(plain);
+    let of_container = sent_by_container(line);
     let has_time = of_container.text.len() < line.len();
     syslog::message(of_container, has_time).unwrap_or(of_container)
+}
+
+/// Returns the same, but removes only the prefixes of containers.
+pub fn sent_by_container(line: &str) -> Sent<'_> {
+    let plain = Sent { host: None, process: None, text: line, part: Part::Whole };
+    if may_have_prefix(line) { without_container_prefix(plain) } else { plain }
+}
+
+/// Returns whether a prefix is possible: it begins with a letter, a digit or a bracket.
+fn may_have_prefix(line: &str) -> bool {
+    line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[' || c == '<')
 }
 
 /// Removes the prefixes of containers, in this order:

@@ -13,6 +13,7 @@ mod evidence;
 mod in_order;
 mod json_line;
 mod lines;
+mod log_line_prefix;
 mod nesting;
 mod normalize;
 mod notes;

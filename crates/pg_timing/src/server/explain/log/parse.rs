@@ -3,9 +3,10 @@
 use super::entry::{Content, Damage};
 use super::evidence::{Command, Evidence};
 use super::json_line;
+use super::log_line_prefix::ProcessPlace;
 use super::nesting::{Nesting, Session};
 use super::root::root_at;
-use super::server_line::{context, has_part_of_plan, prefix, process};
+use super::server_line::{context, has_part_of_plan, prefix};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::structured::Structured;
@@ -154,7 +155,13 @@ fn message(message: &str) -> Option<Announced<'_>> {
     let text = if has_tabs { without_tabs().into() } else { plan.into() };
     let context = after.lines().map(|line| continued(line).or_else(|| context(line)).unwrap_or_default());
     let prefix = prefix(first);
-    Some(Announced { ms, process: process(first), prefix, context: context.collect::<Vec<_>>().join("\n"), text })
+    Some(Announced {
+        ms,
+        process: ProcessPlace::default().process(first),
+        prefix,
+        context: context.collect::<Vec<_>>().join("\n"),
+        text,
+    })
 }
 
 /// Splits a text before the line with the entry's context.

@@ -4,6 +4,9 @@ use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::node_line;
 use memchr::memmem;
 
+/// Begins the functions that the server was executing. Only English messages are recognized.
+const CONTEXT: &str = "CONTEXT:  ";
+
 /// The severities with the two spaces that follow, in English. If lc_messages is another language, only the announcement of
 /// a plan shows that a line begins an entry.
 const SEVERITIES: [&str; 13] = [
@@ -17,7 +20,7 @@ const SEVERITIES: [&str; 13] = [
     "STATEMENT:  ",
     "DETAIL:  ",
     "HINT:  ",
-    "CONTEXT:  ",
+    CONTEXT,
     "QUERY:  ",
     "LOCATION:  ",
 ];
@@ -31,7 +34,6 @@ pub fn is_log_line(line: &str) -> bool {
 
 /// Returns the context in a line of a text log: what the server was executing. Only English messages are recognized.
 pub fn context(line: &str) -> Option<&str> {
-    const CONTEXT: &str = "CONTEXT:  ";
     let at = memmem::find(line.as_bytes(), CONTEXT.as_bytes())?;
     Some(&line[at + CONTEXT.len()..])
 }
@@ -45,37 +47,6 @@ pub fn is_failure(line: &str) -> bool {
 /// Returns what the server wrote before the message of a line.
 pub fn prefix(line: &str) -> &str {
     line.find("duration: ").map_or("", |end| &line[..end])
-}
-
-/// Returns the process or session identifier in a line's prefix: `[123]`, `pid=123`, or `6b0630d2.32b2` for `%c`.
-pub fn process(line: &str) -> Option<&str> {
-    let end = ["duration: ", "CONTEXT:  ", "ERROR:  ", "FATAL:  ", "PANIC:  "]
-        .iter()
-        .filter_map(|word| line.find(word))
-        .min()?;
-    let prefix = &line[..end];
-    let number = |text: &'_ str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let in_brackets = prefix.match_indices('[').find_map(|(at, _)| {
-        let rest = &line[at + 1..end];
-        let length = number(rest);
-        (length > 0 && rest[length..].starts_with(']')).then(|| &rest[..length])
-    });
-    let named = || {
-        let rest = &prefix[prefix.find("pid=")? + "pid=".len()..];
-        Some(&rest[..number(rest)]).filter(|digits| !digits.is_empty())
-    };
-    in_brackets
-        .or_else(named)
-        .or_else(|| prefix.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_session))
-}
-
-/// Returns whether a word is a session identifier: when the session began, and its process, in hexadecimal digits.
-fn is_session(word: &&str) -> bool {
-    /// seconds since 1970, until the year 2106
-    const TIME_DIGITS: usize = 8;
-    let is_hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    word.split_once('.')
-        .is_some_and(|(time, process)| time.len() == TIME_DIGITS && is_hexadecimal(time) && is_hexadecimal(process))
 }
 
 /// Returns whether a plan outside of a log entry may begin here: with a node, with psql's heading, or in another format.
@@ -133,22 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_shows_the_process() {
-        for (prefix, expected) in [
-            ("2026-11-25 00:50:26 UTC [12978]: user=,client=[local] ", Some("12978")),
-            ("2026-11-25 00:50:26 UTC:10.0.0.1(51234):u@d:[12978]:", Some("12978")),
-            ("2026-11-25 00:50:26 UTC [12978]: [3-1] ", Some("12978")),
-            ("[3-1] pid=12978,user=u ", Some("12978")),
-            ("2026-11-25 00:50:26 UTC-6b0630d2.32b2-", Some("6b0630d2.32b2")),
-            ("2026-11-25 00:50:26.123 UTC 10.0.0.1 pid= ", None),
-            ("", None),
-        ] {
-            for rest in ["LOG:  duration: 1.000 ms  plan:", "CONTEXT:  SQL statement \"x [7]\"", "ERROR:  x [7]"] {
-                assert_eq!(process(&format!("{prefix}{rest}")), expected, "{prefix}");
-            }
-        }
+    fn the_context_follows_its_name() {
         assert_eq!(context("[7] CONTEXT:  SQL function \"f\" statement 1"), Some("SQL function \"f\" statement 1"));
-        assert_eq!((context("[7] LOG:  x"), process("[7] LOG:  x")), (None, None));
+        assert_eq!(context("[7] LOG:  x"), None);
     }
 
     #[test]

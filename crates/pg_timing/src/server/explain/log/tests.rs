@@ -160,7 +160,35 @@ fn the_caller_of_a_plan_without_a_process_is_not_known() {
     let report = totals(&log);
     assert_eq!((report.total.reported_ms, report.nested_ms, report.total.nested_runs), (9.0, 3.0, 1));
     assert!(report.statements.iter().all(|statement| statement.called_overhead_ms.is_none()), "{report:?}");
-    assert!(report.notes.iter().any(|note| note.contains("add [%p]")), "{report:?}");
+    assert!(report.notes.iter().any(|note| note.contains("add %c")), "{report:?}");
+}
+
+/// The figures do not depend on what else log_line_prefix has.
+#[test]
+fn the_process_is_found_in_any_prefix() {
+    let log = nested("u", 3.0, outer_context()) + &nested("t", 9.0, "");
+    let of_prefix = |prefix: &str| {
+        let mut lines = 0;
+        let number = |line: &str| {
+            lines += 1;
+            line.replacen("[7] ", &prefix.replace("%l", &lines.to_string()), 1) + "\n"
+        };
+        let report = totals(&log.lines().map(number).collect::<String>());
+        let has_called = report.statements.iter().any(|statement| statement.called_overhead_ms.is_some());
+        (
+            report.total.reported_ms,
+            report.nested_ms,
+            has_called,
+            report.notes.iter().any(|note| note.contains("add %c")),
+        )
+    };
+    for prefix in ["[%l] [7] ", "[00000] [7] ", "[7] [%l] ", "[7-%l] ", "7 ", "p=7 ", "%l 7 ", "PID: 7 [%l] "] {
+        assert_eq!(of_prefix(prefix), (9.0, 3.0, true, false), "{prefix}");
+    }
+    // Nothing shows which of the numbers is the process.
+    for prefix in ["[%l] ", "[7] [8] ", "7 8 "] {
+        assert_eq!(of_prefix(prefix), (9.0, 3.0, false, true), "{prefix}");
+    }
 }
 
 #[test]

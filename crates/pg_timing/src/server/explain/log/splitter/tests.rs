@@ -265,6 +265,36 @@ fn a_log_line_prefix_may_look_like_that_of_a_container_or_of_syslog() {
     assert_eq!(entries(&mixed), [expected(1), expected(4), expected(7)]);
 }
 
+/// In a container's lines, `%u@%d[%l]: ` looks like syslog's program and process. syslog also adds them to further lines.
+#[test]
+fn a_prefix_without_further_lines_is_not_that_of_syslog() {
+    let mut number = 0;
+    let mut line = |text: &str| {
+        number += u32::from(text.contains("%l"));
+        format!("2026-11-22T01:02:03.1Z stderr F {}\n", text.replace("%l", &number.to_string()))
+    };
+    let lines = ["pg[%l]: [7] LOG:  duration: 5.100 ms  plan:", "\tSort", "pg[%l]: [7] CONTEXT:  x"];
+    let log: String = lines.iter().chain(&lines).chain(&lines[..2]).map(|text| line(text)).collect();
+    let [first, rest @ ..] = &all_entries(&log)[..] else { panic!() };
+    let of = |content: &Content| match content {
+        Announced { text, context, session, .. } => (text.clone(), context.clone(), *session),
+        other => panic!("{other:?}"),
+    };
+    let first = of(&first.1);
+    assert_eq!((&*first.0, &*first.1), ("Sort\n", "x\n"));
+    let [second, third] = rest else { panic!("{rest:?}") };
+    let ((text, context, session), last) = (of(&second.1), of(&third.1));
+    assert_eq!((&*text, &*context, session.is_known()), ("Sort\n", "x\n", true));
+    assert_eq!(last, ("Sort\n".to_string(), String::new(), session));
+    // The same with syslog's prefix in each line: each process is a session.
+    let syslog = |process: u32| format!("2026-11-22T01:02:03.1Z pg[{process}]: ");
+    let plan = |process: u32| {
+        let prefix = syslog(process);
+        format!("{prefix}LOG:  duration: 5.100 ms  plan:\n{prefix}\tSort\n{prefix}CONTEXT:  x\n")
+    };
+    assert_eq!(contexts(&(plan(7) + &plan(8))), (2, vec![("Sort\n".into(), "x\n".into()); 2]));
+}
+
 #[test]
 fn parts_of_a_containers_line_are_joined() {
     let log = "2026-11-22T01:02:03.1Z stderr F LOG:  duration: 5.100 ms  plan:\n2026-11-22T01:02:03.1Z stderr P \tQuery Text:\n2026-11-22T01:02:03.1Z stderr F  a\n";
@@ -349,8 +379,28 @@ fn the_context_follows_the_plan() {
         assert_eq!(contexts(&log.replace('\t', "")), (1, expected.to_vec()), "{prefix}");
     }
     // Another process wrote this context.
-    let log = "[7] LOG:  duration: 5.100 ms  plan:\n\tSort\n[8] CONTEXT:  x\n";
+    let log = "[7] LOG:  duration: 5.100 ms  plan:\n\tSort\n[9] CONTEXT:  x\n";
     assert_eq!(contexts(log), (1, vec![("Sort\n".into(), "".into())]));
+}
+
+/// `%l` is another number in each line, and `%e` is the same in all sessions.
+#[test]
+fn numbers_of_lines_and_error_codes_are_no_processes() {
+    let mut lines = 0;
+    let mut line = |prefix: &str, process: &str, text: &str| {
+        lines += 1;
+        prefix.replace("%l", &lines.to_string()).replace("%p", process).replace("%e", "00000") + text
+    };
+    for prefix in ["[%l] [%p] ", "[%e] [%p] ", "%p [%l] ", "[%p-%l] ", "%l %p %e "] {
+        let log: String = ["7", "7", "9"]
+            .map(|process| {
+                let plan = line(prefix, process, "LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n");
+                plan + &line(prefix, process, "CONTEXT:  x\n")
+            })
+            .concat();
+        let expected = ("Query Text: a\nSort\n".to_string(), "x\n".to_string());
+        assert_eq!(contexts(&log), (2, vec![expected; 3]), "{prefix}");
+    }
 }
 
 #[test]
