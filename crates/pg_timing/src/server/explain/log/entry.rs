@@ -60,6 +60,8 @@ pub enum Damage {
     TooLong,
     /// syslog has lost parts of the message
     LostParts,
+    /// it has the lines of two plans
+    Mixed,
     /// NUL bytes replace a part of the file
     Nul,
 }

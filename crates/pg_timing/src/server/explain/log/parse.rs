@@ -4,6 +4,7 @@ use super::entry::{Content, Damage};
 use super::evidence::{Command, Evidence};
 use super::json_line;
 use super::log_line_prefix::ProcessPlace;
+use super::mixed::is_mixed;
 use super::nesting::{Nesting, Session};
 use super::root::root_at;
 use super::server_line::{context, has_part_of_plan, prefix};
@@ -38,8 +39,11 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
     let missing = || parsed(Err(Unreadable::Missing), None, Nesting::default());
     match content {
         Content::Announced { ms, text, session, prefix, context } => {
-            let (plan, source) = announced(&text, needs_source);
             let nesting = Nesting::new(session, &context, Evidence::of_prefix(&prefix));
+            if is_mixed(&text) {
+                return found(Parsed { nesting, ..damaged(Damage::Mixed) });
+            }
+            let (plan, source) = announced(&text, needs_source);
             found(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), None, nesting) });
         }
         Content::Csv(record) => {

@@ -84,6 +84,10 @@ pub fn error(unusable: &Unusable) -> Error {
             "parts of the plan are missing: syslog or journald lost them",
             "look for the rate limits of rsyslog or journald, or let the server write a log file (logging_collector)",
         ),
+        Damage::Mixed => Error::new(
+            "lines of two plans are mixed: several processes wrote to the log at the same time",
+            "set logging_collector = on: the server then writes each entry as a whole",
+        ),
         Damage::Nul => Error::new(
             "NUL bytes replace a part of the plan",
             "the host crashed while the server wrote the log; this part of the log is lost",
