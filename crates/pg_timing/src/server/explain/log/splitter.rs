@@ -67,7 +67,11 @@ impl Splitter {
         self.senders = others;
         let mut entries = Vec::new();
         for mut sender in ended.into_values() {
-            entries.extend(sender.end_entry(damage));
+            let is_cut = json_line::announces(&sender.unfinished);
+            let place = Place { line: sender.last_line, ..self.place };
+            entries.extend(is_cut.then_some(Entry { place, content: Content::Damaged(Damage::Truncated) }));
+            let is_in_line = !sender.unfinished.is_empty();
+            entries.extend(sender.end_entry(damage.or(is_in_line.then_some(Damage::Truncated))));
             // The next file probably has the same prefix.
             self.process_place = sender.process_place;
         }
@@ -130,7 +134,8 @@ impl Splitter {
         self.sent_line(Sent { part, ..sent }, found);
     }
 
-    fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
+    /// Receives an entry of the server's JSON log.
+    fn json_entry(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
         match json {
             JsonLine::Entry => {
                 self.has_json_plans = true;
@@ -143,6 +148,13 @@ impl Splitter {
                     found(Entry { place: self.place, content: Content::Failed(message.session) });
                 }
             }
+            JsonLine::Truncated => found(Entry { place: self.place, content: Content::Damaged(Damage::Truncated) }),
+            JsonLine::Line { .. } | JsonLine::Other => {}
+        }
+    }
+
+    fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
+        match json {
             // Log collectors write each line of a server as one JSON object.
             JsonLine::Line { text, process, is_unfinished } => {
                 let part = if is_unfinished { Part::Unfinished } else { Part::Whole };
@@ -153,8 +165,7 @@ impl Splitter {
                 let (text, part) = numbered.filter(|_| !is_unfinished).unwrap_or((line.text, part));
                 self.sent_line(Sent { text, part, ..line }, found);
             }
-            JsonLine::Truncated => found(Entry { place: self.place, content: Content::Damaged(Damage::Truncated) }),
-            JsonLine::Other => {}
+            json => self.json_entry(json, line, found),
         }
     }
 
@@ -213,9 +224,21 @@ impl Splitter {
             }
             return;
         }
-        if !sender.unfinished.is_empty() {
-            let whole = std::mem::take(&mut sender.unfinished) + line.text;
-            return sender.line(&whole, Part::Whole, place, found);
+        let mut whole = std::mem::take(&mut sender.unfinished);
+        let line = if whole.is_empty() {
+            line
+        } else {
+            whole.push_str(line.text);
+            let part = if line.part == Part::Cut { Part::Cut } else { Part::Whole };
+            Sent { text: &whole, part, process: None, ..line }
+        };
+        if line.text.starts_with('{')
+            && let Some(json) = json_line::read(line.text)
+        {
+            return match json {
+                JsonLine::Line { text, .. } => sender.line(&text, line.part, place, found),
+                json => self.json_entry(json, line.text, found),
+            };
         }
         if line.process.is_some()
             && let Some(lines) = escaped_lines(line.text)

@@ -113,6 +113,51 @@ fn json_lines_are_entries_or_lines() {
     assert_eq!(entries(&lines.map(docker).concat()), [(1, announced(5.1, "a\nSort\n"))]);
 }
 
+/// jsonlog in a container: each line is one entry, whatever the container's runtime adds.
+#[test]
+fn json_entries_in_the_lines_of_containers_are_entries() {
+    let long = "x".repeat(40 << 10);
+    let plan = serde_json::json!({"error_severity": "LOG", "session_id": "6b06", "query_id": 7, "context": "SQL function \"f\"",
+        "message": format!("duration: 5.1 ms  plan:\nQuery Text: {long}\nSort (actual time=1..2 rows=1 loops=1)")});
+    let failed = serde_json::json!({"error_severity": "ERROR", "session_id": "6b06", "message": "no"});
+    let other = serde_json::json!({"error_severity": "LOG", "message": "checkpoint:  rows=1", "context": "LOG:  x"});
+    let record = |record: &serde_json::Value| serde_json::json!({"level": "info", "logger": "postgres", "msg": "record", "logging_pod": "db-1", "record": record});
+    let docker = |line: &str| {
+        let parts = line.as_bytes().chunks(16 << 10).map(|part| str::from_utf8(part).unwrap());
+        parts.map(|text| serde_json::json!({"log": text, "stream": "stderr"}).to_string() + "\n").collect::<String>()
+    };
+    let cri = |line: &str| {
+        let (first, last) = line.split_at(line.len() / 2);
+        format!("2026-11-22T01:02:03.1Z stderr P {first}\n2026-11-22T01:02:03.1Z stderr F {last}\n")
+    };
+    let compose = |line: &str| format!("db-1  | {line}\n");
+    let operator = "{\"level\":\"info\",\"msg\":\"rows=1\"}";
+    for is_record in [false, true] {
+        let all =
+            [&plan, &other, &failed, &plan].map(|line| if is_record { record(line) } else { line.clone() }.to_string());
+        for (name, line) in [
+            ("docker", &(|line: &str| docker(&format!("{line}\n"))) as &dyn Fn(&str) -> String),
+            ("CRI", &cri),
+            ("compose", &compose),
+        ] {
+            let log: String = all.iter().map(|text| line(text) + &line(operator)).collect();
+            let found: Vec<Content> = entries(&log).into_iter().map(|(_, content)| content).collect();
+            let session = Session::of(is_record.then_some("db-1"), "6b06");
+            let expected = [Json(all[0].clone()), Content::Failed(session), Json(all[3].clone())];
+            assert!(found == expected, "{name} {is_record}: {} entries, {:?}", found.len(), found.get(1));
+            // The file ends within the entry.
+            let log = line(&all[0]);
+            let cut = &log[..log.len() - 10];
+            assert_eq!(entries(cut), [(cut.lines().count() as u64, Damaged(Damage::Truncated))], "{name}");
+            // After one of several lines of the container.
+            let first = log.split_inclusive('\n').next().unwrap();
+            if first.len() < log.len() {
+                assert_eq!(entries(first), [(1, Damaged(Damage::Truncated))], "{name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn lines_of_several_processes_are_separated() {
     let line = |process: u32, text: &str| format!("Nov 22 01:02:03 db1 postgres[{process}]: {text}\n");
@@ -299,6 +344,9 @@ fn a_prefix_without_further_lines_is_not_that_of_syslog() {
 fn parts_of_a_containers_line_are_joined() {
     let log = "2026-11-22T01:02:03.1Z stderr F LOG:  duration: 5.100 ms  plan:\n2026-11-22T01:02:03.1Z stderr P \tQuery Text:\n2026-11-22T01:02:03.1Z stderr F  a\n";
     assert_eq!(entries(log), [(1, announced(5.1, "Query Text: a\n"))]);
+    // The file ends after a part.
+    let log = log.split_inclusive('\n').take(2).collect::<String>();
+    assert_eq!(entries(&log), [(1, Damaged(Damage::Truncated))]);
 }
 
 #[test]
