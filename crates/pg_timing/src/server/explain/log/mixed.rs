@@ -82,6 +82,7 @@ mod tests {
             splitter.line(&line, &mut found);
         }
         splitter.end_file(false, &mut found);
+        splitter.end(&mut found);
         plans
     }
 

@@ -7,7 +7,7 @@ use super::log_line_prefix::ProcessPlace;
 use super::mixed::is_mixed;
 use super::nesting::{Nesting, Session};
 use super::root::root_at;
-use super::server_line::{context, has_part_of_plan, prefix};
+use super::server_line::{context, has_part_of_plan, has_rest_of_plan, prefix};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::structured::Structured;
@@ -72,6 +72,7 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
         Content::WithoutTabs { text, session, prefix, context } => {
             pasted(&text, needs_source, &Nesting::new(session, &context, Evidence::of_prefix(&prefix)), found);
         }
+        Content::Beginning(text) => beginning(&text, needs_source, found),
         Content::Rest(text) => rest(&text, needs_source, found),
         Content::Damaged(damage) => found(damaged(damage)),
         Content::Failed(_) => {}
@@ -110,12 +111,24 @@ fn damaged(damage: Damage) -> Parsed {
     Parsed { found: Err(Unusable::Damaged(damage)), query_id: None, nesting: Nesting::default(), source: None }
 }
 
+/// Passes the plans at the beginning of a file on. If there is none, the text can be the rest of a plan.
+fn beginning(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
+    let mut has_plan = false;
+    pasted(text, needs_source, &Nesting::default(), &mut |plan| {
+        has_plan = true;
+        found(plan);
+    });
+    if !has_plan && has_part_of_plan(text) {
+        found(damaged(Damage::NoBeginning));
+    }
+}
+
 /// Passes the plans on that are complete. If there is none, the text can be the rest of a plan.
 fn rest(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
     let mut plans = Vec::new();
     pasted(text, needs_source, &Nesting::default(), &mut |plan| plans.push(plan));
     let has_plan = plans.iter().any(|plan| plan.found.is_ok());
-    match !has_plan && has_part_of_plan(text) {
+    match !has_plan && has_rest_of_plan(text) {
         true => found(damaged(Damage::NoBeginning)),
         false => plans.into_iter().for_each(found),
     }

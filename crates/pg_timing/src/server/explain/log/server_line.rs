@@ -75,9 +75,54 @@ fn is_part_of_text_plan(line: &str) -> bool {
     memmem::find(line.as_bytes(), b"(actual ").is_some() || memmem::find(line.as_bytes(), b"(cost=").is_some()
 }
 
+/// Parts of executed plans in text, JSON, YAML and XML. CSV logs double quotation marks.
+const PARTS: [&str; 7] = [
+    "(actual time=",
+    "(actual rows=",
+    "(never executed)",
+    "\"Actual Loops\":",
+    "\"\"Actual Loops\"\":",
+    " Actual Loops: ",
+    "<Actual-Loops>",
+];
+
+/// The beginnings of other lines that only executed plans have, without the quotation marks of JSON.
+const PROPERTIES: [&str; 16] = [
+    "Buffers: shared ",
+    "Buffers: local ",
+    "Buffers: temp ",
+    "I/O Timings: ",
+    "WAL: records=",
+    "Rows Removed by ",
+    "Heap Fetches: ",
+    "Heap Blocks: ",
+    "Sort Method: ",
+    "Workers Launched: ",
+    "Peak Memory Usage: ",
+    "Actual ",
+    "Shared Hit Blocks",
+    "Buckets: ",
+    "<Actual-",
+    "<Shared-Hit-Blocks>",
+];
+
 /// Returns whether a text contains a part of an executed plan in any format.
 pub fn has_part_of_plan(text: &str) -> bool {
-    ["(actual ", "\"Actual Loops\":", " Actual Loops: ", "<Actual-Loops>"].iter().any(|part| text.contains(part))
+    PARTS.iter().any(|part| text.contains(part))
+}
+
+/// Returns whether the rest of an entry is that of an executed plan: it can have no node.
+pub fn has_rest_of_plan(text: &str) -> bool {
+    let begins_property = |line: &str| {
+        let line = line.trim_start_matches([' ', '\t', '"']);
+        PROPERTIES.iter().any(|property| line.starts_with(property) || is_json_key(line, property))
+    };
+    has_part_of_plan(text) || text.lines().any(begins_property)
+}
+
+/// Returns whether a line begins with this property of a text plan as a key of JSON: `Sort Method": "quicksort"`.
+fn is_json_key(line: &str, property: &str) -> bool {
+    property.strip_suffix(": ").and_then(|name| line.strip_prefix(name)).is_some_and(|rest| rest.starts_with("\":"))
 }
 
 /// What at least one line of every plan contains, in any format and however it was copied. `Plan` is a key in JSON, YAML and XML.

@@ -18,6 +18,7 @@ use super::server_line::{begins_pasted_plan, context};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::transport::{Part, Sent, continued, numbered, sent, sent_by_container};
 use memchr::memmem;
+use open::Open;
 use sender::Sender;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub struct Splitter {
     is_after_bare: bool,
     /// what looks like the prefix of syslog is a log_line_prefix
     has_no_syslog: bool,
+    /// the plan that ends with the last line of the file before, until the next file shows whether it goes on there
+    pending: Option<Entry>,
     /// the server's JSON log has plans, so it matters which statements fail
     has_json_plans: bool,
     /// a few of the hosts or containers that sent lines
@@ -57,7 +60,29 @@ impl Splitter {
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        if !is_unfinished
+            && let Some(sender) = self.senders.get_mut(&self.last)
+            && sender.unfinished.is_empty()
+            && sender.entry.as_ref().is_some_and(Open::may_go_on)
+            && let Some(entry) = sender.end_entry(None)
+        {
+            self.end_entries(u64::MAX, None, found);
+            self.pending = Some(entry);
+            return;
+        }
         self.end_entries(u64::MAX, is_unfinished.then_some(Damage::Truncated), found);
+    }
+
+    /// Ends the log.
+    pub fn end(&mut self, found: &mut dyn FnMut(Entry)) {
+        self.pending.take().into_iter().for_each(found);
+    }
+
+    /// Passes the last plan of the file before on. `goes_on`: the first line of this file continues an entry.
+    fn end_pending(&mut self, goes_on: bool, found: &mut dyn FnMut(Entry)) {
+        if let Some(Entry { place, content }) = self.pending.take() {
+            found(Entry { place, content: if goes_on { Content::Damaged(Damage::Rotated) } else { content } });
+        }
     }
 
     /// Forgets the senders that have sent nothing after a line, and ends their entries.
@@ -136,6 +161,7 @@ impl Splitter {
 
     /// Receives an entry of the server's JSON log.
     fn json_entry(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
+        self.end_pending(false, found);
         match json {
             JsonLine::Entry => {
                 self.has_json_plans = true;
@@ -216,8 +242,13 @@ impl Splitter {
             self.forget_silent_senders(found);
         }
         let place = self.place;
+        let is_rest_of_pending = self.pending.is_some() && continued(line.text).is_some();
+        self.end_pending(is_rest_of_pending, found);
         let sender = self.senders.entry(key).or_insert_with(|| Sender::new(key, &line, self.process_place));
         sender.last_line = place.line;
+        if is_rest_of_pending {
+            sender.ignore_rest();
+        }
         if line.part == Part::Unfinished {
             if sender.unfinished.len() < MAX_ENTRY_BYTES {
                 sender.unfinished.push_str(line.text);

@@ -6,7 +6,8 @@ use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES
 use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
 use crate::server::explain::log::server_line::{
-    begins_pasted_plan, context, has_sign_of_plan, is_log_line, prefix, sign_of_plan,
+    begins_pasted_plan, context, has_part_of_plan, has_rest_of_plan, has_sign_of_plan, is_log_line, prefix,
+    sign_of_plan,
 };
 
 pub struct Open {
@@ -231,6 +232,11 @@ impl Open {
         self.push(text);
     }
 
+    /// Returns whether it has lines of a plan in a text log, and nothing shows whether more follow.
+    pub fn may_go_on(&self) -> bool {
+        matches!(self.kind, Kind::Announced { .. } | Kind::Tabbed { .. }) && self.context.is_none()
+    }
+
     /// Returns whether a function or a trigger may have executed the plan. A CSV log is read later.
     pub fn may_be_nested(&self) -> bool {
         self.context.is_some() || matches!(self.kind, Kind::Csv { .. })
@@ -247,9 +253,19 @@ impl Open {
             }
             _ if damage.is_some() => Content::Damaged(damage?),
             Kind::Outside | Kind::Beginning | Kind::Rest => {
-                let plan = sign_of_plan(text.as_bytes())?;
+                let sign = sign_of_plan(text.as_bytes());
+                let is_rest = match kind {
+                    Kind::Rest => has_rest_of_plan(&text),
+                    Kind::Beginning => has_part_of_plan(&text),
+                    _ => false,
+                };
+                let plan = sign.or(is_rest.then_some(0))?;
                 place.line += text[..plan].matches('\n').count() as u64;
-                if kind == Kind::Rest { Content::Rest(text) } else { Content::Pasted(text) }
+                match kind {
+                    Kind::Rest => Content::Rest(text),
+                    Kind::Beginning => Content::Beginning(text),
+                    _ => Content::Pasted(text),
+                }
             }
             Kind::WithoutTabs => Content::WithoutTabs { text, session, prefix, context },
             _ if at_end.is_some() => Content::Damaged(at_end?),

@@ -67,6 +67,11 @@ impl Sender {
         (self.key, self.is_process) = (self.host, false);
     }
 
+    /// The lines that follow continue an entry whose damage is already counted.
+    pub fn ignore_rest(&mut self) {
+        self.before = Before::Other;
+    }
+
     pub fn is_in_entry(&self) -> bool {
         self.entry.is_some()
     }

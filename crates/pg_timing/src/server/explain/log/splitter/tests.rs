@@ -1,5 +1,7 @@
 use super::*;
-use crate::server::explain::log::entry::Content::{Announced, Csv, Damaged, Json, Pasted, Rest, WithoutTabs};
+use crate::server::explain::log::entry::Content::{
+    Announced, Beginning, Csv, Damaged, Json, Pasted, Rest, WithoutTabs,
+};
 use crate::server::explain::log::nesting::Session;
 
 /// Returns the line numbers and contents of all entries.
@@ -15,6 +17,7 @@ fn all_entries(log: &str) -> Vec<(u64, Content)> {
         splitter.line(&line, &mut add);
     }
     splitter.end_file(!log.ends_with('\n'), &mut add);
+    splitter.end(&mut add);
     found
 }
 
@@ -353,7 +356,7 @@ fn parts_of_a_containers_line_are_joined() {
 fn plans_outside_of_entries_are_passed_on_as_they_are() {
     let plan = "              QUERY PLAN\n-----------\n Sort (actual time=1..2 rows=1 loops=1)\n\n";
     assert_eq!(entries(&format!("{OTHER}text\n{plan}{OTHER}")), [(6, Pasted(format!("text\n{plan}")))]);
-    assert_eq!(entries("[\n  {\"Plan\"\n  }\n]"), [(2, Pasted("[\n  {\"Plan\"\n  }\n]\n".into()))]);
+    assert_eq!(entries("[\n  {\"Plan\"\n  }\n]"), [(2, Beginning("[\n  {\"Plan\"\n  }\n]\n".into()))]);
     assert_eq!(entries(&format!("text\n{OTHER}text\n")), []);
 }
 
