@@ -107,6 +107,23 @@ fn what_carries_a_log_does_not_matter() {
         let path = write(&dir.path().join(name), &log);
         assert_eq!(figures(totals(&[&path])), expected, "{name}");
     }
+    // The server's JSON log as a container's output.
+    let in_json = std::fs::read_to_string(log("server.json")).unwrap();
+    let expected_json = totals(&[&log("server.json")]);
+    let record = |line: &str| format!("{{\"level\":\"info\",\"msg\":\"record\",\"record\":{line}}}");
+    for (name, line) in [
+        ("docker", &(|line: &str| json_line("log", format!("{line}\n"))) as &dyn Fn(&str) -> String),
+        ("CRI", &|line| format!("2026-11-22T01:02:03.123456789Z stderr F {line}\n")),
+        ("CloudNativePG", &|line| format!("2026-11-22T01:02:03.123456789Z stderr F {}\n", record(line))),
+    ] {
+        let path = write(&dir.path().join(name), in_json.lines().map(line).collect::<String>().as_bytes());
+        let report = totals(&[&path]);
+        let query_ids = |report: &Value| -> Vec<Value> {
+            report["statements"].as_array().unwrap().iter().map(|statement| statement["query_id"].clone()).collect()
+        };
+        assert_eq!(query_ids(&report), query_ids(&expected_json), "{name}");
+        assert_eq!(figures(report), figures(expected_json.clone()), "{name}");
+    }
     let stdin = ["explain", "--read-cost", "20", "--plan", "-", "--all", "--format", "json"];
     let (status, stdout, _) = run(pg_timing().args(stdin).write_stdin(text));
     assert_eq!((status, figures(json(&stdout))), (0, expected));

@@ -25,6 +25,19 @@ fn damaged_logs_are_read_as_far_as_possible() {
         assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
         assert!(report["total"]["runs"].as_u64().unwrap() > 0, "{report}");
     }
+    // Between two lines: the first part can be a whole plan, and the rest has no node.
+    let plan = "LOG:  duration: 1.000 ms  plan:\n\tQuery Text: x\n\tSeq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.001..0.002 rows=1 loops=1)\n";
+    let begin = path("first.log", &(text.clone() + plan));
+    let rest = path("second.log", &("\t  Buffers: shared hit=7\n".to_string() + &text));
+    for (files, runs, why) in [
+        (vec![&begin[..], &rest], 40, "the log was rotated within the plan"),
+        (vec![&rest], 20, "the log begins in the middle of a plan"),
+    ] {
+        let (status, stdout, _) = explain(&[&files[..], &["--all", "--format", "json"]].concat());
+        let report = json(&stdout);
+        assert_eq!((status, report["total"]["runs"].as_u64()), (3, Some(runs)), "{report}");
+        assert!(report["skipped"].to_string().contains(why), "{report}");
+    }
     let hosts =
         path("hosts.log", &(text.lines().map(|line| format!("db-1  | {line}\n")).collect::<String>() + "db-2  | x\n"));
     let (_, stdout, _) = explain(&[&hosts, "--all"]);

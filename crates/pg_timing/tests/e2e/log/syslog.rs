@@ -1,6 +1,6 @@
 //! Logs of syslog and journald.
 
-use super::{figures, log, totals, write};
+use super::{explain, figures, log, totals, write};
 use crate::{fixture, json};
 use serde_json::Value;
 
@@ -70,4 +70,23 @@ fn mixed_lines_of_two_servers_are_separated() {
         assert_eq!((report["plans"].as_u64(), report["total"]["runs"].as_u64()), (Some(48), Some(40)), "{name}");
         assert!(report["notes"].to_string().contains("several hosts"), "{report}");
     }
+}
+
+/// The number of a part alone does not show that parts of two messages are lost.
+#[test]
+fn lost_parts_of_two_messages_are_two_damaged_plans() {
+    let plan = |message: usize| {
+        let text = "LOG:  duration: 9.000 ms  plan:\n#011Query Text: select 1\n#011Nested Loop  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..9.000 rows=9 loops=1)\n\
+                    #011  ->  Seq Scan on a  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..2.000 rows=9 loops=1)\n\
+                    #011  ->  Seq Scan on b  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..2.000 rows=9 loops=1)";
+        let line = move |(part, text)| format!("Nov 22 01:02:03 db1 postgres[7]: [{message}-{}] {text}\n", part + 1);
+        text.lines().enumerate().map(line).collect::<Vec<String>>()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let log = [&plan(5)[..4], &plan(6)[4..], &plan(7)].concat().concat();
+    let path = write(&dir.path().join("syslog"), log.as_bytes());
+    let (status, stdout, _) = explain(&[&path, "--all", "--format", "json"]);
+    let report = json(&stdout);
+    assert_eq!((status, report["plans"].as_u64(), report["total"]["runs"].as_u64()), (3, Some(3), Some(1)), "{report}");
+    assert!(report["skipped"].to_string().contains("parts of the plan are missing"), "{report}");
 }

@@ -117,10 +117,6 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
             "no readable plan follows the log line \"duration: ... plan:\"",
             "include all of the plan's lines",
         ),
-        Unreadable::Mixed => Error::new(
-            "the lines of two plans are mixed, because two processes wrote to the log at the same time",
-            "let one process write the log: logging_collector = on",
-        ),
         Unreadable::TooDeep => Error::new(
             "the plan is nested too deeply for this format",
             "take the plan in text format: EXPLAIN (ANALYZE, FORMAT TEXT)",

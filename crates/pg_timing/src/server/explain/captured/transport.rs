@@ -26,20 +26,28 @@ pub enum Part {
     Unfinished,
     /// the file ends within the line
     Cut,
-    /// it begins like a message for syslog; without a number of the message, `number` can be that of the message or of its part
+    /// it begins like a message for syslog, but the number can be that of the message or of its part
     Begins {
-        message: Option<u32>,
         number: u32,
+    },
+    /// the first part of a numbered message for syslog
+    First {
+        message: u64,
     },
     /// a later part of a message for syslog: it continues the message, and the line too if it does not begin with a tab
     Next {
-        /// number of the message, if syslog_sequence_numbers is on
-        message: Option<u32>,
+        /// number of the message, if the server wrote it
+        message: Option<u64>,
         number: u32,
     },
 }
 
 impl Sent<'_> {
+    /// Returns a number for the host, container or pod.
+    pub fn sending_host(&self) -> u64 {
+        Sent { process: None, ..*self }.sender()
+    }
+
     /// Returns a number for the sender. Lines of different senders can be mixed.
     pub fn sender(&self) -> u64 {
         match (self.host, self.process) {
@@ -55,14 +63,23 @@ impl Sent<'_> {
 
 /// Returns the line as the server wrote it, with its sender. A line without a known prefix is returned unchanged.
 pub fn sent(line: &str) -> Sent<'_> {
-    let plain = Sent { host: None, process: None, text: line, part: Part::Whole };
-    // The first byte shows whether a prefix is possible: a letter, a digit or a bracket.
-    if !line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[' || c == '<') {
-        return plain;
+    if !may_have_prefix(line) {
+        return Sent { host: None, process: None, text: line, part: Part::Whole };
     }
-    let of_container = without_container_prefix(plain);
+    let of_container = sent_by_container(line);
     let has_time = of_container.text.len() < line.len();
     syslog::message(of_container, has_time).unwrap_or(of_container)
+}
+
+/// Returns the same, but removes only the prefixes of containers.
+pub fn sent_by_container(line: &str) -> Sent<'_> {
+    let plain = Sent { host: None, process: None, text: line, part: Part::Whole };
+    if may_have_prefix(line) { without_container_prefix(plain) } else { plain }
+}
+
+/// Returns whether a prefix is possible: it begins with a letter, a digit or a bracket.
+fn may_have_prefix(line: &str) -> bool {
+    line.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[' || c == '<')
 }
 
 /// Removes the prefixes of containers, in this order:
@@ -132,19 +149,10 @@ mod tests {
     #[test]
     fn known_prefixes_are_removed() {
         const LINE: &str = "\t  ->  Seq Scan on t  (actual time=0.007..0.008 rows=1 loops=1)";
+        let next = |message, number| Part::Next { message: Some(message), number };
         for (before, host, process, part) in [
-            (
-                "Nov 22 01:02:03 db1 postgres[123]: [4-2] ",
-                Some("db1"),
-                Some("123"),
-                Part::Next { message: Some(4), number: 2 },
-            ),
-            (
-                "Nov 22 01:02:03 db1 postgres[123]: [4-1] ",
-                Some("db1"),
-                Some("123"),
-                Part::Begins { message: Some(4), number: 1 },
-            ),
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-2] ", Some("db1"), Some("123"), next(4, 2)),
+            ("Nov 22 01:02:03 db1 postgres[123]: [4-1] ", Some("db1"), Some("123"), Part::First { message: 4 }),
             (
                 "Nov 22 01:02:03 db1 postgres[123]: [12] ",
                 Some("db1"),
@@ -152,41 +160,21 @@ mod tests {
                 Part::Next { message: None, number: 12 },
             ),
             ("Nov  2 01:02:03 db1.example.com postgres[123]: ", Some("db1.example.com"), Some("123"), Part::Whole),
-            (
-                "2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ",
-                Some("db1"),
-                Some("123"),
-                Part::Next { message: Some(12), number: 3 },
-            ),
-            (
-                "Nov 22 01:02:03 db1 pg.main[123]: [4-2] ",
-                Some("db1"),
-                Some("123"),
-                Part::Next { message: Some(4), number: 2 },
-            ),
-            (
-                "Nov 22 01:02:03 db1 local0.info postgres-17[123]: [4-2] ",
-                Some("db1"),
-                Some("123"),
-                Part::Next { message: Some(4), number: 2 },
-            ),
-            (
-                "<134>Nov 22 01:02:03 postgres[123]: [4-2] ",
-                None,
-                Some("123"),
-                Part::Next { message: Some(4), number: 2 },
-            ),
+            ("2026-11-22T01:02:03.123456+00:00 db1 postgres[123]: [12-3] ", Some("db1"), Some("123"), next(12, 3)),
+            ("Nov 22 01:02:03 db1 pg.main[123]: [4-2] ", Some("db1"), Some("123"), next(4, 2)),
+            ("Nov 22 01:02:03 db1 local0.info postgres-17[123]: [4-2] ", Some("db1"), Some("123"), next(4, 2)),
+            ("<134>Nov 22 01:02:03 postgres[123]: [4-2] ", None, Some("123"), next(4, 2)),
             (
                 "<134>1 2026-11-24T10:00:00.000000+00:00 db1 postgres 123 - - [5-2] ",
                 Some("db1"),
                 Some("123"),
-                Part::Next { message: Some(5), number: 2 },
+                next(5, 2),
             ),
             (
                 "<134>1 2026-11-24T10:00:00Z db1 postgres-17 123 - [meta sequenceId=\"1\" x=\"\\\"]\"][y@1]  [5-2] ",
                 Some("db1"),
                 Some("123"),
-                Part::Next { message: Some(5), number: 2 },
+                next(5, 2),
             ),
             ("<134>1 2026-11-24T10:00:00Z - postgres 123 - - \u{feff}", None, Some("123"), Part::Whole),
             (
@@ -229,9 +217,9 @@ mod tests {
     #[test]
     fn a_number_before_a_message_is_not_the_number_of_a_part() {
         let part = |message: &str| sent(&format!("Nov 22 01:02:03 db1 postgres[123]: {message}")).part;
-        assert_eq!(part("[12] LOG:  duration: 1.000 ms  plan:"), Part::Begins { message: None, number: 12 });
+        assert_eq!(part("[12] LOG:  duration: 1.000 ms  plan:"), Part::Begins { number: 12 });
         assert_eq!(part("[12] #011Settings: a:  b"), Part::Next { message: None, number: 12 });
-        assert_eq!(part("[1] LOG:  duration: 1.000 ms  plan:"), Part::Begins { message: None, number: 1 });
+        assert_eq!(part("[1] LOG:  duration: 1.000 ms  plan:"), Part::Begins { number: 1 });
         assert_eq!(part("[x-2] a"), Part::Whole);
     }
 

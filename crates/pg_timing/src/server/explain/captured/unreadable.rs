@@ -37,6 +37,4 @@ pub enum Unreadable {
     Xml(String),
     /// a log line announces a plan, and none follows
     Missing,
-    /// the lines of two plans are mixed
-    Mixed,
 }

@@ -46,6 +46,8 @@ pub enum Content {
     /// text outside of log entries that may contain plans
     Pasted(String),
     /// text before the first entry of a file: plans, or the rest of an entry with a plan
+    Beginning(String),
+    /// the same, and tabs show that it is the rest of an entry
     Rest(String),
     Damaged(Damage),
 }
@@ -57,9 +59,13 @@ pub enum Damage {
     Truncated,
     /// the log begins within the entry
     NoBeginning,
+    /// the entry ends in the next file
+    Rotated,
     TooLong,
     /// syslog has lost parts of the message
     LostParts,
+    /// it has the lines of two plans
+    Mixed,
     /// NUL bytes replace a part of the file
     Nul,
 }

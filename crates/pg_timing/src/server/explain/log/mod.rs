@@ -13,6 +13,8 @@ mod evidence;
 mod in_order;
 mod json_line;
 mod lines;
+mod log_line_prefix;
+mod mixed;
 mod nesting;
 mod normalize;
 mod notes;

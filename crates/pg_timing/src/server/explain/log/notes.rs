@@ -33,7 +33,7 @@ pub fn on_nested_plans(sum: &Sum, sources: &Sources) -> Vec<String> {
     if sum.nested_without_session > 0 {
         notes.push(format!(
             "nested plans without a known process in their prefix: {}. The rows of their callers do not include their \
-             overhead, and the sum of all plans may count some of their time twice; add [%p] to log_line_prefix",
+             overhead, and the sum of all plans may count some of their time twice; add %c to log_line_prefix",
             grouped(sum.nested_without_session)
         ));
     }

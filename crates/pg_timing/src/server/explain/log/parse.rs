@@ -3,16 +3,17 @@
 use super::entry::{Content, Damage};
 use super::evidence::{Command, Evidence};
 use super::json_line;
+use super::log_line_prefix::ProcessPlace;
+use super::mixed::is_mixed;
 use super::nesting::{Nesting, Session};
 use super::root::root_at;
-use super::server_line::{context, has_part_of_plan, prefix, process};
+use super::server_line::{context, has_part_of_plan, has_rest_of_plan, prefix};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{self, Message};
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::transport::continued;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
 use crate::server::explain::plan::Explained;
-use memchr::memmem;
 use std::borrow::Cow;
 
 /// A plan of a log, or why it cannot be read.
@@ -38,8 +39,11 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
     let missing = || parsed(Err(Unreadable::Missing), None, Nesting::default());
     match content {
         Content::Announced { ms, text, session, prefix, context } => {
-            let (plan, source) = announced(&text, needs_source);
             let nesting = Nesting::new(session, &context, Evidence::of_prefix(&prefix));
+            if is_mixed(&text) {
+                return found(Parsed { nesting, ..damaged(Damage::Mixed) });
+            }
+            let (plan, source) = announced(&text, needs_source);
             found(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), None, nesting) });
         }
         Content::Csv(record) => {
@@ -68,6 +72,7 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
         Content::WithoutTabs { text, session, prefix, context } => {
             pasted(&text, needs_source, &Nesting::new(session, &context, Evidence::of_prefix(&prefix)), found);
         }
+        Content::Beginning(text) => beginning(&text, needs_source, found),
         Content::Rest(text) => rest(&text, needs_source, found),
         Content::Damaged(damage) => found(damaged(damage)),
         Content::Failed(_) => {}
@@ -106,12 +111,24 @@ fn damaged(damage: Damage) -> Parsed {
     Parsed { found: Err(Unusable::Damaged(damage)), query_id: None, nesting: Nesting::default(), source: None }
 }
 
+/// Passes the plans at the beginning of a file on. If there is none, the text can be the rest of a plan.
+fn beginning(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
+    let mut has_plan = false;
+    pasted(text, needs_source, &Nesting::default(), &mut |plan| {
+        has_plan = true;
+        found(plan);
+    });
+    if !has_plan && has_part_of_plan(text) {
+        found(damaged(Damage::NoBeginning));
+    }
+}
+
 /// Passes the plans on that are complete. If there is none, the text can be the rest of a plan.
 fn rest(text: &str, needs_source: bool, found: &mut dyn FnMut(Parsed)) {
     let mut plans = Vec::new();
     pasted(text, needs_source, &Nesting::default(), &mut |plan| plans.push(plan));
     let has_plan = plans.iter().any(|plan| plan.found.is_ok());
-    match !has_plan && has_part_of_plan(text) {
+    match !has_plan && has_rest_of_plan(text) {
         true => found(damaged(Damage::NoBeginning)),
         false => plans.into_iter().for_each(found),
     }
@@ -155,7 +172,13 @@ fn message(message: &str) -> Option<Announced<'_>> {
     let text = if has_tabs { without_tabs().into() } else { plan.into() };
     let context = after.lines().map(|line| continued(line).or_else(|| context(line)).unwrap_or_default());
     let prefix = prefix(first);
-    Some(Announced { ms, process: process(first), prefix, context: context.collect::<Vec<_>>().join("\n"), text })
+    Some(Announced {
+        ms,
+        process: ProcessPlace::default().process(first),
+        prefix,
+        context: context.collect::<Vec<_>>().join("\n"),
+        text,
+    })
 }
 
 /// Splits a text before the line with the entry's context.
@@ -175,19 +198,10 @@ type WithSource = (Found, Option<Source<String>>);
 
 /// Reads the plan below a line that announces it.
 fn announced(text: &str, needs_source: bool) -> WithSource {
-    if is_mixed(text) {
-        return (Err(Unreadable::Mixed), None);
-    }
     match one_plan(text, needs_source) {
         (Err(damaged), _) => repaired(text, needs_source).unwrap_or((Err(damaged), None)),
         read => read,
     }
-}
-
-/// Returns whether lines of a second text plan are among those of the first one.
-fn is_mixed(text: &str) -> bool {
-    const QUERY: &[u8] = b"\nQuery Text: ";
-    text.starts_with("Query Text: ") && memmem::find(text.as_bytes(), QUERY).is_some()
 }
 
 /// Reads a plan as auto_explain writes it.
@@ -284,16 +298,6 @@ mod tests {
                 ("Sort".into(), Some(Source::Text(plan.clone())))
             );
         });
-    }
-
-    #[test]
-    fn lines_of_two_plans_are_no_plan() {
-        let (query, plan) = TEXT.split_once('\n').unwrap();
-        for mixed in [format!("{query}\n{query}\n{plan}"), format!("{TEXT}Query Text: select b\n")] {
-            each(entry(3.5, &mixed), false, &mut |parsed| {
-                assert_eq!(parsed.found, Err(Unusable::Unreadable(Unreadable::Mixed)), "{mixed}")
-            });
-        }
     }
 
     #[test]

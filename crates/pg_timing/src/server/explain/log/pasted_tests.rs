@@ -30,6 +30,7 @@ fn in_log(text: &str) -> Plans {
         splitter.line(&line, &mut found);
     }
     splitter.end_file(false, &mut found);
+    splitter.end(&mut found);
     plans
 }
 

@@ -184,6 +184,7 @@ impl Reader {
                 errors.push(error);
             }
         }
+        splitter.end(&mut |entry| self.add(entry));
         self.send();
         (splitter.hosts.into_iter().collect(), errors)
     }
@@ -228,7 +229,11 @@ impl Reader {
             Content::Announced { text, context, .. } | Content::WithoutTabs { text, context, .. } => {
                 text.len() + context.len()
             }
-            Content::Csv(text) | Content::Json(text) | Content::Pasted(text) | Content::Rest(text) => text.len(),
+            Content::Csv(text)
+            | Content::Json(text)
+            | Content::Pasted(text)
+            | Content::Beginning(text)
+            | Content::Rest(text) => text.len(),
             Content::Damaged(_) | Content::Failed(_) => size_of::<Entry>(),
         };
         self.entries.push(entry);

@@ -20,7 +20,7 @@ pub fn root_at(text: &str) -> Option<usize> {
 }
 
 /// Returns where the lines begin that look like a topmost node. auto_explain does not indent it.
-fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
+pub fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
     let mut at = 0;
     text.split_inclusive('\n').filter_map(move |line| {
         let begin = at;

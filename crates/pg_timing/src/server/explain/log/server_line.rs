@@ -4,6 +4,9 @@ use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::node_line;
 use memchr::memmem;
 
+/// Begins the functions that the server was executing. Only English messages are recognized.
+const CONTEXT: &str = "CONTEXT:  ";
+
 /// The severities with the two spaces that follow, in English. If lc_messages is another language, only the announcement of
 /// a plan shows that a line begins an entry.
 const SEVERITIES: [&str; 13] = [
@@ -17,7 +20,7 @@ const SEVERITIES: [&str; 13] = [
     "STATEMENT:  ",
     "DETAIL:  ",
     "HINT:  ",
-    "CONTEXT:  ",
+    CONTEXT,
     "QUERY:  ",
     "LOCATION:  ",
 ];
@@ -31,7 +34,6 @@ pub fn is_log_line(line: &str) -> bool {
 
 /// Returns the context in a line of a text log: what the server was executing. Only English messages are recognized.
 pub fn context(line: &str) -> Option<&str> {
-    const CONTEXT: &str = "CONTEXT:  ";
     let at = memmem::find(line.as_bytes(), CONTEXT.as_bytes())?;
     Some(&line[at + CONTEXT.len()..])
 }
@@ -45,41 +47,6 @@ pub fn is_failure(line: &str) -> bool {
 /// Returns what the server wrote before the message of a line.
 pub fn prefix(line: &str) -> &str {
     line.find("duration: ").map_or("", |end| &line[..end])
-}
-
-/// Returns the process or session identifier in a line's prefix: `pid=123`, `6b0630d2.32b2` for `%c`, or `[123]` if no other number
-/// is in brackets: a second one can be the number of the line (`%l`) or the error code (`%e`).
-pub fn process(line: &str) -> Option<&str> {
-    let end = ["duration: ", "CONTEXT:  ", "ERROR:  ", "FATAL:  ", "PANIC:  "]
-        .iter()
-        .filter_map(|word| line.find(word))
-        .min()?;
-    let prefix = &line[..end];
-    let number = |text: &'_ str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let named = || {
-        let rest = &prefix[prefix.find("pid=")? + "pid=".len()..];
-        Some(&rest[..number(rest)]).filter(|digits| !digits.is_empty())
-    };
-    let in_brackets = || {
-        let mut numbers = prefix.match_indices('[').filter_map(|(at, _)| {
-            let rest = &line[at + 1..end];
-            let length = number(rest);
-            (length > 0 && rest[length..].starts_with(']')).then(|| &rest[..length])
-        });
-        numbers.next().filter(|_| numbers.next().is_none())
-    };
-    named()
-        .or_else(|| prefix.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_session))
-        .or_else(in_brackets)
-}
-
-/// Returns whether a word is a session identifier: when the session began, and its process, in hexadecimal digits.
-fn is_session(word: &&str) -> bool {
-    /// seconds since 1970, until the year 2106
-    const TIME_DIGITS: usize = 8;
-    let is_hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    word.split_once('.')
-        .is_some_and(|(time, process)| time.len() == TIME_DIGITS && is_hexadecimal(time) && is_hexadecimal(process))
 }
 
 /// Returns whether a plan outside of a log entry may begin here: with a node, with psql's heading, or in another format.
@@ -108,9 +75,54 @@ fn is_part_of_text_plan(line: &str) -> bool {
     memmem::find(line.as_bytes(), b"(actual ").is_some() || memmem::find(line.as_bytes(), b"(cost=").is_some()
 }
 
+/// Parts of executed plans in text, JSON, YAML and XML. CSV logs double quotation marks.
+const PARTS: [&str; 7] = [
+    "(actual time=",
+    "(actual rows=",
+    "(never executed)",
+    "\"Actual Loops\":",
+    "\"\"Actual Loops\"\":",
+    " Actual Loops: ",
+    "<Actual-Loops>",
+];
+
+/// The beginnings of other lines that only executed plans have, without the quotation marks of JSON.
+const PROPERTIES: [&str; 16] = [
+    "Buffers: shared ",
+    "Buffers: local ",
+    "Buffers: temp ",
+    "I/O Timings: ",
+    "WAL: records=",
+    "Rows Removed by ",
+    "Heap Fetches: ",
+    "Heap Blocks: ",
+    "Sort Method: ",
+    "Workers Launched: ",
+    "Peak Memory Usage: ",
+    "Actual ",
+    "Shared Hit Blocks",
+    "Buckets: ",
+    "<Actual-",
+    "<Shared-Hit-Blocks>",
+];
+
 /// Returns whether a text contains a part of an executed plan in any format.
 pub fn has_part_of_plan(text: &str) -> bool {
-    ["(actual ", "\"Actual Loops\":", " Actual Loops: ", "<Actual-Loops>"].iter().any(|part| text.contains(part))
+    PARTS.iter().any(|part| text.contains(part))
+}
+
+/// Returns whether the rest of an entry is that of an executed plan: it can have no node.
+pub fn has_rest_of_plan(text: &str) -> bool {
+    let begins_property = |line: &str| {
+        let line = line.trim_start_matches([' ', '\t', '"']);
+        PROPERTIES.iter().any(|property| line.starts_with(property) || is_json_key(line, property))
+    };
+    has_part_of_plan(text) || text.lines().any(begins_property)
+}
+
+/// Returns whether a line begins with this property of a text plan as a key of JSON: `Sort Method": "quicksort"`.
+fn is_json_key(line: &str, property: &str) -> bool {
+    property.strip_suffix(": ").and_then(|name| line.strip_prefix(name)).is_some_and(|rest| rest.starts_with("\":"))
 }
 
 /// What at least one line of every plan contains, in any format and however it was copied. `Plan` is a key in JSON, YAML and XML.
@@ -137,27 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_shows_the_process() {
-        for (prefix, expected) in [
-            ("2026-11-25 00:50:26 UTC [12978]: user=,client=[local] ", Some("12978")),
-            ("2026-11-25 00:50:26 UTC:10.0.0.1(51234):u@d:[12978]:", Some("12978")),
-            ("2026-11-25 00:50:26 UTC [12978]: [3-1] ", Some("12978")),
-            ("[3-1] pid=12978,user=u ", Some("12978")),
-            ("2026-11-25 00:50:26 UTC-6b0630d2.32b2-", Some("6b0630d2.32b2")),
-            ("2026-11-25 00:50:26.123 UTC 10.0.0.1 pid= ", None),
-            // %l and %p, %e and %p: the numbers of lines and error codes are also in brackets.
-            ("2026-11-25 00:50:26 UTC [3] [12978] ", None),
-            ("2026-11-25 00:50:26 UTC [00000] [12978] ", None),
-            ("2026-11-25 00:50:26 UTC [3] pid=12978 ", Some("12978")),
-            ("2026-11-25 00:50:26 UTC [3] [6b0630d2.32b2] ", Some("6b0630d2.32b2")),
-            ("", None),
-        ] {
-            for rest in ["LOG:  duration: 1.000 ms  plan:", "CONTEXT:  SQL statement \"x [7]\"", "ERROR:  x [7]"] {
-                assert_eq!(process(&format!("{prefix}{rest}")), expected, "{prefix}");
-            }
-        }
+    fn the_context_follows_its_name() {
         assert_eq!(context("[7] CONTEXT:  SQL function \"f\" statement 1"), Some("SQL function \"f\" statement 1"));
-        assert_eq!((context("[7] LOG:  x"), process("[7] LOG:  x")), (None, None));
+        assert_eq!(context("[7] LOG:  x"), None);
     }
 
     #[test]

@@ -80,9 +80,17 @@ pub fn error(unusable: &Unusable) -> Error {
             "the log begins in the middle of a plan",
             "give the file before it, too; the plan is skipped even then, unless both files are joined into one",
         ),
+        Damage::Rotated => Error::new(
+            "the plan ends in the next file: the log was rotated within the plan",
+            "join both files into one (cat FILE FILE), and give that",
+        ),
         Damage::LostParts => Error::new(
             "parts of the plan are missing: syslog or journald lost them",
             "look for the rate limits of rsyslog or journald, or let the server write a log file (logging_collector)",
+        ),
+        Damage::Mixed => Error::new(
+            "lines of two plans are mixed: several processes wrote to the log at the same time",
+            "set logging_collector = on: the server then writes each entry as a whole",
         ),
         Damage::Nul => Error::new(
             "NUL bytes replace a part of the plan",

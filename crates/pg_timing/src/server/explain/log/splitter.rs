@@ -13,9 +13,10 @@ mod sender;
 use super::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use super::json_line::{self, JsonLine};
 use super::lines::Line;
+use super::log_line_prefix::ProcessPlace;
 use super::server_line::{begins_pasted_plan, context};
 use crate::server::explain::captured::announcement::announced_ms;
-use crate::server::explain::captured::transport::{Part, Sent, continued, numbered, sent};
+use crate::server::explain::captured::transport::{Part, Sent, continued, numbered, sent, sent_by_container};
 use memchr::memmem;
 use open::Open;
 use sender::Sender;
@@ -36,6 +37,14 @@ pub struct Splitter {
     senders: BTreeMap<u64, Sender>,
     /// the sender of the line before
     last: u64,
+    /// where log_line_prefix has the process, in the lines of a sender that is forgotten
+    process_place: ProcessPlace,
+    /// the line before belongs to the last sender, and has no prefix of syslog
+    is_after_bare: bool,
+    /// what looks like the prefix of syslog is a log_line_prefix
+    has_no_syslog: bool,
+    /// the plan that ends with the last line of the file before, until the next file shows whether it goes on there
+    pending: Option<Entry>,
     /// the server's JSON log has plans, so it matters which statements fail
     has_json_plans: bool,
     /// a few of the hosts or containers that sent lines
@@ -46,12 +55,34 @@ impl Splitter {
     /// Begins a file. What the file before it left open has ended.
     pub fn begin_file(&mut self, file: usize, found: &mut dyn FnMut(Entry)) {
         self.end_file(false, found);
-        self.place = Place { file, line: 0 };
+        (self.place, self.has_no_syslog) = (Place { file, line: 0 }, false);
     }
 
     /// Ends a file. `is_unfinished`: the last line has no end, so the last entry is truncated.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        if !is_unfinished
+            && let Some(sender) = self.senders.get_mut(&self.last)
+            && sender.unfinished.is_empty()
+            && sender.entry.as_ref().is_some_and(Open::may_go_on)
+            && let Some(entry) = sender.end_entry(None)
+        {
+            self.end_entries(u64::MAX, None, found);
+            self.pending = Some(entry);
+            return;
+        }
         self.end_entries(u64::MAX, is_unfinished.then_some(Damage::Truncated), found);
+    }
+
+    /// Ends the log.
+    pub fn end(&mut self, found: &mut dyn FnMut(Entry)) {
+        self.pending.take().into_iter().for_each(found);
+    }
+
+    /// Passes the last plan of the file before on. `goes_on`: the first line of this file continues an entry.
+    fn end_pending(&mut self, goes_on: bool, found: &mut dyn FnMut(Entry)) {
+        if let Some(Entry { place, content }) = self.pending.take() {
+            found(Entry { place, content: if goes_on { Content::Damaged(Damage::Rotated) } else { content } });
+        }
     }
 
     /// Forgets the senders that have sent nothing after a line, and ends their entries.
@@ -59,10 +90,19 @@ impl Splitter {
         let all = std::mem::take(&mut self.senders).into_iter();
         let (ended, others): (BTreeMap<_, _>, _) = all.partition(|(_, sender)| sender.last_line <= last_line);
         self.senders = others;
-        let mut open: Vec<Open> = ended.into_values().filter_map(|sender| sender.entry).collect();
+        let mut entries = Vec::new();
+        for mut sender in ended.into_values() {
+            let is_cut = json_line::announces(&sender.unfinished);
+            let place = Place { line: sender.last_line, ..self.place };
+            entries.extend(is_cut.then_some(Entry { place, content: Content::Damaged(Damage::Truncated) }));
+            let is_in_line = !sender.unfinished.is_empty();
+            entries.extend(sender.end_entry(damage.or(is_in_line.then_some(Damage::Truncated))));
+            // The next file probably has the same prefix.
+            self.process_place = sender.process_place;
+        }
         // The numbers of the plans are in the order of the log.
-        open.sort_by_key(|entry| entry.place);
-        open.into_iter().filter_map(|entry| entry.end(damage)).for_each(found);
+        entries.sort_by_key(|entry| entry.place);
+        entries.into_iter().for_each(found);
     }
 
     fn forget_silent_senders(&mut self, found: &mut dyn FnMut(Entry)) {
@@ -113,13 +153,15 @@ impl Splitter {
         {
             return self.json_line(json, text, found);
         }
-        let sent = sent(text);
-        let part =
-            if is_unfinished && matches!(sent.part, Part::Whole | Part::Begins { .. }) { Part::Cut } else { sent.part };
+        let sent = self.sent(text, found);
+        let is_line = matches!(sent.part, Part::Whole | Part::First { .. });
+        let part = if is_unfinished && is_line { Part::Cut } else { sent.part };
         self.sent_line(Sent { part, ..sent }, found);
     }
 
-    fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
+    /// Receives an entry of the server's JSON log.
+    fn json_entry(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
+        self.end_pending(false, found);
         match json {
             JsonLine::Entry => {
                 self.has_json_plans = true;
@@ -132,32 +174,59 @@ impl Splitter {
                     found(Entry { place: self.place, content: Content::Failed(message.session) });
                 }
             }
+            JsonLine::Truncated => found(Entry { place: self.place, content: Content::Damaged(Damage::Truncated) }),
+            JsonLine::Line { .. } | JsonLine::Other => {}
+        }
+    }
+
+    fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
+        match json {
             // Log collectors write each line of a server as one JSON object.
             JsonLine::Line { text, process, is_unfinished } => {
                 let part = if is_unfinished { Part::Unfinished } else { Part::Whole };
-                let line = Sent { process: process.as_deref(), part, ..sent(&text) };
+                let line = self.sent(&text, found);
+                let line = Sent { process: process.as_deref(), part, ..line };
                 // The server sent the message to journald as to syslog.
                 let numbered = line.process.and_then(|_| numbered(line.text));
                 let (text, part) = numbered.filter(|_| !is_unfinished).unwrap_or((line.text, part));
                 self.sent_line(Sent { text, part, ..line }, found);
             }
-            JsonLine::Truncated => found(Entry { place: self.place, content: Content::Damaged(Damage::Truncated) }),
-            JsonLine::Other => {}
+            json => self.json_entry(json, line, found),
         }
+    }
+
+    /// Returns the line as the server wrote it, with its sender.
+    fn sent<'a>(&mut self, text: &'a str, found: &mut dyn FnMut(Entry)) -> Sent<'a> {
+        if self.has_no_syslog {
+            return sent_by_container(text);
+        }
+        let line = sent(text);
+        if !self.is_after_bare || line.process.is_none() || context(line.text).is_none() {
+            return line;
+        }
+        // A context is never the first line of a message, so syslog would have added its prefix to the line before, too.
+        self.has_no_syslog = true;
+        if let Some(mut sender) = self.senders.remove(&self.last) {
+            sender.become_host();
+            self.last = sender.host;
+            let replaced = self.senders.insert(sender.host, sender);
+            replaced.and_then(|mut sender| sender.end_entry(None)).into_iter().for_each(found);
+        }
+        sent_by_container(text)
     }
 
     /// Returns the sender of a line, and the line. A log_line_prefix can look like the prefix of a container or of syslog:
     /// then the lines that continue an entry have no prefix. journalctl writes spaces instead of it.
-    fn sender_of<'a>(&self, line: Sent<'a>) -> (u64, Sent<'a>) {
+    fn sender_of<'a>(&mut self, line: Sent<'a>) -> (u64, Sent<'a>) {
+        let key = line.sender();
         let text = line.text.trim_start_matches(' ');
         let continues = || continued(text).is_some() || context(text).is_some();
-        let is_bare = line.host.is_none() && line.process.is_none() && continues();
-        let has_entry = || self.senders.get(&self.last).is_some_and(Sender::is_in_entry);
-        match is_bare && has_entry() {
-            true if self.last != 0 => (self.last, Sent { text, ..line }),
-            true => (self.last, line),
-            false => (line.sender(), line),
-        }
+        let last_has_entry = || {
+            let is_same_host = |sender: &Sender| line.host.is_none() || sender.host == key;
+            self.senders.get(&self.last).is_some_and(|sender| sender.is_in_entry() && is_same_host(sender))
+        };
+        self.is_after_bare = line.process.is_none() && key != self.last && continues() && last_has_entry();
+        if self.is_after_bare { (self.last, Sent { text, ..line }) } else { (key, line) }
     }
 
     fn sent_line(&mut self, line: Sent, found: &mut dyn FnMut(Entry)) {
@@ -173,17 +242,34 @@ impl Splitter {
             self.forget_silent_senders(found);
         }
         let place = self.place;
-        let sender = self.senders.entry(key).or_insert_with(|| Sender::new(key, line.process.is_some()));
+        let is_rest_of_pending = self.pending.is_some() && continued(line.text).is_some();
+        self.end_pending(is_rest_of_pending, found);
+        let sender = self.senders.entry(key).or_insert_with(|| Sender::new(key, &line, self.process_place));
         sender.last_line = place.line;
+        if is_rest_of_pending {
+            sender.ignore_rest();
+        }
         if line.part == Part::Unfinished {
             if sender.unfinished.len() < MAX_ENTRY_BYTES {
                 sender.unfinished.push_str(line.text);
             }
             return;
         }
-        if !sender.unfinished.is_empty() {
-            let whole = std::mem::take(&mut sender.unfinished) + line.text;
-            return sender.line(&whole, Part::Whole, place, found);
+        let mut whole = std::mem::take(&mut sender.unfinished);
+        let line = if whole.is_empty() {
+            line
+        } else {
+            whole.push_str(line.text);
+            let part = if line.part == Part::Cut { Part::Cut } else { Part::Whole };
+            Sent { text: &whole, part, process: None, ..line }
+        };
+        if line.text.starts_with('{')
+            && let Some(json) = json_line::read(line.text)
+        {
+            return match json {
+                JsonLine::Line { text, .. } => sender.line(&text, line.part, place, found),
+                json => self.json_entry(json, line.text, found),
+            };
         }
         if line.process.is_some()
             && let Some(lines) = escaped_lines(line.text)

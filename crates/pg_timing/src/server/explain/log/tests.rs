@@ -160,7 +160,35 @@ fn the_caller_of_a_plan_without_a_process_is_not_known() {
     let report = totals(&log);
     assert_eq!((report.total.reported_ms, report.nested_ms, report.total.nested_runs), (9.0, 3.0, 1));
     assert!(report.statements.iter().all(|statement| statement.called_overhead_ms.is_none()), "{report:?}");
-    assert!(report.notes.iter().any(|note| note.contains("add [%p]")), "{report:?}");
+    assert!(report.notes.iter().any(|note| note.contains("add %c")), "{report:?}");
+}
+
+/// The figures do not depend on what else log_line_prefix has.
+#[test]
+fn the_process_is_found_in_any_prefix() {
+    let log = nested("u", 3.0, outer_context()) + &nested("t", 9.0, "");
+    let of_prefix = |prefix: &str| {
+        let mut lines = 0;
+        let number = |line: &str| {
+            lines += 1;
+            line.replacen("[7] ", &prefix.replace("%l", &lines.to_string()), 1) + "\n"
+        };
+        let report = totals(&log.lines().map(number).collect::<String>());
+        let has_called = report.statements.iter().any(|statement| statement.called_overhead_ms.is_some());
+        (
+            report.total.reported_ms,
+            report.nested_ms,
+            has_called,
+            report.notes.iter().any(|note| note.contains("add %c")),
+        )
+    };
+    for prefix in ["[%l] [7] ", "[00000] [7] ", "[7] [%l] ", "[7-%l] ", "7 ", "p=7 ", "%l 7 ", "PID: 7 [%l] "] {
+        assert_eq!(of_prefix(prefix), (9.0, 3.0, true, false), "{prefix}");
+    }
+    // Nothing shows which of the numbers is the process.
+    for prefix in ["[%l] ", "[7] [8] ", "7 8 "] {
+        assert_eq!(of_prefix(prefix), (9.0, 3.0, false, true), "{prefix}");
+    }
 }
 
 #[test]
@@ -242,6 +270,75 @@ fn a_log_without_a_usable_plan_is_an_error() {
     let logged = untimed.replace("\tResult", "\tQuery Text: select 1\n\tResult");
     assert!(what(&logged).starts_with("the plan was taken with auto_explain.log_timing = off"));
     assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan was taken"));
+}
+
+/// Returns the number of plans with figures, and of damaged plans.
+fn plans_of_files(texts: &[&str]) -> (u64, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = texts.iter().enumerate().map(|(number, text)| {
+        let path = dir.path().join(number.to_string());
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let (stop, clock): (_, &ClockOf) = (AtomicBool::new(false), &clock);
+    let inputs = Inputs { clock: Some(clock), plain_ms: None, document: None };
+    let log = Log { sources: Sources::new(paths.collect()), inputs, stop: &stop, progress: &mut |_| {} };
+    let report = log.totals().unwrap();
+    (report.total.runs, report.skipped.iter().filter(|skipped| skipped.is_damaged).map(|skipped| skipped.plans).sum())
+}
+
+/// The end of a plan in any format, from any of its lines.
+#[test]
+fn a_log_that_begins_within_a_plan_is_damaged() {
+    let whole = "2026-11-24 [7] LOG:  x\n".to_string() + &entry("t", 9, 1.0);
+    let lines = |text: &str, tab: &str| text.lines().map(|line| format!("{tab}{line}\n")).collect::<Vec<_>>();
+    let text = "  ->  Hash Join  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)\n        Hash Cond: (a = b)\n        Buffers: shared hit=7\n";
+    let json = "    \"Node Type\": \"Sort\",\n    \"Actual Total Time\": 2.500,\n    \"Actual Loops\": 1,\n    \"Sort Method\": \"quicksort\",\n    \"Shared Hit Blocks\": 7\n  }\n}\n";
+    let yaml = "  Actual Loops: 1\n  Sort Method: \"quicksort\"\n  Shared Hit Blocks: 7\n";
+    let xml =
+        "    <Actual-Loops>1</Actual-Loops>\n    <Shared-Hit-Blocks>7</Shared-Hit-Blocks>\n  </Plan>\n</explain>\n";
+    for rest in [text, json, yaml, xml] {
+        let rest = lines(rest, "\t");
+        let last =
+            rest.iter().rposition(|line| line.contains("Hit Blocks") || line.contains("hit=") || line.contains("Hit-"));
+        for first in 0..=last.unwrap() {
+            let rest = rest[first..].concat();
+            assert_eq!(plans_of_files(&[&(rest.clone() + &whole)]), (1, 1), "{rest}");
+        }
+    }
+    // A CSV log has no tabs, and doubles quotation marks.
+    let end = "\",,,,,\"SQL function\",,,,\"psql\",\"client backend\",,7\n";
+    for rest in [text.trim_end(), &json.replace('"', "\"\"")] {
+        let rest = rest.to_string() + end;
+        assert_eq!(plans_of_files(&[&(rest.clone() + &whole)]), (1, 1), "{rest}");
+    }
+    // The rest of another entry, and text of another kind.
+    for rest in ["\tselect 1\n\tfrom t\n", "\tFilter: 7 rows=1\n", "Plan of the week: rows=1\n"] {
+        assert_eq!(plans_of_files(&[&(rest.to_string() + &whole)]), (1, 0), "{rest}");
+    }
+}
+
+#[test]
+fn a_log_that_is_rotated_within_a_plan_is_damaged() {
+    let other = "2026-11-24 [7] LOG:  x\n";
+    let container = |text: &str| text.lines().map(|line| format!("db-1  | {line}\n")).collect::<String>();
+    for form in [&|text: &str| text.to_string() as _, &container as &dyn Fn(&str) -> String] {
+        let [first, second] =
+            [entry("t", 9, 1.0), entry("u", 9, 1.0)].map(|entry| entry.replace("Aggregate", "Append"));
+        let half = first.len();
+        let first = first + "\t  ->  Seq Scan on u (actual time=0.010..0.100 rows=9 loops=1)\n";
+        let [begin, end] = [&first[..half], &first[half..]].map(form);
+        let [second, other] = [&second, other].map(form);
+        // The last line of the first file is one of the plan.
+        assert_eq!(plans_of_files(&[&(second.clone() + &begin), &(end.clone() + &second)]), (2, 1));
+        assert_eq!(plans_of_files(&[&(second.clone() + &begin), &end]), (1, 1));
+        // The file after it does not begin within a plan.
+        assert_eq!(plans_of_files(&[&form(&first), &second]), (2, 0));
+        assert_eq!(plans_of_files(&[&form(&first), &(other.clone() + &second)]), (2, 0));
+        assert_eq!(plans_of_files(&[&form(&first), "", &second]), (2, 0));
+        // The plan is not the end of the first file.
+        assert_eq!(plans_of_files(&[&(form(&first) + &other), &(end.clone() + &second)]), (2, 1));
+    }
 }
 
 #[test]

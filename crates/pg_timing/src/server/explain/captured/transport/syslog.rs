@@ -121,17 +121,22 @@ fn is_program(text: &str) -> bool {
 /// | `syslog_sequence_numbers` off | `[2] text` | `LOG:  text` |
 pub fn numbered(message: &str) -> Option<(&str, Part)> {
     let (number, text) = message.strip_prefix('[')?.split_once("] ")?;
-    let parsed = |digits: &str| is_number(digits).then(|| digits.parse::<u32>().ok())?;
-    let (message, number) = match number.split_once('-') {
-        Some((message, part)) => (Some(parsed(message)?), parsed(part)?),
-        None => (None, parsed(number)?),
+    let (message, part) = match number.split_once('-') {
+        Some((message, part)) => (Some(parsed(message)?), part),
+        None => (None, number),
     };
-    let part = match number {
-        number if message.is_none() && begins_message(text) => Part::Begins { message, number },
-        0 | 1 => Part::Begins { message, number: 1 },
-        number => Part::Next { message, number },
+    let number = parsed(part)?;
+    let part = match (message, number) {
+        (None, number) if begins_message(text) => Part::Begins { number },
+        (Some(message), 0 | 1) => Part::First { message },
+        (None, 0 | 1) => Part::Whole,
+        (message, number) => Part::Next { message, number },
     };
     Some((text, part))
+}
+
+fn parsed<T: std::str::FromStr>(number: &str) -> Option<T> {
+    is_number(number).then(|| number.parse().ok())?
 }
 
 /// Returns whether a severity is near the beginning. Its word depends on lc_messages.

@@ -3,9 +3,11 @@
 use crate::server::explain::captured::csv_record::{is_quoted_after, message_at};
 use crate::server::explain::captured::transport::{Part, continued};
 use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
+use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
 use crate::server::explain::log::server_line::{
-    begins_pasted_plan, context, has_sign_of_plan, is_log_line, prefix, process, sign_of_plan,
+    begins_pasted_plan, context, has_part_of_plan, has_rest_of_plan, has_sign_of_plan, is_log_line, prefix,
+    sign_of_plan,
 };
 
 pub struct Open {
@@ -14,11 +16,8 @@ pub struct Open {
     text: String,
     /// why the entry cannot be read
     pub damage: Option<Damage>,
-    session: Session,
-    /// the process in the entry's prefix
-    process: Option<Box<str>>,
     /// what the server wrote before the message
-    prefix: Box<str>,
+    pub prefix: Box<str>,
     /// what follows `CONTEXT:  `, after the plan
     context: Option<String>,
 }
@@ -51,6 +50,11 @@ impl Kind {
     pub fn is_entry(self) -> bool {
         matches!(self, Kind::Announced { .. } | Kind::Tabbed { .. } | Kind::WithoutTabs)
     }
+
+    /// Returns whether it is text that need not contain a plan.
+    fn is_text(self) -> bool {
+        matches!(self, Kind::Outside | Kind::Beginning | Kind::Rest)
+    }
 }
 
 /// Whether a line belongs to an open entry.
@@ -79,11 +83,10 @@ const MAX_CONTEXT_BYTES: usize = 1 << 20;
 const TYPICAL_BYTES: usize = 2 << 10;
 
 impl Open {
-    pub fn new(kind: Kind, line: &str, place: Place, session: Session, process: Option<&str>) -> Open {
+    pub fn new(kind: Kind, line: &str, place: Place) -> Open {
         let text = if kind.is_entry() { String::with_capacity(TYPICAL_BYTES) } else { String::new() };
-        let process = process.map(Box::from);
         let prefix = if kind.is_entry() { prefix(line).into() } else { Box::default() };
-        let mut open = Open { place, kind, text, damage: None, session, process, prefix, context: None };
+        let mut open = Open { place, kind, text, damage: None, prefix, context: None };
         match kind {
             Kind::Announced { .. } | Kind::Tabbed { .. } => {}
             Kind::Rest => open.push_rest(line),
@@ -93,9 +96,9 @@ impl Open {
     }
 
     /// Adds a line, if it belongs to the entry.
-    pub fn add(&mut self, text: &str, part: Part) -> Added {
+    pub fn add(&mut self, text: &str, part: Part, process_place: &mut ProcessPlace) -> Added {
         if self.kind.is_entry() {
-            if self.adds_context(text, part) {
+            if self.adds_context(text, part, process_place) {
                 return Added::Yes;
             }
             if self.context.is_some() {
@@ -131,13 +134,13 @@ impl Open {
     }
 
     /// Adds a line to the context, if it belongs there. Returns whether it does.
-    fn adds_context(&mut self, text: &str, part: Part) -> bool {
+    fn adds_context(&mut self, text: &str, part: Part, process_place: &mut ProcessPlace) -> bool {
         let next = continued(text);
         let is_next_part = matches!(part, Part::Next { .. });
         let Some(known) = &mut self.context else {
             // Most lines are of the plan, and a tab precedes them.
             if next.is_none() {
-                let own = context(text).filter(|_| process(text) == self.process.as_deref());
+                let own = context(text).filter(|_| process_place.is_same(&self.prefix, text));
                 self.context = own.map(|context| format!("{context}\n"));
             }
             return self.context.is_some();
@@ -207,8 +210,7 @@ impl Open {
 
     /// Text outside of entries need not contain a plan, so only its plan can be too long.
     fn too_long(&mut self) {
-        let is_text = matches!(self.kind, Kind::Outside | Kind::Beginning | Kind::Rest);
-        if !is_text || self.text.lines().any(begins_pasted_plan) {
+        if !self.kind.is_text() || self.text.lines().any(begins_pasted_plan) {
             self.damage = Some(Damage::TooLong);
         }
         self.text = String::new();
@@ -230,21 +232,40 @@ impl Open {
         self.push(text);
     }
 
+    /// Returns whether it has lines of a plan in a text log, and nothing shows whether more follow.
+    pub fn may_go_on(&self) -> bool {
+        matches!(self.kind, Kind::Announced { .. } | Kind::Tabbed { .. }) && self.context.is_none()
+    }
+
     /// Returns whether a function or a trigger may have executed the plan. A CSV log is read later.
     pub fn may_be_nested(&self) -> bool {
         self.context.is_some() || matches!(self.kind, Kind::Csv { .. })
     }
 
     /// Returns the entry, if it can have a plan. `at_end` is the damage if the text ends before the entry does.
-    pub fn end(self, at_end: Option<Damage>) -> Option<Entry> {
-        let Open { mut place, kind, text, damage, session, prefix, context, .. } = self;
+    pub fn end(self, session: Session, at_end: Option<Damage>) -> Option<Entry> {
+        let Open { mut place, kind, text, damage, prefix, context } = self;
         let context = context.unwrap_or_default();
         let content = match kind {
+            // Nothing shows that the lost parts were those of a plan.
+            _ if damage == Some(Damage::LostParts) && kind.is_text() && !has_sign_of_plan(text.as_bytes()) => {
+                return None;
+            }
             _ if damage.is_some() => Content::Damaged(damage?),
             Kind::Outside | Kind::Beginning | Kind::Rest => {
-                let plan = sign_of_plan(text.as_bytes())?;
+                let sign = sign_of_plan(text.as_bytes());
+                let is_rest = match kind {
+                    Kind::Rest => has_rest_of_plan(&text),
+                    Kind::Beginning => has_part_of_plan(&text),
+                    _ => false,
+                };
+                let plan = sign.or(is_rest.then_some(0))?;
                 place.line += text[..plan].matches('\n').count() as u64;
-                if kind == Kind::Rest { Content::Rest(text) } else { Content::Pasted(text) }
+                match kind {
+                    Kind::Rest => Content::Rest(text),
+                    Kind::Beginning => Content::Beginning(text),
+                    _ => Content::Pasted(text),
+                }
             }
             Kind::WithoutTabs => Content::WithoutTabs { text, session, prefix, context },
             _ if at_end.is_some() => Content::Damaged(at_end?),

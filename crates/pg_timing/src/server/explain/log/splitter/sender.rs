@@ -3,18 +3,23 @@
 use super::open::{Added, Kind, Open};
 use crate::server::explain::captured::announcement::announced_ms;
 use crate::server::explain::captured::csv_record::{begins_with_message, failed_session, is_quoted_after, message_at};
-use crate::server::explain::captured::transport::{Part, continued};
+use crate::server::explain::captured::transport::{Part, Sent, continued};
 use crate::server::explain::log::entry::{Content, Damage, Entry, Place};
+use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{is_failure, is_log_line, process};
+use crate::server::explain::log::server_line::{is_failure, is_log_line};
 
 /// The state of one sender.
 #[derive(Default)]
 pub struct Sender {
     /// number of the sender
     key: u64,
+    /// number of its host, container or pod
+    pub host: u64,
     /// the transport names the server's process, so the sender is one session
     is_process: bool,
+    /// where its log_line_prefix has the process
+    pub process_place: ProcessPlace,
     pub entry: Option<Open>,
     /// the beginning of a line that its transport has split
     pub unfinished: String,
@@ -24,8 +29,20 @@ pub struct Sender {
     before: Before,
     /// it has sent nested plans, so it matters which statements fail
     has_nested: bool,
-    /// syslog's numbers of the last message and of its last part
-    part: (Option<u32>, u32),
+    /// syslog's number of the last message, if it has one
+    message: Option<u64>,
+    /// syslog's number of the last part
+    part: u32,
+}
+
+/// What syslog has lost before a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lost {
+    Nothing,
+    /// parts of the same message
+    Parts,
+    /// the beginning of this message, and perhaps the end of the message before
+    Beginning,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,8 +57,19 @@ enum Before {
 }
 
 impl Sender {
-    pub fn new(key: u64, is_process: bool) -> Sender {
-        Sender { key, is_process, ..Sender::default() }
+    pub fn new(key: u64, line: &Sent, process_place: ProcessPlace) -> Sender {
+        let (host, is_process) = (line.sending_host(), line.process.is_some());
+        Sender { key, host, is_process, process_place, ..Sender::default() }
+    }
+
+    /// The process that the transport named was a part of log_line_prefix.
+    pub fn become_host(&mut self) {
+        (self.key, self.is_process) = (self.host, false);
+    }
+
+    /// The lines that follow continue an entry whose damage is already counted.
+    pub fn ignore_rest(&mut self) {
+        self.before = Before::Other;
     }
 
     pub fn is_in_entry(&self) -> bool {
@@ -50,51 +78,60 @@ impl Sender {
 
     /// Receives a line as the server wrote it.
     pub fn line(&mut self, text: &str, part: Part, place: Place, found: &mut dyn FnMut(Entry)) {
-        let is_gap = self.is_gap(part);
+        let lost = self.lost_before(part);
         if let Some(open) = &mut self.entry {
-            if is_gap {
+            if lost != Lost::Nothing {
                 open.damage = open.damage.or(Some(Damage::LostParts));
             }
-            let added = open.add(text, part);
+            let added = if lost == Lost::Beginning { Added::No } else { open.add(text, part, &mut self.process_place) };
             if added == Added::Yes {
                 return;
             }
             self.has_nested |= open.may_be_nested();
-            let entry =
-                self.entry.take().and_then(|open| open.end((added == Added::Truncated).then_some(Damage::Truncated)));
+            let damage = (added == Added::Truncated).then_some(Damage::Truncated);
+            self.end_entry(damage).into_iter().for_each(&mut *found);
             self.before = Before::Other;
-            entry.into_iter().for_each(&mut *found);
             if added == Added::Last {
                 return;
             }
         }
         if self.has_nested && is_failure(text) && continued(text).is_none() {
-            found(Entry { place, content: Content::Failed(self.session(process(text))) });
+            found(Entry { place, content: Content::Failed(self.session(text)) });
         }
-        self.entry = self.begin(text, part, is_gap, place, found).map(|kind| {
-            let process = if kind.is_entry() { process(text) } else { None };
-            Open::new(kind, text, place, self.session(process), process)
-        });
+        self.entry = self.begin(text, part, lost, place, found).map(|kind| Open::new(kind, text, place));
     }
 
-    /// Returns the session of an entry with this process in its prefix.
-    fn session(&self, process: Option<&str>) -> Session {
-        match process {
+    /// Ends the open entry. Returns it, if it can have a plan.
+    pub fn end_entry(&mut self, damage: Option<Damage>) -> Option<Entry> {
+        let open = self.entry.take()?;
+        let session = self.session(&open.prefix);
+        open.end(session, damage)
+    }
+
+    /// Returns the session that wrote a line.
+    fn session(&self, line: &str) -> Session {
+        match self.process_place.process(line) {
             _ if self.is_process => Session::Known(self.key),
             Some(process) => Session::of(self.key, process),
             None => Session::Unknown(self.key),
         }
     }
 
-    /// Returns whether parts of a message for syslog are missing before this one.
-    fn is_gap(&mut self, part: Part) -> bool {
+    /// Returns what is missing before a part of a message for syslog.
+    fn lost_before(&mut self, part: Part) -> Lost {
         let (message, number, is_next) = match part {
             Part::Next { message, number } => (message, number, true),
-            Part::Begins { message, number } => (message, number, false),
+            Part::First { message } => (Some(message), 1, false),
+            Part::Begins { number } => (None, number, false),
             _ => (None, 1, false),
         };
-        let (last_message, last) = std::mem::replace(&mut self.part, (message, number));
-        is_next && (number != last.saturating_add(1) || message != last_message)
+        let last = std::mem::replace(&mut self.part, number);
+        let last_message = std::mem::replace(&mut self.message, message);
+        match is_next {
+            true if last_message.zip(message).is_some_and(|(last, message)| last != message) => Lost::Beginning,
+            true if number != last.saturating_add(1) => Lost::Parts,
+            _ => Lost::Nothing,
+        }
     }
 
     /// Returns what begins with a line, if it can have a plan.
@@ -102,7 +139,7 @@ impl Sender {
         &mut self,
         text: &str,
         part: Part,
-        is_gap: bool,
+        lost: Lost,
         place: Place,
         found: &mut dyn FnMut(Entry),
     ) -> Option<Kind> {
@@ -115,7 +152,7 @@ impl Sender {
         }
         if continued(text).is_some() || matches!(part, Part::Next { .. }) {
             // The rest of an entry without a plan, or of an entry whose beginning is missing.
-            let is_rest = self.before == Before::Beginning || is_gap;
+            let is_rest = self.before == Before::Beginning || lost != Lost::Nothing;
             return is_rest.then_some(Kind::Rest);
         }
         let ms = announced_ms(text);

@@ -1,5 +1,7 @@
 use super::*;
-use crate::server::explain::log::entry::Content::{Announced, Csv, Damaged, Json, Pasted, Rest, WithoutTabs};
+use crate::server::explain::log::entry::Content::{
+    Announced, Beginning, Csv, Damaged, Json, Pasted, Rest, WithoutTabs,
+};
 use crate::server::explain::log::nesting::Session;
 
 /// Returns the line numbers and contents of all entries.
@@ -15,6 +17,7 @@ fn all_entries(log: &str) -> Vec<(u64, Content)> {
         splitter.line(&line, &mut add);
     }
     splitter.end_file(!log.ends_with('\n'), &mut add);
+    splitter.end(&mut add);
     found
 }
 
@@ -113,6 +116,51 @@ fn json_lines_are_entries_or_lines() {
     assert_eq!(entries(&lines.map(docker).concat()), [(1, announced(5.1, "a\nSort\n"))]);
 }
 
+/// jsonlog in a container: each line is one entry, whatever the container's runtime adds.
+#[test]
+fn json_entries_in_the_lines_of_containers_are_entries() {
+    let long = "x".repeat(40 << 10);
+    let plan = serde_json::json!({"error_severity": "LOG", "session_id": "6b06", "query_id": 7, "context": "SQL function \"f\"",
+        "message": format!("duration: 5.1 ms  plan:\nQuery Text: {long}\nSort (actual time=1..2 rows=1 loops=1)")});
+    let failed = serde_json::json!({"error_severity": "ERROR", "session_id": "6b06", "message": "no"});
+    let other = serde_json::json!({"error_severity": "LOG", "message": "checkpoint:  rows=1", "context": "LOG:  x"});
+    let record = |record: &serde_json::Value| serde_json::json!({"level": "info", "logger": "postgres", "msg": "record", "logging_pod": "db-1", "record": record});
+    let docker = |line: &str| {
+        let parts = line.as_bytes().chunks(16 << 10).map(|part| str::from_utf8(part).unwrap());
+        parts.map(|text| serde_json::json!({"log": text, "stream": "stderr"}).to_string() + "\n").collect::<String>()
+    };
+    let cri = |line: &str| {
+        let (first, last) = line.split_at(line.len() / 2);
+        format!("2026-11-22T01:02:03.1Z stderr P {first}\n2026-11-22T01:02:03.1Z stderr F {last}\n")
+    };
+    let compose = |line: &str| format!("db-1  | {line}\n");
+    let operator = "{\"level\":\"info\",\"msg\":\"rows=1\"}";
+    for is_record in [false, true] {
+        let all =
+            [&plan, &other, &failed, &plan].map(|line| if is_record { record(line) } else { line.clone() }.to_string());
+        for (name, line) in [
+            ("docker", &(|line: &str| docker(&format!("{line}\n"))) as &dyn Fn(&str) -> String),
+            ("CRI", &cri),
+            ("compose", &compose),
+        ] {
+            let log: String = all.iter().map(|text| line(text) + &line(operator)).collect();
+            let found: Vec<Content> = entries(&log).into_iter().map(|(_, content)| content).collect();
+            let session = Session::of(is_record.then_some("db-1"), "6b06");
+            let expected = [Json(all[0].clone()), Content::Failed(session), Json(all[3].clone())];
+            assert!(found == expected, "{name} {is_record}: {} entries, {:?}", found.len(), found.get(1));
+            // The file ends within the entry.
+            let log = line(&all[0]);
+            let cut = &log[..log.len() - 10];
+            assert_eq!(entries(cut), [(cut.lines().count() as u64, Damaged(Damage::Truncated))], "{name}");
+            // After one of several lines of the container.
+            let first = log.split_inclusive('\n').next().unwrap();
+            if first.len() < log.len() {
+                assert_eq!(entries(first), [(1, Damaged(Damage::Truncated))], "{name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn lines_of_several_processes_are_separated() {
     let line = |process: u32, text: &str| format!("Nov 22 01:02:03 db1 postgres[{process}]: {text}\n");
@@ -164,14 +212,29 @@ fn lost_parts_of_a_message_are_damage() {
     let expected =
         [(1, Damaged(Damage::LostParts)), (5, Rest(plan.replace("#011", "\t") + "\n")), (6, announced(7.0, &text))];
     assert_eq!(entries(&log.concat()), expected);
-    // The end of message 4 and the beginning of message 5 are lost.
-    let log = [
-        line(4, 1, "LOG:  duration: 5.100 ms  plan:"),
-        line(4, 2, plan),
-        line(5, 3, "#011  ->  Result (actual time=1..2 rows=1 loops=1)"),
-        line(6, 1, "LOG:  x"),
-    ];
-    assert_eq!(entries(&log.concat()), [(1, Damaged(Damage::LostParts))]);
+}
+
+#[test]
+fn lost_parts_do_not_join_two_messages() {
+    let line = |message: u32, part: u32, text: &str| format!("Nov 22 01:02:03 db1 pg[1]: [{message}-{part}] {text}\n");
+    let plan = "#011  ->  Sort (actual time=1..2 rows=1 loops=1)";
+    let begin = [line(5, 1, "LOG:  duration: 5.100 ms  plan:"), line(5, 2, "#011Query Text: a"), line(5, 3, plan)];
+    let rest = |line| (line, Rest(plan.replace("#011", "\t") + "\n"));
+    // Parts 5-4 and 6-1 to 6-3 are lost, so part 6-4 has the number after 5-3.
+    for next in [4, 2, 9] {
+        let log = begin.concat() + &line(6, next, plan) + &line(7, 1, "LOG:  x");
+        assert_eq!(entries(&log), [(1, Damaged(Damage::LostParts)), rest(4)], "{next}");
+    }
+    // Of message 5 only the first part was read, or no part of a plan.
+    let log = line(5, 1, "LOG:  x") + &line(6, 2, plan);
+    assert_eq!(entries(&log), [rest(2)]);
+    // A new message of the process does not show that something is lost.
+    let text = plan.replace("#011", "") + "\n";
+    let log = begin.concat() + &line(6, 1, "LOG:  x") + &line(6, 2, "#011y");
+    assert_eq!(entries(&log), [(1, announced(5.1, &format!("Query Text: a\n{text}")))]);
+    // Without a sign of a plan, the lost parts are not those of a plan.
+    let log = [line(4, 1, "LOG:  x"), line(5, 3, "#011y"), line(5, 7, "#011z"), line(6, 1, "LOG:  x")];
+    assert_eq!(entries(&log.concat()), []);
 }
 
 #[test]
@@ -250,17 +313,50 @@ fn a_log_line_prefix_may_look_like_that_of_a_container_or_of_syslog() {
     assert_eq!(entries(&mixed), [expected(1), expected(4), expected(7)]);
 }
 
+/// In a container's lines, `%u@%d[%l]: ` looks like syslog's program and process. syslog also adds them to further lines.
+#[test]
+fn a_prefix_without_further_lines_is_not_that_of_syslog() {
+    let mut number = 0;
+    let mut line = |text: &str| {
+        number += u32::from(text.contains("%l"));
+        format!("2026-11-22T01:02:03.1Z stderr F {}\n", text.replace("%l", &number.to_string()))
+    };
+    let lines = ["pg[%l]: [7] LOG:  duration: 5.100 ms  plan:", "\tSort", "pg[%l]: [7] CONTEXT:  x"];
+    let log: String = lines.iter().chain(&lines).chain(&lines[..2]).map(|text| line(text)).collect();
+    let [first, rest @ ..] = &all_entries(&log)[..] else { panic!() };
+    let of = |content: &Content| match content {
+        Announced { text, context, session, .. } => (text.clone(), context.clone(), *session),
+        other => panic!("{other:?}"),
+    };
+    let first = of(&first.1);
+    assert_eq!((&*first.0, &*first.1), ("Sort\n", "x\n"));
+    let [second, third] = rest else { panic!("{rest:?}") };
+    let ((text, context, session), last) = (of(&second.1), of(&third.1));
+    assert_eq!((&*text, &*context, session.is_known()), ("Sort\n", "x\n", true));
+    assert_eq!(last, ("Sort\n".to_string(), String::new(), session));
+    // The same with syslog's prefix in each line: each process is a session.
+    let syslog = |process: u32| format!("2026-11-22T01:02:03.1Z pg[{process}]: ");
+    let plan = |process: u32| {
+        let prefix = syslog(process);
+        format!("{prefix}LOG:  duration: 5.100 ms  plan:\n{prefix}\tSort\n{prefix}CONTEXT:  x\n")
+    };
+    assert_eq!(contexts(&(plan(7) + &plan(8))), (2, vec![("Sort\n".into(), "x\n".into()); 2]));
+}
+
 #[test]
 fn parts_of_a_containers_line_are_joined() {
     let log = "2026-11-22T01:02:03.1Z stderr F LOG:  duration: 5.100 ms  plan:\n2026-11-22T01:02:03.1Z stderr P \tQuery Text:\n2026-11-22T01:02:03.1Z stderr F  a\n";
     assert_eq!(entries(log), [(1, announced(5.1, "Query Text: a\n"))]);
+    // The file ends after a part.
+    let log = log.split_inclusive('\n').take(2).collect::<String>();
+    assert_eq!(entries(&log), [(1, Damaged(Damage::Truncated))]);
 }
 
 #[test]
 fn plans_outside_of_entries_are_passed_on_as_they_are() {
     let plan = "              QUERY PLAN\n-----------\n Sort (actual time=1..2 rows=1 loops=1)\n\n";
     assert_eq!(entries(&format!("{OTHER}text\n{plan}{OTHER}")), [(6, Pasted(format!("text\n{plan}")))]);
-    assert_eq!(entries("[\n  {\"Plan\"\n  }\n]"), [(2, Pasted("[\n  {\"Plan\"\n  }\n]\n".into()))]);
+    assert_eq!(entries("[\n  {\"Plan\"\n  }\n]"), [(2, Beginning("[\n  {\"Plan\"\n  }\n]\n".into()))]);
     assert_eq!(entries(&format!("text\n{OTHER}text\n")), []);
 }
 
@@ -334,8 +430,28 @@ fn the_context_follows_the_plan() {
         assert_eq!(contexts(&log.replace('\t', "")), (1, expected.to_vec()), "{prefix}");
     }
     // Another process wrote this context.
-    let log = "[7] LOG:  duration: 5.100 ms  plan:\n\tSort\n[8] CONTEXT:  x\n";
+    let log = "[7] LOG:  duration: 5.100 ms  plan:\n\tSort\n[9] CONTEXT:  x\n";
     assert_eq!(contexts(log), (1, vec![("Sort\n".into(), "".into())]));
+}
+
+/// `%l` is another number in each line, and `%e` is the same in all sessions.
+#[test]
+fn numbers_of_lines_and_error_codes_are_no_processes() {
+    let mut lines = 0;
+    let mut line = |prefix: &str, process: &str, text: &str| {
+        lines += 1;
+        prefix.replace("%l", &lines.to_string()).replace("%p", process).replace("%e", "00000") + text
+    };
+    for prefix in ["[%l] [%p] ", "[%e] [%p] ", "%p [%l] ", "[%p-%l] ", "%l %p %e "] {
+        let log: String = ["7", "7", "9"]
+            .map(|process| {
+                let plan = line(prefix, process, "LOG:  duration: 5.100 ms  plan:\n\tQuery Text: a\n\tSort\n");
+                plan + &line(prefix, process, "CONTEXT:  x\n")
+            })
+            .concat();
+        let expected = ("Query Text: a\nSort\n".to_string(), "x\n".to_string());
+        assert_eq!(contexts(&log), (2, vec![expected; 3]), "{prefix}");
+    }
 }
 
 #[test]

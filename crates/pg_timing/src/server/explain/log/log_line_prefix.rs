@@ -1,0 +1,322 @@
+//! Reads log_line_prefix: which process wrote a line of a text log.
+//!
+//! The prefix can have any form, and several numbers. Within one entry, `%p` is the same in all lines, and `%l` increases by
+//! one. So a plan and its context show which number is the process. Without a context, it matters to no nested plan.
+
+use memchr::memmem;
+
+/// Where the prefix has the process. The lines of a log show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessPlace(Known);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Known {
+    /// No entry with a context was read.
+    #[default]
+    Nothing,
+    At(Place),
+    /// No number or several numbers can be the process.
+    Uncertain,
+}
+
+/// The place of a number in a prefix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// after the opening bracket with this number
+    Bracket(usize),
+    /// the word with this number between spaces, and the number in it
+    Word { word: usize, number: usize },
+}
+
+/// A number that can be a process.
+#[derive(Clone, Copy, Debug)]
+struct Number<'a> {
+    place: Place,
+    digits: &'a str,
+    /// `3` in `[3-1]`: pgBadger recommended `[%l-1]` for a long time
+    is_before_one: bool,
+}
+
+impl ProcessPlace {
+    /// Returns the session identifier (`%c`) or the process in a line's prefix, if it is certain enough.
+    pub fn process<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let prefix = before_message(line)?;
+        if let Some(decisive) = session(prefix).or_else(|| named(prefix)) {
+            return Some(decisive);
+        }
+        match self.0 {
+            Known::At(place) => numbers(prefix).find(|number| number.place == place).map(|number| number.digits),
+            Known::Nothing => only(|| numbers(prefix)).map(|number| number.digits),
+            Known::Uncertain => None,
+        }
+    }
+
+    /// Returns whether a line with a context can belong to the entry with this first line. Both lines then show where the process is.
+    pub fn is_same(&mut self, first: &str, context: &str) -> bool {
+        let (Some(first), Some(context)) = (before_message(first), before_message(context)) else { return true };
+        for decisive in [session, named] {
+            match (decisive(first), decisive(context)) {
+                (None, None) => {}
+                (first, context) => return first == context,
+            }
+        }
+        let in_context = |place| numbers(context).find(|number| number.place == place).map(|number| number.digits);
+        if let Known::At(place) = self.0
+            && let Some(process) = numbers(first).find(|number| number.place == place)
+        {
+            return in_context(place) == Some(process.digits);
+        }
+        let is_next = |number: &Number| {
+            let [before, after] =
+                [Some(number.digits), in_context(number.place)].map(|digits| digits?.parse::<u64>().ok());
+            before.zip(after).is_some_and(|(before, after)| after == before + 1)
+        };
+        let is_equal = |number: &Number| in_context(number.place) == Some(number.digits);
+        if !numbers(first).all(|number| is_equal(&number) || is_next(&number)) {
+            return false;
+        }
+        let process = only(|| numbers(first).filter(&is_equal));
+        self.0 = process.map_or(Known::Uncertain, |number| Known::At(number.place));
+        true
+    }
+}
+
+/// The names in a prefix have at most 63 bytes each. A limit keeps the time for each entry short.
+const MAX_PREFIX_BYTES: usize = 1000;
+
+/// Returns what the server wrote before the severity and the message.
+fn before_message(line: &str) -> Option<&str> {
+    let start = &line.as_bytes()[..line.len().min(MAX_PREFIX_BYTES)];
+    let end = memmem::find(start, b":  ").or_else(|| memmem::find(start, b"duration: "))?;
+    Some(&line[..end])
+}
+
+/// Returns the number that is the process, if only one can be. Most prefixes have `[%p]`, and other numbers are parts of names.
+fn only<'a, N: Iterator<Item = Number<'a>>>(numbers: impl Fn() -> N) -> Option<Number<'a>> {
+    let is_in_brackets = |number: &Number| matches!(number.place, Place::Bracket(_));
+    let is_likely = |number: &Number| is_in_brackets(number) && !number.is_before_one;
+    let has_brackets = numbers().any(|number| is_in_brackets(&number));
+    let has_likely = numbers().any(|number| is_likely(&number));
+    let mut possible = numbers().filter(|number| match has_likely {
+        true => is_likely(number),
+        false => is_in_brackets(number) == has_brackets,
+    });
+    possible.next().filter(|_| possible.next().is_none())
+}
+
+/// Returns the session identifier `%c`: when the session began, and its process, in hexadecimal digits.
+fn session(prefix: &str) -> Option<&str> {
+    /// seconds since 1970, until the year 2106
+    const TIME_DIGITS: usize = 8;
+    let is_hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_session = |word: &&str| {
+        word.split_once('.')
+            .is_some_and(|(time, process)| time.len() == TIME_DIGITS && is_hexadecimal(time) && is_hexadecimal(process))
+    };
+    prefix.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_session)
+}
+
+/// Returns the number after `pid=`, `PID:` or `pid `.
+fn named(prefix: &str) -> Option<&str> {
+    const NAME: &[u8] = b"pid";
+    let bytes = prefix.as_bytes();
+    let is_name = |at: usize| {
+        bytes[at..at + NAME.len()].eq_ignore_ascii_case(NAME) && !at.checked_sub(1).is_some_and(|at| is_word(bytes[at]))
+    };
+    let at = (0..(bytes.len() + 1).saturating_sub(NAME.len())).find(|at| is_name(*at))?;
+    let rest = &prefix[at + NAME.len()..];
+    let digits = rest.trim_start_matches([' ', '=', ':', '[']);
+    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+    (length > 0 && digits.len() < rest.len()).then(|| &digits[..length])
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// Digits of the largest process number.
+const MAX_DIGITS: usize = 7;
+
+/// Returns the numbers that can be a process. Not the parts of times, addresses (`%h`), ports (`%r`), virtual transactions
+/// (`%v`) and names. Not `00000` (`%e`), 0 (`%x`) and 1, which is never a session's process.
+fn numbers(prefix: &str) -> impl Iterator<Item = Number<'_>> {
+    let bytes = prefix.as_bytes();
+    let (mut at, mut brackets, mut word, mut number) = (0, 0, 0, 0);
+    std::iter::from_fn(move || {
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b' ' => (word, number) = (word + 1, 0),
+                // Only some sessions have these.
+                b'[' if !["[local]", "[unknown]"].iter().any(|name| bytes[at..].starts_with(name.as_bytes())) => {
+                    brackets += 1
+                }
+                _ => {}
+            }
+            if !is_word(*byte) {
+                at += 1;
+                continue;
+            }
+            let begin = at;
+            at += bytes[begin..].iter().take_while(|byte| is_word(**byte)).count();
+            let is_number = bytes[begin..at].iter().all(u8::is_ascii_digit);
+            if !is_number {
+                continue;
+            }
+            number += 1;
+            let is_in_brackets = begin.checked_sub(1).is_some_and(|before| bytes[before] == b'[');
+            if can_be_process(bytes, begin, at) {
+                let place = match is_in_brackets {
+                    true => Place::Bracket(brackets),
+                    false => Place::Word { word, number },
+                };
+                return Some(Number {
+                    place,
+                    digits: &prefix[begin..at],
+                    is_before_one: bytes[at..].starts_with(b"-1]"),
+                });
+            }
+        }
+        None
+    })
+}
+
+/// Returns whether a number between two places can be a process.
+fn can_be_process(bytes: &[u8], begin: usize, end: usize) -> bool {
+    let before = |distance: usize| begin.checked_sub(distance).map(|at| bytes[at]);
+    let after = |distance: usize| bytes.get(end + distance).copied();
+    let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
+    let is_part = match before(1) {
+        Some(b'.' | b':' | b'/') => is_digit(before(2)),
+        // a time zone, a negative number, and the second part of a name or of a date
+        Some(b'+') => true,
+        Some(b'-') => !is_digit(before(2)) || is_date(bytes, begin, end),
+        // a port
+        Some(b'(') => before(2).is_some_and(is_word),
+        _ => false,
+    };
+    let is_followed = match after(0) {
+        Some(b'.' | b':' | b'/') => is_digit(after(1)),
+        Some(b'-') => is_date(bytes, begin, end),
+        _ => false,
+    };
+    end - begin <= MAX_DIGITS && bytes[begin] != b'0' && bytes[begin..end] != *b"1" && !is_part && !is_followed
+}
+
+/// Returns whether a number is a part of a date like `2026-11-25`.
+fn is_date(bytes: &[u8], begin: usize, end: usize) -> bool {
+    const PATTERN: &[u8] = b"0000-00-00";
+    let first = end.saturating_sub(PATTERN.len());
+    (first..=begin).any(|at| {
+        bytes.len() >= at + PATTERN.len()
+            && at + PATTERN.len() >= end
+            && PATTERN.iter().zip(&bytes[at..]).all(|(expected, byte)| match expected {
+                b'0' => byte.is_ascii_digit(),
+                other => other == byte,
+            })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the process in a plan's first line, after its context was read.
+    fn learned<'a>(first: &'a str, context: &str) -> Option<&'a str> {
+        let mut place = ProcessPlace::default();
+        assert!(place.is_same(first, context), "{first} {context}");
+        place.process(first)
+    }
+
+    const TIME: &str = "2026-11-25 07:40:27.191 UTC";
+
+    #[test]
+    fn the_prefix_shows_the_process() {
+        for (prefix, expected) in [
+            ("2026-11-25 00:50:26 UTC [12978]: user=,client=[local] ", Some("12978")),
+            ("2026-11-25 00:50:26 UTC:10.0.0.1(51234):u@d:[12978]:", Some("12978")),
+            ("2026-11-25 00:50:26 UTC [12978]: [3-1] ", Some("12978")),
+            ("[3-1] pid=12978,user=u ", Some("12978")),
+            ("PID 12978 [3] ", Some("12978")),
+            ("2026-11-25 00:50:26 UTC-6b0630d2.32b2-", Some("6b0630d2.32b2")),
+            ("[3] 6b0630d2.32b2 [7] ", Some("6b0630d2.32b2")),
+            ("2026-11-25 00:50:26.123 UTC 10.0.0.1 pid= ", None),
+            // Without brackets, and with numbers that are no process.
+            ("2026-11-25 00:50:26.123 +10 12978 00000 3/7 0 u@d 10.0.0.1(51234) api-7 -4711 ", Some("12978")),
+            ("1764063627.191 12978 -8123456789012345678 ", Some("12978")),
+            ("2026-11-25 00:50:26 UTC [00000] [12978] ", Some("12978")),
+            ("2026-11-25 00:50:26 UTC [12978-1] u@d ", Some("12978")),
+            ("[12978] worker 5 ", Some("12978")),
+            // Several numbers can be the process.
+            ("2026-11-25 00:50:26 UTC [3] [12978] ", None),
+            ("12978 3 ", None),
+            ("", None),
+        ] {
+            for rest in ["LOG:  duration: 1.000 ms  plan:", "CONTEXT:  SQL statement \"x [7]\"", "ERROR:  x [7]"] {
+                assert_eq!(ProcessPlace::default().process(&format!("{prefix}{rest}")), expected, "{prefix}");
+            }
+        }
+        assert_eq!(ProcessPlace::default().process("\t[7]"), None);
+    }
+
+    #[test]
+    fn the_number_that_is_the_same_within_an_entry_is_the_process() {
+        for (prefix, next, expected) in [
+            ("[3] [12978] ", "[4] [12978] ", Some("12978")),
+            ("[12978] [3] ", "[12978] [4] ", Some("12978")),
+            ("12978 [3] ", "12978 [4] ", Some("12978")),
+            ("[12978-1] ", "[12978-2] ", Some("12978")),
+            ("[12978-3] ", "[12978-4] ", Some("12978")),
+            ("3 12978 ", "4 12978 ", Some("12978")),
+            ("l=9,p=12978,u=5 ", "l=10,p=12978,u=5 ", None),
+            ("l=9,p=12978 ", "l=10,p=12978 ", Some("12978")),
+            // Only the number of the line, and two numbers that can be the process.
+            ("[3] ", "[4] ", None),
+            ("[731] [12978] ", "[731] [12978] ", None),
+        ] {
+            let [first, context] = [(prefix, "LOG:  duration: 1.000 ms  plan:"), (next, "CONTEXT:  x")]
+                .map(|(prefix, rest)| format!("{TIME} {prefix}{rest}"));
+            assert_eq!(learned(&first, &context), expected, "{prefix}");
+        }
+    }
+
+    #[test]
+    fn other_entries_have_the_process_at_the_same_place() {
+        let line = |prefix: &str, rest: &str| format!("{TIME} {prefix} {rest}");
+        let mut place = ProcessPlace::default();
+        assert!(place.is_same(&line("[3] [7] [00000]", "LOG:  x"), &line("[4] [7] [00000]", "CONTEXT:  x")));
+        for (prefix, process) in [("[8] [9] [42601]", "9"), ("[8] [12978] [42P01]", "12978")] {
+            assert_eq!(place.process(&line(prefix, "ERROR:  x")), Some(process), "{prefix}");
+        }
+        assert!(!place.is_same(&line("[3] [7] [00000]", "LOG:  x"), &line("[4] [8] [00000]", "CONTEXT:  x")));
+        let mut place = ProcessPlace::default();
+        assert!(place.is_same(&line("[00000] 3 9", "LOG:  x"), &line("[00000] 4 9", "CONTEXT:  x")));
+        assert_eq!(place.process(&line("[XX000] 5 6", "ERROR:  x")), Some("6"));
+    }
+
+    #[test]
+    fn a_context_of_another_process_is_not_that_of_the_entry() {
+        let mut place = ProcessPlace::default();
+        for (first, context) in [("[7] LOG:  x", "[9] CONTEXT:  x"), ("pid=7 LOG:  x", "pid=8 CONTEXT:  x")] {
+            assert!(!place.is_same(first, context), "{first}");
+        }
+        assert_eq!(place, ProcessPlace::default());
+        // If only a number that increases was found, the next entry can show more.
+        assert!(place.is_same("[7] LOG:  x", "[8] CONTEXT:  x"));
+        assert_eq!(place.process("[7] LOG:  x"), None);
+        assert!(place.is_same("[9] LOG:  x", "[9] CONTEXT:  x"));
+        assert!(!place.is_same("[7] LOG:  x", "[8] CONTEXT:  x"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read(first in "[a-z0-9 :.\\[\\]/()+=-]{0,40}(LOG:  )?.*", context in ".*:  ", prefix in ".*") {
+            let mut place = ProcessPlace::default();
+            place.is_same(&first, &context);
+            place.is_same(&(prefix.clone() + &first), &first);
+            for line in [first, context, prefix] {
+                let process = place.process(&line);
+                proptest::prop_assert!(process.is_none_or(|process| line.contains(process) && !process.is_empty()));
+            }
+        }
+    }
+}
