@@ -4,7 +4,7 @@
  *	  counts the calls of plan nodes
  *
  * Each call returns a row, or it ends a loop.  Core counts the rows, and the wrappers
- * count the ends.  The sum is exact, and no call needs a counter of its own.
+ * count the ends.  The sum is exact, and a call that returns a row costs nothing more.
  *
  * If parallel workers finish, core adds their rows to the leader's nodes.  Each worker
  * counts its own calls, so the leader subtracts these rows.  A worker can add

@@ -37,7 +37,7 @@ static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
 static bool
 calls_wanted(void)
 {
-	/* A worker gets the options of its leader. */
+	/* A worker gets the options of its leader.  Functions that it executes are not counted. */
 	if (IsParallelWorker())
 		return false;
 	return fast_count_calls == COUNT_ALL || (fast_count_calls == COUNT_TOP && nesting == 0);

@@ -16,8 +16,8 @@ const TOLERANCE: f64 = 0.05;
 
 const SECONDS_PER_NS: f64 = 1e-9;
 
-/// Returns the counters of all sessions. A session that has loaded the library only for itself has counters of its own, which
-/// this query leaves out.
+/// Returns the counters of all sessions. If only this session has loaded the library, its counters say nothing about the others,
+/// and the query returns nothing.
 pub fn part(server: &Server) -> Option<Part> {
     let schema = server.fast_timing_schema.as_ref()?;
     let sql = format!(

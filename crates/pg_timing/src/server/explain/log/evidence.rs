@@ -38,7 +38,7 @@ pub struct LogTime {
 
 const WITH_PLAN: [&str; 9] = ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "CREATE", "REFRESH", "EXPLAIN", "EXECUTE"];
 
-/// Other first words of commands, as they stand in the prefix of a text log.
+/// Other first words of commands in the prefix of a text log.
 const WITHOUT_PLAN: [&str; 18] = [
     "ALTER",
     "ANALYZE",
