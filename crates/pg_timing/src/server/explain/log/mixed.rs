@@ -1,45 +1,60 @@
 //! Finds entries with the lines of two plans. Without logging_collector, several processes can write to the log at the same
 //! time.
 
-use super::root::possible_roots;
+use super::root::{can_be_root, possible_roots};
 use crate::server::explain::live::Tokens;
 use memchr::memmem;
 
-/// Returns whether an entry has the lines of two plans. Their figures would be those of a plan that nothing executed.
-pub fn is_mixed(text: &str) -> bool {
+/// An entry has the lines of two plans. Their figures would be those of a plan that nothing executed.
+#[derive(Debug, PartialEq)]
+pub struct Mixed;
+
+/// Returns where the only line begins that can be the topmost node of a text plan. `None`: there is none, or there are several.
+pub fn only_root(text: &str) -> Result<Option<usize>, Mixed> {
     let start = text.trim_start();
-    let times = |query: &str| memmem::find_iter(text.as_bytes(), query).take(2).count();
+    let is_twice = |query: &str| match memmem::find_iter(text.as_bytes(), query).nth(1) {
+        Some(_) => Err(Mixed),
+        None => Ok(None),
+    };
     match start.as_bytes().first() {
         // In these formats, the statement has no line ends, or no `<`.
-        Some(b'{') => times("\n  \"Query Text\": ") == 2,
-        Some(b'<') => times("<Query-Text>") == 2,
-        _ => has_two_statements(text) || has_two_roots(text) || has_node_above_root(text),
+        Some(b'{') => is_twice("\n  \"Query Text\": "),
+        Some(b'<') => is_twice("<Query-Text>"),
+        _ => only_root_of_text(text),
     }
 }
 
-/// Returns whether a second statement begins in the entry. A text or a comment of the statement can have the same line.
-fn has_two_statements(text: &str) -> bool {
-    const QUERY: &str = "\nQuery Text: ";
-    let mut others = memmem::find_iter(text.as_bytes(), QUERY).map(|at| at + 1).peekable();
-    others.peek().is_some() && are_words(text, others).next().is_some()
-}
-
-/// Returns whether the entry has two topmost nodes.
-fn has_two_roots(text: &str) -> bool {
-    let mut roots = possible_roots(text);
-    let (Some(first), Some(second)) = (roots.next(), roots.next()) else { return false };
-    are_words(text, [first, second].into_iter().chain(roots)).nth(1).is_some()
+fn only_root_of_text(text: &str) -> Result<Option<usize>, Mixed> {
+    const QUERY: &str = "Query Text: ";
+    let (mut root, mut has_several_roots, mut has_query) = (None, false, false);
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if !line.starts_with(' ') {
+            has_query |= at > 0 && line.starts_with(QUERY);
+            if can_be_root(line) {
+                has_several_roots |= root.is_some();
+                root = root.or(Some(at));
+            }
+        }
+        at += line.len();
+    }
+    let has_two_queries = has_query && {
+        let queries = memmem::find_iter(text.as_bytes(), QUERY).filter(|at| text[..*at].ends_with('\n'));
+        are_words(text, queries).next().is_some()
+    };
+    let has_two_roots = has_several_roots && are_words(text, possible_roots(text)).nth(1).is_some();
+    let is_mixed = has_two_queries || has_two_roots || has_node_above(&text[..root.unwrap_or(0)]);
+    if is_mixed { Err(Mixed) } else { Ok(root.filter(|_| !has_several_roots)) }
 }
 
 /// Returns whether a node below the topmost one is above it, in the statement.
-fn has_node_above_root(text: &str) -> bool {
-    let statement = &text[..possible_roots(text).next().unwrap_or(0)];
+fn has_node_above(statement: &str) -> bool {
     let begins_node = |at: &usize| {
         let line = statement[*at..].lines().next().unwrap_or_default();
         begins_line(&statement[..*at]) && (line.contains("(cost=") || line.contains("(actual "))
     };
     let mut nodes = memmem::find_iter(statement.as_bytes(), "->  ").filter(begins_node).peekable();
-    nodes.peek().is_some() && are_words(text, nodes).next().is_some()
+    nodes.peek().is_some() && are_words(statement, nodes).next().is_some()
 }
 
 /// Returns whether only spaces precede this place in its line.
@@ -63,6 +78,10 @@ mod tests {
     use super::super::parse;
     use super::super::splitter::Splitter;
     use super::*;
+
+    fn is_mixed(text: &str) -> bool {
+        only_root(text) == Err(Mixed)
+    }
 
     /// Returns the time, the statement, and the number of nodes of each plan that can be read.
     fn plans(log: &str) -> Vec<(String, String, usize)> {

@@ -4,7 +4,7 @@ use super::entry::{Content, Damage};
 use super::evidence::{Command, Evidence};
 use super::json_line;
 use super::log_line_prefix::ProcessPlace;
-use super::mixed::is_mixed;
+use super::mixed::{Mixed, only_root};
 use super::nesting::{Nesting, Session};
 use super::root::root_at;
 use super::server_line::{context, has_part_of_plan, has_rest_of_plan, prefix};
@@ -40,10 +40,11 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
     match content {
         Content::Announced { ms, text, session, prefix, context } => {
             let nesting = Nesting::new(session, &context, Evidence::of_prefix(&prefix));
-            if is_mixed(&text) {
-                return found(Parsed { nesting, ..damaged(Damage::Mixed) });
-            }
-            let (plan, source) = announced(&text, needs_source);
+            let root = match only_root(&text) {
+                Ok(root) => root,
+                Err(Mixed) => return found(Parsed { nesting, ..damaged(Damage::Mixed) }),
+            };
+            let (plan, source) = announced(&text, root, needs_source);
             found(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), None, nesting) });
         }
         Content::Csv(record) => {
@@ -96,7 +97,7 @@ fn of_message(
     };
     let evidence = if evidence == Evidence::default() { Evidence::of_prefix(message.prefix) } else { evidence };
     let nesting = Nesting::new(session, if context.is_empty() { &message.context } else { context }, evidence);
-    let (plan, source) = announced(&message.text, needs_source);
+    let (plan, source) = announced(&message.text, None, needs_source);
     Some(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, message.ms)), query_id, nesting) })
 }
 
@@ -196,16 +197,16 @@ fn before_context(text: &str) -> (&str, &str) {
 /// A plan, and its own text if that is needed.
 type WithSource = (Found, Option<Source<String>>);
 
-/// Reads the plan below a line that announces it.
-fn announced(text: &str, needs_source: bool) -> WithSource {
-    match one_plan(text, needs_source) {
+/// Reads the plan below a line that announces it. `root`: where the topmost node of a text plan begins, if that is known.
+fn announced(text: &str, root: Option<usize>, needs_source: bool) -> WithSource {
+    match one_plan(text, root, needs_source) {
         (Err(damaged), _) => repaired(text, needs_source).unwrap_or((Err(damaged), None)),
         read => read,
     }
 }
 
 /// Reads a plan as auto_explain writes it.
-fn one_plan(text: &str, needs_source: bool) -> WithSource {
+fn one_plan(text: &str, root: Option<usize>, needs_source: bool) -> WithSource {
     let owned = |source: Source<&str>| needs_source.then(|| source.to_owned());
     let start = text.trim_start();
     if start.starts_with('{') {
@@ -221,7 +222,7 @@ fn one_plan(text: &str, needs_source: bool) -> WithSource {
             Err(unreadable) => (Err(unreadable), None),
         };
     }
-    let Some(root) = root_at(text) else { return (Err(Unreadable::Missing), None) };
+    let Some(root) = root.or_else(|| root_at(text)) else { return (Err(Unreadable::Missing), None) };
     let (query, plan) = text.split_at(root);
     let query = query.trim_end().strip_prefix("Query Text: ").map(without_parameters).map(str::to_string);
     let explained = text::plan(plan.lines()).map_err(Unreadable::Text);

@@ -19,16 +19,20 @@ pub fn root_at(text: &str) -> Option<usize> {
     Some(others.into_iter().find(|root| is_word(*root)).unwrap_or(first))
 }
 
-/// Returns where the lines begin that look like a topmost node. auto_explain does not indent it.
+/// Returns where the lines begin that look like a topmost node.
 pub fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
     let mut at = 0;
     text.split_inclusive('\n').filter_map(move |line| {
         let begin = at;
         at += line.len();
-        let is_root = !line.starts_with(' ')
-            && line.trim_end().ends_with(')')
-            && (line.contains("(cost=") || line.contains("(actual "))
-            && names_node(line);
-        is_root.then_some(begin)
+        can_be_root(line).then_some(begin)
     })
+}
+
+/// Returns whether a line looks like a topmost node. auto_explain does not indent it.
+pub fn can_be_root(line: &str) -> bool {
+    !line.starts_with(' ')
+        && line.trim_end().ends_with(')')
+        && (line.contains("(cost=") || line.contains("(actual "))
+        && names_node(line)
 }
