@@ -42,6 +42,9 @@ pub enum Part {
     },
 }
 
+/// The number of the sender if no transport names it.
+pub const NO_SENDER: u64 = 0;
+
 impl Sent<'_> {
     /// Returns a number for the host, container or pod.
     pub fn sending_host(&self) -> u64 {
@@ -51,7 +54,7 @@ impl Sent<'_> {
     /// Returns a number for the sender. Lines of different senders can be mixed.
     pub fn sender(&self) -> u64 {
         match (self.host, self.process) {
-            (None, None) => 0,
+            (None, None) => NO_SENDER,
             sender => {
                 let mut hasher = DefaultHasher::new();
                 sender.hash(&mut hasher);

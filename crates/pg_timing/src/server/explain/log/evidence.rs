@@ -76,11 +76,12 @@ impl Command {
 
     /// Returns the command in the prefix of a text log.
     fn in_prefix(prefix: &str) -> Option<Command> {
-        let words = prefix.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let words = prefix.as_bytes().split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        let words = words.filter(|word| word.first().is_some_and(u8::is_ascii_uppercase));
         let is_known = |word: &&str| {
             ["SELECT", "FETCH", "MOVE"].contains(word) || WITH_PLAN.contains(word) || WITHOUT_PLAN.contains(word)
         };
-        words.filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase())).find(is_known).map(Command::of)
+        words.filter_map(|word| str::from_utf8(word).ok()).find(is_known).map(Command::of)
     }
 
     /// Returns whether a plan that was logged during `caller` can contain one that was logged during this command. `None`: the
@@ -116,16 +117,23 @@ impl Evidence {
 
     /// Returns what the prefix of a text log shows.
     pub fn of_prefix(prefix: &str) -> Evidence {
-        let numbers = prefix.split(|c: char| !c.is_ascii_digit() && c != '/');
         Evidence {
             command: Command::in_prefix(prefix),
-            transaction: numbers.filter_map(Transaction::of).next(),
+            transaction: Transaction::in_prefix(prefix),
             time: LogTime::in_text(prefix),
         }
     }
 }
 
 impl Transaction {
+    fn in_prefix(prefix: &str) -> Option<Transaction> {
+        let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'/';
+        let (before, after) = prefix.split_at(memchr::memchr(b'/', prefix.as_bytes())?);
+        let begin = before.len() - before.bytes().rev().take_while(|byte| is_part(byte)).count();
+        let end = before.len() + after.bytes().take_while(is_part).count();
+        Transaction::of(&prefix[begin..end]).or_else(|| Transaction::in_prefix(&prefix[end..]))
+    }
+
     /// Returns the transaction with this identifier. Outside of transactions, the number is 0.
     fn of(word: &str) -> Option<Transaction> {
         let (backend, number) = word.split_once('/')?;

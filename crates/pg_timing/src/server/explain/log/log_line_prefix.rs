@@ -46,7 +46,7 @@ impl ProcessPlace {
         }
         match self.0 {
             Known::At(place) => numbers(prefix).find(|number| number.place == place).map(|number| number.digits),
-            Known::Nothing => only(|| numbers(prefix)).map(|number| number.digits),
+            Known::Nothing => only(numbers(prefix)).map(|number| number.digits),
             Known::Uncertain => None,
         }
     }
@@ -75,7 +75,7 @@ impl ProcessPlace {
         if !numbers(first).all(|number| is_equal(&number) || is_next(&number)) {
             return false;
         }
-        let process = only(|| numbers(first).filter(&is_equal));
+        let process = only(numbers(first).filter(is_equal));
         self.0 = process.map_or(Known::Uncertain, |number| Known::At(number.place));
         true
     }
@@ -92,38 +92,50 @@ fn before_message(line: &str) -> Option<&str> {
 }
 
 /// Returns the number that is the process, if only one can be. Most prefixes have `[%p]`, and other numbers are parts of names.
-fn only<'a, N: Iterator<Item = Number<'a>>>(numbers: impl Fn() -> N) -> Option<Number<'a>> {
-    let is_in_brackets = |number: &Number| matches!(number.place, Place::Bracket(_));
-    let is_likely = |number: &Number| is_in_brackets(number) && !number.is_before_one;
-    let has_brackets = numbers().any(|number| is_in_brackets(&number));
-    let has_likely = numbers().any(|number| is_likely(&number));
-    let mut possible = numbers().filter(|number| match has_likely {
-        true => is_likely(number),
-        false => is_in_brackets(number) == has_brackets,
-    });
-    possible.next().filter(|_| possible.next().is_none())
+fn only<'a>(numbers: impl Iterator<Item = Number<'a>>) -> Option<Number<'a>> {
+    let likelihood = |number: &Number| match number.place {
+        Place::Word { .. } => 0,
+        Place::Bracket(_) if number.is_before_one => 1,
+        Place::Bracket(_) => 2,
+    };
+    let (mut most, mut process) = (None, None);
+    for number in numbers {
+        let own = Some(likelihood(&number));
+        if own > most {
+            (most, process) = (own, Some(number));
+        } else if own == most {
+            process = None;
+        }
+    }
+    process
 }
 
 /// Returns the session identifier `%c`: when the session began, and its process, in hexadecimal digits.
 fn session(prefix: &str) -> Option<&str> {
     /// seconds since 1970, until the year 2106
     const TIME_DIGITS: usize = 8;
-    let is_hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_session = |word: &&str| {
-        word.split_once('.')
-            .is_some_and(|(time, process)| time.len() == TIME_DIGITS && is_hexadecimal(time) && is_hexadecimal(process))
-    };
-    prefix.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_session)
+    let bytes = prefix.as_bytes();
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.';
+    let is_hexadecimal = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit);
+    memchr::memchr_iter(b'.', bytes).find_map(|dot| {
+        let begin = dot.checked_sub(TIME_DIGITS)?;
+        let end = dot + 1 + bytes[dot + 1..].iter().take_while(|byte| is_part(byte)).count();
+        let is_session = is_hexadecimal(&bytes[begin..dot])
+            && is_hexadecimal(&bytes[dot + 1..end])
+            && !bytes[..begin].last().is_some_and(is_part);
+        is_session.then(|| &prefix[begin..end])
+    })
 }
 
 /// Returns the number after `pid=`, `PID:` or `pid `.
 fn named(prefix: &str) -> Option<&str> {
     const NAME: &[u8] = b"pid";
     let bytes = prefix.as_bytes();
-    let is_name = |at: usize| {
-        bytes[at..at + NAME.len()].eq_ignore_ascii_case(NAME) && !at.checked_sub(1).is_some_and(|at| is_word(bytes[at]))
+    let is_name = |at: &usize| {
+        bytes[*at..].get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+            && !at.checked_sub(1).is_some_and(|at| is_word(bytes[at]))
     };
-    let at = (0..(bytes.len() + 1).saturating_sub(NAME.len())).find(|at| is_name(*at))?;
+    let at = memchr::memchr2_iter(b'p', b'P', bytes).find(is_name)?;
     let rest = &prefix[at + NAME.len()..];
     let digits = rest.trim_start_matches([' ', '=', ':', '[']);
     let length = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -141,43 +153,35 @@ const MAX_DIGITS: usize = 7;
 /// (`%v`) and names. Not `00000` (`%e`), 0 (`%x`) and 1, which is never a session's process.
 fn numbers(prefix: &str) -> impl Iterator<Item = Number<'_>> {
     let bytes = prefix.as_bytes();
-    let (mut at, mut brackets, mut word, mut number) = (0, 0, 0, 0);
+    // the number of this number in its word
+    let (mut at, mut number) = (0, 0);
     std::iter::from_fn(move || {
-        while let Some(byte) = bytes.get(at) {
-            match byte {
-                b' ' => (word, number) = (word + 1, 0),
-                // Only some sessions have these.
-                b'[' if !["[local]", "[unknown]"].iter().any(|name| bytes[at..].starts_with(name.as_bytes())) => {
-                    brackets += 1
-                }
-                _ => {}
-            }
-            if !is_word(*byte) {
-                at += 1;
-                continue;
-            }
-            let begin = at;
-            at += bytes[begin..].iter().take_while(|byte| is_word(**byte)).count();
-            let is_number = bytes[begin..at].iter().all(u8::is_ascii_digit);
-            if !is_number {
-                continue;
-            }
-            number += 1;
-            let is_in_brackets = begin.checked_sub(1).is_some_and(|before| bytes[before] == b'[');
-            if can_be_process(bytes, begin, at) {
-                let place = match is_in_brackets {
-                    true => Place::Bracket(brackets),
-                    false => Place::Word { word, number },
+        loop {
+            let begin = at + bytes[at..].iter().position(u8::is_ascii_digit)?;
+            let end = begin + bytes[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let is_first = bytes[at..begin].contains(&b' ');
+            let is_whole = ![begin.checked_sub(1), Some(end)]
+                .into_iter()
+                .any(|at| at.and_then(|at| bytes.get(at)).is_some_and(|byte| is_word(*byte)));
+            number = if is_first { 0 } else { number } + usize::from(is_whole);
+            at = end;
+            if is_whole && can_be_process(bytes, begin, end) {
+                let before = &bytes[..begin];
+                let place = match before.ends_with(b"[") {
+                    true => Place::Bracket(brackets(before)),
+                    false => Place::Word { word: memchr::memchr_iter(b' ', before).count(), number },
                 };
-                return Some(Number {
-                    place,
-                    digits: &prefix[begin..at],
-                    is_before_one: bytes[at..].starts_with(b"-1]"),
-                });
+                let is_before_one = bytes[end..].starts_with(b"-1]");
+                return Some(Number { place, digits: &prefix[begin..end], is_before_one });
             }
         }
-        None
     })
+}
+
+/// Returns how many brackets begin in a text. Only some sessions have `[local]` and `[unknown]`.
+fn brackets(bytes: &[u8]) -> usize {
+    let is_name = |at: usize| [&b"[local]"[..], b"[unknown]"].iter().any(|name| bytes[at..].starts_with(name));
+    memchr::memchr_iter(b'[', bytes).filter(|at| !is_name(*at)).count()
 }
 
 /// Returns whether a number between two places can be a process.
@@ -205,14 +209,16 @@ fn can_be_process(bytes: &[u8], begin: usize, end: usize) -> bool {
 /// Returns whether a number is a part of a date like `2026-11-25`.
 fn is_date(bytes: &[u8], begin: usize, end: usize) -> bool {
     const PATTERN: &[u8] = b"0000-00-00";
-    let first = end.saturating_sub(PATTERN.len());
-    (first..=begin).any(|at| {
-        bytes.len() >= at + PATTERN.len()
-            && at + PATTERN.len() >= end
-            && PATTERN.iter().zip(&bytes[at..]).all(|(expected, byte)| match expected {
+    /// where the year, the month and the day begin and end
+    const PARTS: [(usize, usize); 3] = [(0, 4), (5, 7), (8, 10)];
+    PARTS.iter().filter(|part| part.1 - part.0 == end - begin).any(|part| {
+        let date = begin.checked_sub(part.0).and_then(|at| bytes.get(at..at + PATTERN.len()));
+        date.is_some_and(|date| {
+            PATTERN.iter().zip(date).all(|(expected, byte)| match expected {
                 b'0' => byte.is_ascii_digit(),
                 other => other == byte,
             })
+        })
     })
 }
 

@@ -1,9 +1,10 @@
 //! Finds entries with the lines of two plans. Without logging_collector, several processes can write to the log at the same
 //! time.
 
-use super::root::{can_be_root, possible_roots};
+use super::root::{can_be_root, possible_roots, unindented_lines};
 use crate::server::explain::live::Tokens;
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
+use std::sync::LazyLock;
 
 /// An entry has the lines of two plans. Their figures would be those of a plan that nothing executed.
 #[derive(Debug, PartialEq)]
@@ -12,14 +13,16 @@ pub struct Mixed;
 /// Returns where the only line begins that can be the topmost node of a text plan. `None`: there is none, or there are several.
 pub fn only_root(text: &str) -> Result<Option<usize>, Mixed> {
     let start = text.trim_start();
-    let is_twice = |query: &str| match memmem::find_iter(text.as_bytes(), query).nth(1) {
+    let is_twice = |query: &Finder| match query.find_iter(text.as_bytes()).nth(1) {
         Some(_) => Err(Mixed),
         None => Ok(None),
     };
+    static IN_JSON: LazyLock<Finder> = LazyLock::new(|| Finder::new("\n  \"Query Text\": "));
+    static IN_XML: LazyLock<Finder> = LazyLock::new(|| Finder::new("<Query-Text>"));
     match start.as_bytes().first() {
         // In these formats, the statement has no line ends, or no `<`.
-        Some(b'{') => is_twice("\n  \"Query Text\": "),
-        Some(b'<') => is_twice("<Query-Text>"),
+        Some(b'{') => is_twice(&IN_JSON),
+        Some(b'<') => is_twice(&IN_XML),
         _ => only_root_of_text(text),
     }
 }
@@ -27,16 +30,13 @@ pub fn only_root(text: &str) -> Result<Option<usize>, Mixed> {
 fn only_root_of_text(text: &str) -> Result<Option<usize>, Mixed> {
     const QUERY: &str = "Query Text: ";
     let (mut root, mut has_several_roots, mut has_query) = (None, false, false);
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if !line.starts_with(' ') {
-            has_query |= at > 0 && line.starts_with(QUERY);
-            if can_be_root(line) {
-                has_several_roots |= root.is_some();
-                root = root.or(Some(at));
-            }
+    for at in unindented_lines(text) {
+        let rest = &text[at..];
+        has_query |= at > 0 && rest.starts_with(QUERY);
+        if can_be_root(rest.split('\n').next().unwrap_or_default()) {
+            has_several_roots |= root.is_some();
+            root = root.or(Some(at));
         }
-        at += line.len();
     }
     let has_two_queries = has_query && {
         let queries = memmem::find_iter(text.as_bytes(), QUERY).filter(|at| text[..*at].ends_with('\n'));
@@ -53,7 +53,8 @@ fn has_node_above(statement: &str) -> bool {
         let line = statement[*at..].lines().next().unwrap_or_default();
         begins_line(&statement[..*at]) && (line.contains("(cost=") || line.contains("(actual "))
     };
-    let mut nodes = memmem::find_iter(statement.as_bytes(), "->  ").filter(begins_node).peekable();
+    static ARROW: LazyLock<Finder> = LazyLock::new(|| Finder::new("->  "));
+    let mut nodes = ARROW.find_iter(statement.as_bytes()).filter(begins_node).peekable();
     nodes.peek().is_some() && are_words(statement, nodes).next().is_some()
 }
 

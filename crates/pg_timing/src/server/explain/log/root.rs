@@ -21,18 +21,16 @@ pub fn root_at(text: &str) -> Option<usize> {
 
 /// Returns where the lines begin that look like a topmost node.
 pub fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
-    let mut at = 0;
-    text.split_inclusive('\n').filter_map(move |line| {
-        let begin = at;
-        at += line.len();
-        can_be_root(line).then_some(begin)
-    })
+    unindented_lines(text).filter(|at| can_be_root(text[*at..].split('\n').next().unwrap_or_default()))
 }
 
-/// Returns whether a line looks like a topmost node. auto_explain does not indent it.
+/// Returns where the lines begin that do not begin with a space. Most lines of a plan do.
+pub fn unindented_lines(text: &str) -> impl Iterator<Item = usize> {
+    let begins = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
+    std::iter::once(0).chain(begins).filter(|at| text.as_bytes().get(*at).is_some_and(|byte| *byte != b' '))
+}
+
+/// Returns whether a line without indentation looks like a topmost node. auto_explain does not indent it.
 pub fn can_be_root(line: &str) -> bool {
-    !line.starts_with(' ')
-        && line.trim_end().ends_with(')')
-        && (line.contains("(cost=") || line.contains("(actual "))
-        && names_node(line)
+    line.trim_end().ends_with(')') && (line.contains("(cost=") || line.contains("(actual ")) && names_node(line)
 }

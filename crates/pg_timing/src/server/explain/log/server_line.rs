@@ -46,7 +46,7 @@ pub fn is_failure(line: &str) -> bool {
 
 /// Returns what the server wrote before the message of a line.
 pub fn prefix(line: &str) -> &str {
-    line.find("duration: ").map_or("", |end| &line[..end])
+    memmem::find(line.as_bytes(), b"duration: ").map_or("", |end| &line[..end])
 }
 
 /// Returns whether a plan outside of a log entry may begin here: with a node, with psql's heading, or in another format.

@@ -16,7 +16,9 @@ use super::lines::Line;
 use super::log_line_prefix::ProcessPlace;
 use super::server_line::{begins_pasted_plan, context};
 use crate::server::explain::captured::announcement::announced_ms;
-use crate::server::explain::captured::transport::{Part, Sent, continued, numbered, sent, sent_by_container};
+use crate::server::explain::captured::transport::{
+    NO_SENDER, Part, Sent, continued, numbered, sent, sent_by_container,
+};
 use memchr::memmem;
 use open::Open;
 use sender::Sender;
@@ -148,6 +150,9 @@ impl Splitter {
     }
 
     fn text(&mut self, text: &str, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        if text.starts_with('\t') && !is_unfinished && self.continued_line(text, found) {
+            return;
+        }
         if text.starts_with('{')
             && let Some(json) = json_line::read(text)
         {
@@ -157,6 +162,20 @@ impl Splitter {
         let is_line = matches!(sent.part, Part::Whole | Part::First { .. });
         let part = if is_unfinished && is_line { Part::Cut } else { sent.part };
         self.sent_line(Sent { part, ..sent }, found);
+    }
+
+    /// Receives a line with a tab, as most lines of a text log are, if no other sender is known. This only saves time. Returns
+    /// whether the line was received.
+    fn continued_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) -> bool {
+        let has_other_sender = self.last != NO_SENDER || self.pending.is_some();
+        let Some(sender) = self.senders.get_mut(&NO_SENDER).filter(|_| !has_other_sender) else { return false };
+        if !sender.is_in_entry() || !sender.unfinished.is_empty() {
+            return false;
+        }
+        self.is_after_bare = false;
+        sender.last_line = self.place.line;
+        sender.line(text, Part::Whole, self.place, found);
+        true
     }
 
     /// Receives an entry of the server's JSON log.
