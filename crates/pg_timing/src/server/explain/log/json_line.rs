@@ -1,6 +1,7 @@
 //! Lines of logs in JSON format: the server's own jsonlog, and what containers, journald and log collectors write.
 
 use super::evidence::Evidence;
+use super::message::Message;
 use super::nesting::Session;
 use crate::server::explain::captured::announcement::announced_ms;
 use memchr::memmem;
@@ -169,17 +170,6 @@ impl<'a> Journald<'a> {
 enum NumberOrText {
     Number(i64),
     Text(String),
-}
-
-/// An entry with a plan.
-#[derive(Debug, Default, PartialEq)]
-pub struct Message {
-    pub text: String,
-    pub query_id: Option<i64>,
-    pub session: Session,
-    /// what the server was executing; empty for a statement of the client
-    pub context: String,
-    pub evidence: Evidence,
 }
 
 /// Docker splits lines at this length. Only the last part has a line end. Log collectors remove all line ends.

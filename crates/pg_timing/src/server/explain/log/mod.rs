@@ -2,6 +2,7 @@
 //! are kept.
 
 mod analyzed;
+mod auto_explain;
 mod budget;
 mod called;
 mod calls;
@@ -14,6 +15,7 @@ mod in_order;
 mod json_line;
 mod lines;
 mod log_line_prefix;
+mod message;
 mod mixed;
 mod nesting;
 mod normalize;
@@ -27,6 +29,7 @@ mod report;
 mod root;
 mod server_line;
 mod shapes;
+mod signs;
 mod skipped;
 mod slowest;
 mod source;

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+mod json;
 mod open;
 mod sender;
 
@@ -14,11 +15,10 @@ use super::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use super::json_line::{self, JsonLine};
 use super::lines::Line;
 use super::log_line_prefix::ProcessPlace;
-use super::server_line::{begins_pasted_plan, context};
+use super::server_line::context;
+use super::signs::begins_pasted_plan;
 use crate::server::explain::captured::announcement::announced_ms;
-use crate::server::explain::captured::transport::{
-    NO_SENDER, Part, Sent, continued, numbered, sent, sent_by_container,
-};
+use crate::server::explain::captured::transport::{NO_SENDER, Part, Sent, continued, sent, sent_by_container};
 use memchr::memmem;
 use open::Open;
 use sender::Sender;
@@ -176,42 +176,6 @@ impl Splitter {
         sender.last_line = self.place.line;
         sender.line(text, Part::Whole, self.place, found);
         true
-    }
-
-    /// Receives an entry of the server's JSON log.
-    fn json_entry(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
-        self.end_pending(false, found);
-        match json {
-            JsonLine::Entry => {
-                self.has_json_plans = true;
-                found(Entry { place: self.place, content: Content::Json(line.into()) });
-            }
-            JsonLine::Failed => {
-                if self.has_json_plans
-                    && let Ok(message) = json_line::message(line)
-                {
-                    found(Entry { place: self.place, content: Content::Failed(message.session) });
-                }
-            }
-            JsonLine::Truncated => found(Entry { place: self.place, content: Content::Damaged(Damage::Truncated) }),
-            JsonLine::Line { .. } | JsonLine::Other => {}
-        }
-    }
-
-    fn json_line(&mut self, json: JsonLine, line: &str, found: &mut dyn FnMut(Entry)) {
-        match json {
-            // Log collectors write each line of a server as one JSON object.
-            JsonLine::Line { text, process, is_unfinished } => {
-                let part = if is_unfinished { Part::Unfinished } else { Part::Whole };
-                let line = self.sent(&text, found);
-                let line = Sent { process: process.as_deref(), part, ..line };
-                // The server sent the message to journald as to syslog.
-                let numbered = line.process.and_then(|_| numbered(line.text));
-                let (text, part) = numbered.filter(|_| !is_unfinished).unwrap_or((line.text, part));
-                self.sent_line(Sent { text, part, ..line }, found);
-            }
-            json => self.json_entry(json, line, found),
-        }
     }
 
     /// Returns the line as the server wrote it, with its sender.

@@ -5,9 +5,9 @@ use crate::server::explain::captured::transport::{Part, continued};
 use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
 use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{
-    begins_pasted_plan, context, has_part_of_plan, has_rest_of_plan, has_sign_of_plan, is_log_line, prefix,
-    sign_of_plan,
+use crate::server::explain::log::server_line::{context, is_log_line, prefix};
+use crate::server::explain::log::signs::{
+    begins_pasted_plan, has_part_of_plan, has_rest_of_plan, has_sign_of_plan, sign_of_plan,
 };
 
 pub struct Open {
