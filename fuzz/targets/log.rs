@@ -10,6 +10,7 @@ use pg_timing::server::explain::{Explained, Gaps, Inputs, Log, Plans, ServerCloc
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
+use unicode_width::UnicodeWidthStr;
 
 /// Logs end with this byte. A log can have all others: NUL bytes, too, after a crash.
 const END: u8 = 1;
@@ -135,6 +136,6 @@ fn assert_fits(text: &str) {
     const NAMES: usize = 12;
     for line in anstream::adapter::strip_str(text).to_string().lines() {
         let last = line.split_whitespace().next_back().unwrap_or_default();
-        assert!(line.chars().count() <= WIDTH || last.chars().count() > WIDTH - NAMES, "{line}\n{text}");
+        assert!(line.width() <= WIDTH || last.width() > WIDTH - NAMES, "{line}\n{text}");
     }
 }
