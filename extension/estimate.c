@@ -70,23 +70,24 @@ fast_combine_estimates(FastInstr *fi)
 	double		period = fi->query->max_period_ns;
 	double		bursts_ns = timing->first.ns + timing->next.ns + timing->beyond_ns;
 	double		bias = (timing->first.calls + timing->next.calls) * clock->window * clock->ns_per_tick;
-	double		tickless = fi->query->tickless_ns;
-	double		bursts_variance = bias * bias + tickless * tickless + timing->beyond_variance +
+	/* Added after the estimates are combined: without ticks, the bursts are still representative. */
+	double		tickless_variance = fi->query->tickless_ns * fi->query->tickless_ns;
+	double		bursts_variance = bias * bias + timing->beyond_variance +
 		stratum_variance(&timing->first, clock->ns_per_tick) +
 		stratum_variance(&timing->next, clock->ns_per_tick);
 	/* Use at least the expected tick time: a node may have had no tick by chance. */
 	double		ticks_variance = Max(fi->samples.ns, bursts_ns) * period + period * period +
-		fi->query->lost_ns * fi->query->lost_ns;
+		fi->query->lost_ns * fi->query->lost_ns + tickless_variance;
 	double		change;
 
 	if (bursts_ns <= 0 || fi->query->tickless)
 	{
-		fi->variance = bursts_variance;
+		fi->variance = bursts_variance + tickless_variance;
 		return;
 	}
 	change = (fi->samples.ns - bursts_ns) * bursts_variance / (bursts_variance + ticks_variance);
 	core_add_total_ns(&fi->core, change, change * timing->first.ns / bursts_ns);
-	fi->variance = bursts_variance * ticks_variance / (bursts_variance + ticks_variance);
+	fi->variance = bursts_variance * ticks_variance / (bursts_variance + ticks_variance) + tickless_variance;
 }
 
 /*
@@ -105,7 +106,8 @@ workers_error_ns(const CoreWorkers *workers, const FastQuery *query)
 		double		calls = worker->ntuples + worker->nloops;
 
 		if (calls > 0 && (query->method == METHOD_SAMPLING || calls >= AUTO_EXACT_CALLS))
-			variance += (core_total_ns(worker) + query->max_period_ns) * query->max_period_ns;
+			variance += (core_total_ns(worker) + query->max_period_ns) * query->max_period_ns +
+				query->tickless_ns * query->tickless_ns;
 	}
 	return STANDARD_ERRORS * sqrt(variance);
 }

@@ -136,13 +136,13 @@ gap_attribute_tick(FastInstr *fi, uint64 tick_before_ns)
 	/* The time between ticks is long, so one pass is almost always enough. */
 	do
 	{
-		version = ticker.version;
+		version = ticker->version;
 		pg_read_barrier();
-		last_ns = ticker.last_ns;
-		prev_ns = ticker.prev_ns;
-		last = fi->query->clock == KIND_TSC ? ticker.last_tsc : last_ns;
+		last_ns = ticker->last_ns;
+		prev_ns = ticker->prev_ns;
+		last = fi->query->clock == KIND_TSC ? ticker->last_tsc : last_ns;
 		pg_read_barrier();
-	} while ((version & 1) || version != ticker.version);
+	} while ((version & 1) || version != ticker->version);
 
 	ns = last_ns - tick_before_ns;
 	fi->samples.ticks++;

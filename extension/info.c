@@ -24,7 +24,7 @@
 PG_FUNCTION_INFO_V1(pg_fast_timing_info);
 
 /* number of columns in pg_fast_timing--1.0.sql */
-#define COLUMNS		19
+#define COLUMNS		21
 
 Datum
 pg_fast_timing_info(PG_FUNCTION_ARGS)
@@ -35,6 +35,8 @@ pg_fast_timing_info(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[COLUMNS];
 	bool		nulls[COLUMNS] = {false};
+	const char *ticker_reason;
+	TickerKind	ticker_kind = ticker_now(&ticker_reason);
 	int			n = 0;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -57,6 +59,9 @@ pg_fast_timing_info(PG_FUNCTION_ARGS)
 	nulls[n] = !usable;
 	values[n++] = Float8GetDatum(fast_tsc_uncertainty_ppm());
 	values[n++] = Int32GetDatum(1000000000 / ticker_period_ns());
+	values[n++] = CStringGetTextDatum(fast_ticker_name(ticker_kind));
+	nulls[n] = ticker_reason == NULL;
+	values[n++] = ticker_reason == NULL ? (Datum) 0 : CStringGetTextDatum(ticker_reason);
 	values[n++] = Int32GetDatum(last->nodes);
 	values[n++] = Int32GetDatum(last->estimated);
 	values[n++] = Int64GetDatum(last->samples);

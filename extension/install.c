@@ -17,6 +17,7 @@
 #include "estimate.h"
 #include "install.h"
 #include "methods.h"
+#include "settings.h"
 #include "settle.h"
 #include "statistics.h"
 #include "ticker.h"
@@ -69,6 +70,18 @@ first_call(PlanState *node)
 	return node->ExecProcNode(node);
 }
 
+static void
+before_workers(FastQuery *query)
+{
+	fast_calls_note_workers(query);
+	if (query->method == METHOD_AUTO || query->method == METHOD_SAMPLING)
+	{
+		/* Workers do not report a ticker that stops, so the leader uses it, too. */
+		query->parallel = true;
+		ticker_start();
+	}
+}
+
 /*
  * A call of a Gather node.  Its first call in a loop starts parallel workers.
  * Core then initializes parallel hash joins again, with its own timing, so ours
@@ -82,7 +95,7 @@ gather_call(PlanState *node)
 	TupleTableSlot *slot;
 
 	if (first)
-		fast_calls_note_workers(fi->query);
+		before_workers(fi->query);
 	slot = fi->wrapper(node);
 	if (first)
 		fast_reinstall(fi->query);
@@ -182,18 +195,24 @@ fast_recheck(FastQuery *query)
 
 /* Warns once in a session, and not again in its parallel workers. */
 static void
-warn_of_no_thread(void)
+warn_of_no_ticker(void)
 {
 	static bool warned = false;
 
-	if (!warned && !IsParallelWorker())
+	if (warned || IsParallelWorker())
+		return;
+	if (fast_ticker == TICKER_NONE)
+		ereport(WARNING,
+				(errmsg("pg_fast_timing.ticker is \"none\"; the server's own timing is used"),
+				 errhint("Use the method \"auto\", or another ticker.")));
+	else
 		ereport(WARNING,
 				(errmsg("pg_fast_timing could not create a thread; the server's own timing is used for now: %m"),
 				 errhint("Increase the limit of processes, or use the method \"auto\".")));
 	warned = true;
 }
 
-/* Returns the method that works here: tsc needs the counter, sampling needs a thread. */
+/* Returns the method that works here: tsc needs the counter, sampling needs a ticking clock. */
 static Method
 effective_method(Method wanted)
 {
@@ -205,7 +224,7 @@ effective_method(Method wanted)
 	if (wanted == METHOD_SAMPLING && !ticker_ready())
 	{
 		fast_statistics_add(WITHOUT_TICKS, 1);
-		warn_of_no_thread();
+		warn_of_no_ticker();
 		return METHOD_OFF;
 	}
 	return wanted;

@@ -57,8 +57,10 @@ typedef struct FastQuery
 	double		elapsed_ns;		/* time of all runs so far; negative: unknown */
 	double		lost_ns;		/* time not attributed because the last tick was
 								 * overdue when the run ended */
-	double		tickless_ns;	/* time of runs without a thread for ticks */
-	bool		tickless;		/* there were times without a thread for ticks */
+	double		tickless_ns;	/* time of runs without a ticker, or while it was
+								 * stopped */
+	bool		tickless;		/* there were times without a ticker */
+	bool		parallel;		/* workers were started whose times can be estimates */
 	int			sampled;		/* number of nodes that are not timed exactly */
 } FastQuery;
 

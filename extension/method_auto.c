@@ -206,9 +206,9 @@ gap_call(PlanState *node, UsageKind usage)
 
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
-	tick_before_ns = ticker.last_ns;
+	tick_before_ns = ticker->last_ns;
 	slot = node->ExecProcNodeReal(node);
-	if (unlikely(ticker.last_ns != tick_before_ns))
+	if (unlikely(ticker->last_ns != tick_before_ns))
 		gap_attribute_tick(fi, tick_before_ns);
 	if (usage != USAGE_NONE)
 		usage_leave(fi, usage);

@@ -37,9 +37,9 @@ sampled(PlanState *node, UsageKind usage)
 
 	if (usage != USAGE_NONE)
 		usage_enter(fi, usage);
-	start = ticker.last_ns;
+	start = ticker->last_ns;
 	slot = node->ExecProcNodeReal(node);
-	end = ticker.last_ns;
+	end = ticker->last_ns;
 	if (unlikely(end != start))
 		attribute_ticks(fi, end - start);
 	if (usage != USAGE_NONE)

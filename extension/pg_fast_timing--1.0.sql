@@ -11,6 +11,8 @@ CREATE FUNCTION pg_fast_timing_info(
     OUT tsc_khz float8,
     OUT tsc_uncertainty_ppm float8,
     OUT ticks_per_second int,       -- rate of the sampling clock
+    OUT ticker text,                -- who writes that clock for this session now: worker, thread, none
+    OUT ticker_reason text,         -- why it is not what the setting requests; null if it is
     OUT last_nodes int,             -- timed plan nodes of the last timed statement
     OUT last_estimated int,         -- of these, nodes with estimated times
     OUT last_samples bigint,

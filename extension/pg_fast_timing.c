@@ -65,6 +65,7 @@ typedef struct Run
 {
 	FastQuery  *query;			/* NULL: we do not time it */
 	bool		tickless;		/* ticks are needed, but cannot be started */
+	uint64		mark;			/* for ticker_loss() */
 	uint64		start;			/* by the query's clock */
 	ClockPair	start_pair;
 } Run;
@@ -73,7 +74,7 @@ static Run
 begin_run(QueryDesc *queryDesc)
 {
 	FastQuery  *query = fast_query_of(queryDesc->estate);
-	Run			run = {query, false, 0, {0}};
+	Run			run = {query, false, 0, 0, {0}};
 
 	if (query != NULL)
 	{
@@ -85,6 +86,7 @@ begin_run(QueryDesc *queryDesc)
 	if (query != NULL && query->method != METHOD_COUNT)
 	{
 		run.tickless = (query->method == METHOD_SAMPLING || query->sampled > 0) && !ticker_start();
+		run.mark = ticker_mark();
 		ticker_note_period(query);
 		if (query->clock == KIND_TSC)
 			run.start_pair = fast_tsc_read();
@@ -94,15 +96,38 @@ begin_run(QueryDesc *queryDesc)
 }
 
 /* Also called after an error, when the query may no longer exist. */
-static uint64
+static void
 end_run(void)
 {
-	return --nesting == 0 ? ticker_stop() : 0;
+	if (--nesting == 0)
+		ticker_stop();
+}
+
+/* Adds the time for which ticks were missing in a run of `ns`. */
+static void
+note_loss(const Run *run, double ns)
+{
+	FastQuery  *query = run->query;
+	TickerLoss	loss;
+
+	if (query->method != METHOD_SAMPLING && query->sampled == 0 && !query->parallel)
+		return;
+	loss = ticker_loss(run->mark);
+	query->lost_ns += loss.lost_ns;
+	if (run->tickless)
+	{
+		query->tickless = true;
+		query->tickless_ns += ns;
+	}
+	else
+		query->tickless_ns += Min((double) loss.stopped_ns, ns);
+	/* The worker can have read another rate from the configuration. */
+	ticker_note_period(query);
 }
 
 /* Adds the duration of the run to its query, and checks the counter against the kernel's clock over the run. */
 static void
-note_duration(const Run *run, uint64 lost_ns)
+note_duration(const Run *run)
 {
 	FastQuery  *query = run->query;
 	int64		ticks = (int64) (clock_ordered(query->clock) - run->start);
@@ -110,22 +135,17 @@ note_duration(const Run *run, uint64 lost_ns)
 
 	/* The counter went back: a virtual machine was migrated.  The sum then stays unknown. */
 	query->elapsed_ns += ticks < 0 ? -INFINITY : ns;
-	if (run->tickless)
-	{
-		query->tickless = true;
-		query->tickless_ns += ns;
-	}
-	query->lost_ns += lost_ns;
+	note_loss(run, ns);
 	if (run->start_pair.ns != 0)
 		fast_tsc_compare(run->start_pair);
 }
 
-/* Called after a run without an error. */
+/* Called after a run without an error, before end_run(). */
 static void
-note_run(const Run *run, uint64 lost_ns)
+note_run(const Run *run)
 {
 	if (run->query->method != METHOD_COUNT)
-		note_duration(run, lost_ns);
+		note_duration(run);
 	fast_calls_add(run->query);
 }
 
@@ -151,7 +171,6 @@ static void
 fast_ExecutorRun(RUN_PARAMETERS)
 {
 	Run			run = begin_run(queryDesc);
-	volatile uint64 lost_ns = 0;
 
 	if (run.query == NULL)
 	{
@@ -161,13 +180,13 @@ fast_ExecutorRun(RUN_PARAMETERS)
 	PG_TRY();
 	{
 		next_ExecutorRun(RUN_ARGUMENTS);
+		note_run(&run);
 	}
 	PG_FINALLY();
 	{
-		lost_ns = end_run();
+		end_run();
 	}
 	PG_END_TRY();
-	note_run(&run, lost_ns);
 }
 
 static void
@@ -184,7 +203,6 @@ static void
 fast_ExecutorFinish(QueryDesc *queryDesc)
 {
 	Run			run = begin_run(queryDesc);
-	volatile uint64 lost_ns = 0;
 
 	if (run.query == NULL)
 	{
@@ -195,13 +213,13 @@ fast_ExecutorFinish(QueryDesc *queryDesc)
 	PG_TRY();
 	{
 		next_ExecutorFinish(queryDesc);
+		note_run(&run);
 	}
 	PG_FINALLY();
 	{
-		lost_ns = end_run();
+		end_run();
 	}
 	PG_END_TRY();
-	note_run(&run, lost_ns);
 	fast_finish(queryDesc, run.query);
 }
 
@@ -212,6 +230,7 @@ _PG_init(void)
 {
 	fast_define_settings();
 	fast_statistics_init();
+	ticker_init();
 	fast_explain_init();
 	fast_tsc_init();
 

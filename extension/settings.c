@@ -17,6 +17,7 @@
 #include "utils/guc.h"
 
 #include "settings.h"
+#include "ticker.h"
 #include "tsc_share.h"
 
 static const struct config_enum_entry method_options[] = {
@@ -34,20 +35,41 @@ static const struct config_enum_entry count_calls_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry ticker_options[] = {
+	{"worker", TICKER_WORKER, false},
+	{"thread", TICKER_THREAD, false},
+	{"none", TICKER_NONE, false},
+	{NULL, 0, false}
+};
+
 int			fast_method = METHOD_AUTO;
 int			fast_count_calls = COUNT_NONE;
+int			fast_ticker = TICKER_WORKER;
 int			fast_sample_rate = 0;
+
+static const char *
+option_name(const struct config_enum_entry *options, int value)
+{
+	for (; options->name != NULL; options++)
+	{
+		if (options->val == value)
+			return options->name;
+	}
+	return "?";
+}
 
 /* Returns the name of a method, as in the setting. */
 const char *
 fast_method_name(Method method)
 {
-	for (const struct config_enum_entry *option = method_options; option->name != NULL; option++)
-	{
-		if (option->val == (int) method)
-			return option->name;
-	}
-	return "?";
+	return option_name(method_options, (int) method);
+}
+
+/* Returns the name of a ticker, as in the setting. */
+const char *
+fast_ticker_name(int kind)
+{
+	return option_name(ticker_options, kind);
 }
 
 /*
@@ -88,6 +110,12 @@ fast_define_settings(void)
 							 "off: only those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: also those that clients send; "
 							 "all: also those within functions.",
 							 &fast_count_calls, COUNT_NONE, count_calls_options,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_fast_timing.ticker",
+							 "Selects who writes the sampling clock.",
+							 "worker: one background worker for all sessions, if the library is in shared_preload_libraries; "
+							 "thread: a thread in each backend that needs it; none: nobody.",
+							 &fast_ticker, TICKER_WORKER, ticker_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_fast_timing.sample_rate",
 							"Ticks per second of the sampling clock.",

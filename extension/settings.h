@@ -24,10 +24,12 @@ typedef enum CountCalls
 
 extern int	fast_method;
 extern int	fast_count_calls;
+extern int	fast_ticker;		/* TickerKind */
 extern int	fast_sample_rate;
 
 extern void fast_define_settings(void);
 extern const char *fast_method_name(Method method);
+extern const char *fast_ticker_name(int kind);
 
 #pragma GCC visibility pop
 

@@ -57,14 +57,21 @@ fast_thread_create(void *(*function) (void *))
 }
 
 void
-fast_thread_prepare(void)
+fast_thread_set_name(void)
+{
+#if defined(__linux__)
+	prctl(PR_SET_NAME, THREAD_NAME);
+#elif defined(__APPLE__)
+	pthread_setname_np(THREAD_NAME);
+#endif
+}
+
+void
+fast_thread_sleep_precisely(void)
 {
 #if defined(__linux__)
 	/* in ns; the default is as long as a short query */
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	prctl(PR_SET_NAME, THREAD_NAME);
-#elif defined(__APPLE__)
-	pthread_setname_np(THREAD_NAME);
 #endif
 }
 

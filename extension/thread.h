@@ -20,8 +20,11 @@ extern void fast_thread_init_locks(pthread_mutex_t *mutex, pthread_cond_t *chang
 /* Creates a detached thread that blocks all signals.  Returns 0, or an errno. */
 extern int	fast_thread_create(void *(*function) (void *));
 
-/* Sets the name of this thread, and lets it sleep precisely. */
-extern void fast_thread_prepare(void);
+/* Sets the name of this thread. */
+extern void fast_thread_set_name(void);
+
+/* Lets this thread, or a process with one thread, sleep precisely. */
+extern void fast_thread_sleep_precisely(void);
 
 /* Waits for the condition, until system_now() is `ns` at the latest. */
 extern void fast_thread_wait(pthread_cond_t *changed, pthread_mutex_t *mutex, uint64 ns);

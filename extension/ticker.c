@@ -1,14 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * ticker.c
- *	  a clock in memory that moves about a thousand times a second
+ *	  the ticking clock of this session: the worker's, a thread's, or none
  *
- * A separate thread sleeps, and writes the time into memory.  It blocks every
- * signal and calls no PostgreSQL code, so it does not disturb the backend.  A
- * timer signal instead would interrupt sleeps and polls of procedural languages
- * and foreign data wrappers, interfere with the server's timeouts, and cost the
- * query 12 to 19 us per tick on a virtual machine.  A thread that is not needed
- * waits, and ends after a while.
+ * The background worker serves all sessions.  A session uses its own thread if there
+ * is no worker, if the worker does not tick, or if it ticks at another rate.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -16,56 +12,40 @@
  */
 #include "postgres.h"
 
-#include "common/pg_prng.h"
+#include "miscadmin.h"
 
 #include "clock.h"
 #include "settings.h"
-#include "thread.h"
 #include "ticker.h"
+#include "ticker_shared.h"
+#include "ticker_thread.h"
+#include "ticker_worker.h"
 #include "tsc_rate.h"
 
-Ticker		ticker;
+const Ticker *ticker = &thread_ticker;
 
 /* Ticks at 1 kHz take at most 0.5% of a core, if a tick takes 5 us. */
 #define DEFAULT_RATE	1000
 
-/*
- * Waking the thread takes 0.1 ms or more, and ticks are lost meanwhile.  So the
- * thread continues to tick for a while, for the next statement or FETCH.
- */
-#define LINGER_NS		20000000
+/* The mark of a run that started before the ticks. */
+#define MARK_BEFORE_TICKS	PG_UINT64_MAX
 
-/* A session that needs ticks once in a minute keeps its thread.  Tests use a shorter time. */
-#ifndef TICKER_IDLE_NS
-#define TICKER_IDLE_NS	UINT64CONST(60000000000)
-#endif
+static bool running = false;	/* a query needs the ticks */
+static uint64 stopped_before_ns;	/* ticker->stopped_ns when the ticks started */
+static const char *fallback = NULL; /* why they are not those of the worker */
 
-/*
- * Time until the next attempt, if the thread could not be created.  An attempt can
- * take 0.1 ms, and without this limit the method auto would make one after each burst.
- */
-#define RETRY_NS		UINT64CONST(60000000000)
+void
+ticker_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	ticker_shared_init();
+	if (fast_ticker == TICKER_WORKER)
+		ticker_worker_register();
+}
 
-static pthread_mutex_t mutex;
-static pthread_cond_t changed;
-
-/* protected by the mutex */
-static bool ticking = false;	/* a query needs the ticks */
-static bool parked = true;		/* the thread waits for a query */
-static bool has_thread = false;
-static uint64 period_ns;
-static uint64 next_ns;			/* time of the next tick */
-static uint64 linger_ns;		/* ticks continue until then without a query */
-static bool with_tsc;
-static pg_prng_state random_state;
-
-/* used only by the backend's main thread */
-static bool running = false;
-static uint64 retry_ns = 0;		/* no attempt to create the thread until then */
-static int	create_error;		/* errno of the last attempt */
-
-static uint64
-wanted_period_ns(void)
+uint64
+ticker_wanted_period_ns(void)
 {
 	return 1000000000 / (fast_sample_rate > 0 ? fast_sample_rate : DEFAULT_RATE);
 }
@@ -73,7 +53,7 @@ wanted_period_ns(void)
 uint64
 ticker_period_ns(void)
 {
-	return running ? period_ns : wanted_period_ns();
+	return running ? ticker->period_ns : ticker_wanted_period_ns();
 }
 
 void
@@ -83,179 +63,142 @@ ticker_note_period(FastQuery *query)
 	query->max_period_ns = Max(query->max_period_ns, query->period_ns);
 }
 
-/* Writes a tick.  Readers without a lock check that the version is even and unchanged. */
-static void
-tick(uint64 ns, uint64 tsc)
-{
-	ticker.version++;
-	pg_write_barrier();
-	ticker.prev_ns = ticker.last_ns;
-	ticker.last_ns = ns;
-	ticker.last_tsc = tsc;
-	pg_write_barrier();
-	ticker.version++;
-}
-
-/*
- * Returns a random interval around the period.  Regular ticks could coincide with
- * a rhythm of the query, and then always fall into the same node.
- */
-static uint64
-random_interval(void)
-{
-	return period_ns / 2 + pg_prng_uint64_range(&random_state, 0, period_ns);
-}
-
-/* The thread's function.  It calls no server function that can fail or raise an error. */
-static void *
-tick_until_idle(void *unused)
-{
-	fast_thread_prepare();
-	pthread_mutex_lock(&mutex);
-	for (;;)
-	{
-		uint64		now = system_now();
-
-		if (!ticking && now >= linger_ns)
-		{
-			parked = true;
-			if (now >= linger_ns + TICKER_IDLE_NS)
-				break;
-			fast_thread_wait(&changed, &mutex, linger_ns + TICKER_IDLE_NS);
-		}
-		else if (now < next_ns)
-			fast_thread_wait(&changed, &mutex, next_ns);
-		else
-		{
-			tick(now, with_tsc ? tsc_now() : 0);
-			next_ns = now + random_interval();
-		}
-	}
-	has_thread = false;
-	pthread_mutex_unlock(&mutex);
-	return NULL;
-}
-
-/* After a fork, the child has no thread, and the mutex can be locked. */
-static void
-forget_thread(void)
-{
-	fast_thread_init_locks(&mutex, &changed);
-	has_thread = running = ticking = false;
-	parked = true;
-}
-
-/*
- * Locks the mutex, and creates the thread if it does not exist.  The thread cannot
- * end until the mutex is unlocked.  Returns whether there is a thread.
- */
 static bool
-lock_with_thread(void)
+uses_worker(void)
 {
-	static bool initialized = false;
-	uint64		now = system_now();
+	return ticker != &thread_ticker;
+}
 
-	if (!initialized)
-	{
-		fast_thread_init_locks(&mutex, &changed);
-		pthread_atfork(NULL, NULL, forget_thread);
-		initialized = true;
-	}
-	pthread_mutex_lock(&mutex);
-	if (!has_thread && now >= retry_ns)
-	{
-		pg_prng_seed(&random_state, now);
-		linger_ns = now;
-		create_error = fast_thread_create(tick_until_idle);
-		has_thread = create_error == 0;
-		retry_ns = has_thread ? 0 : now + RETRY_NS;
-	}
-	return has_thread;
+/* Returns why the session cannot use the worker's clock, or NULL. */
+static const char *
+refusal(void)
+{
+	return ticker_shared_refusal(ticker_wanted_period_ns(), fast_tsc_readable());
 }
 
 bool
 ticker_ready(void)
 {
-	bool		ready = lock_with_thread();
-
-	pthread_mutex_unlock(&mutex);
-	if (!ready)
-		errno = create_error;
-	return ready;
+	if (fast_ticker == TICKER_WORKER && refusal() == NULL)
+		return true;
+	errno = 0;
+	return fast_ticker != TICKER_NONE && ticker_thread_ready();
 }
 
-/*
- * Starts in the middle of an interval, as if the ticks had always been running.
- *
- * An observer arriving at random is more likely to land in a long interval, and
- * lands at a random point of it.  Otherwise the first tick would account for too
- * much or too little time on average, which matters for a short query.
- */
-static void
-start_in_interval(void)
+/* Starts the ticks of the worker, or else of the thread.  Returns false if that fails. */
+static bool
+start(void)
 {
-	uint64		now = system_now();
-	uint64		interval;
-	uint64		left;
+	uint64		period_ns = ticker_wanted_period_ns();
+	bool		with_tsc = fast_tsc_readable();
 
-	do
-		interval = random_interval();
-	while (pg_prng_uint64_range(&random_state, 0, period_ns * 3 / 2) > interval);
-	left = pg_prng_uint64_range(&random_state, 0, interval);
-	tick(now - (interval - left), with_tsc ? tsc_now() : 0);
-	next_ns = now + left;
+	if (fast_ticker == TICKER_NONE)
+		return false;
+	fallback = NULL;
+	if (fast_ticker == TICKER_WORKER)
+	{
+		fallback = ticker_shared_start(period_ns, with_tsc);
+		if (fallback == NULL)
+		{
+			ticker = &shared_ticker->ticker;
+			return true;
+		}
+	}
+	ticker = &thread_ticker;
+	return ticker_thread_start(period_ns, with_tsc);
 }
 
 bool
 ticker_start(void)
 {
-	/* Called here, because no function that can raise an error may be called under the lock. */
-	bool		readable = fast_tsc_readable();
-
+	if (!running)
+	{
+		running = start();
+		stopped_before_ns = ticker->stopped_ns;
+		return running;
+	}
 	/* The counter can have become usable since the outer statement started. */
-	if (running && with_tsc == readable)
+	if (ticker->with_tsc || !fast_tsc_readable())
 		return true;
-	if (!lock_with_thread())
-	{
-		pthread_mutex_unlock(&mutex);
-		return false;
-	}
-	with_tsc = readable;
-	ticking = true;
 	/* The rate does not change during a run, because the outer query relies on it. */
-	if (parked || (!running && period_ns != wanted_period_ns()))
-	{
-		period_ns = wanted_period_ns();
-		start_in_interval();
-		parked = false;
-		pthread_cond_signal(&changed);
-	}
-	pthread_mutex_unlock(&mutex);
-	running = true;
-	return true;
+	return !uses_worker() && ticker_thread_start(ticker->period_ns, true);
+}
+
+uint64
+ticker_mark(void)
+{
+	return running ? ticker->stopped_ns : MARK_BEFORE_TICKS;
 }
 
 /*
- * On a busy machine the thread may not run until the backend sleeps.  A late tick
- * in a long run does no harm.  But a tick that is overdue at the end of the run is
- * lost, and so is the time that it would have accounted for.
+ * On a busy machine the worker or the thread may not run until the backend sleeps.  A
+ * late tick in a long run does no harm.  But a tick that is overdue at the end of the
+ * run is lost, and so is the time that it would have accounted for.
  */
-uint64
-ticker_stop(void)
+TickerLoss
+ticker_loss(uint64 mark)
 {
+	TickerLoss	loss = {0, 0};
 	uint64		now;
-	uint64		lost = 0;
+	uint64		overdue_ns;
+	uint64		last_ns;
 
 	/* Most runs need no ticks, and reading a slow clock takes a microsecond. */
 	if (!running)
-		return 0;
+		return loss;
+	loss.stopped_ns = ticker->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
 	now = system_now();
-	pthread_mutex_lock(&mutex);
-	ticking = false;
-	linger_ns = now + LINGER_NS;
-	if (next_ns < now)
-		lost = now - ticker.last_ns;
-	pthread_mutex_unlock(&mutex);
+	overdue_ns = tick_overdue_ns(ticker, now);
+	/* A tick can come between these reads. */
+	last_ns = Min(ticker->last_ns, now);
+	if (tick_was_stopped(ticker, overdue_ns))
+		loss.stopped_ns += now - last_ns;
+	else if (overdue_ns > 0)
+		loss.lost_ns = now - last_ns;
+	return loss;
+}
+
+void
+ticker_stop(void)
+{
+	if (!running)
+		return;
+	if (uses_worker())
+		ticker_shared_stop();
+	else
+		ticker_thread_stop();
 	running = false;
-	return lost;
+}
+
+/* Returns what a statement would use that started now. */
+static TickerKind
+next_ticker(const char **reason)
+{
+	int			error;
+
+	*reason = NULL;
+	if (fast_ticker == TICKER_NONE)
+		return TICKER_NONE;
+	if (fast_ticker == TICKER_WORKER)
+	{
+		*reason = refusal();
+		if (*reason == NULL)
+			return TICKER_WORKER;
+	}
+	error = ticker_thread_error();
+	if (error == 0)
+		return TICKER_THREAD;
+	*reason = psprintf("could not create a thread: %s", strerror(error));
+	return TICKER_NONE;
+}
+
+TickerKind
+ticker_now(const char **reason)
+{
+	TickerKind	next = next_ticker(reason);
+
+	if (!running)
+		return next;
+	*reason = fallback;
+	return uses_worker() ? TICKER_WORKER : TICKER_THREAD;
 }

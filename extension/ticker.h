@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ticker.h
- *	  a clock in memory that moves about a thousand times a second
+ *	  the ticking clock of this session: the worker's, a thread's, or none
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -13,34 +13,67 @@
 #include "postgres.h"
 
 #include "instr.h"
-#include "port/atomics.h"
+#include "tick.h"
 
-/* The ticker's thread writes this, and backends read it without a lock. */
-typedef struct Ticker
+/* Who writes the ticking clock. */
+typedef enum TickerKind
 {
-	volatile uint64 last_ns;	/* time of the last tick */
-	volatile uint64 prev_ns;	/* time of the tick before it */
-	volatile uint64 last_tsc;	/* the last tick by the TSC, if that is usable */
-	volatile uint32 version;	/* odd while these are being changed */
-} Ticker;
+	TICKER_WORKER,				/* the background worker, for all backends */
+	TICKER_THREAD,				/* a thread of this backend */
+	TICKER_NONE
+} TickerKind;
+
+/*
+ * Waking the worker or the thread takes 0.1 ms or more.  So it continues to tick for a
+ * while, for the next statement or FETCH.
+ */
+#define TICKER_LINGER_NS	20000000
+
+/* The time of a run for which ticks are missing. */
+typedef struct TickerLoss
+{
+	uint64		lost_ns;		/* an overdue tick would have accounted for it */
+	uint64		stopped_ns;		/* the ticker did not tick */
+} TickerLoss;
 
 #pragma GCC visibility push(hidden)
-extern Ticker ticker;
+
+/* The clock that wrappers read.  It changes only while no query needs ticks. */
+extern const Ticker *ticker;
+
+/* Called after the settings are defined.  Registers the background worker, if the postmaster loads the library. */
+extern void ticker_init(void);
+
+/* Returns the mean time between ticks that the settings of this session request. */
+extern uint64 ticker_wanted_period_ns(void);
 
 /* Returns the mean time between ticks. */
 extern uint64 ticker_period_ns(void);
 
-/* Stores the mean time between ticks in a query, at the start of a run. */
+/* Stores the mean time between ticks in a query, at the start and at the end of a run. */
 extern void ticker_note_period(FastQuery *query);
 
-/* Creates the thread, if it does not exist.  Returns false, and sets errno, if that fails. */
+/* Returns whether there is a clock.  Creates the thread, if it is needed.  Sets errno if that fails. */
 extern bool ticker_ready(void);
 
 /* Starts the ticks, if they are stopped.  Returns false if that fails. */
 extern bool ticker_start(void);
 
-/* Stops the ticks.  Returns the ns that an overdue tick would have accounted for. */
-extern uint64 ticker_stop(void);
+/* Returns a mark for ticker_loss(), at the start of a run. */
+extern uint64 ticker_mark(void);
+
+/* Returns the time for which ticks are missing since the mark, before the ticks are stopped. */
+extern TickerLoss ticker_loss(uint64 mark);
+
+/* Stops the ticks. */
+extern void ticker_stop(void);
+
+/*
+ * Returns what this session uses now.  `reason` is NULL, or why it is not what the
+ * setting requests.
+ */
+extern TickerKind ticker_now(const char **reason);
+
 #pragma GCC visibility pop
 
 #endif							/* FAST_TICKER_H */

@@ -11,7 +11,7 @@
 #define FAST_VERSION_H
 
 /*
- * The ticker's thread writes 64-bit times, and a backend reads them without a lock.
+ * The ticker writes 64-bit times, and a backend reads them without a lock.
  * Up to 15 the server counts the ns of a call in a long.
  */
 #if __SIZEOF_POINTER__ < 8

@@ -1,0 +1,23 @@
+/*-------------------------------------------------------------------------
+ *
+ * ticker_worker.h
+ *	  the background worker that writes the ticking clock in shared memory
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FAST_TICKER_WORKER_H
+#define FAST_TICKER_WORKER_H
+
+#pragma GCC visibility push(hidden)
+
+/* Registers the worker, while the postmaster loads the library. */
+extern void ticker_worker_register(void);
+
+/* Returns whether that was done when the server started. */
+extern bool ticker_worker_is_registered(void);
+
+#pragma GCC visibility pop
+
+#endif							/* FAST_TICKER_WORKER_H */

@@ -1,0 +1,143 @@
+"""Tests of the session's choice of a ticking clock: the background worker, a thread if the worker does not tick, or none."""
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+
+from extension import force_parallel
+from extension.survive import crashes
+from extension.ticker import (
+    INFO, LIBRARY, MANY, SETTINGS, SLOW, TABLES, THREADS, WORKER, expected, infos, plans, running, stopped, until_asleep, using,
+    worker, workers, wrong_times,
+)  # fmt: skip
+from outcome import until
+from servers import Server
+
+NO_TICKS = ("thread", "does not tick")
+
+
+def stop_during(server):
+    """The worker is stopped in a statement, until its end, or for a part of it."""
+    pid = worker(server)
+    parallel = f"SET max_parallel_workers_per_gather = 2; {force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;"
+    for method in ("sampling", "auto"):
+        for settings in ("", parallel):
+            with running(server, f"{using(method)} {settings} {SLOW} {INFO}") as said:
+                with stopped(pid):
+                    time.sleep(0.2)
+            yield from (f"{method}: stopped for 0.2 s: {what}" for what in wrong_times(said[0]))
+            with ExitStack() as until_the_end:
+                with running(server, f"{using(method)} {settings} {SLOW} {INFO * 2} {MANY} {INFO}") as said:
+                    until_the_end.enter_context(stopped(pid))
+            yield from (f"{method}: stopped until the end: {what}" for what in wrong_times(said[0]))
+            yield from expected(said[0], NO_TICKS, NO_TICKS, NO_TICKS)
+            yield from until_asleep(server, "after it was stopped")
+
+
+def stop_before(server):
+    """The worker is stopped while it sleeps. When it continues, sessions use it again."""
+    pid = worker(server)
+    for method in ("sampling", "auto"):
+        yield from until_asleep(server, "before it is stopped")
+        with stopped(pid):
+            said = server.psql(f"{using(method)} {SLOW} {INFO} {SLOW} {INFO}")
+        yield from wrong_times(said)
+        yield from expected(said, NO_TICKS, NO_TICKS)
+        if infos(said)[1]["last_error_ms"] > infos(said)[0]["last_error_ms"] / 2:
+            yield f"{method}: the fallback is as imprecise as the stopped worker: {infos(said)}"
+        yield from until_asleep(server, "after it was stopped")
+        yield from expected(server.psql(f"{using(method)} {MANY} {INFO}"), WORKER)
+
+
+def terminated(server):
+    """SIGTERM ends the worker. Sessions use their threads until the server has started another one."""
+    before = worker(server)
+    with running(server, f"{using()} {SLOW} {INFO}") as said:
+        os.kill(before, signal.SIGTERM)
+        until(lambda: before not in workers(server), "the worker ends")
+        yield from expected(server.psql(f"{using()} {MANY} {INFO}"), ("thread", "is not running"))
+    yield from wrong_times(said[0])
+    if worker(server) == before or len(workers(server)) != 1:
+        yield "no other worker was started"
+    yield from until_asleep(server, "after it was terminated")
+    yield from expected(server.psql(f"{using()} {MANY} {INFO}"), WORKER)
+
+
+def rates(server):
+    """A session with its own rate uses its own thread. The worker's rate is that of the configuration."""
+    said = server.psql(f"{using()} SET pg_fast_timing.sample_rate = 2000; {MANY} {INFO} {THREADS} RESET pg_fast_timing.sample_rate; {MANY} {INFO}")
+    yield from expected(said, ("thread", "sample_rate"), WORKER)
+    if "threads|2" not in said or infos(said)[0]["ticks_per_second"] != 2000:
+        yield f"a session with another rate: {said}"
+    server.psql("ALTER SYSTEM SET pg_fast_timing.sample_rate = 2000")
+    server.psql("SELECT pg_reload_conf()")
+    faster = until(lambda: [i for i in infos(server.psql(f"{using()} {MANY} {INFO}")) if i["ticker"] == "worker"], "the worker has the new rate")
+    if faster[0]["ticks_per_second"] != 2000:
+        yield f"after a change of the configuration: {faster}"
+    server.psql("ALTER SYSTEM RESET pg_fast_timing.sample_rate")
+    server.psql("SELECT pg_reload_conf()")
+
+
+def other_tickers(server):
+    said = server.psql(f"{using(ticker='thread')} {MANY} {INFO} {THREADS}")
+    yield from expected(said, ("thread", ""))
+    if "threads|2" not in said:
+        yield f"ticker = thread: {said}"
+    said = server.psql(f"{using(ticker='none')} {MANY * 2} {INFO} {THREADS}", notices=True)
+    yield from expected(said, ("none", ""))
+    if said.count("WARNING:") != 1 or 'ticker is "none"' not in said or "threads|1" not in said or infos(said)[0]["last_nodes"]:
+        yield f"sampling with ticker = none: {said}"
+    said = server.psql(f"{using('auto', 'none')} {MANY} {INFO} {THREADS}", notices=True)
+    ticked = infos(server.psql(f"{using('auto')} {MANY} {INFO}"))[0]
+    scan, bursts = plans(said)[0]["Plan"]["Plans"][0]["Actual Total Time"], infos(said)[0]
+    low, high = scan - bursts["last_error_ms"], scan + bursts["last_error_ms"]
+    # As with the server's timing, the scan takes at least a fifth of the time.
+    if "threads|1" not in said or "WARNING" in said or not high >= 0.2 * plans(said)[0]["Execution Time"] or not low <= plans(said)[0]["Execution Time"]:
+        yield f"auto with ticker = none: {said}"
+    if bursts["last_error_ms"] <= ticked["last_error_ms"] or bursts["last_estimated"] != 1:
+        yield f"auto with ticker = none: {bursts}, and with the worker: {ticked}"
+
+
+def no_slot(installation):
+    """Without a slot for the worker, the server's log has one message, and sessions use their threads."""
+    with Server(installation, SETTINGS | {"max_worker_processes": 0, "max_logical_replication_workers": 0}) as server:
+        server.psql(TABLES)
+        said = server.psql(f"{using()} {SLOW * 2} {INFO}", notices=True)
+        yield from wrong_times(said)
+        yield from expected(said, ("thread", "max_worker_processes"))
+        log = server.log.read_text()
+        if log.count("too many background workers") != 1 or "WARNING" in log + said:
+            yield f"no slot for the worker: {log}"
+
+
+def not_registered(installation):
+    """If the configuration selects another ticker, no worker is started."""
+    with Server(installation, SETTINGS | {"pg_fast_timing.ticker": "none"}) as server:
+        server.psql(TABLES)
+        said = server.psql(f"LOAD '{LIBRARY}'; {MANY} {INFO} SET pg_fast_timing.ticker = worker; {MANY} {INFO}")
+        yield from expected(said, ("none", ""), ("thread", "when the server started"))
+        if workers(server):
+            yield "there is a worker, although the configuration has no ticker"
+
+
+def not_preloaded(installation):
+    for library in ("", LIBRARY):
+        with Server(installation, SETTINGS | {"shared_preload_libraries": "", "session_preload_libraries": library}) as server:
+            server.psql(TABLES)
+            said = server.psql(f"{using()} {SLOW} {INFO} {THREADS}", notices=True)
+            yield from wrong_times(said)
+            yield from expected(said, ("thread", "shared_preload_libraries"))
+            if "threads|2" not in said or workers(server) or "WARNING" in said:
+                yield f"without shared_preload_libraries: {workers(server)}, {said}"
+
+
+def check(installation):
+    """Yields complaints."""
+    with Server(installation, SETTINGS) as server:
+        server.psql(TABLES)
+        for scenario in (stop_during, stop_before, terminated, rates, other_tickers):
+            yield from (f"{scenario.__name__}: {what}" for what in scenario(server))
+        yield from crashes(server)
+    for scenario in (no_slot, not_registered, not_preloaded):
+        yield from (f"{scenario.__name__}: {what}" for what in scenario(installation))
