@@ -22,7 +22,7 @@
 #include "tree.h"
 
 static void
-note_workers(TreeNode *each)
+record_worker_rows(TreeNode *each)
 {
 	const CoreWorkers *workers = each->node->worker_instrument;
 
@@ -37,24 +37,36 @@ note_workers(TreeNode *each)
 }
 
 void
-fast_calls_note_workers(FastQuery *query)
+fast_calls_record_workers(FastQuery *query)
 {
 	for (int i = 0; i < query->node_count; i++)
-		note_workers(&query->nodes[i]);
+		record_worker_rows(&query->nodes[i]);
 }
 
-/* Reads only our own memory. */
-static double
-noted_calls(const FastInstr *fi)
+/* The wrapper adds all changed rows to the node's rows, so they do not show the calls. */
+bool
+fast_modifies_remotely(const PlanState *node)
 {
+	const ForeignScanState *scan = (const ForeignScanState *) node;
+
+	return IsA(node, ForeignScanState) && ((const ForeignScan *) node->plan)->operation != CMD_SELECT &&
+		scan->resultRelInfo != NULL && scan->resultRelInfo->ri_projectReturning == NULL;
+}
+
+/* Reads no memory that can be released before the query's own. */
+static double
+own_calls(const FastInstr *fi)
+{
+	if (fi->modifies_remotely)
+		return fi->ends;
 	return fi->core.ntuples - fi->tree->worker_rows + fi->core.tuplecount + fi->ends;
 }
 
 double
 fast_calls_of(FastInstr *fi)
 {
-	note_workers(fi->tree);
-	return noted_calls(fi);
+	record_worker_rows(fi->tree);
+	return own_calls(fi);
 }
 
 /*
@@ -71,7 +83,7 @@ calls_without_wrapper(const TreeNode *each)
 	if (core == NULL)
 		return 0;
 	loops = core->nloops - each->worker_loops + (core->running ? 1 : 0);
-	return fast_times_itself(each->node) ? loops :
+	return fast_instruments_itself(each->node) ? loops :
 		loops + core->ntuples - each->worker_rows + core->tuplecount;
 }
 
@@ -81,7 +93,7 @@ calls_of_workers(const TreeNode *each)
 {
 	if (fast_statistics_are_shared())
 		return 0;
-	return each->worker_loops + (fast_times_itself(each->node) ? 0 : each->worker_rows);
+	return each->worker_loops + (fast_instruments_itself(each->node) ? 0 : each->worker_rows);
 }
 
 static void
@@ -97,14 +109,14 @@ add_calls(TreeNode *each, double calls)
 void
 fast_calls_add(FastQuery *query)
 {
-	fast_calls_note_workers(query);
+	fast_calls_record_workers(query);
 	for (int i = 0; i < query->node_count; i++)
 	{
 		TreeNode   *each = &query->nodes[i];
 		bool		wrapped = each->fi != NULL && each->fi->wrapper != NULL;
 
 		add_calls(each, calls_of_workers(each) +
-				  (wrapped ? noted_calls(each->fi) : calls_without_wrapper(each)));
+				  (wrapped ? own_calls(each->fi) : calls_without_wrapper(each)));
 	}
 }
 
@@ -116,6 +128,6 @@ fast_calls_add_after_error(FastQuery *query)
 		TreeNode   *each = &query->nodes[i];
 
 		if (each->fi != NULL && each->fi->wrapper != NULL)
-			add_calls(each, noted_calls(each->fi));
+			add_calls(each, own_calls(each->fi));
 	}
 }

@@ -4,7 +4,7 @@
  *	  marks estimated times in EXPLAIN (since 18)
  *
  * A plan whose calls were all timed is printed as usual, unless the option
- * FAST_TIMING requests details.
+ * FAST_TIMING requests details.  If it is off, the server times the statement.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -26,10 +26,13 @@
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "tcop/utility.h"
 
 static int	extension_id;
+static bool is_off = false;
 static explain_per_node_hook_type prev_explain_per_node = NULL;
 static explain_per_plan_hook_type prev_explain_per_plan = NULL;
+static ProcessUtility_hook_type prev_ProcessUtility = NULL;
 
 /* Returns whether the option FAST_TIMING is on. */
 static bool
@@ -41,7 +44,37 @@ details_requested(ExplainState *es)
 static void
 set_option(ExplainState *es, DefElem *option, ParseState *pstate)
 {
-	SetExplainExtensionState(es, extension_id, defGetBoolean(option) ? &extension_id : NULL);
+	bool		on = defGetBoolean(option);
+
+	SetExplainExtensionState(es, extension_id, on ? &extension_id : NULL);
+	/* Only a statement has a parse state.  auto_explain sets options when it logs a plan that is already timed. */
+	if (pstate != NULL)
+		is_off = !on;
+}
+
+bool
+fast_explain_is_off(void)
+{
+	return is_off;
+}
+
+/* The option FAST_TIMING applies to the statements that this EXPLAIN executes, and to no later one. */
+static void
+fast_ProcessUtility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, ProcessUtilityContext context,
+					ParamListInfo params, QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
+{
+	ProcessUtility_hook_type next = prev_ProcessUtility ? prev_ProcessUtility : standard_ProcessUtility;
+	bool		outer = is_off;
+
+	PG_TRY();
+	{
+		next(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	}
+	PG_FINALLY();
+	{
+		is_off = outer;
+	}
+	PG_END_TRY();
 }
 
 static void
@@ -112,6 +145,8 @@ fast_explain_init(void)
 	explain_per_node_hook = explain_node;
 	prev_explain_per_plan = explain_per_plan_hook;
 	explain_per_plan_hook = explain_plan;
+	prev_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = fast_ProcessUtility;
 }
 
 #endif

@@ -14,6 +14,9 @@
 
 extern void fast_explain_init(void);
 
+/* Returns whether EXPLAIN (FAST_TIMING off) is being executed (since 18). */
+extern bool fast_explain_is_off(void);
+
 #pragma GCC visibility pop
 
 #endif							/* FAST_EXPLAIN_H */

@@ -106,6 +106,12 @@ explain_ExecutorEnd(QueryDesc *queryDesc)
 		standard_ExecutorEnd(queryDesc);
 }
 
+bool
+fast_explain_is_off(void)
+{
+	return false;
+}
+
 void
 fast_explain_init(void)
 {

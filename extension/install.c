@@ -73,7 +73,7 @@ first_call(PlanState *node)
 static void
 before_workers(FastQuery *query)
 {
-	fast_calls_note_workers(query);
+	fast_calls_record_workers(query);
 	if (query->method == METHOD_AUTO || query->method == METHOD_SAMPLING)
 	{
 		/* Workers do not report a ticker that stops, so the leader uses it, too. */
@@ -122,7 +122,7 @@ wrapper_for(const FastInstr *fi)
 }
 
 bool
-fast_times_itself(const PlanState *node)
+fast_instruments_itself(const PlanState *node)
 {
 	return IsA(node, HashState) || IsA(node, BitmapIndexScanState) ||
 		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
@@ -140,7 +140,7 @@ install_node(FastQuery *query, TreeNode *each)
 	PlanState  *node = each->node;
 	FastInstr  *fi = fast_instr_of(node);
 
-	if (node->instrument == NULL || node->async_capable || fast_times_itself(node) ||
+	if (node->instrument == NULL || node->async_capable || fast_instruments_itself(node) ||
 		node->ExecProcNode != core_first_call() ||
 		CORE_WANTS_TIMER(node->instrument) != (query->method != METHOD_COUNT))
 		return;
@@ -152,6 +152,7 @@ install_node(FastQuery *query, TreeNode *each)
 	if (fi->wrapper == NULL)
 		return;
 	node->instrument = &fi->core;
+	fi->modifies_remotely = fast_modifies_remotely(node);
 	if (IsA(node, GatherState) || IsA(node, GatherMergeState))
 		fi->gather_entry = gather_call;
 	node->ExecProcNode = first_call;
@@ -265,7 +266,7 @@ install_timing(QueryDesc *queryDesc, Method wanted)
 void
 fast_install(QueryDesc *queryDesc, Method method)
 {
-	if (queryDesc->instrument_options & INSTRUMENT_TIMER)
+	if (queryDesc->estate->es_instrument & INSTRUMENT_TIMER)
 		install_timing(queryDesc, method);
 	else
 		install_counting(queryDesc);

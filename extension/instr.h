@@ -159,6 +159,7 @@ struct FastInstr
 	uint32		fraction;		/* part of a ns not yet added, in units of 2^-32 */
 	double		loops;			/* loops that have started */
 	double		ends;			/* calls that returned no row */
+	bool		modifies_remotely;	/* no call returns a row */
 	bool		estimated;		/* not every call was timed */
 	double		variance;		/* of the estimated time, in ns^2 */
 

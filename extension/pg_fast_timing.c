@@ -26,8 +26,9 @@
 
 PG_MODULE_MAGIC;
 
-/* nesting depth of ExecutorRun and ExecutorFinish calls of queries that we time */
+/* nesting depth of ExecutorRun and ExecutorFinish calls: of all queries, and of those that we time or count */
 static int	nesting = 0;
+static int	own_nesting = 0;
 
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
@@ -43,20 +44,28 @@ calls_wanted(void)
 	return fast_count_calls == COUNT_ALL || (fast_count_calls == COUNT_TOP && nesting == 0);
 }
 
+/*
+ * Makes core create the instrumentation of a query's nodes, which count rows even if no
+ * option of core is set.  Only we know this bit: auto_explain would take INSTRUMENT_ROWS
+ * for its own, and print times of zero.
+ */
+#define INSTRUMENT_CALLS	(1 << 20)
+
 /* Initializes the query, and installs our timing or counting if the query has instrumentation. */
 static void
 fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
-	bool		executed = fast_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+	bool		executed = fast_method != METHOD_OFF && !fast_explain_is_off() && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
 
 	if (executed && calls_wanted())
-		queryDesc->instrument_options |= INSTRUMENT_ROWS;
+		queryDesc->instrument_options |= INSTRUMENT_CALLS;
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
+	queryDesc->instrument_options &= ~INSTRUMENT_CALLS;
 
-	if (executed && queryDesc->instrument_options != 0 && queryDesc->planstate != NULL)
+	if (executed && queryDesc->planstate != NULL && queryDesc->estate->es_instrument != 0)
 		fast_install(queryDesc, fast_method);
 }
 
@@ -70,10 +79,10 @@ typedef struct Run
 	ClockPair	start_pair;
 } Run;
 
+/* `query` is NULL if none of its nodes has our timing, or none can run. */
 static Run
-begin_run(QueryDesc *queryDesc)
+begin_run(FastQuery *query)
 {
-	FastQuery  *query = fast_query_of(queryDesc->estate);
 	Run			run = {query, false, 0, 0, {0}};
 
 	if (query != NULL)
@@ -81,8 +90,9 @@ begin_run(QueryDesc *queryDesc)
 		if (IsParallelWorker())
 			fast_reinstall(query);
 		fast_recheck(query);
-		nesting++;
+		own_nesting++;
 	}
+	nesting++;
 	if (query != NULL && query->method != METHOD_COUNT)
 	{
 		run.tickless = (query->method == METHOD_SAMPLING || query->sampled > 0) && !ticker_start();
@@ -97,9 +107,10 @@ begin_run(QueryDesc *queryDesc)
 
 /* Also called after an error, when the query may no longer exist. */
 static void
-end_run(void)
+end_run(bool own)
 {
-	if (--nesting == 0)
+	nesting--;
+	if (own && --own_nesting == 0)
 		ticker_stop();
 }
 
@@ -170,21 +181,17 @@ next_ExecutorRun(RUN_PARAMETERS)
 static void
 fast_ExecutorRun(RUN_PARAMETERS)
 {
-	Run			run = begin_run(queryDesc);
+	Run			run = begin_run(fast_query_of(queryDesc->estate));
 
-	if (run.query == NULL)
-	{
-		next_ExecutorRun(RUN_ARGUMENTS);
-		return;
-	}
 	PG_TRY();
 	{
 		next_ExecutorRun(RUN_ARGUMENTS);
-		note_run(&run);
+		if (run.query != NULL)
+			note_run(&run);
 	}
 	PG_FINALLY();
 	{
-		end_run();
+		end_run(run.query != NULL);
 	}
 	PG_END_TRY();
 }
@@ -198,29 +205,25 @@ next_ExecutorFinish(QueryDesc *queryDesc)
 		standard_ExecutorFinish(queryDesc);
 }
 
-/* Data-modifying CTEs that were not read completely run here. */
+/* Data-modifying CTEs that were not read completely run here.  Without them no node runs, and nothing must be timed. */
 static void
 fast_ExecutorFinish(QueryDesc *queryDesc)
 {
-	Run			run = begin_run(queryDesc);
+	FastQuery  *query = fast_query_of(queryDesc->estate);
+	Run			run = begin_run(queryDesc->estate->es_auxmodifytables != NIL ? query : NULL);
 
-	if (run.query == NULL)
-	{
-		next_ExecutorFinish(queryDesc);
-		fast_finish(queryDesc, NULL);
-		return;
-	}
 	PG_TRY();
 	{
 		next_ExecutorFinish(queryDesc);
-		note_run(&run);
+		if (run.query != NULL)
+			note_run(&run);
 	}
 	PG_FINALLY();
 	{
-		end_run();
+		end_run(run.query != NULL);
 	}
 	PG_END_TRY();
-	fast_finish(queryDesc, run.query);
+	fast_finish(queryDesc, query);
 }
 
 void		_PG_init(void);

@@ -72,6 +72,16 @@ fast_ticker_name(int kind)
 	return option_name(ticker_options, kind);
 }
 
+/* Outside of a transaction, when session_preload_libraries are loaded, privileges cannot be read. */
+static bool
+may_set_method(void)
+{
+	if (IsTransactionState())
+		return superuser() ||
+			pg_parameter_aclcheck("pg_fast_timing.method", GetUserId(), ACL_SET) == ACLCHECK_OK;
+	return strcmp(GetConfigOption("is_superuser", false, false), "on") == 0;
+}
+
 /*
  * Any user can turn the extension off for a session.  Other methods need the rights
  * of a superuser, or the privilege to set the parameter, as parameters do that only
@@ -85,9 +95,7 @@ check_method(int *method, void **extra, GucSource source)
 {
 	bool		by_user = source == PGC_S_CLIENT || source >= PGC_S_INTERACTIVE;
 
-	if (*method == METHOD_OFF || !by_user || InitializingParallelWorker || !IsTransactionState() ||
-		superuser() ||
-		pg_parameter_aclcheck("pg_fast_timing.method", GetUserId(), ACL_SET) == ACLCHECK_OK)
+	if (*method == METHOD_OFF || !by_user || InitializingParallelWorker || may_set_method())
 		return true;
 	GUC_check_errcode(ERRCODE_INSUFFICIENT_PRIVILEGE);
 	GUC_check_errmsg("permission denied to set parameter \"pg_fast_timing.method\" to \"%s\"",

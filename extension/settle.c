@@ -27,6 +27,10 @@
 #include "settle.h"
 #include "tree.h"
 
+#ifdef USE_ASSERT_CHECKING
+#define FAST_TIMING_CHECK
+#endif
+
 /* What is known about a node's time. */
 typedef struct Bounds
 {
@@ -136,6 +140,25 @@ limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 		own->high = Min(own->high, core_total_so_far(core));
 }
 
+#ifdef FAST_TIMING_CHECK
+/* Raises an error if a node's times contradict each other, or its upper bound.  Only tests compile this. */
+static void
+check_times(const FastQuery *query, const Bounds *bounds)
+{
+	for (int i = 0; i < query->node_count; i++)
+	{
+		const FastInstr *fi = bounds[i].fi;
+
+		if (fi != NULL &&
+			(CORE_STARTUP(&fi->core) < 0 || CORE_STARTUP(&fi->core) > CORE_TOTAL(&fi->core) ||
+			 CORE_TOTAL(&fi->core) > upper_bound(query, bounds, i)))
+			elog(ERROR, "pg_fast_timing: times of node %d are impossible: startup %f, total %f, upper bound %f",
+				 query->nodes[i].node->plan->plan_node_id, (double) CORE_STARTUP(&fi->core),
+				 (double) CORE_TOTAL(&fi->core), (double) upper_bound(query, bounds, i));
+	}
+}
+#endif
+
 void
 fast_settle(FastQuery *query)
 {
@@ -146,5 +169,8 @@ fast_settle(FastQuery *query)
 		raise_to_children(query, bounds, i);
 	for (int i = 0; i < query->node_count; i++)
 		limit_to_parent(query, bounds, i);
+#ifdef FAST_TIMING_CHECK
+	check_times(query, bounds);
+#endif
 	pfree(bounds);
 }

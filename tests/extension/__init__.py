@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # The extension's source.
 SOURCE = HERE.parent.parent / "extension"
+# The extension checks the times of each statement, and raises an error if they are impossible.
+CHECKED = "-DFAST_TIMING_CHECK"
 # All methods except `off`, which is the server's own timing.
 METHODS = ("tsc", "sampling", "auto")
 

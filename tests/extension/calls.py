@@ -90,6 +90,50 @@ def after_errors(server):
         yield f"an open cursor after 12 rows: {found} node calls"
 
 
+def opened_before(server):
+    """A cursor that was opened before the setting is not counted, and nor are the functions that it executes."""
+    for value, expected in (("top", 0), ("all", 2 + 2 + 11)):
+        script = f"BEGIN; DECLARE c CURSOR FOR SELECT nested(); SET pg_fast_timing.count_calls = '{value}'; FETCH 1 FROM c"
+        if (found := calls_of(server, script)) != expected:
+            yield f"a function of an open cursor, count_calls = {value}: {found} node calls, not {expected}"
+
+
+def not_for_auto_explain(server):
+    """auto_explain is turned on while a cursor is open: it prints no times and rows, because it did not request them."""
+    for libraries in (("pg_fast_timing", "auto_explain"), ("auto_explain", "pg_fast_timing")):
+        load = "".join(f"LOAD '{library}';" for library in libraries)
+        for timing in ("on", "off"):
+            said = server.psql(
+                f"{load} SET pg_fast_timing.count_calls = 'all'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_timing = {timing};"
+                "BEGIN; DECLARE c CURSOR FOR SELECT i FROM many; FETCH 5 FROM c \\g /dev/null\n"
+                "SET client_min_messages = log; SET auto_explain.log_analyze = on; CLOSE c; SELECT count(*) FROM few;",
+                notices=True,
+            )
+            cursor, counted = said.split("Query Text: ")[-2:]
+            if "Seq Scan on many" not in cursor or "actual" in cursor or "actual" not in counted:
+                yield f"{libraries}, log_timing {timing}: {said}"
+
+
+def modified_remotely(server):
+    """postgres_fdw changes all rows on the remote server in one call."""
+    if server.psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'").strip() == "0":
+        return
+    server.psql("""CREATE EXTENSION postgres_fdw; CREATE TABLE changed AS SELECT g AS i FROM generate_series(1, 50) g;
+        DO $$BEGIN EXECUTE format('CREATE SERVER self FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',
+            split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database()); END$$;
+        CREATE USER MAPPING FOR CURRENT_USER SERVER self OPTIONS (user 'postgres');
+        CREATE FOREIGN TABLE remote (i int) SERVER self OPTIONS (table_name 'changed');""")  # fmt: skip
+    for name, settings, prefix in runs():
+        for statement, expected in (
+            # The ModifyTable node and the foreign scan.
+            ("UPDATE remote SET i = i + 1", 1 + 1),
+            ("UPDATE remote SET i = i - 1 RETURNING i", 51 + 51),
+            ("DELETE FROM remote WHERE i < 0", 1 + 1),
+        ):
+            if (found := calls_of(server, f"{prefix} {statement}", settings)) != expected:
+                yield f"{name}: {statement}: {found} node calls, not {expected}"
+
+
 def parallel(server):
     """The calls of all processes are counted, whatever the scope."""
     settings = f"SET max_parallel_workers_per_gather = 2; {force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
@@ -150,6 +194,6 @@ def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql(TABLES)
-        for test in (known_statements, not_counted, nested_statements, after_errors, other_version):
+        for test in (known_statements, not_counted, nested_statements, after_errors, opened_before, not_for_auto_explain, modified_remotely, other_version):
             yield from test(server)
     yield from scopes(installation)

@@ -42,6 +42,25 @@ def in_explain(server):
         yield "a plan that was not executed has times"
 
 
+def explain_off(server):
+    """Since 18, EXPLAIN (FAST_TIMING off) leaves one statement to the server: also those that EXPLAIN executes for others."""
+    prepare = f"PREPARE p AS {MANY}; CREATE TEMP TABLE c (n bigint)"
+    count = "SELECT 'timed ' || statements FROM pg_fast_timing_info()"
+    for options, timed in (("FAST_TIMING off", 0), ("FAST_TIMING on, FAST_TIMING off", 0), ("FAST_TIMING off, FAST_TIMING", 1)):
+        for form in ("text", "json", "yaml", "xml"):
+            for statement in (MANY, "EXECUTE p", f"CREATE TABLE new AS {MANY}", f"DECLARE c CURSOR FOR {MANY}", "SELECT nested()"):
+                explain = f"EXPLAIN (ANALYZE, BUFFERS OFF, {options}, FORMAT {form}) {statement}"
+                said = server.psql(session("auto", prepare, "BEGIN", explain, "ROLLBACK", count))
+                if f"timed {timed}" not in said or ("estimated" in said) != (timed == 1 and "nested" not in statement):
+                    yield f"{explain}: {said}"
+    after = server.psql(session("auto", "\\set ON_ERROR_STOP off\n EXPLAIN (ANALYZE, FAST_TIMING off) SELECT 1 / 0", f"EXPLAIN (ANALYZE, BUFFERS OFF) {MANY}"))
+    if len(marks(after)) != 1:
+        yield f"the statement after one with FAST_TIMING off: {after}"
+    if "Timing" in server.psql(session("auto", f"EXPLAIN (COSTS OFF, FAST_TIMING off) {MANY}")):
+        yield "FAST_TIMING off without ANALYZE prints times"
+    yield from refused(server, session("auto", f"EXPLAIN (ANALYZE, FAST_TIMING maybe) {MANY}"), "requires a Boolean value")
+
+
 ESTIMATES = re.compile(r"^Fast Timing: times of 1 of 2 plan nodes are estimates; largest error of a node \+-\d+\.\d{3} ms in all loops$", re.M)
 
 
@@ -245,7 +264,20 @@ def privileges(server):
         yield f"an ordinary role sets off, and resets it: {said}"
     server.psql(f"{load} GRANT SET ON PARAMETER pg_fast_timing.method TO dba; SET ROLE dba; SET pg_fast_timing.method = tsc")
     yield from refused(server, f"{load} SET pg_fast_timing.method = never", "Available values")
+    yield from set_before_loading(server)
     yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.count_calls = top", "permission denied")
+
+
+def set_before_loading(server):
+    """Before the library is loaded, every role can set the parameter. The library accepts the value only from a privileged role."""
+    server.psql("CREATE ROLE early LOGIN; ALTER ROLE early SET session_preload_libraries = 'pg_fast_timing'; CREATE ROLE chief LOGIN SUPERUSER; ALTER ROLE chief SET session_preload_libraries = 'pg_fast_timing'")
+    for role, wanted, expected in (("early", "tsc", "auto"), ("early", "off", "off"), ("chief", "tsc", "tsc")):
+        said = server.psql("SHOW pg_fast_timing.method", "-d", f"dbname=postgres user={role} options='-c pg_fast_timing.method={wanted}'")
+        if said.strip() != expected:
+            yield f"{role} connects with method {wanted}: {said}"
+    said = server.psql("SET ROLE early; SET pg_fast_timing.method = sampling; RESET ROLE; LOAD 'pg_fast_timing'; SHOW pg_fast_timing.method")
+    if said.strip() not in ("sampling", "auto"):
+        yield f"a superuser loads the library after the setting: {said}"
 
 
 def check(installation):
@@ -254,6 +286,6 @@ def check(installation):
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
         server.psql(f"CREATE FUNCTION nested() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN ({MANY}); END'")
         tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, rate_changes, in_parallel, parallel_times, io_times, privileges]
-        tests.append(in_explain if installation.major >= 18 else in_explain_before_18)
+        tests += [in_explain, explain_off] if installation.major >= 18 else [in_explain_before_18]
         for test in tests:
             yield from test(server)
