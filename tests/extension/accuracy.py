@@ -22,24 +22,27 @@ from extension.statements import nodes
 RUNS = 5
 # Name: (method, TIMING).
 EXACT = {"untimed": ("off", "OFF"), "tsc": ("tsc", "ON")}
-ESTIMATES = {"auto": ("auto", "ON"), "sampling": ("sampling", "ON")}
+METHODS = ("auto", "sampling")
+# The worker needs a server with the library in shared_preload_libraries.
+TICKERS = ("worker", "thread")
 # Compiler flag for ordered reads.
 ORDERED = "-DORDERED_TSC"
 LONG_MS = 1000
 
 
 def explained(server, queries, modes):
-    """Returns the plans of interleaved runs: {(query, mode): [plan, ...]}."""
+    """Returns the plans of interleaved runs: {(query, mode): [plan, ...]}. The mode of estimates is "method/ticker"."""
     script = ["LOAD 'pg_fast_timing';"]
     for number, query in queries.items():
         script.append(f"{query} \\g /dev/null")
         for _ in range(RUNS):
             for mode, (method, timing) in modes.items():
-                script.append(f"SET pg_fast_timing.method = {method};\n\\echo ### {number} {mode}")
+                ticker = mode.partition("/")[2] or "none"
+                script.append(f"SET pg_fast_timing.method = {method}; SET pg_fast_timing.ticker = {ticker};\n\\echo ### {number} {mode}")
                 script.append(f"EXPLAIN (ANALYZE, BUFFERS OFF, TIMING {timing}, FORMAT JSON) {query};")
     plans = {}
     out = server.psql("\n".join(script))
-    for number, mode, text in re.findall(r"^### (\d+) (\w+)\n(.*?)(?=^###|\Z)", out, re.M | re.S):
+    for number, mode, text in re.findall(r"^### (\d+) (\S+)\n(.*?)(?=^###|\Z)", out, re.M | re.S):
         plans.setdefault((int(number), mode), []).append(json.loads(text)[0])
     return plans
 
@@ -103,14 +106,18 @@ def of_query(plans, number):
     return {mode: runs for (query, mode), runs in plans.items() if query == number}
 
 
-def compare(server, queries, build):
-    """Compares queries, given by their numbers. `build(flags)` rebuilds the extension. Yields lines to print."""
+def compare(server, queries, build, tickers=TICKERS):
+    """
+    Compares queries, given by their numbers. `build(flags)` rebuilds the extension, and restarts a server that has loaded it.
+    Yields lines to print.
+    """
+    modes = {f"{method}/{ticker}": (method, "ON") for ticker in tickers for method in METHODS}
     build(ORDERED)
     ordered = explained(server, queries, EXACT)
     build("")
-    plans = explained(server, queries, EXACT | ESTIMATES)
+    plans = explained(server, queries, EXACT | modes)
     exact = {number: references(of_query(plans, number), of_query(ordered, number)) for number in queries}
-    for mode in ESTIMATES:
+    for mode in modes:
         for kind in next(iter(exact.values())):
             errors_by_length, covered, estimates = {"shorter": [], "longer": []}, 0, 0
             for number in queries:

@@ -20,7 +20,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import SOURCE, faulty, statements, suites, survive
+from extension import SOURCE, fallbacks, faulty, statements, suites, survive, ticker
 from extension.sources import source
 from outcome import on_each
 from servers import CACHE, Failed, Installation, Missing, build, debian, pgxs
@@ -44,6 +44,9 @@ TESTS = (
     ("builds", builds),
     ("statements", statements.check),
     ("survives", survive.check),
+    ("with worker", survive.check_with_worker),
+    ("ticker", ticker.check),
+    ("fallbacks", fallbacks.check),
     ("faulty clocks", faulty.check),
     ("suites", suites.check),
 )

@@ -2,6 +2,9 @@
 
     python3 tests/extension/suites.py [--methods tsc,sampling,auto,count] [MAJOR...]
 
+A method can name its ticker: sampling/worker, auto/thread, auto/none. With sampling/load or auto/load, not the server but
+each session loads the libraries, so that there is no worker.
+
 auto_explain requests times, buffers and WAL of every statement, also of nested statements. A test's output must be the same
 as with the method off, on the same server. It may differ from PostgreSQL's expected output because of auto_explain or the
 host; this is printed, but is not an error. Prints one line per server, method and suite, and one per complaint. The exit
@@ -57,6 +60,11 @@ COUNT_SETTINGS = {"pg_fast_timing.method": "auto", "pg_fast_timing.count_calls":
 LIBRARIES = ("pg_fast_timing", "auto_explain")
 REVERSED = "auto"
 
+# In place of a ticker: each session loads the libraries.
+LOAD = "load"
+# Without a ticker it is the worker.
+ALL = (*METHODS, "auto/thread", "sampling/load", "auto/none", COUNT)
+
 # pg_regress runs this many connections at the same time.
 CONNECTIONS = 4
 
@@ -75,7 +83,7 @@ BROKEN = re.compile(r"^[^#\n]*(?:FAILED|not ok|\(test process).*", re.M)
 
 @dataclass
 class Outcome:
-    """The outcome of a suite with a method.
+    """The outcome of a suite with a method, for example "auto" or "auto/thread".
 
     `results` has the output of each test, `differ` the names of tests with other results, `wrong` the complaints.
     """
@@ -103,7 +111,7 @@ class Outcome:
         return f"{self.title}: {len(self.results)} tests of {self.tests.version}, {self.seconds:.0f} s, {differ}"
 
 
-def outcomes(installation, methods=(*METHODS, COUNT)):
+def outcomes(installation, methods=ALL):
     """Yields the outcome of each suite and method, first with the method off. Raises Missing or Failed."""
     tests = tests_for(installation.major)
     # A statement with impossible times fails, so its output differs.
@@ -123,13 +131,16 @@ def outcomes(installation, methods=(*METHODS, COUNT)):
 
 
 def run(outcome, libraries):
-    method, suite, tests = outcome.method, outcome.suite, outcome.tests
+    suite, tests = outcome.suite, outcome.tests
+    method, _, ticker = outcome.method.partition("/")
     order = reversed(LIBRARIES) if method == REVERSED else LIBRARIES
-    settings = SETTINGS | {"shared_preload_libraries": ",".join(order)}
+    settings = SETTINGS | {("session" if ticker == LOAD else "shared") + "_preload_libraries": ",".join(order)}
     settings |= COUNT_SETTINGS if method == COUNT else {"pg_fast_timing.method": method}
+    if ticker not in ("", LOAD):
+        settings["pg_fast_timing.ticker"] = ticker
     with Server(outcome.installation, settings) as server:
         if method != "off":
-            outcome.wrong += not_counted(server) if method == COUNT else not_timed(server)
+            outcome.wrong += not_counted(server) if method == COUNT else not_timed(server, ticker)
         folder = server.folder / suite
         shutil.copytree(tests.folder(suite), folder)
         for library in libraries.glob("*.so"):
@@ -151,15 +162,18 @@ def run(outcome, libraries):
     return outcome
 
 
-def not_timed(server):
-    """Yields a complaint if the extension does not time statements, with the reason."""
+def not_timed(server, ticker):
+    """Yields a complaint if the extension does not time statements, with the reason, or if it uses another ticker."""
     # Only auto_explain requests times for the first SELECT.
     server.psql("CREATE EXTENSION pg_fast_timing")
-    timed, reason = server.psql(
-        "SELECT 1 \\g /dev/null\nSELECT last_nodes > 0, coalesce(tsc_reason, '') FROM pg_fast_timing_info()"
+    timed, reason, used, why = server.psql(
+        "SELECT 1 \\g /dev/null\n"
+        "SELECT last_nodes > 0, coalesce(tsc_reason, ''), ticker, coalesce(ticker_reason, '') FROM pg_fast_timing_info()"
     ).strip().split("|")
     if timed != "t":
         yield f"the extension timed no statement{reason and ': '}{reason}"
+    if used != {"": "worker", LOAD: "thread"}.get(ticker, ticker):
+        yield f"the extension uses the ticker {used}: {why}"
 
 
 def not_counted(server):
@@ -250,7 +264,7 @@ def without_marks(text):
     return lines
 
 
-def check(installation, methods=(*METHODS, COUNT)):
+def check(installation, methods=ALL):
     """Yields complaints."""
     try:
         for outcome in outcomes(installation, methods):
@@ -261,7 +275,7 @@ def check(installation, methods=(*METHODS, COUNT)):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--methods", type=lambda text: text.split(","), default=(*METHODS, COUNT))
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=ALL)
     parser.add_argument("majors", type=int, nargs="*", default=MAJORS)
     options = parser.parse_args()
     wrong = False

@@ -172,9 +172,14 @@ def answers(server):
         return None
 
 
-def check(installation):
+def check_with_worker(installation):
+    """The same with the background worker that ticks. Without it, each session loads the library."""
+    yield from check(installation, SETTINGS | {"shared_preload_libraries": "pg_fast_timing"})
+
+
+def check(installation, settings=SETTINGS):
     """Yields complaints."""
-    with Server(installation, SETTINGS) as server:
+    with Server(installation, settings) as server:
         server.psql(TABLES)
         for scenario in (errors, cursors, method_changes, parallel, jit, few_files, sleeps, many_sessions, worker_dies):
             yield from scenario(server)
