@@ -157,6 +157,7 @@ fn report_gaps(gaps: &Gaps) -> u8 {
             first.line
         ));
     }
+    gaps.notes.iter().for_each(|text| note(text));
     gaps.errors.iter().for_each(|error| note(&error.what));
     if gaps.was_stopped {
         note("stopped before the end of the input");

@@ -111,7 +111,7 @@ pub fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     facts.push((
         "columns",
         "lost: time of the overhead. share: lost / reported. corrected: time without overhead, with its 92% interval. \
-         ranks: nodes whose rank by self time is another one without timing, by more than the errors"
+         ranks: nodes whose rank by self time changes without timing, if the change is larger than the errors"
             .into(),
     ));
     if report.total.nested_runs > 0 {

@@ -84,7 +84,7 @@ pub struct LoggedStatement {
     pub slowest: LogPlace,
     /// number of nodes in the plan that took the most time
     pub nodes: usize,
-    /// the nodes of that plan whose rank by self time is another one without timing, if the change exceeds the errors
+    /// the nodes of that plan whose rank by self time is another one without timing, if the change is larger than the errors
     pub rank_changes: Vec<RankChange>,
 }
 

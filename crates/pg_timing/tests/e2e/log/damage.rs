@@ -92,20 +92,25 @@ fn each_kind_of_damage_is_named() {
     let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
     let (runs, found) = notes(&[&path("joined.zst", &[&zstd[..], text.as_bytes()].concat())]);
     assert!(runs == 20 && found.contains("something that is not zstd data follows"), "{runs} {found}");
-    // Files that are given twice, cannot be read, or do not exist.
-    for (file, why) in [
-        (whole.as_str(), "is given more than once; it was read once"),
-        (dir.path().to_str().unwrap(), "Is a directory"),
-        ("/nonexistent", "No such file"),
-    ] {
+    // Files that cannot be read, or do not exist.
+    for (file, why) in [(dir.path().to_str().unwrap(), "Is a directory"), ("/nonexistent", "No such file")] {
         let (runs, found) = notes(&[&whole, file]);
         assert!(runs == 20 && found.contains(why), "{runs} {found}");
     }
-    let arguments = ["explain", "--read-cost", "20", "--plan", "-", "-", "--all", "--format", "json"];
-    let (status, stdout, _) = run(pg_timing().args(arguments).write_stdin(text.clone()));
-    let report = json(&stdout);
-    assert_eq!((status, report["total"]["runs"].as_u64()), (3, Some(20)));
-    assert!(report["notes"].to_string().contains("stdin is given more than once"), "{report}");
+    // What is given twice is read once, and nothing is missing.
+    for (paths, name) in [(["-", "-"], "stdin".into()), ([&whole, &whole], format!("{whole:?}").replace('"', "\\\""))] {
+        let arguments = ["explain", "--read-cost", "20", "--all", "--format", "json", "--plan"];
+        let (status, stdout, _) = run(pg_timing().args(arguments).args(paths).write_stdin(text.clone()));
+        let report = json(&stdout);
+        assert_eq!((status, report["total"]["runs"].as_u64()), (0, Some(20)));
+        assert!(report["notes"].to_string().contains(&format!("{name} is given more than once")), "{name} {report}");
+    }
+    // A server writes each plan to its text log, its CSV log and its JSON log.
+    let all = ["log", "csv", "json"].map(|format| log(&format!("server.{format}")));
+    let arguments = ["explain", "--read-cost", "20", "--all", "--plan"];
+    let (_, stdout, _) = run(pg_timing().args(arguments).args(&all));
+    let note = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(note.contains("logs in several formats (csvlog, jsonlog, stderr)"), "{stdout}");
     // Formats and encodings that are not known.
     for (name, text) in [("other", &b"level=info msg=\"plan: none\"\n"[..]), ("bytes", b"\xe4\xf6\xfc\n\xff\xff\n")] {
         let stderr = refused(&["explain", "--read-cost", "20", "--plan", &path(name, text), "--all"]);

@@ -70,7 +70,7 @@ pub fn impossible(why: &Impossible) -> Error {
         Impossible::Figure { .. } | Impossible::TooManyCalls { .. } | Impossible::TooLong { .. } => {
             "the plan is damaged, or the server's clock ran backwards"
         }
-        Impossible::TooFewInputs { .. } => COPY_IT_AGAIN,
+        Impossible::TooFewInputs { .. } | Impossible::TooManyInputs { .. } => COPY_IT_AGAIN,
         Impossible::RootTookLonger { .. } => {
             "the root's time and the Execution Time are from different runs, or the server's clock ran backwards"
         }

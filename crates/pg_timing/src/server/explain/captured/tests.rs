@@ -210,6 +210,18 @@ fn a_truncated_plan_is_refused() {
 }
 
 #[test]
+fn a_plan_without_one_of_its_nodes_is_refused() {
+    // The line of a join is missing.
+    let plan = "Aggregate  (cost=0.00..9.00 rows=1 width=8) (actual time=0.010..20.000 rows=1 loops=1)
+  ->  Seq Scan on a  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
+  ->  Seq Scan on b  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)
+Execution Time: 20.100 ms
+";
+    let error = estimate(Some(20.0), None, plan).unwrap_err();
+    assert!(error.what.contains("Aggregate has too many inputs"), "{}", error.what);
+}
+
+#[test]
 fn a_truncated_line_is_refused_and_a_wrapped_line_is_joined() {
     let append = "Append  (cost=0.00..9.00 rows=2 width=4) (actual time=0.010..20.000 rows=2000 loops=1)
   ->  Seq Scan on a  (cost=0.00..4.00 rows=1 width=4) (actual time=0.010..9.000 rows=1000 loops=1)

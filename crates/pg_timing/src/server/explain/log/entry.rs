@@ -52,6 +52,33 @@ pub enum Content {
     Damaged(Damage),
 }
 
+impl Content {
+    /// Returns the length of its texts in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Content::Announced { text, context, .. } | Content::WithoutTabs { text, context, .. } => {
+                text.len() + context.len()
+            }
+            Content::Csv(text)
+            | Content::Json(text)
+            | Content::Pasted(text)
+            | Content::Beginning(text)
+            | Content::Rest(text) => text.len(),
+            Content::Damaged(_) | Content::Failed(_) => 0,
+        }
+    }
+
+    /// Returns the value of log_destination with which the server writes such entries.
+    pub fn destination(&self) -> Option<&'static str> {
+        match self {
+            Content::Announced { .. } | Content::WithoutTabs { .. } => Some("stderr"),
+            Content::Csv(_) => Some("csvlog"),
+            Content::Json(_) => Some("jsonlog"),
+            _ => None,
+        }
+    }
+}
+
 /// Why an entry cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Damage {

@@ -75,8 +75,8 @@ pub struct Gaps {
     /// number of all plans
     pub plans: usize,
     pub skipped: Vec<SkippedPlans>,
-    /// a few of the hosts or containers that wrote the log
-    pub hosts: Vec<String>,
+    /// what the user should know about the files
+    pub notes: Vec<String>,
     /// files that could not be read to their end
     pub errors: Vec<Error>,
     /// the user stopped the reading
@@ -151,6 +151,7 @@ fn threads() -> usize {
 
 fn gaps<C: Collector>(sources: &Sources, outcome: Outcome<C>) -> Gaps {
     let plans = outcome.plans();
-    let Outcome { skips, hosts, errors, was_stopped, .. } = outcome;
-    Gaps { plans, skipped: report::skipped_plans(sources, skips), hosts, errors, was_stopped }
+    let Outcome { skips, read, was_stopped, .. } = outcome;
+    let notes = notes::on_input(&read, sources);
+    Gaps { plans, skipped: report::skipped_plans(sources, skips), notes, errors: read.errors, was_stopped }
 }

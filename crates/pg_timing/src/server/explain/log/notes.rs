@@ -2,11 +2,34 @@
 
 use super::calls::Uncertain;
 use super::entry::Place;
+use super::pipeline::ReadLog;
 use super::shapes::MAX_SHAPES;
 use super::source::Sources;
 use super::statements::{MAX_NODES, MAX_STATEMENTS, Statement};
 use super::totals::Sum;
 use crate::human::grouped;
+
+/// Returns what the user should know about the files: plans that count twice, and plans of several servers.
+pub fn on_input(read: &ReadLog, sources: &Sources) -> Vec<String> {
+    let mut notes = Vec::new();
+    if read.hosts.len() > 1 {
+        notes.push(format!(
+            "the log has lines from several hosts or containers, for example {}; the cost of the clock belongs to one host",
+            read.hosts.join(" and ")
+        ));
+    }
+    if read.destinations.len() > 1 {
+        let formats: Vec<_> = read.destinations.iter().copied().collect();
+        notes.push(format!(
+            "the input has the server's logs in several formats ({}). A server writes each plan to all of them, so plans may \
+             count several times: give the files of one format",
+            formats.join(", ")
+        ));
+    }
+    let repeated = (0..sources.paths.len()).filter(|file| sources.is_repeated(*file));
+    notes.extend(repeated.map(|file| format!("{} is given more than once; it was read once", sources.name(file))));
+    notes
+}
 
 /// Returns what the user should know about the plans of nested statements.
 pub fn on_nested_plans(sum: &Sum, sources: &Sources) -> Vec<String> {

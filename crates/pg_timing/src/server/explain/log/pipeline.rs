@@ -11,6 +11,7 @@ use super::source::Sources;
 use super::splitter::Splitter;
 use crate::error::Error;
 use crate::server::explain::captured::{Selected, executed};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -74,11 +75,19 @@ pub struct Outcome<C> {
     pub skips: Skips,
     /// number of plans in each batch
     plans: Vec<usize>,
+    pub read: ReadLog,
+    pub was_stopped: bool,
+}
+
+/// What the thread that reads the log has seen.
+#[derive(Default)]
+pub struct ReadLog {
     /// a few of the hosts or containers that wrote the log
     pub hosts: Vec<String>,
+    /// the formats of the server's entries with plans, as in log_destination
+    pub destinations: BTreeSet<&'static str>,
     /// files that could not be read, or not to their end
     pub errors: Vec<Error>,
-    pub was_stopped: bool,
 }
 
 impl<C> Outcome<C> {
@@ -131,10 +140,10 @@ pub fn read<C: Collector>(
                 progress(fraction);
             }
         }
-        let (hosts, errors) = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let was_stopped = stop.load(Ordering::Relaxed);
         let mut outcome =
-            Outcome { collectors: Vec::new(), skips: Skips::default(), plans: Vec::new(), hosts, errors, was_stopped };
+            Outcome { collectors: Vec::new(), skips: Skips::default(), plans: Vec::new(), read, was_stopped };
         for worker in workers {
             let worker = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             outcome.add(worker);
@@ -167,26 +176,27 @@ struct Reader {
     bytes: usize,
     /// the other threads have ended
     is_alone: bool,
+    destinations: BTreeSet<&'static str>,
 }
 
 impl Reader {
     fn new(batches: Sender<Batch>) -> Reader {
         let unfinished = Budget::new(UNFINISHED_BYTES);
-        Reader { batches, unfinished, number: 0, entries: Vec::new(), bytes: 0, is_alone: false }
+        let (entries, destinations) = (Vec::new(), BTreeSet::new());
+        Reader { batches, unfinished, number: 0, entries, bytes: 0, is_alone: false, destinations }
     }
 
-    /// Returns the hosts in the log, and the errors of the files.
-    fn read(mut self, sources: &Sources, stop: &AtomicBool) -> (Vec<String>, Vec<Error>) {
+    fn read(mut self, sources: &Sources, stop: &AtomicBool) -> ReadLog {
         let mut splitter = Splitter::default();
         let mut errors = Vec::new();
-        for file in 0..sources.paths.len() {
+        for file in (0..sources.paths.len()).filter(|file| !sources.is_repeated(*file)) {
             if let Err(error) = self.read_file(file, sources, &mut splitter, stop) {
                 errors.push(error);
             }
         }
         splitter.end(&mut |entry| self.add(entry));
         self.send();
-        (splitter.hosts.into_iter().collect(), errors)
+        ReadLog { hosts: splitter.hosts.into_iter().collect(), destinations: self.destinations, errors }
     }
 
     fn read_file(
@@ -225,17 +235,10 @@ impl Reader {
     }
 
     fn add(&mut self, entry: Entry) {
-        self.bytes += match &entry.content {
-            Content::Announced { text, context, .. } | Content::WithoutTabs { text, context, .. } => {
-                text.len() + context.len()
-            }
-            Content::Csv(text)
-            | Content::Json(text)
-            | Content::Pasted(text)
-            | Content::Beginning(text)
-            | Content::Rest(text) => text.len(),
-            Content::Damaged(_) | Content::Failed(_) => size_of::<Entry>(),
-        };
+        self.bytes += size_of::<Entry>() + entry.content.len();
+        if let Some(destination) = entry.content.destination() {
+            self.destinations.insert(destination);
+        }
         self.entries.push(entry);
         if self.bytes >= BATCH_BYTES {
             self.send();

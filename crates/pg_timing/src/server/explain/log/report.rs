@@ -17,7 +17,7 @@ use crate::statistics::{ranks, root_sum_squares};
 /// Returns the report of a log.
 pub fn report(sources: &Sources, gaps: Gaps, sum: Sum) -> LogReport {
     let mut notes: Vec<String> = sum.notes.iter().cloned().collect();
-    notes.extend(hosts_note(&gaps.hosts));
+    notes.extend(gaps.notes);
     notes.extend(notes::on_nested_plans(&sum, sources));
     let Sum { statements, nested_plans, nested_ms, common_error, .. } = sum;
     let plans_without_row = statements.plans_without_row;
@@ -45,16 +45,6 @@ fn overhead_ms(statement: &Statement) -> f64 {
     statement.reported_ms - statement.own_corrected_ms.estimate + statement.called.overhead_ms.estimate
 }
 
-/// Returns a note if several servers may have written the log.
-fn hosts_note(hosts: &[String]) -> Option<String> {
-    (hosts.len() > 1).then(|| {
-        format!(
-            "the log has lines from several hosts or containers, for example {}; the cost of the clock belongs to one host",
-            hosts.join(" and ")
-        )
-    })
-}
-
 /// Returns what was skipped, with the names of the files.
 pub fn skipped_plans(sources: &Sources, skips: Skips) -> Vec<SkippedPlans> {
     let of_one_reason = |skipped: Skipped| {
@@ -73,7 +63,7 @@ pub fn check_any<C>(outcome: &Outcome<C>) -> Result<(), Error> {
     if outcome.was_stopped {
         return Err(Error::new("stopped before a plan was read", "wait until the progress bar moves"));
     }
-    if let Some(error) = outcome.errors.first() {
+    if let Some(error) = outcome.read.errors.first() {
         return Err(error.clone());
     }
     let Some(most) = outcome.skips.clone().into_vec().into_iter().next() else { return Err(errors::no_plan()) };

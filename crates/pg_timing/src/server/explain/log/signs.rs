@@ -30,13 +30,15 @@ fn is_part_of_text_plan(line: &str) -> bool {
     memmem::find(line.as_bytes(), b"(actual ").is_some() || memmem::find(line.as_bytes(), b"(cost=").is_some()
 }
 
-/// Parts of executed plans in text, JSON, YAML and XML. CSV logs double quotation marks.
-const PARTS: [&str; 7] = [
+/// Parts of executed plans in text, JSON, YAML and XML. CSV logs double quotation marks, and JSON logs escape them.
+const PARTS: [&str; 9] = [
     "(actual time=",
     "(actual rows=",
     "(never executed)",
     "\"Actual Loops\":",
     "\"\"Actual Loops\"\":",
+    "Actual Loops\\\":",
+    "Actual Rows\\\":",
     " Actual Loops: ",
     "<Actual-Loops>",
 ];

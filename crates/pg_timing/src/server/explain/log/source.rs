@@ -52,13 +52,14 @@ impl Sources {
         if is_stdin(&self.paths[file]) { self.file(file) } else { format!("\"{}\"", self.file(file)) }
     }
 
+    /// Returns whether the same file comes before this one.
+    pub fn is_repeated(&self, file: usize) -> bool {
+        self.paths[..file].iter().any(|other| is_same_file(other, &self.paths[file]))
+    }
+
     /// Opens a file, and returns its text. `stop` ends the text.
     pub fn open<'a>(&self, file: usize, stop: &'a AtomicBool) -> Result<Box<dyn Read + Send + 'a>, Error> {
         let (number, path, name) = (file, &self.paths[file], self.name(file));
-        if self.paths[..number].iter().any(|other| is_same_file(other, path)) {
-            let hint = "give each file once: its plans would count twice";
-            return Err(Error::new(format!("{name} is given more than once; it was read once"), hint));
-        }
         let not_read = |error: io::Error| {
             Error::new(format!("could not read {name}: {}", reason(&error)), "give a file, or - for stdin")
         };
@@ -108,7 +109,7 @@ impl Sources {
         let places = if lines == 1 {
             format!("line {first_line}")
         } else {
-            format!("{} lines, the first one is {first_line}", count(lines))
+            format!("{} lines; the first one is line {first_line}", count(lines))
         };
         Err(Error::new(
             format!("a part of {name} is lost: {bytes} NUL bytes replace it, in {places}"),

@@ -22,6 +22,9 @@ pub enum Impossible {
     TooFewInputs {
         node: String,
     },
+    TooManyInputs {
+        node: String,
+    },
     RootTookLonger {
         root_ms: f64,
         execution_ms: f64,
@@ -46,6 +49,9 @@ impl std::fmt::Display for Impossible {
             }
             Impossible::TooFewInputs { node } => {
                 write!(f, "the plan is truncated or has lost its indentation: {node} has too few inputs")
+            }
+            Impossible::TooManyInputs { node } => {
+                write!(f, "the plan has lost lines or its indentation: {node} has too many inputs")
             }
             Impossible::RootTookLonger { root_ms, execution_ms } => {
                 write!(f, "the plan's root took {root_ms} ms, but its Execution Time is {execution_ms} ms")
@@ -114,7 +120,7 @@ fn check_figure(value: Option<f64>, name: impl Fn() -> String) -> Result<(), Imp
     }
 }
 
-/// Checks that no input is missing, that the root fits into the Execution Time, and that a node's inputs together take
+/// Checks that no node has too few or too many inputs, that the root fits into the Execution Time, and that a node's inputs together take
 /// no longer than the node.
 ///
 /// Otherwise the plan has lost its indentation, is truncated, mixes lines of two plans, or the clock ran backwards.
@@ -131,6 +137,9 @@ pub fn check_run(plan: &Plan) -> Result<(), Impossible> {
         }
         if node.inputs < least_inputs(&node.node.kind) {
             return Err(Impossible::TooFewInputs { node: node.node.title() });
+        }
+        if node.inputs > most_inputs(&node.node.kind) {
+            return Err(Impossible::TooManyInputs { node: node.node.title() });
         }
     }
     // Sampled times of parent and child have independent errors.
