@@ -154,7 +154,7 @@ const OTHER_SETTINGS: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
         LEFT JOIN pg_catalog.pg_roles r ON r.oid = setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = setdatabase
-    WHERE made ~ '^(auto_explain|pg_fast_timing|track_|timing_clock_source|log_(min_)?duration|(session|local)_preload)'
+    WHERE made ~ '^(auto_explain|pg_fast_timing|pg_stat_statements|track_|timing_clock_source|log_(min_)?duration|(session|local)_preload)'
     ORDER BY 1";
 
 #[cfg(test)]

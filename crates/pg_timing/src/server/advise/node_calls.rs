@@ -3,6 +3,7 @@
 use super::advice::CHEAP;
 use super::counted_calls;
 use super::facts::Facts;
+use super::unrecorded::unrecorded;
 use crate::human::{count, count_range, percent, percent_range};
 use crate::report::{CallsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
 use crate::server::planned::{Limits, TimingCost, Workload};
@@ -45,6 +46,8 @@ enum Doubt {
     /// the longest time of a running statement, in s
     Running(f64),
     HiddenSessions,
+    /// pg_stat_statements does not record all statements that auto_explain times
+    Unrecorded,
     /// share of the execution time in statements that were not planned
     Unplanned(f64),
 }
@@ -93,7 +96,7 @@ impl LogTiming {
         let report = NodeCallsReport {
             answer,
             doubt: doubt.map(|doubt| doubt.reason(facts)),
-            hint: doubt.map(Doubt::hint),
+            hint: doubt.map(|doubt| doubt.hint(facts)),
             sample_rate: sample_rate(needed.high / rate),
             ..report
         };
@@ -135,7 +138,8 @@ fn doubt(facts: &Facts, report: &NodeCallsReport) -> Option<Doubt> {
     let hidden = (!facts.server.monitor && activity.has_hidden).then_some(Doubt::HiddenSessions);
     let is_estimated = window.is_none_or(|window| window.calls_are == CallsAre::Estimated);
     let unplanned = (is_estimated && unknown > MOSTLY_UNKNOWN).then_some(Doubt::Unplanned(unknown));
-    longest.map(Doubt::Running).or(hidden).or(idle).or(unplanned)
+    let unrecorded = unrecorded(&facts.server).filter(|_| is_estimated).map(|_| Doubt::Unrecorded);
+    longest.map(Doubt::Running).or(hidden).or(unrecorded).or(idle).or(unplanned)
 }
 
 impl Doubt {
@@ -153,13 +157,14 @@ impl Doubt {
             Doubt::HiddenSessions => {
                 format!("other users may run long statements, which this user may not see{limit}")
             }
+            Doubt::Unrecorded => unrecorded(&facts.server).map(|gap| gap.why).unwrap_or_default() + &limit,
             Doubt::Unplanned(share) => {
                 format!("statements that were not planned take {} of the execution time{limit}", percent(share))
             }
         }
     }
 
-    fn hint(self) -> String {
+    fn hint(self, facts: &Facts) -> String {
         match self {
             Doubt::Idle(_) => "run it while the server is busy: pg_timing advise --window 60".into(),
             Doubt::Running(seconds) => {
@@ -168,8 +173,11 @@ impl Doubt {
                 format!("use a window in which the statement ends: pg_timing advise --window {window:.0}")
             }
             Doubt::HiddenSessions => "let a superuser run: GRANT pg_monitor TO \"ROLE\"".into(),
+            Doubt::Unrecorded => unrecorded(&facts.server).map(|gap| gap.hint).unwrap_or_default(),
             Doubt::Unplanned(_) => {
-                "connect as the role, and to the database, of these statements: pg_timing advise -U ROLE -d DATABASE"
+                "connect as the role, and to the database, of these statements (pg_timing advise -U ROLE -d DATABASE). \
+                 Statements within CALL, DO and cursors can only be counted: load pg_fast_timing with shared_preload_libraries, \
+                 and set pg_fast_timing.count_calls"
                     .into()
             }
         }
@@ -181,7 +189,9 @@ impl Doubt {
 fn answer_for(share: Range, doubt: Option<Doubt>) -> LogTimingAnswer {
     match (share, doubt) {
         (Range { low, .. }, _) if low > CHEAP => LogTimingAnswer::No,
-        (_, Some(Doubt::Idle(_) | Doubt::Running(_) | Doubt::HiddenSessions)) => LogTimingAnswer::Unknown,
+        (_, Some(Doubt::Idle(_) | Doubt::Running(_) | Doubt::HiddenSessions | Doubt::Unrecorded)) => {
+            LogTimingAnswer::Unknown
+        }
         (Range { high, .. }, _) if high <= CHEAP => LogTimingAnswer::Yes,
         (_, Some(Doubt::Unplanned(_))) => LogTimingAnswer::Unknown,
         (_, None) => LogTimingAnswer::WithSampleRate,

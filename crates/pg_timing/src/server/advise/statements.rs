@@ -4,11 +4,11 @@ use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::{self, Gap};
 use crate::server::own_queries::IS_OWN;
+use crate::server::planned::Entries;
 use crate::server::settings::Server;
 
 pub const ACTIVITY: &str = "activity";
 pub const STATEMENTS: &str = "statements";
-const INSTALL_STATEMENTS: &str = "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements";
 
 /// Statistics of all databases together.
 pub fn activity(_: &Server) -> Option<Part> {
@@ -44,9 +44,7 @@ pub fn transactions(facts: &Facts) -> Result<f64, Gap> {
 
 /// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
 pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
-    if facts.server.is("pg_stat_statements.track", "none") {
-        return Err(Gap::new("pg_stat_statements.track is none", gap::set("pg_stat_statements.track", "'top'")));
-    }
+    Entries::check(&facts.server).map_err(|error| Gap::new(error.what, error.hint))?;
     let growth = facts.counts.growth(STATEMENTS, name)?;
     let removed = facts.counts.growth(STATEMENTS, "dealloc")? > 0.0;
     let more = match (removed, facts.server.is("pg_stat_statements.track_utility", "off")) {
@@ -69,10 +67,9 @@ pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
     match (growth(facts, "calls"), transactions(facts)) {
         (Ok((calls, None)), _) => facts.counted(calls, low, high),
         (Ok((calls, Some(more))), _) => facts.counted(calls, low, high).or_more(more),
-        (Err(_), Ok(transactions)) => facts.counted(transactions, low, high).or_more(Gap::new(
-            "only transactions are counted, because pg_stat_statements is missing",
-            INSTALL_STATEMENTS,
-        )),
+        (Err(gap), Ok(transactions)) => facts
+            .counted(transactions, low, high)
+            .or_more(Gap::new(format!("only transactions are counted: {}", gap.why), gap.hint)),
         (Err(_), Err(why)) => Events::unknown(why),
     }
 }

@@ -75,10 +75,13 @@ impl Entries {
     /// Returns an error if the server has no pg_stat_statements, or does not fill it.
     pub fn check(server: &Server) -> Result<(), Error> {
         if server.statements_schema.is_none() {
-            return Err(Error::new(
-                "the database has no pg_stat_statements",
-                "add it to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements",
-            ));
+            let hint = match server.setting("pg_stat_statements.track") {
+                Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
+                None => {
+                    "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
+                }
+            };
+            return Err(Error::new("the database has no pg_stat_statements", hint));
         }
         if server.is("pg_stat_statements.track", "none") {
             let hint = "run: ALTER SYSTEM SET pg_stat_statements.track = 'top'; then: SELECT pg_reload_conf()";
@@ -238,6 +241,13 @@ mod tests {
         for (name, value) in [("pg_stat_statements.track", "none"), ("compute_query_id", "off")] {
             assert!(Entries::check(&server(name, value)).unwrap_err().what.starts_with(&format!("{name} is {value}")));
         }
-        assert_eq!(Entries::check(&Server::default()).unwrap_err().what, "the database has no pg_stat_statements");
+        let missing = Entries::check(&Server::default()).unwrap_err();
+        assert_eq!(missing.what, "the database has no pg_stat_statements");
+        // The library is loaded, so no restart is needed.
+        let loaded = Server { statements_schema: None, ..server("pg_stat_statements.track", "top") };
+        assert_eq!(
+            [missing.hint, Entries::check(&loaded).unwrap_err().hint].map(|hint| hint.contains("restart")),
+            [true, false]
+        );
     }
 }
