@@ -22,6 +22,9 @@ pub struct TopReport {
     pub statements: Vec<TopStatement>,
     /// other statements that were tried, by reason
     pub skipped: Vec<SkippedStatements>,
+    /// why statements that auto_explain times can be missing, and what to do about it
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
     /// stopped early: some statements are missing
     pub interrupted: bool,
 }

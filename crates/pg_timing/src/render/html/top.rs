@@ -36,10 +36,14 @@ pub fn html(report: &TopReport) -> String {
             }
         }
         p.error { (legend()) }
-        @if !report.skipped.is_empty() {
-            dl {
+        dl {
+            @if !report.skipped.is_empty() {
                 dt { "skipped" }
                 @for entry in &report.skipped { dd { (skipped(entry)) } }
+            }
+            @if let Some(why) = &report.unrecorded {
+                dt { "missing" }
+                dd { (why) }
             }
         }
     };

@@ -33,11 +33,14 @@ pub fn text(report: &TopReport) -> String {
         wrapped_to(WIDTH, &mut words, "", legend());
         out.push_str(&format!("{DIM}{}{DIM:#}\n", words.trim_end()));
     }
-    if !report.skipped.is_empty() {
+    if !report.skipped.is_empty() || report.unrecorded.is_some() {
         out.push('\n');
     }
     for entry in &report.skipped {
         wrapped_to(WIDTH, &mut out, "skipped  ", &skipped(entry));
+    }
+    if let Some(why) = &report.unrecorded {
+        wrapped_to(WIDTH, &mut out, "missing  ", why);
     }
     if report.interrupted {
         out.push_str("Stopped early: some statements are missing.\n");

@@ -22,7 +22,6 @@ mod track_functions;
 mod track_io_timing;
 mod track_planning;
 mod track_wal_io_timing;
-mod unrecorded;
 mod verdict;
 
 use crate::server::clock::Clocks;

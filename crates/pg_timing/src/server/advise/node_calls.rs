@@ -3,10 +3,9 @@
 use super::advice::CHEAP;
 use super::counted_calls;
 use super::facts::Facts;
-use super::unrecorded::unrecorded;
 use crate::human::{count, count_range, percent, percent_range};
 use crate::report::{CallsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
-use crate::server::planned::{Limits, TimingCost, Workload};
+use crate::server::planned::{Limits, TimingCost, Workload, unrecorded};
 use crate::server::settings::Server;
 
 /// Below this rate, auto_explain times too few statements to be useful.
@@ -157,7 +156,7 @@ impl Doubt {
             Doubt::HiddenSessions => {
                 format!("other users may run long statements, which this user may not see{limit}")
             }
-            Doubt::Unrecorded => unrecorded(&facts.server).map(|gap| gap.why).unwrap_or_default() + &limit,
+            Doubt::Unrecorded => unrecorded(&facts.server).map(|error| error.what).unwrap_or_default() + &limit,
             Doubt::Unplanned(share) => {
                 format!("statements that were not planned take {} of the execution time{limit}", percent(share))
             }
@@ -173,7 +172,7 @@ impl Doubt {
                 format!("use a window in which the statement ends: pg_timing advise --window {window:.0}")
             }
             Doubt::HiddenSessions => "let a superuser run: GRANT pg_monitor TO \"ROLE\"".into(),
-            Doubt::Unrecorded => unrecorded(&facts.server).map(|gap| gap.hint).unwrap_or_default(),
+            Doubt::Unrecorded => unrecorded(&facts.server).map(|error| error.hint).unwrap_or_default(),
             Doubt::Unplanned(_) => {
                 "connect as the role, and to the database, of these statements (pg_timing advise -U ROLE -d DATABASE). \
                  Statements within CALL, DO and cursors can only be counted: load pg_fast_timing with shared_preload_libraries, \

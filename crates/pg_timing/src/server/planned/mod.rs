@@ -17,6 +17,7 @@ mod timing_cost;
 mod top;
 mod trust;
 mod typed_constants;
+mod unrecorded;
 mod workload;
 
 pub use activity::Activity;
@@ -24,6 +25,7 @@ pub use entries::Entries;
 pub use limits::Limits;
 pub use timing_cost::TimingCost;
 pub use top::top;
+pub use unrecorded::unrecorded;
 #[cfg(test)]
 pub use workload::tests::lookups;
 pub use workload::{Window, Workload};

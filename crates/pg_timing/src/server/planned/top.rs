@@ -5,6 +5,7 @@ use super::entries::{Entries, Figures, Key};
 use super::skipped::Skipped;
 use super::statements::{Planned, plan_all};
 use super::timing_cost::TimingCost;
+use super::unrecorded::unrecorded;
 use crate::error::Error;
 use crate::report::{MS_PER_NS, Range, TopReport, TopStatement};
 use crate::server::clock::Clocks;
@@ -48,6 +49,7 @@ pub fn top(
     Ok(TopReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
+        unrecorded: unrecorded(&server).map(|error| format!("{}; {}", error.what, error.hint)),
         server_version: server.version,
         server: server.name,
         read: clocks.node,
@@ -145,6 +147,7 @@ mod tests {
                 ),
                 statement("TABLE t", 7.0, 0.0, Range::between(1.0, 9.0), None),
             ],
+            unrecorded: None,
             skipped: vec![
                 SkippedStatements {
                     why: "the server refused to plan them".into(),

@@ -1,31 +1,31 @@
 //! Settings that keep statements out of pg_stat_statements although auto_explain times them.
 
-use super::gap::{self, Gap};
+use crate::error::Error;
 use crate::server::settings::Server;
 
 const TRACK: &str = "pg_stat_statements.track";
 const TRACK_UTILITY: &str = "pg_stat_statements.track_utility";
 
 /// Returns why timed statements can be missing from pg_stat_statements, and what to do about it.
-pub fn unrecorded(server: &Server) -> Option<Gap> {
+pub fn unrecorded(server: &Server) -> Option<Error> {
     let of_role = server.other_settings.iter().find(|setting| setting.starts_with(TRACK));
     if let Some(setting) = of_role {
-        return Some(Gap::new(
+        return Some(Error::new(
             format!("sessions override {setting}, so pg_stat_statements may not record their statements"),
             "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
         ));
     }
     if server.is("auto_explain.log_nested_statements", "on") && !server.is(TRACK, "all") {
-        return Some(Gap::new(
+        return Some(Error::new(
             "auto_explain times statements within functions (log_nested_statements), and pg_stat_statements.track does not record \
              them",
-            gap::set(TRACK, "'all'"),
+            "run: ALTER SYSTEM SET pg_stat_statements.track = 'all'; then: SELECT pg_reload_conf()",
         ));
     }
     if server.is(TRACK_UTILITY, "off") {
-        return Some(Gap::new(
+        return Some(Error::new(
             "auto_explain times statements within CALL, DO and cursors, and pg_stat_statements.track_utility = off hides them",
-            gap::set(TRACK_UTILITY, "on"),
+            "run: ALTER SYSTEM SET pg_stat_statements.track_utility = on; then: SELECT pg_reload_conf()",
         ));
     }
     None
@@ -41,7 +41,7 @@ mod tests {
             let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
             let other_settings =
                 [other].iter().filter(|other| !other.is_empty()).map(|other| other.to_string()).collect();
-            unrecorded(&Server { settings, other_settings, ..Server::default() }).map(|gap| gap.why)
+            unrecorded(&Server { settings, other_settings, ..Server::default() }).map(|error| error.what)
         };
         let nested = ("auto_explain.log_nested_statements", "on");
         assert_eq!(with(&[(TRACK, "top"), (TRACK_UTILITY, "on")], "track_functions (role app)"), None);
