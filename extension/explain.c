@@ -22,27 +22,12 @@
 
 #if PG_VERSION_NUM >= 180000
 
-#include "commands/defrem.h"
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 
-static int	extension_id;
 static explain_per_node_hook_type prev_explain_per_node = NULL;
 static explain_per_plan_hook_type prev_explain_per_plan = NULL;
-
-/* Returns whether the option FAST_TIMING is on. */
-static bool
-details_requested(ExplainState *es)
-{
-	return GetExplainExtensionState(es, extension_id) != NULL;
-}
-
-static void
-set_option(ExplainState *es, DefElem *option, ParseState *pstate)
-{
-	SetExplainExtensionState(es, extension_id, defGetBoolean(option) ? &extension_id : NULL);
-}
 
 static void
 explain_node(PlanState *planstate, List *ancestors, const char *relationship,
@@ -60,7 +45,7 @@ explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 		/* rounded up to the last printed digit, so that it remains a bound */
 		double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;
 
-		if (estimate.exact && !details_requested(es))
+		if (estimate.exact && !fast_details_requested(es))
 			return;
 		if (es->format != EXPLAIN_FORMAT_TEXT)
 		{
@@ -85,7 +70,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 	if (prev_explain_per_plan)
 		prev_explain_per_plan(plannedstmt, into, es, queryString, params, queryEnv);
 
-	if (es->analyze && details_requested(es))
+	if (es->analyze && fast_details_requested(es))
 	{
 		const LastStatement *last = &fast_last_statement;
 		char	   *clock = fast_tsc_usable() ?
@@ -102,12 +87,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 void
 fast_explain_init(void)
 {
-	extension_id = GetExplainExtensionId("pg_fast_timing");
-#if PG_VERSION_NUM >= 190000
-	RegisterExtensionExplainOption("fast_timing", set_option, GUCCheckBooleanExplainOption);
-#else
-	RegisterExtensionExplainOption("fast_timing", set_option);
-#endif
+	fast_explain_option_init();
 	prev_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = explain_node;
 	prev_explain_per_plan = explain_per_plan_hook;

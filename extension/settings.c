@@ -65,7 +65,7 @@ check_method(int *method, void **extra, GucSource source)
 
 	if (*method == METHOD_OFF || !by_user || InitializingParallelWorker || !IsTransactionState() ||
 		superuser() ||
-		pg_parameter_aclcheck("pg_fast_timing.method", GetUserId(), ACL_SET) == ACLCHECK_OK)
+		pg_parameter_aclcheck(METHOD_SETTING, GetUserId(), ACL_SET) == ACLCHECK_OK)
 		return true;
 	GUC_check_errcode(ERRCODE_INSUFFICIENT_PRIVILEGE);
 	GUC_check_errmsg("permission denied to set parameter \"pg_fast_timing.method\" to \"%s\"",
@@ -77,7 +77,7 @@ check_method(int *method, void **extra, GucSource source)
 void
 fast_define_settings(void)
 {
-	DefineCustomEnumVariable("pg_fast_timing.method",
+	DefineCustomEnumVariable(METHOD_SETTING,
 							 "Method that times plan nodes.",
 							 "auto: exact while cheap, then sampled; off: by the server; "
 							 "tsc: every call, with the CPU's counter; sampling: with a ticking clock.",

@@ -22,6 +22,9 @@ typedef enum CountCalls
 	COUNT_ALL					/* also statements within functions */
 } CountCalls;
 
+/* The setting's full name. */
+#define METHOD_SETTING	"pg_fast_timing.method"
+
 extern int	fast_method;
 extern int	fast_count_calls;
 extern int	fast_sample_rate;
