@@ -38,14 +38,13 @@ typedef struct Bounds
 } Bounds;
 
 /*
- * Returns the index of the node whose calls contain all calls of a node, or -1.
  * A node runs within the calls of its parent.  But a custom scan can call its
  * children at any time.  Subplans run within the calls of the plan's root.  But
  * data-modifying subplans can run after it.  Below a Gather node, times are sums over
  * processes, so no node outside contains them.
  */
-static int
-outer_node(const FastQuery *query, int i)
+int
+fast_outer_node(const FastQuery *query, int i)
 {
 	const TreeNode *each = &query->nodes[i];
 	bool		in_workers = each->node->worker_instrument != NULL;
@@ -85,7 +84,7 @@ raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 	bool		exact = true;
 
 	own->fi = fast_instr_of(node);
-	own->outer = outer_node(query, i);
+	own->outer = fast_outer_node(query, i);
 	if (core == NULL)
 		return;
 	if (own->fi != NULL)
@@ -147,4 +146,7 @@ fast_settle(FastQuery *query)
 	for (int i = 0; i < query->node_count; i++)
 		limit_to_parent(query, bounds, i);
 	pfree(bounds);
+#ifdef FAST_TIMING_CHECK
+	fast_check_times(query);
+#endif
 }

@@ -1,8 +1,7 @@
 """Tests of the counters: the number of node calls is exact, and their scope is the session or the server."""
 
-import json
-
 from extension import METHODS, force_parallel
+from extension.invariants import explained
 from servers import Failed, Server
 
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "statement_timeout": "60s"}
@@ -94,7 +93,7 @@ def parallel(server):
     """The calls of all processes are counted, whatever the scope."""
     settings = f"SET max_parallel_workers_per_gather = 2; {force_parallel(server)} SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
     for name, more, prefix in runs():
-        plan = json.loads(server.psql(f"{settings} EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM many"))[0]["Plan"]
+        plan = explained(server.psql(f"{settings} EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM many"))["Plan"]
         if plan["Plans"][0]["Node Type"] != "Gather":
             yield f"not a parallel plan: {plan}"
         found = calls_of(server, f"{prefix} SELECT count(*) FROM many", settings + more)

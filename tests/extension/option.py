@@ -1,9 +1,12 @@
-"""Tests of EXPLAIN (ANALYZE, FAST_TIMING off): the server times this statement, and the extension the next one. Before 18, extensions cannot add options."""
+"""Tests of EXPLAIN (ANALYZE, FAST_TIMING off): the server times this statement, and the extension the next one.
 
-import json
+Before 18, extensions cannot add options to EXPLAIN.
+"""
+
 import re
 
 from extension import AUTO_EXPLAIN, TIMED_CURSOR, force_parallel
+from extension.invariants import explained, logged
 from extension.says import refused
 from servers import Server
 
@@ -48,7 +51,7 @@ def in_all_formats(server):
 
 def times(server):
     """The times are those of the server: exact ones, also of a node that has no tick."""
-    plan = json.loads(server.psql(f"{LOAD} SET pg_fast_timing.sample_rate = 1; EXPLAIN (ANALYZE, FAST_TIMING off, FORMAT JSON) SELECT pg_sleep(0.02)"))[0]["Plan"]
+    plan = explained(server.psql(f"{LOAD} SET pg_fast_timing.sample_rate = 1; EXPLAIN (ANALYZE, FAST_TIMING off, FORMAT JSON) SELECT pg_sleep(0.02)"))["Plan"]
     if plan["Actual Total Time"] < 20:
         yield f"20 ms of sleep: {plan}"
 
@@ -125,7 +128,7 @@ def open_cursor(server):
         "SET auto_explain.log_min_duration = 0;\nSELECT 1 \\g /dev/null\nCLOSE c;",
         notices=True,
     )
-    plan = json.loads(re.findall(r"plan:\n(\{.*?^\})", said, re.M | re.S)[-1])["Plan"]
+    plan = logged(said)["Plan"]
     if plan["Actual Rows"] != 10000 or plan.get("Timing") != "estimated":
         yield f"a cursor: {plan}"
 
