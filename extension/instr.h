@@ -147,7 +147,7 @@ struct FastInstr
 	/* common to all methods */
 	ExecProcNodeMtd wrapper;	/* times the calls; in use from the first call of a
 								 * run on; NULL: the server times the node */
-	ExecProcNodeMtd gather_entry;	/* Gather nodes: calls the wrapper */
+	ExecProcNodeMtd entry;		/* NULL, or a function that calls the wrapper */
 	PlanState  *node;
 	TreeNode   *tree;			/* the same node in the query's list */
 	FastQuery  *query;

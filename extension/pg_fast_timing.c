@@ -26,8 +26,15 @@
 
 PG_MODULE_MAGIC;
 
-/* nesting depth of ExecutorRun and ExecutorFinish calls of queries that we time */
+/* nesting depth of ExecutorRun and ExecutorFinish calls: of all queries, and of those that we time */
+static int	level = 0;
 static int	nesting = 0;
+
+/*
+ * Requests instrumentation that only we need.  The server's flags are lower bits.  With
+ * one of them, auto_explain would print times that nobody has measured.
+ */
+#define INSTRUMENT_COUNT	(1 << 30)
 
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
@@ -40,7 +47,7 @@ calls_wanted(void)
 	/* A worker gets the options of its leader.  Functions that it executes are not counted. */
 	if (IsParallelWorker())
 		return false;
-	return fast_count_calls == COUNT_ALL || (fast_count_calls == COUNT_TOP && nesting == 0);
+	return fast_count_calls == COUNT_ALL || (fast_count_calls == COUNT_TOP && level == 0);
 }
 
 /* Initializes the query, and installs our timing or counting if the query has instrumentation. */
@@ -48,15 +55,18 @@ static void
 fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	bool		executed = fast_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+	bool		counted = executed && calls_wanted();
 
-	if (executed && calls_wanted())
-		queryDesc->instrument_options |= INSTRUMENT_ROWS;
+	if (counted)
+		queryDesc->instrument_options |= INSTRUMENT_COUNT;
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
 
-	if (executed && queryDesc->instrument_options != 0 && queryDesc->planstate != NULL)
+	if (counted)
+		queryDesc->instrument_options &= ~INSTRUMENT_COUNT;
+	if (executed && (counted || queryDesc->instrument_options != 0) && queryDesc->planstate != NULL)
 		fast_install(queryDesc, fast_method);
 }
 
@@ -75,6 +85,7 @@ begin_run(QueryDesc *queryDesc)
 	FastQuery  *query = fast_query_of(queryDesc->estate);
 	Run			run = {query, false, 0, {0}};
 
+	level++;
 	if (query != NULL)
 	{
 		if (IsParallelWorker())
@@ -95,9 +106,10 @@ begin_run(QueryDesc *queryDesc)
 
 /* Also called after an error, when the query may no longer exist. */
 static uint64
-end_run(void)
+end_run(bool timed)
 {
-	return --nesting == 0 ? ticker_stop() : 0;
+	level--;
+	return timed && --nesting == 0 ? ticker_stop() : 0;
 }
 
 /* Adds the duration of the run to its query, and checks the counter against the kernel's clock over the run. */
@@ -153,21 +165,17 @@ fast_ExecutorRun(RUN_PARAMETERS)
 	Run			run = begin_run(queryDesc);
 	volatile uint64 lost_ns = 0;
 
-	if (run.query == NULL)
-	{
-		next_ExecutorRun(RUN_ARGUMENTS);
-		return;
-	}
 	PG_TRY();
 	{
 		next_ExecutorRun(RUN_ARGUMENTS);
 	}
 	PG_FINALLY();
 	{
-		lost_ns = end_run();
+		lost_ns = end_run(run.query != NULL);
 	}
 	PG_END_TRY();
-	note_run(&run, lost_ns);
+	if (run.query != NULL)
+		note_run(&run, lost_ns);
 }
 
 static void
@@ -186,22 +194,17 @@ fast_ExecutorFinish(QueryDesc *queryDesc)
 	Run			run = begin_run(queryDesc);
 	volatile uint64 lost_ns = 0;
 
-	if (run.query == NULL)
-	{
-		next_ExecutorFinish(queryDesc);
-		fast_finish(queryDesc, NULL);
-		return;
-	}
 	PG_TRY();
 	{
 		next_ExecutorFinish(queryDesc);
 	}
 	PG_FINALLY();
 	{
-		lost_ns = end_run();
+		lost_ns = end_run(run.query != NULL);
 	}
 	PG_END_TRY();
-	note_run(&run, lost_ns);
+	if (run.query != NULL)
+		note_run(&run, lost_ns);
 	fast_finish(queryDesc, run.query);
 }
 

@@ -50,10 +50,24 @@ fast_method_name(Method method)
 	return "?";
 }
 
+/* Returns whether a user may choose any method. */
+static bool
+may_choose(Oid user)
+{
+	return superuser_arg(user) || pg_parameter_aclcheck(METHOD_SETTING, user, ACL_SET) == ACLCHECK_OK;
+}
+
+/* The value is checked because the library is being loaded: it was set before. */
+static bool set_before_loading = false;
+
 /*
  * Any user can turn the extension off for a session.  Other methods need the rights
  * of a superuser, or the privilege to set the parameter, as parameters do that only
  * superusers can set.
+ *
+ * Before the library is loaded, the server accepts any value from any user.  The user
+ * whose call loads the library can be another one: the owner of a function with
+ * SECURITY DEFINER.  So the session's user is checked, too.
  *
  * Values in the configuration come from the administrator, and ALTER has checked those
  * of databases and roles.
@@ -64,8 +78,7 @@ check_method(int *method, void **extra, GucSource source)
 	bool		by_user = source == PGC_S_CLIENT || source >= PGC_S_INTERACTIVE;
 
 	if (*method == METHOD_OFF || !by_user || InitializingParallelWorker || !IsTransactionState() ||
-		superuser() ||
-		pg_parameter_aclcheck(METHOD_SETTING, GetUserId(), ACL_SET) == ACLCHECK_OK)
+		(may_choose(GetUserId()) && (!set_before_loading || may_choose(GetSessionUserId()))))
 		return true;
 	GUC_check_errcode(ERRCODE_INSUFFICIENT_PRIVILEGE);
 	GUC_check_errmsg("permission denied to set parameter \"pg_fast_timing.method\" to \"%s\"",
@@ -77,12 +90,14 @@ check_method(int *method, void **extra, GucSource source)
 void
 fast_define_settings(void)
 {
+	set_before_loading = true;
 	DefineCustomEnumVariable(METHOD_SETTING,
 							 "Method that times plan nodes.",
 							 "auto: exact while cheap, then sampled; off: by the server; "
 							 "tsc: every call, with the CPU's counter; sampling: with a ticking clock.",
 							 &fast_method, METHOD_AUTO, method_options,
 							 PGC_USERSET, 0, check_method, NULL, NULL);
+	set_before_loading = false;
 	DefineCustomEnumVariable("pg_fast_timing.count_calls",
 							 "Selects the statements whose calls of plan nodes are counted.",
 							 "off: only those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: also those that clients send; "

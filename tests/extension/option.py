@@ -7,7 +7,7 @@ import re
 
 from extension import AUTO_EXPLAIN, TIMED_CURSOR, force_parallel
 from extension.invariants import explained, logged
-from extension.says import refused
+from extension.privileges import refused
 from servers import Server
 
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "statement_timeout": "60s"}

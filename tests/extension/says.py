@@ -1,11 +1,11 @@
-"""Tests of the output: marked estimates, the clock, the privilege to change the method, and correct times."""
+"""Tests of the output: marked estimates, the clock, and correct times."""
 
 import json
 import re
 
 from extension import AUTO_EXPLAIN, METHODS, TIMED_CURSOR, force_parallel
 from extension.invariants import explained, impossible_times, logged
-from servers import Failed, Server
+from servers import Server
 
 SETTINGS = {"jit": False, "autovacuum": False, "max_parallel_workers_per_gather": 0, "shared_buffers": "128MB", "statement_timeout": "60s"}
 MANY = "SELECT count(*) FROM many"
@@ -217,41 +217,12 @@ def parallel_times(server):
             yield from (f"{method}: {statement}: {what}" for what in impossible_times(said))
 
 
-def refused(server, script, message, *options):
-    """Yields a complaint unless the script fails with this message."""
-    try:
-        server.psql(script, *options)
-        yield f"not refused: {script}"
-    except Failed as failed:
-        if message not in str(failed):
-            yield f"{script}: {failed}"
-
-
-def privileges(server):
-    """Any role can switch the extension off, and only privileged roles can choose another method."""
-    load, show = "LOAD 'pg_fast_timing';", "SHOW pg_fast_timing.method"
-    server.psql("CREATE ROLE dba LOGIN; CREATE ROLE owner LOGIN; CREATE DATABASE owned OWNER owner")
-    # A superuser loads the library, and another role changes the setting.
-    yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.method = tsc", "permission denied")
-    yield from refused(server, f"{load} SET ROLE dba; SET LOCAL pg_fast_timing.method = sampling", "permission denied")
-    yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.method = off; SET pg_fast_timing.method = auto", "permission denied")
-    yield from refused(server, f"{load} SET ROLE dba; ALTER ROLE dba SET pg_fast_timing.method = tsc", "permission denied")
-    yield from refused(server, f"{load} SET ROLE owner; ALTER DATABASE owned SET pg_fast_timing.method = tsc", "permission denied")
-    yield from refused(server, f"{load} SET ROLE dba; CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql SET pg_fast_timing.method = tsc AS 'SELECT 1'", "permission denied")
-    said = server.psql(f"{load} SET ROLE dba; SET pg_fast_timing.method = off; {show}; RESET pg_fast_timing.method; {show}; ALTER ROLE dba SET pg_fast_timing.method = off")
-    if said.split() != ["off", "auto"]:
-        yield f"an ordinary role sets off, and resets it: {said}"
-    server.psql(f"{load} GRANT SET ON PARAMETER pg_fast_timing.method TO dba; SET ROLE dba; SET pg_fast_timing.method = tsc")
-    yield from refused(server, f"{load} SET pg_fast_timing.method = never", "Available values")
-    yield from refused(server, f"{load} SET ROLE dba; SET pg_fast_timing.count_calls = top", "permission denied")
-
-
 def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 500000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
         server.psql(f"CREATE FUNCTION nested() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN ({MANY}); END'")
-        tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, rate_changes, in_parallel, parallel_times, io_times, privileges]
+        tests = [at_debug, by_function, true_times, rewound, end_at_a_review, fetched, rate_changes, in_parallel, parallel_times, io_times]
         tests.append(in_explain if installation.major >= 18 else in_explain_before_18)
         for test in tests:
             yield from test(server)
