@@ -281,6 +281,7 @@ fast_install(QueryDesc *queryDesc, Method method)
 void
 fast_finish(QueryDesc *queryDesc, FastQuery *query)
 {
+	fast_last_statement.just_finished = false;
 	if (query != NULL && query->method == METHOD_COUNT)
 		return;
 	for (int i = 0; query != NULL && i < query->node_count; i++)

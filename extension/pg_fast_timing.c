@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "explain.h"
 #include "install.h"
+#include "log.h"
 #include "settings.h"
 #include "statistics.h"
 #include "ticker.h"
@@ -216,6 +217,7 @@ _PG_init(void)
 	fast_define_settings();
 	fast_statistics_init();
 	fast_explain_init();
+	fast_log_init();
 	fast_tsc_init();
 
 	prev_ExecutorStart = ExecutorStart_hook;

@@ -37,6 +37,7 @@ static const struct config_enum_entry count_calls_options[] = {
 int			fast_method = METHOD_AUTO;
 int			fast_count_calls = COUNT_NONE;
 int			fast_sample_rate = 0;
+bool		fast_log_estimates = false;
 
 /* Returns the name of a method, as in the setting. */
 const char *
@@ -109,6 +110,11 @@ fast_define_settings(void)
 							"0 selects the default rate.",
 							&fast_sample_rate, 0, 0, 10000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_fast_timing.log_estimates",
+							 "Logs one line before each plan of auto_explain whose times are estimates.",
+							 NULL,
+							 &fast_log_estimates, false,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_fast_timing.tsc_rate",
 							   "Measured rate of the CPU's counter, for parallel workers.",
 							   NULL,

@@ -28,6 +28,7 @@ typedef enum CountCalls
 extern int	fast_method;
 extern int	fast_count_calls;
 extern int	fast_sample_rate;
+extern bool fast_log_estimates;
 
 extern void fast_define_settings(void);
 extern const char *fast_method_name(Method method);

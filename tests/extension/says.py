@@ -73,7 +73,7 @@ def in_explain_before_18(server):
 def at_debug(server):
     for method, estimates in (("tsc", 0), ("sampling", 2), ("auto", 1)):
         output = server.psql(session(method, "SET client_min_messages = debug1", f"EXPLAIN (ANALYZE) {MANY}"), notices=True)
-        if output.count(f"pg_fast_timing: times of {estimates} of 2 plan nodes are estimates") != bool(estimates):
+        if output.count(f"DEBUG:  pg_fast_timing: times of {estimates} of 2 plan nodes are estimates;") != bool(estimates):
             yield f"{method}: DEBUG1: {output}"
 
 
