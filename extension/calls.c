@@ -49,7 +49,7 @@ times_added(const FastQuery *query, const TreeNode *each, double reported_loops)
 }
 
 static void
-note_workers(const FastQuery *query, TreeNode *each)
+record_worker_rows(const FastQuery *query, TreeNode *each)
 {
 	const CoreWorkers *workers = each->node->worker_instrument;
 	double		rows = 0;
@@ -67,19 +67,19 @@ note_workers(const FastQuery *query, TreeNode *each)
 	each->worker_rows += rows * each->times_added;
 	each->worker_loops += loops * each->times_added;
 	/* A worker, too, adds its numbers to its report as often as it visits the node. */
-	each->calls_of_workers += (loops + (fast_times_itself(each->node) ? 0 : rows)) / each->times_added;
+	each->calls_of_workers += (loops + (fast_instruments_itself(each->node) ? 0 : rows)) / each->times_added;
 }
 
 void
-fast_calls_note_workers(FastQuery *query)
+fast_calls_record_worker_rows(FastQuery *query)
 {
 	for (int i = 0; i < query->node_count; i++)
-		note_workers(query, &query->nodes[i]);
+		record_worker_rows(query, &query->nodes[i]);
 }
 
 /* Reads only our own memory. */
 static double
-noted_calls(const FastInstr *fi)
+own_calls(const FastInstr *fi)
 {
 	return fi->core.ntuples - fi->tree->worker_rows - fi->tree->rows_without_call + fi->core.tuplecount + fi->ends;
 }
@@ -87,8 +87,8 @@ noted_calls(const FastInstr *fi)
 double
 fast_calls_of(FastInstr *fi)
 {
-	note_workers(fi->query, fi->tree);
-	return noted_calls(fi);
+	record_worker_rows(fi->query, fi->tree);
+	return own_calls(fi);
 }
 
 /*
@@ -105,7 +105,7 @@ calls_without_wrapper(const TreeNode *each)
 	if (core == NULL)
 		return 0;
 	loops = core->nloops - each->worker_loops + (core->running ? 1 : 0);
-	return fast_times_itself(each->node) ? loops :
+	return fast_instruments_itself(each->node) ? loops :
 		loops + core->ntuples - each->worker_rows + core->tuplecount;
 }
 
@@ -122,14 +122,14 @@ add_calls(TreeNode *each, double calls)
 void
 fast_calls_add(FastQuery *query)
 {
-	fast_calls_note_workers(query);
+	fast_calls_record_worker_rows(query);
 	for (int i = 0; i < query->node_count; i++)
 	{
 		TreeNode   *each = &query->nodes[i];
 		bool		wrapped = each->fi != NULL && each->fi->wrapper != NULL;
 
 		add_calls(each, (fast_statistics_are_shared() ? 0 : each->calls_of_workers) +
-				  (wrapped ? noted_calls(each->fi) : calls_without_wrapper(each)));
+				  (wrapped ? own_calls(each->fi) : calls_without_wrapper(each)));
 	}
 }
 
@@ -141,6 +141,6 @@ fast_calls_add_after_error(FastQuery *query)
 		TreeNode   *each = &query->nodes[i];
 
 		if (each->fi != NULL && each->fi->wrapper != NULL)
-			add_calls(each, noted_calls(each->fi));
+			add_calls(each, own_calls(each->fi));
 	}
 }

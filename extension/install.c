@@ -82,7 +82,7 @@ gather_call(PlanState *node)
 	TupleTableSlot *slot;
 
 	if (first)
-		fast_calls_note_workers(fi->query);
+		fast_calls_record_worker_rows(fi->query);
 	slot = fi->wrapper(node);
 	if (first)
 		fast_reinstall(fi->query);
@@ -135,7 +135,7 @@ wrapper_for(const FastInstr *fi)
 }
 
 bool
-fast_times_itself(const PlanState *node)
+fast_instruments_itself(const PlanState *node)
 {
 	return IsA(node, HashState) || IsA(node, BitmapIndexScanState) ||
 		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
@@ -153,7 +153,7 @@ install_node(FastQuery *query, TreeNode *each)
 	PlanState  *node = each->node;
 	FastInstr  *fi = fast_instr_of(node);
 
-	if (node->instrument == NULL || node->async_capable || fast_times_itself(node) ||
+	if (node->instrument == NULL || node->async_capable || fast_instruments_itself(node) ||
 		node->ExecProcNode != core_first_call() ||
 		CORE_WANTS_TIMER(node->instrument) != (query->method != METHOD_COUNT))
 		return;
