@@ -17,11 +17,8 @@
 /* Returns the calls of a node in this process so far: its rows and the ends of its loops. */
 extern double fast_calls_of(FastInstr *fi);
 
-/* Returns whether a foreign data wrapper changes all rows in one call that returns no row. */
-extern bool fast_modifies_remotely(const PlanState *node);
-
 /* Records what core has added to the leader's nodes for parallel workers.  Must be called before a Gather node starts new workers. */
-extern void fast_calls_record_workers(FastQuery *query);
+extern void fast_calls_record_worker_rows(FastQuery *query);
 
 /* Adds the calls since the last time to the statistics, at the end of a run. */
 extern void fast_calls_add(FastQuery *query);

@@ -183,6 +183,16 @@ add_to_statistics(const FastQuery *query)
 	fast_statistics_add(WITHOUT_TICKS, query->tickless ? 1 : 0);
 }
 
+char *
+fast_describe_estimates(void)
+{
+	const LastStatement *last = &fast_last_statement;
+
+	/* The error is rounded up to the last printed digit, so that it remains a bound. */
+	return psprintf("times of %d of %d plan nodes are estimates; largest error of a node +-%.3f ms in all loops",
+					last->estimated, last->nodes, ceil(last->error_ns / 1e3) / 1e3);
+}
+
 /* Stores facts about the statement.  A DEBUG1 message reports them: before 18, EXPLAIN cannot mark estimates. */
 void
 fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
@@ -195,6 +205,7 @@ fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 	memset(last, 0, sizeof(*last));
 	if (query == NULL)
 		return;
+	last->just_finished = true;
 	last->method = query->method;
 	last->period_ns = query->period_ns;
 	for (int i = 0; i < query->node_count; i++)
@@ -206,7 +217,5 @@ fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
 	}
 	add_to_statistics(query);
 	if (last->estimated > 0)
-		ereport(DEBUG1,
-				(errmsg_internal("pg_fast_timing: times of %d of %d plan nodes are estimates from " UINT64_FORMAT " samples; largest error of a node (95%%): %.3f ms",
-								 last->estimated, last->nodes, last->samples, last->error_ns / 1e6)));
+		ereport(DEBUG1, (errmsg_internal("pg_fast_timing: %s", fast_describe_estimates())));
 }

@@ -30,6 +30,7 @@ typedef struct LastStatement
 	double		error_ns;		/* largest error of a node */
 	Method		method;
 	double		period_ns;		/* mean time between ticks */
+	bool		just_finished;	/* no other statement has finished since then */
 } LastStatement;
 
 extern LastStatement fast_last_statement;
@@ -39,6 +40,9 @@ extern double tick_variance(uint64 ns);
 
 extern void fast_combine_estimates(FastInstr *fi);
 extern Estimate fast_estimate(const FastInstr *fi);
+
+/* Returns a text about the estimates of the last timed statement, in the current memory context. */
+extern char *fast_describe_estimates(void);
 extern void fast_note_statement(QueryDesc *queryDesc, const FastQuery *query);
 
 #pragma GCC visibility pop

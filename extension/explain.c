@@ -4,7 +4,7 @@
  *	  marks estimated times in EXPLAIN (since 18)
  *
  * A plan whose calls were all timed is printed as usual, unless the option
- * FAST_TIMING requests details.  If it is off, the server times the statement.
+ * FAST_TIMING requests details.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -22,60 +22,12 @@
 
 #if PG_VERSION_NUM >= 180000
 
-#include "commands/defrem.h"
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
-#include "tcop/utility.h"
 
-static int	extension_id;
-static bool is_off = false;
 static explain_per_node_hook_type prev_explain_per_node = NULL;
 static explain_per_plan_hook_type prev_explain_per_plan = NULL;
-static ProcessUtility_hook_type prev_ProcessUtility = NULL;
-
-/* Returns whether the option FAST_TIMING is on. */
-static bool
-details_requested(ExplainState *es)
-{
-	return GetExplainExtensionState(es, extension_id) != NULL;
-}
-
-static void
-set_option(ExplainState *es, DefElem *option, ParseState *pstate)
-{
-	bool		on = defGetBoolean(option);
-
-	SetExplainExtensionState(es, extension_id, on ? &extension_id : NULL);
-	/* Only a statement has a parse state.  auto_explain sets options when it logs a plan that is already timed. */
-	if (pstate != NULL)
-		is_off = !on;
-}
-
-bool
-fast_explain_is_off(void)
-{
-	return is_off;
-}
-
-/* The option FAST_TIMING applies to the statements that this EXPLAIN executes, and to no later one. */
-static void
-fast_ProcessUtility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, ProcessUtilityContext context,
-					ParamListInfo params, QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
-{
-	ProcessUtility_hook_type next = prev_ProcessUtility ? prev_ProcessUtility : standard_ProcessUtility;
-	bool		outer = is_off;
-
-	PG_TRY();
-	{
-		next(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-	}
-	PG_FINALLY();
-	{
-		is_off = outer;
-	}
-	PG_END_TRY();
-}
 
 static void
 explain_node(PlanState *planstate, List *ancestors, const char *relationship,
@@ -93,7 +45,7 @@ explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 		/* rounded up to the last printed digit, so that it remains a bound */
 		double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;
 
-		if (estimate.exact && !details_requested(es))
+		if (estimate.exact && !fast_details_requested(es))
 			return;
 		if (es->format != EXPLAIN_FORMAT_TEXT)
 		{
@@ -118,7 +70,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 	if (prev_explain_per_plan)
 		prev_explain_per_plan(plannedstmt, into, es, queryString, params, queryEnv);
 
-	if (es->analyze && details_requested(es))
+	if (es->analyze && fast_details_requested(es))
 	{
 		const LastStatement *last = &fast_last_statement;
 		char	   *clock = fast_tsc_usable() ?
@@ -135,18 +87,11 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 void
 fast_explain_init(void)
 {
-	extension_id = GetExplainExtensionId("pg_fast_timing");
-#if PG_VERSION_NUM >= 190000
-	RegisterExtensionExplainOption("fast_timing", set_option, GUCCheckBooleanExplainOption);
-#else
-	RegisterExtensionExplainOption("fast_timing", set_option);
-#endif
+	fast_explain_option_init();
 	prev_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = explain_node;
 	prev_explain_per_plan = explain_per_plan_hook;
 	explain_per_plan_hook = explain_plan;
-	prev_ProcessUtility = ProcessUtility_hook;
-	ProcessUtility_hook = fast_ProcessUtility;
 }
 
 #endif

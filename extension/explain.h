@@ -14,8 +14,12 @@
 
 extern void fast_explain_init(void);
 
-/* Returns whether EXPLAIN (FAST_TIMING off) is being executed (since 18). */
-extern bool fast_explain_is_off(void);
+/* Since 18: the option FAST_TIMING. */
+struct ExplainState;
+extern void fast_explain_option_init(void);
+
+/* Returns whether the option is on. */
+extern bool fast_details_requested(struct ExplainState *es);
 
 #pragma GCC visibility pop
 

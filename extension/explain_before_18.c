@@ -6,16 +6,14 @@
  * Before 18 no hook can add lines to EXPLAIN.  But EXPLAIN ends the execution while
  * its output is still open: after the plan, and before the execution time.
  *
- * EXPLAIN EXECUTE calls no hook, and other extensions cannot add to the
- * output of auto_explain, so these two do not get the line.
+ * EXPLAIN EXECUTE calls no hook that has its output, and other extensions cannot add
+ * to the output of auto_explain.  So these two do not get the line.  See log.c.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-
-#include <math.h>
 
 #include "estimate.h"
 #include "explain.h"
@@ -90,10 +88,7 @@ mark_estimates(const QueryDesc *queryDesc)
 	if (es == NULL || !es->analyze || !es->timing || queryDesc->sourceText != explaining.query_text ||
 		fast_query_of(queryDesc->estate) == NULL || last->estimated == 0)
 		return;
-	ExplainPropertyText("Fast Timing",
-						psprintf("times of %d of %d plan nodes are estimates; largest error of a node +-%.3f ms in all loops",
-								 last->estimated, last->nodes, ceil(last->error_ns / 1e3) / 1e3),
-						es);
+	ExplainPropertyText("Fast Timing", fast_describe_estimates(), es);
 }
 
 static void
@@ -104,12 +99,6 @@ explain_ExecutorEnd(QueryDesc *queryDesc)
 		prev_ExecutorEnd(queryDesc);
 	else
 		standard_ExecutorEnd(queryDesc);
-}
-
-bool
-fast_explain_is_off(void)
-{
-	return false;
 }
 
 void

@@ -66,14 +66,14 @@ first_call(PlanState *node)
 	if (fi == NULL || fi->wrapper == NULL)
 		node->ExecProcNode = core_first_call();
 	else
-		node->ExecProcNode = fi->gather_entry != NULL ? fi->gather_entry : fi->wrapper;
+		node->ExecProcNode = fi->entry != NULL ? fi->entry : fi->wrapper;
 	return node->ExecProcNode(node);
 }
 
 static void
 before_workers(FastQuery *query)
 {
-	fast_calls_record_workers(query);
+	fast_calls_record_worker_rows(query);
 	if (query->method == METHOD_AUTO || query->method == METHOD_SAMPLING)
 	{
 		/* Workers do not report a ticker that stops, so the leader uses it, too. */
@@ -100,6 +100,32 @@ gather_call(PlanState *node)
 	if (first)
 		fast_reinstall(fi->query);
 	return slot;
+}
+
+/*
+ * A call of a foreign scan that executes an UPDATE or DELETE.  A foreign data wrapper
+ * like postgres_fdw adds all rows in one call, and these rows are not calls.
+ */
+static TupleTableSlot *
+modify_call(PlanState *node)
+{
+	FastInstr  *fi = FAST_INSTR(node);
+	double		before = fi->core.tuplecount;
+	TupleTableSlot *slot = fi->wrapper(node);
+
+	fi->tree->rows_without_call += fi->core.tuplecount - before - (TupIsNull(slot) ? 0 : 1);
+	return slot;
+}
+
+/* Returns the function that must call the wrapper of a node, or NULL. */
+static ExecProcNodeMtd
+entry_for(const PlanState *node)
+{
+	if (IsA(node, GatherState) || IsA(node, GatherMergeState))
+		return gather_call;
+	if (IsA(node, ForeignScanState) && ((ForeignScan *) node->plan)->operation != CMD_SELECT)
+		return modify_call;
+	return NULL;
 }
 
 static ExecProcNodeMtd
@@ -152,9 +178,7 @@ install_node(FastQuery *query, TreeNode *each)
 	if (fi->wrapper == NULL)
 		return;
 	node->instrument = &fi->core;
-	fi->modifies_remotely = fast_modifies_remotely(node);
-	if (IsA(node, GatherState) || IsA(node, GatherMergeState))
-		fi->gather_entry = gather_call;
+	fi->entry = entry_for(node);
 	node->ExecProcNode = first_call;
 }
 
@@ -187,7 +211,7 @@ fast_recheck(FastQuery *query)
 
 		if (fi == NULL || fi->wrapper == NULL)
 			continue;
-		if (node->ExecProcNode == fi->wrapper || node->ExecProcNode == fi->gather_entry)
+		if (node->ExecProcNode == fi->wrapper || node->ExecProcNode == fi->entry)
 			node->ExecProcNode = first_call;
 		else if (node->ExecProcNode != first_call && fi->loops > 0)
 			node->instrument = &fi->core;
@@ -276,6 +300,7 @@ fast_install(QueryDesc *queryDesc, Method method)
 void
 fast_finish(QueryDesc *queryDesc, FastQuery *query)
 {
+	fast_last_statement.just_finished = false;
 	if (query != NULL && query->method == METHOD_COUNT)
 		return;
 	for (int i = 0; query != NULL && i < query->node_count; i++)

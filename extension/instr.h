@@ -149,7 +149,7 @@ struct FastInstr
 	/* common to all methods */
 	ExecProcNodeMtd wrapper;	/* times the calls; in use from the first call of a
 								 * run on; NULL: the server times the node */
-	ExecProcNodeMtd gather_entry;	/* Gather nodes: calls the wrapper */
+	ExecProcNodeMtd entry;		/* NULL, or a function that calls the wrapper */
 	PlanState  *node;
 	TreeNode   *tree;			/* the same node in the query's list */
 	FastQuery  *query;
@@ -159,7 +159,6 @@ struct FastInstr
 	uint32		fraction;		/* part of a ns not yet added, in units of 2^-32 */
 	double		loops;			/* loops that have started */
 	double		ends;			/* calls that returned no row */
-	bool		modifies_remotely;	/* no call returns a row */
 	bool		estimated;		/* not every call was timed */
 	double		variance;		/* of the estimated time, in ns^2 */
 

@@ -58,7 +58,7 @@ replace_wrapper(FastInstr *fi, ExecProcNodeMtd wrapper)
 
 	if (node->ExecProcNode == fi->wrapper)
 		node->ExecProcNode = wrapper;
-	else if (node->ExecProcNode != fi->gather_entry)
+	else if (node->ExecProcNode != fi->entry)
 		return false;
 	fi->wrapper = wrapper;
 	return true;

@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "explain.h"
 #include "install.h"
+#include "log.h"
 #include "settings.h"
 #include "statistics.h"
 #include "ticker.h"
@@ -55,7 +56,7 @@ calls_wanted(void)
 static void
 fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
-	bool		executed = fast_method != METHOD_OFF && !fast_explain_is_off() && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+	bool		executed = fast_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
 
 	if (executed && calls_wanted())
 		queryDesc->instrument_options |= INSTRUMENT_CALLS;
@@ -235,6 +236,7 @@ _PG_init(void)
 	fast_statistics_init();
 	ticker_init();
 	fast_explain_init();
+	fast_log_init();
 	fast_tsc_init();
 
 	prev_ExecutorStart = ExecutorStart_hook;

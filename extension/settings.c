@@ -46,6 +46,7 @@ int			fast_method = METHOD_AUTO;
 int			fast_count_calls = COUNT_NONE;
 int			fast_ticker = TICKER_WORKER;
 int			fast_sample_rate = 0;
+bool		fast_log_estimates = false;
 
 static const char *
 option_name(const struct config_enum_entry *options, int value)
@@ -72,20 +73,33 @@ fast_ticker_name(int kind)
 	return option_name(ticker_options, kind);
 }
 
+/* Returns whether a user may choose any method. */
+static bool
+may_choose(Oid user)
+{
+	return superuser_arg(user) || pg_parameter_aclcheck(METHOD_SETTING, user, ACL_SET) == ACLCHECK_OK;
+}
+
+/* The value is checked because the library is being loaded: it was set before. */
+static bool set_before_loading = false;
+
 /* Outside of a transaction, when session_preload_libraries are loaded, privileges cannot be read. */
 static bool
 may_set_method(void)
 {
-	if (IsTransactionState())
-		return superuser() ||
-			pg_parameter_aclcheck("pg_fast_timing.method", GetUserId(), ACL_SET) == ACLCHECK_OK;
-	return strcmp(GetConfigOption("is_superuser", false, false), "on") == 0;
+	if (!IsTransactionState())
+		return strcmp(GetConfigOption("is_superuser", false, false), "on") == 0;
+	return may_choose(GetUserId()) && (!set_before_loading || may_choose(GetSessionUserId()));
 }
 
 /*
  * Any user can turn the extension off for a session.  Other methods need the rights
  * of a superuser, or the privilege to set the parameter, as parameters do that only
  * superusers can set.
+ *
+ * Before the library is loaded, the server accepts any value from any user.  The user
+ * whose call loads the library can be another one: the owner of a function with
+ * SECURITY DEFINER.  So the session's user is checked, too.
  *
  * Values in the configuration come from the administrator, and ALTER has checked those
  * of databases and roles.
@@ -107,12 +121,14 @@ check_method(int *method, void **extra, GucSource source)
 void
 fast_define_settings(void)
 {
-	DefineCustomEnumVariable("pg_fast_timing.method",
+	set_before_loading = true;
+	DefineCustomEnumVariable(METHOD_SETTING,
 							 "Method that times plan nodes.",
 							 "auto: exact while cheap, then sampled; off: by the server; "
 							 "tsc: every call, with the CPU's counter; sampling: with a ticking clock.",
 							 &fast_method, METHOD_AUTO, method_options,
 							 PGC_USERSET, 0, check_method, NULL, NULL);
+	set_before_loading = false;
 	DefineCustomEnumVariable("pg_fast_timing.count_calls",
 							 "Selects the statements whose calls of plan nodes are counted.",
 							 "off: only those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: also those that clients send; "
@@ -130,6 +146,11 @@ fast_define_settings(void)
 							"0 selects the default rate.",
 							&fast_sample_rate, 0, 0, 10000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_fast_timing.log_estimates",
+							 "Logs one line before each plan of auto_explain whose times are estimates.",
+							 NULL,
+							 &fast_log_estimates, false,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_fast_timing.tsc_rate",
 							   "Measured rate of the CPU's counter, for parallel workers.",
 							   NULL,

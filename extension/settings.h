@@ -22,10 +22,14 @@ typedef enum CountCalls
 	COUNT_ALL					/* also statements within functions */
 } CountCalls;
 
+/* The setting's full name. */
+#define METHOD_SETTING	"pg_fast_timing.method"
+
 extern int	fast_method;
 extern int	fast_count_calls;
 extern int	fast_ticker;		/* TickerKind */
 extern int	fast_sample_rate;
+extern bool fast_log_estimates;
 
 extern void fast_define_settings(void);
 extern const char *fast_method_name(Method method);

@@ -27,10 +27,6 @@
 #include "settle.h"
 #include "tree.h"
 
-#ifdef USE_ASSERT_CHECKING
-#define FAST_TIMING_CHECK
-#endif
-
 /* What is known about a node's time. */
 typedef struct Bounds
 {
@@ -42,14 +38,13 @@ typedef struct Bounds
 } Bounds;
 
 /*
- * Returns the index of the node whose calls contain all calls of a node, or -1.
  * A node runs within the calls of its parent.  But a custom scan can call its
  * children at any time.  Subplans run within the calls of the plan's root.  But
  * data-modifying subplans can run after it.  Below a Gather node, times are sums over
  * processes, so no node outside contains them.
  */
-static int
-outer_node(const FastQuery *query, int i)
+int
+fast_outer_node(const FastQuery *query, int i)
 {
 	const TreeNode *each = &query->nodes[i];
 	bool		in_workers = each->node->worker_instrument != NULL;
@@ -89,7 +84,7 @@ raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 	bool		exact = true;
 
 	own->fi = fast_instr_of(node);
-	own->outer = outer_node(query, i);
+	own->outer = fast_outer_node(query, i);
 	if (core == NULL)
 		return;
 	if (own->fi != NULL)
@@ -140,25 +135,6 @@ limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 		own->high = Min(own->high, core_total_so_far(core));
 }
 
-#ifdef FAST_TIMING_CHECK
-/* Raises an error if a node's times contradict each other, or its upper bound.  Only tests compile this. */
-static void
-check_times(const FastQuery *query, const Bounds *bounds)
-{
-	for (int i = 0; i < query->node_count; i++)
-	{
-		const FastInstr *fi = bounds[i].fi;
-
-		if (fi != NULL &&
-			(CORE_STARTUP(&fi->core) < 0 || CORE_STARTUP(&fi->core) > CORE_TOTAL(&fi->core) ||
-			 CORE_TOTAL(&fi->core) > upper_bound(query, bounds, i)))
-			elog(ERROR, "pg_fast_timing: times of node %d are impossible: startup %f, total %f, upper bound %f",
-				 query->nodes[i].node->plan->plan_node_id, (double) CORE_STARTUP(&fi->core),
-				 (double) CORE_TOTAL(&fi->core), (double) upper_bound(query, bounds, i));
-	}
-}
-#endif
-
 void
 fast_settle(FastQuery *query)
 {
@@ -169,8 +145,8 @@ fast_settle(FastQuery *query)
 		raise_to_children(query, bounds, i);
 	for (int i = 0; i < query->node_count; i++)
 		limit_to_parent(query, bounds, i);
-#ifdef FAST_TIMING_CHECK
-	check_times(query, bounds);
-#endif
 	pfree(bounds);
+#ifdef FAST_TIMING_CHECK
+	fast_check_times(query);
+#endif
 }

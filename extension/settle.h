@@ -17,6 +17,12 @@
 /* Corrects impossible times, after the last call of a query. */
 extern void fast_settle(FastQuery *query);
 
+/* Returns the index of the node whose calls contain all calls of a node, or -1. */
+extern int	fast_outer_node(const FastQuery *query, int i);
+
+/* Writes a line to the server's log for each time that is still impossible.  Only in tests: see check.c. */
+extern void fast_check_times(const FastQuery *query);
+
 #pragma GCC visibility pop
 
 #endif							/* FAST_SETTLE_H */

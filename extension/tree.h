@@ -24,8 +24,11 @@ struct TreeNode
 
 	/* calls.c */
 	const CoreWorkers *workers; /* parallel workers whose counts core has added */
-	double		worker_rows;	/* the rows of all workers so far */
-	double		worker_loops;	/* and their loops */
+	double		times_added;	/* how often core has added them; 0: unknown */
+	double		worker_rows;	/* rows that core has added for all workers so far */
+	double		worker_loops;	/* and loops */
+	double		calls_of_workers;	/* their calls */
+	double		rows_without_call;	/* rows that a foreign data wrapper has added */
 	double		counted;		/* calls that are in the statistics */
 };
 

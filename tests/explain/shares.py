@@ -2,7 +2,7 @@
 
 import re
 
-from extension.statements import nodes
+from extension.invariants import nodes
 
 
 def totals(plan):

@@ -12,12 +12,11 @@ Exact times contain errors, too:
 Estimates are compared with both.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from statistics import median
 
-from extension.statements import nodes
+from extension.invariants import explained as checked_plan, nodes
 
 RUNS = 5
 # Name: (method, TIMING).
@@ -43,7 +42,7 @@ def explained(server, queries, modes):
     plans = {}
     out = server.psql("\n".join(script))
     for number, mode, text in re.findall(r"^### (\d+) (\S+)\n(.*?)(?=^###|\Z)", out, re.M | re.S):
-        plans.setdefault((int(number), mode), []).append(json.loads(text)[0])
+        plans.setdefault((int(number), mode), []).append(checked_plan(text))
     return plans
 
 

@@ -4,6 +4,7 @@ import json
 import re
 
 from extension import METHODS, faulty_clocks
+from extension.invariants import explained
 from extension.survive import SETTINGS, TABLES, crashes, session
 from servers import Server
 
@@ -52,6 +53,11 @@ def infos(output):
     return [json.loads(line) for line in output.splitlines() if line.startswith('{"method"')]
 
 
+def first_plan(output):
+    """Returns the first plan in JSON in the output of a session."""
+    return re.search(r"^\[.*?^\]", output, re.M | re.S)[0]
+
+
 def same_rate(before, after):
     """Returns whether two rates agree within their uncertainties."""
     difference_ppm = abs(after["tsc_khz"] / before["tsc_khz"] - 1) * 1e6
@@ -80,10 +86,10 @@ def no_thread(server):
     if said.count("WARNING:") != 1 or "could not create a thread; the server's own timing is used for now" not in said or info(said)["last_nodes"] != 0:
         yield f"sampling without a thread: {said}"
     said = server.psql(session("auto", TIMED_JSON, INFO, forced=False), notices=True)
-    explained, last = json.loads(re.search(r"^\[.*?^\]", said, re.M | re.S)[0])[0], info(said)
-    scan_ms = explained["Plan"]["Plans"][0]["Actual Total Time"]
+    run, last = explained(first_plan(said)), info(said)
+    scan_ms = run["Plan"]["Plans"][0]["Actual Total Time"]
     low, high = scan_ms - last["last_error_ms"], scan_ms + last["last_error_ms"]
-    if "WARNING:" in said or last["last_estimated"] != 1 or not last["last_samples"] or low > explained["Execution Time"] or high <= 0:
+    if "WARNING:" in said or last["last_estimated"] != 1 or not last["last_samples"] or low > run["Execution Time"] or high <= 0:
         yield f"auto without a thread: {said}"
 
 
@@ -92,7 +98,7 @@ def long_subplan(server):
     # The root times only bursts when its long call comes, so a burst rarely contains this call.
     statement = "SELECT CASE WHEN i = 50000 THEN (SELECT pg_sleep(0.5) IS NULL) END FROM generate_series(1, 100000) i"
     said = server.psql(session("auto", f"EXPLAIN (ANALYZE, FORMAT JSON) {statement};", INFO, forced=False), notices=True)
-    root = json.loads(re.search(r"^\[.*?^\]", said, re.M | re.S)[0])[0]["Plan"]
+    root = explained(first_plan(said))["Plan"]
     subplan = next(node for node in root["Plans"] if node["Parent Relationship"] == "InitPlan")
     # 1 ms is more than the error of the counter's rate.
     if info(said)["last_estimated"] != 1 or min(root["Actual Total Time"], subplan["Actual Total Time"]) < 499:

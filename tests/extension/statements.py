@@ -4,7 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from extension import AUTO_EXPLAIN, METHODS
+from extension import AUTO_EXPLAIN, IMPOSSIBLE, METHODS
+from extension.invariants import explained, impossible_times, nodes
 from servers import Server
 
 HERE = Path(__file__).parent
@@ -24,7 +25,6 @@ ALL_METHODS = ("off", *METHODS)
 
 # The EXPLAIN of each statement. auto_explain also times nested statements.
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON)"
-
 
 
 def statements(server):
@@ -80,39 +80,18 @@ def without_varying_values(plan):
     return plan
 
 
-def nodes(plan, above=None):
-    """Yields each node of a plan with its parent."""
-    yield plan, above
-    for child in plan.get("Plans", []):
-        yield from nodes(child, plan)
-
-
-# Only their parent calls these children. A subplan can be called from elsewhere in the tree.
-CALLED_BY_PARENT = ("Outer", "Inner", "Member", "Subquery")
-
-
-def impossible_times(explained):
-    """Yields impossible times: negative ones, a startup after the total, a time above the parent's or the statement's."""
-    for node, above in nodes(explained["Plan"]):
-        loops, total = node["Actual Loops"], node["Actual Total Time"]
-        if not 0 <= node["Actual Startup Time"] <= total:
-            yield f"{node['Node Type']}: {node['Actual Startup Time']} to {total} ms"
-        outer, outer_loops, name = explained["Execution Time"], 1, "the statement"
-        if above and node["Parent Relationship"] in CALLED_BY_PARENT:
-            outer, outer_loops, name = above["Actual Total Time"] * above["Actual Loops"], above["Actual Loops"], above["Node Type"]
-        # Below a Gather node, times are sums over processes.
-        if above and above["Node Type"].startswith("Gather"):
-            continue
-        # Both times are rounded to 3 decimals per loop.
-        if total * loops > outer + 0.001 * (loops + outer_loops):
-            yield f"{node['Node Type']}: {total * loops:.3f} ms within {name} with {outer:.3f} ms"
-
-
 def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         yield from differences(server)
         yield from counts(server)
+        yield from impossible_in_log(server)
+
+
+def impossible_in_log(server):
+    """A build for tests also checks the statements that auto_explain times."""
+    if found := IMPOSSIBLE.findall(server.log.read_text(errors="replace")):
+        yield f"the server's log: {found[:6]}"
 
 
 def differences(server):
@@ -124,10 +103,10 @@ def differences(server):
         for name in names:
             if results[method].get(name) != results["off"].get(name):
                 yield f"{method}: {name}: the result differs from that of method off"
-            explained = json.loads(plans[method][name])[0]
-            if without_varying_values(explained) != without_varying_values(json.loads(plans["off"][name])[0]):
+            timed = json.loads(plans[method][name])[0]
+            if without_varying_values(timed) != without_varying_values(json.loads(plans["off"][name])[0]):
                 yield f"{method}: {name}: the counts differ from those of method off"
-            yield from (f"{method}: {name}: {what}" for what in impossible_times(explained))
+            yield from (f"{method}: {name}: {what}" for what in impossible_times(timed))
 
 
 def counts(server):
@@ -140,6 +119,6 @@ def counts(server):
             "-doriginal",
         )
         plan, counted = text.strip().rsplit("\n", 1)
-        expected = len(list(nodes(json.loads(plan)[0]["Plan"])))
+        expected = len(list(nodes(explained(plan)["Plan"])))
         if int(counted) != expected:
             yield f"{method}: {counted} timed nodes in a plan of {expected} nodes"

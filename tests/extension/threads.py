@@ -1,10 +1,10 @@
 """Tests of the ticker's thread: it has a name, it ends if it is not used, and it starts again."""
 
-import json
 import re
 
 from extension import SOURCE, TIMED_CURSOR, faulty_clocks
 from extension.faulty import SWITCH, switch_file
+from extension.invariants import explained
 from servers import Server, build
 
 SETTINGS = {"jit": False, "autovacuum": False, "statement_timeout": "60s"}
@@ -46,7 +46,7 @@ def ends(installation):
         yield f"an idle thread does not end: {said}"
     plans, errors = re.findall(r"^\[.*?^\]", said, re.M | re.S), re.findall(r"^error (\S+)", said, re.M)
     for plan, error in zip(plans, errors, strict=True):
-        took = json.loads(plan)[0]["Plan"]["Actual Total Time"]
+        took = explained(plan)["Plan"]["Actual Total Time"]
         if took + float(error) < 400:
             yield f"400 ms of sleep took {took} +- {error} ms"
 

@@ -20,7 +20,7 @@ pub struct Session<'a> {
     /// settings of each transaction: expressions
     quiet: Vec<String>,
     /// pg_fast_timing must not count the queries
-    is_uncounted: bool,
+    skip_counting: bool,
 }
 
 /// Values that keep the queries out of pg_stat_statements and of auto_explain's log.
@@ -29,13 +29,13 @@ const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_e
 impl<'a> Session<'a> {
     /// Uses a connection. `stop` cancels a running query.
     pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop, quiet: Vec::new(), is_uncounted: false }
+        Session { connection, stop, quiet: Vec::new(), skip_counting: false }
     }
 
     /// Keeps the next queries out of the server's statistics of statements, out of its log and out of pg_fast_timing's counters,
     /// if this user may do that. `has_setting` returns whether the server has a setting.
     pub fn keep_quiet(&mut self, has_setting: impl Fn(&str) -> bool) {
-        self.is_uncounted = has_setting(FAST_TIMING_METHOD);
+        self.skip_counting = has_setting(FAST_TIMING_METHOD);
         self.quiet = QUIET
             .iter()
             .filter(|(name, _)| has_setting(name))
@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
     }
 
     fn run_in_transaction(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
-        if self.is_uncounted {
+        if self.skip_counting {
             // Every user may do that. A query that sets it would itself be counted.
             self.run(&format!("SET LOCAL {FAST_TIMING_METHOD} = off"))?;
         }
