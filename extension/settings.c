@@ -83,7 +83,7 @@ may_choose(Oid user)
 /* The value is checked because the library is being loaded: it was set before. */
 static bool set_before_loading = false;
 
-/* Outside of a transaction, when session_preload_libraries are loaded, privileges cannot be read. */
+/* Outside of a transaction, privileges cannot be read. */
 static bool
 may_set_method(void)
 {
