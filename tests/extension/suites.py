@@ -247,7 +247,7 @@ def compare(outcome, reference):
 
 # The marks of estimates in EXPLAIN: a separate row in text, or a property in XML, YAML or JSON.
 ROW = re.compile(r"\s*(Timing: estimated from|Fast Timing: times of) ")
-PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"Fast Timing": |<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
+PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"?Fast Timing"?: "|<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
 
 
 def without_marks(text):
