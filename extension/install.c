@@ -70,6 +70,7 @@ first_call(PlanState *node)
 	return node->ExecProcNode(node);
 }
 
+/* Called before a Gather node starts parallel workers. */
 static void
 before_workers(FastQuery *query)
 {

@@ -5,7 +5,7 @@
  *
  * Other extensions cannot add to the output of auto_explain before 18.  With
  * pg_fast_timing.log_estimates, a line precedes each of its log entries that has
- * estimates.  The line is an entry of its own: programs that read logs do not expect
+ * estimates.  The line is a separate log entry: programs that read logs do not expect
  * more lines in entries of auto_explain.  pgBadger, for example, takes a DETAIL
  * for a part of the statement.
  *

@@ -138,7 +138,7 @@ fast_define_settings(void)
 	DefineCustomEnumVariable("pg_fast_timing.ticker",
 							 "Selects who writes the sampling clock.",
 							 "worker: one background worker for all sessions, if the library is in shared_preload_libraries; "
-							 "thread: a thread in each backend that needs it; none: nobody.",
+							 "thread: a thread in each backend that needs it; none: no ticks.",
 							 &fast_ticker, TICKER_WORKER, ticker_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_fast_timing.sample_rate",

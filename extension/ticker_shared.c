@@ -4,7 +4,7 @@
  *	  a ticking clock in shared memory, for all backends: the backends' part
  *
  * The background worker writes the clock while a backend needs it, and sleeps
- * otherwise.  Nobody waits for the worker: a backend does not use a clock that does
+ * otherwise.  No backend waits for the worker: it does not use a clock that does
  * not tick.
  *
  * A backend that needs ticks adds itself to `users`, and then reads `state`.  The

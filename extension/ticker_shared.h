@@ -20,7 +20,7 @@
 /* Who may write the clock. */
 typedef enum SharedState
 {
-	SHARED_PARKED = 0,			/* nobody; the worker sleeps */
+	SHARED_PARKED = 0,			/* no process; the worker sleeps */
 	SHARED_STARTING,			/* a backend, which writes the first tick */
 	SHARED_TICKING				/* the worker */
 } SharedState;

@@ -24,7 +24,7 @@ pub fn unrecorded(server: &Server) -> Option<Error> {
     }
     if server.is(TRACK_UTILITY, "off") {
         return Some(Error::new(
-            "auto_explain times statements within CALL, DO and cursors, and pg_stat_statements.track_utility = off hides them",
+            "auto_explain times statements within CALL, DO and cursors, which are not recorded with pg_stat_statements.track_utility = off",
             "run: ALTER SYSTEM SET pg_stat_statements.track_utility = on; then: SELECT pg_reload_conf()",
         ));
     }
