@@ -28,8 +28,9 @@ python3:
 	@command -v python3 > /dev/null || $(MAKE) deps
 
 # Suites that take hours. PostgreSQL's own suites run with each statement timed, on every server and by every method, and
-# once more on a server with assertions. The property tests run with 80 times as many cases. One of them simulates some
-# hundred thousand reads per case, which takes 12 ms, so it gets a quarter of the cases.
+# once more on a server with assertions. For ten minutes, signals are sent to the processes of a server. The property tests
+# run with 80 times as many cases. One of them simulates some hundred thousand reads per case, which takes 12 ms, so it gets
+# a quarter of the cases.
 SLOW_TEST = the_uncertainty_contains_the_true_rate
 check-world: check check-all
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(SLOW_TEST)
@@ -39,6 +40,7 @@ check-world: check check-all
 	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 16 18
 	python3 tests/extension/suites.py
 	python3 tests/extension/asserts.py
+	python3 tests/extension/kills.py
 
 # Feeds generated inputs to everything that reads text from outside, for a quarter of an hour. make check-all does the same
 # for about a minute.

@@ -97,7 +97,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     match result? {
         Output::Totals(report) => {
             print(&render_totals(&report, arguments.format)?)?;
-            Ok(status(&report.skipped, report.is_incomplete))
+            Ok(status(&report.skipped, report.is_incomplete || report.hosts.len() > 1))
         }
         Output::Plans(Plans { reports, gaps }) => {
             print(&render_plans(&reports, arguments.format)?)?;
@@ -162,12 +162,12 @@ fn report_gaps(gaps: &Gaps) -> u8 {
     if gaps.was_stopped {
         note("stopped before the end of the input");
     }
-    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty())
+    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || gaps.hosts.len() > 1)
 }
 
-/// Returns 0 if all plans could be read.
-fn status(skipped: &[SkippedPlans], is_incomplete: bool) -> u8 {
-    if is_incomplete || skipped.iter().any(|skipped| skipped.is_damaged) { NOT_DONE } else { 0 }
+/// Returns 0 if all plans could be read. `has_gaps`: something else is missing, or is not known.
+fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
+    if has_gaps || skipped.iter().any(|skipped| skipped.is_damaged) { NOT_DONE } else { 0 }
 }
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {

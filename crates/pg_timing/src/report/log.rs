@@ -24,6 +24,10 @@ pub struct LogReport {
     pub statements: Vec<LoggedStatement>,
     /// the plans that the figures do not include, by reason
     pub skipped: Vec<SkippedPlans>,
+    /// the hosts, containers or pods that wrote the plans, if the lines of the log name several; the figures are right only for
+    /// the host whose clock was given
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<LogHost>,
     /// reading ended early, because of a signal or an error
     pub is_incomplete: bool,
     /// limits of these figures
@@ -112,6 +116,16 @@ pub struct RankChange {
     /// self time over all runs with this plan
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
+}
+
+/// A host, container or pod that wrote plans.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LogHost {
+    /// as the lines of the log name it
+    pub name: String,
+    /// number of its plans, with those that were skipped
+    pub plans: u64,
 }
 
 /// Plans that the figures do not include.

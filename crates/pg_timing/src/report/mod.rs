@@ -40,7 +40,7 @@ pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Sp
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
-pub use log::{LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
+pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
 pub use read_cost::ReadCost;
 pub use self_time::SelfTime;

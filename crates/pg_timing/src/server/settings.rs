@@ -157,6 +157,11 @@ const OTHER_SETTINGS: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
     WHERE made ~ '^(auto_explain|pg_fast_timing|pg_stat_statements|track_|timing_clock_source|log_(min_)?duration|(session|local)_preload)'
     ORDER BY 1";
 
+/// Returns the hint that sets a setting until it is undone.
+pub fn set_hint(name: &str, value: &str) -> String {
+    format!("run: ALTER SYSTEM SET {name} = {value}; then: SELECT pg_reload_conf()")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

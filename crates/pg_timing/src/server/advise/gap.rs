@@ -20,8 +20,3 @@ impl Gap {
         Gap { why: why.into(), hint: hint.into() }
     }
 }
-
-/// Returns the hint that sets a setting until it is undone.
-pub fn set(name: &str, value: &str) -> String {
-    format!("run: ALTER SYSTEM SET {name} = {value}; then: SELECT pg_reload_conf()")
-}

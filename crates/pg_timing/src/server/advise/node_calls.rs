@@ -3,6 +3,8 @@
 use super::advice::CHEAP;
 use super::counted_calls;
 use super::facts::Facts;
+use super::gap::NEEDS_MONITOR;
+use crate::error::Error;
 use crate::human::{count, count_range, percent, percent_range};
 use crate::report::{CallsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, Range};
 use crate::server::planned::{Limits, TimingCost, Workload, unrecorded};
@@ -27,6 +29,8 @@ pub fn rate(server: &Server) -> f64 {
 pub struct LogTiming {
     pub report: NodeCallsReport,
     pub figures: Option<Figures>,
+    /// the figures may not contain all timed calls
+    is_at_least: bool,
 }
 
 /// The figures at the present sample_rate, of the period in which timing costs more.
@@ -38,15 +42,15 @@ pub struct Figures {
 }
 
 /// Why the figures do not give an answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Doubt {
     /// executions per second, if they are known
     Idle(Option<f64>),
     /// the longest time of a running statement, in s
     Running(f64),
     HiddenSessions,
-    /// pg_stat_statements does not record all statements that auto_explain times
-    Unrecorded,
+    /// why pg_stat_statements does not record all statements that auto_explain times
+    Unrecorded(Error),
     /// share of the execution time in statements that were not planned
     Unplanned(f64),
 }
@@ -87,19 +91,21 @@ impl LogTiming {
         let since_reset = since_reset.and_then(|(period, workload)| at_rate(period, workload.limits_since_reset()));
         let periods = report.window.and_then(|period| at_rate(period, limits)).into_iter().chain(since_reset);
         let Some((needed, figures)) = periods.max_by(|(a, _), (b, _)| a.high.total_cmp(&b.high)) else {
-            return LogTiming { report, figures: None };
+            return LogTiming { report, figures: None, is_at_least: false };
         };
         let doubt = doubt(facts, &report);
-        let answer = answer_for(figures.share, doubt);
+        let answer = answer_for(figures.share, doubt.as_ref());
+        let is_at_least = doubt.as_ref().is_some_and(Doubt::hides_calls);
         let doubt = doubt.filter(|_| answer == LogTimingAnswer::Unknown);
         let report = NodeCallsReport {
             answer,
-            doubt: doubt.map(|doubt| doubt.reason(facts)),
-            hint: doubt.map(|doubt| doubt.hint(facts)),
-            sample_rate: sample_rate(needed.high / rate),
+            doubt: doubt.as_ref().map(|doubt| doubt.reason(facts)),
+            hint: doubt.map(Doubt::hint),
+            // No rate is known to be low enough for calls that are not in the figures.
+            sample_rate: sample_rate(needed.high / rate).filter(|_| !is_at_least),
             ..report
         };
-        LogTiming { report, figures: Some(figures) }
+        LogTiming { report, figures: Some(figures), is_at_least }
     }
 
     /// Returns the answer in one sentence.
@@ -107,6 +113,10 @@ impl LogTiming {
         let (Some(Figures { per_s, share, .. }), None) = (self.figures, &self.report.doubt) else {
             return format!("not determined: {}", self.report.doubt.as_deref().unwrap_or("there are no figures"));
         };
+        if self.is_at_least {
+            let (calls, share) = (count(per_s.low.round() as u64), percent(share.low));
+            return format!("no: at least {calls} node calls per second take at least {share} of a core");
+        }
         let cost = format!(
             "{} node calls per second take {} of a core",
             count_range(per_s.low, per_s.high),
@@ -137,12 +147,17 @@ fn doubt(facts: &Facts, report: &NodeCallsReport) -> Option<Doubt> {
     let hidden = (!facts.server.monitor && activity.has_hidden).then_some(Doubt::HiddenSessions);
     let is_estimated = window.is_none_or(|window| window.calls_are == CallsAre::Estimated);
     let unplanned = (is_estimated && unknown > MOSTLY_UNKNOWN).then_some(Doubt::Unplanned(unknown));
-    let unrecorded = unrecorded(&facts.server).filter(|_| is_estimated).map(|_| Doubt::Unrecorded);
+    let unrecorded = unrecorded(&facts.server).filter(|_| is_estimated).map(Doubt::Unrecorded);
     longest.map(Doubt::Running).or(hidden).or(unrecorded).or(idle).or(unplanned)
 }
 
 impl Doubt {
-    fn reason(self, facts: &Facts) -> String {
+    /// Returns whether there can be calls that the figures do not contain.
+    fn hides_calls(&self) -> bool {
+        matches!(self, Doubt::Running(_) | Doubt::HiddenSessions | Doubt::Unrecorded(_))
+    }
+
+    fn reason(&self, facts: &Facts) -> String {
         let limit = limit_per_s(facts).map_or(String::new(), |limit| {
             format!("; {} node calls per second would cost 1% of a core", count(limit.round() as u64))
         });
@@ -156,14 +171,14 @@ impl Doubt {
             Doubt::HiddenSessions => {
                 format!("other users may run long statements, which this user may not see{limit}")
             }
-            Doubt::Unrecorded => unrecorded(&facts.server).map(|error| error.what).unwrap_or_default() + &limit,
+            Doubt::Unrecorded(error) => format!("{}{limit}", error.what),
             Doubt::Unplanned(share) => {
-                format!("statements that were not planned take {} of the execution time{limit}", percent(share))
+                format!("statements that were not planned take {} of the execution time{limit}", percent(*share))
             }
         }
     }
 
-    fn hint(self, facts: &Facts) -> String {
+    fn hint(self) -> String {
         match self {
             Doubt::Idle(_) => "run it while the server is busy: pg_timing advise --window 60".into(),
             Doubt::Running(seconds) => {
@@ -171,8 +186,8 @@ impl Doubt {
                 let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
                 format!("use a window in which the statement ends: pg_timing advise --window {window:.0}")
             }
-            Doubt::HiddenSessions => "let a superuser run: GRANT pg_monitor TO \"ROLE\"".into(),
-            Doubt::Unrecorded => unrecorded(&facts.server).map(|error| error.hint).unwrap_or_default(),
+            Doubt::HiddenSessions => NEEDS_MONITOR.into(),
+            Doubt::Unrecorded(error) => error.hint,
             Doubt::Unplanned(_) => {
                 "connect as the role, and to the database, of these statements (pg_timing advise -U ROLE -d DATABASE). \
                  Statements within CALL, DO and cursors can only be counted: load pg_fast_timing with shared_preload_libraries, \
@@ -185,10 +200,10 @@ impl Doubt {
 
 /// Returns the answer. A certain cost is a no, whatever else is unknown. A wide range that comes from statements without a plan
 /// gives no answer.
-fn answer_for(share: Range, doubt: Option<Doubt>) -> LogTimingAnswer {
+fn answer_for(share: Range, doubt: Option<&Doubt>) -> LogTimingAnswer {
     match (share, doubt) {
         (Range { low, .. }, _) if low > CHEAP => LogTimingAnswer::No,
-        (_, Some(Doubt::Idle(_) | Doubt::Running(_) | Doubt::HiddenSessions | Doubt::Unrecorded)) => {
+        (_, Some(Doubt::Idle(_) | Doubt::Running(_) | Doubt::HiddenSessions | Doubt::Unrecorded(_))) => {
             LogTimingAnswer::Unknown
         }
         (Range { high, .. }, _) if high <= CHEAP => LogTimingAnswer::Yes,
@@ -234,16 +249,18 @@ mod tests {
 
     #[test]
     fn the_answer_depends_on_both_bounds() {
-        let answer = |low, high, doubt| answer_for(Range::between(low, high), doubt);
+        let answer = |low, high, doubt: Option<Doubt>| answer_for(Range::between(low, high), doubt.as_ref());
         assert_eq!(
             [answer(0.001, 0.01, None), answer(0.011, 0.5, None), answer(0.001, 0.5, None)],
             [LogTimingAnswer::Yes, LogTimingAnswer::No, LogTimingAnswer::WithSampleRate]
         );
-        let unplanned = Some(Doubt::Unplanned(0.6));
-        assert_eq!(answer(0.0, 0.5, unplanned), LogTimingAnswer::Unknown);
-        assert_eq!(answer(0.0, 0.001, unplanned), LogTimingAnswer::Yes);
-        for doubt in [Doubt::Idle(Some(0.0)), Doubt::Idle(None), Doubt::Running(9.0), Doubt::HiddenSessions] {
-            assert_eq!(answer(0.0, 0.001, Some(doubt)), LogTimingAnswer::Unknown);
+        let unplanned = || Some(Doubt::Unplanned(0.6));
+        assert_eq!(answer(0.0, 0.5, unplanned()), LogTimingAnswer::Unknown);
+        assert_eq!(answer(0.0, 0.001, unplanned()), LogTimingAnswer::Yes);
+        let unrecorded = Doubt::Unrecorded(Error::new("", ""));
+        for doubt in [Doubt::Idle(Some(0.0)), Doubt::Idle(None), Doubt::Running(9.0), Doubt::HiddenSessions, unrecorded]
+        {
+            assert_eq!(answer(0.0, 0.001, Some(doubt.clone())), LogTimingAnswer::Unknown);
             assert_eq!(answer(0.5, 0.6, Some(doubt)), LogTimingAnswer::No);
         }
     }

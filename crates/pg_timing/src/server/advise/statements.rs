@@ -2,10 +2,10 @@
 
 use super::counts::Part;
 use super::facts::{Events, Facts};
-use super::gap::{self, Gap};
+use super::gap::Gap;
 use crate::server::own_queries::IS_OWN;
 use crate::server::planned::Entries;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, set_hint};
 
 pub const ACTIVITY: &str = "activity";
 pub const STATEMENTS: &str = "statements";
@@ -54,7 +54,7 @@ pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
         )),
         (_, true) => Some(Gap::new(
             "pg_stat_statements.track_utility is off",
-            gap::set("pg_stat_statements.track_utility", "on"),
+            set_hint("pg_stat_statements.track_utility", "on"),
         )),
         _ => None,
     };

@@ -5,7 +5,7 @@ use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::{self, Gap};
 use crate::report::SettingAdvice;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, set_hint};
 
 const NAME: &str = "track_functions";
 const PART: &str = "functions";
@@ -42,7 +42,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 /// Returns the function calls.
 fn events(facts: &Facts, on: bool) -> Result<Events, Gap> {
     if !on {
-        return Err(Gap::new("calls are counted only while track_functions is on", gap::set(NAME, "'pl'")));
+        return Err(Gap::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'")));
     }
     let events = facts.counted(facts.counts.growth(PART, "calls")?, READS, READS);
     Ok(match facts.server.databases > 1 {

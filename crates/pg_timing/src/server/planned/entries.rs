@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::server::connection::Rows;
 use crate::server::own_queries::IS_OWN;
 use crate::server::session::Session;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, set_hint};
 use std::collections::BTreeMap;
 
 /// A longer text is not read. No statement that is executed often is that long.
@@ -84,11 +84,11 @@ impl Entries {
             return Err(Error::new("the database has no pg_stat_statements", hint));
         }
         if server.is("pg_stat_statements.track", "none") {
-            let hint = "run: ALTER SYSTEM SET pg_stat_statements.track = 'top'; then: SELECT pg_reload_conf()";
+            let hint = set_hint("pg_stat_statements.track", "'top'");
             return Err(Error::new("pg_stat_statements.track is none", hint));
         }
         if server.is("compute_query_id", "off") {
-            let hint = "run: ALTER SYSTEM SET compute_query_id = 'auto'; then: SELECT pg_reload_conf()";
+            let hint = set_hint("compute_query_id", "'auto'");
             return Err(Error::new("compute_query_id is off, so pg_stat_statements records nothing", hint));
         }
         Ok(())

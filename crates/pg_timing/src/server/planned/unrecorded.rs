@@ -1,7 +1,7 @@
 //! Settings that keep statements out of pg_stat_statements although auto_explain times them.
 
 use crate::error::Error;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, set_hint};
 
 const TRACK: &str = "pg_stat_statements.track";
 const TRACK_UTILITY: &str = "pg_stat_statements.track_utility";
@@ -19,13 +19,13 @@ pub fn unrecorded(server: &Server) -> Option<Error> {
         return Some(Error::new(
             "auto_explain times statements within functions (log_nested_statements), and pg_stat_statements.track does not record \
              them",
-            "run: ALTER SYSTEM SET pg_stat_statements.track = 'all'; then: SELECT pg_reload_conf()",
+            set_hint(TRACK, "'all'"),
         ));
     }
     if server.is(TRACK_UTILITY, "off") {
         return Some(Error::new(
             "auto_explain times statements within CALL, DO and cursors, which are not recorded with pg_stat_statements.track_utility = off",
-            "run: ALTER SYSTEM SET pg_stat_statements.track_utility = on; then: SELECT pg_reload_conf()",
+            set_hint(TRACK_UTILITY, "on"),
         ));
     }
     None

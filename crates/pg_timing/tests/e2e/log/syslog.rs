@@ -66,9 +66,13 @@ fn mixed_lines_of_two_servers_are_separated() {
         ("journald", mixed(&|host, text| format!("Nov 22 01:02:03 {host} postgres-17[123]: {text}\n"))),
         ("compose", mixed(&|host, text| format!("{host}  | {text}\n"))),
     ] {
-        let report = totals(&[&write(&dir.path().join(name), log.as_bytes())]);
-        assert_eq!((report["plans"].as_u64(), report["total"]["runs"].as_u64()), (Some(48), Some(40)), "{name}");
-        assert!(report["notes"].to_string().contains("several hosts"), "{report}");
+        let file = write(&dir.path().join(name), log.as_bytes());
+        let (status, stdout, _) = explain(&[&file, "--all", "--format", "json"]);
+        let report = json(&stdout);
+        let plans = (report["plans"].as_u64(), report["total"]["runs"].as_u64());
+        assert_eq!((status, plans), (3, (Some(48), Some(40))), "{name}");
+        let hosts = serde_json::json!([{ "name": "db1", "plans": 24 }, { "name": "db2", "plans": 24 }]);
+        assert_eq!(report["hosts"], hosts, "{name}");
     }
 }
 

@@ -57,8 +57,11 @@ fn a_running_statement_gives_no_yes() {
     let (setting, ..) = advice(&with_log_timing(Ok(lookups(1e4)), &[3.0]));
     assert_eq!(setting.advice, Action::Keep);
     // A certain cost does not depend on it.
-    let (setting, ..) = advice(&with_log_timing(Ok(lookups(1e7)), &[354.0]));
-    assert_eq!(setting.advice, Action::TurnOff);
+    let (setting, node_calls, _) = advice(&with_log_timing(Ok(lookups(1e7)), &[354.0]));
+    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOff, LogTimingAnswer::No));
+    // But the figures are lower bounds, and no sample_rate is known to be low enough.
+    assert!(setting.summary.starts_with("no: at least ") && setting.summary.ends_with(" of a core"), "{setting:?}");
+    assert_eq!(node_calls.sample_rate, None);
 }
 
 #[test]
@@ -75,6 +78,23 @@ fn the_row_and_its_explanation_have_the_same_figures() {
             "{screen}"
         );
     }
+}
+
+#[test]
+fn statements_that_are_not_recorded_give_no_yes() {
+    let facts = |calls_per_s| {
+        let mut facts = with_log_timing(Ok(lookups(calls_per_s)), &[]);
+        facts.server.settings.insert("pg_stat_statements.track".into(), "top".into());
+        facts.server.settings.insert("auto_explain.log_nested_statements".into(), "on".into());
+        facts
+    };
+    let (setting, node_calls, _) = advice(&facts(1e3));
+    assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
+    assert!(setting.summary.contains("log_nested_statements"), "{setting:?}");
+    assert!(node_calls.hint.unwrap().contains("ALTER SYSTEM SET pg_stat_statements.track = 'all'"));
+    let (setting, node_calls, _) = advice(&facts(1e7));
+    assert_eq!((setting.advice, node_calls.sample_rate), (Action::TurnOff, None));
+    assert!(setting.summary.starts_with("no: at least "), "{setting:?}");
 }
 
 /// Adds what pg_fast_timing counted in the window.

@@ -1,6 +1,7 @@
 //! One entry of a log that contains a plan.
 
 use super::nesting::Session;
+use std::sync::Arc;
 
 /// Where an entry begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +16,8 @@ pub struct Place {
 #[derive(Debug, PartialEq)]
 pub struct Entry {
     pub place: Place,
+    /// the host, container or pod that wrote it, if its lines name it
+    pub host: Option<Arc<str>>,
     pub content: Content,
 }
 

@@ -1,11 +1,13 @@
 //! Lines of logs in JSON format: the server's own jsonlog, and what containers, journald and log collectors write.
 
+mod keys;
+
 use super::evidence::Evidence;
 use super::message::Message;
 use super::nesting::Session;
 use crate::server::explain::captured::announcement::announced_ms;
+use keys::{Keys, TextOrOther};
 use memchr::memmem;
-use serde::Deserialize;
 use std::borrow::Cow;
 
 /// What a line of JSON is.
@@ -20,6 +22,7 @@ pub enum JsonLine<'a> {
     /// one line of the server's text log
     Line {
         text: Cow<'a, str>,
+        host: Option<Cow<'a, str>>,
         process: Option<Cow<'a, str>>,
         is_unfinished: bool,
     },
@@ -76,134 +79,21 @@ pub fn read(line: &str) -> Option<JsonLine<'_>> {
         let is_failure = ["\"ERROR\"", "\"FATAL\"", "\"PANIC\""].iter().any(|failure| severity.starts_with(failure));
         return Some(if is_failure { JsonLine::Failed } else { JsonLine::Other });
     }
-    let keys: Keys = serde_json::from_str(line).ok()?;
+    let mut keys: Keys = serde_json::from_str(line).ok()?;
     let is_unfinished = keys.is_unfinished();
-    let process = keys.pid.clone();
+    let (host, process) = (keys.host(), keys.pid.clone());
     let Some(text) = keys.text() else { return Some(JsonLine::Other) };
     let text = match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches('\n')),
         Cow::Owned(text) => Cow::Owned(text.trim_end_matches('\n').to_string()),
     };
-    Some(JsonLine::Line { text, process, is_unfinished })
-}
-
-/// The keys that contain the server's message.
-#[derive(Deserialize)]
-struct Keys<'a> {
-    /// Docker's json-file, and log collectors
-    #[serde(borrow, default)]
-    log: Option<Cow<'a, str>>,
-    /// of log collectors on a Kubernetes node: `P` is a part of a line, and `F` is its end
-    #[serde(borrow, default)]
-    logtag: Option<Cow<'a, str>>,
-    /// journalctl -o json
-    #[serde(borrow, default, rename = "MESSAGE")]
-    journald: Option<Journald<'a>>,
-    #[serde(borrow, default, rename = "_PID")]
-    pid: Option<Cow<'a, str>>,
-    /// Google Cloud
-    #[serde(borrow, default, rename = "textPayload")]
-    google: Option<Cow<'a, str>>,
-    /// the server's jsonlog, and the Elastic Common Schema
-    #[serde(borrow, default)]
-    message: Option<Cow<'a, str>>,
-    /// CloudNativePG writes the server's jsonlog as an object within its own
-    #[serde(borrow, default)]
-    record: Option<Box<Keys<'a>>>,
-    /// CloudNativePG's name of the server
-    #[serde(borrow, default)]
-    logging_pod: Option<TextOrOther<'a>>,
-    #[serde(default)]
-    query_id: Option<NumberOrText>,
-    #[serde(borrow, default)]
-    session_id: Option<TextOrOther<'a>>,
-    #[serde(borrow, default)]
-    context: Option<TextOrOther<'a>>,
-    /// the client's command; the second name is CloudNativePG's
-    #[serde(borrow, default, alias = "command_tag")]
-    ps: Option<TextOrOther<'a>>,
-    /// the virtual transaction identifier; the second name is CloudNativePG's
-    #[serde(borrow, default, alias = "virtual_transaction_id")]
-    vxid: Option<TextOrOther<'a>>,
-    /// the second name is CloudNativePG's
-    #[serde(borrow, default, alias = "log_time")]
-    timestamp: Option<TextOrOther<'a>>,
-}
-
-/// A collector may use the server's key for something else.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum TextOrOther<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Other(serde::de::IgnoredAny),
-}
-
-impl<'a> TextOrOther<'a> {
-    fn text(self) -> Option<Cow<'a, str>> {
-        match self {
-            TextOrOther::Text(text) => Some(text),
-            TextOrOther::Other(_) => None,
-        }
-    }
-}
-
-/// A message of journald. If it is not UTF-8, journalctl writes its bytes.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Journald<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Bytes(Vec<u8>),
-}
-
-impl<'a> Journald<'a> {
-    fn text(self) -> Cow<'a, str> {
-        match self {
-            Journald::Text(text) => text,
-            Journald::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
-        }
-    }
-}
-
-/// Some collectors write numbers as strings.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrText {
-    Number(i64),
-    Text(String),
-}
-
-/// Docker splits lines at this length. Only the last part has a line end. Log collectors remove all line ends.
-const DOCKER_PART_BYTES: usize = 16 << 10;
-
-impl<'a> Keys<'a> {
-    /// Returns whether more of the line follows.
-    fn is_unfinished(&self) -> bool {
-        match (&self.logtag, &self.log) {
-            (Some(tag), _) => tag == "P",
-            (None, Some(text)) => !text.ends_with('\n') && text.len() >= DOCKER_PART_BYTES,
-            (None, None) => false,
-        }
-    }
-
-    fn text(self) -> Option<Cow<'a, str>> {
-        let of_record = || self.record.and_then(|record| record.text());
-        self.log.or(self.journald.map(Journald::text)).or(self.google).or(self.message).or_else(of_record)
-    }
-
-    fn query_id(&self) -> Option<i64> {
-        let id = match &self.query_id {
-            Some(NumberOrText::Number(id)) => Some(*id),
-            Some(NumberOrText::Text(id)) => id.parse().ok(),
-            None => None,
-        };
-        id.filter(|id| *id != 0)
-    }
+    Some(JsonLine::Line { text, host, process, is_unfinished })
 }
 
 /// Returns the message of an entry.
 pub fn message(line: &str) -> Result<Message, serde_json::Error> {
     let mut keys: Keys = serde_json::from_str(line)?;
-    let host = keys.logging_pod.take().and_then(TextOrOther::text);
+    let host = keys.host();
     let pid = keys.pid.take();
     // The server's keys may be in a record within the record.
     let mut server = &mut keys;
@@ -212,17 +102,19 @@ pub fn message(line: &str) -> Result<Message, serde_json::Error> {
     }
     let session = server.session_id.take().and_then(TextOrOther::text);
     let session = session.or(pid);
-    let session = session.map_or_else(Session::default, |session| Session::of(host, &session));
+    let session = session.map_or_else(Session::default, |session| Session::of(host.as_deref(), &session));
     let query_id = server.query_id();
     let context = server.context.take().and_then(TextOrOther::text).unwrap_or_default().into_owned();
     let fields = [server.ps.take(), server.vxid.take(), server.timestamp.take()];
     let [command, transaction, time] = fields.map(|field| field.and_then(TextOrOther::text));
     let evidence = Evidence::of_fields(command.as_deref(), transaction.as_deref(), time.as_deref());
-    Ok(Message { text: keys.text().unwrap_or_default().into_owned(), query_id, session, context, evidence })
+    let host = host.map(Cow::into_owned);
+    Ok(Message { text: keys.text().unwrap_or_default().into_owned(), query_id, host, session, context, evidence })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::keys::DOCKER_PART_BYTES;
     use super::*;
 
     fn line(text: &str) -> JsonLine<'_> {
@@ -247,17 +139,23 @@ mod tests {
             (&half, &half, true),
         ] {
             let text = docker(text);
-            assert_eq!(line(&text), JsonLine::Line { text: expected.into(), process: None, is_unfinished });
+            assert_eq!(line(&text), JsonLine::Line { text: expected.into(), host: None, process: None, is_unfinished });
         }
         for (tag, is_unfinished) in [("P", true), ("F", false)] {
             let text = format!(r#"{{"log":"x","logtag":"{tag}"}}"#);
-            assert_eq!(line(&text), JsonLine::Line { text: "x".into(), process: None, is_unfinished });
+            assert_eq!(line(&text), JsonLine::Line { text: "x".into(), host: None, process: None, is_unfinished });
         }
         let journald = r#"{"_PID":"12","MESSAGE":"\tResult"}"#;
         let process = Some("12".into());
-        assert_eq!(line(journald), JsonLine::Line { text: "\tResult".into(), process, is_unfinished: false });
+        assert_eq!(
+            line(journald),
+            JsonLine::Line { text: "\tResult".into(), host: None, process, is_unfinished: false }
+        );
         let bytes = r#"{"MESSAGE":[9,97,228]}"#;
-        assert_eq!(line(bytes), JsonLine::Line { text: "\ta\u{fffd}".into(), process: None, is_unfinished: false });
+        assert_eq!(
+            line(bytes),
+            JsonLine::Line { text: "\ta\u{fffd}".into(), host: None, process: None, is_unfinished: false }
+        );
         assert_eq!(line(r#"{"MESSAGE":null}"#), JsonLine::Other);
         assert_eq!(line(r#"{"level":"info"}"#), JsonLine::Other);
         for text in ["{", r#"{"Plan": {}}"#, "{x}"] {
@@ -295,6 +193,7 @@ mod tests {
             let expected = Message {
                 text: "duration: 1 ms  plan:\nx".into(),
                 query_id: Some(12),
+                host: host.map(String::from),
                 session: Session::of(host, "6b0630d2.32b2"),
                 context: "f 1\ng 2".into(),
                 evidence: Evidence::of_fields(Some("CALL"), Some("3/7"), Some("2026-11-25 07:40:27.191")),

@@ -14,6 +14,8 @@ use std::borrow::Cow;
 pub struct Message {
     pub text: String,
     pub query_id: Option<i64>,
+    /// the host or pod that wrote it, if the entry names it
+    pub host: Option<String>,
     pub session: Session,
     /// what the server was executing; empty for a statement of the client
     pub context: String,
@@ -35,7 +37,7 @@ impl From<csv_record::Message> for Message {
         let csv_record::Message { text, query_id, session, command, transaction, time, context, .. } = record;
         let session = session.map_or_else(Session::default, |session| Session::of(NO_HOST, &session));
         let evidence = Evidence::of_fields(command.as_deref(), transaction.as_deref(), time.as_deref());
-        Message { text, query_id, session, context, evidence }
+        Message { text, query_id, host: None, session, context, evidence }
     }
 }
 

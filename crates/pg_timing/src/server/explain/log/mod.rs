@@ -11,6 +11,7 @@ mod decompressed;
 mod encoding;
 mod entry;
 mod evidence;
+mod hosts;
 mod in_order;
 mod json_line;
 mod lines;
@@ -44,7 +45,7 @@ pub use source::Sources;
 
 use super::captured::Inputs;
 use crate::error::Error;
-use crate::report::{ExplainReport, LogReport, SkippedPlans};
+use crate::report::{ExplainReport, LogHost, LogReport, SkippedPlans};
 use called::{CalledPlans, Chosen};
 use chosen::{Each, Nth, number};
 use pipeline::{Collector, Outcome};
@@ -77,6 +78,8 @@ pub struct Gaps {
     pub skipped: Vec<SkippedPlans>,
     /// what the user should know about the files
     pub notes: Vec<String>,
+    /// the hosts that wrote the plans, if there are several
+    pub hosts: Vec<LogHost>,
     /// files that could not be read to their end
     pub errors: Vec<Error>,
     /// the user stopped the reading
@@ -151,7 +154,8 @@ fn threads() -> usize {
 
 fn gaps<C: Collector>(sources: &Sources, outcome: Outcome<C>) -> Gaps {
     let plans = outcome.plans();
-    let Outcome { skips, read, was_stopped, .. } = outcome;
-    let notes = notes::on_input(&read, sources);
-    Gaps { plans, skipped: report::skipped_plans(sources, skips), notes, errors: read.errors, was_stopped }
+    let Outcome { skips, hosts, read, was_stopped, .. } = outcome;
+    let hosts = hosts.several();
+    let notes = notes::on_input(&hosts, &read, sources);
+    Gaps { plans, skipped: report::skipped_plans(sources, skips), notes, hosts, errors: read.errors, was_stopped }
 }

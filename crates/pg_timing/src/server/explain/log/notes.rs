@@ -8,15 +8,13 @@ use super::source::Sources;
 use super::statements::{MAX_NODES, MAX_STATEMENTS, Statement};
 use super::totals::Sum;
 use crate::human::grouped;
+use crate::report::LogHost;
 
 /// Returns what the user should know about the files: plans that count twice, and plans of several servers.
-pub fn on_input(read: &ReadLog, sources: &Sources) -> Vec<String> {
+pub fn on_input(hosts: &[LogHost], read: &ReadLog, sources: &Sources) -> Vec<String> {
     let mut notes = Vec::new();
-    if read.hosts.len() > 1 {
-        notes.push(format!(
-            "the log has lines from several hosts or containers, for example {}; the cost of the clock belongs to one host",
-            read.hosts.join(" and ")
-        ));
+    if hosts.len() > 1 {
+        notes.push(of_several_hosts(hosts));
     }
     if read.destinations.len() > 1 {
         let formats: Vec<_> = read.destinations.iter().copied().collect();
@@ -29,6 +27,23 @@ pub fn on_input(read: &ReadLog, sources: &Sources) -> Vec<String> {
     let repeated = (0..sources.paths.len()).filter(|file| sources.is_repeated(*file));
     notes.extend(repeated.map(|file| format!("{} is given more than once; it was read once", sources.name(file))));
     notes
+}
+
+/// The number of hosts whose names a note has.
+const NAMED_HOSTS: usize = 5;
+
+fn of_several_hosts(hosts: &[LogHost]) -> String {
+    let named = hosts.iter().take(NAMED_HOSTS).map(|host| format!("{} ({})", host.name, grouped(host.plans)));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match hosts.len().saturating_sub(NAMED_HOSTS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "the plans are from {} hosts or containers (number of plans): {named}{more}. Each host has its own clock, so the \
+         figures are right only for plans of the host whose clock was given: read the lines of one host at a time",
+        hosts.len()
+    )
 }
 
 /// Returns what the user should know about the plans of nested statements.

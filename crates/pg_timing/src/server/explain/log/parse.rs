@@ -13,6 +13,7 @@ use super::nesting::Nesting;
 use super::signs::{has_part_of_plan, has_rest_of_plan};
 use crate::server::explain::captured::{Found, Source, Unreadable, csv_record, each_plan};
 use crate::server::explain::plan::Explained;
+use std::sync::Arc;
 
 /// A plan of a log, or why it cannot be read.
 #[derive(Debug, PartialEq)]
@@ -20,6 +21,8 @@ pub struct Parsed {
     pub found: Result<Explained, Unusable>,
     /// the query's identifier, from the entry or from the plan
     pub query_id: Option<i64>,
+    /// the host or pod that wrote the plan, if the entry itself names it
+    pub host: Option<Arc<str>>,
     pub nesting: Nesting,
     /// the plan's own text, if it is needed
     pub source: Option<Source<String>>,
@@ -72,7 +75,8 @@ pub fn each(content: Content, needs_source: bool, found: &mut dyn FnMut(Parsed))
 fn of_message(message: &Message, needs_source: bool) -> Option<Parsed> {
     let AnnouncedPlan { ms, text, nesting } = message.announced()?;
     let (plan, source) = announced(&text, None, needs_source);
-    Some(Parsed { source, ..parsed(plan.map(|plan| with_time(plan, ms)), message.query_id, nesting) })
+    let host = message.host.as_deref().map(Arc::from);
+    Some(Parsed { source, host, ..parsed(plan.map(|plan| with_time(plan, ms)), message.query_id, nesting) })
 }
 
 fn pasted(text: &str, needs_source: bool, nesting: &Nesting, found: &mut dyn FnMut(Parsed)) {
@@ -83,7 +87,13 @@ fn pasted(text: &str, needs_source: bool, nesting: &Nesting, found: &mut dyn FnM
 }
 
 fn damaged(damage: Damage) -> Parsed {
-    Parsed { found: Err(Unusable::Damaged(damage)), query_id: None, nesting: Nesting::default(), source: None }
+    Parsed {
+        found: Err(Unusable::Damaged(damage)),
+        query_id: None,
+        host: None,
+        nesting: Nesting::default(),
+        source: None,
+    }
 }
 
 /// Passes the plans at the beginning of a file on. If there is none, the text can be the rest of a plan.
@@ -115,7 +125,7 @@ fn parsed(found: Found, query_id: Option<i64>, nesting: Nesting) -> Parsed {
     let is_own = !matches!(nesting.evidence.command, Some(Command::WithoutPlan | Command::Fetch));
     let of_entry = query_id.filter(|_| !nesting.is_nested() && is_own);
     let query_id = found.as_ref().ok().and_then(|plan| plan.query_id).or(of_entry);
-    Parsed { found: found.map_err(Unusable::Unreadable), query_id, nesting, source: None }
+    Parsed { found: found.map_err(Unusable::Unreadable), query_id, host: None, nesting, source: None }
 }
 
 /// Returns the plan with the log's time, unless the plan has an Execution Time.

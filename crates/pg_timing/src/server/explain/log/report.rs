@@ -35,6 +35,7 @@ pub fn report(sources: &Sources, gaps: Gaps, sum: Sum) -> LogReport {
         nested_ms,
         statements: statements.into_iter().map(|statement| logged(statement, sources)).collect(),
         skipped: gaps.skipped,
+        hosts: gaps.hosts,
         is_incomplete: gaps.was_stopped || !gaps.errors.is_empty(),
         notes,
     }

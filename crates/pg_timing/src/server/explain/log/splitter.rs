@@ -23,13 +23,11 @@ use memchr::memmem;
 use open::Open;
 use sender::Sender;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// If there are more senders, the half that has been silent for longest is forgotten: processes end without notice.
 const MAX_SENDERS: usize = 1000;
-
-/// Two hosts are enough to know that the log is not from one server.
-const MAX_HOSTS: usize = 2;
 
 /// Receives the lines of a log, and passes its entries to `found`.
 #[derive(Default)]
@@ -49,8 +47,6 @@ pub struct Splitter {
     pending: Option<Entry>,
     /// the server's JSON log has plans, so it matters which statements fail
     has_json_plans: bool,
-    /// a few of the hosts or containers that sent lines
-    pub hosts: BTreeSet<String>,
 }
 
 impl Splitter {
@@ -82,8 +78,8 @@ impl Splitter {
 
     /// Passes the last plan of the file before on. `goes_on`: the first line of this file continues an entry.
     fn end_pending(&mut self, goes_on: bool, found: &mut dyn FnMut(Entry)) {
-        if let Some(Entry { place, content }) = self.pending.take() {
-            found(Entry { place, content: if goes_on { Content::Damaged(Damage::Rotated) } else { content } });
+        if let Some(Entry { place, host, content }) = self.pending.take() {
+            found(Entry { place, host, content: if goes_on { Content::Damaged(Damage::Rotated) } else { content } });
         }
     }
 
@@ -96,7 +92,8 @@ impl Splitter {
         for mut sender in ended.into_values() {
             let is_cut = json_line::announces(&sender.unfinished);
             let place = Place { line: sender.last_line, ..self.place };
-            entries.extend(is_cut.then_some(Entry { place, content: Content::Damaged(Damage::Truncated) }));
+            let host = sender.host_name.clone();
+            entries.extend(is_cut.then_some(Entry { place, host, content: Content::Damaged(Damage::Truncated) }));
             let is_in_line = !sender.unfinished.is_empty();
             entries.extend(sender.end_entry(damage.or(is_in_line.then_some(Damage::Truncated))));
             // The next file probably has the same prefix.
@@ -120,7 +117,7 @@ impl Splitter {
         if line.is_cut {
             let text = String::from_utf8_lossy(line.text);
             if json_line::announces(&text) || begins_pasted_plan(&text) {
-                found(Entry { place, content: Content::Damaged(Damage::TooLong) });
+                found(Entry { place, host: None, content: Content::Damaged(Damage::TooLong) });
             }
             return;
         }
@@ -209,16 +206,19 @@ impl Splitter {
             self.senders.get(&self.last).is_some_and(|sender| sender.is_in_entry() && is_same_host(sender))
         };
         self.is_after_bare = line.process.is_none() && key != self.last && continues() && last_has_entry();
-        if self.is_after_bare { (self.last, Sent { text, ..line }) } else { (key, line) }
+        if !self.is_after_bare {
+            return (key, line);
+        }
+        // journalctl writes spaces instead of the prefix. All others would have written the host here, too.
+        if !line.text.starts_with(' ')
+            && let Some(sender) = self.senders.get_mut(&self.last)
+        {
+            sender.host_name = line.host.map(Arc::from);
+        }
+        (self.last, Sent { text, ..line })
     }
 
     fn sent_line(&mut self, line: Sent, found: &mut dyn FnMut(Entry)) {
-        if let Some(host) = line.host
-            && self.hosts.len() < MAX_HOSTS
-            && !self.hosts.contains(host)
-        {
-            self.hosts.insert(host.into());
-        }
         let (key, line) = self.sender_of(line);
         self.last = key;
         if self.senders.len() > MAX_SENDERS && !self.senders.contains_key(&key) {
@@ -251,7 +251,10 @@ impl Splitter {
         {
             return match json {
                 JsonLine::Line { text, .. } => sender.line(&text, line.part, place, found),
-                json => self.json_entry(json, line.text, found),
+                json => {
+                    let host = sender.host_name.clone();
+                    self.json_entry(json, line.text, host, found);
+                }
             };
         }
         if line.process.is_some()

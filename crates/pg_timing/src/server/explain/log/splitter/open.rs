@@ -2,7 +2,7 @@
 
 use crate::server::explain::captured::csv_record::{is_quoted_after, message_at};
 use crate::server::explain::captured::transport::{Part, continued};
-use crate::server::explain::log::entry::{Content, Damage, Entry, MAX_ENTRY_BYTES, Place};
+use crate::server::explain::log::entry::{Content, Damage, MAX_ENTRY_BYTES, Place};
 use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
 use crate::server::explain::log::server_line::{context, is_log_line, prefix};
@@ -242,8 +242,8 @@ impl Open {
         self.context.is_some() || matches!(self.kind, Kind::Csv { .. })
     }
 
-    /// Returns the entry, if it can have a plan. `at_end` is the damage if the text ends before the entry does.
-    pub fn end(self, session: Session, at_end: Option<Damage>) -> Option<Entry> {
+    /// Returns the place and the content, if it can have a plan. `at_end` is the damage if the text ends before the entry does.
+    pub fn end(self, session: Session, at_end: Option<Damage>) -> Option<(Place, Content)> {
         let Open { mut place, kind, text, damage, prefix, context } = self;
         let context = context.unwrap_or_default();
         let content = match kind {
@@ -273,6 +273,6 @@ impl Open {
             Kind::Csv { is_quoted: false } => Content::Csv(text),
             Kind::Announced { ms } | Kind::Tabbed { ms } => Content::Announced { ms, text, session, prefix, context },
         };
-        Some(Entry { place, content })
+        Some((place, content))
     }
 }

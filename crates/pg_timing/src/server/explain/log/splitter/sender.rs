@@ -8,6 +8,7 @@ use crate::server::explain::log::entry::{Content, Damage, Entry, Place};
 use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
 use crate::server::explain::log::server_line::{is_failure, is_log_line};
+use std::sync::Arc;
 
 /// The state of one sender.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub struct Sender {
     key: u64,
     /// number of its host, container or pod
     pub host: u64,
+    /// its name
+    pub host_name: Option<Arc<str>>,
     /// the transport names the server's process, so the sender is one session
     is_process: bool,
     /// where its log_line_prefix has the process
@@ -59,7 +62,8 @@ enum Before {
 impl Sender {
     pub fn new(key: u64, line: &Sent, process_place: ProcessPlace) -> Sender {
         let (host, is_process) = (line.sending_host(), line.process.is_some());
-        Sender { key, host, is_process, process_place, ..Sender::default() }
+        let host_name = line.host.map(Arc::from);
+        Sender { key, host, host_name, is_process, process_place, ..Sender::default() }
     }
 
     /// The process that the transport named was a part of log_line_prefix.
@@ -96,7 +100,7 @@ impl Sender {
             }
         }
         if self.has_nested && is_failure(text) && continued(text).is_none() {
-            found(Entry { place, content: Content::Failed(self.session(text)) });
+            found(Entry { place, host: None, content: Content::Failed(self.session(text)) });
         }
         self.entry = self.begin(text, part, lost, place, found).map(|kind| Open::new(kind, text, place));
     }
@@ -105,7 +109,8 @@ impl Sender {
     pub fn end_entry(&mut self, damage: Option<Damage>) -> Option<Entry> {
         let open = self.entry.take()?;
         let session = self.session(&open.prefix);
-        open.end(session, damage)
+        let (place, content) = open.end(session, damage)?;
+        Some(Entry { place, host: self.host_name.clone(), content })
     }
 
     /// Returns the session that wrote a line.
@@ -164,7 +169,7 @@ impl Sender {
                 && let Some(session) = failed_session(text, message)
             {
                 // As the entries with plans: a CSV log does not name its host.
-                found(Entry { place, content: Content::Failed(Session::of(None::<&str>, session)) });
+                found(Entry { place, host: None, content: Content::Failed(Session::of(None::<&str>, session)) });
             }
             self.before = if is_quoted_after(text, false) { Before::QuotedCsv } else { Before::Other };
             return None;
