@@ -41,6 +41,7 @@ check-world: check check-all
 	python3 tests/extension/suites.py
 	python3 tests/extension/asserts.py
 	python3 tests/extension/kills.py
+	python3 tests/extension/packaged.py
 
 # Feeds generated inputs to everything that reads text from outside, for a quarter of an hour. make check-all does the same
 # for about a minute.

@@ -60,7 +60,10 @@ stratum_variance(const Stratum *stratum, double ns_per_tick)
  *
  * The estimate from bursts has less random error, but it can be biased.  The time
  * that a clock read adds to a short call depends on the CPU's other work.  It can
- * differ from the subtracted window by up to one window.
+ * differ from the subtracted window by up to one window.  Other biases are not known
+ * in advance: for example, clock reads in order keep the CPU from waiting for memory
+ * in several calls at once.  So if the two estimates differ by more than chance
+ * explains, the rest of the difference is such a bias.
  */
 void
 fast_combine_estimates(FastInstr *fi)
@@ -78,6 +81,8 @@ fast_combine_estimates(FastInstr *fi)
 	/* Use at least the expected tick time: a node may have had no tick by chance. */
 	double		ticks_variance = Max(fi->samples.ns, bursts_ns) * period + period * period +
 		fi->query->lost_ns * fi->query->lost_ns + tickless_variance;
+	double		difference = fi->samples.ns - bursts_ns;
+	double		random_variance;
 	double		change;
 
 	if (bursts_ns <= 0 || fi->query->tickless)
@@ -85,7 +90,10 @@ fast_combine_estimates(FastInstr *fi)
 		fi->variance = bursts_variance + tickless_variance;
 		return;
 	}
-	change = (fi->samples.ns - bursts_ns) * bursts_variance / (bursts_variance + ticks_variance);
+	random_variance = bursts_variance + ticks_variance;
+	if (fabs(difference) > STANDARD_ERRORS * sqrt(random_variance))
+		bursts_variance += difference * difference - random_variance;
+	change = difference * bursts_variance / (bursts_variance + ticks_variance);
 	core_add_total_ns(&fi->core, change, change * timing->first.ns / bursts_ns);
 	fi->variance = bursts_variance * ticks_variance / (bursts_variance + ticks_variance) + tickless_variance;
 }

@@ -28,11 +28,12 @@ class Recipe:
     # a package to take from the last suite
     newest: str = ""
 
-    def __call__(self, root):
+    def __call__(self, root, more=()):
+        """Unpacks the server, and `more` packages."""
         server = tuple(f"postgresql-{name}{self.major}" for name in ("", "plperl-", "plpython3-"))
         # Headers and pgxs, without dependencies: they are clang and LLVM, only for bitcode, which the tests do not build.
         headers = (f"postgresql-server-dev-{self.major}",)
-        unpack(root, self.suites, server, headers, self.newest)
+        unpack(root, self.suites, (*server, *more), headers, self.newest)
 
 
 def unpack(root, suites, packages, without_dependencies=(), newest=""):
