@@ -20,6 +20,7 @@
 #include "install.h"
 #include "log.h"
 #include "settings.h"
+#include "shared_memory.h"
 #include "statistics.h"
 #include "ticker.h"
 #include "tree.h"
@@ -234,6 +235,7 @@ _PG_init(void)
 {
 	fast_define_settings();
 	fast_statistics_init();
+	fast_shared_memory_init();
 	ticker_init();
 	fast_explain_init();
 	fast_log_init();

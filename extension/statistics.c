@@ -19,7 +19,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
@@ -47,9 +46,6 @@ typedef struct Statistics
 static Statistics session_statistics;
 static Statistics *statistics = NULL;
 
-static shmem_request_hook_type prev_shmem_request = NULL;
-static shmem_startup_hook_type prev_shmem_startup = NULL;
-
 static void
 initialize(Statistics *new)
 {
@@ -61,22 +57,17 @@ initialize(Statistics *new)
 	}
 }
 
-static void
-request_memory(void)
+Size
+fast_statistics_size(void)
 {
-	if (prev_shmem_request)
-		prev_shmem_request();
-	RequestAddinShmemSpace(sizeof(Statistics));
+	return sizeof(Statistics);
 }
 
-/* Called while no backend runs, so no lock is needed. */
-static void
-find_memory(void)
+void
+fast_statistics_attach(void)
 {
 	bool		found;
 
-	if (prev_shmem_startup)
-		prev_shmem_startup();
 	statistics = ShmemInitStruct("pg_fast_timing", sizeof(Statistics), &found);
 	if (!found)
 		initialize(statistics);
@@ -85,16 +76,10 @@ find_memory(void)
 void
 fast_statistics_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-	{
-		statistics = &session_statistics;
-		initialize(statistics);
+	if (process_shared_preload_libraries_in_progress)
 		return;
-	}
-	prev_shmem_request = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	prev_shmem_startup = shmem_startup_hook;
-	shmem_startup_hook = find_memory;
+	statistics = &session_statistics;
+	initialize(statistics);
 }
 
 bool

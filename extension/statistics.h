@@ -28,8 +28,14 @@ typedef enum Counter
 	COUNTERS
 } Counter;
 
-/* Requests shared memory, if the library is loaded by shared_preload_libraries. */
+/* Starts the counters of this session, unless shared memory follows. */
 extern void fast_statistics_init(void);
+
+/* Returns the size of the counters in shared memory. */
+extern Size fast_statistics_size(void);
+
+/* Finds or creates the counters in shared memory.  Called while no backend runs, so no lock is needed. */
+extern void fast_statistics_attach(void);
 
 /* Returns whether all sessions have common counters.  Otherwise they are those of this session. */
 extern bool fast_statistics_are_shared(void);

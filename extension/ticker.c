@@ -37,10 +37,7 @@ static const char *fallback = NULL; /* why they are not those of the worker */
 void
 ticker_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	ticker_shared_init();
-	if (fast_ticker == TICKER_WORKER)
+	if (process_shared_preload_libraries_in_progress && fast_ticker == TICKER_WORKER)
 		ticker_worker_register();
 }
 

@@ -47,40 +47,23 @@ SharedTicker *shared_ticker = NULL;
 
 static bool is_user = false;	/* this backend is in `users` */
 
-static shmem_request_hook_type prev_shmem_request = NULL;
-static shmem_startup_hook_type prev_shmem_startup = NULL;
-
-static void
-request_memory(void)
+Size
+ticker_shared_size(void)
 {
-	if (prev_shmem_request)
-		prev_shmem_request();
-	RequestAddinShmemSpace(sizeof(SharedTicker));
+	return sizeof(SharedTicker);
 }
 
-/* Called while no backend runs, also after a crash. */
-static void
-find_memory(void)
+void
+ticker_shared_attach(void)
 {
 	bool		found;
 
-	if (prev_shmem_startup)
-		prev_shmem_startup();
 	shared_ticker = ShmemInitStruct("pg_fast_timing ticker", sizeof(SharedTicker), &found);
 	if (found)
 		return;
 	memset(shared_ticker, 0, sizeof(*shared_ticker));
 	pg_atomic_init_u32(&shared_ticker->state, SHARED_PARKED);
 	pg_atomic_init_u32(&shared_ticker->users, 0);
-}
-
-void
-ticker_shared_init(void)
-{
-	prev_shmem_request = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	prev_shmem_startup = shmem_startup_hook;
-	shmem_startup_hook = find_memory;
 }
 
 const char *

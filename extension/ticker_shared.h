@@ -43,8 +43,11 @@ typedef struct SharedTicker
 /* NULL if the library is not in shared_preload_libraries. */
 extern SharedTicker *shared_ticker;
 
-/* Requests the shared memory, while the postmaster loads the library. */
-extern void ticker_shared_init(void);
+/* Returns the size of the shared memory. */
+extern Size ticker_shared_size(void);
+
+/* Finds or creates the shared memory.  Called while no backend runs, also after a crash. */
+extern void ticker_shared_attach(void);
 
 /* Returns why a session cannot use the clock with this period, or NULL. */
 extern const char *ticker_shared_refusal(uint64 period_ns, bool needs_tsc);

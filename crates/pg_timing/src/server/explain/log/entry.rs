@@ -71,14 +71,32 @@ impl Content {
         }
     }
 
-    /// Returns the value of log_destination with which the server writes such entries.
-    pub fn destination(&self) -> Option<&'static str> {
+    /// Returns the destination of such entries. Text outside of entries has none.
+    pub fn destination(&self) -> Option<Destination> {
         match self {
-            Content::Announced { .. } | Content::WithoutTabs { .. } => Some("stderr"),
-            Content::Csv(_) => Some("csvlog"),
-            Content::Json(_) => Some("jsonlog"),
+            Content::Announced { .. } | Content::WithoutTabs { .. } => Some(Destination::Stderr),
+            Content::Csv(_) => Some(Destination::Csvlog),
+            Content::Json(_) => Some(Destination::Jsonlog),
             _ => None,
         }
+    }
+}
+
+/// A value of log_destination. Syslog's entries are as those of stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Destination {
+    Csvlog,
+    Jsonlog,
+    Stderr,
+}
+
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Destination::Csvlog => "csvlog",
+            Destination::Jsonlog => "jsonlog",
+            Destination::Stderr => "stderr",
+        })
     }
 }
 

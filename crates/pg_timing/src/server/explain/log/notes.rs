@@ -17,7 +17,7 @@ pub fn on_input(hosts: &[LogHost], read: &ReadLog, sources: &Sources) -> Vec<Str
         notes.push(of_several_hosts(hosts));
     }
     if read.destinations.len() > 1 {
-        let formats: Vec<_> = read.destinations.iter().copied().collect();
+        let formats: Vec<String> = read.destinations.iter().map(ToString::to_string).collect();
         notes.push(format!(
             "the input has the server's logs in several formats ({}). A server writes each plan to all of them, so plans may \
              count several times: give the files of one format",

@@ -5,7 +5,7 @@ mod reader;
 mod worker;
 
 use super::budget::Share;
-use super::entry::{Entry, Place};
+use super::entry::{Destination, Entry, Place};
 use super::hosts::Hosts;
 use super::nesting::{Nesting, Session};
 use super::skipped::Skips;
@@ -79,8 +79,8 @@ pub struct Outcome<C> {
 /// What the thread that reads the log has seen.
 #[derive(Default)]
 pub struct ReadLog {
-    /// the formats of the server's entries with plans, as in log_destination
-    pub destinations: BTreeSet<&'static str>,
+    /// the formats of the server's entries with plans
+    pub destinations: BTreeSet<Destination>,
     /// files that could not be read, or not to their end
     pub errors: Vec<Error>,
 }

@@ -3,7 +3,7 @@
 use super::{Batch, ReadLog};
 use crate::error::Error;
 use crate::server::explain::log::budget::Budget;
-use crate::server::explain::log::entry::Entry;
+use crate::server::explain::log::entry::{Destination, Entry};
 use crate::server::explain::log::lines::Lines;
 use crate::server::explain::log::source::Sources;
 use crate::server::explain::log::splitter::Splitter;
@@ -29,7 +29,7 @@ pub struct Reader {
     bytes: usize,
     /// the other threads have ended
     is_alone: bool,
-    destinations: BTreeSet<&'static str>,
+    destinations: BTreeSet<Destination>,
 }
 
 impl Reader {
