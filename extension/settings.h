@@ -31,6 +31,9 @@ extern int	fast_ticker;		/* TickerKind */
 extern int	fast_sample_rate;
 extern bool fast_log_estimates;
 
+/* Returns the mean time between ticks that pg_fast_timing.sample_rate requests. */
+extern uint64 fast_tick_period_ns(void);
+
 extern void fast_define_settings(void);
 extern const char *fast_method_name(Method method);
 extern const char *fast_ticker_name(int kind);

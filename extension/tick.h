@@ -16,6 +16,12 @@
 #include "port/atomics.h"
 
 /*
+ * Waking the worker or the thread takes 0.1 ms or more.  So it continues to tick for a
+ * while, for the next statement or FETCH.
+ */
+#define TICKER_LINGER_NS	20000000
+
+/*
  * A clock in memory.  Only its owner writes it: the background worker, or a thread
  * of this backend.  Backends read it without a lock.
  */

@@ -24,9 +24,6 @@
 
 const Ticker *ticker = &thread_ticker;
 
-/* Ticks at 1 kHz take at most 0.5% of a core, if a tick takes 5 us. */
-#define DEFAULT_RATE	1000
-
 /* The mark of a run that started before the ticks. */
 #define MARK_BEFORE_TICKS	PG_UINT64_MAX
 
@@ -42,15 +39,9 @@ ticker_init(void)
 }
 
 uint64
-ticker_wanted_period_ns(void)
-{
-	return 1000000000 / (fast_sample_rate > 0 ? fast_sample_rate : DEFAULT_RATE);
-}
-
-uint64
 ticker_period_ns(void)
 {
-	return running ? ticker->period_ns : ticker_wanted_period_ns();
+	return running ? ticker->period_ns : fast_tick_period_ns();
 }
 
 void
@@ -70,7 +61,7 @@ uses_worker(void)
 static const char *
 refusal(void)
 {
-	return ticker_shared_refusal(ticker_wanted_period_ns(), fast_tsc_readable());
+	return ticker_shared_refusal(fast_tick_period_ns(), fast_tsc_readable());
 }
 
 bool
@@ -86,7 +77,7 @@ ticker_ready(void)
 static bool
 start(void)
 {
-	uint64		period_ns = ticker_wanted_period_ns();
+	uint64		period_ns = fast_tick_period_ns();
 	bool		with_tsc = fast_tsc_readable();
 
 	if (fast_ticker == TICKER_NONE)

@@ -23,12 +23,6 @@ typedef enum TickerKind
 	TICKER_NONE
 } TickerKind;
 
-/*
- * Waking the worker or the thread takes 0.1 ms or more.  So it continues to tick for a
- * while, for the next statement or FETCH.
- */
-#define TICKER_LINGER_NS	20000000
-
 /* The time of a run for which ticks are missing. */
 typedef struct TickerLoss
 {
@@ -43,9 +37,6 @@ extern const Ticker *ticker;
 
 /* Called after the settings are defined.  Registers the background worker, if the postmaster loads the library. */
 extern void ticker_init(void);
-
-/* Returns the mean time between ticks that the settings of this session request. */
-extern uint64 ticker_wanted_period_ns(void);
 
 /* Returns the mean time between ticks. */
 extern uint64 ticker_period_ns(void);

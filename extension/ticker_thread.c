@@ -17,7 +17,6 @@
 
 #include "clock.h"
 #include "thread.h"
-#include "ticker.h"
 #include "ticker_thread.h"
 
 Ticker		thread_ticker;

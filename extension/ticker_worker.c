@@ -24,8 +24,8 @@
 #include "utils/wait_event.h"
 
 #include "clock.h"
+#include "settings.h"
 #include "thread.h"
-#include "ticker.h"
 #include "ticker_shared.h"
 #include "ticker_worker.h"
 #include "tsc.h"
@@ -93,7 +93,7 @@ handle_signals(void)
 	{
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
-		shared_ticker->ticker.period_ns = ticker_wanted_period_ns();
+		shared_ticker->ticker.period_ns = fast_tick_period_ns();
 	}
 }
 
@@ -172,7 +172,7 @@ pg_fast_timing_ticker(Datum unused)
 	fast_thread_sleep_precisely();
 	pg_prng_seed(&random_state, system_now());
 
-	shared_ticker->ticker.period_ns = ticker_wanted_period_ns();
+	shared_ticker->ticker.period_ns = fast_tick_period_ns();
 	choose_clocks();
 	before_shmem_exit(retire, 0);
 	/* Backends set the latch from now on.  The state is read later. */
