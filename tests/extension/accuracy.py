@@ -32,7 +32,7 @@ ORDERED = "-DORDERED_TSC"
 LONG_MS = 1000
 # The mean time between ticks.
 TICK_MS = 1
-TICKS = "from ticks"
+TICKS = "ticks of other runs"
 # The largest effect of rounding, as a share of the query's time.
 MAX_ROUNDING = 0.002
 
@@ -108,9 +108,9 @@ def reference(plans, correct=True):
 
 def references(plans, ordered):
     return {
-        "uncorrected": reference(plans, correct=False),
-        "corrected": reference(plans),
-        "ordered reads, corrected": reference(ordered),
+        "exact times": reference(plans, correct=False),
+        "exact times, corrected": reference(plans),
+        "exact times with ordered reads, corrected": reference(ordered),
     }
 
 
@@ -163,7 +163,7 @@ def compare(server, queries, build, tickers=TICKERS):
                             error += true_error * total(run[0])
                             estimates, covered = estimates + 1, covered + (abs(total(node) - true * total(run[0])) <= error)
             yield (
-                f"{mode}, exact times {kind}: the stated interval contains {covered / estimates:.1%} of {estimates} times; "
+                f"{mode}, {kind}: the stated interval contains {covered / estimates:.1%} of {estimates} times; "
                 f"{rounded} nodes left out, because of rounding"
             )
             for length, errors in errors_by_length.items():

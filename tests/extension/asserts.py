@@ -9,7 +9,6 @@ is 0 if all tests passed.
 
 import os
 import platform
-import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -23,9 +22,9 @@ if __name__ == "__main__":
 from extension import CHECK, SOURCE, fallbacks, faulty, statements, suites, survive, ticker
 from extension.sources import source
 from outcome import on_each
-from servers import CACHE, Failed, Installation, Missing, build, debian, pgxs
-from servers.commands import first_cause, output
-from servers.installation import lock, skeleton
+from servers import CACHE, Installation, build, debian
+from servers.commands import output
+from servers.installation import separate
 
 MAJORS = (18,)
 
@@ -63,21 +62,11 @@ class Asserting(Installation):
 
 def asserting(major):
     """Returns the installation. Builds it, if it does not exist. Raises Missing."""
-    found = Asserting(major, f"{major} with assertions")
-    try:
-        with lock(f"asserts-{major}"):
-            if not (found.folder / "complete").exists():
-                build_server(found)
-    except (Failed, OSError) as error:
-        raise Missing(first_cause(error)) from error
-    return found
+    return separate(Asserting(major, f"{major} with assertions"), build_server)
 
 
 def build_server(new):
     tree = source(new.major)
-    # An interrupted run can have left files.
-    shutil.rmtree(new.folder, ignore_errors=True)
-    skeleton(new.root)
     # The server is built on this host, so it needs this host's C library.
     debian.unpack(new.root, [platform.freedesktop_os_release()["VERSION_CODENAME"]], ["libc6", "tzdata"])
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
@@ -86,9 +75,6 @@ def build_server(new):
         for folder in FOLDERS:
             output(["make", "-s", f"-j{os.cpu_count()}", "-C", f"{work}/{folder}"])
             output(["make", "-s", "-C", f"{work}/{folder}", "install", f"DESTDIR={new.root}"])
-    pgxs.adapt(new)
-    # The marker comes last: it means that the installation is complete.
-    (new.folder / "complete").touch()
 
 
 if __name__ == "__main__":

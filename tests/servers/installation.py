@@ -104,6 +104,24 @@ def make(incomplete):
     return installed(incomplete.major)
 
 
+def separate(new, unpack):
+    """Returns an installation whose folder is separate, after making it once. Raises Missing."""
+    complete = new.folder / "complete"
+    try:
+        with lock("-".join(new.folder.relative_to(CACHE).parts)):
+            if not complete.exists():
+                # An interrupted run can have left files.
+                shutil.rmtree(new.folder, ignore_errors=True)
+                skeleton(new.root)
+                unpack(new)
+                pgxs.adapt(new)
+                # The marker comes last: it means that the installation is complete.
+                complete.touch()
+    except (Failed, OSError) as error:
+        raise Missing(first_cause(error)) from error
+    return new
+
+
 def skeleton(root):
     """Makes the directories and files that every root needs and that are in no package."""
     for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "tmp", *HOST_DIRECTORIES):

@@ -97,7 +97,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     match result? {
         Output::Totals(report) => {
             print(&render_totals(&report, arguments.format)?)?;
-            Ok(status(&report.skipped, report.is_incomplete || report.hosts.len() > 1))
+            Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()))
         }
         Output::Plans(Plans { reports, gaps }) => {
             print(&render_plans(&reports, arguments.format)?)?;
@@ -162,7 +162,7 @@ fn report_gaps(gaps: &Gaps) -> u8 {
     if gaps.was_stopped {
         note("stopped before the end of the input");
     }
-    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || gaps.hosts.len() > 1)
+    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || !gaps.hosts.is_empty())
 }
 
 /// Returns 0 if all plans could be read. `has_gaps`: something else is missing, or is not known.

@@ -13,7 +13,7 @@ use crate::report::LogHost;
 /// Returns what the user should know about the files: plans that count twice, and plans of several servers.
 pub fn on_input(hosts: &[LogHost], read: &ReadLog, sources: &Sources) -> Vec<String> {
     let mut notes = Vec::new();
-    if hosts.len() > 1 {
+    if !hosts.is_empty() {
         notes.push(of_several_hosts(hosts));
     }
     if read.destinations.len() > 1 {
