@@ -7,6 +7,7 @@ pub mod html;
 pub mod json;
 mod log_text;
 pub mod nagios;
+pub mod openmetrics;
 pub mod plan;
 pub mod plus_minus;
 pub mod text;

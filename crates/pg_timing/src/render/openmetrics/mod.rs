@@ -1,0 +1,3 @@
+//! Metrics in the text format of Prometheus.
+
+pub mod table;
