@@ -15,6 +15,7 @@ mod host;
 mod kernel;
 mod log;
 mod measured;
+mod monitor;
 mod read_cost;
 pub mod run_mode;
 #[cfg(test)]
@@ -42,6 +43,10 @@ pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp
 pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
 pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
+pub use monitor::{
+    ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,
+    WatchedClock, WatchedFinding,
+};
 pub use read_cost::ReadCost;
 pub use self_time::SelfTime;
 pub use top::{SkippedStatements, TopReport, TopStatement};

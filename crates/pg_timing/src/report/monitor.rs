@@ -1,0 +1,248 @@
+//! What `pg_timing monitor` knows at one instant: the input of its screen and of its metrics.
+
+use super::{AccessPath, AdviseReport, Drift, Fact, Finding, Percentiles, Severity, Skew, Verdict};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The state of the monitor after its last sample. Times of day are in seconds since 1970.
+#[derive(Clone, Debug, Default)]
+pub struct MonitorReport {
+    pub host: String,
+    pub started_at: f64,
+    /// time of the last sample
+    pub sampled_at: f64,
+    pub interval_s: f64,
+    /// number of samples
+    pub samples: u64,
+    pub verdict: Option<Verdict>,
+    /// PostgreSQL's clock reads the hardware of this clock source
+    pub clocksource: Option<Fact<String>>,
+    /// every finding of the checks, in their order
+    pub findings: Vec<WatchedFinding>,
+    /// the read costs in ns above which `clock-slow` warns, and is critical
+    pub read_cost_limits_ns: Option<super::ReadCostLimits>,
+    pub clocks: Vec<WatchedClock>,
+    pub drifts: Vec<Drift>,
+    /// sudden changes of the offset between two clocks since the start, by clock and reference clock
+    pub offset_steps: BTreeMap<(String, String), u64>,
+    pub counter: Option<CounterRate>,
+    pub skew: Vec<Skew>,
+    /// why the skew is unknown, or known only in part
+    pub skew_unavailable: Option<String>,
+    pub suspends: u64,
+    pub suspended_s: f64,
+    pub pauses: u64,
+    pub paused_s: f64,
+    /// messages about clocks in the kernel log since the start
+    pub kernel_messages: u64,
+    /// the last events, the newest at the end
+    pub events: VecDeque<MonitorEvent>,
+    /// number of events of each kind since the start
+    pub event_counts: BTreeMap<EventKind, u64>,
+    pub collectors: Vec<Collector>,
+    pub own: OwnUse,
+    /// the server of `--server`
+    pub server: Option<ServerReport>,
+}
+
+/// One finding with its history.
+#[derive(Clone, Debug)]
+pub struct WatchedFinding {
+    pub finding: Finding,
+    /// when it got its present severity
+    pub since: f64,
+    /// when it last became a warning or critical, if it ever did
+    pub appeared_at: Option<f64>,
+    /// when it last ceased to be a warning or critical, if it ever did
+    pub cleared_at: Option<f64>,
+}
+
+impl WatchedFinding {
+    /// Returns whether it is a warning or critical.
+    pub fn is_alarm(&self) -> bool {
+        self.finding.severity >= Severity::Warning
+    }
+}
+
+/// One clock over time.
+#[derive(Clone, Debug, Default)]
+pub struct WatchedClock {
+    pub name: String,
+    /// why there are no figures
+    pub unavailable: Option<String>,
+    pub access_path: Option<AccessPath>,
+    /// read cost in the last sample
+    pub read_ns: Option<f64>,
+    /// read cost in each of the last samples, the newest at the end; `None` if a sample has no figure
+    pub history_ns: VecDeque<Option<f32>>,
+    /// percentiles of the last sample
+    pub percentiles: Option<Percentiles>,
+    pub granularity_ns: Option<f64>,
+    pub largest_gap_ns: Option<f64>,
+    pub totals: ClockTotals,
+}
+
+/// The totals of one clock since the monitor started.
+#[derive(Clone, Debug, Default)]
+pub struct ClockTotals {
+    /// differences between consecutive readings by the upper bounds 0, 1, 3, 7, 15 ... ns
+    pub histogram: Vec<u64>,
+    /// sum of these differences: the time for which the clock was read
+    pub measured_s: f64,
+    pub backward_steps: u64,
+    pub gaps: u64,
+    pub gap_s: f64,
+}
+
+impl ClockTotals {
+    /// Returns the share of the time that gaps took. `None` before the first sample.
+    pub fn lost_share(&self) -> Option<f64> {
+        (self.measured_s > 0.0).then(|| self.gap_s / self.measured_s)
+    }
+}
+
+/// The measured rate of the CPU's counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CounterRate {
+    pub hz: f64,
+    pub uncertainty_ppm: f64,
+}
+
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    MonitorStarted,
+    MonitorStopped,
+    /// a finding became a warning or critical, or its severity changed between the two
+    FindingAppeared,
+    FindingCleared,
+    ClocksourceChanged,
+    KernelMessage,
+    BackwardStep,
+    Suspend,
+    Pause,
+    /// a clock jumped against another one
+    OffsetStep,
+    /// the counter's rate changed
+    RateChanged,
+    ReadCostRose,
+    ReadCostFell,
+    /// the virtual machine was restored from a snapshot, cloned, or moved to another CPU model
+    MachineRestored,
+    CollectorFailed,
+    CollectorRecovered,
+}
+
+impl EventKind {
+    /// Every kind, in the order of the documentation.
+    pub const ALL: [EventKind; 16] = [
+        EventKind::MonitorStarted,
+        EventKind::MonitorStopped,
+        EventKind::FindingAppeared,
+        EventKind::FindingCleared,
+        EventKind::ClocksourceChanged,
+        EventKind::KernelMessage,
+        EventKind::BackwardStep,
+        EventKind::Suspend,
+        EventKind::Pause,
+        EventKind::OffsetStep,
+        EventKind::RateChanged,
+        EventKind::ReadCostRose,
+        EventKind::ReadCostFell,
+        EventKind::MachineRestored,
+        EventKind::CollectorFailed,
+        EventKind::CollectorRecovered,
+    ];
+
+    /// Returns the name in events and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::MonitorStarted => "monitor_started",
+            EventKind::MonitorStopped => "monitor_stopped",
+            EventKind::FindingAppeared => "finding_appeared",
+            EventKind::FindingCleared => "finding_cleared",
+            EventKind::ClocksourceChanged => "clocksource_changed",
+            EventKind::KernelMessage => "kernel_message",
+            EventKind::BackwardStep => "backward_step",
+            EventKind::Suspend => "suspend",
+            EventKind::Pause => "pause",
+            EventKind::OffsetStep => "offset_step",
+            EventKind::RateChanged => "rate_changed",
+            EventKind::ReadCostRose => "read_cost_rose",
+            EventKind::ReadCostFell => "read_cost_fell",
+            EventKind::MachineRestored => "machine_restored",
+            EventKind::CollectorFailed => "collector_failed",
+            EventKind::CollectorRecovered => "collector_recovered",
+        }
+    }
+}
+
+/// One event. In the file of `--events`, it is one line of JSON.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MonitorEvent {
+    /// time of day, like `2026-11-25T18:55:06Z`
+    pub time: String,
+    /// the same time, in seconds since 1970
+    pub unix_seconds: f64,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub event: EventKind,
+    /// one sentence
+    pub summary: String,
+    /// what it is about: a clock, the id of a finding, or a collector
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// severity of a finding
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// figure of the event: ns for backward_step and offset_step, seconds for suspend and pause, ppm for rate_changed, the new
+    /// read cost in ns for read_cost_rose and read_cost_fell
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+}
+
+/// A part of a sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collector {
+    pub name: &'static str,
+    /// duration of its last run
+    pub seconds: f64,
+    /// why its last run has no figures
+    pub error: Option<String>,
+}
+
+/// The resources that the monitor itself uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnUse {
+    pub cpu_s: f64,
+    /// share of one CPU since the start
+    pub cpu_share: f64,
+    pub memory_bytes: u64,
+}
+
+/// The server of `--server`.
+#[derive(Clone, Debug, Default)]
+pub struct ServerReport {
+    /// why it gave no figures
+    pub error: Option<String>,
+    /// the last answer of `advise`
+    pub advise: Option<AdviseReport>,
+    pub fast_timing: Option<FastTiming>,
+}
+
+/// The figures of `pg_fast_timing_info()`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FastTiming {
+    pub method: String,
+    pub clock: String,
+    pub ticker: String,
+    /// `session` or `server`
+    pub scope: String,
+    pub call_cost_ns: Option<f64>,
+    pub statements: f64,
+    pub exact_nodes: f64,
+    pub estimated_nodes: f64,
+    pub node_calls: f64,
+    pub without_tsc: f64,
+    pub without_ticks: f64,
+}
