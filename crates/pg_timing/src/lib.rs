@@ -9,6 +9,7 @@ mod escape;
 mod guardian;
 pub mod host;
 pub mod human;
+pub mod monitor;
 pub mod plan_format;
 pub mod render;
 pub mod report;

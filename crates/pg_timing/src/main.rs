@@ -1,7 +1,9 @@
 //! The program `pg_timing`, which is also installed as `pg_test_timing`: arguments, command, exit status.
 
 use pg_timing::command::arguments::{self, Command};
-use pg_timing::command::{advise, check, clocksource, explain, finish, pg_test_timing, prepare_terminal, read, test};
+use pg_timing::command::{
+    advise, check, clocksource, explain, finish, monitor, pg_test_timing, prepare_terminal, read, test,
+};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         Command::Clocksource(arguments) => clocksource::run(arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Advise(arguments) => advise::run(arguments),
+        Command::Monitor(arguments) => monitor::run(&arguments),
     };
     ExitCode::from(finish(result))
 }

@@ -21,6 +21,8 @@ pub trait ClockMeter {
     fn is_counter(&self) -> bool;
     /// Returns the totals and the step.
     fn record(&self) -> (&Record, Option<MeasuredStep>);
+    /// Sets the totals to zero. The step stays.
+    fn restart(&mut self);
 }
 
 /// A clock with its name and its totals. [`ClockMeter`] has its methods.
@@ -72,6 +74,10 @@ impl<C: Clock> ClockMeter for Meter<C> {
     fn record(&self) -> (&Record, Option<MeasuredStep>) {
         (&self.record, self.step)
     }
+
+    fn restart(&mut self) {
+        self.record = Record::default();
+    }
 }
 
 /// Returns the rate of this clock's ticks. `counter` is the counter's rate, if known.
@@ -109,6 +115,9 @@ mod tests {
         let mut classic = ClassicLoop::default();
         let block = meter.classic_block(&mut classic);
         assert_eq!((classic.reads, classic.ticks), (1024, block.last - block.first));
+
+        meter.restart();
+        assert_eq!((meter.record().0.buffers.len(), meter.record().0.reads()), (0, 0));
     }
 
     #[test]

@@ -28,6 +28,17 @@ pub fn flag_until_restored() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Returns a flag for a command that runs as a service. SIGINT and SIGTERM set it, and repeated signals do not end the program.
+/// SIGHUP has no effect: services get it to read their configuration again, and there is none.
+pub fn flag_of_service() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
+    Ok(stop)
+}
+
 /// Ignores the signal of a too large file, so that the write fails instead and the program can remove its files.
 pub fn ignore_file_size_signal() {
     // SAFETY: no handler runs.

@@ -9,6 +9,7 @@ pub mod explain;
 mod explained;
 mod input;
 mod interrupt;
+pub mod monitor;
 pub mod pg_test_timing;
 mod plan;
 mod progress;

@@ -7,3 +7,4 @@ pub mod kernel_log;
 pub mod measure;
 pub mod pg_test_timing;
 pub mod survey;
+pub mod watch;

@@ -122,6 +122,13 @@ impl ClockReport {
         ClockReport { name: name.into(), unavailable: Some(why.into()), ..ClockReport::default() }
     }
 
+    /// Returns the sum of the differences between consecutive readings, in ns: the time for which the clock was read. `None`
+    /// if interruptions could not be told from reads.
+    pub fn measured_ns(&self) -> Option<f64> {
+        let gaps = self.gaps?;
+        if gaps.share > 0.0 { Some(gaps.total_ns / gaps.share) } else { Some(self.read_ns? * self.reads as f64) }
+    }
+
     /// Returns the read cost. If only pg_test_timing's figure is known, returns that, without interruptions if possible.
     pub fn cost_ns(&self) -> Option<f64> {
         self.read_ns.or(self.undisturbed_ns).or(self.loop_ns)

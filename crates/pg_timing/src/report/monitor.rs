@@ -217,7 +217,8 @@ pub struct OwnUse {
     pub cpu_s: f64,
     /// share of one CPU since the start
     pub cpu_share: f64,
-    pub memory_bytes: u64,
+    /// missing if unknown
+    pub memory_bytes: Option<u64>,
 }
 
 /// The server of `--server`.

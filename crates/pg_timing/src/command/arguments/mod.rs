@@ -1,9 +1,11 @@
 //! The command line: commands, options, help texts and their parser.
 
 mod explain;
+mod monitor;
 mod values;
 
 pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments, ExplainFormat};
+pub use monitor::MonitorArguments;
 
 use super::{NOT_DONE, print, print_error, report_error};
 use crate::host::facts::LogSource;
@@ -22,7 +24,7 @@ use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined or usage error. Exit status of test, clocksource and explain: 0 done, 3 failed or usage error."
+    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined or usage error. Exit status of test, clocksource, explain and monitor: 0 done, 3 failed or usage error."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -48,6 +50,8 @@ pub enum Command {
     Explain(Box<ExplainArguments>),
     /// Show what each setting that reads the clock costs on a server, and whether to turn it on
     Advise(AdviseArguments),
+    /// Watch this host's clocks: a live screen on a terminal, or metrics for Prometheus
+    Monitor(MonitorArguments),
 }
 
 #[derive(Debug, Args)]

@@ -32,6 +32,24 @@ pub fn trial_seconds(text: &str) -> Result<Nanos, String> {
     seconds_from(MIN_TRIAL_SECONDS, text)
 }
 
+/// The shortest interval of the monitor. A sample takes some milliseconds.
+const MIN_INTERVAL_SECONDS: f64 = 0.02;
+
+pub fn interval_seconds(text: &str) -> Result<Nanos, String> {
+    seconds_from(MIN_INTERVAL_SECONDS, text)
+}
+
+/// More samples would take decades.
+const MAX_SAMPLES: u64 = 1_000_000_000;
+
+/// The number of samples of the monitor.
+pub fn sample_count(text: &str) -> Result<u64, String> {
+    match text.trim().parse::<u64>() {
+        Ok(count) if (1..=MAX_SAMPLES).contains(&count) => Ok(count),
+        _ => Err(format!("must be a whole number between 1 and {MAX_SAMPLES}")),
+    }
+}
+
 fn seconds_from(min: f64, text: &str) -> Result<Nanos, String> {
     match text.trim().parse::<f64>() {
         Ok(s) if (min..=MAX_SECONDS).contains(&s) => Ok(Nanos::from_secs(s)),

@@ -61,9 +61,14 @@ pub fn judge(report: &mut Report) {
         let finding = check(report);
         report.findings.push(finding);
     }
-    report.verdict = verdict::verdict(report);
+    conclude(report);
     let (warning, critical) = clock_slow::LIMITS_NS;
     report.read_cost_limits_ns = Some(ReadCostLimits { warning, critical });
+}
+
+/// Sets the verdict for the findings of the report.
+pub fn conclude(report: &mut Report) {
+    report.verdict = verdict::verdict(report);
 }
 
 #[cfg(test)]

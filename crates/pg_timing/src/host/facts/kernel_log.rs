@@ -65,35 +65,55 @@ impl LogSource {
     }
 }
 
-/// Reads /dev/kmsg, one message per read, without waiting for new messages.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+/// Reads /dev/kmsg.
 fn kmsg() -> Fact<String> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-    let mut file = match file {
-        Ok(file) => file,
-        Err(e) => return Fact::unavailable(format!("/dev/kmsg: {}", reason(&e))),
-    };
     let mut text = String::new();
-    // Longer than any record, because the kernel refuses a read into a shorter buffer.
-    let mut record = [0u8; 8192];
-    loop {
-        match file.read(&mut record) {
-            Ok(0) => break,
-            Ok(n) => push_record(&mut text, &String::from_utf8_lossy(&record[..n])),
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-            // EPIPE: the kernel overwrote the next message. The next read continues with the oldest one.
-            Err(e) if matches!(e.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::Interrupted) => {}
-            Err(e) if text.is_empty() => return Fact::unavailable(format!("/dev/kmsg: {}", reason(&e))),
-            Err(_) => break,
+    Kmsg::open().and_then(|mut kmsg| kmsg.read_new(&mut text)).map(|()| text).into()
+}
+
+/// The machine's log, opened for reading. It returns each message once.
+#[derive(Debug)]
+pub struct Kmsg {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    file: std::fs::File,
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Kmsg {
+    /// Opens the log at its oldest message.
+    pub fn open() -> Result<Kmsg, String> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+        file.map(|file| Kmsg { file }).map_err(|e| format!("/dev/kmsg: {}", reason(&e)))
+    }
+
+    /// Appends the messages that were not read yet, without waiting for further ones.
+    pub fn read_new(&mut self, text: &mut String) -> Result<(), String> {
+        // Longer than any record, because the kernel refuses a read into a shorter buffer.
+        let mut record = [0u8; 8192];
+        loop {
+            match self.file.read(&mut record) {
+                Ok(0) => return Ok(()),
+                Ok(n) => push_record(text, &String::from_utf8_lossy(&record[..n])),
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
+                // EPIPE: the kernel overwrote the next message. The next read continues with the oldest one.
+                Err(e) if matches!(e.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::Interrupted) => {}
+                Err(e) if text.is_empty() => return Err(format!("/dev/kmsg: {}", reason(&e))),
+                Err(_) => return Ok(()),
+            }
         }
     }
-    Fact::Known(text)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn kmsg() -> Fact<String> {
-    Fact::unavailable("the kernel log is read on Linux only")
+impl Kmsg {
+    pub fn open() -> Result<Kmsg, String> {
+        Err("the kernel log is read on Linux only".into())
+    }
+
+    pub fn read_new(&mut self, _: &mut String) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", test))]

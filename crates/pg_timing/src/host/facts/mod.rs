@@ -7,17 +7,22 @@ pub mod capture;
 mod clocksource;
 mod clocksource_names;
 mod cpu;
+mod followed_log;
+mod hardware_clock;
 mod kernel_log;
 mod names;
 mod ntp;
 mod open_in_tree;
+mod own_use;
 mod platform;
 mod proc_text;
 mod sysctl;
 
 pub use activity::{ActivityBefore, activity_since};
 pub use clocksource::{CLOCKSOURCE_DIR, CURRENT_CLOCKSOURCE};
+pub use followed_log::FollowedLog;
 pub use kernel_log::{KernelLog, LogSource};
+pub use own_use::own_use;
 pub use sysctl::set_timecounter;
 
 use crate::human::reason;

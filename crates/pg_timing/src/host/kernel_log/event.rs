@@ -56,6 +56,8 @@ pub enum Event {
     Timecounter(Timecounter),
     /// The machine goes to sleep: `PM: suspend entry (deep)`, `Suspending console(s)`, ...
     Suspend { state: Option<String> },
+    /// `random: crng reseeded due to virtual machine fork`: the virtual machine was restored from a snapshot, or cloned
+    MachineForked,
     /// The machine woke up: `PM: suspend exit`, `Waking up from system sleep state S3`, ...
     Resume { slept_s: Option<f64> },
 }

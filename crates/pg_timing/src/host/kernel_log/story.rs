@@ -109,6 +109,7 @@ impl Story {
             Event::KvmClock => self.kernel(first, "found KVM's clock, kvm-clock"),
             Event::OldTimer { mhz, wall, timer } => self.old_timer(first, *mhz, wall.as_deref(), timer.as_deref()),
             Event::Timecounter(timecounter) => self.timecounter(first, timecounter),
+            Event::MachineForked => self.kernel(first, "noticed that the virtual machine was restored or cloned"),
             Event::Suspend { .. } | Event::Resume { .. } => self.slept(run),
         }
     }

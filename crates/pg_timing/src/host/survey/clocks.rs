@@ -13,7 +13,7 @@ const ROUNDS: f64 = 20.0;
 /// The longest turn of a clock, for the same reason.
 const LONGEST_TURN: Nanos = Nanos::from_millis(50.0);
 /// The longest time for measuring the step of a clock. A clock with steps of 10 ms needs it to show a few steps.
-const STEP_TIME: Nanos = Nanos::from_millis(50.0);
+pub const STEP_TIME: Nanos = Nanos::from_millis(50.0);
 
 /// The result of reading all clocks.
 pub struct Reading {
@@ -111,24 +111,28 @@ fn start_rate(steps: &Steps) -> Result<RateMeter<Counter, Reference>, String> {
 impl Reading {
     /// Returns the figures of each clock. The counter's rate converts ticks to nanoseconds.
     pub fn summaries(&self) -> Vec<ClockReport> {
-        let counter = self.rate.as_ref().ok().map(|rate| rate.rate);
-        let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
-        let mut reports: Vec<ClockReport> = self
-            .clocks
-            .iter()
-            .map(|clock| match clock {
-                Ok(meter) => summary(&**meter, counter, outside),
-                Err((name, why)) => ClockReport::unavailable(name, why),
-            })
-            .collect();
-        let undisturbed = |clock: &Result<Box<dyn ClockMeter>, _>| {
-            let (record, _) = clock.as_ref().ok()?.record();
-            Some(outside?.nanos(record.outside.undisturbed()?).0)
-        };
-        let costs: Vec<Option<f64>> = self.clocks.iter().map(undisturbed).collect();
-        access_path::determine(&mut reports, &costs);
-        reports
+        summaries(&self.clocks, self.rate.as_ref().ok().map(|rate| rate.rate), self.outside_is_counter)
     }
+}
+
+/// Returns the figures of each clock. `counter` is the counter's rate. `outside_is_counter` tells which clock timed the
+/// buffers from outside.
+pub fn summaries(clocks: &Clocks, counter: Option<Hertz>, outside_is_counter: bool) -> Vec<ClockReport> {
+    let outside = if outside_is_counter { counter } else { Some(NANOSECONDS) };
+    let mut reports: Vec<ClockReport> = clocks
+        .iter()
+        .map(|clock| match clock {
+            Ok(meter) => summary(&**meter, counter, outside),
+            Err((name, why)) => ClockReport::unavailable(name, why),
+        })
+        .collect();
+    let undisturbed = |clock: &Result<Box<dyn ClockMeter>, _>| {
+        let (record, _) = clock.as_ref().ok()?.record();
+        Some(outside?.nanos(record.outside.undisturbed()?).0)
+    };
+    let costs: Vec<Option<f64>> = clocks.iter().map(undisturbed).collect();
+    access_path::determine(&mut reports, &costs);
+    reports
 }
 
 /// Returns the figures of one clock.

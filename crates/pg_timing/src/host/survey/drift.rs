@@ -81,7 +81,8 @@ fn meter<C: Clock, R: Clock>(
     Some(DriftMeter::new(clock, step?, reference, Nanos(reference_step?)))
 }
 
-fn drift(clock: &str, reference: &str, trend: &Trend) -> Drift {
+/// Returns the drift as a part of a report, with figures rounded.
+pub fn drift(clock: &str, reference: &str, trend: &Trend) -> Drift {
     let round = |x: f64| (x * 1e4).round() / 1e4;
     Drift {
         clock: clock.into(),

@@ -2,14 +2,14 @@
 
 #[cfg(all(test, target_arch = "aarch64"))]
 mod aarch64_tests;
-mod access_path;
+pub(in crate::host) mod access_path;
 mod claims;
-mod clocks;
-mod cpu_skew;
-mod drift;
-mod kernel;
+pub(in crate::host) mod clocks;
+pub(in crate::host) mod cpu_skew;
+pub(in crate::host) mod drift;
+pub(in crate::host) mod kernel;
 mod known_faults;
-mod tsc;
+pub(in crate::host) mod tsc;
 
 pub use known_faults::known_faults;
 
@@ -107,7 +107,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
 }
 
 /// Returns a report with the facts of the host and without figures.
-fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
+pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     let empty = Report::empty(origin, "not measured");
     let (mut facts, mut clocksource) = (host.facts(), host.clocksource());
     // With --kernel-log on a live machine, the log may be from another machine.

@@ -1,4 +1,4 @@
-//! Suspend and resume, which explain many later messages about clocks.
+//! Suspend and resume, and the restore of a virtual machine, which explain many later messages about clocks.
 
 use super::Parsed;
 use crate::host::kernel_log::event::Event;
@@ -8,6 +8,10 @@ pub(super) fn parse(message: &str) -> Option<Parsed> {
     let mut body = message;
     while let Some(rest) = ["PM:", "ACPI:", "printk:", "hibernation:"].iter().find_map(|prefix| skip(body, prefix)) {
         body = rest;
+    }
+    // The message of the driver of ACPI's VM generation id (vmgenid), since Linux 5.18.
+    if skip(body, "random: crng reseeded due to virtual machine fork").is_some() {
+        return Some(Event::MachineForked.into());
     }
     suspend(body).map(|state| Event::Suspend { state }).or_else(|| resume(body)).map(Parsed::from)
 }

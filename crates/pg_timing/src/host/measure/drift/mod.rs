@@ -4,7 +4,7 @@
 mod tests;
 mod trend;
 
-pub use trend::{Step, Trend, trend};
+pub use trend::{MAX_SLEW, Step, Trend, trend, trend_beyond};
 
 use timing_clock::{Bracket, Clock, Hertz, Nanos, Ppm, Rate, ticks_between};
 use trend::moves_beyond;
@@ -70,6 +70,12 @@ impl<C, R> DriftMeter<C, R> {
         ticks.get(ticks.len() / 2).copied()
     }
 
+    /// Returns the clock's rate from the first to the last sample.
+    fn whole_rate(&self) -> Option<Rate> {
+        let samples = self.samples(self.median_tick()?);
+        rate_between(samples.first()?, samples.last()?, self.median_tick()?)
+    }
+
     /// Returns the clock's rate in the longest period of constant rate, or `None` if the rate was constant all the
     /// time. Then the whole measurement gives a better rate.
     ///
@@ -78,18 +84,53 @@ impl<C, R> DriftMeter<C, R> {
     pub fn constant_rate(&self) -> Option<Rate> {
         let tick = self.median_tick()?;
         let (from, to) = longest_period(&self.samples(tick))?;
-        let span = to.at - from.at;
-        let ratio = 1.0 + (to.offset - from.offset) / span;
-        Some(Rate {
-            rate: Hertz(ratio / tick * 1e9),
-            uncertainty: Ppm((from.error + to.error) / span * 1e6),
-            duration: Nanos(span),
-        })
+        rate_between(&from, &to, tick)
+    }
+}
+
+/// Returns the clock's rate between two samples that were converted with `tick` ns per tick.
+fn rate_between(from: &Sample, to: &Sample, tick: f64) -> Option<Rate> {
+    let span = to.at - from.at;
+    let ratio = 1.0 + (to.offset - from.offset) / span;
+    (span > 0.0).then(|| Rate {
+        rate: Hertz(ratio / tick * 1e9),
+        uncertainty: Ppm((from.error + to.error) / span * 1e6),
+        duration: Nanos(span),
+    })
+}
+
+/// A [`DriftMeter`] of any two clocks, so that a list can hold all meters.
+pub trait Drifting {
+    /// Takes one sample.
+    fn sample(&mut self);
+    /// Returns the samples. `ns_per_tick` converts the clock's ticks.
+    fn samples(&self, ns_per_tick: f64) -> Vec<Sample>;
+    /// Returns the clock's rate from the first to the last sample, or in the longest period without a break.
+    fn rate(&self) -> Option<Rate>;
+    /// Forgets the oldest samples, so that at most `count` remain.
+    fn keep_last(&mut self, count: usize);
+}
+
+impl<C: Clock, R: Clock> Drifting for DriftMeter<C, R> {
+    fn sample(&mut self) {
+        DriftMeter::sample(self);
+    }
+
+    fn samples(&self, ns_per_tick: f64) -> Vec<Sample> {
+        DriftMeter::samples(self, ns_per_tick)
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        self.constant_rate().or_else(|| self.whole_rate())
+    }
+
+    fn keep_last(&mut self, count: usize) {
+        self.brackets.drain(..self.brackets.len().saturating_sub(count));
     }
 }
 
 /// A crystal changes its rate by less than this within seconds. This also covers the error of the median rate.
-const MAX_WANDER: f64 = 5e-6;
+pub const MAX_WANDER: f64 = 5e-6;
 
 /// Returns the first and the last sample of the longest period of constant rate, if the rate was not constant all the
 /// time. The samples are converted with the clock's median rate.

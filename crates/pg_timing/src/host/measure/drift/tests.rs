@@ -1,6 +1,6 @@
 //! Synthetic clocks and series of samples with a known drift.
 
-use super::trend::is_break;
+use super::trend::moves_beyond;
 use super::*;
 use proptest::prelude::*;
 use timing_clock::sim::{Character, SimClock, World};
@@ -195,7 +195,7 @@ fn a_change_beyond_the_maximum_slew_and_both_errors_is_a_break() {
         [Sample { at: 7e6, offset: 5.0, error: 10.0 }, Sample { at: 8e6, offset: 5.0 + offset, error: 20.0 }]
     };
     for (offset, expected) in [(1030.0, false), (1031.0, true), (-1030.0, false), (-1031.0, true)] {
-        assert_eq!(is_break(&pair(offset)), expected, "{offset}");
+        assert_eq!(moves_beyond(MAX_SLEW, &pair(offset)), expected, "{offset}");
     }
     assert_eq!(longest_period(&pair(1031.0)), None, "no period has two samples");
 }

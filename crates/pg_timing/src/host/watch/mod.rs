@@ -1,0 +1,308 @@
+//! Watches this machine's clocks: takes one short sample per interval.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `machine` | what a watch needs of a machine; the tests have a synthetic machine |
+//! | `live` | this machine |
+//! | `instruments` | the clocks to read, and the pairs of clocks to compare |
+//! | `counter` | the counter's rate: steps and changes |
+//! | `offsets` | steps of the other clocks against each other |
+//! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
+//! | `skew` | compares one pair of CPUs from time to time |
+//! | `sample` | the result of one interval |
+
+mod counter;
+mod instruments;
+mod live;
+mod machine;
+mod offsets;
+mod sample;
+mod skew;
+
+mod window;
+
+pub use instruments::{Instruments, OffsetMeter};
+pub use live::LiveMachine;
+pub use machine::Machine;
+pub use sample::{OffsetStep, Sample};
+
+use crate::host::measure::{Budget, Outside};
+use crate::host::survey::{access_path, clocks};
+use crate::report::{ClockReport, Clocksource, Collector, Fact, Report, TscReport};
+use counter::CounterWatch;
+use skew::SkewWatch;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+use timing_clock::{Features, Nanos, Rate};
+use window::Window;
+
+/// The time for reading clocks, as a share of an interval. The rest of 0.1% of one CPU is for the evaluation, the comparison
+/// of CPUs and the outputs.
+const READING_SHARE: f64 = 0.4e-3;
+/// The least time for reading clocks, so that each clock has some buffers.
+const MIN_READING: Nanos = Nanos::from_millis(1.0);
+/// The facts of the host are read again after this many intervals, because files can change without a sign.
+const FACTS_EVERY: u64 = 240;
+
+/// The state that one sample needs from the previous ones.
+pub struct Watch<M> {
+    machine: M,
+    interval_s: f64,
+    instruments: Instruments,
+    /// facts of the host; changes add to them
+    facts: Report,
+    window: Window,
+    counter: CounterWatch,
+    skew: SkewWatch,
+    samples: u64,
+    suspends: Option<u64>,
+    hardware_clock: Option<HardwareClock>,
+    features: Option<Features>,
+    /// the clocks' figures of the last reading
+    figures: Vec<ClockReport>,
+    tsc: TscReport,
+    /// the rate with which the counter was judged
+    judged_rate: Option<Rate>,
+    /// whether the facts changed since the counter was judged
+    facts_changed: bool,
+    /// intervals until the next reading of the clocks, if reading them is expensive
+    skip: u64,
+}
+
+/// A smaller change of the rate changes no result.
+const NOTICEABLE_PPM: f64 = 0.5;
+
+/// Readings of the hardware clock and of the time since boot, in seconds.
+#[derive(Clone, Copy)]
+struct HardwareClock {
+    rtc_s: f64,
+    boottime_s: f64,
+}
+
+/// The hardware clock has steps of 1 s, and each of the two readings can be late by one step. A difference above this is a
+/// pause.
+const RTC_STEPS_S: f64 = 2.5;
+
+impl<M: Machine> Watch<M> {
+    pub fn new(mut machine: M, interval_s: f64) -> Watch<M> {
+        let facts = machine.facts();
+        let instruments = machine.instruments();
+        Watch {
+            interval_s,
+            instruments,
+            window: Window::new(&facts.clocksource),
+            counter: CounterWatch::default(),
+            skew: SkewWatch::default(),
+            samples: 0,
+            suspends: machine.suspends(),
+            hardware_clock: None,
+            features: machine.features(),
+            figures: Vec::new(),
+            tsc: TscReport::unavailable("not measured yet"),
+            judged_rate: None,
+            facts_changed: true,
+            skip: 0,
+            facts,
+            machine,
+        }
+    }
+
+    pub fn machine(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
+    /// Takes a sample. It lasts some milliseconds.
+    pub fn sample(&mut self) -> Sample {
+        let mut sample = Sample { at: self.machine.unix_time(), ..Sample::default() };
+        let clocksource = self.read_clocksource(&mut sample);
+        self.read_kernel_log(&mut sample);
+        self.read_events(&mut sample);
+        let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
+        if changed || !sample.messages.is_empty() || self.samples.is_multiple_of(FACTS_EVERY) {
+            self.facts = self.machine.facts();
+            self.facts_changed = true;
+        }
+        if changed {
+            self.instruments = self.machine.instruments();
+            self.counter = CounterWatch::default();
+            self.skip = 0;
+        }
+        self.samples += 1;
+        self.facts.clocksource = Clocksource { before: self.window.clocksource_before(), ..clocksource };
+        self.compare_clocks(&mut sample);
+        self.read_clocks(&mut sample);
+        self.compare_cpus(&mut sample, changed);
+        sample.report = self.report();
+        sample.counter = self.counter.rate();
+        sample.own = self.machine.own_use();
+        sample
+    }
+
+    /// Reads the clocks once more, after a pause, to confirm what the sample showed. The figures are those of the calmer of
+    /// both readings.
+    pub fn confirm(&mut self, sample: &mut Sample) {
+        self.machine.sleep((self.interval_s / 4.0).min(CONFIRM_AFTER_S));
+        let first = self.figures.clone();
+        self.skip = 0;
+        self.read_clocks(sample);
+        for (now, first) in self.figures.iter_mut().zip(first) {
+            if first.cost_ns() < now.cost_ns() || now.cost_ns().is_none() {
+                *now = first;
+            }
+        }
+        sample.report = self.report();
+    }
+
+    fn read_clocksource(&mut self, sample: &mut Sample) -> Clocksource {
+        let clocksource = timed(&mut sample.collectors, "clocksource", || {
+            let clocksource = self.machine.clocksource();
+            let error = match &clocksource.current {
+                Fact::Known(_) => None,
+                Fact::Unavailable { unavailable } => Some(unavailable.clone()),
+            };
+            (clocksource, error)
+        });
+        sample.clocksource_change = self.window.add_clocksource(&clocksource);
+        clocksource
+    }
+
+    fn read_kernel_log(&mut self, sample: &mut Sample) {
+        sample.messages = timed(&mut sample.collectors, "kernel_log", || match self.machine.kernel_messages() {
+            Ok(messages) => (messages, None),
+            Err(why) => (Vec::new(), Some(why)),
+        });
+    }
+
+    /// Notices suspends, pauses and restores.
+    fn read_events(&mut self, sample: &mut Sample) {
+        let suspends = self.machine.suspends();
+        let growth = suspends.zip(self.suspends).map_or(0, |(now, before)| now.saturating_sub(before));
+        (self.suspends, sample.suspends) = (suspends, growth);
+        let clock = self.machine.hardware_clock().map(|(rtc_s, boottime_s)| HardwareClock { rtc_s, boottime_s });
+        if let Some((now, before)) = clock.zip(self.hardware_clock) {
+            let ahead_s = (now.rtc_s - before.rtc_s) - (now.boottime_s - before.boottime_s);
+            sample.paused_s = Some(ahead_s).filter(|ahead| *ahead > RTC_STEPS_S);
+        }
+        self.hardware_clock = clock;
+        let features = self.machine.features();
+        if features != self.features {
+            let what = "the CPU reports other features than before: the virtual machine moved to another host";
+            sample.restored = Some(what.into());
+        } else if sample.messages.iter().any(|message| message.contains("virtual machine fork")) {
+            sample.restored = Some("the kernel noticed that the virtual machine was restored or cloned".into());
+        }
+        self.features = features;
+    }
+
+    /// Compares the clocks with each other.
+    fn compare_clocks(&mut self, sample: &mut Sample) {
+        let start = Instant::now();
+        if let Some(meter) = &mut self.instruments.counter {
+            meter.sample();
+        }
+        let offsets = &mut self.instruments.offsets;
+        offsets.iter_mut().for_each(|offset| offset.meter.sample());
+        sample.offset_steps = offsets::steps(offsets);
+        sample.suspended_s = offsets::suspended_s(&sample.offset_steps);
+        offsets.iter_mut().for_each(|offset| offset.meter.keep_last(window::LENGTH));
+        if let Some(meter) = &mut self.instruments.counter {
+            let explained = sample.suspends > 0 || sample.suspended_s.is_some();
+            let pause = || self.machine.sleep((self.interval_s / 4.0).min(CONFIRM_AFTER_S));
+            self.counter.evaluate(&mut **meter, explained, pause, sample);
+        }
+        sample.collectors.push(Collector { name: "drift", seconds: start.elapsed().as_secs_f64(), error: None });
+    }
+
+    /// Reads the clocks and adds the figures to the window. A clock that is slow to read is read in some intervals only.
+    fn read_clocks(&mut self, sample: &mut Sample) {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        let start = Instant::now();
+        let stop = AtomicBool::new(false);
+        let limit = Nanos((self.interval_s * 1e9 * READING_SHARE).max(MIN_READING.0));
+        let pinned = self.machine.pin(self.samples as usize);
+        self.machine.start_activity();
+        let budget = Budget::new(limit, &stop);
+        let Instruments { clocks: all, outside, outside_cost, outside_is_counter, .. } = &mut self.instruments;
+        let outside = Outside { clock: &**outside, cost: *outside_cost };
+        let weights: f64 = all.iter().flatten().map(|meter| meter.weight()).sum();
+        for meter in all.iter_mut().flatten() {
+            meter.restart();
+            meter.slice(&outside, &budget.part(Nanos(limit.0 * meter.weight() / weights.max(1.0))));
+        }
+        let activity = self.machine.activity();
+        drop(pinned);
+        let rate = self.counter.rate().map(|rate| timing_clock::Hertz(rate.hz));
+        let mut figures = clocks::summaries(all, rate, *outside_is_counter);
+        if let Some(current) = self.facts.clocksource.current.known() {
+            access_path::correct(&mut figures, current);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        // At most the whole budget on average, also if one block of reads takes longer than that.
+        self.skip = (seconds * 1e9 / (2.0 * limit.0)) as u64;
+        sample.collectors.push(Collector { name: "clocks", seconds, error: no_figures(&figures) });
+        sample.interval.extend(figures.iter().cloned());
+        self.window.add_reading(&figures, activity);
+        self.figures = figures;
+    }
+
+    fn compare_cpus(&mut self, sample: &mut Sample, changed: bool) {
+        if let Some(collector) = self.skew.sample(&mut self.machine, &self.facts, self.counter.measured(), changed) {
+            sample.collectors.push(collector);
+        }
+    }
+
+    /// Judges the counter again if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
+    fn judge_counter(&mut self, report: &Report) {
+        let rate = self.counter.measured();
+        let is_new = match (rate, self.judged_rate) {
+            (Some(now), Some(judged)) => {
+                now.uncertainty.0 < judged.uncertainty.0 / 2.0
+                    || now.rate.ppm_from(judged.rate).0.abs() > judged.uncertainty.0 + NOTICEABLE_PPM
+            }
+            (now, judged) => now.is_some() != judged.is_some(),
+        };
+        if self.facts_changed || is_new {
+            let measured: Result<Rate, String> = rate.ok_or_else(|| "not measured yet".into());
+            self.tsc = self.machine.judge_counter(report, &measured);
+            (self.facts_changed, self.judged_rate) = (false, rate);
+        }
+    }
+
+    /// Returns the report without findings: the facts and the figures of the last intervals.
+    fn report(&mut self) -> Report {
+        let mut report = self.facts.clone();
+        report.measured_seconds = self.window.measured_s();
+        report.clocks = self.window.apply(&self.figures);
+        report.activity = self.window.activity();
+        report.drift = offsets::drifts(&self.instruments.offsets);
+        report.drift.extend(self.counter.drift());
+        self.judge_counter(&report);
+        report.tsc = self.tsc.clone();
+        report.cpus.skew = self.skew.bounds();
+        report.cpus.skew_unavailable = self.skew.unavailable();
+        report
+    }
+}
+
+/// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
+const CONFIRM_AFTER_S: f64 = 1.0;
+
+/// Runs a collector, and records its duration and its error.
+fn timed<T>(collectors: &mut Vec<Collector>, name: &'static str, run: impl FnOnce() -> (T, Option<String>)) -> T {
+    let start = Instant::now();
+    let (value, error) = run();
+    collectors.push(Collector { name, seconds: start.elapsed().as_secs_f64(), error });
+    value
+}
+
+/// Returns why PostgreSQL's clock has no figures.
+fn no_figures(figures: &[ClockReport]) -> Option<String> {
+    let system = figures.iter().find(|clock| clock.name == crate::report::SYSTEM);
+    match system {
+        None => Some("PostgreSQL's clock is missing".into()),
+        Some(clock) => clock.unavailable.clone(),
+    }
+}

@@ -1,0 +1,59 @@
+//! Compares one pair of CPUs from time to time, in turns, because a comparison takes some milliseconds of two CPUs.
+
+use super::Machine;
+use crate::report::{Collector, Cpus, Fact, Report, Skew};
+use std::time::Instant;
+use timing_clock::Rate;
+
+/// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
+const EVERY: u64 = 20;
+
+/// The bounds of the pairs that were compared.
+#[derive(Default)]
+pub struct SkewWatch {
+    intervals: u64,
+    /// number of comparisons
+    compared: usize,
+    skew: Vec<Skew>,
+    unavailable: Option<String>,
+}
+
+impl SkewWatch {
+    /// Compares the next pair of CPUs, if it is time. Returns the duration.
+    pub fn sample(
+        &mut self,
+        machine: &mut impl Machine,
+        facts: &Report,
+        rate: Option<Rate>,
+        changed: bool,
+    ) -> Option<Collector> {
+        if changed {
+            // The bounds belong to the previous clock source.
+            *self = SkewWatch::default();
+        }
+        self.intervals += 1;
+        let cpus = facts.cpus.allowed.known().cloned().unwrap_or_default();
+        // At the start, each pair is compared as soon as possible, one per interval.
+        let is_due = self.compared < cpus.len().saturating_sub(1) || self.intervals.is_multiple_of(EVERY);
+        let (&first, others) = cpus.split_first().filter(|(_, others)| is_due && !others.is_empty())?;
+        let other = others[self.compared % others.len()];
+        self.compared += 1;
+        let start = Instant::now();
+        let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
+        let result = machine.skew(pair, rate);
+        self.skew.retain(|skew| skew.b != other);
+        self.skew.extend(result.skew);
+        self.unavailable = result.skew_unavailable;
+        Some(Collector { name: "skew", seconds: start.elapsed().as_secs_f64(), error: self.unavailable.clone() })
+    }
+
+    /// Returns the last bounds of each pair.
+    pub fn bounds(&self) -> Vec<Skew> {
+        self.skew.clone()
+    }
+
+    /// Returns why the last comparison has no bounds.
+    pub fn unavailable(&self) -> Option<String> {
+        self.unavailable.clone()
+    }
+}

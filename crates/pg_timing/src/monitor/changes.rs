@@ -1,0 +1,136 @@
+//! The events in a sample.
+
+use crate::host::watch::Sample;
+use crate::human::{duration, seconds};
+use crate::report::{Collector, EventKind, MonitorEvent, MonitorReport};
+
+/// The events of one sample.
+pub struct Events(pub Vec<MonitorEvent>, f64);
+
+impl Events {
+    /// Returns an empty list for a time in seconds since 1970.
+    pub fn at(unix_seconds: f64) -> Events {
+        Events(Vec::new(), unix_seconds)
+    }
+
+    /// Adds an event.
+    pub fn add(&mut self, event: EventKind, summary: String) -> &mut MonitorEvent {
+        let unix_seconds = self.1;
+        let time = humantime::format_rfc3339_seconds(
+            std::time::UNIX_EPOCH + std::time::Duration::try_from_secs_f64(unix_seconds).unwrap_or_default(),
+        );
+        self.0.push(MonitorEvent {
+            time: time.to_string(),
+            unix_seconds,
+            event,
+            summary,
+            subject: None,
+            severity: None,
+            value: None,
+        });
+        self.0.last_mut().expect("one was added")
+    }
+}
+
+/// A sample that is later than this shows that the machine or the process was stopped. A busy machine delays a process by
+/// some time slices of other programs: less than a second.
+pub const LATE_S: f64 = 2.0;
+
+/// The most messages of the kernel that become events in one interval. A faulty clock can cause thousands.
+const MOST_MESSAGES: usize = 10;
+
+/// Adds the events of a sample. `before` is the state before the sample.
+pub fn add(events: &mut Events, sample: &Sample, before: &MonitorReport, late_s: f64) {
+    stops(events, sample, late_s);
+    if let Some((from, to)) = &sample.clocksource_change {
+        let summary = format!("the clock source changed from {from} to {to}");
+        events.add(EventKind::ClocksourceChanged, summary).subject = Some(to.clone());
+    }
+    messages(events, &sample.messages);
+    for clock in sample.interval.iter().filter(|clock| clock.backward_steps > 0) {
+        let summary = format!(
+            "clock {} went back {} times, by up to {}",
+            clock.name,
+            clock.backward_steps,
+            duration(clock.largest_backward_ns)
+        );
+        let event = events.add(EventKind::BackwardStep, summary);
+        (event.subject, event.value) = (Some(clock.name.clone()), Some(clock.largest_backward_ns));
+    }
+    // A suspend is an event of its own.
+    for step in sample.offset_steps.iter().filter(|step| step.clock != "boottime") {
+        let direction = if step.by_ns > 0.0 { "ahead" } else { "back" };
+        let summary = format!(
+            "clock {} jumped {direction} by {} against {}",
+            step.clock,
+            duration(step.by_ns.abs()),
+            step.reference
+        );
+        let event = events.add(EventKind::OffsetStep, summary);
+        (event.subject, event.value) = (Some(step.clock.into()), Some(step.by_ns));
+    }
+    if let Some(ppm) = sample.rate_change_ppm {
+        let summary = format!("the rate of the CPU's counter changed by {ppm:+.1} ppm");
+        events.add(EventKind::RateChanged, summary).value = Some(ppm);
+    }
+    for collector in &sample.collectors {
+        let known = before.collectors.iter().find(|known| known.name == collector.name);
+        compare_collector(events, known, collector);
+    }
+}
+
+/// Adds suspends, pauses and restores.
+fn stops(events: &mut Events, sample: &Sample, late_s: f64) {
+    if sample.suspends > 0 || sample.suspended_s.is_some() {
+        let length = match sample.suspended_s {
+            Some(s) => format!(" for {}", seconds(s * 1e9)),
+            // The kernel measures it in full seconds of the hardware clock.
+            None => " for less than a second".into(),
+        };
+        events.add(EventKind::Suspend, format!("the machine was suspended{length}")).value = sample.suspended_s;
+    } else if let Some(s) = pause_s(sample, late_s) {
+        let summary = match sample.paused_s {
+            Some(_) => format!("the hypervisor paused the machine for about {s:.0} s: the hardware clock went on"),
+            None => format!("the machine, or pg_timing, was stopped for {s:.1} s"),
+        };
+        events.add(EventKind::Pause, summary).value = Some(s);
+    }
+    if let Some(why) = &sample.restored {
+        events.add(EventKind::MachineRestored, why.clone());
+    }
+}
+
+/// Returns the length of a pause, if there was one.
+pub fn pause_s(sample: &Sample, late_s: f64) -> Option<f64> {
+    let suspended = sample.suspends > 0 || sample.suspended_s.is_some();
+    sample.paused_s.or((late_s > LATE_S).then_some(late_s)).filter(|_| !suspended)
+}
+
+fn messages(events: &mut Events, messages: &[String]) {
+    for message in messages.iter().take(MOST_MESSAGES) {
+        events.add(EventKind::KernelMessage, message.clone());
+    }
+    if let Some(more) = messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
+        events.add(EventKind::KernelMessage, format!("and {more} more messages about clocks in the kernel log"));
+    }
+}
+
+fn compare_collector(events: &mut Events, before: Option<&Collector>, now: &Collector) {
+    let failed_before = before.is_some_and(|before| before.error.is_some());
+    match (&now.error, failed_before) {
+        (Some(why), false) => {
+            let event = events.add(EventKind::CollectorFailed, format!("no figures of {}: {why}", label(now.name)));
+            event.subject = Some(now.name.into());
+        }
+        (None, true) => {
+            let event = events.add(EventKind::CollectorRecovered, format!("figures of {} again", label(now.name)));
+            event.subject = Some(now.name.into());
+        }
+        _ => {}
+    }
+}
+
+/// Returns the collector's name in a sentence.
+fn label(name: &str) -> String {
+    name.replace('_', " ")
+}

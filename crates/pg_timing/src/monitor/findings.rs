@@ -1,0 +1,148 @@
+//! When findings appear and clear.
+
+use super::changes::Events;
+use crate::report::{EventKind, Finding, Severity, WatchedFinding};
+
+/// An alarm clears after this many samples without it, so that a figure near its limit does not cause many events.
+const CALM_SAMPLES: u32 = 2;
+
+/// Every finding, with its history.
+#[derive(Default)]
+pub struct Findings {
+    watched: Vec<Entry>,
+}
+
+struct Entry {
+    watched: WatchedFinding,
+    /// samples without the alarm
+    calm: u32,
+}
+
+impl Findings {
+    /// Returns whether one of these findings is an alarm that was none before.
+    pub fn has_new_alarm(&self, findings: &[Finding]) -> bool {
+        findings.iter().any(|finding| {
+            is_alarm(finding) && !self.severity(&finding.id).is_some_and(|known| known >= finding.severity)
+        })
+    }
+
+    fn severity(&self, id: &str) -> Option<Severity> {
+        self.watched.iter().find(|entry| entry.watched.finding.id == id).map(|entry| entry.watched.finding.severity)
+    }
+
+    /// Compares with the findings of a sample, and adds the events. Alarms that did not clear yet replace the new findings.
+    pub fn update(&mut self, findings: &mut [Finding], events: &mut Events, at: f64) {
+        for finding in findings {
+            match self.watched.iter_mut().find(|entry| entry.watched.finding.id == finding.id) {
+                Some(entry) => entry.update(finding, events, at),
+                None => self.watched.push(Entry::new(finding, events, at)),
+            }
+        }
+    }
+
+    pub fn all(&self) -> Vec<WatchedFinding> {
+        self.watched.iter().map(|entry| entry.watched.clone()).collect()
+    }
+}
+
+impl Entry {
+    fn new(finding: &Finding, events: &mut Events, at: f64) -> Entry {
+        let appeared_at = is_alarm(finding).then(|| {
+            appeared(events, finding);
+            at
+        });
+        let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at, cleared_at: None };
+        Entry { watched, calm: 0 }
+    }
+
+    fn update(&mut self, now: &mut Finding, events: &mut Events, at: f64) {
+        let watched = &mut self.watched;
+        if watched.is_alarm() && !is_alarm(now) {
+            self.calm += 1;
+            if self.calm < CALM_SAMPLES {
+                now.clone_from(&watched.finding);
+                return;
+            }
+            watched.cleared_at = Some(at);
+            let event = events.add(EventKind::FindingCleared, format!("cleared: {}", watched.finding.summary));
+            (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
+        } else if is_alarm(now) && watched.finding.severity != now.severity {
+            if !watched.is_alarm() {
+                watched.appeared_at = Some(at);
+            }
+            appeared(events, now);
+        }
+        self.calm = 0;
+        if watched.finding.severity != now.severity {
+            watched.since = at;
+        }
+        watched.finding.clone_from(now);
+    }
+}
+
+fn appeared(events: &mut Events, finding: &Finding) {
+    let event = events.add(EventKind::FindingAppeared, finding.summary.clone());
+    (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
+}
+
+fn is_alarm(finding: &Finding) -> bool {
+    finding.severity >= Severity::Warning
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the names of the events after these severities of one finding.
+    fn events_of(severities: &[Severity]) -> Vec<Vec<&'static str>> {
+        let mut findings = Findings::default();
+        let sample = |(nth, severity): (usize, &Severity)| {
+            let mut events = Events::at(nth as f64);
+            findings.update(&mut [Finding::new("x", *severity, "slow")], &mut events, nth as f64);
+            events.0.iter().map(|event| event.event.name()).collect()
+        };
+        severities.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn an_alarm_appears_at_once_and_clears_after_two_calm_samples() {
+        use Severity::*;
+        let none = Vec::<&str>::new;
+        assert_eq!(
+            events_of(&[Ok, Warning, Warning, Ok, Warning, Unknown, Ok, Ok]),
+            [none(), vec!["finding_appeared"], none(), none(), none(), none(), vec!["finding_cleared"], none()]
+        );
+        assert_eq!(events_of(&[Critical, Critical]), [vec!["finding_appeared"], none()]);
+    }
+
+    #[test]
+    fn a_change_between_warning_and_critical_is_an_event() {
+        use Severity::*;
+        let events = events_of(&[Ok, Warning, Critical, Critical, Warning]);
+        assert_eq!(events.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn times_are_those_of_the_changes() {
+        let mut findings = Findings::default();
+        for (at, severity) in
+            [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Ok, Severity::Ok].into_iter().enumerate()
+        {
+            findings.update(&mut [Finding::new("x", severity, "slow")], &mut Events::at(at as f64), at as f64);
+        }
+        let all = findings.all();
+        assert_eq!((all[0].appeared_at, all[0].cleared_at, all[0].since), (Some(1.0), Some(4.0), 4.0));
+        assert!(!all[0].is_alarm());
+    }
+
+    #[test]
+    fn a_new_or_worse_alarm_must_be_confirmed() {
+        let mut findings = Findings::default();
+        let warning = Finding::new("x", Severity::Warning, "slow");
+        assert!(findings.has_new_alarm(std::slice::from_ref(&warning)));
+        findings.update(&mut [warning.clone()], &mut Events::at(0.0), 0.0);
+        assert!(!findings.has_new_alarm(&[warning]));
+        assert!(findings.has_new_alarm(&[Finding::new("x", Severity::Critical, "slow")]));
+        assert!(!findings.has_new_alarm(&[Finding::ok("y", "fine")]));
+    }
+}

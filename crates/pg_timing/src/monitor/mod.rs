@@ -1,0 +1,121 @@
+//! The monitor: takes a sample per interval, notices what changed, and keeps the state that its outputs show.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `run` | the loop: one sample per interval |
+//! | `changes` | the events in a sample |
+//! | `findings` | when findings appear and clear |
+//! | `read_cost` | whether a read cost rose beyond its noise |
+//! | `totals` | counts since the start |
+
+mod changes;
+mod findings;
+mod read_cost;
+mod run;
+mod totals;
+
+pub use run::{Schedule, run};
+
+use crate::host::check::{conclude, judge};
+use crate::host::watch::{Machine, Sample, Watch};
+use crate::report::{EventKind, MonitorEvent, MonitorReport};
+use findings::Findings;
+use read_cost::ReadCosts;
+
+/// The number of events that the screen can show.
+const KEPT_EVENTS: usize = 200;
+
+/// The state of the monitor.
+pub struct Monitor<M> {
+    watch: Watch<M>,
+    report: MonitorReport,
+    findings: Findings,
+    read_costs: ReadCosts,
+}
+
+impl<M: Machine> Monitor<M> {
+    pub fn new(machine: M, interval_s: f64) -> Monitor<M> {
+        let mut watch = Watch::new(machine, interval_s);
+        let started_at = watch.machine().unix_time();
+        let event_counts = EventKind::ALL.map(|kind| (kind, 0)).into();
+        Monitor {
+            watch,
+            report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
+            findings: Findings::default(),
+            read_costs: ReadCosts::default(),
+        }
+    }
+
+    pub fn machine(&mut self) -> &mut M {
+        self.watch.machine()
+    }
+
+    /// Returns the state after the last sample.
+    pub fn report(&self) -> &MonitorReport {
+        &self.report
+    }
+
+    /// Takes a sample, and returns its events. `late_s` is the time by which the sample is late.
+    pub fn sample(&mut self, late_s: f64) -> Vec<MonitorEvent> {
+        let mut sample = self.watch.sample();
+        if sample.clocksource_change.is_some() || sample.restored.is_some() {
+            self.read_costs.forget();
+        }
+        judge(&mut sample.report);
+        if self.findings.has_new_alarm(&sample.report.findings) || self.read_costs.is_suspicious(&sample.report.clocks)
+        {
+            self.watch.confirm(&mut sample);
+            judge(&mut sample.report);
+        }
+        let mut events = changes::Events::at(sample.at);
+        if self.report.samples == 0 {
+            events.add(EventKind::MonitorStarted, "pg_timing monitor started".into());
+        }
+        changes::add(&mut events, &sample, &self.report, late_s);
+        self.read_costs.update(&sample.report.clocks, &mut events);
+        self.findings.update(&mut sample.report.findings, &mut events, sample.at);
+        conclude(&mut sample.report);
+        self.store(sample, late_s);
+        self.record(events.0)
+    }
+
+    /// Returns the event of the monitor's end.
+    pub fn stop(&mut self) -> Vec<MonitorEvent> {
+        let mut events = changes::Events::at(self.watch.machine().unix_time());
+        events.add(EventKind::MonitorStopped, "pg_timing monitor stopped".into());
+        self.record(events.0)
+    }
+
+    fn store(&mut self, sample: Sample, late_s: f64) {
+        totals::add(&mut self.report, &sample, late_s);
+        let (report, host) = (&mut self.report, sample.report);
+        report.samples += 1;
+        report.sampled_at = sample.at;
+        report.host = host.host.name.known().cloned().unwrap_or_default();
+        report.verdict = Some(host.verdict);
+        report.clocksource = Some(host.clocksource.current);
+        report.read_cost_limits_ns = host.read_cost_limits_ns;
+        report.findings = self.findings.all();
+        report.drifts = host.drift;
+        report.counter = sample.counter;
+        report.skew = host.cpus.skew;
+        report.skew_unavailable = host.cpus.skew_unavailable;
+        report.own = sample.own;
+        for collector in sample.collectors {
+            match report.collectors.iter_mut().find(|known| known.name == collector.name) {
+                Some(known) => *known = collector,
+                None => report.collectors.push(collector),
+            }
+        }
+    }
+
+    fn record(&mut self, events: Vec<MonitorEvent>) -> Vec<MonitorEvent> {
+        for event in &events {
+            *self.report.event_counts.entry(event.event).or_default() += 1;
+            self.report.events.push_back(event.clone());
+        }
+        let excess = self.report.events.len().saturating_sub(KEPT_EVENTS);
+        self.report.events.drain(..excess);
+        events
+    }
+}
