@@ -40,6 +40,8 @@ pub struct MonitorReport {
     pub event_counts: BTreeMap<EventKind, u64>,
     pub collectors: Vec<Collector>,
     pub own: OwnUse,
+    /// number of HTTP requests by the status code of the answer; `refused` for connections beyond the limit
+    pub http_requests: BTreeMap<String, u64>,
     /// the server of `--server`
     pub server: Option<ServerReport>,
 }

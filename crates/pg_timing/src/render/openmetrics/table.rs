@@ -82,7 +82,7 @@ metrics! {
 
     SERVER_UP = Gauge "server_up" [] "1 if the server of --server answered in the last interval, 0 if not.";
     SERVER_INFO = Gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1.";
-    SERVER_READ_COST = Gauge "server_clock_read_cost_seconds" ["bound"] "Cost of one read of the server's clock: low and high bound.";
+    SERVER_READ_COST = Gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound.";
     SETTING_ON = Gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not.";
     SETTING_EVENTS = Gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time.";
     SETTING_COST = Gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound.";
