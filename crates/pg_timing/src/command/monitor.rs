@@ -16,9 +16,12 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
         &mut monitor,
         schedule,
         || stop.load(Ordering::Relaxed),
-        |_, events| {
+        |report, events| {
             for event in events {
                 _ = print(&line(event));
+            }
+            if std::env::var("DUMP").is_ok() {
+                eprintln!("{}", crate::render::openmetrics::text(report));
             }
         },
     );

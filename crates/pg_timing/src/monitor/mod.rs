@@ -12,6 +12,8 @@ mod changes;
 mod findings;
 mod read_cost;
 mod run;
+#[cfg(test)]
+mod tests;
 mod totals;
 
 pub use run::{Schedule, run};

@@ -13,7 +13,7 @@ pub fn add(report: &mut MonitorReport, sample: &Sample, late_s: f64) {
     for clock in &sample.interval {
         let known = find(&mut report.clocks, &clock.name);
         add_counts(&mut known.totals, clock);
-        known.largest_gap_ns = clock.percentiles.map(|percentiles| percentiles.max_ns);
+        known.largest_gap_ns = clock.gaps.map(|gaps| gaps.largest_ns);
     }
     for clock in &sample.report.clocks {
         let known = find(&mut report.clocks, &clock.name);

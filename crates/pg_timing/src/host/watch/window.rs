@@ -58,11 +58,11 @@ impl Window {
         before.zip(now).filter(|(before, now)| before != now)
     }
 
-    /// Returns the oldest clock source in the window, if it is not the current one.
+    /// Returns the clock source before the last change in the window.
     pub fn clocksource_before(&self) -> Option<String> {
-        let mut known = self.clocksources.iter().flatten();
-        let (first, last) = (known.next()?, known.next_back()?);
-        (first != last).then(|| first.clone())
+        let mut known = self.clocksources.iter().rev().flatten();
+        let now = known.next()?;
+        known.find(|before| *before != now).cloned()
     }
 
     /// Adds a reading of all clocks.

@@ -73,7 +73,7 @@ fn monitor(page: &mut Page, report: &MonitorReport) {
         page.add(&table::COLLECTOR_SUCCESS, &[collector.name], f64::from(collector.error.is_none()));
     }
     page.add(&table::CPU_SECONDS, &[], report.own.cpu_s);
-    page.add(&table::MEMORY, &[], (report.own.memory_bytes > 0).then_some(report.own.memory_bytes));
+    page.add(&table::MEMORY, &[], report.own.memory_bytes);
     for (code, count) in &report.http_requests {
         page.add(&table::HTTP_REQUESTS, &[code], *count);
     }

@@ -53,7 +53,7 @@ fn complete(text: &str) -> MonitorReport {
         skew: vec![Skew { clock: "rdtsc".into(), a: 0, b: 1, low_ns: -15.5, high_ns: 16.0, moving: false, passes: 99 }],
         event_counts: [(EventKind::Suspend, 3)].into(),
         collectors: vec![Collector { name: "clocks", seconds: 0.05, error: None }],
-        own: OwnUse { cpu_s: 1.5, cpu_share: 0.01, memory_bytes: 5_242_880 },
+        own: OwnUse { cpu_s: 1.5, cpu_share: 0.01, memory_bytes: Some(5_242_880) },
         http_requests: [("200".to_string(), 7), ("refused".to_string(), 1)].into(),
         server: Some(ServerReport { error: None, advise: Some(advise(text)), fast_timing: Some(fast_timing(text)) }),
         ..Default::default()

@@ -1,0 +1,220 @@
+//! The monitor on a synthetic machine: days of simulated time through the code that real machines run.
+
+use super::{Monitor, Schedule, run};
+use crate::host::facts::{Host, own_use};
+use crate::host::watch::synthetic::{Hardware, SyntheticMachine};
+use crate::report::{MonitorEvent, MonitorReport, Severity};
+
+const INTERVAL_S: f64 = 15.0;
+
+/// Runs this many intervals. `act` changes the machine after each sample. Returns the events with the number of their sample.
+fn watch(samples: u64, mut act: impl FnMut(u64, &Hardware)) -> (Vec<(u64, MonitorEvent)>, MonitorReport) {
+    let machine = SyntheticMachine::new();
+    let hardware = machine.hardware.clone();
+    let mut monitor = Monitor::new(machine, INTERVAL_S);
+    monitor.watch.read_briefly();
+    let mut seen = Vec::new();
+    let schedule = Schedule { interval_s: INTERVAL_S, samples: Some(samples) };
+    run(
+        &mut monitor,
+        schedule,
+        || false,
+        |report, events| {
+            seen.extend(events.iter().map(|event| (report.samples, event.clone())));
+            act(report.samples, &hardware);
+        },
+    );
+    (seen, monitor.report().clone())
+}
+
+/// Returns the events as `SAMPLE NAME SUBJECT`, without the start and the end.
+fn names(events: &[(u64, MonitorEvent)]) -> Vec<String> {
+    let inner = events.iter().filter(|(_, event)| !event.event.name().starts_with("monitor_"));
+    inner
+        .map(|(sample, event)| match &event.subject {
+            Some(subject) => format!("{sample} {} {subject}", event.event.name()),
+            None => format!("{sample} {}", event.event.name()),
+        })
+        .collect()
+}
+
+/// Returns the events if the machine changes after sample 30, and changes back after sample 40.
+fn events_of(change: impl Fn(&Hardware), undo: impl Fn(&Hardware)) -> Vec<String> {
+    let (events, report) = watch(80, |sample, hardware| match sample {
+        30 => change(hardware),
+        40 => undo(hardware),
+        _ => {}
+    });
+    assert!(report.findings.iter().all(|finding| !finding.is_alarm()), "{:?}", report.findings);
+    names(&events)
+}
+
+#[test]
+fn a_healthy_machine_causes_no_event() {
+    let (events, report) = watch(300, |_, _| ());
+    assert_eq!(names(&events), [""; 0]);
+    assert_eq!(events.len(), 2, "start and end");
+    assert_eq!(report.verdict.unwrap().severity, Severity::Ok);
+    let counter = report.counter.unwrap();
+    assert!(
+        (counter.hz / 2.5e9 - 1.0).abs() * 1e6 <= counter.uncertainty_ppm && counter.uncertainty_ppm < 0.01,
+        "{counter:?}"
+    );
+}
+
+#[test]
+fn a_change_of_the_clock_source_is_noticed_at_once() {
+    let change = |to: &str, cost_ns| {
+        let to = to.to_string();
+        move |hardware: &Hardware| {
+            hardware.clocksource.replace(to.clone());
+            hardware.cost_ns.set(cost_ns);
+            hardware.log(&format!("clocksource: Switched to clocksource {to}"));
+        }
+    };
+    let events = events_of(change("acpi_pm", 1300.0), change("tsc", 20.0));
+    assert_eq!(
+        events,
+        [
+            "31 clocksource_changed acpi_pm",
+            "31 kernel_message",
+            "31 finding_appeared clock-slow",
+            "31 finding_appeared clocksource-slow",
+            "31 finding_appeared clock-syscall",
+            "31 finding_appeared clocksource-changed",
+            "41 clocksource_changed tsc",
+            "41 kernel_message",
+            "42 finding_cleared clock-slow",
+            "42 finding_cleared clocksource-slow",
+            "42 finding_cleared clock-syscall",
+            "61 finding_cleared clocksource-changed",
+        ]
+    );
+}
+
+#[test]
+fn a_backward_step_is_one_event_and_a_finding_for_some_minutes() {
+    // The comparisons with other clocks read it 800 times. The buffer of 1024 reads follows.
+    let events = events_of(|hardware| hardware.back.set((1200, 5_000.0)), |_| ());
+    assert_eq!(
+        events,
+        ["31 backward_step system", "31 finding_appeared clock-backward", "51 finding_cleared clock-backward"]
+    );
+}
+
+#[test]
+fn a_suspend_is_no_fault_of_a_clock() {
+    let suspend = |hardware: &Hardware| {
+        hardware.suspends.set(hardware.suspends.get() + 1);
+        hardware.suspend(3600.0);
+        // The TSC goes on in a suspend on some machines.
+        hardware.counter_ahead_ns.set(3600e9);
+    };
+    assert_eq!(events_of(suspend, |_| ()), ["31 suspend"]);
+}
+
+#[test]
+fn a_pause_by_the_hypervisor_is_noticed_by_the_hardware_clock() {
+    assert_eq!(events_of(|hardware| hardware.pause(20.0), |_| ()), ["31 pause"]);
+}
+
+#[test]
+fn a_late_sample_is_a_pause() {
+    assert_eq!(events_of(|hardware| hardware.oversleep_s.set(7.0), |_| ()), ["31 pause"]);
+    assert_eq!(events_of(|hardware| hardware.oversleep_s.set(0.8), |_| ()), [""; 0]);
+}
+
+#[test]
+fn a_step_of_the_counter_differs_from_a_change_of_its_rate() {
+    let jump = |hardware: &Hardware| hardware.counter_ahead_ns.set(3e6);
+    assert_eq!(
+        events_of(jump, |_| ()),
+        ["31 offset_step rdtsc", "31 finding_appeared drift", "52 finding_cleared drift"]
+    );
+    let change = |hardware: &Hardware| hardware.change_rate(80.0);
+    assert_eq!(events_of(change, |_| ()), ["31 rate_changed", "31 finding_appeared drift", "52 finding_cleared drift"]);
+}
+
+#[test]
+fn setting_the_time_of_day_is_an_event_and_no_finding() {
+    assert_eq!(events_of(|hardware| hardware.realtime_ahead_ns.set(-2e9), |_| ()), ["31 offset_step realtime"]);
+}
+
+#[test]
+fn a_read_cost_that_rises_is_noticed() {
+    let events = events_of(|hardware| hardware.cost_ns.set(60.0), |hardware| hardware.cost_ns.set(20.0));
+    assert_eq!(events, ["31 read_cost_rose system", "41 read_cost_fell system"]);
+}
+
+#[test]
+fn a_virtual_machine_that_moves_is_noticed() {
+    assert_eq!(events_of(|hardware| hardware.hypervisor_hz.set(3e9), |_| ()), ["31 machine_restored"]);
+    let fork = |hardware: &Hardware| hardware.log("random: crng reseeded due to virtual machine fork");
+    assert_eq!(events_of(fork, |_| ()), ["31 machine_restored", "31 kernel_message"]);
+}
+
+#[test]
+fn skew_between_cpus_is_a_finding() {
+    let events = events_of(|hardware| hardware.skew_ns.set(5_000.0), |hardware| hardware.skew_ns.set(0.0));
+    // One pair of CPUs is compared in every twentieth interval.
+    assert_eq!(events, ["40 finding_appeared cpu-skew", "61 finding_cleared cpu-skew"]);
+}
+
+#[test]
+fn an_unreadable_kernel_log_is_one_event() {
+    let events = events_of(
+        |hardware| hardware.kernel_log_readable.set(false),
+        |hardware| hardware.kernel_log_readable.set(true),
+    );
+    assert_eq!(events, ["31 collector_failed kernel_log", "41 collector_recovered kernel_log"]);
+}
+
+/// Each kind of fault, and the events that it must cause, each once.
+const FAULTS: &[(fn(&Hardware), &[&str])] = &[
+    (|hardware| hardware.suspend(60.0), &["suspend"]),
+    (|hardware| hardware.pause(9.0), &["pause"]),
+    (|hardware| hardware.oversleep_s.set(5.0), &["pause"]),
+    (|hardware| hardware.realtime_ahead_ns.set(hardware.realtime_ahead_ns.get() + 1e6), &["offset_step realtime"]),
+    (
+        |hardware| hardware.counter_ahead_ns.set(hardware.counter_ahead_ns.get() + 1e6),
+        &["offset_step rdtsc", "finding_appeared drift", "finding_cleared drift"],
+    ),
+    (
+        |hardware| hardware.back.set((1200, 5_000.0)),
+        &["backward_step system", "finding_appeared clock-backward", "finding_cleared clock-backward"],
+    ),
+    (|hardware| hardware.log("Timekeeping suspended for 1.5 seconds"), &["kernel_message"]),
+    (|hardware| hardware.hypervisor_hz.set(hardware.hypervisor_hz.get() + 1e6), &["machine_restored"]),
+];
+
+/// Samples between two faults: more than a finding needs to clear.
+const BETWEEN: u64 = 50;
+
+/// Simulates days: 100 000 samples are 17 days. `make check-all` sets the number; the default is a part of a day.
+#[test]
+fn each_of_many_faults_is_reported_once_in_constant_memory() {
+    let requested = std::env::var("MONITOR_SAMPLES").ok();
+    let samples: u64 = requested.as_ref().map_or(900, |number| number.parse().expect("a number"));
+    let mut expected = vec![];
+    let mut memory = Vec::new();
+    let (events, report) = watch(samples, |sample, hardware| {
+        if sample.is_multiple_of(BETWEEN) && sample + BETWEEN <= samples {
+            let (fault, events) = FAULTS[(sample / BETWEEN) as usize % FAULTS.len()];
+            fault(hardware);
+            expected.extend(events.iter().map(|event| event.to_string()));
+        }
+        if sample.is_multiple_of(samples / 10) {
+            memory.extend(own_use(&Host::live(), 0.0).memory_bytes);
+        }
+    });
+    let seen: Vec<String> =
+        names(&events).iter().filter_map(|event| Some(event.split_once(' ')?.1.to_string())).collect();
+    assert_eq!(seen, expected);
+    assert!(report.events.len() <= super::KEPT_EVENTS);
+    // Other tests use memory in the same process, unless this test runs alone.
+    if requested.is_some() {
+        // The first tenth fills the history.
+        let growth = memory.last().unwrap().saturating_sub(memory[0]);
+        assert!(growth < 1 << 20, "memory grew by {growth} bytes: {memory:?}");
+    }
+}
