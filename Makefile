@@ -77,9 +77,10 @@ bench:
 tournament:
 	$(CARGO) run --release -p bench -- tournament
 
-# Generates docs/*.schema.json from the code.
+# Generates docs/*.schema.json and docs/metrics.md from the code.
 schema:
-	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::schema::committed_schemas_match_the_code
+	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::schema::committed_schemas_match_the_code \
+		render::openmetrics::docs::committed_metrics_match_the_code
 
 # Builds only if the binary is missing, because root may have no cargo.
 install:

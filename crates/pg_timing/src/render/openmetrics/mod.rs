@@ -3,6 +3,8 @@
 
 mod clocks;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod grammar;
 mod page;
 mod server;
