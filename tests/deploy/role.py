@@ -1,0 +1,115 @@
+"""The Ansible role installs, changes nothing the second time, and removes everything."""
+
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from servers.commands import Failed, output
+from tools import DEPLOY, WORK, python_program
+
+ROLES = DEPLOY / "ansible/roles"
+PLAYBOOK = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  roles:
+    - role: pg_timing
+"""
+
+
+class Host:
+    """A directory in place of a host's root."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.root = self.folder / "root"
+        for name in ("bin", "units", "default", "textfile"):
+            (self.root / name).mkdir(parents=True)
+        self.playbook = self.folder / "playbook.yml"
+        self.playbook.write_text(PLAYBOOK)
+        binary = self.folder / "pg_timing"
+        binary.write_text("#!/bin/sh\n")
+        self.variables = {
+            "ansible_python_interpreter": str(python_program("python")),
+            "pg_timing_binary": str(binary),
+            "pg_timing_binary_path": str(self.root / "bin/pg_timing"),
+            "pg_timing_unit_directory": str(self.root / "units"),
+            "pg_timing_defaults_directory": str(self.root / "default"),
+            "pg_timing_textfile_directory": str(self.root / "textfile"),
+            "pg_timing_owner": os.geteuid(),
+            "pg_timing_group": os.getegid(),
+            # There is no systemd here.
+            "pg_timing_manage_service": False,
+        }
+
+    def play(self, *options, **variables):
+        """Runs the role, and returns the number of changes."""
+        extra = json.dumps(self.variables | variables)
+        command = [python_program("ansible-playbook"), "-i", "localhost,", self.playbook, "-e", extra, *options]
+        environment = {
+            "ANSIBLE_ROLES_PATH": ROLES,
+            "ANSIBLE_HOME": self.folder / "home",
+            "ANSIBLE_NOCOLOR": "1",
+            # fewer processes per task
+            "ANSIBLE_PIPELINING": "1",
+        }
+        printed = output(command, env=os.environ | environment)
+        return int(re.search(r"changed=(\d+)", printed)[1])
+
+    def files(self):
+        return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
+
+
+EXPORTER = ["bin/pg_timing", "default/pg_timing-monitor", "units/pg_timing-monitor.service"]
+DROP_INS = [f"units/pg_timing-monitor.service.d/{name}.conf" for name in ("allow", "kernel-log")]
+TEXTFILE = [
+    "bin/pg_timing",
+    "default/pg_timing-textfile",
+    "units/pg_timing-textfile.service",
+    "units/pg_timing-textfile.timer",
+]
+EVERYTHING_ALLOWED = {"pg_timing_allow": ["10.0.0.0/8"], "pg_timing_kernel_log": True}
+TEXTFILE_MODE = {"pg_timing_mode": "textfile"}
+# Both modes, and all tasks of each. A run takes seconds, so no other runs are repeated.
+REPEATED = (EVERYTHING_ALLOWED, TEXTFILE_MODE)
+
+
+def check():
+    with tempfile.TemporaryDirectory(dir=WORK) as folder:
+        host = Host(folder)
+        if host.play("--check") == 0 or host.files():
+            yield "--check does not show the changes, or makes them"
+        for what, variables, expected in (
+            ("exporter", {}, EXPORTER),
+            ("exporter with drop-ins", EVERYTHING_ALLOWED, sorted(EXPORTER + DROP_INS)),
+            ("exporter without drop-ins", {}, EXPORTER),
+            ("textfile mode", TEXTFILE_MODE, TEXTFILE),
+        ):
+            if host.play(**variables) == 0:
+                yield f"{what}: no change"
+            if host.files() != expected:
+                yield f"{what}: {host.files()}"
+            if variables in REPEATED and (changes := host.play(**variables)):
+                yield f"{what}: {changes} changes in the second run"
+        unit = (host.root / "units/pg_timing-textfile.service").read_text()
+        for line in (f"ReadWritePaths={host.root}/textfile", f"ExecStart={host.root}/bin/pg_timing monitor --once"):
+            if line not in unit:
+                yield f"the unit does not have the line {line}"
+        (host.root / "textfile/pg_timing.prom").touch()
+        if host.play(pg_timing_state="absent") == 0 or host.files():
+            yield f"absent leaves {host.files()}"
+        if changes := host.play(pg_timing_state="absent"):
+            yield f"absent: {changes} changes in the second run"
+        yield from refused(host, pg_timing_mode="export")
+
+
+def refused(host, **variables):
+    try:
+        host.play(**variables)
+    except Failed as failed:
+        if "pg_timing_mode must be exporter or textfile" not in str(failed):
+            yield f"{variables}: {failed}"
+    else:
+        yield f"accepted: {variables}"

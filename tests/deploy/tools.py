@@ -1,0 +1,78 @@
+"""The programs that check the files in deploy/. They are unpacked into target/deploy and not installed."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from servers.commands import Failed, output
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+DEPLOY = ROOT / "deploy"
+# cargo runs in ROOT, so a relative path starts there.
+WORK = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target") / "deploy"
+
+# Newer versions have new rules, which would fail without a change of ours.
+PYTHON_PACKAGES = ("ansible-core==2.19.14", "ansible-lint==26.10.1", "kubernetes-validate==1.37.0", "yamllint==1.38.0")
+
+
+def created(folder, fill):
+    """Returns the folder, after `fill` has filled it if it did not exist."""
+    if not folder.exists():
+        # The rename comes last, so that an interrupted download does not look complete.
+        part = folder.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        fill(part)
+        part.rename(folder)
+    return folder
+
+
+def promtool():
+    """Returns the path of promtool. Debian's package of Prometheus contains it."""
+    return created(WORK / "prometheus", download_prometheus) / "usr/bin/promtool"
+
+
+def download_prometheus(folder):
+    # The user _apt may not write here.
+    apt = ["apt-get", "-o", "APT::Sandbox::User=root"]
+    try:
+        output([*apt, "download", "prometheus"], cwd=folder)
+    except Failed:
+        # The host's package lists are missing or old. Other lists do not change the host.
+        (folder / "lists/partial").mkdir(parents=True)
+        apt += ["-o", f"Dir::State::Lists={folder / 'lists'}"]
+        output([*apt, "update"])
+        output([*apt, "download", "prometheus"], cwd=folder)
+    for package in folder.glob("*.deb"):
+        output(["dpkg", "-x", package, folder])
+        package.unlink()
+
+
+def python_program(name):
+    """Returns the path of a program of PYTHON_PACKAGES."""
+    return environment() / "bin" / name
+
+
+def environment():
+    """Returns the folder of a virtual environment with PYTHON_PACKAGES."""
+    # A new version in the list makes a new folder. pip cannot rename an environment, so the last file marks it complete.
+    folder = WORK / "python"
+    wanted, installed = "\n".join(PYTHON_PACKAGES), folder / "complete"
+    if not installed.exists() or installed.read_text() != wanted:
+        output([sys.executable, "-m", "venv", "--clear", folder])
+        output([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON_PACKAGES])
+        installed.write_text(wanted)
+    return folder
+
+
+def rejected(what, command, expected, **options):
+    """Yields a complaint unless the command fails and its output contains `expected`."""
+    try:
+        output(command, **options)
+    except Failed as failed:
+        if expected not in str(failed):
+            yield f"{what}: {failed}"
+    else:
+        yield f"{what} is not found"
