@@ -7,11 +7,14 @@
 //! | `findings` | when findings appear and clear |
 //! | `read_cost` | whether a read cost rose beyond its noise |
 //! | `totals` | counts since the start |
+//! | `http` | the endpoint that Prometheus scrapes |
 
 mod changes;
 mod findings;
+pub mod http;
 mod read_cost;
 mod run;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod totals;

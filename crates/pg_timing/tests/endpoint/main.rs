@@ -1,0 +1,127 @@
+//! The HTTP endpoint of `monitor` with real sockets, and with clients that are slow, hostile or many.
+
+mod descriptors;
+mod hostile;
+mod many;
+
+use pg_timing::monitor::http::{Endpoint, Limits};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const PAGE: &str = "# HELP a A.\n# TYPE a gauge\na 1\n";
+
+/// A scrape must take less than this, whatever other clients do.
+const SCRAPE: Duration = Duration::from_secs(1);
+
+/// Short limits, so that the tests are short.
+const LIMITS: Limits = Limits { connections: 64, request: Duration::from_millis(600) };
+
+/// No test waits for longer.
+const WAIT: Duration = Duration::from_secs(10);
+
+fn start(page: &str, limits: Limits) -> Endpoint {
+    let mut endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    endpoint.start_with(Arc::new(Mutex::new(page.into())), limits).unwrap();
+    endpoint
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(WAIT)).unwrap();
+    stream
+}
+
+/// Sends a request. Returns everything until the connection is closed.
+fn exchange(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = connect(address);
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// A scrape as Prometheus does it must return the page in time.
+fn assert_scrape_works(address: SocketAddr, page: &str) {
+    let start = Instant::now();
+    let answer = exchange(address, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
+    assert!(start.elapsed() < SCRAPE, "{:?}", start.elapsed());
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(body == page, "{} instead of {} bytes", body.len(), page.len());
+}
+
+fn count(endpoint: &Endpoint, name: &str) -> u64 {
+    endpoint.requests().get(name).copied().unwrap_or(0)
+}
+
+#[test]
+fn it_answers_each_request_and_counts_it() {
+    let page = "a 1\n".repeat(300_000);
+    let endpoint = start(&page, Limits::default());
+    let address = endpoint.address();
+    for _ in 0..3 {
+        assert_scrape_works(address, &page);
+    }
+    let head = exchange(address, b"HEAD /metrics HTTP/1.0\r\n\r\n");
+    assert!(head.contains("Content-Length: 1200000\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(exchange(address, b"GET / HTTP/1.0\r\n\r\n").contains("<a href=\"/metrics\">"));
+    for (request, code) in [("GET /favicon.ico", "404"), ("POST /metrics", "405"), ("GARBAGE", "400")] {
+        let answer = exchange(address, format!("{request} HTTP/1.0\r\n\r\n").as_bytes());
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code} ")), "{answer}");
+    }
+    let counts: Vec<(String, u64)> = endpoint.requests().into_iter().collect();
+    assert_eq!(counts, [("200".into(), 5), ("400".into(), 1), ("404".into(), 1), ("405".into(), 1)]);
+}
+
+#[test]
+fn a_new_page_is_served_at_once() {
+    let page = Arc::new(Mutex::new(Arc::from("")));
+    let mut endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    endpoint.start(page.clone()).unwrap();
+    assert!(exchange(endpoint.address(), b"GET /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 503 "));
+    for text in ["a 1\n", "a 2\n"] {
+        *page.lock().unwrap() = text.into();
+        assert_scrape_works(endpoint.address(), text);
+    }
+}
+
+#[test]
+fn a_request_can_arrive_in_pieces() {
+    let endpoint = start(PAGE, Limits::default());
+    let mut stream = connect(endpoint.address());
+    for piece in ["GET /met", "rics HTTP/1.1\r", "\nHost: a\r\n\r", "\n"] {
+        stream.write_all(piece.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with(PAGE), "{answer}");
+}
+
+#[test]
+fn a_client_may_close_its_side_after_the_request() {
+    let endpoint = start(PAGE, Limits::default());
+    let mut stream = connect(endpoint.address());
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with(PAGE), "{answer}");
+}
+
+#[test]
+fn it_stops_at_once_and_closes_the_port() {
+    let mut endpoint = start(PAGE, Limits::default());
+    let address = endpoint.address();
+    let mut open: Vec<TcpStream> = (0..20).map(|_| connect(address)).collect();
+    open[0].write_all(b"GET /metrics").unwrap();
+    assert_scrape_works(address, PAGE);
+    let start = Instant::now();
+    endpoint.stop();
+    assert!(start.elapsed() < SCRAPE, "{:?}", start.elapsed());
+    assert!(TcpStream::connect(address).is_err());
+    Endpoint::bind(&address.to_string()).unwrap();
+    assert_eq!(count(&endpoint, "200"), 1, "the counts remain");
+}
