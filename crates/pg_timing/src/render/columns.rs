@@ -28,7 +28,7 @@ pub fn right(text: &str, width: usize) -> String {
 }
 
 /// Returns as much of the text as fits into these columns.
-fn beginning(text: &str, most: usize) -> &str {
+pub fn beginning(text: &str, most: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
         used += c.width().unwrap_or(0);

@@ -10,5 +10,6 @@ pub mod nagios;
 pub mod openmetrics;
 pub mod plan;
 pub mod plus_minus;
+pub mod screen;
 pub mod text;
 mod top_text;

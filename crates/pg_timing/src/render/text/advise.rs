@@ -63,12 +63,12 @@ pub fn read(read: &ReadCost) -> String {
     format!("{}: {cost}; {}", read.clock, read.how)
 }
 
-const COLUMNS: [&str; 5] = ["setting", "now", "per s", "of a core", "advice"];
+pub(in crate::render) const COLUMNS: [&str; 5] = ["setting", "now", "per s", "of a core", "advice"];
 const ALIGNED: [Align; 5] = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
 
 fn table(report: &AdviseReport) -> String {
     let rows: Vec<[String; 5]> = report.settings.iter().map(cells).collect();
-    let table = Table::new(ALIGNED, &COLUMNS, &rows);
+    let table = table_of(&rows);
     let mut out = format!("{BOLD}{}{BOLD:#}\n", table.line(&COLUMNS));
     for (setting, row) in report.settings.iter().zip(&rows) {
         if row[0].is_empty() {
@@ -85,10 +85,24 @@ fn table(report: &AdviseReport) -> String {
 const LEGEND: &str = "of a core: time for clock reads with the present executions, sessions and CPUs; for a setting that is \
     off: if it were on";
 
+/// Returns the widths of the table of settings.
+pub(in crate::render) fn table_of(rows: &[[String; 5]]) -> Table<5> {
+    Table::new(ALIGNED, &COLUMNS, rows)
+}
+
+/// Returns a row. The name is empty if it needs its own line.
 fn cells(setting: &SettingAdvice) -> [String; 5] {
-    let name = if columns(&setting.name) > NAME { String::new() } else { setting.name.clone() };
+    let mut cells = full_cells(setting);
+    if columns(&cells[0]) > NAME {
+        cells[0].clear();
+    }
+    cells
+}
+
+/// Returns a row with its name.
+pub(in crate::render) fn full_cells(setting: &SettingAdvice) -> [String; 5] {
     let share = setting.core_share.map_or_else(|| "-".into(), |share| percent_range(share.low, share.high));
-    [name, value(setting), events(setting), share, advice(setting).into()]
+    [setting.name.clone(), value(setting), events(setting), share, advice(setting).into()]
 }
 
 /// Returns the value without the part in parentheses, if it is too long. A note has the whole value.

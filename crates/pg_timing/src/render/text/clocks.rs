@@ -7,7 +7,7 @@ use crate::report::{AccessPath, ClockReport, Origin, Report, SYSTEM};
 use std::fmt::Write;
 
 /// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
-const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
+pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
 pub fn table(report: &Report) -> String {
     if report.origin == Origin::PgTestTiming {
@@ -90,7 +90,7 @@ pub(super) fn one_read(clock: &ClockReport) -> String {
 }
 
 /// Returns the name of an access path.
-pub(super) fn access(path: AccessPath) -> &'static str {
+pub fn access(path: AccessPath) -> &'static str {
     match path {
         AccessPath::Instruction => "instruction",
         AccessPath::Vdso => "vDSO",

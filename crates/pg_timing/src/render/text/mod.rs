@@ -2,7 +2,7 @@
 
 pub mod advise;
 pub mod classic;
-mod clocks;
+pub(in crate::render) mod clocks;
 pub mod clocksource;
 pub mod explain;
 mod findings;

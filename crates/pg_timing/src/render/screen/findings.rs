@@ -1,0 +1,104 @@
+//! The findings: alarms first, with what to do; then what is no alarm any more, and what was not determined.
+
+use super::figures::{fit, safe, wrap};
+use super::header::with_sign;
+use super::style::{BOLD, DIM, of_severity};
+use super::view::View;
+use crate::render::columns::left;
+use crate::report::{MonitorReport, Severity, WatchedFinding};
+use ratatui::text::{Line, Span};
+
+/// Returns the alarms, the worst first.
+pub fn alarms(report: &MonitorReport) -> Vec<&WatchedFinding> {
+    let mut alarms: Vec<&WatchedFinding> = report.findings.iter().filter(|watched| watched.is_alarm()).collect();
+    alarms.sort_by_key(|watched| std::cmp::Reverse(watched.finding.severity));
+    alarms
+}
+
+/// Returns the number of lines that show each alarm, and that show everything.
+pub fn heights(report: &MonitorReport) -> [usize; 2] {
+    let alarms = alarms(report);
+    let commands = alarms.iter().filter(|watched| command(watched).is_some()).count();
+    let summary = usize::from(summary(report).is_some());
+    let least = if alarms.is_empty() { summary } else { alarms.len() };
+    [least, alarms.len() + commands + cleared(report).len() + summary]
+}
+
+/// Returns at most `height` lines. If there is room, each alarm has a line with the command that fixes it.
+pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -> Vec<Line<'static>> {
+    let alarms = alarms(report);
+    let with_commands = height >= heights(report)[1] - cleared(report).len();
+    let mut lines = Vec::new();
+    for watched in &alarms {
+        lines.push(alarm(report, watched, view, width));
+        if let Some(command) = command(watched).filter(|_| with_commands) {
+            let text = fit(&format!("  do       {}", safe(command)), width);
+            lines.push(Line::styled(text, BOLD));
+        }
+    }
+    if lines.len() > height {
+        return names(&alarms, width, height);
+    }
+    lines.extend(summary(report).into_iter().map(|text| Line::styled(fit(&text, width), DIM)));
+    lines.extend(cleared(report).iter().map(|watched| Line::from(fit(&cleared_text(report, watched, view), width))));
+    lines.truncate(height);
+    lines
+}
+
+/// Returns the names of the alarms, if the lines do not suffice for more.
+fn names(alarms: &[&WatchedFinding], width: usize, height: usize) -> Vec<Line<'static>> {
+    let names: Vec<String> = alarms.iter().map(|watched| safe(&watched.finding.id)).collect();
+    let text = format!("{} alarms: {}", alarms.len(), names.join(", "));
+    wrap(&text, width, 0, height).into_iter().map(|line| Line::styled(line, BOLD)).collect()
+}
+
+fn alarm(report: &MonitorReport, watched: &WatchedFinding, view: &View, width: usize) -> Line<'static> {
+    let finding = &watched.finding;
+    let word = left(finding.severity.word(), Severity::Critical.word().len());
+    let since = view.time(watched.appeared_at.unwrap_or(watched.since), report.sampled_at);
+    // The verdict already shows the summary of the worst alarm.
+    let is_shown = report.verdict.as_ref().is_some_and(|verdict| {
+        verdict.summary.to_lowercase().contains(&finding.summary.to_lowercase()) && !finding.evidence.is_empty()
+    });
+    let text = if is_shown { &finding.evidence[0] } else { &finding.summary };
+    let rest = format!("  {} since {since}: {}", safe(&finding.id), with_sign(&safe(text), view));
+    let word = fit(&word, width);
+    let rest = fit(&rest, width - word.len());
+    Line::from(vec![Span::styled(word, of_severity(finding.severity, view)), Span::raw(rest)])
+}
+
+fn command(watched: &WatchedFinding) -> Option<&str> {
+    watched.finding.fix.first().map(|fix| fix.command.as_deref().unwrap_or(&fix.what))
+}
+
+/// Returns the findings that were alarms, the last cleared first.
+fn cleared(report: &MonitorReport) -> Vec<&WatchedFinding> {
+    let were = report.findings.iter().filter(|watched| !watched.is_alarm() && watched.cleared_at.is_some());
+    let mut cleared: Vec<&WatchedFinding> = were.collect();
+    cleared.sort_by(|a, b| b.cleared_at.unwrap_or(0.0).total_cmp(&a.cleared_at.unwrap_or(0.0)));
+    cleared
+}
+
+fn cleared_text(report: &MonitorReport, watched: &WatchedFinding, view: &View) -> String {
+    let time = |at: Option<f64>| at.map_or("-".into(), |at| view.time(at, report.sampled_at));
+    let word = left("cleared", Severity::Critical.word().len());
+    let [from, until] = [watched.appeared_at, watched.cleared_at].map(time);
+    format!("{word}  {}: an alarm from {from} to {until}", safe(&watched.finding.id))
+}
+
+/// Returns a line with the number of findings without a problem, and with those that were not determined.
+fn summary(report: &MonitorReport) -> Option<String> {
+    let of = |severity| report.findings.iter().filter(move |watched| watched.finding.severity == severity);
+    let unknown: Vec<String> = of(Severity::Unknown).map(|watched| safe(&watched.finding.id)).collect();
+    let ok = match (of(Severity::Ok).count(), alarms(report).len()) {
+        _ if report.findings.is_empty() => return None,
+        (0, 0) => "no alarms".into(),
+        (0, _) => String::new(),
+        (1, 0) => "no alarms, 1 check is OK".into(),
+        (ok, 0) => format!("no alarms, {ok} checks are OK"),
+        (1, _) => "1 other check is OK".into(),
+        (ok, _) => format!("{ok} other checks are OK"),
+    };
+    let unknown = if unknown.is_empty() { String::new() } else { format!("not determined: {}", unknown.join(", ")) };
+    Some([ok, unknown].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+}

@@ -1,0 +1,146 @@
+//! The division of the lines: which part gets how many.
+
+/// The parts, from top to bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Header,
+    Verdict,
+    Clocks,
+    Chart,
+    Facts,
+    Server,
+    Findings,
+    Events,
+    Footer,
+}
+
+pub const PARTS: [Part; 9] = [
+    Part::Header,
+    Part::Verdict,
+    Part::Clocks,
+    Part::Chart,
+    Part::Facts,
+    Part::Server,
+    Part::Findings,
+    Part::Events,
+    Part::Footer,
+];
+
+/// Lines that the parts can use. Each list starts with the smallest useful number.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    pub verdict: usize,
+    pub clocks: [usize; 2],
+    pub chart: usize,
+    pub facts: usize,
+    pub server: [usize; 2],
+    pub findings: [usize; 2],
+    pub events: usize,
+}
+
+/// A part with its lines, and whether an empty line is above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub part: Part,
+    pub height: usize,
+    pub gap: bool,
+}
+
+/// Parts with an empty line above them if there is room. The chart contains its own one.
+const WITH_GAP: [Part; 4] = [Part::Clocks, Part::Facts, Part::Findings, Part::Events];
+/// A list of events is readable from this number of lines on, including its head.
+const FEW_EVENTS: usize = 4;
+/// Enough events for an incident, before the chart gets lines.
+const SOME_EVENTS: usize = 8;
+
+/// Divides `height` lines. Parts without lines are left out.
+pub fn divide(height: usize, wishes: &Wishes) -> Vec<Place> {
+    use Part::*;
+    let mut lines = Lines { left: height, of: [0; PARTS.len()] };
+    // The most important first: what is wrong, then PostgreSQL's clock, then where and when.
+    let until_gaps = [
+        (Verdict, 1),
+        (Clocks, 1),
+        (Findings, 1),
+        (Header, 1),
+        (Verdict, wishes.verdict.min(3)),
+        (Footer, 1),
+        (Events, 1),
+        (Findings, wishes.findings[0]),
+        (Clocks, wishes.clocks[0]),
+        (Events, FEW_EVENTS.min(wishes.events)),
+        (Server, wishes.server[0]),
+        (Facts, wishes.facts),
+    ];
+    let after_gaps = [
+        (Findings, wishes.findings[1]),
+        (Verdict, wishes.verdict),
+        (Events, SOME_EVENTS.min(wishes.events)),
+        (Server, wishes.server[1]),
+        (Clocks, wishes.clocks[1]),
+        (Chart, wishes.chart),
+        (Events, wishes.events),
+    ];
+    until_gaps.into_iter().for_each(|(part, wish)| lines.raise(part, wish));
+    let mut gaps = WITH_GAP.map(|part| (part, false));
+    for (part, gap) in &mut gaps {
+        if lines.of[*part as usize] > 0 && lines.left > 0 {
+            lines.left -= 1;
+            *gap = true;
+        }
+    }
+    after_gaps.into_iter().for_each(|(part, wish)| lines.raise(part, wish));
+    let has_gap = |part| gaps.iter().any(|(with, gap)| *with == part && *gap);
+    let places = PARTS.iter().map(|part| Place { part: *part, height: lines.of[*part as usize], gap: has_gap(*part) });
+    places.filter(|place| place.height > 0).collect()
+}
+
+struct Lines {
+    left: usize,
+    of: [usize; PARTS.len()],
+}
+
+impl Lines {
+    /// Gives the part as many lines as it wishes, as far as there are any.
+    fn raise(&mut self, part: Part, wish: usize) {
+        let more = wish.saturating_sub(self.of[part as usize]).min(self.left);
+        self.of[part as usize] += more;
+        self.left -= more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn wishes() -> Wishes {
+        Wishes { verdict: 2, clocks: [5, 9], chart: 10, facts: 6, server: [0, 0], findings: [1, 2], events: 40 }
+    }
+
+    fn shown(height: usize) -> Vec<Part> {
+        divide(height, &wishes()).iter().map(|place| place.part).collect()
+    }
+
+    #[test]
+    fn a_small_screen_shows_the_most_important_parts() {
+        use Part::*;
+        assert_eq!(shown(1), [Verdict]);
+        assert_eq!(shown(3), [Verdict, Clocks, Findings]);
+        assert_eq!(shown(7), [Header, Verdict, Clocks, Findings, Events, Footer]);
+        assert_eq!(shown(60), PARTS.into_iter().filter(|part| *part != Server).collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_the_lines_are_used(height in 0..90usize, events in 0..100usize, alarms in 0..30usize) {
+            let wishes = Wishes { events, findings: [alarms.max(1), 2 * alarms + 2], ..wishes() };
+            let places = divide(height, &wishes);
+            let used: usize = places.iter().map(|place| place.height + usize::from(place.gap)).sum();
+            prop_assert!(used <= height);
+            // Only if all parts have what they wish, lines remain.
+            let all = places.iter().all(|place| place.part != Part::Events || place.height == events);
+            prop_assert!(used == height || all);
+        }
+    }
+}
