@@ -10,6 +10,7 @@ mod explained;
 mod input;
 mod interrupt;
 pub mod monitor;
+pub mod monitor_screen;
 pub mod pg_test_timing;
 mod plan;
 mod progress;

@@ -12,6 +12,11 @@ pub fn plus_minus() -> &'static str {
     SIGN.get().copied().unwrap_or(ASCII)
 }
 
+/// Returns whether this process writes UTF-8 to a terminal that shows it.
+pub fn is_unicode() -> bool {
+    plus_minus() == UNICODE
+}
+
 /// Selects the sign, once at the start of the program, before anything is rendered.
 pub fn select(stdout_is_terminal: bool, locale: Option<&str>) {
     _ = SIGN.set(sign(stdout_is_terminal, locale));

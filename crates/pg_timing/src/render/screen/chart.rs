@@ -1,8 +1,9 @@
 //! The read cost of PostgreSQL's clock over time, on a large screen.
 
-use super::bars::bars;
+use super::bars::{bars, fitted};
 use super::clocks::system;
 use super::figures::{MISSING, duration, period};
+use super::layout::LOWEST_CHART;
 use super::style::{BOLD, DIM};
 use super::view::View;
 use crate::render::columns::{columns, right};
@@ -11,8 +12,6 @@ use ratatui::text::{Line, Span};
 
 /// An empty line, the title and the axis.
 const FRAME: usize = 3;
-/// Lower charts do not show more than the row of the table.
-const LOWEST: usize = FRAME + 3;
 /// Higher charts only repeat the same figures.
 pub const HIGHEST: usize = FRAME + 8;
 /// Columns of the figures on the left.
@@ -22,18 +21,17 @@ const LABEL: usize = 9;
 pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -> Vec<Line<'static>> {
     let rows = height.min(HIGHEST).saturating_sub(FRAME);
     let plot = width.saturating_sub(LABEL + 1);
-    let Some(clock) = system(report).filter(|_| height >= LOWEST && plot > 0) else { return Vec::new() };
-    let skipped = clock.history_ns.len().saturating_sub(plot);
-    let shown: Vec<Option<f32>> = clock.history_ns.iter().skip(skipped).copied().collect();
-    let values = shown.iter().flatten().filter(|ns| ns.is_finite());
+    let Some(clock) = system(report).filter(|_| height >= LOWEST_CHART && plot > 0) else { return Vec::new() };
+    let shown = fitted(&clock.history_ns, report.samples, plot);
+    let values = shown.values.iter().flatten().filter(|ns| ns.is_finite());
     let Some(highest) = values.copied().max_by(f32::total_cmp).filter(|ns| *ns > 0.0).map(f64::from) else {
         return Vec::new();
     };
     // Usual values are not at the top, so that a rise is visible as one.
     let full = highest * 1.25;
-    let offset = " ".repeat(plot - shown.len());
+    let offset = " ".repeat(plot - shown.values.len());
     let mut lines = vec![Line::default(), Line::styled("one read of PostgreSQL's clock", BOLD)];
-    for (nth, spans) in bars(&shown, rows, full, report.read_cost_limits_ns, view).into_iter().enumerate() {
+    for (nth, spans) in bars(&shown.values, rows, full, report.read_cost_limits_ns, view).into_iter().enumerate() {
         let label = match nth {
             0 => duration(Some(full)),
             _ if nth == rows / 2 && rows % 2 == 0 => duration(Some(full / 2.0)),
@@ -43,7 +41,7 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -
         line.extend(spans);
         lines.push(Line::from(line));
     }
-    lines.push(axis(&period(shown.len() as f64 * report.interval_s), plot, shown.len()));
+    lines.push(axis(&period(shown.samples as f64 * report.interval_s), plot, shown.values.len()));
     lines
 }
 

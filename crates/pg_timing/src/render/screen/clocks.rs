@@ -1,6 +1,6 @@
 //! The table of clocks. On a narrow screen it has fewer columns.
 
-use super::bars::{bars, severity, usual_scale};
+use super::bars::{bars, fitted, severity, usual_scale};
 use super::figures::{MISSING, duration, fit, percent, period, safe};
 use super::style::{BOLD, DIM, of_figure};
 use super::view::{Sort, View};
@@ -24,6 +24,9 @@ const REMOVED: [usize; 6] = [7, 2, WENT_BACK, 4, 3, 6];
 
 /// Returns the number of lines with the main clocks, and with all clocks.
 pub fn heights(report: &MonitorReport) -> [usize; 2] {
+    if report.clocks.is_empty() {
+        return [0, 0];
+    }
     let main = report.clocks.iter().filter(|clock| is_main(clock)).count();
     let others = usize::from(main < report.clocks.len());
     [1 + main + others, 1 + report.clocks.len()]
@@ -46,13 +49,14 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -
     if height == 0 || clocks.is_empty() {
         return Vec::new();
     }
-    // If a clock has no place, the last line names it.
-    let places = if clocks.len() < height { clocks.len() } else { height - 2 };
+    // If a clock has no place, the last line names it. Two lines have no place for such a line.
+    let is_named = clocks.len() >= height && height > 2;
+    let places = height - 1 - usize::from(is_named);
     let (shown, rest) = clocks.split_at(places.min(clocks.len()));
     let table = Table::new(report, view, shown, width);
     let mut lines = vec![table.head()];
     lines.extend(shown.iter().map(|clock| table.row(clock)));
-    if !rest.is_empty() {
+    if is_named {
         let name = columns("also").max(table.widths[NAME]) + GAP;
         let costs = rest.iter().map(|clock| format!("{} {}", safe(&clock.name), duration(clock.read_ns)));
         let text = left("also", name) + &costs.collect::<Vec<_>>().join(", ");
@@ -140,7 +144,7 @@ impl<'a> Table<'a> {
     /// Names the time that the bars show.
     fn history_head(&self) -> String {
         let longest = self.report.clocks.iter().map(|clock| clock.history_ns.len()).max().unwrap_or(0);
-        let period = period(longest.min(self.history) as f64 * self.report.interval_s);
+        let period = period(longest as f64 * self.report.interval_s);
         if period == MISSING || longest == 0 { String::new() } else { format!("last {period}") }
     }
 
@@ -155,8 +159,7 @@ impl<'a> Table<'a> {
         if clock.totals.backward_steps > 0 {
             cells[WENT_BACK].1 = of_figure(Severity::Critical, self.view);
         }
-        let skipped = clock.history_ns.len().saturating_sub(self.history);
-        let shown: Vec<Option<f32>> = clock.history_ns.iter().skip(skipped).copied().collect();
+        let shown = fitted(&clock.history_ns, self.report.samples, self.history).values;
         let scale = usual_scale(clock.history_ns.iter().copied());
         let mut history = vec![Span::raw(" ".repeat(self.history - shown.len()))];
         history.extend(bars(&shown, 1, scale, limits, self.view).into_iter().flatten());

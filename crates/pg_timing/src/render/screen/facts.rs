@@ -52,13 +52,12 @@ fn lost_time(clock: &WatchedClock) -> String {
     let totals = &clock.totals;
     match totals.lost_share() {
         Some(share) => format!(
-            "{}: {} interruption{} took {} of {}; the longest now took {}",
+            "{}: {} interruption{} took {} of {}",
             percent(Some(share)),
             count(totals.gaps),
             if totals.gaps == 1 { "" } else { "s" },
             period(totals.gap_s),
             period(totals.measured_s),
-            duration(clock.largest_gap_ns),
         ),
         None => NOT_DETERMINED.into(),
     }

@@ -15,23 +15,23 @@ pub fn alarms(report: &MonitorReport) -> Vec<&WatchedFinding> {
     alarms
 }
 
-/// Returns the number of lines that show each alarm, and that show everything.
-pub fn heights(report: &MonitorReport) -> [usize; 2] {
+/// Returns the number of lines that show each alarm, that also show what to do, and that show everything.
+pub fn heights(report: &MonitorReport) -> [usize; 3] {
     let alarms = alarms(report);
-    let commands = alarms.iter().filter(|watched| command(watched).is_some()).count();
+    let with_commands = alarms.len() + commands(&alarms).iter().flatten().count();
     let summary = usize::from(summary(report).is_some());
     let least = if alarms.is_empty() { summary } else { alarms.len() };
-    [least, alarms.len() + commands + cleared(report).len() + summary]
+    [least, with_commands.max(least), with_commands + summary + cleared(report).len()]
 }
 
 /// Returns at most `height` lines. If there is room, each alarm has a line with the command that fixes it.
 pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -> Vec<Line<'static>> {
     let alarms = alarms(report);
-    let with_commands = height >= heights(report)[1] - cleared(report).len();
+    let with_commands = height >= heights(report)[1];
     let mut lines = Vec::new();
-    for watched in &alarms {
+    for (watched, command) in alarms.iter().zip(commands(&alarms)) {
         lines.push(alarm(report, watched, view, width));
-        if let Some(command) = command(watched).filter(|_| with_commands) {
+        if let Some(command) = command.filter(|_| with_commands) {
             let text = fit(&format!("  do       {}", safe(command)), width);
             lines.push(Line::styled(text, BOLD));
         }
@@ -67,8 +67,17 @@ fn alarm(report: &MonitorReport, watched: &WatchedFinding, view: &View, width: u
     Line::from(vec![Span::styled(word, of_severity(finding.severity, view)), Span::raw(rest)])
 }
 
-fn command(watched: &WatchedFinding) -> Option<&str> {
-    watched.finding.fix.first().map(|fix| fix.command.as_deref().unwrap_or(&fix.what))
+/// Returns what to do about each alarm: the best command. A command of several alarms is shown once.
+fn commands<'a>(alarms: &[&'a WatchedFinding]) -> Vec<Option<&'a str>> {
+    let mut shown = Vec::new();
+    let commands = alarms.iter().map(|watched| {
+        let fix = watched.finding.fix.first()?;
+        let command = fix.command.as_deref().unwrap_or(&fix.what);
+        let is_new = !shown.contains(&command);
+        shown.push(command);
+        is_new.then_some(command)
+    });
+    commands.collect()
 }
 
 /// Returns the findings that were alarms, the last cleared first.

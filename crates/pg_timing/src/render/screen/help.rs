@@ -20,7 +20,7 @@ const ROWS: [(&str, &str); 18] = [
     ("Ctrl-Z", "suspend; fg continues"),
     ("", ""),
     ("one read", "median cost of one read in the last sample"),
-    ("last ...", "one bar per sample; half height: the clock's median"),
+    ("last ...", "read cost over time; the median has half of the height"),
     ("step", "smallest step of the clock's value"),
     ("99.9%, worst", "differences between two readings, in the last sample"),
     ("went back", "readings below the previous one, since the start"),

@@ -23,7 +23,9 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -
     let Some(server) = &report.server else { return Vec::new() };
     let mut lines = vec![first(server, view, width)];
     lines.extend(server.fast_timing.as_ref().map(|fast| line("fast timing", &fast_timing(fast), width)));
-    lines.extend(server.advise.iter().flat_map(|advise| settings(advise, width)));
+    let settings = server.advise.iter().flat_map(|advise| settings(advise, width));
+    // A part of the table would look like the whole one.
+    lines.extend(settings.filter(|_| height >= heights(report)[1]));
     lines.truncate(height);
     lines
 }

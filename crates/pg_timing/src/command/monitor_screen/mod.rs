@@ -1,0 +1,88 @@
+//! The live screen of `monitor`: waits for samples and keys, and draws.
+
+mod keys;
+mod local_time;
+mod signals;
+mod terminal;
+
+use crate::render::plus_minus::is_unicode;
+use crate::render::screen::{Sort, View, draw};
+use crate::report::MonitorReport;
+use keys::{Action, action};
+use signals::Signals;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use terminal::Screen;
+
+/// Events per press of Page Up or Page Down. A screen of 24 lines shows about as many.
+const PAGE: isize = 5;
+
+/// Shows the latest report until the user quits or `stop` is set. `changed` counts the samples.
+///
+/// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
+/// if the terminal closes.
+pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
+    terminal::check()?;
+    let signals = Signals::register()?;
+    let mut screen = Screen::enter()?;
+    let mut view = View {
+        sort: Sort::default(),
+        paused: false,
+        help: false,
+        scroll: 0,
+        color: terminal::has_color(),
+        unicode: is_unicode(),
+        local_time: local_time::local_time,
+    };
+    let mut report = MonitorReport::default();
+    let (mut drawn_sample, mut drawn_size, mut redraw) = (None, None, true);
+    while !stop.load(Ordering::Relaxed) {
+        if signals.suspended() {
+            screen.suspend(&signals)?;
+            redraw = true;
+        }
+        if signals.continued() {
+            // Something else may have used the terminal, for example after SIGSTOP.
+            screen.enter_again()?;
+            redraw = true;
+        }
+        let sample = changed.load(Ordering::Acquire);
+        if !view.paused && drawn_sample != Some(sample) {
+            // If a thread panicked while it wrote the report, the report is old or incomplete, and can be shown.
+            report = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            drawn_sample = Some(sample);
+            redraw = true;
+        }
+        let size = screen.size()?;
+        if redraw || drawn_size != Some(size) {
+            screen.draw(|frame| draw(&report, &view, frame.area(), frame.buffer_mut()))?;
+            drawn_size = Some(size);
+        }
+        redraw = false;
+        for key in screen.keys()? {
+            match action(key) {
+                Some(Action::Quit) => return Ok(()),
+                Some(Action::Suspend) => screen.suspend(&signals)?,
+                Some(action) => select(&mut view, action, report.events.len()),
+                None => continue,
+            }
+            redraw = true;
+        }
+    }
+    Ok(())
+}
+
+/// Changes the view.
+fn select(view: &mut View, action: Action, events: usize) {
+    match action {
+        Action::Help => view.help = !view.help,
+        Action::CloseHelp => view.help = false,
+        Action::Pause => view.paused = !view.paused,
+        Action::Sort => view.sort = view.sort.next(),
+        Action::Older => view.scroll_by(1, events),
+        Action::Newer => view.scroll_by(-1, events),
+        Action::PageOlder => view.scroll_by(PAGE, events),
+        Action::PageNewer => view.scroll_by(-PAGE, events),
+        Action::Quit | Action::Suspend => {}
+    }
+}

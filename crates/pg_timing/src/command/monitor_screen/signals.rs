@@ -1,0 +1,51 @@
+//! The signals that suspend and continue the program.
+
+use signal_hook::consts::{SIGCONT, SIGTSTP};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub struct Signals {
+    suspended: Arc<AtomicBool>,
+    continued: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Registers handlers that set a flag.
+    pub fn register() -> std::io::Result<Signals> {
+        let signals = Signals { suspended: Arc::default(), continued: Arc::default() };
+        signal_hook::flag::register(SIGTSTP, Arc::clone(&signals.suspended))?;
+        signal_hook::flag::register(SIGCONT, Arc::clone(&signals.continued))?;
+        Ok(signals)
+    }
+
+    /// Returns whether SIGTSTP came since the last call.
+    pub fn suspended(&self) -> bool {
+        self.suspended.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns whether SIGCONT came since the last call.
+    pub fn continued(&self) -> bool {
+        self.continued.swap(false, Ordering::Relaxed)
+    }
+
+    /// Stops all processes of this job, as Ctrl-Z does. Returns when the shell continues them, or at once if no shell could
+    /// continue them.
+    pub fn stop_job(&self) {
+        /// The kernel stops a process within microseconds. If it did not, it never does.
+        const UNTIL_STOPPED: Duration = Duration::from_millis(100);
+        self.continued();
+        // SAFETY: zero is a valid value of each field: no flags, no blocked signals, and SIG_DFL.
+        let default: libc::sigaction = unsafe { std::mem::zeroed() };
+        let mut own = default;
+        // SAFETY: the pointers are valid during the calls. The second sigaction restores the handler of the first one.
+        unsafe {
+            libc::sigaction(SIGTSTP, &default, &mut own);
+            libc::kill(0, SIGTSTP);
+            std::thread::sleep(UNTIL_STOPPED);
+            libc::sigaction(SIGTSTP, &own, std::ptr::null_mut());
+        }
+        self.suspended();
+        self.continued();
+    }
+}

@@ -1,0 +1,144 @@
+//! The terminal: its modes, and the second screen that hides the first one until the program ends.
+
+use super::signals::Signals;
+use crate::command::Hint;
+use crate::human::reason;
+use anyhow::anyhow;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+};
+use ratatui::{Frame, Terminal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, IsTerminal, Stdout, stdin, stdout};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const HINT: Hint = Hint("run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE");
+
+/// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
+/// take no measurable CPU time, and a new sample appears soon enough.
+const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+
+/// Whether the terminal is in raw mode and shows the second screen.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Returns an error if stdin and stdout are no terminal, or if the terminal has no second screen.
+pub fn check() -> anyhow::Result<()> {
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        return Err(anyhow!("the screen needs a terminal for stdin and stdout").context(HINT));
+    }
+    let term = std::env::var("TERM").unwrap_or_default();
+    if ["", "dumb", "unknown"].contains(&term.as_str()) {
+        return Err(anyhow!("this terminal cannot show a screen (TERM is \"{term}\")").context(HINT));
+    }
+    Ok(())
+}
+
+/// Returns whether the screen may use colors: not with NO_COLOR.
+pub fn has_color() -> bool {
+    anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never
+}
+
+/// The screen. The terminal is restored when it is dropped, and before the message of a panic.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    pub fn enter() -> anyhow::Result<Screen> {
+        restore_before_panics();
+        let terminal = Terminal::new(CrosstermBackend::new(stdout())).map_err(closed)?;
+        let screen = Screen { terminal };
+        enter().map_err(|error| anyhow!("could not prepare the terminal: {}", reason(&error)).context(HINT))?;
+        Ok(screen)
+    }
+
+    /// Prepares the terminal again after another program may have used it.
+    pub fn enter_again(&mut self) -> anyhow::Result<()> {
+        leave().and_then(|()| enter()).and_then(|()| self.terminal.clear()).map_err(closed)
+    }
+
+    /// Returns columns and lines.
+    pub fn size(&self) -> anyhow::Result<(u16, u16)> {
+        size().map_err(closed)
+    }
+
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> anyhow::Result<()> {
+        // A thread has panicked. Its message is on the first screen.
+        if !ACTIVE.load(Ordering::Relaxed) {
+            return Err(anyhow!("a part of the monitor has ended unexpectedly"));
+        }
+        self.terminal.draw(draw).map(|_| ()).map_err(closed)
+    }
+
+    /// Waits for keys for at most [`WAIT`], and returns them.
+    pub fn keys(&self) -> anyhow::Result<Vec<Event>> {
+        let stdin = stdin();
+        let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut input, Some(&WAIT)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Ok(_) => {}
+            Err(error) => return Err(closed(error.into())),
+        }
+        // crossterm would read from a closed terminal forever.
+        if input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Err(closed(io::ErrorKind::BrokenPipe.into()));
+        }
+        let mut keys = Vec::new();
+        while event::poll(Duration::ZERO).map_err(closed)? {
+            keys.push(event::read().map_err(closed)?);
+        }
+        Ok(keys)
+    }
+
+    /// Stops the program until the shell continues it, and shows the first screen meanwhile.
+    pub fn suspend(&mut self, signals: &Signals) -> anyhow::Result<()> {
+        leave().map_err(closed)?;
+        signals.stop_job();
+        enter().and_then(|()| self.terminal.clear()).map_err(closed)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // If the terminal is closed, there is nothing to restore.
+        _ = leave();
+    }
+}
+
+fn closed(error: io::Error) -> anyhow::Error {
+    anyhow!("could not use the terminal: {}", reason(&error))
+}
+
+fn enter() -> io::Result<()> {
+    ACTIVE.store(true, Ordering::Relaxed);
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, Hide)
+}
+
+/// Restores the terminal, unless that is done already.
+fn leave() -> io::Result<()> {
+    if !ACTIVE.swap(false, Ordering::Relaxed) {
+        return Ok(());
+    }
+    // The modes belong to stdin. They can be restored even if stdout is closed.
+    let shown = execute!(stdout(), LeaveAlternateScreen, Show);
+    disable_raw_mode().and(shown)
+}
+
+/// Restores the terminal before the message of a panic, so that the message is readable. Any thread can panic.
+fn restore_before_panics() {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            _ = leave();
+            previous(panic);
+        }));
+    });
+}
