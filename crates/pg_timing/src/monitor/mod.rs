@@ -7,6 +7,7 @@
 //! | `findings` | when findings appear and clear |
 //! | `read_cost` | whether a read cost rose beyond its noise |
 //! | `totals` | counts since the start |
+//! | `server` | the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
 
 mod changes;
@@ -14,6 +15,7 @@ mod findings;
 pub mod http;
 mod read_cost;
 mod run;
+pub mod server;
 mod signals;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! The server wing: plans, the clock and the settings of a PostgreSQL server.
 
 pub mod advise;
-mod clock;
+pub mod clock;
 pub mod connection;
 pub mod ephemeral;
 pub mod explain;
+pub mod fast_timing;
 mod own_queries;
 pub mod planned;
 mod session;

@@ -43,8 +43,8 @@ pub fn line(report: &MonitorReport, view: &View, width: usize) -> Line<'static> 
 
 fn own_use(own: &OwnUse) -> String {
     let memory = match own.memory_bytes {
-        0 => String::new(),
-        bytes => format!(", {} MB", bytes.div_ceil(1_000_000)),
+        None => String::new(),
+        Some(bytes) => format!(", {} MB", bytes.div_ceil(1_000_000)),
     };
     format!("uses {} of a CPU{memory}", percent(Some(own.cpu_share)))
 }

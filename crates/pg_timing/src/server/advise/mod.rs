@@ -81,7 +81,19 @@ pub fn advise(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<AdviseReport, Error> {
-    let facts = observe(connection, window, stop, progress).map_err(|error| {
+    advise_with(connection, window, &mut None, stop, progress)
+}
+
+/// Like [`advise`], for repeated observations: measures the server's clocks only if `clocks` is empty, because that takes most
+/// of a second of CPU time.
+pub fn advise_with(
+    connection: &mut Connection,
+    window: Nanos,
+    clocks: &mut Option<Clocks>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<AdviseReport, Error> {
+    let facts = observe(connection, window, clocks, stop, progress).map_err(|error| {
         match error.state.is(SqlState::QUERY_CANCELED) {
             true if stop.load(Ordering::Relaxed) => {
                 Error::new("stopped before the observation began", "run it again; advise changes nothing")
@@ -96,13 +108,14 @@ pub fn advise(
 fn observe(
     connection: &mut Connection,
     window: Nanos,
+    known_clocks: &mut Option<Clocks>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Facts, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
     session.keep_quiet(|name| server.setting(name).is_some());
-    let clocks = Clocks::of(&mut session, &server, stop);
+    let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
     let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
     // The window is the time between the snapshots, without the time for reading them.
     let statements_before = match Entries::check(&server) {

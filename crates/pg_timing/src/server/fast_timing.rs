@@ -1,0 +1,41 @@
+//! The figures of pg_fast_timing.
+
+use super::session::Session;
+use super::settings::Server;
+use crate::error::Error;
+use crate::report::FastTiming;
+use crate::server::connection::Connection;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+/// Returns the figures of `pg_fast_timing_info()`. `None` if the extension is not installed in this database, or not loaded.
+pub fn info(connection: &mut Connection, stop: &AtomicBool) -> Result<Option<FastTiming>, Error> {
+    let mut session = Session::new(connection, stop);
+    let server = Server::of(&mut session)?;
+    session.keep_quiet(|name| server.setting(name).is_some());
+    let Some(schema) = &server.fast_timing_schema else { return Ok(None) };
+    let columns = session.query(&format!(
+        "SELECT j.key, j.value FROM {schema}.pg_fast_timing_info() i, LATERAL pg_catalog.json_each_text(pg_catalog.to_json(i)) j"
+    ))?;
+    let columns: BTreeMap<String, String> = columns.pairs().into_iter().collect();
+    let text = |name: &str| columns.get(name).cloned().unwrap_or_default();
+    let number = |name: &str| columns.get(name)?.parse::<f64>().ok();
+    Ok(read(&text, &number))
+}
+
+/// Returns the figures, if every column exists: another version of the extension can have others.
+fn read(text: &dyn Fn(&str) -> String, number: &dyn Fn(&str) -> Option<f64>) -> Option<FastTiming> {
+    Some(FastTiming {
+        method: text("method"),
+        clock: text("clock"),
+        ticker: text("ticker"),
+        scope: text("scope"),
+        call_cost_ns: number("call_cost_ns"),
+        statements: number("statements")?,
+        exact_nodes: number("exact_nodes")?,
+        estimated_nodes: number("estimated_nodes")?,
+        node_calls: number("node_calls")?,
+        without_tsc: number("without_tsc")?,
+        without_ticks: number("without_ticks")?,
+    })
+}
