@@ -9,16 +9,23 @@
 //! | `totals` | counts since the start |
 //! | `server` | the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
+//! | `textfile` | the file for node_exporter |
+//! | `events_file` | the file of `--events` |
 
 mod changes;
+pub mod events_file;
 mod findings;
+mod folder;
 pub mod http;
+#[cfg(test)]
+mod limited;
 mod read_cost;
 mod run;
 pub mod server;
 mod signals;
 #[cfg(test)]
 mod tests;
+pub mod textfile;
 mod totals;
 
 pub use run::{Schedule, run};

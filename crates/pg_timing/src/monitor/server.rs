@@ -28,17 +28,15 @@ pub type SharedServer = Arc<Mutex<Option<ServerReport>>>;
 /// Starts to watch the server until `stop` is set.
 pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io::Result<SharedServer> {
     let shared = SharedServer::default();
-    let watch = ServerWatch {
-        target: Target { database: Some(conninfo.into()), password: Password::Never, ..Target::default() },
-        interval_s,
-        stop,
-        shared: shared.clone(),
-        connection: None,
-        clocks: None,
-        observations: 0,
+    let target = Target { database: Some(conninfo.into()), password: Password::Never, ..Target::default() };
+    let for_thread = shared.clone();
+    // libpq's connection stays in its thread.
+    let watch = move || {
+        let (connection, clocks) = (None, None);
+        ServerWatch { target, interval_s, stop, shared: for_thread, connection, clocks, observations: 0 }.run();
     };
     // The thread is not joined: a connection can hang for minutes.
-    without_signals(|| std::thread::Builder::new().name("server".into()).spawn(move || watch.run()))?;
+    without_signals(|| std::thread::Builder::new().name("server".into()).spawn(watch))?;
     Ok(shared)
 }
 

@@ -111,6 +111,7 @@ pub struct CounterRate {
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     MonitorStarted,
@@ -187,7 +188,6 @@ pub struct MonitorEvent {
     pub time: String,
     /// the same time, in seconds since 1970
     pub unix_seconds: f64,
-    #[cfg_attr(test, schemars(with = "String"))]
     pub event: EventKind,
     /// one sentence
     pub summary: String,

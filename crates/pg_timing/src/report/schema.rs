@@ -1,6 +1,6 @@
 //! The JSON Schemas in docs/, generated from the reports' types.
 
-use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, Report, TopReport};
+use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, MonitorEvent, Report, TopReport};
 use schemars::JsonSchema;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
@@ -23,6 +23,7 @@ fn committed_schemas_match_the_code() {
         ("explain-test", schema::<ClassicReport>()),
         ("explain-top", schema::<TopReport>()),
         ("advise", schema::<AdviseReport>()),
+        ("monitor-event", schema::<MonitorEvent>()),
     ] {
         let path = format!("{DOCS}/{name}.schema.json");
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
