@@ -4,7 +4,8 @@
 //!
 //! The clock gets slow for a while, goes back, and recovers. With `--panic`, the thread that takes the samples panics.
 
-use pg_timing::command::{finish, monitor_screen, prepare_terminal};
+use pg_timing::command::monitor::screen;
+use pg_timing::command::{finish, prepare_terminal};
 use pg_timing::report::*;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
             std::thread::sleep(Duration::from_secs_f64(interval_s));
         }
     });
-    ExitCode::from(finish(monitor_screen::run(&latest, &changed, &stop).map(|()| 0)))
+    ExitCode::from(finish(screen::run(&latest, &changed, &stop).map(|()| 0)))
 }
 
 struct Simulation {

@@ -10,7 +10,6 @@ mod explained;
 mod input;
 mod interrupt;
 pub mod monitor;
-pub mod monitor_screen;
 pub mod pg_test_timing;
 mod plan;
 mod progress;

@@ -40,6 +40,15 @@ pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io:
     Ok(shared)
 }
 
+/// Waits for the first figures, for a monitor that takes only a few samples. Gives up after two observations.
+pub fn wait(shared: &SharedServer, stop: &AtomicBool) {
+    let end = Instant::now() + Duration::from_secs_f64(2.0 * MAX_WINDOW_S);
+    let is_empty = || shared.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+    while is_empty() && Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(STOP_CHECK);
+    }
+}
+
 struct ServerWatch {
     target: Target,
     interval_s: f64,

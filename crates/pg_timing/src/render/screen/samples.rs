@@ -128,7 +128,7 @@ pub fn healthy() -> MonitorReport {
             over_seconds: 18_000.0,
         }],
         counter: Some(CounterRate { hz: 2_596_098_012.0, uncertainty_ppm: 0.02 }),
-        own: OwnUse { cpu_s: 21.0, cpu_share: 0.0011, memory_bytes: 11_800_000 },
+        own: OwnUse { cpu_s: 21.0, cpu_share: 0.0011, memory_bytes: Some(11_800_000) },
         ..MonitorReport::default()
     };
     report.events.extend([

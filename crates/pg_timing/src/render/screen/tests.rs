@@ -161,7 +161,7 @@ prop_compose! {
         }];
         report.counter = Some(CounterRate { hz: a, uncertainty_ppm: b });
         report.read_cost_limits_ns = Some(ReadCostLimits { warning: c, critical: d });
-        report.own = OwnUse { cpu_s: e, cpu_share: f, memory_bytes: count };
+        report.own = OwnUse { cpu_s: e, cpu_share: f, memory_bytes: Some(count) };
         MonitorReport {
             host, clocks, started_at: g, sampled_at: h, interval_s: a, samples: count, suspends: count, suspended_s: b,
             pauses: count, paused_s: c, kernel_messages: count, ..report

@@ -1,0 +1,119 @@
+//! The outputs of the monitor besides the screen.
+
+use crate::command::arguments::MonitorArguments;
+use crate::command::{note, print};
+use crate::escape;
+use crate::monitor::events_file::EventsFile;
+use crate::monitor::http::{Endpoint, SharedPage};
+use crate::monitor::server::{self, SharedServer};
+use crate::monitor::textfile::Textfile;
+use crate::render::openmetrics;
+use crate::report::{MonitorEvent, MonitorReport};
+use anyhow::anyhow;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
+
+pub struct Outputs {
+    page: SharedPage,
+    endpoint: Option<Endpoint>,
+    textfile: Option<Textfile>,
+    /// whether the textfile stays after the end, because a timer starts the program again
+    keep_textfile: bool,
+    events: Option<EventsFile>,
+    server: Option<SharedServer>,
+    /// the last error of each output, so that it is reported once
+    textfile_error: Option<String>,
+    events_error: Option<String>,
+}
+
+impl Outputs {
+    /// Opens every output that the arguments name.
+    pub fn open(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Outputs> {
+        crate::command::interrupt::ignore_file_size_signal();
+        let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;
+        let events = arguments.events.as_deref().map(EventsFile::open).transpose()?;
+        let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
+        let page = SharedPage::default();
+        if let Some(endpoint) = &mut endpoint {
+            endpoint.start(page.clone())?;
+        }
+        let watch = |conninfo: &String| server::start(conninfo, arguments.interval.secs(), stop.clone());
+        let server = arguments.server.as_ref().map(watch).transpose();
+        let server =
+            server.map_err(|error| anyhow!("no second thread can be created: {}", crate::human::reason(&error)))?;
+        if let (Some(server), Some(_)) = (&server, arguments.samples) {
+            server::wait(server, stop);
+        }
+        Ok(Outputs {
+            page,
+            endpoint,
+            textfile,
+            keep_textfile: arguments.samples.is_some(),
+            events,
+            server,
+            textfile_error: None,
+            events_error: None,
+        })
+    }
+
+    /// Prints where the metrics are.
+    pub fn announce(&self) {
+        if let Some(endpoint) = &self.endpoint {
+            note(&format!("metrics are at http://{}/metrics", endpoint.address()));
+        }
+    }
+
+    /// Writes the state and its events to every output. `log` prints the events on stdout, too. Returns the state with what
+    /// only the outputs know.
+    pub fn publish(&mut self, mut report: MonitorReport, events: &[MonitorEvent], log: bool) -> MonitorReport {
+        if log {
+            for event in events {
+                // Nobody may read stdout any more. The other outputs go on.
+                _ = print(&line(event));
+            }
+        }
+        report.server =
+            self.server.as_ref().and_then(|server| server.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
+        let text = openmetrics::text(&report);
+        if let Some(textfile) = &mut self.textfile {
+            report_change(&mut self.textfile_error, textfile.write(&text).err(), "the textfile is written again");
+        }
+        if let Some(file) = &mut self.events {
+            let written = file.append(events);
+            if let Ok(dropped @ 1..) = written {
+                note(&format!("{dropped} events were dropped while the file of events could not be written"));
+            }
+            report_change(&mut self.events_error, written.err(), "the file of events is written again");
+        }
+        *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
+        report
+    }
+}
+
+impl Drop for Outputs {
+    fn drop(&mut self) {
+        if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
+            // Prometheus would take its old figures for new ones.
+            textfile.remove();
+        }
+    }
+}
+
+/// Prints an error when it begins, and its end.
+fn report_change(known: &mut Option<String>, now: Option<String>, recovered: &str) {
+    match &now {
+        Some(error) if known.is_none() => note(error),
+        None if known.is_some() => note(recovered),
+        _ => {}
+    }
+    *known = now;
+}
+
+/// Returns an event as a line of a log.
+fn line(event: &MonitorEvent) -> String {
+    let subject = event.subject.as_ref().map(|subject| format!(" [{subject}]")).unwrap_or_default();
+    let severity = event.severity.map(|severity| format!(" {}:", severity.word())).unwrap_or_default();
+    let text = format!("{} {}{subject}:{severity} {}", event.time, event.event.name(), event.summary);
+    format!("{}\n", escape::line(&text))
+}
