@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from statistics import median
 
+import monitoring
+
 # Largest ratio between our read cost and the independent one, in both directions. On hpet and acpi_pm ours was 1 to 14%
 # higher in a dozen runs on an idle host, and up to 91% higher while both cores were busy, because the two measurements
 # run at different times. A factor of three still separates hpet and acpi_pm from the vDSO.
@@ -73,6 +75,7 @@ def check_steps(scenario, steps):
         "demoted": demoted,
         "switching": switching,
         "offline": offline,
+        "monitor": monitor,
         "paused": paused,
         "suspended": suspended,
     }.get(scenario.name)
@@ -204,6 +207,11 @@ def offline(_, steps, later):
     reason = cpus["skew_unavailable"]
     yield Check("CPU" in reason or "time limit" in reason, f"away: the report gives the reason: {reason}")
     yield same("one-cpu: the report lists only CPU 0", json.loads(steps["one-cpu"].out)["cpus"]["online"], [0])
+
+
+def monitor(_, steps, later):
+    for passed, what in monitoring.check(steps["watch"]):
+        yield Check(passed, what)
 
 
 def paused(_, steps, later):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import monitoring
+
 # A TSC without faults: invariant, and with TSC_ADJUST, so that the kernel does not start its watchdog. (On a busy host the
 # watchdog can demote any TSC.) qemu's emulation does not offer these two CPU flags, although its TSC has both
 # properties: all CPUs share one counter. `x-force-features` adds the flags.
@@ -93,7 +95,8 @@ class Scenario:
 # watchdog finds that the TSC is ahead of the hpet, and demotes the TSC. Offset 0x10 is the configuration register of the
 # hpet: bit 0 enables the counter, bit 1 is the legacy routing. There is no sleep between the two writes: if the watchdog
 # ran during it, the kernel would switch to a stopped clock and the sleep would never end.
-DEMOTE = during_check("devmem 0xfed00010 32 2; devmem 0xfed00010 32 3")
+STOP_HPET = "devmem 0xfed00010 32 2; devmem 0xfed00010 32 3"
+DEMOTE = during_check(STOP_HPET)
 
 # Sends SIGTERM after the program has said that it waits and after the loop has recorded the switch. On a busy host both
 # can take a while. Gives up after 30 s.
@@ -161,6 +164,11 @@ SCENARIOS = [
     Scenario("switching", "tsc", slow=False, cpu=GOOD_TSC, after=SWITCHING),
     # These disturb a check. The common steps run afterwards and show that the machine works again.
     Scenario("offline", "tsc", slow=False, cpu=GOOD_TSC, before=[("settle-first", wait_for("tsc")), *OFFLINE]),
+    # After the last part, the hpet is the clock source.
+    Scenario(
+        "monitor", "hpet", slow=True, cpu=WATCHED_TSC, boot="iomem=relaxed",
+        before=[("settle-tsc", wait_for("tsc")), ("watch", monitoring.watch(STOP_HPET))],
+    ),
     Scenario("paused", "hpet", slow=True, before=[("settle-first", wait_for("hpet")), *PAUSED]),
     Scenario("suspended", "hpet", slow=True, before=[("settle-first", wait_for("hpet")), *SUSPENDED]),
 ]

@@ -90,7 +90,7 @@ fn stops(events: &mut Events, sample: &Sample, late_s: f64) {
         events.add(EventKind::Suspend, format!("the machine was suspended{length}")).value = sample.suspended_s;
     } else if let Some(s) = pause_s(sample, late_s) {
         let summary = match sample.paused_s {
-            Some(_) => format!("the hypervisor paused the machine for about {s:.0} s: the hardware clock went on"),
+            Some(_) => format!("the hypervisor paused the machine for {s:.0} s +- 1 s: the hardware clock went on"),
             None => format!("the machine, or pg_timing, was stopped for {s:.1} s"),
         };
         events.add(EventKind::Pause, summary).value = Some(s);

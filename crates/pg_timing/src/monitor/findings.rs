@@ -3,8 +3,12 @@
 use super::changes::Events;
 use crate::report::{EventKind, Finding, Severity, WatchedFinding};
 
-/// An alarm clears after this many samples without it, so that a figure near its limit does not cause many events.
+/// An alarm clears after this many samples without it.
 const CALM_SAMPLES: u32 = 2;
+/// If an alarm comes back within this many samples, it clears only after twice as many calm samples as the last time, up to
+/// a maximum. So a figure near its limit does not cause many events.
+const SOON: u32 = 40;
+const MAX_CALM_SAMPLES: u32 = 128;
 
 /// Every finding, with its history.
 #[derive(Default)]
@@ -16,6 +20,8 @@ struct Entry {
     watched: WatchedFinding,
     /// samples without the alarm
     calm: u32,
+    /// samples without the alarm that are needed until it clears
+    needed: u32,
 }
 
 impl Findings {
@@ -52,27 +58,33 @@ impl Entry {
             at
         });
         let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at, cleared_at: None };
-        Entry { watched, calm: 0 }
+        Entry { watched, calm: if is_alarm(finding) { 0 } else { u32::MAX }, needed: CALM_SAMPLES }
     }
 
     fn update(&mut self, now: &mut Finding, events: &mut Events, at: f64) {
         let watched = &mut self.watched;
-        if watched.is_alarm() && !is_alarm(now) {
-            self.calm += 1;
-            if self.calm < CALM_SAMPLES {
-                now.clone_from(&watched.finding);
-                return;
-            }
-            watched.cleared_at = Some(at);
-            let event = events.add(EventKind::FindingCleared, format!("cleared: {}", watched.finding.summary));
-            (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
-        } else if is_alarm(now) && watched.finding.severity != now.severity {
+        if is_alarm(now) {
             if !watched.is_alarm() {
                 watched.appeared_at = Some(at);
+                let again = self.calm < self.needed + SOON;
+                self.needed = if again { (2 * self.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
             }
-            appeared(events, now);
+            if watched.finding.severity != now.severity {
+                appeared(events, now);
+            }
+            self.calm = 0;
+        } else {
+            self.calm = self.calm.saturating_add(1);
+            if watched.is_alarm() {
+                if self.calm < self.needed {
+                    now.clone_from(&watched.finding);
+                    return;
+                }
+                watched.cleared_at = Some(at);
+                let event = events.add(EventKind::FindingCleared, format!("cleared: {}", watched.finding.summary));
+                (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
+            }
         }
-        self.calm = 0;
         if watched.finding.severity != now.severity {
             watched.since = at;
         }
@@ -113,6 +125,19 @@ mod tests {
             [none(), vec!["finding_appeared"], none(), none(), none(), none(), vec!["finding_cleared"], none()]
         );
         assert_eq!(events_of(&[Critical, Critical]), [vec!["finding_appeared"], none()]);
+    }
+
+    #[test]
+    fn an_alarm_that_comes_and_goes_causes_few_events() {
+        use Severity::*;
+        // Every fourth sample is above the limit.
+        let severities: Vec<Severity> = (0..400).map(|nth| if nth % 4 == 0 { Warning } else { Ok }).collect();
+        let events: Vec<_> = events_of(&severities).concat();
+        assert_eq!(events, ["finding_appeared", "finding_cleared", "finding_appeared"]);
+        // After a long time without the alarm, two calm samples are enough again.
+        let calm = [vec![Warning, Ok, Ok, Warning, Ok, Ok, Ok, Ok], vec![Ok; 50], vec![Warning, Ok, Ok]].concat();
+        assert_eq!(events_of(&calm).concat().len(), 6);
+        assert_eq!(events_of(&calm).last().unwrap(), &["finding_cleared"]);
     }
 
     #[test]

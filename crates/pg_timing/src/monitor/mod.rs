@@ -45,6 +45,8 @@ pub struct Monitor<M> {
     report: MonitorReport,
     findings: Findings,
     read_costs: ReadCosts,
+    /// duration of the last sample, without the pauses that it made itself
+    overtime_s: f64,
 }
 
 impl<M: Machine> Monitor<M> {
@@ -57,6 +59,7 @@ impl<M: Machine> Monitor<M> {
             report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
             findings: Findings::default(),
             read_costs: ReadCosts::default(),
+            overtime_s: 0.0,
         }
     }
 
@@ -71,6 +74,9 @@ impl<M: Machine> Monitor<M> {
 
     /// Takes a sample, and returns its events. `late_s` is the time by which the sample is late.
     pub fn sample(&mut self, late_s: f64) -> Vec<MonitorEvent> {
+        // A stop during the last sample shows only now.
+        let late_s = late_s.max(self.overtime_s);
+        let start_s = self.machine().monotonic_s();
         let mut sample = self.watch.sample();
         if sample.clocksource_change.is_some() || sample.restored.is_some() {
             self.read_costs.forget();
@@ -90,6 +96,7 @@ impl<M: Machine> Monitor<M> {
         self.findings.update(&mut sample.report.findings, &mut events, sample.at);
         conclude(&mut sample.report);
         self.store(sample, late_s);
+        self.overtime_s = self.machine().monotonic_s() - start_s - self.watch.take_requested_s();
         self.record(events.0)
     }
 

@@ -15,7 +15,7 @@ pub fn check(report: &Report) -> Finding {
             format!("the clock source changed from {before} to {now} while the clocks were measured"),
         )
         .evidence(format!("current_clocksource: {before} at the start, {now} at the end"))
-        .why("the figures are a mixture of both clocks; measure again");
+        .why("figures from before the change and after it belong to different clocks; measure again");
     }
     let Some(kernel) = report.kernel.known() else {
         return Finding::unknown(ID, "the kernel log is not readable");

@@ -77,6 +77,8 @@ pub struct Watch<M> {
     facts_changed: bool,
     /// intervals until the next reading of the clocks, if reading them is expensive
     skip: u64,
+    /// duration of the pauses between two readings in one sample
+    requested_s: f64,
 }
 
 /// A smaller change of the rate changes no result.
@@ -114,6 +116,7 @@ impl<M: Machine> Watch<M> {
             judged_rate: None,
             facts_changed: true,
             skip: 0,
+            requested_s: 0.0,
             facts,
             machine,
         }
@@ -127,6 +130,11 @@ impl<M: Machine> Watch<M> {
 
     pub fn machine(&mut self) -> &mut M {
         &mut self.machine
+    }
+
+    /// Returns the duration of the pauses that samples made since the last call.
+    pub fn take_requested_s(&mut self) -> f64 {
+        std::mem::take(&mut self.requested_s)
     }
 
     /// Takes a sample. It lasts some milliseconds.
@@ -159,7 +167,9 @@ impl<M: Machine> Watch<M> {
     /// Reads the clocks once more, after a pause, to confirm what the sample showed. The figures are those of the calmer of
     /// both readings.
     pub fn confirm(&mut self, sample: &mut Sample) {
-        self.machine.sleep((self.interval_s / 4.0).min(CONFIRM_AFTER_S));
+        let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
+        self.requested_s += pause_s;
+        self.machine.sleep(pause_s);
         let first = self.figures.clone();
         self.skip = 0;
         self.read_clocks(sample);
@@ -225,7 +235,11 @@ impl<M: Machine> Watch<M> {
         offsets.iter_mut().for_each(|offset| offset.meter.keep_last(window::LENGTH));
         if let Some(meter) = &mut self.instruments.counter {
             let explained = sample.suspends > 0 || sample.suspended_s.is_some();
-            let pause = || self.machine.sleep((self.interval_s / 4.0).min(CONFIRM_AFTER_S));
+            let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
+            let pause = || {
+                self.requested_s += pause_s;
+                self.machine.sleep(pause_s);
+            };
             self.counter.evaluate(&mut **meter, explained, pause, sample);
         }
         sample.collectors.push(Collector { name: "drift", seconds: start.elapsed().as_secs_f64(), error: None });
