@@ -7,6 +7,7 @@ mod call_cost;
 mod call_cost_table;
 mod classic;
 mod clock;
+pub mod document;
 mod drift;
 mod explain;
 mod finding;
@@ -193,12 +194,17 @@ impl Report {
     pub fn from_json(json: &[u8]) -> Option<Report> {
         let written: Value = serde_json::from_slice(json).ok()?;
         written.get("clocks")?.as_array()?;
+        Report::from_value(written).ok()
+    }
+
+    /// Reads a report from a JSON object, as [`Report::from_json`] does. Returns an error if a field has an unexpected type.
+    pub fn from_value(written: Value) -> serde_json::Result<Report> {
         let mut empty = Report::empty(Origin::Measured, "not in the report");
         // A complete report omits this field if there is nothing to say.
         empty.cpus.skew_unavailable = None;
-        let mut report = serde_json::to_value(empty).ok()?;
+        let mut report = serde_json::to_value(empty)?;
         merge(&mut report, written);
-        serde_json::from_value(report).ok()
+        serde_json::from_value(report)
     }
 
     /// Returns the clock of that name, if it has figures.

@@ -1,0 +1,231 @@
+//! Reads the JSON documents that pg_timing wrote. They come from files, so they can be damaged or from another program.
+
+use super::{ExplainReport, LogReport, Measured, Report, TopReport};
+use crate::error::Error;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The only version of the JSON formats so far.
+const SCHEMA_VERSION: u64 = 1;
+
+/// A report that was read back.
+#[derive(Clone, Debug)]
+pub enum Document {
+    /// of `check` or `read`
+    Host(Box<Report>),
+    /// of `explain`, for one statement or plan
+    Explain(Box<ExplainReport>),
+    /// of `explain --plan LOG --all`
+    Log(Box<LogReport>),
+    /// of `explain --top`
+    Top(Box<TopReport>),
+}
+
+/// Returns all reports in a file. The file can contain several JSON documents one after the other, and lists of them.
+pub fn read_all(bytes: &[u8]) -> Result<Vec<Document>, Error> {
+    // Some editors on Windows write a byte order mark at the beginning of a file.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut documents = Vec::new();
+    for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
+        add(&mut documents, value.map_err(|error| not_json(bytes, &error))?)?;
+    }
+    match documents.is_empty() {
+        true => Err(Error::new("contains no report", HINT)),
+        false => Ok(documents),
+    }
+}
+
+const HINT: &str = "give the JSON output of pg_timing, for example: pg_timing --format json > FILE";
+
+fn not_json(bytes: &[u8], error: &serde_json::Error) -> Error {
+    // PowerShell's > writes UTF-16.
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Error::new("is UTF-16 text, and not UTF-8", "convert it, for example with: iconv -f UTF-16 -t UTF-8");
+    }
+    let what = if error.is_eof() { "the JSON text ends too early" } else { "is not JSON, or it is damaged" };
+    Error::new(format!("{what}: line {}, column {}", error.line(), error.column()), HINT)
+}
+
+/// Adds the reports in a JSON value.
+fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
+    match value {
+        // `explain --slowest N` writes a list.
+        Value::Array(values) => values.into_iter().try_for_each(|value| add(documents, value)),
+        Value::Object(mut fields) => {
+            check_version(&fields)?;
+            // `explain` without a statement writes two reports: one is a field of the other.
+            let nested = fields.remove("nested").filter(|_| is_explain(&fields));
+            documents.push(document(fields)?);
+            nested.map_or(Ok(()), |nested| add(documents, nested))
+        }
+        _ => Err(not_a_report()),
+    }
+}
+
+fn not_a_report() -> Error {
+    Error::new("is JSON, but not a report of pg_timing", HINT)
+}
+
+fn check_version(fields: &Map<String, Value>) -> Result<(), Error> {
+    if !fields.get("version").is_some_and(Value::is_string) {
+        return Err(not_a_report());
+    }
+    match fields.get("schema_version") {
+        Some(Value::Number(version)) if version.as_u64() == Some(SCHEMA_VERSION) => Ok(()),
+        Some(Value::Number(version)) => Err(Error::new(
+            format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}"),
+            "use the version of pg_timing that wrote it",
+        )),
+        _ => Err(not_a_report()),
+    }
+}
+
+fn is_explain(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("nodes") && fields.contains_key("corrected_ms")
+}
+
+fn document(fields: Map<String, Value>) -> Result<Document, Error> {
+    let has = |name: &str| fields.contains_key(name);
+    if has("clocks") && has("verdict") {
+        return host(fields).map(|report| Document::Host(report.into()));
+    }
+    if is_explain(&fields) {
+        return parsed(fields).map(|report| Document::Explain(Box::new(report)));
+    }
+    if has("statements") && has("total") {
+        return parsed(fields).map(|report| Document::Log(Box::new(report)));
+    }
+    if has("statements") && has("since_reset_s") {
+        return parsed(fields).map(|report| Document::Top(Box::new(report)));
+    }
+    match has("settings") && has("verdict") {
+        true => Err(Error::new("is a report of advise, which cannot be used here", HINT)),
+        false => Err(not_a_report()),
+    }
+}
+
+fn host(fields: Map<String, Value>) -> Result<Report, Error> {
+    let report = Report::from_value(fields.into()).map_err(|error| damaged(&error))?;
+    Measured::of(&report).plausible().map_err(|why| damaged(&why))?;
+    Ok(report)
+}
+
+fn parsed<R: DeserializeOwned>(fields: Map<String, Value>) -> Result<R, Error> {
+    serde_json::from_value(fields.into()).map_err(|error| damaged(&error))
+}
+
+fn damaged(why: &dyn std::fmt::Display) -> Error {
+    Error::new(format!("is a damaged report of pg_timing: {why}"), HINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{ClassicReport, Origin, ReadCost};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn host() -> Value {
+        serde_json::to_value(Report::empty(Origin::Measured, "x")).unwrap()
+    }
+
+    fn explain() -> Value {
+        serde_json::to_value(ExplainReport { schema_version: 1, ..ExplainReport::default() }).unwrap()
+    }
+
+    fn error(text: &str) -> String {
+        read_all(text.as_bytes()).unwrap_err().what
+    }
+
+    fn kinds(text: &str) -> String {
+        let documents = read_all(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let kind = |document: &Document| match document {
+            Document::Host(_) => 'h',
+            Document::Explain(_) => 'e',
+            Document::Log(_) => 'l',
+            Document::Top(_) => 't',
+        };
+        documents.iter().map(kind).collect()
+    }
+
+    fn log() -> Value {
+        serde_json::to_value(LogReport { schema_version: 1, ..LogReport::default() }).unwrap()
+    }
+
+    #[test]
+    fn several_documents_and_lists_are_read_in_order() {
+        let [host, explain, log] = [host(), explain(), log()];
+        assert_eq!(kinds(&format!("\u{feff}{host}{explain}\n{host:#}\n{log}")), "hehl");
+        assert_eq!(kinds(&json!([explain, explain]).to_string()), "ee");
+    }
+
+    #[test]
+    fn the_classic_test_has_two_reports() {
+        let report = || ExplainReport { schema_version: 1, ..ExplainReport::default() };
+        let read = ReadCost { ns: None, low_ns: None, high_ns: None, clock: "system".into(), how: String::new() };
+        let classic = ClassicReport { count: report(), nested: report(), read };
+        assert_eq!(kinds(&serde_json::to_string(&classic).unwrap()), "ee");
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        for version in [json!(2), json!(0), json!(1.5), json!(-1)] {
+            let mut report = host();
+            report["schema_version"] = version.clone();
+            assert!(error(&report.to_string()).contains(&format!("the JSON format {version};")), "{version}");
+        }
+    }
+
+    #[test]
+    fn other_json_is_refused() {
+        let text = |change: fn(&mut Value)| {
+            let mut report = host();
+            change(&mut report);
+            report.to_string()
+        };
+        for other in [
+            "7".to_string(),
+            "\"pg_timing\"".into(),
+            "{}".into(),
+            r#"{"schema_version": 1, "version": "0.1.0"}"#.into(),
+            r#"[{"Plan": {}}]"#.into(),
+            text(|report| report["schema_version"] = "1".into()),
+            text(|report| report["version"] = Value::Null),
+        ] {
+            assert_eq!(error(&other), "is JSON, but not a report of pg_timing", "{other}");
+        }
+        let advise = r#"{"schema_version": 1, "version": "0.1.0", "settings": [], "verdict": {}}"#;
+        assert!(error(advise).contains("advise"));
+    }
+
+    #[test]
+    fn damage_is_an_error_with_its_reason() {
+        assert_eq!(error(""), "contains no report");
+        assert_eq!(error(" \n[]"), "contains no report");
+        assert!(error("{\"a\": 1").starts_with("the JSON text ends too early: line 1"));
+        assert!(error("pg_timing: error").starts_with("is not JSON, or it is damaged: line 1, column"));
+        assert!(error(&"[".repeat(100_000)).starts_with("is not JSON"));
+        assert!(read_all(b"\xff\xfe{\0").unwrap_err().what.contains("UTF-16"));
+        let mut report = host();
+        report["clocks"] = json!([{"name": "system", "read_ns": -1.0}]);
+        assert!(error(&report.to_string()).contains("impossible figure"));
+        report["clocks"] = json!([{"name": 7}]);
+        assert!(error(&report.to_string()).starts_with("is a damaged report of pg_timing: invalid type"));
+        let mut report = explain();
+        report["nodes"] = json!([{}]);
+        assert!(error(&report.to_string()).contains("missing field"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_shortened_or_changed_document_is_an_error_or_a_report(
+            at in any::<prop::sample::Index>(), byte in any::<u8>(), is_cut in any::<bool>()
+        ) {
+            let mut bytes = host().to_string().into_bytes();
+            let at = at.index(bytes.len());
+            if is_cut { bytes.truncate(at) } else { bytes[at] = byte }
+            let result = read_all(&bytes);
+            prop_assert!(!is_cut || result.is_err());
+        }
+    }
+}
