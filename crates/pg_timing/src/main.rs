@@ -2,7 +2,7 @@
 
 use pg_timing::command::arguments::{self, Command};
 use pg_timing::command::{
-    advise, check, clocksource, explain, finish, monitor, pg_test_timing, prepare_terminal, read, test,
+    advise, check, clocksource, compare, explain, finish, monitor, pg_test_timing, prepare_terminal, read, test,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Test(arguments) => test::run(arguments),
         Command::Read(arguments) => read::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
         Command::Clocksource(arguments) => clocksource::run(arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Advise(arguments) => advise::run(arguments),

@@ -4,6 +4,7 @@ pub mod advise;
 pub mod arguments;
 pub mod check;
 pub mod clocksource;
+pub mod compare;
 mod connection;
 pub mod explain;
 mod explained;

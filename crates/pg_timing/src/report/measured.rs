@@ -40,7 +40,7 @@ impl Measured {
         const MAX_NS: f64 = 3.2e18;
         let spans = self.clocks.iter().flat_map(|clock| {
             let gaps = clock.gaps.map_or([0.0; 4], |g| [g.threshold_ns, g.total_ns, g.largest_ns, g.share]);
-            let percentiles = clock.percentiles.map_or([0.0; 2], |p| [p.min_ns, p.max_ns]);
+            let percentiles = clock.percentiles.map_or([0.0; 3], |p| [p.min_ns, p.p99_9_ns, p.max_ns]);
             let own = [clock.read_ns, clock.read_spread_ns, clock.loop_ns, clock.granularity_ns, clock.stood_still_ns];
             let own = own.into_iter().chain([clock.undisturbed_ns, clock.timed_call_ns]);
             own.flatten().chain([clock.largest_backward_ns]).chain(gaps).chain(percentiles)

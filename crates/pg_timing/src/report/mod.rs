@@ -7,6 +7,7 @@ mod call_cost;
 mod call_cost_table;
 mod classic;
 mod clock;
+pub mod compare;
 pub mod document;
 mod drift;
 mod explain;

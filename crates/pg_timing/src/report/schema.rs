@@ -1,5 +1,6 @@
 //! The JSON Schemas in docs/, generated from the reports' types.
 
+use super::compare::Comparison;
 use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, MonitorEvent, Report, TopReport};
 use schemars::JsonSchema;
 
@@ -24,6 +25,7 @@ fn committed_schemas_match_the_code() {
         ("explain-top", schema::<TopReport>()),
         ("advise", schema::<AdviseReport>()),
         ("monitor-event", schema::<MonitorEvent>()),
+        ("compare", schema::<Comparison>()),
     ] {
         let path = format!("{DOCS}/{name}.schema.json");
         if std::env::var_os("UPDATE_SCHEMA").is_some() {

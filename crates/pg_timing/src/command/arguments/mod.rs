@@ -1,9 +1,11 @@
 //! The command line: commands, options, help texts and their parser.
 
+mod compare;
 mod explain;
 mod monitor;
 mod values;
 
+pub use compare::CompareArguments;
 pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments, ExplainFormat};
 pub use monitor::MonitorArguments;
 
@@ -24,7 +26,7 @@ use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined or usage error. Exit status of test, clocksource, explain and monitor: 0 done, 3 failed or usage error."
+    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined or usage error. Exit status of compare: 0 same or better, 1 worse, 2 much worse, 3 not compared or usage error. Exit status of test, clocksource, explain, monitor and report: 0 done, 3 failed or usage error."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -44,6 +46,8 @@ pub enum Command {
     Test(TestArguments),
     /// Interpret the output of pg_test_timing, from any PostgreSQL version
     Read(ReadArguments),
+    /// Compare two reports of a host: what changed beyond noise
+    Compare(CompareArguments),
     /// List the kernel's clock sources, or switch to another one
     Clocksource(ClocksourceArguments),
     /// Show how much of a statement's EXPLAIN ANALYZE is timing overhead, node by node

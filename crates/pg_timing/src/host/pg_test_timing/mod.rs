@@ -2,13 +2,15 @@
 
 mod figures;
 pub mod getopt;
+mod json;
 mod parse;
 mod print;
 pub mod report;
 mod timing;
 mod tsc;
 
-pub use parse::{Bin, ClockKind, ClockTable, Output, ParseError, TscLines, parse};
+pub use json::parse_json;
+pub use parse::{Bin, ClockKind, ClockTable, Observed, Output, ParseError, TscLines, parse};
 
 use crate::host::measure::{self, Budget, ClockMeter};
 use anyhow::Context;

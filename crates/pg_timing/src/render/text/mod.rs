@@ -4,6 +4,7 @@ pub mod advise;
 pub mod classic;
 pub(in crate::render) mod clocks;
 pub mod clocksource;
+pub mod compare;
 pub mod explain;
 mod findings;
 mod kernel;

@@ -1,0 +1,34 @@
+//! The arguments of `compare`.
+
+use super::Format;
+use clap::Args;
+use std::path::PathBuf;
+
+const RULE: &str = "\
+A figure changed if the difference exceeds the noise of both reports. The output names the noise.
+
+Much worse (exit status 2): a new critical alarm; a clock that PostgreSQL reads went back; or its read cost at least doubled \
+beyond noise and is now above 100 ns.
+Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or its \
+lost time is now above 10%, its step at least 1 us, or its CPUs differ by more than before.
+Better, same, and other differences: exit status 0. Not compared: exit status 3.
+The worst change counts. An alarm that a restart will reset the clock source is neither better nor worse.
+
+Reports that you compare need the same program and the same load, for example before and after a kernel upgrade:
+  pg_timing check --format json > before.json
+  pg_timing check --format json > after.json
+  pg_timing compare before.json after.json";
+
+#[derive(Debug, Args)]
+#[command(after_help = RULE)]
+pub struct CompareArguments {
+    /// JSON report of check, or an output of pg_test_timing, from any PostgreSQL version; - is stdin
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The same, measured after the change
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}

@@ -1,0 +1,79 @@
+//! `pg_timing compare`: shows what changed between two reports of a host.
+
+use super::arguments::{CompareArguments, Format};
+use super::input::{self, Input};
+use super::{Hint, print};
+use crate::host::check::judge;
+use crate::host::pg_test_timing::{Output, parse, parse_json, report::report};
+use crate::render::{self, escape};
+use crate::report::Report;
+use crate::report::compare::compare;
+use crate::report::document::{Document, read_all};
+use anyhow::anyhow;
+use std::path::Path;
+
+/// A report of check has some 30 kB. The JSON output of `pg_timing test` has one line for each duration.
+const MAX_BYTES: u64 = 64 << 20;
+
+const INPUT_HINT: Hint =
+    Hint("give the output of pg_timing check --format json, or of pg_test_timing from any PostgreSQL version");
+const SEVERAL_HINT: Hint = Hint("put each report into its own file");
+
+pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
+    if [&arguments.before, &arguments.after].iter().all(|path| path.as_os_str() == "-") {
+        return Err(
+            anyhow!("only one of the reports can come from stdin").context(Hint("give a file for the other one"))
+        );
+    }
+    let before = read(&arguments.before)?;
+    let after = read(&arguments.after)?;
+    let comparison = compare((&name(&arguments.before), &before), (&name(&arguments.after), &after));
+    print(&match arguments.format {
+        Format::Text => render::text::compare::text(&escape::report(&comparison)?),
+        Format::Json => render::json::json(&comparison),
+    })?;
+    Ok(comparison.verdict.effect.exit_status())
+}
+
+fn name(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() }
+}
+
+/// Returns the only report in a file, with its findings. Another version may have written it, so this one decides them.
+fn read(path: &Path) -> anyhow::Result<Report> {
+    let Input { name, bytes } = input::read(path, MAX_BYTES, INPUT_HINT)?;
+    let mut reports = if is_json(&bytes) { from_json(&name, &bytes)? } else { from_text(&name, &bytes)? };
+    let count = reports.len();
+    match (reports.pop(), count) {
+        (Some(mut report), 1) => {
+            judge(&mut report);
+            Ok(report)
+        }
+        _ => Err(anyhow!("{name} contains {count} reports, and compare needs one").context(SEVERAL_HINT)),
+    }
+}
+
+/// Returns whether the text is an object, or a list of objects. A shell's prompt can start with a bracket, too.
+fn is_json(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    bytes.strip_prefix(b"[").map_or(bytes, <[u8]>::trim_ascii_start).starts_with(b"{")
+}
+
+fn from_json(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
+    if let Some(outputs) = parse_json(bytes) {
+        return Ok(outputs.iter().map(report).collect());
+    }
+    let documents = read_all(bytes).map_err(|error| anyhow!("{name} {}", error.what).context(INPUT_HINT))?;
+    let host = |document| match document {
+        Document::Host(report) => Ok(*report),
+        _ => Err(anyhow!("{name} is a report of explain, which cannot be compared").context(INPUT_HINT)),
+    };
+    documents.into_iter().map(host).collect()
+}
+
+fn from_text(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
+    // The output is ASCII. Text around it may have another encoding.
+    let outputs: Vec<Output> =
+        parse(&String::from_utf8_lossy(bytes)).map_err(|e| anyhow!("{name}: {e}").context(INPUT_HINT))?;
+    Ok(outputs.iter().map(report).collect())
+}

@@ -1,0 +1,135 @@
+//! The table of changed numbers, and the list of figures that are the same.
+
+use super::{BOLD, WIDTH, of_same_name, style};
+use crate::human::{duration, grouped, percent};
+use crate::render::columns::cut;
+use crate::render::text::table::{Align, Table};
+use crate::render::text::wrapped_to;
+use crate::report::SYSTEM;
+use crate::report::compare::{Compared, ComparedFigure, Effect, FigureName, Measure};
+
+/// The clocks with rows of their own: PostgreSQL's clock, and the counter's read instructions.
+const MAIN: [&str; 5] = [SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
+/// The other columns need up to 60 columns.
+const LABEL: usize = 20;
+
+const COLUMNS: [&str; 6] = ["what changed", "before", "after", "change", "noise", ""];
+const ALIGNED: [Align; 6] = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
+
+/// Renders the changed numbers: a row for each, and a line for clocks that PostgreSQL does not read.
+pub fn table(figures: &[ComparedFigure]) -> String {
+    let is_main = |figure: &&ComparedFigure| figure.clock.as_deref().is_none_or(|clock| MAIN.contains(&clock));
+    let changed = figures.iter().filter(|figure| figure.effect != Effect::Same && !is_text(figure));
+    let (main, other): (Vec<_>, Vec<_>) = changed.partition(is_main);
+    let rows: Vec<[String; 6]> = main.iter().map(|figure| cells(figure)).collect();
+    let table = Table::new(ALIGNED, &COLUMNS, &rows);
+    let mut out = String::new();
+    if !rows.is_empty() {
+        out.push_str(&format!("{BOLD}{}{BOLD:#}\n", table.line(&COLUMNS)));
+    }
+    for (figure, row) in main.iter().zip(&rows) {
+        let line = table.line(row);
+        let (numbers, word) = line.split_at(line.len() - row[5].len());
+        let color = style(figure.effect);
+        out.push_str(&format!("{numbers}{color}{word}{color:#}\n"));
+    }
+    let others: Vec<String> = other.iter().map(|figure| format!("{} {}", figure.label(), change(figure))).collect();
+    if !others.is_empty() {
+        wrapped_to(WIDTH, &mut out, "other clocks  ", &others.join(", "));
+    }
+    out
+}
+
+fn is_text(figure: &ComparedFigure) -> bool {
+    matches!(figure.before, Compared::Text(_))
+}
+
+fn cells(figure: &ComparedFigure) -> [String; 6] {
+    let value = |value: &Compared| match value {
+        Compared::Number(measure) => bounds(figure.figure, measure),
+        Compared::Text(text) => text.clone(),
+    };
+    let word = if figure.effect == Effect::Changed { "" } else { figure.effect.word() };
+    [
+        cut(&figure.label(), LABEL),
+        value(&figure.before),
+        value(&figure.after),
+        change(figure),
+        noise(figure),
+        word.into(),
+    ]
+}
+
+/// Renders a number, or its bounds.
+fn bounds(name: FigureName, measure: &Measure) -> String {
+    match measure.estimate {
+        Some(estimate) => number(name, estimate),
+        None if measure.low <= 0.0 => format!("<= {}", number(name, measure.high)),
+        None => format!(">= {}", number(name, measure.low)),
+    }
+}
+
+fn number(name: FigureName, number: f64) -> String {
+    match name {
+        FigureName::LostTime => percent(number),
+        FigureName::TscRate => format!("{} kHz", grouped(number.round() as u64)),
+        FigureName::Drift => format!("{number:+.1} ppm"),
+        FigureName::BackwardSteps => format!("{number}"),
+        _ => duration(number),
+    }
+}
+
+/// Renders the relative change. From a factor of 2 on, the factor is easier to read.
+fn change(figure: &ComparedFigure) -> String {
+    match figure.relative_change {
+        _ if has_small_numbers(figure.figure) => "-".into(),
+        None => "-".into(),
+        Some(change) if figure.figure == FigureName::TscRate => format!("{:+.0} ppm", change * 1e6),
+        Some(change) if change >= 9.0 => format!("x {:.0}", change + 1.0),
+        Some(change) if change >= 1.0 => format!("x {:.1}", change + 1.0),
+        Some(change) if change < 0.0 => format!("-{}", percent(-change)),
+        Some(change) => format!("+{}", percent(change)),
+    }
+}
+
+/// Renders the noise in the unit of the change: relative to the larger figure, so that the order of the reports does not
+/// matter.
+fn noise(figure: &ComparedFigure) -> String {
+    match (figure.noise, figure.estimates()) {
+        (None, _) => "-".into(),
+        (Some(noise), _) if has_small_numbers(figure.figure) => {
+            number(figure.figure, noise).trim_start_matches('+').into()
+        }
+        (Some(noise), Some((before, after))) if before.max(after) > 0.0 => match figure.figure {
+            FigureName::TscRate => format!("{:.0} ppm", noise / before.max(after) * 1e6),
+            _ => percent(noise / before.max(after)),
+        },
+        (Some(noise), _) => number(figure.figure, noise),
+    }
+}
+
+/// Returns whether a relative change would say nothing: the number can be 0, or is a share already.
+fn has_small_numbers(name: FigureName) -> bool {
+    matches!(name, FigureName::Drift | FigureName::LostTime | FigureName::BackwardSteps)
+}
+
+/// Returns the figures that are the same. If a figure is the same for all clocks, it is named once.
+pub fn same(figures: &[ComparedFigure]) -> Vec<String> {
+    let mut names = Vec::new();
+    for figure in figures.iter().filter(|figure| figure.effect == Effect::Same) {
+        let clocks = of_same_name(figures, figure).count();
+        let name = match of_same_name(figures, figure).all(|other| other.effect == Effect::Same) {
+            true if clocks > 1 => {
+                let label = figure.label();
+                let figure =
+                    figure.clock.as_ref().and_then(|clock| label.strip_prefix(clock.as_str())).unwrap_or(&label);
+                format!("{} of {clocks} clocks", figure.trim_start())
+            }
+            _ => figure.label(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

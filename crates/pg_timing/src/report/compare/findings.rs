@@ -1,0 +1,92 @@
+//! Alarms that are new, gone, or have another severity.
+
+use super::missing::Missing;
+use super::pairs::{Pair, absent};
+use super::{ComparedFigure, Effect, FigureName, FindingChange, MissingIn};
+use crate::report::{Finding, Origin, Report, SYSTEM, Severity, finding_id};
+
+pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -> Vec<FindingChange> {
+    let mut changes = Vec::new();
+    let mut undecided = Vec::new();
+    for id in ids(pair) {
+        let (before, after) = (finding(pair.before, id), finding(pair.after, id));
+        let (Some(before), Some(after)) = (before, after) else {
+            let side = match (before, after) {
+                // Nothing is known about it, so there is nothing to say.
+                (None, None) => continue,
+                (None, _) => MissingIn::Before,
+                _ => MissingIn::After,
+            };
+            undecided.push((id, side, before.or(after).map_or(Severity::Unknown, |finding| finding.severity)));
+            continue;
+        };
+        if before.severity == after.severity {
+            continue;
+        }
+        let worse = if before.severity > after.severity { before } else { after };
+        changes.push(FindingChange {
+            id: id.into(),
+            before: before.severity,
+            after: after.severity,
+            summary: worse.summary.clone(),
+            effect: match is_within_noise(id, figures) {
+                true => Effect::Same,
+                false => effect(id, before.severity, after.severity),
+            },
+        });
+    }
+    // Most checks need facts that pg_test_timing does not show. An alarm must not disappear among them.
+    undecided.sort_by_key(|(_, _, severity)| *severity < Severity::Warning);
+    for (id, side, severity) in undecided {
+        let report = if side == MissingIn::Before { pair.before } else { pair.after };
+        let why = match report.origin {
+            Origin::PgTestTiming => absent(report),
+            Origin::Measured | Origin::Captured => "the check could not decide",
+        };
+        let alarm = if severity >= Severity::Warning { format!(" ({})", severity.word()) } else { String::new() };
+        missing.add(format!("{id}{alarm}"), side, why);
+    }
+    changes
+}
+
+/// Returns the ids of both reports in the order of the checks. Other versions can have other ids.
+fn ids<'a>(pair: &Pair<'a>) -> Vec<&'a str> {
+    let all = pair.before.findings.iter().chain(&pair.after.findings).map(|finding| finding.id.as_str());
+    let mut ids: Vec<&str> = all.collect();
+    ids.sort_by_key(|id| (finding_id::ALL.iter().position(|known| known == id).unwrap_or(usize::MAX), *id));
+    ids.dedup();
+    ids
+}
+
+/// Returns the finding, if it was decided.
+fn finding<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
+    report.findings.iter().find(|finding| finding.id == id && finding.severity != Severity::Unknown)
+}
+
+/// Returns the meaning of another severity.
+fn effect(id: &str, before: Severity, after: Severity) -> Effect {
+    match after.max(before) {
+        // It warns about the next restart. The times of EXPLAIN ANALYZE do not change until then.
+        _ if id == finding_id::CLOCKSOURCE_NOT_PERSISTENT => Effect::Changed,
+        Severity::Critical if after > before => Effect::MuchWorse,
+        Severity::Critical => Effect::MuchBetter,
+        _ if after > before => Effect::Worse,
+        _ => Effect::Better,
+    }
+}
+
+/// Returns whether the finding judges a figure that did not change beyond noise. Then the figure is close to a limit.
+fn is_within_noise(id: &str, figures: &[ComparedFigure]) -> bool {
+    let judged: &[FigureName] = match id {
+        finding_id::CLOCK_SLOW => &[FigureName::ReadCost, FigureName::LoopCost],
+        finding_id::CLOCK_COARSE => &[FigureName::Step],
+        finding_id::CLOCK_GAPS => &[FigureName::LostTime],
+        _ => &[],
+    };
+    let system = |figure: &&ComparedFigure| figure.clock.as_deref() == Some(SYSTEM);
+    figures
+        .iter()
+        .filter(system)
+        .find(|figure| judged.contains(&figure.figure))
+        .is_some_and(|figure| figure.effect == Effect::Same)
+}

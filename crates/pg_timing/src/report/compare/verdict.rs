@@ -1,0 +1,148 @@
+//! The verdict: the worst change, in sentences.
+
+use super::pairs::Pair;
+use super::{CompareVerdict, Compared, ComparedFigure, Effect, FigureName, FindingChange, Program};
+use crate::human::{duration, percent};
+use crate::report::{SYSTEM, Severity};
+
+/// Returns the verdict. The worst change counts, then a missing comparison, then the best change.
+pub fn verdict(pair: &Pair, figures: &[ComparedFigure], findings: &[FindingChange]) -> CompareVerdict {
+    let all = || figures.iter().map(|figure| figure.effect).chain(findings.iter().map(|finding| finding.effect));
+    let cost = figures.iter().find(|figure| figure.is_cost() && figure.clock.as_deref() == Some(SYSTEM));
+    let worst = all().max().unwrap_or(Effect::Same);
+    let best = all().min().unwrap_or(Effect::Same);
+    let effect = match () {
+        () if worst >= Effect::Worse => worst,
+        () if cost.is_none() => Effect::NotCompared,
+        () if best <= Effect::Better => best,
+        () => worst,
+    };
+    let mut sentences: Vec<String> = Vec::new();
+    if cost.is_none() {
+        sentences.push("The read cost of PostgreSQL's clock could not be compared.".into());
+    }
+    let (costs, others): (Vec<_>, Vec<_>) = figures.iter().partition(|figure| figure.is_cost());
+    let matters = |effect: Effect| !matches!(effect, Effect::Same | Effect::Changed);
+    sentences.extend(costs.iter().filter(|figure| matters(figure.effect)).filter_map(|figure| cost_sentence(figure)));
+    if cost.is_some_and(|cost| matters(cost.effect)) {
+        sentences.extend(overhead(pair));
+    }
+    for effect in [Effect::MuchWorse, Effect::Worse, Effect::Better, Effect::MuchBetter] {
+        let labels: Vec<String> = others.iter().filter(|f| f.effect == effect).map(|f| f.label()).collect();
+        sentences.extend(list(&capital(effect.word()), labels));
+    }
+    sentences.extend(alarms(findings));
+    let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
+    match effect {
+        Effect::Same => sentences.push("No figure changed by more than the noise, and no alarm is new or gone.".into()),
+        Effect::Changed => sentences.extend(list("Different, but neither better nor worse", changed)),
+        _ => {}
+    }
+    CompareVerdict { effect, summary: sentences.join(" ") }
+}
+
+/// Returns what a read or a turn of the loop costs now.
+fn cost_sentence(figure: &ComparedFigure) -> Option<String> {
+    let (before, after) = figure.estimates()?;
+    let clock = match figure.clock.as_deref()? {
+        SYSTEM => "PostgreSQL's clock",
+        name => name,
+    };
+    let subject = match figure.figure {
+        FigureName::LoopCost => format!("A turn of pg_test_timing's loop with {clock}"),
+        _ => format!("A read of {clock}"),
+    };
+    let change = match after / before {
+        ratio if ratio >= 2.0 => format!("costs {} times as much as before", rounded(ratio)),
+        ratio if ratio > 1.0 => format!("costs {} more than before", percent(ratio - 1.0)),
+        ratio if ratio <= 0.5 && ratio > 0.0 => format!("is {} times as fast as before", rounded(1.0 / ratio)),
+        ratio => format!("costs {} less than before", percent(1.0 - ratio)),
+    };
+    Some(format!("{subject} {change} ({}, before {}).", duration(after), duration(before)))
+}
+
+/// Returns a ratio with two or more digits.
+fn rounded(ratio: f64) -> String {
+    if ratio < 9.95 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
+}
+
+/// Returns the overhead of EXPLAIN ANALYZE, if both figures are from the same kind of measurement.
+fn overhead(pair: &Pair) -> Option<String> {
+    if Program::of(pair.before) != Program::of(pair.after) {
+        return None;
+    }
+    let [before, after] = [pair.before, pair.after].map(|report| report.system()?.overhead_per_node_ns());
+    Some(format!(
+        "EXPLAIN ANALYZE now adds up to about {} per row and plan node; before, up to about {}.",
+        duration(after?),
+        duration(before?)
+    ))
+}
+
+/// Lists the alarms that are new, gone, or have another severity.
+fn alarms(findings: &[FindingChange]) -> Vec<String> {
+    let of = |is_shown: fn(&FindingChange) -> bool, severity: fn(&FindingChange) -> Severity| {
+        let shown = findings.iter().filter(|change| is_shown(change) && change.effect != Effect::Same);
+        shown.map(|change| format!("{} ({})", change.id, severity(change).word().to_ascii_lowercase())).collect()
+    };
+    let is_new = |change: &FindingChange| change.before == Severity::Ok;
+    let is_gone = |change: &FindingChange| change.after == Severity::Ok;
+    let is_other = |change: &FindingChange| change.before != Severity::Ok && change.after != Severity::Ok;
+    [
+        list("New alarm", of(is_new, |change| change.after)),
+        list("Changed alarm", of(is_other, |change| change.after)),
+        list("Alarm gone", of(is_gone, |change| change.before)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn list(head: &str, items: Vec<String>) -> Option<String> {
+    (!items.is_empty()).then(|| format!("{head}: {}.", items.join(", ")))
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+impl ComparedFigure {
+    /// Returns whether it is the cost of a read or of a loop with one read.
+    fn is_cost(&self) -> bool {
+        matches!(self.figure, FigureName::ReadCost | FigureName::LoopCost)
+    }
+
+    /// Returns both estimates.
+    pub fn estimates(&self) -> Option<(f64, f64)> {
+        match (&self.before, &self.after) {
+            (Compared::Number(before), Compared::Number(after)) => before.estimate.zip(after.estimate),
+            _ => None,
+        }
+    }
+
+    /// Returns the name for the screen, like `system step`.
+    pub fn label(&self) -> String {
+        let figure = match self.figure {
+            FigureName::ReadCost => "one read",
+            FigureName::LoopCost => "one loop",
+            FigureName::Step => "step",
+            FigureName::BackwardSteps => "went back",
+            FigureName::LostTime => "lost time",
+            FigureName::Tail => "99.9%",
+            FigureName::TscRate => "TSC rate",
+            FigureName::TscUsable => "TSC usable",
+            FigureName::TscUsedByDefault => "TSC used by PostgreSQL 19",
+            FigureName::Skew => "skew",
+            FigureName::Drift => "drift",
+            FigureName::ClockSource => "clock source",
+            FigureName::Kernel => "kernel",
+            FigureName::CpuModel => "CPU model",
+            FigureName::Virtualization => "virtualization",
+        };
+        match &self.clock {
+            Some(clock) => format!("{clock} {figure}"),
+            None => figure.into(),
+        }
+    }
+}
