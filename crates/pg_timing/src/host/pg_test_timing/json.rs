@@ -89,25 +89,31 @@ fn bins(observed: &[Duration]) -> Vec<Bin> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::pg_test_timing::parse;
+    use crate::host::pg_test_timing::timing::{self, Timing};
+    use crate::host::pg_test_timing::tsc::TscSummary;
+    use crate::host::pg_test_timing::{Format, Options, parse, print};
 
     const JSON: &str = r#"{"schema_version": 1, "duration_s": 1, "interrupted": false, "clocks": [{"name": "system",
         "loop_ns": 25.5, "reads": 100, "observed": [{"ns": 24, "count": 70}, {"ns": 31, "count": 30}]}], "tsc": {"source":
         "x86", "in_use_khz": 2500000, "calibrated_khz": 2500100, "usable": true, "used_by_default": true}}"#;
 
+    /// Both formats of one test give the same figures.
     #[test]
     fn it_is_the_same_as_the_text() {
-        let text = "Testing timing overhead for 1 second.\n\nSystem clock source: clock_gettime (CLOCK_MONOTONIC)\n\
-            Average loop time including overhead: 25.50 ns\nHistogram of timing durations:\n              \
-            <= ns   % of total  running %      count\n\
-            0       0.0000     0.0000          0\n1       0.0000     0.0000          0\n\
-            3       0.0000     0.0000          0\n7       0.0000     0.0000          0\n\
-            15      0.0000     0.0000          0\n31    100.0000   100.0000        100\n\n\
-            Observed timing durations up to 99.9900%:\n                 ns   % of total  running %      count\n\
-            24      70.0000    70.0000         70\n31      30.0000   100.0000         30\n\n\
-            TSC frequency source: x86\nTSC frequency in use: 2500000 kHz\nTSC frequency from calibration: 2500100 kHz\n\n\
-            TSC clock source will be used by default, unless timing_clock_source is set to 'system'.\n";
-        assert_eq!(parse_json(JSON.as_bytes()), Some(parse(text).unwrap()));
+        let observed = [(0, 1), (24, 70_000), (25, 28_000), (31, 10), (1024, 1)].into();
+        let timing = Timing { title: timing::SYSTEM, loop_ns: 25.01, observed };
+        let tsc = TscSummary {
+            source: "x86".into(),
+            in_use_khz: Some(2_500_000),
+            calibrated_khz: Some(2_500_100),
+            usable: true,
+            used_by_default: true,
+        };
+        let options = Options { duration_s: 1, cutoff: 100.0, format: Format::Json };
+        let json = print::json(&options, std::slice::from_ref(&timing), Some(&tsc), false);
+        let table = print::nineteen(&timing, 100.0);
+        let text = format!("Testing timing overhead for 1 second.\n\n{}\n{table}{}", timing::SYSTEM, tsc.text());
+        assert_eq!(parse_json(json.as_bytes()), Some(parse(&text).unwrap()));
     }
 
     #[test]

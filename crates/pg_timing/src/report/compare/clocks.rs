@@ -5,11 +5,11 @@ use super::pairs::{Pair, absent, numbers};
 use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, noise};
 use crate::report::{ClockReport, Fact, INTERRUPTED_SHARE, Report, SYSTEM};
 
-/// A call of a plan node reads the clock twice. So 5 ns per read are 10 ns per row and node: 0.03 s for a million rows
-/// through three nodes. The median node of our test plans takes ten times as long per row.
-pub const MATTERS_NS: f64 = 5.0;
+/// A call of a plan node reads the clock twice. So 5 ns per read are 10 ns per row and node. The fastest nodes take 20 ns per
+/// row, so less than that hardly shows in a plan.
+const MATTERS_NS: f64 = 5.0;
 /// `clock-slow` warns above this read cost, as PostgreSQL's documentation of pg_test_timing does.
-pub const SLOW_NS: f64 = 100.0;
+const SLOW_NS: f64 = 100.0;
 /// `clock-coarse` warns above this step: EXPLAIN prints microseconds.
 const COARSE_NS: f64 = 1000.0;
 /// Only a factor that everyone notices is much.

@@ -1,6 +1,7 @@
 //! A figure with its noise, and the difference between two of them.
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// A figure and the bounds within which noise can move it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,10 +34,16 @@ impl Measure {
         self.low > other.high || other.low > self.high
     }
 
-    /// Returns the difference that noise can explain: the parts of both noises between the two figures.
+    /// Returns the difference that noise can explain: the parts of both noises between the two figures. The order of the two
+    /// makes no difference.
     pub fn noise_against(&self, other: &Measure) -> Option<f64> {
         let (a, b) = self.estimate.zip(other.estimate)?;
-        Some(if a <= b { self.high - a + b - other.low } else { a - self.low + other.high - b })
+        let (up, down) = ((self.high - a) + (b - other.low), (a - self.low) + (other.high - b));
+        Some(match a.total_cmp(&b) {
+            Ordering::Less => up,
+            Ordering::Equal => up.max(down),
+            Ordering::Greater => down,
+        })
     }
 }
 

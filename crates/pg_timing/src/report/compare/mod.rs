@@ -15,6 +15,8 @@ mod pairs;
 mod program;
 #[cfg(test)]
 mod proptests;
+#[cfg(test)]
+mod tests;
 mod tsc;
 mod verdict;
 

@@ -31,6 +31,9 @@ pub fn verdict(pair: &Pair, figures: &[ComparedFigure], findings: &[FindingChang
         let labels: Vec<String> = others.iter().filter(|f| f.effect == effect).map(|f| f.label()).collect();
         sentences.extend(list(&capital(effect.word()), labels));
     }
+    if others.iter().any(|figure| figure.figure == FigureName::LostTime && figure.effect == Effect::Worse) {
+        sentences.push("Other programs cause lost time: repeat the measurement with the same load as before.".into());
+    }
     sentences.extend(alarms(findings));
     let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
     match effect {

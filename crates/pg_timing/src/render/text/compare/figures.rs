@@ -87,6 +87,8 @@ fn change(figure: &ComparedFigure) -> String {
         Some(change) if figure.figure == FigureName::TscRate => format!("{:+.0} ppm", change * 1e6),
         Some(change) if change >= 9.0 => format!("x {:.0}", change + 1.0),
         Some(change) if change >= 1.0 => format!("x {:.1}", change + 1.0),
+        Some(change) if change <= -0.9 => format!("/ {:.0}", 1.0 / (change + 1.0)),
+        Some(change) if change <= -0.5 => format!("/ {:.1}", 1.0 / (change + 1.0)),
         Some(change) if change < 0.0 => format!("-{}", percent(-change)),
         Some(change) => format!("+{}", percent(change)),
     }
