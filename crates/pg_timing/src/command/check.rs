@@ -16,7 +16,16 @@ const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains pr
 const CAPTURE_HINT: Hint =
     Hint("give the name of a new directory on a local file system, in a directory where you may write");
 
+const LIMITS_HINT: Hint = Hint("a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us");
+
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
+    let thresholds = arguments.thresholds();
+    if let Some(figure) = thresholds.contradiction() {
+        let name = figure.name();
+        return Err(
+            anyhow!("the limit of {name} for a warning (-w) is above the one for critical (-c)").context(LIMITS_HINT)
+        );
+    }
     let host = host(arguments.root.as_deref())?;
     let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
@@ -32,11 +41,12 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         write_capture(&host, &log, &report, target)?;
     }
     print(&match (arguments.nagios, arguments.format) {
-        (true, _) => render::nagios::line(&escape::report(&report)?),
+        (true, _) => render::nagios::check::line(&escape::report(&report)?, &thresholds),
         (false, Format::Text) => render::text::text(&escape::report(&report)?),
         (false, Format::Json) => render::json::json(&report),
     })?;
-    Ok(report.verdict.severity.exit_status())
+    // Without --nagios there are no thresholds.
+    Ok(thresholds.severity(&report).exit_status())
 }
 
 /// Returns the captured tree in `root`, or this machine.

@@ -58,14 +58,16 @@ pub fn finish(result: anyhow::Result<u8>) -> u8 {
 /// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
 fn report_error(error: &anyhow::Error) -> u8 {
     let attached_hint = error.downcast_ref::<Hint>().map(|Hint(text)| *text);
-    let message: Vec<String> = match attached_hint {
-        // The hint is the outermost context. The error itself follows it in the chain.
-        Some(_) => error.chain().skip(1).map(ToString::to_string).collect(),
-        None => error.chain().map(ToString::to_string).collect(),
-    };
     let own_hint = error.downcast_ref::<Error>().map(|error| error.hint.as_str());
-    print_error(&message.join(": "), attached_hint.or(own_hint).unwrap_or_default());
+    print_error(&message(error), attached_hint.or(own_hint).unwrap_or_default());
     NOT_DONE
+}
+
+/// Returns the error with its causes, without its hint.
+fn message(error: &anyhow::Error) -> String {
+    // The hint is the outermost context. The error itself follows it in the chain.
+    let hints = usize::from(error.downcast_ref::<Hint>().is_some());
+    error.chain().skip(hints).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Prints an error in one line, and its hint in another one if it has any. Both can contain text from outside.

@@ -31,6 +31,9 @@ pub struct AdviseReport {
     #[serde(default)]
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
+    /// shares of a core above which a setting is a warning, and critical
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_share_limits: Option<CoreShareLimits>,
     /// events that the server's statistics do not show, or show late
     pub not_seen: Vec<String>,
 }
@@ -74,6 +77,14 @@ pub struct CoreShare {
     pub low: f64,
     /// missing if there is no upper bound
     pub high: Option<f64>,
+}
+
+/// The shares of a core above which a setting is a warning, and critical.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CoreShareLimits {
+    pub warning: f64,
+    pub critical: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -107,6 +107,16 @@ pub struct Cpus {
     pub skew_unavailable: Option<String>,
 }
 
+impl Cpus {
+    /// Returns the largest offset between two CPUs in ns, for one clock: what is certain, and what is possible.
+    pub fn largest_offset(&self, clock: &str) -> Option<(f64, f64)> {
+        let pairs = self.skew.iter().filter(|skew| skew.clock == clock);
+        // If the bounds include 0, the offset may be 0.
+        let offsets = pairs.map(|skew| (skew.low_ns.max(-skew.high_ns).max(0.0), skew.high_ns.max(-skew.low_ns)));
+        offsets.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
+    }
+}
+
 /// Bounds of CPU `b`'s reading minus CPU `a`'s reading at the same instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

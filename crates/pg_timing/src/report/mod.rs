@@ -23,6 +23,7 @@ pub mod run_mode;
 #[cfg(test)]
 mod schema;
 mod self_time;
+pub mod thresholds;
 mod top;
 mod tsc;
 
@@ -31,7 +32,8 @@ mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use advise::{
-    Action, AdviseReport, CallsAre, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls, SettingAdvice,
+    Action, AdviseReport, CallsAre, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport,
+    PeriodCalls, SettingAdvice,
 };
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;

@@ -2,6 +2,7 @@
 
 use super::{fixture, fixtures, json, pg_timing, run};
 use pg_timing::render::{self, escape};
+use pg_timing::report::thresholds::Thresholds;
 use pg_timing::report::{AdviseReport, ExplainReport, Report, TopReport};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -69,7 +70,9 @@ fn each_text_of_a_host_report_is_escaped() {
         let root = fixture("hosts").join(host);
         let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(root));
         replaced += assert_each_text_is_escaped(&json(&report), render::text::text);
-        assert_each_text_is_escaped(&json(&report), render::nagios::line);
+        assert_each_text_is_escaped(&json(&report), |report| {
+            render::nagios::check::line(report, &Thresholds::default())
+        });
     }
     assert!(replaced > 500, "{replaced}");
 }
@@ -116,6 +119,7 @@ fn each_text_of_an_advise_report_is_escaped() {
         "settings": [setting], "node_calls": {"answer": "no", "planned": 1, "skipped": [skipped()]}, "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
     });
     assert!(assert_each_text_is_escaped::<AdviseReport>(&report, render::text::advise::text) > 10);
+    assert_each_text_is_escaped::<AdviseReport>(&report, render::nagios::advise::line);
 }
 
 /// Files of a captured tree, a kernel log, an output of pg_test_timing and a plan, each with hostile text.

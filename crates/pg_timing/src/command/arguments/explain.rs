@@ -173,6 +173,10 @@ pub struct AdviseArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// Print one line with performance data, as monitoring plugins do: the verdict, and the share of a core that each setting
+    /// takes for certain
+    #[arg(long, conflicts_with = "format")]
+    pub nagios: bool,
     #[command(flatten, next_help_heading = "Connection options")]
     pub connection: ConnectionArguments,
 }

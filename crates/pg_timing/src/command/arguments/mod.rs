@@ -3,6 +3,7 @@
 mod compare;
 mod explain;
 mod monitor;
+mod thresholds;
 mod values;
 
 pub use compare::CompareArguments;
@@ -11,10 +12,12 @@ pub use monitor::MonitorArguments;
 
 use super::{NOT_DONE, print, print_error, report_error};
 use crate::host::facts::LogSource;
+use crate::report::thresholds::{Limits, Thresholds};
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use thresholds::limits;
 use timing_clock::Nanos;
 use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
 
@@ -82,9 +85,22 @@ pub struct CheckArguments {
     /// Print one line with performance data, as monitoring plugins do
     #[arg(long, conflicts_with = "format")]
     pub nagios: bool,
+    /// With --nagios, also warn above these limits, like read=100ns,lost=5%,skew=1us: the cost of a read of PostgreSQL's
+    /// clock (ns, us, ms, s; default ns), the time that interruptions took (%), the certain offset between the clocks of two
+    /// CPUs (as read). The worst of the limits and the verdict counts
+    #[arg(short, long, value_name = "LIMITS", value_parser = limits, requires = "nagios")]
+    pub warning: Option<Limits>,
+    /// The same for the status critical
+    #[arg(short, long, value_name = "LIMITS", value_parser = limits, requires = "nagios")]
+    pub critical: Option<Limits>,
 }
 
 impl CheckArguments {
+    /// Returns the limits of both severities.
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds { warning: self.warning.unwrap_or_default(), critical: self.critical.unwrap_or_default() }
+    }
+
     /// Returns the total measuring time.
     pub fn time_limit(&self) -> Nanos {
         self.duration.unwrap_or(Nanos::from_secs(if self.long { 300.0 } else { 4.0 }))

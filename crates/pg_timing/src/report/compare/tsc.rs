@@ -62,7 +62,11 @@ fn clocks<'a>(pair: &Pair<'a>, names: impl Fn(&'a Report) -> Vec<&'a str>) -> Ve
 
 /// Compares the largest offset between two CPUs. Its bounds are those of the measurement, so there is no other noise.
 fn skew(pair: &Pair, missing: &mut Missing, clock: &str) -> Option<ComparedFigure> {
-    let largest = |report: &Report| match offset(report, clock) {
+    let largest = |report: &Report| match report
+        .cpus
+        .largest_offset(clock)
+        .and_then(|(low, high)| Measure::within(None, low, high))
+    {
         Some(offset) => Fact::Known(offset),
         None => no_skew(report),
     };
@@ -71,15 +75,6 @@ fn skew(pair: &Pair, missing: &mut Missing, clock: &str) -> Option<ComparedFigur
         true => Effect::Worse,
         false => Effect::Changed,
     }))
-}
-
-/// Returns the bounds of the largest offset between two CPUs.
-fn offset(report: &Report, clock: &str) -> Option<Measure> {
-    let pairs = report.cpus.skew.iter().filter(|skew| skew.clock == clock);
-    // If the bounds include 0, the offset may be 0.
-    let bounds = pairs.map(|skew| (skew.low_ns.max(-skew.high_ns).max(0.0), skew.high_ns.max(-skew.low_ns)));
-    let (low, high) = bounds.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
-    Measure::within(None, low, high)
 }
 
 fn no_skew<T>(report: &Report) -> Fact<T> {

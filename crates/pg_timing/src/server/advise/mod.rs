@@ -32,7 +32,7 @@ use facts::Facts;
 
 use crate::error::{Error, SqlState};
 use crate::host::measure::Budget;
-use crate::report::{AdviseReport, SettingAdvice};
+use crate::report::{AdviseReport, CoreShareLimits, SettingAdvice};
 use crate::server::connection::Connection;
 use crate::server::planned::{Activity, Entries, Window, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -190,6 +190,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
         settings,
         node_calls: auto_explain::node_calls(facts),
         findings,
+        core_share_limits: Some(CoreShareLimits { warning: advice::CHEAP, critical: advice::VERY_EXPENSIVE }),
         not_seen: not_seen::not_seen(facts),
     }
 }

@@ -1,0 +1,179 @@
+//! `pg_timing compare` on captured hosts and on outputs of pg_test_timing.
+
+use super::{fixture, fixtures, json, pg_timing, refused, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn output(name: &str) -> PathBuf {
+    fixture("pg_test_timing").join(name)
+}
+
+/// Writes the JSON report of a captured host.
+fn host(dir: &TempDir, name: &str) -> PathBuf {
+    let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(fixture("hosts").join(name)));
+    let path = dir.path().join(format!("{name}.json"));
+    std::fs::write(&path, report).unwrap();
+    path
+}
+
+/// Returns the exit status and the screen.
+fn compare(before: &Path, after: &Path) -> (i32, String) {
+    let (status, stdout, stderr) = run(pg_timing().arg("compare").args([before, after]));
+    assert_eq!(stderr, "", "{before:?} {after:?}");
+    let wide = stdout.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "{before:?} {after:?}");
+    (status, stdout)
+}
+
+/// Returns the exit status and the report.
+fn compare_json(before: &Path, after: &Path) -> (i32, Value) {
+    let (status, stdout, stderr) = run(pg_timing().arg("compare").args([before, after]).args(["--format", "json"]));
+    assert_eq!(stderr, "", "{before:?} {after:?}");
+    (status, json(&stdout))
+}
+
+#[test]
+fn screens() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, before, after, status) in [
+        ("slower_clock", output("i7-860-tsc.txt"), output("i7-860-acpi_pm.txt"), 2),
+        ("faster_clock", output("i7-860-acpi_pm.txt"), output("i7-860-tsc.txt"), 0),
+        ("two_versions", output("pg15.txt"), output("pg19.txt"), 0),
+        ("clock_went_back", output("docker-mac-hpet.txt"), output("docker-mac-warp.txt"), 2),
+        ("no_loop_time", output("docker-mac-warp.txt"), output("docker-mac-hpet.txt"), 3),
+        ("two_hosts", host(&dir, "kvm-tsc"), host(&dir, "docker-desktop-hpet"), 2),
+        ("host_and_output", host(&dir, "kvm-tsc"), output("pg15.txt"), 0),
+    ] {
+        let (actual, screen) = compare(&before, &after);
+        assert_eq!(actual, status, "{name}: {screen}");
+        insta::assert_snapshot!(name, screen.replace(dir.path().to_str().unwrap(), "DIR"));
+    }
+}
+
+/// No pair has a line over 80 columns, and the exit status is that of the verdict.
+#[test]
+fn every_pair_of_outputs() {
+    // A ticket with several outputs is refused.
+    for before in fixtures("pg_test_timing").into_iter().filter(|name| name != "ticket.txt") {
+        for after in ["i7-860-tsc.txt", "pg19-coarse.txt", "pg19-desktop-excerpt.txt", "pg15-busy.txt"] {
+            let (status, _) = compare(&output(&before), &output(after));
+            let (json_status, report) = compare_json(&output(&before), &output(after));
+            let effect = report["verdict"]["effect"].as_str().unwrap();
+            let expected = match effect {
+                "same" | "changed" | "better" | "much_better" => 0,
+                "worse" => 1,
+                "much_worse" => 2,
+                _ => 3,
+            };
+            assert_eq!((status, json_status), (expected, expected), "{before} {after} {effect}");
+        }
+    }
+}
+
+/// The same machine, measured by different versions and programs.
+#[test]
+fn versions_of_one_machine_are_not_a_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let test = |format: &str| {
+        let path = dir.path().join(format);
+        let (_, stdout, _) = run(pg_timing().args(["test", "-d", "1", "--format", format]));
+        std::fs::write(&path, stdout).unwrap();
+        path
+    };
+    let check = dir.path().join("check");
+    let (_, stdout, _) = run(pg_timing().args(["check", "-d", "1", "--format", "json"]));
+    std::fs::write(&check, stdout).unwrap();
+    let all = [test("classic"), test("19"), test("json"), check];
+    for (before, after) in all.iter().flat_map(|before| all.iter().map(move |after| (before, after))) {
+        let (_, report) = compare_json(before, after);
+        let figures = report["figures"].as_array().unwrap();
+        let cost = |figure: &&Value| matches!(figure["figure"].as_str(), Some("read_cost" | "loop_cost"));
+        let system: Vec<&Value> = figures.iter().filter(cost).filter(|figure| figure["clock"] == "system").collect();
+        assert_eq!(system.len(), 1, "{before:?} {after:?}");
+        assert_eq!(system[0]["effect"], "same", "{before:?} {after:?}: {}", system[0]);
+    }
+}
+
+#[test]
+fn the_json_report_matches_its_schema() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.schema.json");
+    let schema = json(&std::fs::read_to_string(path).unwrap());
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for (before, after) in [
+        (output("i7-860-tsc.txt"), output("pg19.txt")),
+        (host(&dir, "kvm-tsc"), host(&dir, "docker-desktop-hpet")),
+        (host(&dir, "kvm-tsc"), output("docker-mac-warp.txt")),
+    ] {
+        let (_, report) = compare_json(&before, &after);
+        let errors: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn one_report_can_come_from_stdin() {
+    let text = std::fs::read(output("i7-860-tsc.txt")).unwrap();
+    let mut command = pg_timing();
+    command.args(["compare", "-"]).arg(output("i7-860-acpi_pm.txt")).write_stdin(text);
+    let (status, stdout, _) = run(&mut command);
+    assert_eq!(status, 2);
+    assert!(stdout.starts_with("before  stdin: pg_test_timing 9.2 to 18"), "{stdout}");
+    assert!(refused(&["compare", "-", "-"]).contains("only one of the reports"));
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = output("i7-860-tsc.txt");
+    let text = std::fs::read_to_string(&good).unwrap();
+    let (_, explain, _) = run(pg_timing()
+        .args(["explain", "--read-cost", "20", "--format", "json", "--plan"])
+        .arg(fixture("plans").join("docker-hpet.txt")));
+    let report = std::fs::read_to_string(host(&dir, "kvm-tsc")).unwrap();
+    for (nth, (content, why)) in [
+        (format!("{text}\n{text}"), "contains 2 reports, and compare needs one"),
+        (std::fs::read_to_string(output("ticket.txt")).unwrap(), "contains 4 reports"),
+        (format!("{report}\n{report}"), "contains 2 reports, and compare needs one"),
+        (explain, "is a report of explain"),
+        (String::new(), "the text is empty"),
+        ("{\"clocks\": 7}".into(), "is JSON, but not a report of pg_timing"),
+        ("{\"clocks\": ".into(), "ends too early"),
+        ("nothing".into(), "found no output of pg_test_timing"),
+        (report.replacen("\"read_ns\": ", "\"read_ns\": -", 1), "impossible figure"),
+        (report.replacen("\"read_ns\": ", "\"read_ns\": 1e308, \"x\": ", 1), "impossible figure"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = dir.path().join(format!("{nth}.txt"));
+        std::fs::write(&path, content).unwrap();
+        let stderr = refused(&["compare", good.to_str().unwrap(), path.to_str().unwrap()]);
+        assert!(stderr.contains(why) && stderr.contains(&format!("{nth}.txt")), "{nth}: {stderr}");
+    }
+    assert!(refused(&["compare", "/nonexistent", "/nonexistent"]).contains("No such file"));
+    assert!(refused(&["compare", "one.json"]).contains("<AFTER>"));
+}
+
+/// A shell's prompt can begin with a bracket, as JSON does.
+#[test]
+fn text_around_an_output_is_ignored() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("session.txt");
+    let text = std::fs::read_to_string(output("i7-860-tsc.txt")).unwrap();
+    std::fs::write(&path, format!("[postgres@db1 ~]$ pg_test_timing\n{text}")).unwrap();
+    let (status, screen) = compare(&output("i7-860-tsc.txt"), &path);
+    assert_eq!(status, 0);
+    assert!(screen.lines().any(|line| line.starts_with("SAME  ")), "{screen}");
+}
+
+#[test]
+fn the_help_states_the_rule() {
+    let (status, help, _) = run(pg_timing().args(["compare", "--help"]));
+    assert_eq!(status, 0);
+    for words in ["Much worse (exit status 2)", "Worse (exit status 1)", "doubled", "100 ns", "5 ns", "noise"] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
+    assert!(run(pg_timing().arg("--help")).1.contains("of compare: 0 same or better, 1 worse, 2 much worse"));
+}
