@@ -35,7 +35,8 @@ fn compare_json(before: &Path, after: &Path) -> (i32, Value) {
 
 #[test]
 fn screens() {
-    let dir = tempfile::tempdir().unwrap();
+    // The screen shows only the file's name if the path is long, so it does not depend on the directory.
+    let dir = tempfile::Builder::new().prefix("reports-of-captured-hosts-in-a-long-path-").tempdir().unwrap();
     for (name, before, after, status) in [
         ("slower_clock", output("i7-860-tsc.txt"), output("i7-860-acpi_pm.txt"), 2),
         ("faster_clock", output("i7-860-acpi_pm.txt"), output("i7-860-tsc.txt"), 0),
@@ -47,7 +48,7 @@ fn screens() {
     ] {
         let (actual, screen) = compare(&before, &after);
         assert_eq!(actual, status, "{name}: {screen}");
-        insta::assert_snapshot!(name, screen.replace(dir.path().to_str().unwrap(), "DIR"));
+        insta::assert_snapshot!(name, screen);
     }
 }
 

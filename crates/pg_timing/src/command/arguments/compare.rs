@@ -14,7 +14,7 @@ lost time is now above 10%, its step at least 1 us, or its CPUs differ by more t
 Better, same, and other differences: exit status 0. Not compared: exit status 3.
 The worst change counts. An alarm that a restart will reset the clock source is neither better nor worse.
 
-Reports that you compare need the same program and the same load, for example before and after a kernel upgrade:
+Compare reports of the same program, measured under the same load, for example before and after a kernel upgrade:
   pg_timing check --format json > before.json
   pg_timing check --format json > after.json
   pg_timing compare before.json after.json";

@@ -2,7 +2,7 @@
 
 use super::missing::Missing;
 use super::pairs::{Pair, absent, numbers};
-use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, noise};
+use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, loops, noise};
 use crate::report::{ClockReport, Fact, INTERRUPTED_SHARE, Report, SYSTEM};
 
 /// A call of a plan node reads the clock twice. So 5 ns per read are 10 ns per row and node. The fastest nodes take 20 ns per
@@ -81,7 +81,7 @@ impl OneClock<'_> {
             return Some(self.number(FigureName::ReadCost, costs, |low, high| self.cost_effect(low, high)));
         }
         let (a, b) = self.programs();
-        let looped = |clock, program, other| match noise::looped(clock, program, other) {
+        let looped = |clock, program, other| match loops::cost(clock, program, other) {
             Some(cost) => Fact::Known(cost),
             None => Fact::unavailable(match program {
                 Program::Check => "no loop cost in the report, and the other one has no read cost",

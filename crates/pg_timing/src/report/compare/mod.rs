@@ -1,6 +1,6 @@
 //! Compares two reports of a host: what changed beyond noise, and what that means for EXPLAIN ANALYZE.
 //!
-//! Each figure has bounds within which noise can move it, see `noise.rs`. A figure changed if the bounds of both reports
+//! Each figure has bounds within which noise can move it, see `noise.rs` and `loops.rs`. A figure changed if the bounds of both reports
 //! do not overlap. What only one report shows is not compared, and the reason is given. The serde names are the JSON
 //! contract.
 
@@ -8,6 +8,7 @@ mod clocks;
 mod effect;
 mod findings;
 mod host;
+mod loops;
 mod measure;
 mod missing;
 mod noise;

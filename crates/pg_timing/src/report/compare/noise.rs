@@ -1,10 +1,10 @@
-//! The noise of each figure: the bounds within which it moves from run to run although the host is the same.
+//! The noise of each figure, except loops: the bounds within which it moves from run to run although the host is the same.
 //!
 //! The figures of check are from 12 runs of two seconds within 8 minutes, on a guest with two CPUs that other programs kept
 //! busy: interruptions took 2% to 63% of the time. A ratio below is that of the largest and the smallest figure of all runs.
 //! Comparisons of any two of these runs show a change only where the verdict of check is another one.
 
-use super::{Measure, Program};
+use super::Measure;
 use crate::report::{ClockReport, Gaps};
 use crate::statistics::two_deviations;
 
@@ -15,12 +15,6 @@ const UNDISTURBED_SHARE: f64 = 0.05;
 const MEDIAN_SHARE: f64 = 0.09;
 /// The cheapest read, of monotonic_coarse, takes 5 ns and varied by 0.9 ns.
 const READ_NS: f64 = 0.5;
-/// The loop's mean includes phases in which everything takes up to twice as long, because other programs use the same core.
-/// 10 runs of one second in each format had ratios of 1.94 to 2.13. Two such bounds overlap up to a ratio of 2.33.
-const LOOP_SHARE: f64 = 0.4;
-/// The work of pg_test_timing's loop, without the read, takes 2 to 6 ns here. The loop of PostgreSQL 19 is 2 to 4 ns shorter
-/// than that of 9.2 to 18. 10 ns leave room for slower processors.
-const LOOP_WORK_NS: f64 = 10.0;
 /// Interruptions took 2% to 63% of the time: they depend on the other programs. Only a change by a factor of more than 4 and
 /// some percent shows more than that.
 const LOST_FACTOR: f64 = 2.0;
@@ -52,21 +46,6 @@ pub fn median(clock: &ClockReport) -> Option<Measure> {
     let cost = clock.read_ns?;
     let spread = two_deviations(clock.read_spread_ns.unwrap_or(0.0));
     Measure::new(cost, cost * MEDIAN_SHARE + READ_NS + spread)
-}
-
-/// Returns the loop cost. Its lower bound is the cost without interruptions. If both reports are not from the same program,
-/// the loops contain different work.
-pub fn looped(clock: &ClockReport, program: Program, other: Program) -> Option<Measure> {
-    let printed = clock.loop_ns?;
-    let work = if program == other && program != Program::PgTestTiming { 0.0 } else { LOOP_WORK_NS };
-    let estimate = if program == Program::Check { printed } else { clock.undisturbed_ns.unwrap_or(printed) };
-    let read = clock.undisturbed_ns.or(clock.read_ns);
-    let low = match (program, read) {
-        // A turn of the loop contains one read, so it does not take less.
-        (Program::Check, Some(read)) => read.min(printed) * (1.0 - UNDISTURBED_SHARE),
-        _ => estimate.min(printed * (1.0 - clock.gaps.as_ref().map_or(0.0, share))) * (1.0 - LOOP_SHARE),
-    };
-    Measure::within(Some(estimate), low - READ_NS - work, estimate * (1.0 + LOOP_SHARE) + READ_NS + work)
 }
 
 /// Returns the step, or its bounds.

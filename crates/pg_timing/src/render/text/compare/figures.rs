@@ -1,7 +1,7 @@
 //! The table of changed numbers, and the list of figures that are the same.
 
 use super::{BOLD, WIDTH, of_same_name, style};
-use crate::human::{duration, grouped, percent};
+use crate::human::{count, duration, percent};
 use crate::render::columns::cut;
 use crate::render::text::table::{Align, Table};
 use crate::render::text::wrapped_to;
@@ -10,6 +10,8 @@ use crate::report::compare::{Compared, ComparedFigure, Effect, FigureName, Measu
 
 /// The clocks with rows of their own: PostgreSQL's clock, and the counter's read instructions.
 const MAIN: [&str; 5] = [SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
+const KHZ_PER_GHZ: f64 = 1e6;
+const PPM_PER_PERCENT: f64 = 1e4;
 /// The other columns need up to 60 columns.
 const LABEL: usize = 20;
 
@@ -72,9 +74,10 @@ fn bounds(name: FigureName, measure: &Measure) -> String {
 fn number(name: FigureName, number: f64) -> String {
     match name {
         FigureName::LostTime => percent(number),
-        FigureName::TscRate => format!("{} kHz", grouped(number.round() as u64)),
-        FigureName::Drift => format!("{number:+.1} ppm"),
-        FigureName::BackwardSteps => format!("{number}"),
+        FigureName::TscRate => format!("{:.5} GHz", number / KHZ_PER_GHZ),
+        FigureName::Drift if number.abs() < 999.95 => format!("{number:+.1} ppm"),
+        FigureName::Drift => format!("{:+.1}%", number / PPM_PER_PERCENT),
+        FigureName::BackwardSteps => count(number as u64),
         _ => duration(number),
     }
 }
@@ -84,7 +87,9 @@ fn change(figure: &ComparedFigure) -> String {
     match figure.relative_change {
         _ if has_small_numbers(figure.figure) => "-".into(),
         None => "-".into(),
-        Some(change) if figure.figure == FigureName::TscRate => format!("{:+.0} ppm", change * 1e6),
+        Some(change) if figure.figure == FigureName::TscRate && change.abs() < 0.01 => {
+            format!("{:+.0} ppm", change * 1e6)
+        }
         Some(change) if change >= 9.0 => format!("x {:.0}", change + 1.0),
         Some(change) if change >= 1.0 => format!("x {:.1}", change + 1.0),
         Some(change) if change <= -0.9 => format!("/ {:.0}", 1.0 / (change + 1.0)),
