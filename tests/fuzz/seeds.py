@@ -45,6 +45,7 @@ def seeds(target):
         "host_report": lambda: [without_header(path) for path in sorted((TESTS / "e2e/snapshots").glob("*captured*json.snap"))],
         "captured_tree": lambda: [tree(host) for host in HOSTS],
         "log": logs,
+        "compare": lambda: [],
         "statement": lambda: [],
     }
     return files(target) + fixtures[target]()

@@ -68,7 +68,7 @@ fn version_and_help() {
         let version = format!("pg_timing {}\n", env!("CARGO_PKG_VERSION"));
         assert_eq!(run(pg_timing().arg(flag)), (0, version, String::new()));
     }
-    for command in ["", "check", "test", "read", "clocksource", "explain", "advise"] {
+    for command in ["", "check", "test", "read", "compare", "clocksource", "explain", "advise"] {
         for flag in ["--help", "-?"] {
             let (status, stdout, stderr) = run(pg_timing().args(Some(command).filter(|c| !c.is_empty())).arg(flag));
             assert_eq!((status, stderr.as_str()), (0, ""), "{command} {flag}");

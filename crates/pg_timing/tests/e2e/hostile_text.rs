@@ -2,6 +2,7 @@
 
 use super::{fixture, fixtures, json, pg_timing, run};
 use pg_timing::render::{self, escape};
+use pg_timing::report::compare::Comparison;
 use pg_timing::report::thresholds::Thresholds;
 use pg_timing::report::{AdviseReport, ExplainReport, Report, TopReport};
 use serde::Serialize;
@@ -204,6 +205,26 @@ fn hostile_files_are_harmless() {
         assert_harmless(&stdout, arguments);
         assert_harmless(&stderr, arguments);
     }
+}
+
+/// Names of files, and reports of other hosts.
+#[test]
+fn a_hostile_comparison_is_harmless() {
+    let mut replaced = 0;
+    let dir = tempfile::tempdir().unwrap();
+    let report = |host: &str| {
+        let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(fixture("hosts").join(host)));
+        let path = dir.path().join(host);
+        std::fs::write(&path, report).unwrap();
+        path
+    };
+    for (before, after) in [("kvm-tsc", "docker-desktop-hpet"), ("junk", "gvisor")] {
+        let mut command = pg_timing();
+        command.args(["compare", "--format", "json"]).args([report(before), report(after)]);
+        let (_, comparison, _) = run(&mut command);
+        replaced += assert_each_text_is_escaped::<Comparison>(&json(&comparison), render::text::compare::text);
+    }
+    assert!(replaced > 40, "{replaced}");
 }
 
 /// A report can have come from another host.

@@ -98,6 +98,9 @@ fn the_order_of_two_reports_only_reverses_the_effects() {
         for (b, after) in &reports {
             let forth = compare((a, before), (b, after));
             assert_mirror(&format!("{a} {b}"), &forth, &compare((b, after), (a, before)));
+            let screen = crate::render::text::compare::text(&forth);
+            let wide = screen.lines().find(|line| anstream::adapter::strip_str(line).to_string().chars().count() > 80);
+            assert_eq!(wide, None, "{a} {b}");
         }
     }
 }

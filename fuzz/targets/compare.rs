@@ -1,0 +1,25 @@
+//! Any two lines as reports of hosts in JSON: the comparison, its screen and its JSON. A report is the same as itself.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pg_timing::host::check::judge;
+use pg_timing::render::{self, escape};
+use pg_timing::report::Report;
+use pg_timing::report::compare::{Effect, compare};
+
+fn report(json: &[u8]) -> Option<Report> {
+    let mut report = Report::from_json(json)?;
+    judge(&mut report);
+    Some(report)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut lines = data.splitn(2, |byte| *byte == b'\n');
+    let Some(before) = lines.next().and_then(report) else { return };
+    let same = compare(("a", &before), ("a", &before));
+    assert!(same.figures.iter().all(|figure| figure.effect == Effect::Same), "{same:?}");
+    let Some(after) = lines.next().and_then(report) else { return };
+    let comparison = compare(("a", &before), ("b", &after));
+    _ = render::text::compare::text(&escape::report(&comparison).unwrap());
+    _ = render::json::json(&comparison);
+});
