@@ -86,6 +86,7 @@ fn advise(text: &str) -> AdviseReport {
         extrapolated: false,
     };
     AdviseReport {
+        core_share_limits: None,
         schema_version: 1,
         version: "0.1.0".into(),
         server_version: text.into(),

@@ -232,6 +232,7 @@ fn server() -> ServerReport {
     };
     let share = |low, high| Some(CoreShare { low, high: Some(high) });
     let advise = AdviseReport {
+        core_share_limits: None,
         schema_version: 1,
         version: "0.1.0".into(),
         server_version: "18.6".into(),
