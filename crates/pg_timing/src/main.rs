@@ -2,7 +2,7 @@
 
 use pg_timing::command::arguments::{self, Command};
 use pg_timing::command::{
-    advise, check, clocksource, compare, explain, finish, monitor, pg_test_timing, prepare_terminal, read, test,
+    advise, check, clocksource, compare, explain, finish, monitor, pg_test_timing, prepare_terminal, read, report, test,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Advise(arguments) => advise::run(arguments),
         Command::Monitor(arguments) => monitor::run(&arguments),
+        Command::Report(arguments) => report::run(arguments),
     };
     ExitCode::from(finish(result))
 }

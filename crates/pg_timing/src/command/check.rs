@@ -10,6 +10,7 @@ use crate::render::{self, escape};
 use crate::report::Report;
 use anyhow::anyhow;
 use std::path::Path;
+use timing_clock::Nanos;
 
 const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
 const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
@@ -33,7 +34,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let target = arguments.capture.as_deref().map(capture::Target::open).transpose();
     let target = target.map_err(|e| e.context(CAPTURE_HINT))?;
     let mut report = match host.is_live() {
-        true => measure(&arguments, &host, &log)?,
+        true => measure(arguments.time_limit(), &host, &log)?,
         false => survey::captured(&host, &log),
     };
     judge(&mut report);
@@ -60,10 +61,18 @@ pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
     }
 }
 
-fn measure(arguments: &CheckArguments, host: &Host, log: &KernelLog) -> anyhow::Result<Report> {
+/// Measures this host for this time, and judges the result.
+pub fn this_host(limit: Nanos) -> anyhow::Result<Report> {
+    let host = Host::live();
+    let log = LogSource::Own.read(&host)?;
+    let mut report = measure(limit, &host, &log)?;
+    judge(&mut report);
+    Ok(report)
+}
+
+fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report> {
     let stop = interrupt::flag()?;
     let bar = progress::bar("measuring");
-    let limit = arguments.time_limit();
     let budget = Budget::new(limit, &stop);
     Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
 }

@@ -89,7 +89,7 @@ fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<Strin
         ExplainFormat::Text => render::text::classic::text(&escape::report(report)?),
         ExplainFormat::Json => render::json::json(report),
         ExplainFormat::Jsonl => render::json::json_line(report),
-        ExplainFormat::Html => render::html::explain::classic(&escape::report(report)?),
+        ExplainFormat::Html => render::html::plans::classic(&escape::report(report)?),
         ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_plan()),
     })
 }

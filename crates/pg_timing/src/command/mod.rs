@@ -11,10 +11,12 @@ mod explained;
 mod input;
 mod interrupt;
 pub mod monitor;
+mod output_file;
 pub mod pg_test_timing;
 mod plan;
 mod progress;
 pub mod read;
+pub mod report;
 mod stdout;
 pub mod test;
 

@@ -140,7 +140,7 @@ fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<Stri
         ExplainFormat::Jsonl => reports.iter().map(render::json::json_line).collect(),
         ExplainFormat::Html => {
             let reports = reports.iter().map(escape::report).collect::<Result<Vec<_>, _>>()?;
-            render::html::explain::several(&reports)
+            render::html::plans::several(&reports)
         }
     })
 }

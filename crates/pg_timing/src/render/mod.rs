@@ -3,6 +3,7 @@
 mod columns;
 pub mod escape;
 mod explain_text;
+mod host_text;
 pub mod html;
 pub mod json;
 mod log_text;

@@ -3,12 +3,14 @@
 mod compare;
 mod explain;
 mod monitor;
+mod report;
 mod thresholds;
 mod values;
 
 pub use compare::CompareArguments;
 pub use explain::{AdviseArguments, ConnectionArguments, ExplainArguments, ExplainFormat};
 pub use monitor::MonitorArguments;
+pub use report::ReportArguments;
 
 use super::{NOT_DONE, print, print_error, report_error};
 use crate::host::facts::LogSource;
@@ -59,6 +61,8 @@ pub enum Command {
     Advise(AdviseArguments),
     /// Watch this host's clocks: a live screen on a terminal, or metrics for Prometheus
     Monitor(MonitorArguments),
+    /// Write a web page about this host, or about the hosts and plans in JSON reports
+    Report(ReportArguments),
 }
 
 #[derive(Debug, Args)]
@@ -100,10 +104,12 @@ impl CheckArguments {
     pub fn thresholds(&self) -> Thresholds {
         Thresholds { warning: self.warning.unwrap_or_default(), critical: self.critical.unwrap_or_default() }
     }
+    /// The measuring time in seconds that no option changes. It gives each clock some hundred thousand reads or more.
+    pub const DEFAULT_S: f64 = 4.0;
 
     /// Returns the total measuring time.
     pub fn time_limit(&self) -> Nanos {
-        self.duration.unwrap_or(Nanos::from_secs(if self.long { 300.0 } else { 4.0 }))
+        self.duration.unwrap_or(Nanos::from_secs(if self.long { 300.0 } else { CheckArguments::DEFAULT_S }))
     }
 }
 

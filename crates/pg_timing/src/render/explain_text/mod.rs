@@ -9,6 +9,7 @@ mod parts;
 pub use figures::{digits, interval, ms, per_call, with_margin};
 pub use live::{OVERHEAD, UNDISTURBED};
 pub use nodes::{clock_share, corrected, rank, reported};
+pub use parts::Parts;
 
 use super::plus_minus::plus_minus;
 use crate::report::ExplainReport;

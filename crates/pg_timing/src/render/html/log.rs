@@ -1,54 +1,70 @@
 //! The page of `explain --plan LOG --all`: all statements of a log, with a bar for the time of each.
 
-use super::page;
+use super::page::{Place, document, extent, facts, fraction, page, part, scrolling, signed};
 use crate::human::{grouped, percent};
-use crate::render::log_text::{answer, corrected, facts, ranks, time, title};
+use crate::render::log_text;
+use crate::render::log_text::{answer, corrected, ranks, time, title};
 use crate::report::{LogReport, LoggedStatement};
 use maud::{Markup, html};
 
 pub fn html(report: &LogReport) -> String {
-    let max_ms = report.statements.iter().map(|statement| statement.total.reported_ms).fold(0.0, f64::max);
-    let body = html! {
-        h1 { (answer(report)) }
-        table {
-            thead {
-                tr {
-                    th { "lost" }
-                    th { "share" }
-                    th { "reported" }
-                    th { "corrected" }
-                    th { "runs" }
-                    th { "ranks" }
-                    th.node { span.corrected { "corrected" } ", " span.reported { "lost" } }
-                    th.node { "statement" }
-                }
-            }
-            tbody { @for statement in &report.statements { (line(statement, max_ms)) } }
-        }
-        dl {
-            @for (name, fact) in facts(report, report.statements.len()) { dt { (name) } dd { (fact) } }
-        }
-    };
-    page("Overhead of timing in a log", body)
+    page("Overhead of timing in a log", section(report, Place::ALONE))
 }
 
-fn line(statement: &LoggedStatement, max_ms: f64) -> Markup {
+/// Returns the section of a log.
+pub fn section(report: &LogReport, place: Place) -> Markup {
+    let facts = facts(log_text::facts(report, report.statements.len()));
+    let parts = html! {
+        @if !report.statements.is_empty() { (part(place, "Statements", table(report))) }
+        (part(place, "How to read these figures, and their limits", facts))
+    };
+    document(place, html! { (answer(report)) }, html! {}, parts)
+}
+
+fn table(report: &LogReport) -> Markup {
+    let longest_ms = report.statements.iter().map(|statement| statement.total.reported_ms).fold(0.0, f64::max);
+    scrolling(
+        "statements",
+        html! {
+            table {
+                thead {
+                    tr {
+                        th.number scope="col" { "lost" }
+                        th.number scope="col" { "share" }
+                        th.wide scope="col" { span.key {} "corrected, " span.key.reported {} "lost" }
+                        th scope="col" { "statement" }
+                        th.number scope="col" { "reported" }
+                        th.number scope="col" { "corrected" }
+                        th.number scope="col" { "runs" }
+                        th.number scope="col" { "ranks" }
+                    }
+                }
+                tbody { @for statement in &report.statements { (line(statement, longest_ms)) } }
+            }
+        },
+    )
+}
+
+fn line(statement: &LoggedStatement, longest_ms: f64) -> Markup {
     let total = &statement.total;
     let lost_ms = total.overhead_ms().estimate;
-    let width = |ms: f64| format!("width: {:.1}%", if max_ms > 0.0 { 100.0 * ms / max_ms } else { 0.0 });
+    let at = |ms: f64| fraction(ms, longest_ms);
+    let corrected_ms = total.corrected_ms.estimate;
     html! {
         tr {
-            td { (time(lost_ms)) }
-            td { (percent(total.overhead_share.estimate)) }
-            td { (time(total.reported_ms)) }
-            td { (corrected(total)) }
-            td { (grouped(total.runs)) }
-            td { (ranks(statement)) }
-            td.bars title=(format!("{} without timing, {} lost", time(total.corrected_ms.estimate), time(lost_ms))) {
-                div.bar.corrected style=(width(total.corrected_ms.estimate)) {}
-                div.bar.reported style=(width(lost_ms)) {}
+            td.number { (time(lost_ms)) }
+            td.number { (percent(total.overhead_share.estimate)) }
+            td {
+                div.track aria-hidden="true" {
+                    i style=(extent(0.0, at(corrected_ms))) {}
+                    i.reported style=(extent(at(corrected_ms), at(corrected_ms + lost_ms))) {}
+                }
             }
-            td.node { (title(statement)) }
+            td.text { code { (title(statement)) } }
+            td.number { (time(total.reported_ms)) }
+            td.number { (signed(&corrected(total))) }
+            td.number { (grouped(total.runs)) }
+            td.number { (ranks(statement)) }
         }
     }
 }

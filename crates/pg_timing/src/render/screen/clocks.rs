@@ -6,7 +6,7 @@ use super::style::{BOLD, DIM, of_figure};
 use super::view::{Sort, View};
 use crate::human::count;
 use crate::render::columns::{columns, left, right};
-use crate::render::text::clocks::{MAIN, access};
+use crate::render::host_text::{MAIN, access};
 use crate::report::{MonitorReport, SYSTEM, Severity, WatchedClock};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};

@@ -1,13 +1,10 @@
 //! The table of clocks.
 
 use super::{BOLD, DIM};
-use crate::human::{count, duration};
-use crate::render::plus_minus::plus_minus;
-use crate::report::{AccessPath, ClockReport, Origin, Report, SYSTEM};
+use crate::human::duration;
+use crate::render::host_text::{MAIN, access, loop_words, not_measured, one_read, step, went_back};
+use crate::report::{ClockReport, Origin, Report};
 use std::fmt::Write;
-
-/// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
-pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
 pub fn table(report: &Report) -> String {
     if report.origin == Origin::PgTestTiming {
@@ -24,11 +21,8 @@ pub fn table(report: &Report) -> String {
         _ = writeln!(out, "{BOLD}{}{BOLD:#}", head.trim_end());
     }
     for clock in &main {
-        let line = match &clock.unavailable {
-            Some(why) if clock.reads > 0 => {
-                format!("{:<12} no times: {why} ({} reads)", clock.name, count(clock.reads))
-            }
-            Some(why) => format!("{:<12} not measured: {why}", clock.name),
+        let line = match not_measured(clock) {
+            Some(why) => format!("{:<12} {why}", clock.name),
             None => row(clock),
         };
         _ = writeln!(out, "{}", line.trim_end());
@@ -39,64 +33,23 @@ pub fn table(report: &Report) -> String {
 
 /// Renders a clock from a pg_test_timing output.
 fn loop_row(clock: &ClockReport) -> String {
-    let looped = clock.loop_ns.map_or("no loop time".into(), |ns| format!("{ns:.2} ns per loop"));
-    let mut parts = vec![match clock.reads {
-        0 => String::new(),
-        reads => format!("{} reads", count(reads)),
-    }];
-    parts.extend(clock.percentiles.map(|p| {
-        format!("median {}, 99.9% {}, worst {}", duration(p.p50_ns), duration(p.p99_9_ns), duration(p.max_ns))
-    }));
-    parts.extend(clock.distribution());
-    if clock.backward_steps > 0 {
-        parts.push(format!("went back by {}", duration(clock.largest_backward_ns)));
-    }
-    parts.retain(|part| !part.is_empty());
-    format!("{:<12} {looped:<18} {}", clock.name, parts.join("; ")).trim_end().to_string() + "\n"
+    let (looped, words) = loop_words(clock);
+    format!("{:<12} {looped:<18} {words}", clock.name).trim_end().to_string() + "\n"
 }
 
 fn row(clock: &ClockReport) -> String {
     let or_dash = |ns: Option<f64>| ns.map_or("-".into(), duration);
-    let read = one_read(clock);
-    let back = match (clock.backward_steps, clock.reads) {
-        (0, 0) => "-".to_string(),
-        (0, reads) => format!("never in {}", count(reads)),
-        (steps, _) => format!("{} times, by {}", count(steps), duration(clock.largest_backward_ns)),
-    };
     let percentiles = clock.percentiles;
     format!(
-        "{:<12} {read:<18} {:<8} {:<8} {:<8} {back:<20} {}",
+        "{:<12} {:<18} {:<8} {:<8} {:<8} {:<20} {}",
         clock.name,
-        if clock.granularity_unavailable.is_some() { "unknown".into() } else { or_dash(clock.granularity_ns) },
+        one_read(clock),
+        step(clock),
         or_dash(percentiles.map(|p| p.p99_9_ns)),
         or_dash(percentiles.map(|p| p.max_ns)),
+        went_back(clock),
         clock.access_path.map_or("", access),
     )
-}
-
-/// Returns the read cost with its spread.
-pub(super) fn one_read(clock: &ClockReport) -> String {
-    match (clock.read_ns, clock.read_spread_ns) {
-        (Some(read), Some(spread)) if read < 999.5 => {
-            // A smaller spread would be shown as 0.0, but every figure has an error.
-            format!("{read:.1} {} {:.1} ns", plus_minus(), spread.max(0.1))
-        }
-        (Some(read), Some(spread)) => {
-            format!("{:.1} {} {:.1} us", read / 1e3, plus_minus(), (spread / 1e3).max(0.1))
-        }
-        (Some(read), None) => duration(read),
-        _ => "-".into(),
-    }
-}
-
-/// Returns the name of an access path.
-pub fn access(path: AccessPath) -> &'static str {
-    match path {
-        AccessPath::Instruction => "instruction",
-        AccessPath::Vdso => "vDSO",
-        AccessPath::Syscall => "system call",
-        AccessPath::Interposed => "intercepted",
-    }
 }
 
 /// Appends a line with the clocks that PostgreSQL does not read.

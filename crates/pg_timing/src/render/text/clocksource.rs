@@ -1,9 +1,9 @@
 //! The screens of `pg_timing clocksource`.
 
-use super::clocks::{access, one_read};
 use super::table::{Align, Table};
 use super::{BOLD, wrapped};
 use crate::human::{count, duration, seconds};
+use crate::render::host_text::{access, one_read};
 use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
 use crate::report::{Grade, System, Vdso};
 

@@ -1,23 +1,18 @@
 //! The findings: evidence, reason, and what to type.
 
 use super::{BOLD, DIM, WIDTH, style, wrapped, wrapped_to};
+use crate::render::host_text::{Alarm, Alarms};
 use crate::render::plus_minus::with_sign;
 use crate::report::{Finding, Fix, Origin, Report, Severity, finding_id};
 use std::fmt::Write;
 
-/// Renders each warning and critical finding as a block. A fix of several findings is shown once.
+/// Renders each warning and critical finding as a block.
 pub fn alarms(report: &Report) -> Vec<String> {
-    let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
-    let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
-    let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) =
-        alarms.iter().partition(|f| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str()));
-    let mut shown_fixes: Vec<&Fix> = Vec::new();
+    let Alarms { shown, consequences } = Alarms::of(report);
     shown
         .iter()
-        .map(|finding| {
-            let fixes: Vec<&Fix> = finding.fix.iter().filter(|fix| !shown_fixes.contains(fix)).collect();
-            shown_fixes.extend(&fixes);
-            let mut block = finding_block(WIDTH, finding, &fixes);
+        .map(|Alarm { finding, fixes }| {
+            let mut block = finding_block(WIDTH, finding, fixes);
             if finding.id == finding_id::TSC_DEMOTED && !consequences.is_empty() {
                 let ids: Vec<&str> = consequences.iter().map(|f| f.id.as_str()).collect();
                 wrapped(&mut block, "  also   ", &format!("consequence: {} (details: --format json)", ids.join(", ")));

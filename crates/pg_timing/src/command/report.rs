@@ -1,0 +1,65 @@
+//! `pg_timing report`: writes one web page about this host, or about the reports in JSON files.
+
+use super::arguments::{CheckArguments, ReportArguments};
+use super::input::{self, Input};
+use super::output_file::OutputFile;
+use super::{Hint, check, interrupt, print};
+use crate::error::Error;
+use crate::render::escape;
+use crate::render::html::report::{Entry, html};
+use crate::report::document::{Document, read_all};
+use std::path::{Path, PathBuf};
+use timing_clock::Nanos;
+
+/// A report has some ten KB, or some MB if its plan has thousands of nodes. The parser needs up to 50 times its size.
+const MAX_BYTES: u64 = 16 << 20;
+
+const TOO_LONG_HINT: Hint = Hint("give the JSON output of pg_timing, and several files if you have many reports");
+
+pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
+    // Refuse an unusable name before the measurement, which takes seconds.
+    let output = arguments.output.as_deref().map(OutputFile::open).transpose()?;
+    let entries = match arguments.files.is_empty() {
+        true => {
+            let report = check::this_host(Nanos::from_secs(CheckArguments::DEFAULT_S))?;
+            vec![Entry { file: None, document: Document::Host(report.into()) }]
+        }
+        false => read_files(&arguments.files)?,
+    };
+    let page = html(&entries.into_iter().map(escaped).collect::<Result<Vec<_>, _>>()?);
+    match output {
+        Some(output) => {
+            interrupt::ignore_file_size_signal();
+            output.write(page.as_bytes())?;
+        }
+        None => print(&page)?,
+    }
+    Ok(0)
+}
+
+fn read_files(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {
+    let entries = files.iter().map(|path| entries(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(entries.into_iter().flatten().collect())
+}
+
+/// Returns the reports in a file.
+fn entries(path: &Path) -> anyhow::Result<Vec<Entry>> {
+    let Input { name, bytes } = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
+    let documents = read_all(&bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;
+    let file = if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
+    let number = documents.len();
+    let label = |nth: usize| if number == 1 { file.clone() } else { format!("{file}, {nth} of {number}") };
+    let entry = |(document, nth)| Entry { file: Some(label(nth)), document };
+    Ok(documents.into_iter().zip(1..).map(entry).collect())
+}
+
+/// Makes the texts of an entry harmless.
+fn escaped(entry: Entry) -> Result<Entry, Error> {
+    let document = match &entry.document {
+        Document::Host(report) => Document::Host(escape::report(report)?),
+        Document::Explain(report) => Document::Explain(escape::report(report)?),
+        Document::Log(report) => Document::Log(escape::report(report)?),
+        Document::Top(report) => Document::Top(escape::report(report)?),
+    };
+    Ok(Entry { file: entry.file.map(|file| crate::escape::line(&file)), document })
+}

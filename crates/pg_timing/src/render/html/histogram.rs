@@ -1,0 +1,165 @@
+//! The histogram of one clock. Both axes are logarithmic: the rows are powers of two, and rare long reads stay visible.
+
+use crate::human::{count, duration};
+use crate::report::{Bin, ClockReport};
+use maud::{Markup, html};
+
+/// The size of the picture and its plot, in pixels of a screen that shows it without scaling.
+const WIDTH: f64 = 320.0;
+const HEIGHT: f64 = 132.0;
+const LEFT: f64 = 34.0;
+const RIGHT: f64 = 308.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 108.0;
+/// A label like `100 ns` is about 38 pixels wide.
+const LABEL_WIDTH: f64 = 52.0;
+/// The height of a row with one read, in powers of ten: log(1) alone would be 0.
+const ONE_READ: f64 = 0.5;
+
+/// The axes of all histograms of a host, so that a reader can compare them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axes {
+    /// the longest time in powers of two, in ns
+    octaves: f64,
+    /// the highest count
+    most: u64,
+}
+
+impl Axes {
+    /// Returns axes for these clocks.
+    pub fn of<'a>(clocks: impl IntoIterator<Item = &'a ClockReport>) -> Axes {
+        // At least 1 ms, which is 2 to the power of 20 ns: then quiet and busy hosts have similar pictures.
+        let mut axes = Axes { octaves: 20.0, most: 1 };
+        for row in clocks.into_iter().flat_map(|clock| rows(clock)) {
+            axes.octaves = axes.octaves.max(row.end_ns.log2());
+            axes.most = axes.most.max(row.count);
+        }
+        axes
+    }
+
+    fn x(&self, ns: f64) -> f64 {
+        LEFT + (RIGHT - LEFT) * (ns.max(1.0).log2() / self.octaves).min(1.0)
+    }
+
+    fn y(&self, count: u64) -> f64 {
+        let height = |count: u64| (count as f64).log10() + ONE_READ;
+        BOTTOM - (BOTTOM - TOP) * height(count) / height(self.most)
+    }
+
+    /// Returns the labeled times: powers of 100 ns, or of more if the labels would touch.
+    fn times(&self) -> Vec<f64> {
+        let decade = (RIGHT - LEFT) / self.octaves * 10f64.log2();
+        let step = if 2.0 * decade >= LABEL_WIDTH { 2 } else { (LABEL_WIDTH / decade).ceil() as i32 };
+        let powers = (0..).step_by(step as usize).map(|power| 10f64.powi(power));
+        powers.take_while(|ns| ns.log2() <= self.octaves).collect()
+    }
+
+    /// Returns the labeled counts: thousands, millions and so on.
+    fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let labels = ["1 k", "1 M", "1 G", "1 T", "1 P", "1 E"].into_iter();
+        labels.zip(1..).map(|(label, power)| (1000u64.pow(power), label)).take_while(|(count, _)| *count <= self.most)
+    }
+}
+
+/// A row with reads.
+struct Row {
+    start_ns: f64,
+    end_ns: f64,
+    count: u64,
+}
+
+/// Returns the rows with reads, one after the other. In outputs of PostgreSQL before 19 rows overlap; each then starts where
+/// the previous one ends.
+fn rows(clock: &ClockReport) -> impl Iterator<Item = Row> {
+    let before = clock.histogram.iter().map(|row| row.le_ns as f64 + 1.0);
+    let starts = std::iter::once(0.0).chain(before);
+    let rows = clock.histogram.iter().zip(starts).filter(|(row, start)| row.count > 0 && row.le_ns as f64 >= *start);
+    rows.map(|(row, start_ns): (&Bin, f64)| Row { start_ns, end_ns: row.le_ns as f64 + 1.0, count: row.count })
+}
+
+/// Returns the picture of a clock with its caption. `None` if the clock has no histogram.
+pub fn figure(clock: &ClockReport, axes: &Axes) -> Option<Markup> {
+    let rows: Vec<Row> = rows(clock).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let threshold = clock.gaps.map_or(f64::INFINITY, |gaps| gaps.threshold_ns);
+    let caption = clock.percentiles.map(|p| {
+        format!(": median {}, 99.9% {}, worst {}", duration(p.p50_ns), duration(p.p99_9_ns), duration(p.max_ns))
+    });
+    Some(html! {
+        figure {
+            figcaption { b { (clock.name) } (caption.unwrap_or_default()) }
+            svg role="img" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+                title { "Times of " (clock.name) " from one reading to the next" }
+                desc { (described(&rows)) }
+                @for (labeled, label) in axes.counts() {
+                    @let y = axes.y(labeled);
+                    line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y));
+                    text x=(LEFT - 5.0) y=(pixels(y + 4.0)) text-anchor="end" { (label) }
+                }
+                @for row in &rows {
+                    @let (x, y) = (axes.x(row.start_ns), axes.y(row.count));
+                    rect class=(if row.start_ns >= threshold { "gap" } else { "bin" }) x=(pixels(x)) y=(pixels(y))
+                        // A pixel remains free between two rows.
+                        width=(pixels((axes.x(row.end_ns) - x - 1.0).max(1.0))) height=(pixels(BOTTOM - y));
+                }
+                line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM);
+                @for ns in axes.times() {
+                    @let x = axes.x(ns);
+                    line.axis x1=(pixels(x)) x2=(pixels(x)) y1=(BOTTOM) y2=(BOTTOM + 4.0);
+                    text x=(pixels(x)) y=(BOTTOM + 17.0) text-anchor="middle" { (duration(ns)) }
+                }
+            }
+        }
+    })
+}
+
+fn pixels(length: f64) -> String {
+    format!("{length:.1}")
+}
+
+/// Returns the rows as text, for people who cannot see the picture.
+fn described(rows: &[Row]) -> String {
+    let row = |row: &Row| format!("{} below {}", count(row.count), duration(row.end_ns));
+    format!("Number of reads: {}", rows.iter().map(row).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Gaps;
+
+    fn clock(rows: &[(u64, u64)]) -> ClockReport {
+        let histogram = rows.iter().map(|&(le_ns, count)| Bin { le_ns, ge_ns: None, count }).collect();
+        ClockReport { name: "a<b".into(), histogram, reads: 1, ..ClockReport::default() }
+    }
+
+    #[test]
+    fn rows_without_reads_are_left_out_and_described() {
+        let gaps = Gaps { threshold_ns: 1000.0, count: 1, total_ns: 5000.0, largest_ns: 5000.0, share: 0.1 };
+        let clock = ClockReport { gaps: Some(gaps), ..clock(&[(0, 0), (1, 0), (31, 2_000_000), (4095, 0), (8191, 1)]) };
+        let text = figure(&clock, &Axes::of([&clock])).unwrap().into_string();
+        assert!(text.contains("Number of reads: 2 M below 32 ns, 1 below 8.2 us"), "{text}");
+        assert_eq!((text.matches("\"bin\"").count(), text.matches("\"gap\"").count()), (1, 1), "{text}");
+        assert!(text.contains("a&lt;b") && !text.contains("NaN"), "{text}");
+        assert!(figure(&super::tests::clock(&[(0, 0)]), &Axes::of([])).is_none());
+    }
+
+    /// A report can contain any numbers.
+    #[test]
+    fn the_picture_stays_in_its_frame() {
+        for rows in [&[(0, 1)][..], &[(u64::MAX, u64::MAX)], &[(7, 1), (3, 5), (7, 2)], &[(1, u64::MAX), (u64::MAX, 1)]]
+        {
+            let clock = clock(rows);
+            let axes = Axes::of([&clock]);
+            for row in super::rows(&clock) {
+                let (x, y) = (axes.x(row.end_ns), axes.y(row.count));
+                assert!((LEFT..=RIGHT).contains(&x) && (TOP - 0.01..=BOTTOM).contains(&y), "{rows:?}: {x}, {y}");
+            }
+            let times = axes.times();
+            let positions: Vec<f64> = times.iter().map(|ns| axes.x(*ns)).collect();
+            assert!(positions.windows(2).all(|two| two[1] - two[0] >= LABEL_WIDTH - 1.0), "{positions:?}");
+        }
+    }
+}

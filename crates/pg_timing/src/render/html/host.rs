@@ -1,0 +1,53 @@
+//! The section of one host.
+
+use super::page::{Place, document, facts, part};
+use super::{clocks, findings, kernel, skew, verdict};
+use crate::render::host_text;
+use crate::report::{Origin, Report};
+use maud::{Markup, html};
+
+pub fn section(report: &Report, place: Place) -> Markup {
+    let alarms = findings::alarms(report, place);
+    let heading = html! { (host_text::name(report)) };
+    let line = host_text::host_facts(report).join(", ");
+    let parts = html! {
+        (verdict::verdict(report))
+        (verdict::key_figures(report))
+        @if !alarms.0.is_empty() { (part(place, "Findings", alarms)) }
+        @if !report.clocks.is_empty() { (part(place, "Clocks", clocks::clocks(report))) }
+        @if let Some(cpus) = cpus(report) { (part(place, "Counter and CPUs", cpus)) }
+        @if let Some(timeline) = kernel::timeline(report) { (part(place, "Kernel log", timeline)) }
+        (part(place, "Limits of this report", limits(report)))
+    };
+    document(place, heading, html! { @if !line.is_empty() { p.muted { (line) } } }, parts)
+}
+
+fn cpus(report: &Report) -> Option<Markup> {
+    let matrix = skew::matrix(report);
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    lines.extend(host_text::tsc(report).map(|tsc| (host_text::counter(report), tsc)));
+    lines.extend(host_text::claims(report).map(|claims| ("", claims)));
+    lines.extend(host_text::cpus(report).map(|cpus| ("CPUs", cpus.replace(" below", ""))));
+    (!lines.is_empty() || matrix.is_some()).then(|| html! { (facts(lines)) @if let Some(matrix) = matrix { (matrix) } })
+}
+
+/// Returns what the figures do not include.
+fn limits(report: &Report) -> Markup {
+    let mut limits: Vec<(&str, String)> = Vec::new();
+    limits.extend(host_text::interrupted(report).map(|sentence| ("interrupted", sentence)));
+    let measured = match report.origin {
+        Origin::Measured => format!("{:.1} s", report.measured_seconds),
+        Origin::Captured => format!("{:.1} s, on the host that was captured", report.measured_seconds),
+        Origin::PgTestTiming => "by pg_test_timing: the read cost, and nothing else".into(),
+    };
+    limits.push(("measured", measured));
+    limits.extend(report.read_cost_limits_ns.map(|ns| {
+        let limit = crate::human::duration;
+        ("clock-slow", format!("warns above {} per read; critical above {}", limit(ns.warning), limit(ns.critical)))
+    }));
+    limits.extend(report.cpus.skew_unavailable.clone().map(|why| ("CPUs", why)));
+    if report.origin != Origin::PgTestTiming {
+        limits.extend(findings::not_determined(report).map(|(id, why)| (id, format!("not determined: {why}"))));
+    }
+    html! { (facts(limits)) (findings::all_checks(report)) }
+}

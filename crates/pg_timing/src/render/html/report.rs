@@ -1,0 +1,110 @@
+//! The page of `report`: any number of hosts, plans and logs.
+
+use super::page::{Place, page, titled};
+use super::{explain, host, hosts, log, plans, top};
+use crate::report::document::Document;
+use maud::{Markup, html};
+
+/// A document with the file that it is from.
+pub struct Entry {
+    /// `None` for a measurement of this host
+    pub file: Option<String>,
+    pub document: Document,
+}
+
+/// Renders the documents on one page: hosts first, the worst one first.
+pub fn html(entries: &[Entry]) -> String {
+    match entries {
+        [entry] => {
+            let place = Place { file: entry.file.as_deref(), ..Place::ALONE };
+            page(single_title(&entry.document), section(&entry.document, place))
+        }
+        entries => several(entries),
+    }
+}
+
+fn single_title(document: &Document) -> &'static str {
+    match document {
+        Document::Host(_) => "Clocks of a host",
+        Document::Explain(_) => "Overhead of EXPLAIN ANALYZE",
+        Document::Log(_) => "Overhead of timing in a log",
+        Document::Top(_) => "Timing of the top statements",
+    }
+}
+
+fn section(document: &Document, place: Place) -> Markup {
+    match document {
+        Document::Host(report) => host::section(report, place),
+        Document::Explain(report) => explain::section(report, place),
+        Document::Log(report) => log::section(report, place),
+        Document::Top(report) => top::section(report, place),
+    }
+}
+
+fn several(entries: &[Entry]) -> String {
+    let mut host_rows = Vec::new();
+    let mut plan_rows = Vec::new();
+    let mut others = Vec::new();
+    for (entry, nth) in entries.iter().zip(1..) {
+        let file = entry.file.as_deref();
+        match &entry.document {
+            Document::Host(report) => host_rows.push(hosts::Row { report, id: format!("host-{nth}"), file }),
+            Document::Explain(report) => plan_rows.push(plans::Row { report, id: format!("plan-{nth}"), file }),
+            document => others.push((document, format!("log-{nth}"), file)),
+        }
+    }
+    hosts::worst_first(&mut host_rows);
+    let numbers = [(host_rows.len(), "host"), (plan_rows.len(), "plan"), (others.len(), "list of statements")];
+    let plural =
+        |name: &str| if name == "host" || name == "plan" { format!("{name}s") } else { "lists of statements".into() };
+    let name = |(count, name): &(usize, &str)| {
+        format!("{count} {}", if *count == 1 { name.to_string() } else { plural(name) })
+    };
+    let title = numbers.iter().filter(|(count, _)| *count > 0).map(name).collect::<Vec<_>>().join(", ");
+    let body = html! {
+        (titled(1, Some("top"), html! { (title) }))
+        @if !host_rows.is_empty() { (hosts::counts(&host_rows)) (hosts::table(&host_rows)) }
+        @if !plan_rows.is_empty() { (plans::table(&plan_rows)) }
+        @for row in &host_rows { (host::section(row.report, Place { level: 2, id: &row.id, file: row.file })) }
+        @for row in &plan_rows { (explain::section(row.report, Place { level: 2, id: &row.id, file: row.file })) }
+        @for (document, id, file) in &others { (section(document, Place { level: 2, id, file: *file })) }
+    };
+    page(&title, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{ExplainReport, LogReport, Origin, Report};
+
+    fn entry(document: Document) -> Entry {
+        Entry { file: Some("<file>.json".into()), document }
+    }
+
+    fn host() -> Document {
+        Document::Host(Report::empty(Origin::Measured, "x").into())
+    }
+
+    #[test]
+    fn a_single_document_has_no_table_of_documents() {
+        let page = html(&[entry(host())]);
+        assert!(page.contains("<h1 id=\"document-name\">this host</h1>") && !page.contains("id=\"top\""), "{page}");
+        assert!(page.contains("&lt;file&gt;.json"), "{page}");
+    }
+
+    #[test]
+    fn each_row_links_to_a_section() {
+        let documents = [
+            host(),
+            Document::Explain(ExplainReport::default().into()),
+            Document::Log(LogReport::default().into()),
+            host(),
+        ];
+        let page = html(&documents.map(entry));
+        assert!(page.contains("<h1 id=\"top\">2 hosts, 1 plan, 1 list of statements</h1>"), "{page}");
+        for id in ["host-1", "plan-2", "host-4"] {
+            assert!(page.contains(&format!("href=\"#{id}\"")) && page.contains(&format!("id=\"{id}\"")), "{id}");
+        }
+        assert!(page.contains("id=\"log-3\""));
+    }
+}
