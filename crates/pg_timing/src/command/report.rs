@@ -30,6 +30,8 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
     match output {
         Some(output) => {
             interrupt::ignore_file_size_signal();
+            // A signal waits until the file is complete, so that no partial file remains.
+            interrupt::flag_until_restored()?;
             output.write(page.as_bytes())?;
         }
         None => print(&page)?,
@@ -38,17 +40,37 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
 }
 
 fn read_files(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {
-    let entries = files.iter().map(|path| entries(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let names = names(files);
+    let entries =
+        files.iter().zip(&names).map(|(path, name)| entries(path, name)).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(entries.into_iter().flatten().collect())
 }
 
+/// Returns the names of the files on the page: without their directories, if that makes no two of them equal.
+fn names(files: &[PathBuf]) -> Vec<String> {
+    let path = |path: &PathBuf| if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
+    let short = |path: &PathBuf| path.file_name().map(|name| name.display().to_string());
+    let short: Vec<Option<String>> = files.iter().map(short).collect();
+    let is_unique = |name: &Option<String>| short.iter().filter(|other| *other == name).count() == 1;
+    match short.iter().all(is_unique) {
+        true => files
+            .iter()
+            .zip(&short)
+            .map(|(file, name)| name.clone().filter(|name| name != "-").unwrap_or_else(|| path(file)))
+            .collect(),
+        false => files.iter().map(path).collect(),
+    }
+}
+
 /// Returns the reports in a file.
-fn entries(path: &Path) -> anyhow::Result<Vec<Entry>> {
+fn entries(path: &Path, shown_name: &str) -> anyhow::Result<Vec<Entry>> {
     let Input { name, bytes } = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
     let documents = read_all(&bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;
-    let file = if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
     let number = documents.len();
-    let label = |nth: usize| if number == 1 { file.clone() } else { format!("{file}, {nth} of {number}") };
+    let label = |nth: usize| match number {
+        1 => shown_name.to_string(),
+        _ => format!("{shown_name}, {nth} of {number}"),
+    };
     let entry = |(document, nth)| Entry { file: Some(label(nth)), document };
     Ok(documents.into_iter().zip(1..).map(entry).collect())
 }
@@ -62,4 +84,16 @@ fn escaped(entry: Entry) -> Result<Entry, Error> {
         Document::Top(report) => Document::Top(escape::report(report)?),
     };
     Ok(Entry { file: entry.file.map(|file| crate::escape::line(&file)), document })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_same_name_are_told_apart_by_their_directories() {
+        let names = |files: &[&str]| names(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(names(&["a/x.json", "-", "b/y.json"]), ["x.json", "stdin", "y.json"]);
+        assert_eq!(names(&["a/x.json", "b/x.json"]), ["a/x.json", "b/x.json"]);
+    }
 }

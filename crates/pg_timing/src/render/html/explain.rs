@@ -1,6 +1,6 @@
 //! The pages of `explain`: the answer, where the time goes, the plan, and the facts.
 
-use super::page::{Place, document, facts, page, part, signed};
+use super::page::{Place, document, facts, first_sentence, page, part, signed};
 use super::{plan, shares};
 use crate::render::explain_text::ExplainText;
 use crate::report::ExplainReport;
@@ -15,6 +15,8 @@ pub fn html(report: &ExplainReport) -> String {
 /// Returns the section of one statement or plan.
 pub fn section(report: &ExplainReport, place: Place) -> Markup {
     let ExplainText { answer, facts: lines } = ExplainText::of(report);
+    // The statement is above the plan in full.
+    let lines = lines.into_iter().filter(|(name, _)| *name != "statement").collect::<Vec<_>>();
     let parts = html! {
         @if report.has_figures() {
             (shares::shares(report))
@@ -22,8 +24,12 @@ pub fn section(report: &ExplainReport, place: Place) -> Markup {
         }
         @if !lines.is_empty() { (part(place, "How these figures were made, and their limits", facts(lines))) }
     };
-    let statement = html! { @if let Some(statement) = &report.statement { pre { (statement) } } };
-    document(place, html! { (signed(&answer)) }, statement, parts)
+    let (first, others) = first_sentence(&answer);
+    let lines_below = html! {
+        @if !others.is_empty() { p { (signed(others)) } }
+        @if let Some(statement) = &report.statement { pre { (statement) } }
+    };
+    document(place, html! { (signed(first)) }, lines_below, parts)
 }
 
 #[cfg(test)]

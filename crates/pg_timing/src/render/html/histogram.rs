@@ -95,19 +95,19 @@ pub fn figure(clock: &ClockReport, axes: &Axes) -> Option<Markup> {
                 desc { (described(&rows)) }
                 @for (labeled, label) in axes.counts() {
                     @let y = axes.y(labeled);
-                    line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y));
+                    line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y)) {}
                     text x=(LEFT - 5.0) y=(pixels(y + 4.0)) text-anchor="end" { (label) }
                 }
                 @for row in &rows {
                     @let (x, y) = (axes.x(row.start_ns), axes.y(row.count));
                     rect class=(if row.start_ns >= threshold { "gap" } else { "bin" }) x=(pixels(x)) y=(pixels(y))
                         // A pixel remains free between two rows.
-                        width=(pixels((axes.x(row.end_ns) - x - 1.0).max(1.0))) height=(pixels(BOTTOM - y));
+                        width=(pixels((axes.x(row.end_ns) - x - 1.0).max(1.0))) height=(pixels(BOTTOM - y)) {}
                 }
-                line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM);
+                line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {}
                 @for ns in axes.times() {
                     @let x = axes.x(ns);
-                    line.axis x1=(pixels(x)) x2=(pixels(x)) y1=(BOTTOM) y2=(BOTTOM + 4.0);
+                    line.axis x1=(pixels(x)) x2=(pixels(x)) y1=(BOTTOM) y2=(BOTTOM + 4.0) {}
                     text x=(pixels(x)) y=(BOTTOM + 17.0) text-anchor="middle" { (duration(ns)) }
                 }
             }

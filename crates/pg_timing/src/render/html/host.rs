@@ -1,14 +1,16 @@
 //! The section of one host.
 
 use super::page::{Place, document, facts, part};
-use super::{clocks, findings, kernel, skew, verdict};
+use super::{clocks, findings, hosts, kernel, skew, verdict};
 use crate::render::host_text;
 use crate::report::{Origin, Report};
 use maud::{Markup, html};
 
 pub fn section(report: &Report, place: Place) -> Markup {
     let alarms = findings::alarms(report, place);
-    let heading = html! { (host_text::name(report)) };
+    // Among several hosts, the name of the file tells apart those without a name.
+    let shown_name = hosts::name(report, place.file.filter(|_| !place.is_alone()));
+    let place = Place { file: place.file.filter(|file| *file != shown_name), ..place };
     let line = host_text::host_facts(report).join(", ");
     let parts = html! {
         (verdict::verdict(report))
@@ -19,7 +21,7 @@ pub fn section(report: &Report, place: Place) -> Markup {
         @if let Some(timeline) = kernel::timeline(report) { (part(place, "Kernel log", timeline)) }
         (part(place, "Limits of this report", limits(report)))
     };
-    document(place, heading, html! { @if !line.is_empty() { p.muted { (line) } } }, parts)
+    document(place, html! { (shown_name) }, html! { @if !line.is_empty() { p.muted { (line) } } }, parts)
 }
 
 fn cpus(report: &Report) -> Option<Markup> {

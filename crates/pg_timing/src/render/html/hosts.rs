@@ -99,7 +99,7 @@ fn line(Row { report, id, file }: &Row, limit: Option<f64>) -> Markup {
                 }
             }
             td.number { (system.and_then(|clock| clock.overhead_per_node_ns()).map_or("-".into(), duration)) }
-            td.ids { @if alarms.is_empty() { "none" } @for id in alarms { code { (id) } } }
+            td.ids { @if alarms.is_empty() { "none" } @for id in alarms { code { (id) } " " } }
         }
     }
 }

@@ -24,6 +24,7 @@ pub fn timeline(report: &Report) -> Option<Markup> {
                     p { (message.text) }
                 }
             }
+            @if up >= last && up > 0.0 { li { span { "now" } p.muted { (uptime(up)) " after boot" } } }
         }
     })
 }

@@ -1,6 +1,6 @@
 //! The page of `explain --plan LOG --all`: all statements of a log, with a bar for the time of each.
 
-use super::page::{Place, document, extent, facts, fraction, page, part, scrolling, signed};
+use super::page::{Place, document, extent, facts, first_sentence, fraction, page, part, scrolling, signed};
 use crate::human::{grouped, percent};
 use crate::render::log_text;
 use crate::render::log_text::{answer, corrected, ranks, time, title};
@@ -18,7 +18,9 @@ pub fn section(report: &LogReport, place: Place) -> Markup {
         @if !report.statements.is_empty() { (part(place, "Statements", table(report))) }
         (part(place, "How to read these figures, and their limits", facts))
     };
-    document(place, html! { (answer(report)) }, html! {}, parts)
+    let answer = answer(report);
+    let (first, others) = first_sentence(&answer);
+    document(place, html! { (first) }, html! { @if !others.is_empty() { p { (others) } } }, parts)
 }
 
 fn table(report: &LogReport) -> Markup {
@@ -60,7 +62,7 @@ fn line(statement: &LoggedStatement, longest_ms: f64) -> Markup {
                     i.reported style=(extent(at(corrected_ms), at(corrected_ms + lost_ms))) {}
                 }
             }
-            td.text { code { (title(statement)) } }
+            th.text scope="row" { code { (title(statement)) } }
             td.number { (time(total.reported_ms)) }
             td.number { (signed(&corrected(total))) }
             td.number { (grouped(total.runs)) }

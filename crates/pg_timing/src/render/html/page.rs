@@ -90,13 +90,28 @@ pub fn scrolling(label: &str, table: Markup) -> Markup {
 /// Returns names with sentences.
 pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
-        dl.facts { @for (name, fact) in facts { dt { (signed(name)) } dd { (signed(&fact)) } } }
+        dl.facts {
+            @for (name, fact) in facts {
+                // A fact without a name belongs to the one before.
+                @if !name.is_empty() { dt { (signed(name)) } }
+                dd { (signed(&fact)) }
+            }
+        }
     }
 }
 
 /// Returns a text with `±`: a page is always UTF-8.
 pub fn signed(text: &str) -> String {
     text.replace("+-", "±")
+}
+
+/// Splits a text after its first sentence.
+pub fn first_sentence(text: &str) -> (&str, &str) {
+    let is_end = |at: &usize| text[at + 2..].starts_with(char::is_uppercase);
+    match text.match_indices(". ").map(|(at, _)| at).find(is_end) {
+        Some(at) => (&text[..=at], &text[at + 2..]),
+        None => (text, ""),
+    }
 }
 
 /// Returns the style of a bar: its start and length as fractions of the axis.
@@ -121,6 +136,13 @@ mod tests {
         assert_eq!(extent(0.5, 0.25), "left: 50.00%; width: 0.00%");
         assert_eq!(extent(f64::NAN, f64::INFINITY), "left: 0.00%; width: 0.00%");
         assert_eq!((fraction(1.0, 4.0), fraction(1.0, 0.0)), (0.25, 0.0));
+    }
+
+    #[test]
+    fn the_first_sentence_ends_before_a_capital_letter() {
+        assert_eq!(first_sentence("It costs 7.3 us. The kernel. Yes."), ("It costs 7.3 us.", "The kernel. Yes."));
+        assert_eq!(first_sentence("Linux 6. x, no end"), ("Linux 6. x, no end", ""));
+        assert_eq!(first_sentence(""), ("", ""));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub fn matrix(report: &Report) -> Option<Markup> {
     let pairs: BTreeSet<(usize, usize)> = skew.iter().map(|s| (s.a, s.b)).collect();
     let of = |clock: &str, (a, b)| skew.iter().find(|s| s.clock == clock && (s.a, s.b) == (a, b));
     let table = html! {
-        table {
+        table.skew {
             thead {
                 tr {
                     th scope="col" { "CPUs" }

@@ -44,7 +44,7 @@ fn table(report: &TopReport) -> Markup {
                 tbody {
                     @for statement in &report.statements {
                         tr {
-                            td.text { code { (one_line(statement)) } }
+                            th.text scope="row" { code { (one_line(statement)) } }
                             td.number { (executions(statement)) }
                             td.number { (mean(statement)) }
                             td.number { (node_calls(statement)) }

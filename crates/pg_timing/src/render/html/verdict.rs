@@ -1,6 +1,6 @@
 //! A severity as a word, a shape and a color, and the verdict of a host.
 
-use super::page::signed;
+use super::page::{first_sentence, signed};
 use crate::human::duration;
 use crate::render::host_text::{access, one_read};
 use crate::report::{Report, Severity};
@@ -33,7 +33,7 @@ fn shape(severity: Severity) -> &'static str {
 pub fn badge(severity: Severity) -> Markup {
     html! {
         span class={ "severity " (class(severity)) } {
-            svg viewBox="0 0 16 16" aria-hidden="true" { path fill-rule="evenodd" d=(shape(severity)); }
+            svg viewBox="0 0 16 16" aria-hidden="true" { path fill-rule="evenodd" d=(shape(severity)) {} }
             (severity.word())
         }
     }
@@ -48,15 +48,6 @@ pub fn verdict(report: &Report) -> Markup {
             p.headline { (signed(first)) }
             @if !others.is_empty() { p { (signed(others)) } }
         }
-    }
-}
-
-/// Splits a text after its first sentence.
-fn first_sentence(text: &str) -> (&str, &str) {
-    let is_end = |at: &usize| text[at + 2..].starts_with(char::is_uppercase);
-    match text.match_indices(". ").map(|(at, _)| at).find(is_end) {
-        Some(at) => (&text[..=at], &text[at + 2..]),
-        None => (text, ""),
     }
 }
 
@@ -82,30 +73,27 @@ pub fn key_figures(report: &Report) -> Markup {
                     @if let Some(path) = path { " " small { "read by " (access(path)) } }
                 }
             }
-            div { dt { "alarms" } dd { (alarms(report)) } }
+            div { dt { "alarms" } (alarms(report)) }
         }
     }
 }
 
-fn alarms(report: &Report) -> String {
+/// Returns the number of alarms, and how many there are of each severity.
+fn alarms(report: &Report) -> Markup {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
-    let words = [(count(Severity::Critical), "critical"), (count(Severity::Warning), "warning")];
-    let words: Vec<String> =
-        words.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    if words.is_empty() { "none".into() } else { words.join(", ") }
+    let (critical, warnings) = (count(Severity::Critical), count(Severity::Warning));
+    html! {
+        dd {
+            (critical + warnings)
+            @if critical > 0 { " " small { @if warnings > 0 { "of them " (critical) " " } "critical" } }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::Origin;
-
-    #[test]
-    fn the_first_sentence_ends_before_a_capital_letter() {
-        assert_eq!(first_sentence("It costs 7.3 us. The kernel. Yes."), ("It costs 7.3 us.", "The kernel. Yes."));
-        assert_eq!(first_sentence("Linux 6. x, no end"), ("Linux 6. x, no end", ""));
-        assert_eq!(first_sentence(""), ("", ""));
-    }
 
     #[test]
     fn a_verdict_has_its_word_and_is_escaped() {
