@@ -1,6 +1,7 @@
 //! The sentences and cells of an explain report. The text screen and the HTML page both use them.
 
 mod captured;
+pub mod classic;
 mod figures;
 mod live;
 mod nodes;

@@ -44,11 +44,13 @@ impl Message<'_> {
     fn of<'a>(line: &'a str, kernel: &KernelReport) -> Message<'a> {
         const AT_BOOT: &str = "at boot";
         const AFTER_BOOT: &str = " s after boot";
+        /// A century. The text of a file can contain any number.
+        const MAX_S: f64 = 3.2e9;
         if let Some(text) = line.strip_prefix(AT_BOOT).and_then(|rest| rest.strip_prefix(' ')) {
             return Message { when: Some(AT_BOOT), seconds: Some(0.0), text, is_demotion: false };
         }
         let timed = line.split_once(AFTER_BOOT).and_then(|(number, rest)| {
-            let seconds = number.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0)?;
+            let seconds = number.parse::<f64>().ok().filter(|seconds| (0.0..=MAX_S).contains(seconds))?;
             Some((&line[..number.len() + AFTER_BOOT.len()], seconds, rest.strip_prefix(' ')?))
         });
         let Some((when, seconds, text)) = timed else {
@@ -113,7 +115,7 @@ fn axis(messages: &[Message], axis: Axis, has_now: bool) -> Markup {
             }
             span.tick.start style="left: 0" { "boot" }
             @for (at, label) in axis.ticks() { span.tick style=(format!("left: {at:.2}%")) { (label) } }
-            span.tick.end style="left: 100%" { @if has_now { "now" } @else { (end) } }
+            span.tick.end style="left: 100%" { @if has_now { "now" } @else { "last" } }
         }
     }
 }
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(parts("7823 s after boot it marked tsc unstable").2, true);
         assert_eq!(parts("7823 s after boot it switched").2, false);
         for other in
-            ["at Nov 20 10:29:43 the kernel", "x s after boot y", "-1 s after boot y", "inf s after boot y", ""]
+            ["at Nov 20 10:29:43 the kernel", "x s after boot y", "-1 s after boot y", "1e10 s after boot y", ""]
         {
             assert_eq!(parts(other), (None, None, false), "{other}");
         }

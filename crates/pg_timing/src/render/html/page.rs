@@ -107,7 +107,7 @@ pub fn signed(text: &str) -> String {
 
 /// Splits a text after its first sentence.
 pub fn first_sentence(text: &str) -> (&str, &str) {
-    let is_end = |at: &usize| text[at + 2..].starts_with(char::is_uppercase);
+    let is_end = |at: &usize| text[at + 2..].starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
     match text.match_indices(". ").map(|(at, _)| at).find(is_end) {
         Some(at) => (&text[..=at], &text[at + 2..]),
         None => (text, ""),
@@ -139,7 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sentence_ends_before_a_capital_letter() {
+    fn the_first_sentence_ends_before_a_capital_letter_or_a_number() {
+        assert_eq!(first_sentence("It takes 7 ms. 51% is overhead."), ("It takes 7 ms.", "51% is overhead."));
         assert_eq!(first_sentence("It costs 7.3 us. The kernel. Yes."), ("It costs 7.3 us.", "The kernel. Yes."));
         assert_eq!(first_sentence("Linux 6. x, no end"), ("Linux 6. x, no end", ""));
         assert_eq!(first_sentence(""), ("", ""));

@@ -1,9 +1,9 @@
 //! Several plans on one page: a table that links to their sections.
 
 use super::explain;
-use super::page::{Place, fraction, page, scrolling, signed, titled};
+use super::page::{Place, facts, first_sentence, fraction, page, scrolling, signed, titled};
 use crate::human::percent;
-use crate::render::explain_text::{interval, ms};
+use crate::render::explain_text::{classic, interval, ms};
 use crate::report::{ClassicReport, ExplainReport, Range};
 use maud::{Markup, html};
 
@@ -19,21 +19,32 @@ pub struct Row<'a> {
 pub fn several(reports: &[ExplainReport]) -> String {
     match reports {
         [report] => explain::html(report),
-        reports => page(explain::TITLE, sections(reports)),
+        reports => page(explain::TITLE, sections(html! { (reports.len()) " plans" }, html! {}, reports)),
     }
 }
 
 /// Renders both statements of the classic test.
 pub fn classic(report: &ClassicReport) -> String {
-    page(explain::TITLE, sections([&report.count, &report.nested]))
+    let reports = [&report.count, &report.nested];
+    let body = match (&report.count.runs, &report.nested.runs) {
+        (Some(count), Some(nested)) => {
+            let answer = classic::answer(count, nested);
+            let (first, others) = first_sentence(&answer);
+            let read = facts([("one read", classic::read(&report.read))]);
+            sections(html! { (signed(first)) }, html! { p { (signed(others)) } (read) }, reports)
+        }
+        _ => sections(html! { "2 plans" }, html! {}, reports),
+    };
+    page(explain::TITLE, body)
 }
 
 /// Returns a heading, the table, and the sections of these plans.
-fn sections<'a>(reports: impl IntoIterator<Item = &'a ExplainReport>) -> Markup {
+fn sections<'a>(heading: Markup, lines: Markup, reports: impl IntoIterator<Item = &'a ExplainReport>) -> Markup {
     let row = |(report, nth)| Row { report, id: format!("plan-{nth}"), file: None };
     let rows: Vec<Row> = reports.into_iter().zip(1..).map(row).collect();
     html! {
-        (titled(1, Some("top"), html! { (rows.len()) " plans" }))
+        (titled(1, Some("top"), heading))
+        (lines)
         (table(&rows))
         @for row in &rows { (explain::section(row.report, Place { level: 2, id: &row.id, file: row.file })) }
     }

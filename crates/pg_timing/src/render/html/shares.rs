@@ -18,9 +18,13 @@ fn parts(report: &ExplainReport) -> Vec<Part> {
     let reported = report.reported_ms;
     let corrected = report.corrected_ms.estimate.clamp(0.0, reported.max(0.0));
     let overhead = (reported - corrected).max(0.0);
+    let mut counting_name = "row and buffer counting";
     let (clock, counting, unexplained) = match &report.runs {
         Some(runs) => {
             let parts = Parts::of(report, runs);
+            if parts.buffer_counting.is_none() {
+                counting_name = "row counting";
+            }
             (parts.clock, parts.row_counting + parts.buffer_counting.unwrap_or_default(), parts.unexplained)
         }
         None => {
@@ -31,7 +35,7 @@ fn parts(report: &ExplainReport) -> Vec<Part> {
     let parts = [
         Part { class: "", name: "without overhead", ms: corrected },
         Part { class: "reported", name: "clock reads", ms: clock },
-        Part { class: "counting", name: "row and buffer counting", ms: counting },
+        Part { class: "counting", name: counting_name, ms: counting },
         Part { class: "unexplained", name: "unexplained", ms: unexplained },
     ];
     // Below 1 us it is a rounding error.

@@ -2,9 +2,10 @@
 
 use super::explain::{WIDTH, fact};
 use super::{BOLD, wrapped_to};
+use crate::render::explain_text::classic::{answer, read};
 use crate::render::explain_text::{ExplainText, MARGINS, OVERHEAD, UNDISTURBED, ms, with_margin};
 use crate::render::plus_minus::plus_minus;
-use crate::report::{ClassicReport, ExplainReport, LiveRuns, Range, ReadCost};
+use crate::report::{ClassicReport, ExplainReport, LiveRuns};
 
 pub fn text(report: &ClassicReport) -> String {
     let mut out = String::new();
@@ -27,20 +28,6 @@ pub fn text(report: &ClassicReport) -> String {
     out
 }
 
-/// Returns the headline, for the statement with the higher overhead.
-fn answer(count: &LiveRuns, nested: &LiveRuns) -> String {
-    const ROWS: f64 = 1e6;
-    const NODES: f64 = 3.0;
-    let per_row = |runs: &LiveRuns| runs.clock_per_call_ns + runs.rows_per_call_ns;
-    let (count, nested) = (per_row(count), per_row(nested));
-    let higher = if count.estimate > nested.estimate { count } else { nested };
-    format!(
-        "EXPLAIN ANALYZE adds {} ns per row and plan node on this server. For a million rows through three nodes that is {} s.",
-        with_margin(higher),
-        with_margin(higher.times(ROWS * NODES / 1e9))
-    )
-}
-
 fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
     format!(
         "{name:<26}{:>9}{:>10}  {:<16}{} ns\n",
@@ -49,16 +36,4 @@ fn line(name: &str, report: &ExplainReport, runs: &LiveRuns) -> String {
         format!("{} ns", with_margin(runs.clock_per_call_ns)),
         with_margin(runs.rows_per_call_ns)
     )
-}
-
-fn read(read: &ReadCost) -> String {
-    match (read.ns, read.low_ns, read.high_ns) {
-        (Some(ns), Some(low), Some(high)) => format!(
-            "{} ns for the {} clock, {}; a timed call reads it twice",
-            with_margin(Range { low, estimate: ns, high }),
-            read.clock,
-            read.how
-        ),
-        _ => format!("not determined for the {} clock: {}", read.clock, read.how),
-    }
 }
