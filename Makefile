@@ -6,9 +6,9 @@ CARGO ?= cargo
 # What the checks need besides Rust and a C compiler: real kernels boot in virtual machines, and servers are unpacked.
 CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-linux procps libpq5
 # AArch64 is built and runs under qemu. PostgreSQL 16 comes from pip and npm. python3-venv and systemd check deploy/; no service
-# starts. The last line is for check-world.
+# starts. Chromium opens the HTML pages. The last line is for check-world.
 ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
-	python3-venv systemd \
+	python3-venv systemd chromium \
 	bison flex perl bzip2
 RUST_COMPONENTS = clippy rustfmt
 

@@ -1,9 +1,11 @@
 //! Text from outside that tries to control the terminal, to hide text, or to look like another line of output.
 
 use super::{fixture, fixtures, json, pg_timing, run};
+use pg_timing::render::html::report::Entry;
 use pg_timing::render::{self, escape};
 use pg_timing::report::compare::Comparison;
 use pg_timing::report::thresholds::Thresholds;
+use pg_timing::report::document::Document;
 use pg_timing::report::{AdviseReport, ExplainReport, Report, TopReport};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +76,11 @@ fn each_text_of_a_host_report_is_escaped() {
         assert_each_text_is_escaped(&json(&report), |report| {
             render::nagios::check::line(report, &Thresholds::default())
         });
+        let page = |report: &Report| {
+            let document = Document::Host(Box::new(report.clone()));
+            render::html::report::html(&[Entry { file: None, document }])
+        };
+        assert_each_text_is_escaped(&json(&report), page);
     }
     assert!(replaced > 500, "{replaced}");
 }
@@ -170,6 +177,8 @@ fn hostile_files_are_harmless() {
             "Settings": {"jit": HOSTILE}, "Query Text": HOSTILE, "Execution Time": 100.0}])
         .to_string(),
     );
+    let (_, host_report, _) = run(pg_timing().args(["--root", &root, "--format", "json"]));
+    let host_report = write(&format!("{hostile_line}.json"), &host_report);
     let missing = format!("/missing{HOSTILE}");
     for arguments in [
         &["--root", &root, "--kernel-log", &log][..],
@@ -183,7 +192,11 @@ fn hostile_files_are_harmless() {
         &["explain", "--plan", &json_plan, "--read-cost", "20"],
         &["explain", "--plan", &json_plan, "--read-cost", "20", "--format", "json"],
         &["explain", "--plan", &json_plan, "--read-cost", "20", "--format", "html"],
+        &["report", &host_report],
         // Errors
+        &["report", &missing],
+        &["report", "-o", &missing, &host_report],
+        &["report", &plan],
         &["--root", &missing],
         &["--kernel-log", &missing],
         &["--capture", &missing],

@@ -19,6 +19,7 @@ mod log;
 mod nagios;
 mod plan;
 mod read;
+mod report;
 mod schema;
 mod secrets;
 mod terminal;

@@ -20,8 +20,15 @@ pub fn name(report: &Report) -> &str {
     }
 }
 
-/// Returns the facts of the first line: kernel, processor, CPUs, clock source.
+/// Returns the facts of the first line: the machine and its clock source.
 pub fn host_facts(report: &Report) -> Vec<String> {
+    let mut facts = machine(report);
+    facts.extend(clocksource(report));
+    facts
+}
+
+/// Returns the kernel, the processor and the number of CPUs.
+pub fn machine(report: &Report) -> Vec<String> {
     let host = &report.host;
     let mut parts: Vec<String> = Vec::new();
     parts.extend(host.kernel.known().cloned());
@@ -34,7 +41,6 @@ pub fn host_facts(report: &Report) -> Vec<String> {
     if let Some(cpus) = report.cpus.online.known().or(report.cpus.allowed.known()) {
         parts.push(format!("{} CPU{}", cpus.len(), if cpus.len() == 1 { "" } else { "s" }));
     }
-    parts.push(clocksource(report));
     parts.retain(|part| !part.is_empty());
     parts
 }
@@ -47,18 +53,18 @@ fn guest_of(hypervisor: &str, platform: Option<&String>) -> String {
     }
 }
 
-fn clocksource(report: &Report) -> String {
-    let Fact::Known(current) = &report.clocksource.current else { return String::new() };
+fn clocksource(report: &Report) -> Option<String> {
+    let current = report.clocksource.current.known()?;
     let others: Vec<&str> = report
         .clocksource
         .available
         .known()
         .map(|names| names.iter().map(String::as_str).filter(|name| name != current).collect())
         .unwrap_or_default();
-    match others.is_empty() {
+    Some(match others.is_empty() {
         true => format!("clock source {current}"),
         false => format!("clock source {current} (also: {})", others.join(" ")),
-    }
+    })
 }
 
 /// Returns the name of the CPU's counter on the screen.

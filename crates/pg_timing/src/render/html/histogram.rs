@@ -30,7 +30,7 @@ impl Axes {
     pub fn of<'a>(clocks: impl IntoIterator<Item = &'a ClockReport>) -> Axes {
         // At least 1 ms, which is 2 to the power of 20 ns: then quiet and busy hosts have similar pictures.
         let mut axes = Axes { octaves: 20.0, most: 1 };
-        for row in clocks.into_iter().flat_map(|clock| rows(clock)) {
+        for row in clocks.into_iter().flat_map(rows) {
             axes.octaves = axes.octaves.max(row.end_ns.log2());
             axes.most = axes.most.max(row.count);
         }
@@ -84,9 +84,7 @@ pub fn figure(clock: &ClockReport, axes: &Axes) -> Option<Markup> {
         return None;
     }
     let threshold = clock.gaps.map_or(f64::INFINITY, |gaps| gaps.threshold_ns);
-    let caption = clock.percentiles.map(|p| {
-        format!(": median {}, 99.9% {}, worst {}", duration(p.p50_ns), duration(p.p99_9_ns), duration(p.max_ns))
-    });
+    let caption = clock.percentiles.map(|p| format!(": median {}", duration(p.p50_ns)));
     Some(html! {
         figure {
             figcaption { b { (clock.name) } (caption.unwrap_or_default()) }

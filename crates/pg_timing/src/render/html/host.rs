@@ -38,6 +38,7 @@ fn limits(report: &Report) -> Markup {
     let mut limits: Vec<(&str, String)> = Vec::new();
     limits.extend(host_text::interrupted(report).map(|sentence| ("interrupted", sentence)));
     let measured = match report.origin {
+        _ if report.clocks.is_empty() => "nothing".into(),
         Origin::Measured => format!("{:.1} s", report.measured_seconds),
         Origin::Captured => format!("{:.1} s, on the host that was captured", report.measured_seconds),
         Origin::PgTestTiming => "by pg_test_timing: the read cost, and nothing else".into(),

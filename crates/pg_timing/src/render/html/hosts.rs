@@ -60,9 +60,9 @@ pub fn table(rows: &[Row]) -> Markup {
                     tr {
                         th scope="col" { "verdict" }
                         th scope="col" { "host" }
-                        th scope="col" { "clock source" }
                         th.wide scope="col" { "one read of PostgreSQL's clock" }
                         th.number scope="col" { "per row and node" }
+                        th scope="col" { "clock source" }
                         th scope="col" { "alarms" }
                     }
                 }
@@ -77,15 +77,13 @@ fn line(Row { report, id, file }: &Row, limit: Option<f64>) -> Markup {
     let cost = system.and_then(|clock| clock.cost_ns());
     let alarms: Vec<&str> =
         report.findings.iter().filter(|f| f.severity >= Severity::Warning).map(|f| f.id.as_str()).collect();
-    let facts = host_text::host_facts(report);
     html! {
         tr {
             td { (badge(report.verdict.severity)) }
             th.text scope="row" {
                 a href={ "#" (id) } { (name(report, *file)) }
-                small { (facts[..facts.len().saturating_sub(1)].join(", ")) }
+                small { (host_text::machine(report).join(", ")) }
             }
-            td { (report.clocksource.current.known().map_or("-", String::as_str)) }
             td {
                 @match (cost, system) {
                     (Some(ns), Some(clock)) => {
@@ -99,6 +97,7 @@ fn line(Row { report, id, file }: &Row, limit: Option<f64>) -> Markup {
                 }
             }
             td.number { (system.and_then(|clock| clock.overhead_per_node_ns()).map_or("-".into(), duration)) }
+            td { (report.clocksource.current.known().map_or("-", String::as_str)) }
             td.ids { @if alarms.is_empty() { "none" } @for id in alarms { code { (id) } " " } }
         }
     }

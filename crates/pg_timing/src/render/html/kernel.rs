@@ -151,8 +151,8 @@ mod tests {
         };
         assert_eq!(parts("at boot the kernel"), (Some("at boot"), Some(0.0), false));
         assert_eq!(parts("0.3 s after boot it"), (Some("0.3 s after boot"), Some(0.3), false));
-        assert_eq!(parts("7823 s after boot it marked tsc unstable").2, true);
-        assert_eq!(parts("7823 s after boot it switched").2, false);
+        assert!(parts("7823 s after boot it marked tsc unstable").2);
+        assert!(!parts("7823 s after boot it switched").2);
         for other in
             ["at Nov 20 10:29:43 the kernel", "x s after boot y", "-1 s after boot y", "1e10 s after boot y", ""]
         {

@@ -7,8 +7,10 @@ use crate::render::log_text::{answer, corrected, ranks, time, title};
 use crate::report::{LogReport, LoggedStatement};
 use maud::{Markup, html};
 
+pub const TITLE: &str = "Overhead of timing in a log";
+
 pub fn html(report: &LogReport) -> String {
-    page("Overhead of timing in a log", section(report, Place::ALONE))
+    page(TITLE, section(report, Place::ALONE))
 }
 
 /// Returns the section of a log.

@@ -17,18 +17,18 @@ pub fn html(entries: &[Entry]) -> String {
     match entries {
         [entry] => {
             let place = Place { file: entry.file.as_deref(), ..Place::ALONE };
-            page(single_title(&entry.document), section(&entry.document, place))
+            page(&title(entry), section(&entry.document, place))
         }
         entries => several(entries),
     }
 }
 
-fn single_title(document: &Document) -> &'static str {
+fn title(Entry { file, document }: &Entry) -> String {
     match document {
-        Document::Host(_) => "Clocks of a host",
-        Document::Explain(_) => "Overhead of EXPLAIN ANALYZE",
-        Document::Log(_) => "Overhead of timing in a log",
-        Document::Top(_) => "Timing of the top statements",
+        Document::Host(report) => format!("{}: clocks", hosts::name(report, file.as_deref())),
+        Document::Explain(_) => explain::TITLE.into(),
+        Document::Log(_) => log::TITLE.into(),
+        Document::Top(_) => top::TITLE.into(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::page::{extent, scrolling};
 use crate::human::duration;
 use crate::report::{Report, Skew};
 use maud::{Markup, html};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the table of offsets. `None` if none were measured.
 pub fn matrix(report: &Report) -> Option<Markup> {
@@ -12,7 +12,7 @@ pub fn matrix(report: &Report) -> Option<Markup> {
     let largest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max);
     let clocks: BTreeSet<&str> = skew.iter().map(|s| s.clock.as_str()).collect();
     let pairs: BTreeSet<(usize, usize)> = skew.iter().map(|s| (s.a, s.b)).collect();
-    let of = |clock: &str, (a, b)| skew.iter().find(|s| s.clock == clock && (s.a, s.b) == (a, b));
+    let cells: BTreeMap<_, _> = skew.iter().map(|s| ((s.clock.as_str(), (s.a, s.b)), s)).collect();
     let table = html! {
         table.skew {
             thead {
@@ -25,7 +25,7 @@ pub fn matrix(report: &Report) -> Option<Markup> {
                 @for pair in &pairs {
                     tr {
                         th scope="row" { (pair.0) " and " (pair.1) }
-                        @for clock in &clocks { td { @if let Some(skew) = of(clock, *pair) { (cell(skew, largest)) } @else { "-" } } }
+                        @for clock in &clocks { td { @if let Some(skew) = cells.get(&(*clock, *pair)) { (cell(skew, largest)) } @else { "-" } } }
                     }
                 }
             }

@@ -7,8 +7,10 @@ use crate::render::top_text::{
 use crate::report::TopReport;
 use maud::{Markup, html};
 
+pub const TITLE: &str = "Timing of the top statements";
+
 pub fn html(report: &TopReport) -> String {
-    page("Timing of the top statements", section(report, Place::ALONE))
+    page(TITLE, section(report, Place::ALONE))
 }
 
 /// Returns the section of a server's top statements.
