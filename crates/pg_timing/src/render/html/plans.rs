@@ -54,7 +54,7 @@ pub fn table(rows: &[Row]) -> Markup {
     scrolling(
         "plans",
         html! {
-            table.overview {
+            table.overview.plans {
                 thead {
                     tr {
                         th scope="col" { "plan" }

@@ -50,7 +50,7 @@ fn several(entries: &[Entry]) -> String {
         match &entry.document {
             Document::Host(report) => host_rows.push(hosts::Row { report, id: format!("host-{nth}"), file }),
             Document::Explain(report) => plan_rows.push(plans::Row { report, id: format!("plan-{nth}"), file }),
-            document => others.push((document, format!("log-{nth}"), file)),
+            Document::Log(_) | Document::Top(_) => others.push((entry, format!("list-{nth}"))),
         }
     }
     hosts::worst_first(&mut host_rows);
@@ -60,16 +60,23 @@ fn several(entries: &[Entry]) -> String {
     let name = |(count, name): &(usize, &str)| {
         format!("{count} {}", if *count == 1 { name.to_string() } else { plural(name) })
     };
-    let title = numbers.iter().filter(|(count, _)| *count > 0).map(name).collect::<Vec<_>>().join(", ");
+    let heading = numbers.iter().filter(|(count, _)| *count > 0).map(name).collect::<Vec<_>>().join(", ");
     let body = html! {
-        (titled(1, Some("top"), html! { (title) }))
+        (titled(1, Some("top"), html! { (heading) }))
         @if !host_rows.is_empty() { (hosts::counts(&host_rows)) (hosts::table(&host_rows)) }
         @if !plan_rows.is_empty() { (plans::table(&plan_rows)) }
+        @if !others.is_empty() {
+            ul.links {
+                @for (entry, id) in &others {
+                    li { a href={ "#" (id) } { (title(entry)) } @if let Some(file) = &entry.file { ": " (file) } }
+                }
+            }
+        }
         @for row in &host_rows { (host::section(row.report, Place { level: 2, id: &row.id, file: row.file })) }
         @for row in &plan_rows { (explain::section(row.report, Place { level: 2, id: &row.id, file: row.file })) }
-        @for (document, id, file) in &others { (section(document, Place { level: 2, id, file: *file })) }
+        @for (entry, id) in &others { (section(&entry.document, Place { level: 2, id, file: entry.file.as_deref() })) }
     };
-    page(&title, body)
+    page(&heading, body)
 }
 
 #[cfg(test)]
@@ -102,9 +109,8 @@ mod tests {
         ];
         let page = html(&documents.map(entry));
         assert!(page.contains("<h1 id=\"top\">2 hosts, 1 plan, 1 list of statements</h1>"), "{page}");
-        for id in ["host-1", "plan-2", "host-4"] {
+        for id in ["host-1", "plan-2", "list-3", "host-4"] {
             assert!(page.contains(&format!("href=\"#{id}\"")) && page.contains(&format!("id=\"{id}\"")), "{id}");
         }
-        assert!(page.contains("id=\"log-3\""));
     }
 }
