@@ -25,12 +25,13 @@ pub fn section(report: &Report, place: Place) -> Markup {
 }
 
 fn cpus(report: &Report) -> Option<Markup> {
-    let matrix = skew::matrix(report);
+    let offsets = skew::offsets(report);
     let mut lines: Vec<(&str, String)> = Vec::new();
     lines.extend(host_text::tsc(report).map(|tsc| (host_text::counter(report), tsc)));
     lines.extend(host_text::claims(report).map(|claims| ("", claims)));
     lines.extend(host_text::cpus(report).map(|cpus| ("CPUs", cpus.replace(" below", ""))));
-    (!lines.is_empty() || matrix.is_some()).then(|| html! { (facts(lines)) @if let Some(matrix) = matrix { (matrix) } })
+    (!lines.is_empty() || offsets.is_some())
+        .then(|| html! { (facts(lines)) @if let Some(offsets) = offsets { (offsets) } })
 }
 
 /// Returns what the figures do not include.

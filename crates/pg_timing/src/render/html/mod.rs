@@ -14,5 +14,6 @@ pub mod plans;
 pub mod report;
 mod shares;
 mod skew;
+mod skew_matrix;
 pub mod top;
 mod verdict;

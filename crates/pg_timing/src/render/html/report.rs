@@ -63,7 +63,7 @@ fn several(entries: &[Entry]) -> String {
     let heading = numbers.iter().filter(|(count, _)| *count > 0).map(name).collect::<Vec<_>>().join(", ");
     let body = html! {
         (titled(1, Some("top"), html! { (heading) }))
-        @if !host_rows.is_empty() { (hosts::counts(&host_rows)) (hosts::table(&host_rows)) }
+        @if !host_rows.is_empty() { @if host_rows.len() > 1 { (hosts::counts(&host_rows)) } (hosts::table(&host_rows)) }
         @if !plan_rows.is_empty() { (plans::table(&plan_rows)) }
         @if !others.is_empty() {
             ul.links {

@@ -1,13 +1,14 @@
 //! The offsets between CPUs' clocks: one row per pair of CPUs, one column per clock.
 
 use super::page::{extent, scrolling};
+use super::skew_matrix;
 use crate::human::duration;
 use crate::report::{Report, Skew};
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the table of offsets. `None` if none were measured.
-pub fn matrix(report: &Report) -> Option<Markup> {
+/// Returns the table of offsets, and the matrix of all pairs. `None` if none were measured.
+pub fn offsets(report: &Report) -> Option<Markup> {
     let skew = &report.cpus.skew;
     let largest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max);
     let clocks: BTreeSet<&str> = skew.iter().map(|s| s.clock.as_str()).collect();
@@ -38,6 +39,7 @@ pub fn matrix(report: &Report) -> Option<Markup> {
                  include zero, which is the middle of each bar. A bar's ends are at " (duration(largest)) "."
             }
             (scrolling("offsets between CPUs", table))
+            (skew_matrix::matrices(skew))
         }
     })
 }
@@ -72,10 +74,10 @@ mod tests {
             passes: 9,
         };
         let mut report = Report::empty(Origin::Measured, "x");
-        assert!(matrix(&report).is_none());
+        assert!(offsets(&report).is_none());
         report.cpus.skew =
             vec![skew("system", 1, -20.0, 30.0), skew("system", 2, 50.0, 100.0), skew("<r>", 1, 0.0, 0.0)];
-        let text = matrix(&report).unwrap().into_string();
+        let text = offsets(&report).unwrap().into_string();
         assert!(
             text.contains("-20 ns to 30 ns") && text.contains("50 ns to 100 ns <span class=\"differs\">differ"),
             "{text}"
