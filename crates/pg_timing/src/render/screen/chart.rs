@@ -3,7 +3,6 @@
 use super::bars::{bars, fitted};
 use super::clocks::system;
 use super::figures::{MISSING, duration, period};
-use super::layout::LOWEST_CHART;
 use super::style::{BOLD, DIM};
 use super::view::View;
 use crate::render::columns::{columns, right};
@@ -12,16 +11,14 @@ use ratatui::text::{Line, Span};
 
 /// An empty line, the title and the axis.
 const FRAME: usize = 3;
-/// Higher charts only repeat the same figures.
-pub const HIGHEST: usize = FRAME + 8;
 /// Columns of the figures on the left.
 const LABEL: usize = 9;
 
 /// Returns at most `height` lines, or none if the chart would be too low or has no figures.
 pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -> Vec<Line<'static>> {
-    let rows = height.min(HIGHEST).saturating_sub(FRAME);
+    let rows = height.saturating_sub(FRAME);
     let plot = width.saturating_sub(LABEL + 1);
-    let Some(clock) = system(report).filter(|_| height >= LOWEST_CHART && plot > 0) else { return Vec::new() };
+    let Some(clock) = system(report).filter(|_| height > FRAME && plot > 0) else { return Vec::new() };
     let shown = fitted(&clock.history_ns, report.samples, plot);
     let values = shown.values.iter().flatten().filter(|ns| ns.is_finite());
     let Some(highest) = values.copied().max_by(f32::total_cmp).filter(|ns| *ns > 0.0).map(f64::from) else {

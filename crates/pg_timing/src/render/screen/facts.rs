@@ -25,8 +25,8 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'sta
         }
     }
     if let Some(clock) = system(report).filter(|clock| clock.unavailable.is_none()) {
-        facts.push(("percentiles", percentiles(clock)));
         facts.push(("lost time", lost_time(clock)));
+        facts.push(("percentiles", percentiles(clock)));
     }
     facts.push((counter_label(report), counter(report, view)));
     facts.push(("drift", drifts(report, view)));
@@ -36,8 +36,13 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'sta
 }
 
 /// Returns a line with a label.
-pub fn line(label: &str, text: &str, width: usize) -> Line<'static> {
-    Line::from(fit(&format!("{} {text}", left(label, LABEL)), width))
+fn line(label: &str, text: &str, width: usize) -> Line<'static> {
+    Line::from(fit(&labeled(label, text), width))
+}
+
+/// Returns the text after a label.
+pub fn labeled(label: &str, text: &str) -> String {
+    format!("{} {text}", left(label, LABEL))
 }
 
 /// Returns the percentiles that the table does not have.

@@ -7,9 +7,9 @@ pub enum Part {
     Verdict,
     Clocks,
     Chart,
+    Findings,
     Facts,
     Server,
-    Findings,
     Events,
     Footer,
 }
@@ -19,9 +19,9 @@ pub const PARTS: [Part; 9] = [
     Part::Verdict,
     Part::Clocks,
     Part::Chart,
+    Part::Findings,
     Part::Facts,
     Part::Server,
-    Part::Findings,
     Part::Events,
     Part::Footer,
 ];
@@ -46,74 +46,83 @@ pub struct Place {
     pub gap: bool,
 }
 
-/// Parts with an empty line above them if there is room. The chart contains its own one.
-const WITH_GAP: [Part; 4] = [Part::Clocks, Part::Facts, Part::Findings, Part::Events];
-/// Lower charts do not show more than the row of the table: an empty line, the title, the axis, and three rows of bars.
-pub const LOWEST_CHART: usize = 6;
+/// Lines of a chart: an empty line, the title, the axis, and rows of bars. Fewer rows do not show more than the table, and more
+/// rows only repeat the same figures.
+const LOW_CHART: usize = 3 + 4;
+pub const HIGH_CHART: usize = 3 + 8;
+/// On lower screens, events are more useful than a high chart.
+const WITH_HIGH_CHART: usize = 48;
 /// A list of events is readable from this number of lines on, including its head.
 const FEW_EVENTS: usize = 4;
 /// Enough events for an incident, before the chart gets lines.
 const SOME_EVENTS: usize = 8;
 
+/// The lost time, a failure, and one more. Empty lines between the parts are more useful than further facts.
+const FEW_FACTS: usize = 3;
+
+/// One step of the division.
+enum Step {
+    /// The part gets this number of lines in total, or fewer if there are not enough.
+    Lines(Part, usize),
+    /// The part gets this number of lines in total. It gets none if there are not enough.
+    All(Part, usize),
+    /// An empty line above the part
+    Gap(Part),
+}
+
 /// Divides `height` lines. Parts without lines are left out.
 pub fn divide(height: usize, wishes: &Wishes) -> Vec<Place> {
     use Part::*;
-    let mut lines = Lines { left: height, of: [0; PARTS.len()] };
-    // The most important first: what is wrong, then PostgreSQL's clock, then where and when. The third number is the smallest
-    // useful one: a part that would get fewer lines keeps those that it has.
-    let until_gaps = [
-        (Verdict, 1, 1),
-        (Clocks, 1, 1),
-        (Findings, wishes.findings[0].min(1), 1),
-        (Header, 1, 1),
-        (Verdict, wishes.verdict.min(3), 1),
-        (Footer, 1, 1),
-        (Events, 1, 1),
-        (Findings, wishes.findings[0], 1),
-        (Clocks, wishes.clocks[0], 2),
-        (Findings, wishes.findings[1], wishes.findings[1]),
-        (Events, FEW_EVENTS.min(wishes.events), 1),
-        (Server, wishes.server[0], 1),
-        (Facts, wishes.facts, 1),
+    use Step::*;
+    let chart = if height >= WITH_HIGH_CHART { wishes.chart } else { wishes.chart.min(LOW_CHART) };
+    // The most important first: what is wrong, then PostgreSQL's clock, then where and when.
+    let steps = [
+        Lines(Verdict, 1),
+        Lines(Clocks, wishes.clocks[0].min(1)),
+        Lines(Findings, wishes.findings[0].min(1)),
+        Lines(Header, 1),
+        Lines(Verdict, wishes.verdict.min(3)),
+        Lines(Footer, 1),
+        Lines(Events, 1),
+        Lines(Findings, wishes.findings[0]),
+        Lines(Clocks, wishes.clocks[0]),
+        All(Findings, wishes.findings[1]),
+        Lines(Events, wishes.events.min(FEW_EVENTS)),
+        Lines(Server, wishes.server[0]),
+        Lines(Facts, wishes.facts.min(FEW_FACTS)),
+        Gap(Clocks),
+        Gap(Findings),
+        Gap(Facts),
+        Lines(Facts, wishes.facts),
+        Gap(Events),
+        Lines(Findings, wishes.findings[2]),
+        Lines(Verdict, wishes.verdict),
+        Lines(Events, wishes.events.min(SOME_EVENTS)),
+        All(Server, wishes.server[1]),
+        All(Clocks, wishes.clocks[1]),
+        All(Chart, chart),
+        Lines(Events, wishes.events),
     ];
-    let after_gaps = [
-        (Findings, wishes.findings[2], 1),
-        (Verdict, wishes.verdict, 1),
-        (Events, SOME_EVENTS.min(wishes.events), 1),
-        (Server, wishes.server[1], wishes.server[1]),
-        (Clocks, wishes.clocks[1], wishes.clocks[1]),
-        (Chart, wishes.chart, LOWEST_CHART),
-        (Events, wishes.events, 1),
-    ];
-    until_gaps.into_iter().for_each(|(part, wish, least)| lines.raise(part, wish, least));
-    let mut gaps = WITH_GAP.map(|part| (part, false));
-    for (part, gap) in &mut gaps {
-        if lines.of[*part as usize] > 0 && lines.left > 0 {
-            lines.left -= 1;
-            *gap = true;
+    let mut places = PARTS.map(|part| Place { part, height: 0, gap: false });
+    let mut left = height;
+    for step in steps {
+        let (Lines(part, _) | All(part, _) | Gap(part)) = step;
+        let place = &mut places[part as usize];
+        let wish = match step {
+            Lines(_, wish) | All(_, wish) => wish.saturating_sub(place.height),
+            Gap(_) => usize::from(place.height > 0),
+        };
+        let more = match step {
+            All(..) if wish > left => 0,
+            _ => wish.min(left),
+        };
+        left -= more;
+        match step {
+            Gap(_) => place.gap = more > 0,
+            _ => place.height += more,
         }
     }
-    after_gaps.into_iter().for_each(|(part, wish, least)| lines.raise(part, wish, least));
-    let has_gap = |part| gaps.iter().any(|(with, gap)| *with == part && *gap);
-    let places = PARTS.iter().map(|part| Place { part: *part, height: lines.of[*part as usize], gap: has_gap(*part) });
-    places.filter(|place| place.height > 0).collect()
-}
-
-struct Lines {
-    left: usize,
-    of: [usize; PARTS.len()],
-}
-
-impl Lines {
-    /// Gives the part as many lines as it wishes, as far as there are any, but none if it would have fewer than `least`.
-    fn raise(&mut self, part: Part, wish: usize, least: usize) {
-        let now = self.of[part as usize];
-        let more = wish.saturating_sub(now).min(self.left);
-        if now + more >= least {
-            self.of[part as usize] += more;
-            self.left -= more;
-        }
-    }
+    places.into_iter().filter(|place| place.height > 0).collect()
 }
 
 #[cfg(test)]

@@ -59,9 +59,9 @@ fn wishes(report: &MonitorReport, view: &View, width: usize) -> Wishes {
     Wishes {
         verdict: header::verdict(report, view, width, usize::from(u8::MAX)).len(),
         clocks: clocks::heights(report),
-        chart: chart::lines(report, view, width, chart::HIGHEST).len(),
+        chart: chart::lines(report, view, width, layout::HIGH_CHART).len(),
         facts: facts::lines(report, view, width).len(),
-        server: server::heights(report),
+        server: server::heights(report, width),
         findings: findings::heights(report),
         // One line for the head. Without events, a line says so.
         events: report.events.len().max(1) + usize::from(!report.events.is_empty()),

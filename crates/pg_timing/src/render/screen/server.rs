@@ -1,7 +1,7 @@
 //! The server of `--server`: what timing costs it, as in `pg_timing advise`.
 
-use super::facts::line;
-use super::figures::{duration, fit, safe};
+use super::facts::{LABEL, labeled};
+use super::figures::{duration, fit, safe, wrap};
 use super::style::{BOLD, of_severity};
 use super::view::View;
 use crate::human::count;
@@ -9,49 +9,53 @@ use crate::render::text::advise;
 use crate::report::{AdviseReport, FastTiming, MonitorReport, ServerReport, Severity};
 use ratatui::text::{Line, Span};
 
+/// Lines of the verdict of `advise`. A longer one is cut.
+const LONGEST: usize = 2;
+
 /// Returns the number of lines of the summary, and of everything.
-pub fn heights(report: &MonitorReport) -> [usize; 2] {
+pub fn heights(report: &MonitorReport, width: usize) -> [usize; 2] {
     let Some(server) = &report.server else { return [0, 0] };
-    let settings =
-        server.advise.as_ref().map_or(0, |advise| advise.settings.len() + usize::from(!advise.settings.is_empty()));
-    let summary = 1 + usize::from(server.fast_timing.is_some());
-    [summary, summary + settings]
+    let settings = server.advise.as_ref().map_or(0, |advise| advise.settings.len());
+    let summary = verdict(server, width).len() + usize::from(server.fast_timing.is_some());
+    [summary, summary + if settings > 0 { 1 + settings } else { 0 }]
 }
 
 /// Returns at most `height` lines: the verdict of `advise`, pg_fast_timing's figures, and the table of settings.
 pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -> Vec<Line<'static>> {
     let Some(server) = &report.server else { return Vec::new() };
-    let mut lines = vec![first(server, view, width)];
-    lines.extend(server.fast_timing.as_ref().map(|fast| line("fast timing", &fast_timing(fast), width)));
+    let mut lines: Vec<Line> = verdict(server, width).into_iter().map(|line| styled(server, line, view)).collect();
+    let fast_timing = server.fast_timing.as_ref().map(|fast| fit(&labeled("fast timing", &fast_timing(fast)), width));
+    lines.extend(fast_timing.map(Line::from));
     let settings = server.advise.iter().flat_map(|advise| settings(advise, width));
     // A part of the table would look like the whole one.
-    lines.extend(settings.filter(|_| height >= heights(report)[1]));
+    lines.extend(settings.filter(|_| height >= heights(report, width)[1]));
     lines.truncate(height);
     lines
 }
 
-fn first(server: &ServerReport, view: &View, width: usize) -> Line<'static> {
-    match (&server.error, &server.advise) {
-        (Some(why), _) => line("server", &format!("no figures: {}", safe(why)), width),
-        (None, None) => line("server", "the first answer has not come", width),
+fn verdict(server: &ServerReport, width: usize) -> Vec<String> {
+    let text = match (&server.error, &server.advise) {
+        (Some(why), _) => format!("no figures: {}", safe(why)),
+        (None, None) => "the first answer has not come".into(),
         (None, Some(advise)) => {
-            let severity = advise.verdict.severity;
-            let name = format!("PostgreSQL {}", safe(&advise.server_version));
-            let text = format!("{name}: {}  {}", severity.word(), safe(&advise.verdict.summary));
-            let line = line("server", &text, width);
-            if severity < Severity::Warning {
-                return line;
-            }
-            let text = line.to_string();
-            match text.split_once(severity.word()) {
-                Some((before, after)) => Line::from(vec![
-                    Span::raw(before.to_string()),
-                    Span::styled(severity.word(), of_severity(severity, view)),
-                    Span::raw(after.to_string()),
-                ]),
-                None => line,
-            }
+            let verdict = &advise.verdict;
+            let version = safe(&advise.server_version);
+            format!("PostgreSQL {version}: {}  {}", verdict.severity.word(), safe(&verdict.summary))
         }
+    };
+    wrap(&labeled("server", &text), width, LABEL + 1, LONGEST)
+}
+
+/// Returns the line with the color of the severity, if it contains its word.
+fn styled(server: &ServerReport, line: String, view: &View) -> Line<'static> {
+    let severity = server.advise.as_ref().map_or(Severity::Unknown, |advise| advise.verdict.severity);
+    match line.split_once(severity.word()).filter(|_| severity >= Severity::Warning) {
+        Some((before, after)) => Line::from(vec![
+            Span::raw(before.to_string()),
+            Span::styled(severity.word(), of_severity(severity, view)),
+            Span::raw(after.to_string()),
+        ]),
+        None => Line::from(line),
     }
 }
 
