@@ -37,6 +37,7 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
     let mut report = MonitorReport::default();
     let (mut drawn_sample, mut drawn_size, mut redraw) = (None, None, true);
     while !stop.load(Ordering::Relaxed) {
+        screen.check()?;
         if signals.suspended() {
             screen.suspend(&signals)?;
             redraw = true;

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 const HINT: Hint = Hint("run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE");
 
+const PANIC_HINT: Hint = Hint("please report the message above as a bug");
+
 /// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
 /// take no measurable CPU time, and a new sample appears soon enough.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
@@ -68,11 +70,15 @@ impl Screen {
         size().map_err(closed)
     }
 
-    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> anyhow::Result<()> {
-        // A thread has panicked. Its message is on the first screen.
-        if !ACTIVE.load(Ordering::Relaxed) {
-            return Err(anyhow!("a part of the monitor has ended unexpectedly"));
+    /// Returns an error if another thread has panicked. Its message is on the first screen.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match ACTIVE.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(anyhow!("the monitor has failed").context(PANIC_HINT)),
         }
+    }
+
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> anyhow::Result<()> {
         self.terminal.draw(draw).map(|_| ()).map_err(closed)
     }
 
