@@ -28,9 +28,7 @@ fn main() -> ExitCode {
     let latest = Arc::new(Mutex::new(MonitorReport::default()));
     let changed = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).expect("a handler can be registered");
-    }
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a handler can be registered");
     let (report, number) = (Arc::clone(&latest), Arc::clone(&changed));
     std::thread::spawn(move || {
         let mut simulation = Simulation::new(interval_s);

@@ -14,6 +14,7 @@ use ratatui::crossterm::terminal::{
 use ratatui::{Frame, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal, Stdout, stdin, stdout};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -48,14 +49,15 @@ pub fn has_color() -> bool {
 
 /// The screen. The terminal is restored when it is dropped, and before the message of a panic.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// not dropped: it would print its own message if the terminal is closed, and [`leave`] shows the cursor
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
     pub fn enter() -> anyhow::Result<Screen> {
         restore_before_panics();
         let terminal = Terminal::new(CrosstermBackend::new(stdout())).map_err(closed)?;
-        let screen = Screen { terminal };
+        let screen = Screen { terminal: ManuallyDrop::new(terminal) };
         enter().map_err(|error| anyhow!("could not prepare the terminal: {}", reason(&error)).context(HINT))?;
         Ok(screen)
     }
