@@ -31,7 +31,7 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -
     for (nth, spans) in bars(&shown.values, rows, full, report.read_cost_limits_ns, view).into_iter().enumerate() {
         let label = match nth {
             0 => duration(Some(full)),
-            _ if nth == rows / 2 && rows % 2 == 0 => duration(Some(full / 2.0)),
+            _ if nth == rows / 2 && rows.is_multiple_of(2) => duration(Some(full / 2.0)),
             _ => String::new(),
         };
         let mut line = vec![Span::styled(right(&label, LABEL), DIM), Span::raw(format!(" {offset}"))];

@@ -137,15 +137,20 @@ impl<'a> Table<'a> {
     }
 
     fn head(&self) -> Line<'static> {
-        let history = fit(&self.history_head(), self.history);
-        self.line(HEADS.map(|head| (head.into(), BOLD)), vec![Span::styled(left(&history, self.history), BOLD)])
+        self.line(HEADS.map(|head| (head.into(), BOLD)), vec![Span::styled(self.history_head(), BOLD)])
     }
 
-    /// Names the time that the bars show.
+    /// Returns the head of the history: the time that the bars show. It is above the first bar if it fits there.
     fn history_head(&self) -> String {
-        let longest = self.report.clocks.iter().map(|clock| clock.history_ns.len()).max().unwrap_or(0);
-        let period = period(longest as f64 * self.report.interval_s);
-        if period == MISSING || longest == 0 { String::new() } else { format!("last {period}") }
+        let longest = self.report.clocks.iter().map(|clock| &clock.history_ns).max_by_key(|history| history.len());
+        let bars = longest.map_or(0, |history| fitted(history, self.report.samples, self.history).values.len());
+        let samples = longest.map_or(0, |history| history.len());
+        let head = match period(samples as f64 * self.report.interval_s) {
+            period if period == MISSING || samples == 0 => String::new(),
+            period => fit(&format!("last {period}"), self.history),
+        };
+        let before = self.history - bars.max(columns(&head));
+        left(&(" ".repeat(before) + &head), self.history)
     }
 
     fn row(&self, clock: &WatchedClock) -> Line<'static> {

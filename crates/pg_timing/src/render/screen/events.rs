@@ -38,7 +38,11 @@ fn line(event: &MonitorEvent, time: &str, view: &View, width: usize) -> Line<'st
     let severity =
         event.severity.filter(|severity| *severity >= Severity::Warning && event.event != EventKind::FindingCleared);
     let time = fit(&format!("{time}  "), width);
-    let word = severity.map_or(String::new(), |severity| format!("{}  ", severity.word()));
+    let word = match (event.event, severity) {
+        (EventKind::FindingCleared, _) => "cleared  ".into(),
+        (_, Some(severity)) => format!("{}  ", severity.word()),
+        (_, None) => String::new(),
+    };
     let word = fit(&word, width.saturating_sub(columns(&time)));
     let room = width.saturating_sub(columns(&time) + columns(&word));
     let summary = fit(&with_sign(&safe(&event.summary), view), room);

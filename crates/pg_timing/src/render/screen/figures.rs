@@ -16,12 +16,13 @@ pub fn duration(ns: Option<f64>) -> String {
     }
 }
 
-/// Returns a duration of a longer time in seconds, minutes, hours or days, or a dash.
+/// Returns a time in seconds, minutes, hours or days, or a dash.
 pub fn period(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() || s < 0.0 || s * 1e9 > LONGEST_NS => MISSING.into(),
-        s if s < 60.0 => human::duration(s * 1e9),
-        s => human::uptime(s),
+        s if s < 10.0 => human::duration(s * 1e9),
+        s if s < 59.5 => format!("{s:.0} s"),
+        s => human::uptime(s.max(60.0)),
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
         }
         assert_eq!([duration(Some(0.0)), duration(Some(20.14))], ["0 ns", "20.1 ns"]);
         assert_eq!([f64::NAN, -1.0, f64::INFINITY, 1e200].map(period), ["-"; 4]);
-        assert_eq!([period(1.5), period(7300.0)], ["1.5 s", "2 hours"]);
+        assert_eq!([period(1.5), period(12.0), period(59.6), period(7300.0)], ["1.5 s", "12 s", "1 minute", "2 hours"]);
         assert_eq!([None, Some(f64::NAN), Some(-0.1)].map(percent), ["-"; 3]);
         assert_eq!(percent(Some(0.0012)), "0.12%");
     }

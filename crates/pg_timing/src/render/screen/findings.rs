@@ -8,6 +8,9 @@ use crate::render::columns::left;
 use crate::report::{MonitorReport, Severity, WatchedFinding};
 use ratatui::text::{Line, Span};
 
+/// Columns of the word at the beginning of a line: `CRITICAL` is the longest.
+const WORD: usize = 8;
+
 /// Returns the alarms, the worst first.
 pub fn alarms(report: &MonitorReport) -> Vec<&WatchedFinding> {
     let mut alarms: Vec<&WatchedFinding> = report.findings.iter().filter(|watched| watched.is_alarm()).collect();
@@ -32,8 +35,9 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -
     for (watched, command) in alarms.iter().zip(commands(&alarms)) {
         lines.push(alarm(report, watched, view, width));
         if let Some(command) = command.filter(|_| with_commands) {
-            let text = fit(&format!("  do       {}", safe(command)), width);
-            lines.push(Line::styled(text, BOLD));
+            let label = fit(&format!("{}  ", left("  do", WORD)), width);
+            let command = fit(&safe(command), width - label.len());
+            lines.push(Line::from(vec![Span::raw(label), Span::styled(command, BOLD)]));
         }
     }
     if lines.len() > height {
@@ -54,7 +58,7 @@ fn names(alarms: &[&WatchedFinding], width: usize, height: usize) -> Vec<Line<'s
 
 fn alarm(report: &MonitorReport, watched: &WatchedFinding, view: &View, width: usize) -> Line<'static> {
     let finding = &watched.finding;
-    let word = left(finding.severity.word(), Severity::Critical.word().len());
+    let word = left(finding.severity.word(), WORD);
     let since = view.time(watched.appeared_at.unwrap_or(watched.since), report.sampled_at);
     // The verdict already shows the summary of the worst alarm.
     let is_shown = report.verdict.as_ref().is_some_and(|verdict| {
@@ -90,7 +94,7 @@ fn cleared(report: &MonitorReport) -> Vec<&WatchedFinding> {
 
 fn cleared_text(report: &MonitorReport, watched: &WatchedFinding, view: &View) -> String {
     let time = |at: Option<f64>| at.map_or("-".into(), |at| view.time(at, report.sampled_at));
-    let word = left("cleared", Severity::Critical.word().len());
+    let word = left("cleared", WORD);
     let [from, until] = [watched.appeared_at, watched.cleared_at].map(time);
     format!("{word}  {}: an alarm from {from} to {until}", safe(&watched.finding.id))
 }

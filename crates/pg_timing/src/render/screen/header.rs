@@ -11,15 +11,16 @@ use ratatui::text::{Line, Span};
 
 const GAP: &str = "  ";
 
-/// Returns the first line. Its right end shows the time of the last sample, or that the screen is paused.
+/// Returns the first line. Its right end shows the time of the last sample, and whether the figures are old.
 pub fn line(report: &MonitorReport, view: &View, width: usize) -> Line<'static> {
     let host = if report.host.is_empty() { "this host".to_string() } else { safe(&report.host) };
     let time = if report.samples == 0 { String::new() } else { view.time_with_zone(report.sampled_at) };
-    let (end, end_style) = match view.paused {
-        true => (format!("paused at {time}"), BOLD),
-        false => (time, Style::new()),
+    let (end, end_style) = match (view.paused, view.overdue) {
+        (true, _) => (format!("paused at {time}"), BOLD),
+        (_, true) => (format!("no sample since {time}"), BOLD),
+        _ => (time, Style::new()),
     };
-    // The pause is more important than the name: without it, old figures look like new ones.
+    // This is more important than the name: without it, old figures look like new ones.
     let end = fit(&end, width);
     let room = width.saturating_sub(columns(&end) + GAP.len());
     let host = fit(&host, room);

@@ -10,13 +10,14 @@ use ratatui::symbols::border;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
-/// The keys come first, because a small screen shows only the beginning.
-const ROWS: [(&str, &str); 18] = [
+/// The keys come first, and their texts are short: a screen of 40x10 shows only the beginning.
+const ROWS: [(&str, &str); 20] = [
     ("q, Ctrl-C", "quit"),
     ("?, h", "show or close this help"),
-    ("p, space", "pause the screen; sampling continues"),
-    ("s", "sort the clocks: default, one read, lost, clock"),
-    ("up, down", "show older or newer events; also Page Up, Page Down"),
+    ("p, space", "pause; sampling continues"),
+    ("s", "sort by another column"),
+    ("up, down", "show newer or older events"),
+    ("Page Up, Down", "the same, five at a time"),
     ("Ctrl-Z", "suspend; fg continues"),
     ("", ""),
     ("one read", "median cost of one read in the last sample"),
@@ -27,6 +28,7 @@ const ROWS: [(&str, &str); 18] = [
     ("lost", "share of the time that interruptions took"),
     ("access", "how a program reads the clock"),
     ("", ""),
+    ("percentiles", "of PostgreSQL's clock, in the last sample"),
     ("drift", "rate of a clock relative to another one"),
     ("pause", "the machine or pg_timing was stopped for a time"),
     ("alarm", "a finding that is a warning or critical"),

@@ -36,7 +36,7 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize, height: usize) -
 fn verdict(server: &ServerReport, width: usize) -> Vec<String> {
     let text = match (&server.error, &server.advise) {
         (Some(why), _) => format!("no figures: {}", safe(why)),
-        (None, None) => "the first answer has not come".into(),
+        (None, None) => "waiting for the first answer".into(),
         (None, Some(advise)) => {
             let verdict = &advise.verdict;
             let version = safe(&advise.server_version);
@@ -61,7 +61,12 @@ fn styled(server: &ServerReport, line: String, view: &View) -> Line<'static> {
 
 fn fast_timing(fast: &FastTiming) -> String {
     let number = |figure: f64| if figure.is_finite() { count(figure as u64) } else { "-".into() };
-    format!(
+    let missing =
+        [("the TSC", fast.without_tsc), ("ticks", fast.without_ticks)].map(|(what, statements)| match statements {
+            0.0 => String::new(),
+            statements => format!("; {} statements without {what}", number(statements)),
+        });
+    let text = format!(
         "{} with {}: one call {}; {} statements; nodes: {} exact, {} estimated",
         safe(&fast.method),
         safe(&fast.clock),
@@ -69,7 +74,8 @@ fn fast_timing(fast: &FastTiming) -> String {
         number(fast.statements),
         number(fast.exact_nodes),
         number(fast.estimated_nodes),
-    )
+    );
+    text + &missing.concat()
 }
 
 /// Returns the table of `advise`.

@@ -33,6 +33,16 @@ fn whole_screens() {
     }
 }
 
+/// The README shows the screen of the healthy host.
+#[test]
+fn the_readme_has_this_screen() {
+    let readme = include_str!("../../../../../README.md");
+    let screen = screen(&healthy(), &view(), 80, 24).to_string();
+    let lines = screen.lines().map(|line| line.trim_matches('"').trim_end());
+    let screen = lines.collect::<Vec<_>>().join("\n");
+    assert!(readme.contains(&screen), "{screen}");
+}
+
 #[test]
 fn ascii_screens() {
     let ascii = View { unicode: false, color: false, ..view() };
@@ -58,6 +68,15 @@ fn a_pause_an_order_and_older_events_are_shown() {
     let view = View { paused: true, sort: Sort::LostTime, scroll: 30, ..view() };
     report.clocks[4].totals.gap_s = 600.0;
     assert_snapshot!(screen(&report, &view, 80, 24));
+}
+
+#[test]
+fn an_overdue_sample_is_named() {
+    let view = View { overdue: true, ..view() };
+    let line = |width| screen(&healthy(), &view, width, 1 + 4).to_string().lines().next().map(str::to_string);
+    let first = line(80).unwrap();
+    assert!(first.ends_with("no sample since 18:55:06 UTC\""), "{first}");
+    assert!(line(40).unwrap().starts_with("\"db1 "), "{:?}", line(40));
 }
 
 #[test]
@@ -175,12 +194,12 @@ proptest! {
         report in odd_report(),
         width in 0..=250u16,
         height in 0..=80u16,
-        flags in proptest::array::uniform4(any::<bool>()),
+        flags in proptest::array::uniform5(any::<bool>()),
         scroll in any::<usize>(),
         nth in 0..4usize,
     ) {
-        let [paused, help, color, unicode] = flags;
+        let [paused, overdue, help, color, unicode] = flags;
         let sort = [Sort::Default, Sort::Name, Sort::ReadCost, Sort::LostTime][nth];
-        drawn(&report, &View { sort, paused, help, scroll, color, unicode, ..view() }, width, height);
+        drawn(&report, &View { sort, paused, overdue, help, scroll, color, unicode, ..view() }, width, height);
     }
 }

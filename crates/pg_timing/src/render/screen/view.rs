@@ -5,6 +5,8 @@
 pub struct View {
     pub sort: Sort,
     pub paused: bool,
+    /// no sample came for a long time
+    pub overdue: bool,
     pub help: bool,
     /// number of newer events that are not shown
     pub scroll: usize,

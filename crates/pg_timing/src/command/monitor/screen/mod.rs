@@ -12,10 +12,15 @@ use keys::{Action, action};
 use signals::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use terminal::Screen;
 
 /// Events per press of Page Up or Page Down. A screen of 24 lines shows about as many.
 const PAGE: isize = 5;
+
+/// A sample is overdue if it takes three intervals instead of one, and ten seconds longer: slow answers of a server delay it.
+const OVERDUE_INTERVALS: f64 = 3.0;
+const OVERDUE_S: f64 = 10.0;
 
 /// Shows the latest report until the user quits or `stop` is set. `changed` counts the samples.
 ///
@@ -28,6 +33,7 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
     let mut view = View {
         sort: Sort::default(),
         paused: false,
+        overdue: false,
         help: false,
         scroll: 0,
         color: terminal::has_color(),
@@ -35,6 +41,7 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
         local_time: local_time::local_time,
     };
     let mut report = MonitorReport::default();
+    let mut last_sample = Instant::now();
     let (mut drawn_sample, mut drawn_size, mut redraw) = (None, None, true);
     while !stop.load(Ordering::Relaxed) {
         screen.check()?;
@@ -52,8 +59,12 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
             // If a thread panicked while it wrote the report, the report is old or incomplete, and can be shown.
             report = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
             drawn_sample = Some(sample);
+            last_sample = Instant::now();
             redraw = true;
         }
+        let overdue = last_sample.elapsed().as_secs_f64() > OVERDUE_S + OVERDUE_INTERVALS * report.interval_s.max(0.0);
+        redraw |= overdue != view.overdue;
+        view.overdue = overdue;
         let size = screen.size()?;
         if redraw || drawn_size != Some(size) {
             screen.draw(|frame| draw(&report, &view, frame.area(), frame.buffer_mut()))?;
