@@ -28,7 +28,7 @@ pub type SharedPage = Arc<Mutex<Arc<str>>>;
 /// The limits for clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections. Prometheus needs one, and the usual limit for open files is 1024.
+    /// Open connections. Prometheus needs one. The systemd unit allows 256 open files, and the samples need some of them.
     pub connections: usize,
     /// Time from the connection to the end of the answer. A scrape takes milliseconds, and Prometheus waits for 10 s.
     pub request: Duration,
@@ -36,7 +36,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { connections: 256, request: Duration::from_secs(5) }
+        Limits { connections: 64, request: Duration::from_secs(5) }
     }
 }
 

@@ -16,7 +16,7 @@ const PAGE: &str = "# HELP a A.\n# TYPE a gauge\na 1\n";
 const SCRAPE: Duration = Duration::from_secs(1);
 
 /// Short limits, so that the tests are short.
-const LIMITS: Limits = Limits { connections: 64, request: Duration::from_millis(600) };
+const LIMITS: Limits = Limits { connections: 16, request: Duration::from_millis(600) };
 
 /// No test waits for longer.
 const WAIT: Duration = Duration::from_secs(10);
