@@ -31,23 +31,28 @@ def created(folder, fill):
 
 def promtool():
     """Returns the path of promtool. Debian's package of Prometheus contains it."""
-    return created(WORK / "prometheus", download_prometheus) / "usr/bin/promtool"
+    return package("prometheus") / "usr/bin/promtool"
 
 
-def download_prometheus(folder):
+def package(name):
+    """Returns the folder with the files of a Debian package."""
+    return created(WORK / name, lambda folder: download(name, folder))
+
+
+def download(name, folder):
     # The user _apt may not write here.
     apt = ["apt-get", "-o", "APT::Sandbox::User=root"]
     try:
-        output([*apt, "download", "prometheus"], cwd=folder)
+        output([*apt, "download", name], cwd=folder)
     except Failed:
         # The host's package lists are missing or old. Other lists do not change the host.
         (folder / "lists/partial").mkdir(parents=True)
         apt += ["-o", f"Dir::State::Lists={folder / 'lists'}"]
         output([*apt, "update"])
-        output([*apt, "download", "prometheus"], cwd=folder)
-    for package in folder.glob("*.deb"):
-        output(["dpkg", "-x", package, folder])
-        package.unlink()
+        output([*apt, "download", name], cwd=folder)
+    for file in folder.glob("*.deb"):
+        output(["dpkg", "-x", file, folder])
+        file.unlink()
 
 
 def python_program(name):

@@ -34,8 +34,8 @@ pub fn add(page: &mut Page, report: &MonitorReport) {
     }
     drift(page, report);
     if let Some(counter) = report.counter {
-        page.add(&table::COUNTER_FREQUENCY, &[], counter.hz);
-        page.add(&table::COUNTER_FREQUENCY_ERROR, &[], counter.uncertainty_ppm / PPM);
+        page.add(&table::TSC_FREQUENCY, &[], counter.hz);
+        page.add(&table::TSC_FREQUENCY_ERROR, &[], counter.uncertainty_ppm / PPM);
     }
     for skew in &report.skew {
         // Bounds of b's reading minus a's: a is the reference.

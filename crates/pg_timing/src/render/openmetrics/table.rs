@@ -69,8 +69,8 @@ metrics! {
     DRIFT = Gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1.";
     DRIFT_ERROR = Gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift.";
     OFFSET_STEPS = Counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock.";
-    COUNTER_FREQUENCY = Gauge "counter_frequency_hertz" [] "Measured rate of the CPU's counter.";
-    COUNTER_FREQUENCY_ERROR = Gauge "counter_frequency_error_ratio" [] "Bound on the relative error of the measured rate.";
+    TSC_FREQUENCY = Gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64.";
+    TSC_FREQUENCY_ERROR = Gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate.";
     SKEW_LOW = Gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs.";
     SKEW_HIGH = Gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs.";
 

@@ -155,8 +155,8 @@ fn figures_have_base_units() {
         ("clock_largest_gap_seconds", vec!["system=0.00025"]),
         ("clock_drift_ratio", vec!["system,monotonic_raw=-0.0000125"]),
         ("clock_drift_error_ratio", vec!["system,monotonic_raw=0.00000025"]),
-        ("counter_frequency_hertz", vec!["=2596098013.5"]),
-        ("counter_frequency_error_ratio", vec!["=0.0000005"]),
+        ("tsc_frequency_hertz", vec!["=2596098013.5"]),
+        ("tsc_frequency_error_ratio", vec!["=0.0000005"]),
         ("cpu_skew_low_seconds", vec!["rdtsc,1,0=-0.0000000155"]),
         ("cpu_skew_high_seconds", vec!["rdtsc,1,0=0.000000016"]),
         (
@@ -308,7 +308,7 @@ proptest! {
         let read_back = metric(&metrics, "clock_read_cost_seconds").first().map(|series| series.value);
         let seconds = figures[0].map(|ns| ns / 1e9).filter(|seconds| seconds.is_finite());
         prop_assert_eq!(read_back, seconds);
-        prop_assert_eq!(metric(&metrics, "counter_frequency_hertz").len(), usize::from(figures[5].is_some_and(f64::is_finite)));
+        prop_assert_eq!(metric(&metrics, "tsc_frequency_hertz").len(), usize::from(figures[5].is_some_and(f64::is_finite)));
         let finding = metric(&metrics, "finding")[4].label("id").map(String::from);
         prop_assert_eq!(finding, Some(crate::escape::line(&text)));
     }
