@@ -40,6 +40,7 @@ check-world: check check-all
 	tests/extension/run 16 17
 	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 16 18
 	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 16 18
+	tests/monitor/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing
 	python3 tests/extension/suites.py
 	python3 tests/extension/asserts.py
 	python3 tests/extension/kills.py

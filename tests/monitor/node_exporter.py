@@ -33,12 +33,18 @@ class NodeExporter(Service):
             return None
 
 
+# On a busy machine, some samples have no figure for these.
+SOMETIMES = ("pg_timing_cpu_skew_", "pg_timing_clock_drift_", "pg_timing_tsc_frequency_")
+
+
 def own(figures):
-    """Returns the names and labels of our series. node_exporter writes the bounds of a histogram with other digits."""
+    """Returns the names and labels of our series that are in each sample.
+
+    node_exporter writes the bounds of a histogram with other digits.
+    """
     value = lambda label, text: float(text) if label == "le" else text
-    return {
-        (name, tuple((label, value(label, text)) for label, text in labels)) for name, labels in figures if name.startswith("pg_timing_")
-    }
+    names = lambda name: name.startswith("pg_timing_") and not name.startswith(SOMETIMES)
+    return {(name, tuple((label, value(label, text)) for label, text in labels)) for name, labels in figures if names(name)}
 
 
 def the_file_is_always_complete(path, quick):

@@ -50,7 +50,6 @@ class Prometheus(Service):
             f"--storage.tsdb.path={folder}/data",
             f"--web.listen-address=127.0.0.1:{self.port}",
         ]
-        # Debian's package has its web pages in /usr/share, and Prometheus reads them only for a browser.
         super().__init__("prometheus", command, folder)
         until(self.is_ready, "Prometheus is ready")
 
