@@ -11,6 +11,7 @@ from pathlib import Path
 
 from monitor import Monitor, running
 from outcome import refused
+from servers import Failed
 
 # Longer than the interval of the tests by far, so that the monitor notices it.
 PAUSE = 3
@@ -78,8 +79,11 @@ def read_events(file):
     """Returns the kinds of the events in a file. Each line must be complete."""
     text = file.read_text() if file.exists() else ""
     if text and not text.endswith("\n"):
-        raise ValueError(f"half a line: {text[-100:]!r}")
-    return [json.loads(line)["event"] for line in text.splitlines()]
+        raise Failed(f"half a line: {text[-100:]!r}")
+    try:
+        return [json.loads(line)["event"] for line in text.splitlines()]
+    except ValueError:
+        raise Failed(f"not JSON: {text[-1000:]!r}") from None
 
 
 # The other kinds depend on the machine.
