@@ -8,6 +8,7 @@ from tools import DEPLOY, ROOT
 
 RULES = DEPLOY / "prometheus/pg_timing.rules.yml"
 RULE_TESTS = DEPLOY / "prometheus/pg_timing.rules.test.yml"
+README = DEPLOY / "README.md"
 DASHBOARD = DEPLOY / "grafana/pg_timing.json"
 
 # Prometheus adds these two to every series.
@@ -68,7 +69,6 @@ def wrong_names(text, known, rules):
         used |= known[name].labels
         for label in labels.keys() - known[name].labels - TARGET_LABELS:
             yield f"{name} has no label {label}"
-        # "$" starts a variable of the dashboard.
         ids = labels["id"].split("|") if "id" in labels and name.startswith("pg_timing_finding") else ()
         for id in set(ids) - finding_ids():
             yield f"no such finding: {id}"
@@ -96,6 +96,19 @@ def check_rules(rules):
     known = metrics()
     for rule in rules_by_text(rules):
         yield from wrong_names(without_comments(with_recorded(rule, rules)), known, rules)
+
+
+def check_alerts(rules, readme):
+    """Each alert has a severity, says which command shows the cause, and is in the README."""
+    for alert in [rule for rule in rules_by_text(rules) if rule.startswith("alert:")]:
+        name = alert.split()[1]
+        parts = re.search(r"severity: \S+.*\n +annotations:\n +summary: .*?\n +description: .*Run on", alert, re.S)
+        if not parts:
+            yield f"{name} has no severity, summary, description or command"
+        if f"`{name}`" not in readme:
+            yield f"deploy/README.md does not name {name}"
+    for name in set(re.findall(r"`(PgTiming\w+)`", readme)) - set(re.findall(r"- alert: (\S+)", rules)):
+        yield f"deploy/README.md names {name}, which does not exist"
 
 
 def without_comments(text):
@@ -147,28 +160,33 @@ def check_dashboard(text, rules):
 def check():
     rules = RULES.read_text()
     yield from check_rules(rules)
+    yield from check_alerts(rules, README.read_text())
     yield from check_rule_tests(RULE_TESTS.read_text(), rules)
     yield from check_dashboard(DASHBOARD.read_text(), rules)
 
 
 def mistakes_are_found():
     """The checks above fail for a misspelled name of each kind."""
-    rules, tests, dashboard = (path.read_text() for path in (RULES, RULE_TESTS, DASHBOARD))
-    for what, right, wrong, complaints in (
-        ("metric in a rule", "pg_timing_pauses_total", "pg_timing_pause_total", lambda bad: check_rules(bad(rules))),
-        ("label in a rule", 'clock="system"', 'clok="system"', lambda bad: check_rules(bad(rules))),
-        ("label of an annotation", "$labels.reference", "$labels.referenz", lambda bad: check_rules(bad(rules))),
-        ("finding", 'id="cpu-skew"', 'id="cpu-skews"', lambda bad: check_rules(bad(rules))),
-        ("severity", 'severity="unknown"', 'severity="unkown"', lambda bad: check_rules(bad(rules))),
-        ("joined label", "on (job, instance, setting)", "on (job, settings)", lambda bad: check_rules(bad(rules))),
-        ("metric in a test", "pg_timing_suspends_total", "pg_timing_suspend_total", lambda bad: check_rule_tests(bad(tests), rules)),
-        ("label in a test", ',bound="low"', "", lambda bad: check_rule_tests(bad(tests), rules)),
-        ("alert without a test", "alertname: PgTimingPaused", "alertname: PgTimingPause", lambda bad: check_rule_tests(bad(tests), rules)),
-        ("metric of a panel", "pg_timing_server_up", "pg_timing_server_ups", lambda bad: check_dashboard(bad(dashboard), rules)),
-        ("label of a panel", "{{setting}}", "{{settings}}", lambda bad: check_dashboard(bad(dashboard), rules)),
-        ("metric without a panel", "pg_timing_server_up", "pg_timing_verdict", lambda bad: check_dashboard(bad(dashboard), rules)),
-    ):  # fmt: skip
-        replaced = []
-        found = list(complaints(lambda text: replaced.append(text.replace(right, wrong)) or replaced[-1]))
-        if not found or replaced == [rules] or replaced == [tests] or replaced == [dashboard]:
+    rules, tests, dashboard, readme = (path.read_text() for path in (RULES, RULE_TESTS, DASHBOARD, README))
+    in_rules = (rules, check_rules)
+    in_alerts = (rules, lambda bad: check_alerts(bad, readme))
+    in_tests = (tests, lambda bad: check_rule_tests(bad, rules))
+    in_panels = (dashboard, lambda bad: check_dashboard(bad, rules))
+    for what, (text, complaints), right, wrong in (
+        ("metric in a rule", in_rules, "pg_timing_pauses_total", "pg_timing_pause_total"),
+        ("label in a rule", in_rules, 'clock="system"', 'clok="system"'),
+        ("label of an annotation", in_rules, "$labels.reference", "$labels.referenz"),
+        ("finding", in_rules, 'id="cpu-skew"', 'id="cpu-skews"'),
+        ("severity", in_rules, 'severity="unknown"', 'severity="unkown"'),
+        ("joined label", in_rules, "on (job, instance, setting)", "on (job, settings)"),
+        ("alert that is not in the README", in_alerts, "alert: PgTimingPaused", "alert: PgTimingPause"),
+        ("alert without a command", in_alerts, "Run on", "Run it on"),
+        ("metric in a test", in_tests, "pg_timing_suspends_total", "pg_timing_suspend_total"),
+        ("label in a test", in_tests, ',bound="low"', ""),
+        ("alert without a test", in_tests, "alertname: PgTimingPaused", "alertname: PgTimingPause"),
+        ("metric of a panel", in_panels, "pg_timing_server_up", "pg_timing_server_ups"),
+        ("label of a panel", in_panels, "{{setting}}", "{{settings}}"),
+        ("metric without a panel", in_panels, "pg_timing_server_up", "pg_timing_verdict"),
+    ):
+        if right not in text or not list(complaints(text.replace(right, wrong))):
             yield f"a mistake is not found: {what}"
