@@ -1,8 +1,13 @@
 """The dashboard works with any data source of the type Prometheus, and needs no plugin."""
 
 import json
+import re
+import tempfile
+from pathlib import Path
 
 from metrics import DASHBOARD, panels
+from servers.commands import Failed, output
+from tools import HERE, WORK, node_packages
 
 # The panels that Grafana itself contains, of those that the dashboard uses.
 BUILT_IN = {"heatmap", "row", "state-timeline", "table", "timeseries"}
@@ -13,6 +18,22 @@ COLUMNS = 24
 
 def check():
     yield from wrong(json.loads(DASHBOARD.read_text()))
+
+
+def matches_grafanas_types():
+    """Grafana's types have each property of the dashboard, and the dashboard has each property that they require."""
+    command = ["node", HERE / "grafana_schema.cjs", node_packages()]
+    output([*command, DASHBOARD])
+    # One of the whole dashboard, and one of each type of panel.
+    options = ("schemaVersion", "cellHeight", "drawStyle", "rowHeight", "yAxis")
+    with tempfile.TemporaryDirectory(dir=WORK) as folder:
+        misspelled = Path(folder) / "misspelled.json"
+        misspelled.write_text(re.sub(rf'"({"|".join(options)})"', r'"wrong_\1"', DASHBOARD.read_text()))
+        try:
+            found = output([*command, misspelled])
+        except Failed as failed:
+            found = str(failed)
+    yield from (f"misspelled {option} is not found" for option in options if f"wrong_{option}" not in found)
 
 
 def mistakes_are_found():

@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from servers.commands import Failed, output
+from servers.commands import Failed, is_offline, output
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -13,8 +13,9 @@ DEPLOY = ROOT / "deploy"
 # cargo runs in ROOT, so a relative path starts there.
 WORK = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target") / "deploy"
 
-# Newer versions have new rules, which would fail without a change of ours.
+# Fixed versions: a newer one may have new rules, which would fail without a change of ours.
 PYTHON_PACKAGES = ("ansible-core==2.19.14", "ansible-lint==26.10.1", "kubernetes-validate==1.37.0", "yamllint==1.38.0")
+NODE_PACKAGES = ("@grafana/schema@13.2.3", "ajv@8.20.0", "ts-json-schema-generator@2.4.0", "typescript@5.9.3")
 
 
 def created(folder, fill):
@@ -44,7 +45,9 @@ def download(name, folder):
     apt = ["apt-get", "-o", "APT::Sandbox::User=root"]
     try:
         output([*apt, "download", name], cwd=folder)
-    except Failed:
+    except Failed as failed:
+        if is_offline(failed):
+            raise
         # The host's package lists are missing or old. Other lists do not change the host.
         (folder / "lists/partial").mkdir(parents=True)
         apt += ["-o", f"Dir::State::Lists={folder / 'lists'}"]
@@ -70,6 +73,16 @@ def environment():
         output([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON_PACKAGES])
         installed.write_text(wanted)
     return folder
+
+
+def node_packages():
+    """Returns a folder with NODE_PACKAGES."""
+    return created(WORK / "node", download_node_packages)
+
+
+def download_node_packages(folder):
+    (folder / "package.json").write_text("{}")
+    output(["npm", "install", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", *NODE_PACKAGES], cwd=folder)
 
 
 def rejected(what, command, expected, **options):
