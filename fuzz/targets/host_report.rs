@@ -1,9 +1,11 @@
-//! Any text as a host report in JSON: the clock of a plan's server, all findings and the screen.
+//! Any text as a host report in JSON: the clock of a plan's server, all findings, the screen and the page.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pg_timing::host::check::judge;
 use pg_timing::render;
+use pg_timing::render::html::report::Entry;
+use pg_timing::report::document::Document;
 use pg_timing::report::{Report, SYSTEM};
 use pg_timing::server::explain::{Explained, ServerClock};
 
@@ -17,4 +19,6 @@ fuzz_target!(|data: &[u8]| {
     judge(&mut report);
     _ = render::text::text(&report);
     _ = render::json::json(&report);
+    let document = Document::Host(Box::new(report));
+    _ = render::html::report::html(&[Entry { file: None, document }]);
 });

@@ -99,7 +99,10 @@ fn document(fields: Map<String, Value>) -> Result<Document, Error> {
         return parsed(fields).map(|report| Document::Top(Box::new(report)));
     }
     match has("settings") && has("verdict") {
-        true => Err(Error::new("is a report of advise, which cannot be used here", HINT)),
+        true => Err(Error::new(
+            "is a report of advise, which cannot be used here",
+            "give a report of check, read or explain",
+        )),
         false => Err(not_a_report()),
     }
 }

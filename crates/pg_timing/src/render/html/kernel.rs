@@ -71,7 +71,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// The first tenth of a second takes as much room as each further doubling or so: kernels write most messages then.
+    /// The first tenth of a second takes as much room as each later doubling of the time. Kernels write most messages early.
     const FIRST_S: f64 = 0.1;
 
     fn to(end: f64) -> Axis {
