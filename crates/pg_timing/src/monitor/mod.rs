@@ -108,7 +108,7 @@ impl<M: Machine> Monitor<M> {
     }
 
     fn store(&mut self, sample: Sample, late_s: f64) {
-        totals::add(&mut self.report, &sample, late_s);
+        totals::add(&mut self.report, &sample, &self.watch.pairs(), late_s);
         let (report, host) = (&mut self.report, sample.report);
         report.samples += 1;
         report.sampled_at = sample.at;

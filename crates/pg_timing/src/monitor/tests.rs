@@ -161,6 +161,13 @@ fn skew_between_cpus_is_a_finding() {
 }
 
 #[test]
+fn a_clock_source_that_disappears_is_reported_and_the_measurement_continues() {
+    let name = |name: &'static str| move |hardware: &Hardware| _ = hardware.clocksource.replace(name.into());
+    let events = events_of(name(""), name("tsc"));
+    assert_eq!(events, ["31 collector_failed clocksource", "41 collector_recovered clocksource"]);
+}
+
+#[test]
 fn an_unreadable_kernel_log_is_one_event() {
     let events = events_of(
         |hardware| hardware.kernel_log_readable.set(false),

@@ -8,8 +8,8 @@ use crate::report::{ClockReport, ClockTotals, MonitorReport, WatchedClock};
 /// The number of samples that the screen can show as a line: an hour by default.
 const KEPT_SAMPLES: usize = 240;
 
-/// Adds a sample to the totals.
-pub fn add(report: &mut MonitorReport, sample: &Sample, late_s: f64) {
+/// Adds a sample to the totals. `pairs` are the clocks that are compared.
+pub fn add(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &str)], late_s: f64) {
     for clock in &sample.interval {
         let known = find(&mut report.clocks, &clock.name);
         add_counts(&mut known.totals, clock);
@@ -28,7 +28,12 @@ pub fn add(report: &mut MonitorReport, sample: &Sample, late_s: f64) {
         let is_new = sample.interval.iter().any(|read| read.name == clock.name);
         known.history_ns.push_back(clock.read_ns.filter(|_| is_new).map(|ns| ns as f32));
     }
-    for step in &sample.offset_steps {
+    // Prometheus misses the first step if its counter does not begin with 0.
+    for (clock, reference) in pairs {
+        report.offset_steps.entry(((*clock).into(), (*reference).into())).or_default();
+    }
+    // Those of CLOCK_BOOTTIME are suspends.
+    for step in sample.offset_steps.iter().filter(|step| step.clock != "boottime") {
         *report.offset_steps.entry((step.clock.into(), step.reference.into())).or_default() += 1;
     }
     report.suspends += sample.suspends.max(u64::from(sample.suspended_s.is_some()));

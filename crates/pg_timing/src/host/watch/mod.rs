@@ -30,12 +30,12 @@ pub use sample::{OffsetStep, Sample};
 
 use crate::host::measure::{Budget, Outside};
 use crate::host::survey::{access_path, clocks};
-use crate::report::{ClockReport, Clocksource, Collector, Fact, Report, TscReport};
+use crate::report::{COUNTER, ClockReport, Clocksource, Collector, Fact, Report, TscReport};
 use counter::CounterWatch;
 use skew::SkewWatch;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use timing_clock::{Features, Nanos, Rate};
+use timing_clock::{Features, Nanos, REFERENCE_NAME, Rate};
 use window::Window;
 
 /// The time for reading clocks, as a share of an interval. The rest of 0.1% of one CPU is for the evaluation, the comparison
@@ -130,6 +130,12 @@ impl<M: Machine> Watch<M> {
 
     pub fn machine(&mut self) -> &mut M {
         &mut self.machine
+    }
+
+    /// Returns the names of the clocks that are compared, each with its reference.
+    pub fn pairs(&self) -> Vec<(&'static str, &'static str)> {
+        let counter = self.instruments.counter.is_some().then_some((COUNTER, REFERENCE_NAME));
+        self.instruments.offsets.iter().map(|offset| (offset.clock, offset.reference)).chain(counter).collect()
     }
 
     /// Returns the duration of the pauses that samples made since the last call.

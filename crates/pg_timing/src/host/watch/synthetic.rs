@@ -29,6 +29,7 @@ pub struct Hardware {
     pub realtime_ahead_ns: Cell<f64>,
     /// a read of the kernel's clock is this much too low: the first number counts the reads until then
     pub back: Cell<(u64, f64)>,
+    /// empty if the kernel does not show it
     pub clocksource: RefCell<String>,
     /// messages that the kernel has logged since the last look
     messages: RefCell<Vec<String>>,
@@ -200,7 +201,10 @@ impl Machine for SyntheticMachine {
     fn clocksource(&mut self) -> Clocksource {
         let available = ["tsc", "hpet", "acpi_pm"].map(String::from).into();
         Clocksource {
-            current: Fact::Known(self.hardware.clocksource.borrow().clone()),
+            current: match self.hardware.clocksource.borrow().as_str() {
+                "" => Fact::unavailable("current_clocksource: no such file"),
+                name => Fact::Known(name.into()),
+            },
             available: Fact::Known(available),
             before: None,
         }
