@@ -99,7 +99,7 @@ impl Simulation {
     fn sample(&mut self) {
         self.report.samples += 1;
         self.report.sampled_at = now();
-        self.report.own = OwnUse { cpu_s: 0.1, cpu_share: 0.0011, memory_bytes: 11_800_000 };
+        self.report.own = OwnUse { cpu_s: 0.1, cpu_share: 0.0011, memory_bytes: Some(11_800_000) };
         let slow = SLOW.contains(&self.report.samples);
         for nth in 0..self.report.clocks.len() {
             let noise = self.noise();

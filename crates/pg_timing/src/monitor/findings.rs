@@ -28,7 +28,7 @@ impl Findings {
     /// Returns whether one of these findings is an alarm that was none before.
     pub fn has_new_alarm(&self, findings: &[Finding]) -> bool {
         findings.iter().any(|finding| {
-            is_alarm(finding) && !self.severity(&finding.id).is_some_and(|known| known >= finding.severity)
+            is_alarm(finding) && self.severity(&finding.id).is_none_or(|known| known < finding.severity)
         })
     }
 

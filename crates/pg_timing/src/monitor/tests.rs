@@ -9,7 +9,7 @@ const INTERVAL_S: f64 = 15.0;
 
 /// Runs this many intervals. `act` changes the machine after each sample. Returns the events with the number of their sample.
 fn watch(samples: u64, mut act: impl FnMut(u64, &Hardware)) -> (Vec<(u64, MonitorEvent)>, MonitorReport) {
-    let machine = SyntheticMachine::new();
+    let machine = SyntheticMachine::default();
     let hardware = machine.hardware.clone();
     let mut monitor = Monitor::new(machine, INTERVAL_S);
     monitor.watch.read_briefly();
@@ -176,8 +176,10 @@ fn an_unreadable_kernel_log_is_one_event() {
     assert_eq!(events, ["31 collector_failed kernel_log", "41 collector_recovered kernel_log"]);
 }
 
-/// Each kind of fault, and the events that it must cause, each once.
-const FAULTS: &[(fn(&Hardware), &[&str])] = &[
+/// A fault, and the events that it must cause, each once.
+type Fault = (fn(&Hardware), &'static [&'static str]);
+
+const FAULTS: &[Fault] = &[
     (|hardware| hardware.suspend(60.0), &["suspend"]),
     (|hardware| hardware.pause(9.0), &["pause"]),
     (|hardware| hardware.oversleep_s.set(5.0), &["pause"]),

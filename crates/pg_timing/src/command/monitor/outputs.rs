@@ -30,9 +30,10 @@ impl Outputs {
     /// Opens every output that the arguments name.
     pub fn open(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Outputs> {
         crate::command::interrupt::ignore_file_size_signal();
+        // The file of events is created, so it comes after what can fail without a trace.
+        let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
         let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;
         let events = arguments.events.as_deref().map(EventsFile::open).transpose()?;
-        let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
         let page = SharedPage::default();
         if let Some(endpoint) = &mut endpoint {
             endpoint.start(page.clone())?;

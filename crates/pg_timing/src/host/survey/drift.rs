@@ -21,6 +21,8 @@ pub struct Steps {
     pub counter: Option<f64>,
     pub reference: Option<f64>,
     pub system: Option<f64>,
+    /// only Linux has this clock
+    #[cfg_attr(not(any(target_os = "linux", target_os = "android")), allow(dead_code))]
     pub boottime: Option<f64>,
 }
 

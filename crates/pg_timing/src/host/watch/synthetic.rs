@@ -129,8 +129,8 @@ pub struct SyntheticMachine {
     log: Vec<String>,
 }
 
-impl SyntheticMachine {
-    pub fn new() -> SyntheticMachine {
+impl Default for SyntheticMachine {
+    fn default() -> SyntheticMachine {
         let hardware = Hardware {
             world: World::new(7),
             suspended_ns: Cell::new(0.0),
@@ -150,7 +150,9 @@ impl SyntheticMachine {
         };
         SyntheticMachine { hardware: Rc::new(hardware), log: vec!["[    0.000000] Linux version 6.1.0 (x)".into()] }
     }
+}
 
+impl SyntheticMachine {
     fn clock(&self, kind: Kind) -> SyntheticClock {
         SyntheticClock(self.hardware.clone(), kind)
     }
