@@ -216,3 +216,56 @@ fn cells(clock: &WatchedClock) -> [String; HEADS.len()] {
         clock.access_path.map_or(MISSING, access).into(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::screen::samples::{clock, view};
+    use crate::report::AccessPath;
+
+    fn report() -> MonitorReport {
+        let figures =
+            [("b", Some(2.0)), ("nan", Some(f64::NAN)), (SYSTEM, Some(1.0)), ("a", Some(3.0)), ("none", None)];
+        let clocks = figures.map(|(name, read_ns)| WatchedClock { read_ns, ..clock(name, 20.0, AccessPath::Vdso, 0) });
+        MonitorReport { clocks: clocks.into(), ..MonitorReport::default() }
+    }
+
+    #[test]
+    fn clocks_without_the_figure_are_last() {
+        let report = report();
+        let names = |sort| in_order(&report, sort).iter().map(|clock| clock.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names(Sort::Default), ["system", "b", "nan", "a", "none"]);
+        assert_eq!(names(Sort::ReadCost), ["a", "b", "system", "nan", "none"]);
+        assert_eq!(names(Sort::Name), ["a", "b", "nan", "none", "system"]);
+    }
+
+    #[test]
+    fn each_height_shows_as_many_clocks_as_possible() {
+        let shown = |height| -> Vec<String> {
+            let lines = lines(&report(), &view(), 60, height);
+            lines.iter().map(|line| line.to_string().split(' ').next().unwrap_or_default().into()).collect()
+        };
+        assert_eq!(shown(0), [""; 0]);
+        assert_eq!(shown(1), ["system"]);
+        assert_eq!(shown(2), ["clock", "system"]);
+        assert_eq!(shown(4), ["clock", "system", "b", "also"]);
+        assert_eq!(shown(9), ["clock", "system", "b", "nan", "a", "none"]);
+    }
+
+    #[test]
+    fn a_narrow_table_has_fewer_columns() {
+        let columns = |width| lines(&report(), &view(), width, 9)[0].to_string().split_whitespace().count();
+        // "one read" and "went back" are two words. There is no history, so it has no head.
+        assert_eq!([100, 72, 30, 10].map(columns), [10, 9, 3, 3]);
+    }
+
+    #[test]
+    fn backward_steps_are_never_hidden() {
+        let with = |backward_steps, reads| {
+            let mut clock = clock("rdtsc", 9.0, AccessPath::Instruction, 0);
+            (clock.totals.backward_steps, clock.totals.histogram) = (backward_steps, vec![reads]);
+            cells(&clock)[WENT_BACK].clone()
+        };
+        assert_eq!([with(0, 0), with(0, 9), with(1, 9), with(12_345, 0)], ["-", "never", "once", "12 k times"]);
+    }
+}

@@ -165,3 +165,60 @@ fn took(seconds: f64) -> String {
         period => format!(" ({period})"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::screen::samples::{healthy, view};
+    use crate::report::CounterRate;
+
+    fn texts(report: &MonitorReport) -> Vec<String> {
+        lines(report, &view(), 200).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_error_is_rounded_up() {
+        let errors = [0.0, 0.001, 0.019, 0.99, 1.01, 120.0, 1e12].map(ppm_figure);
+        assert_eq!(errors, ["0.01", "0.01", "0.02", "0.99", "1.1", "120", "more than 1e9"]);
+    }
+
+    #[test]
+    fn a_missing_fact_is_not_zero() {
+        let report = MonitorReport { samples: 1, ..healthy() };
+        let missing = MonitorReport {
+            counter: Some(CounterRate { hz: f64::NAN, uncertainty_ppm: 1.0 }),
+            drifts: vec![],
+            findings: vec![],
+            clocks: vec![WatchedClock { name: SYSTEM.into(), ..WatchedClock::default() }],
+            ..report
+        };
+        let texts = texts(&missing);
+        assert_eq!(texts[..2], ["lost time   not determined", "percentiles not determined"]);
+        assert_eq!(
+            texts[2..5],
+            ["counter     rate not determined", "drift       not determined", "CPUs        not determined"]
+        );
+    }
+
+    #[test]
+    fn counts_have_the_right_number() {
+        let mut report = healthy();
+        (report.kernel_messages, report.suspends, report.suspended_s) = (1, 1, 12.5);
+        (report.pauses, report.paused_s) = (2, f64::NAN);
+        report.offset_steps.insert(("system".into(), "realtime".into()), 1);
+        report.clocks[0].totals.gaps = 1;
+        let text = texts(&report).join("\n");
+        assert!(
+            text.contains("1 message about clocks, 1 suspend (12 s), 2 pauses\n") || text.ends_with("2 pauses"),
+            "{text}"
+        );
+        assert!(text.contains("; 1 step\n") && text.contains(" 1 interruption took "), "{text}");
+    }
+
+    #[test]
+    fn a_drift_is_never_minus_zero() {
+        let mut report = healthy();
+        report.drifts[0].rate_ppm = -0.001;
+        assert!(texts(&report).iter().any(|text| text.contains("monotonic_raw +0.00 ± 0.01 ppm over 5 hours")));
+    }
+}

@@ -115,3 +115,42 @@ fn summary(report: &MonitorReport) -> Option<String> {
     let unknown = if unknown.is_empty() { String::new() } else { format!("not determined: {}", unknown.join(", ")) };
     Some([ok, unknown].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::screen::samples::{bad, healthy, view};
+
+    fn texts(report: &MonitorReport, height: usize) -> Vec<String> {
+        lines(report, &view(), 80, height).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_command_of_several_alarms_is_shown_once() {
+        let report = bad();
+        let commands = |height| texts(&report, height).iter().filter(|text| text.starts_with("  do ")).count();
+        assert_eq!(heights(&report), [3, 4, 6]);
+        assert_eq!([3, 4, 6].map(commands), [0, 1, 1]);
+    }
+
+    #[test]
+    fn alarms_without_a_line_are_named() {
+        assert_eq!(texts(&bad(), 1), ["3 alarms: clock-slow, clock-backward, tsc-demoted"]);
+        assert_eq!(texts(&bad(), 0), [""; 0]);
+    }
+
+    #[test]
+    fn a_cleared_alarm_has_both_times() {
+        let texts = texts(&healthy(), 9);
+        assert_eq!(texts[0], "no alarms, 3 checks are OK; not determined: tsc-firmware");
+        assert_eq!(texts[1], "cleared   clock-gaps: an alarm from 18:15:06 to 18:25:06");
+    }
+
+    #[test]
+    fn the_verdict_is_not_repeated() {
+        let mut report = bad();
+        assert!(texts(&report, 9)[0].ends_with("clock-slow since 18:25:06: median of 1 249 ± 12 ns"));
+        report.verdict = None;
+        assert!(texts(&report, 9)[0].contains("clock-slow since 18:25:06: one read of PostgreSQL's"));
+    }
+}

@@ -98,3 +98,34 @@ fn select(view: &mut View, action: Action, events: usize) {
         Action::Quit | Action::Suspend => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_change_the_view() {
+        let local_time = local_time::local_time;
+        let sort = crate::render::screen::Sort::default();
+        let mut view = View {
+            sort,
+            paused: false,
+            overdue: false,
+            help: false,
+            scroll: 0,
+            color: false,
+            unicode: false,
+            local_time,
+        };
+        use Action::*;
+        for (action, scroll) in [(Older, 1), (PageOlder, 6), (PageOlder, 9), (Newer, 8), (PageNewer, 3), (PageNewer, 0)]
+        {
+            select(&mut view, action, 10);
+            assert_eq!(view.scroll, scroll, "{action:?}");
+        }
+        [Help, Pause, Sort].into_iter().for_each(|action| select(&mut view, action, 10));
+        assert!(view.help && view.paused && view.sort == sort.next());
+        [CloseHelp, Pause].into_iter().for_each(|action| select(&mut view, action, 10));
+        assert!(!view.help && !view.paused);
+    }
+}
