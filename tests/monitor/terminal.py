@@ -67,6 +67,9 @@ class Terminal:
         stat = Path(f"/proc/{self.state()[2]}/stat").read_text()
         return int(stat.rpartition(")")[2].split()[5])
 
+    def runs_program(self):
+        return self.foreground() != self.state()[2]
+
     def save_modes(self, name):
         path = shlex.quote(str(Path(self.folder.name) / name))
         return f"stty -g > {path}.new && mv {path}.new {path}"
@@ -77,7 +80,7 @@ class Terminal:
 
     def left_as_before(self, exit_status):
         """Yields complaints unless the program ended with this status and the terminal is as it was."""
-        until(lambda: not self.shows_screen(), "the program ends")
+        until(lambda: not self.runs_program() and not self.shows_screen(), "the program ends")
         self.type(f"echo exit status $?; {self.save_modes('after')}")
         until(lambda: self.modes("after"), "the shell answers after the program")
         second, cursor, *_ = self.state()
