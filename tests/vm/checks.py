@@ -76,6 +76,7 @@ def check_steps(scenario, steps):
         "switching": switching,
         "offline": offline,
         "monitor": monitor,
+        "many-intervals": many_intervals,
         "paused": paused,
         "suspended": suspended,
     }.get(scenario.name)
@@ -211,6 +212,11 @@ def offline(_, steps, later):
 
 def monitor(_, steps, later):
     for passed, what in monitoring.check(steps["watch"]):
+        yield Check(passed, what)
+
+
+def many_intervals(_, steps, later):
+    for passed, what in monitoring.check_many_intervals(steps["intervals"]):
         yield Check(passed, what)
 
 

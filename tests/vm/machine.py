@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from host import Failed, Host
 from programs import WORK
 
-# A machine needs ten to twenty seconds, and several times as much on a busy host.
-LIMIT_SECONDS = 120
 # The first step begins after three seconds, and several times as much on a busy host. qemu's emulation sometimes hangs before
 # that, with an empty console. No step of the scenario has run then, so the machine is started again.
 START_SECONDS = 45
@@ -63,7 +61,7 @@ def boot(scenario, qemu, kernel, files):
     for _ in range(STARTS):
         if booted.trouble == NOT_STARTED:
             console.write_bytes(b"")
-            booted.trouble = run(command, folder / "qemu.log", console, requests)
+            booted.trouble = run(command, folder / "qemu.log", console, requests, scenario.limit)
     booted.steps = received(results)
     for name, step in booted.steps.items():
         (folder / f"{name}.out").write_text(step.out + step.err)
@@ -72,13 +70,13 @@ def boot(scenario, qemu, kernel, files):
     return booted
 
 
-def run(command, log, console, requests):
-    """Runs qemu until the machine powers off after `requests` requests. Returns what went wrong, or an empty text."""
+def run(command, log, console, requests, limit_s):
+    """Runs qemu until the machine powers off after `requests` requests, for at most `limit_s` seconds. Returns what went wrong, or an empty text."""
     failed, start = "", time.monotonic()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with log.open("wb") as messages, subprocess.Popen(command, stderr=messages, **pipes) as qemu:
         # When qemu ends, every read from it ends, too.
-        limit = threading.Timer(LIMIT_SECONDS, qemu.kill)
+        limit = threading.Timer(limit_s, qemu.kill)
         start_limit = threading.Timer(START_SECONDS, lambda: has_started(console) or qemu.kill())
         limit.start()
         start_limit.start()
@@ -93,8 +91,8 @@ def run(command, log, console, requests):
             qemu.kill()
     if not has_started(console) and time.monotonic() - start >= START_SECONDS:
         return NOT_STARTED
-    if time.monotonic() - start >= LIMIT_SECONDS:
-        return f"the machine did not end within {LIMIT_SECONDS} s, see console.log"
+    if time.monotonic() - start >= limit_s:
+        return f"the machine did not end within {limit_s} s, see console.log"
     if failed or qemu.returncode != 0:
         return f"qemu failed: {failed}{log.read_text(errors='replace').strip()[-200:]}"
     return "" if host.done == requests else f"the machine sent {host.done} requests to the host, not {requests}"

@@ -40,6 +40,10 @@ def watch(demote):
     )
 
 
+SAMPLES = 10_000
+# A sample takes about 20 ms in the emulation.
+MANY_INTERVALS = f"pg_timing monitor --interval 0.05 --samples {SAMPLES} --events {EVENTS} >/dev/null; status=$?; cat {EVENTS}; exit $status"
+
 # A read of a clock takes about 100 ns in the emulation, which is also the limit of clock-slow, and as much as the counter.
 # So these can appear and clear at any time. A busy host interrupts the machine.
 NOISE = {"clock-slow", "tsc-slow", "clock-gaps", "clock-syscall"}
@@ -103,3 +107,14 @@ def check(step):
     for name, (first, *_) in ((name, events) for name, events in found.items() if name in AT_ONCE and events):
         late = first["unix_seconds"] - first["marked_at"]
         yield late <= SOON_S, f"{name}: the first event came after {late:.1f} s"
+
+
+def check_many_intervals(step):
+    """Yields the results as (passed, text)."""
+    events = parts(step.out)["start"]
+    seconds = events[-1]["unix_seconds"] - events[0]["unix_seconds"]
+    yield step.status == 0, f"{SAMPLES} samples in {seconds:.0f} s: exit status {step.status}"
+    seen = names(events)
+    yield seen == ["monitor_started", "monitor_stopped"], f"no alarm: {', '.join(seen)}"
+    noise = [event for event in events if event.get("subject") in NOISE]
+    yield True, f"{len(noise)} events of figures at their limit: {noise[:4]}"

@@ -81,6 +81,10 @@ class Scenario:
     # (name, command) pairs that run before and after the common steps
     before: list = field(default_factory=list)
     after: list = field(default_factory=list)
+    # seconds until the machine must have ended; most need ten to twenty, and several times as much on a busy host
+    limit: int = 120
+    # whether it runs only if it is named
+    long: bool = False
 
     @property
     def steps(self):
@@ -168,6 +172,10 @@ SCENARIOS = [
     Scenario(
         "monitor", "hpet", slow=True, cpu=WATCHED_TSC, boot="iomem=relaxed",
         before=[("settle-tsc", wait_for("tsc")), ("watch", monitoring.watch(STOP_HPET))],
+    ),
+    Scenario(
+        "many-intervals", "tsc", slow=False, cpu=GOOD_TSC, limit=1500, long=True,
+        before=[("settle-first", wait_for("tsc")), ("intervals", monitoring.MANY_INTERVALS)],
     ),
     Scenario("paused", "hpet", slow=True, before=[("settle-first", wait_for("hpet")), *PAUSED]),
     Scenario("suspended", "hpet", slow=True, before=[("settle-first", wait_for("hpet")), *SUSPENDED]),
