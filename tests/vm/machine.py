@@ -71,7 +71,10 @@ def boot(scenario, qemu, kernel, files):
 
 
 def run(command, log, console, requests, limit_s):
-    """Runs qemu until the machine powers off after `requests` requests, for at most `limit_s` seconds. Returns what went wrong, or an empty text."""
+    """
+    Runs qemu until the machine powers off after `requests` requests, for at most `limit_s` seconds. Returns what went wrong,
+    or an empty text.
+    """
     failed, start = "", time.monotonic()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with log.open("wb") as messages, subprocess.Popen(command, stderr=messages, **pipes) as qemu:

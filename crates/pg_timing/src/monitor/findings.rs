@@ -27,9 +27,9 @@ struct Entry {
 impl Findings {
     /// Returns whether one of these findings is an alarm that was none before.
     pub fn has_new_alarm(&self, findings: &[Finding]) -> bool {
-        findings.iter().any(|finding| {
-            is_alarm(finding) && self.severity(&finding.id).is_none_or(|known| known < finding.severity)
-        })
+        findings
+            .iter()
+            .any(|finding| is_alarm(finding) && self.severity(&finding.id).is_none_or(|known| known < finding.severity))
     }
 
     fn severity(&self, id: &str) -> Option<Severity> {

@@ -16,17 +16,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag_of_service()?;
+    let has_screen = has_screen(arguments);
     // All outputs are opened first: an error in an argument ends the program at once.
-    let mut outputs = Outputs::open(arguments, &stop)?;
-    let is_exporter = arguments.listen.is_some() || arguments.textfile.is_some() || arguments.samples.is_some();
-    match !is_exporter && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
-        true => on_screen(arguments, &stop, outputs)?,
-        false => {
-            outputs.announce();
-            sample(arguments, &stop, |report, events| _ = outputs.publish(report, events, true));
-        }
+    let mut outputs = Outputs::open(arguments, !has_screen, &stop)?;
+    if has_screen {
+        on_screen(arguments, &stop, outputs)?;
+    } else {
+        outputs.announce();
+        sample(arguments, &stop, |report, events| _ = outputs.publish(report, events));
     }
     Ok(0)
+}
+
+/// Returns whether the live screen is shown: on a terminal, if no option makes the program an exporter.
+fn has_screen(arguments: &MonitorArguments) -> bool {
+    let is_exporter = arguments.listen.is_some() || arguments.textfile.is_some() || arguments.samples.is_some();
+    !is_exporter && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
 /// Takes samples until the program is stopped.
@@ -45,7 +50,7 @@ fn on_screen(arguments: &MonitorArguments, stop: &Arc<AtomicBool>, mut outputs: 
     std::thread::scope(|threads| {
         let sampler = std::thread::Builder::new().name("sampler".into()).spawn_scoped(threads, || {
             sample(arguments, stop, |report, events| {
-                let report = outputs.publish(report, events, false);
+                let report = outputs.publish(report, events);
                 *latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
                 changed.fetch_add(1, Ordering::Release);
             });

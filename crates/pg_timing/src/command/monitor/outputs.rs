@@ -14,6 +14,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 pub struct Outputs {
+    /// whether events and errors are printed; not with the live screen
+    log: bool,
     page: SharedPage,
     endpoint: Option<Endpoint>,
     textfile: Option<Textfile>,
@@ -27,8 +29,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Opens every output that the arguments name.
-    pub fn open(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Outputs> {
+    /// Opens every output that the arguments name. `log` prints events and errors.
+    pub fn open(arguments: &MonitorArguments, log: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Outputs> {
         crate::command::interrupt::ignore_file_size_signal();
         // The file of events is created, so it comes after what can fail without a trace.
         let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
@@ -46,6 +48,7 @@ impl Outputs {
             server::wait(server, stop);
         }
         Ok(Outputs {
+            log,
             page,
             endpoint,
             textfile,
@@ -64,9 +67,9 @@ impl Outputs {
         }
     }
 
-    /// Writes the state and its events to every output. `log` prints the events on stdout, too. Returns the state with what
-    /// only the outputs know.
-    pub fn publish(&mut self, mut report: MonitorReport, events: &[MonitorEvent], log: bool) -> MonitorReport {
+    /// Writes the state and its events to every output. Returns the state with what only the outputs know.
+    pub fn publish(&mut self, mut report: MonitorReport, events: &[MonitorEvent]) -> MonitorReport {
+        let log = self.log;
         if log {
             for event in events {
                 // Nobody may read stdout any more. The other outputs go on.
@@ -78,14 +81,17 @@ impl Outputs {
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
         if let Some(textfile) = &mut self.textfile {
-            report_change(&mut self.textfile_error, textfile.write(&text).err(), "the textfile is written again");
+            let error = textfile.write(&text).err();
+            report_change(&mut self.textfile_error, error, "the textfile is written again", log);
         }
         if let Some(file) = &mut self.events {
             let written = file.append(events);
-            if let Ok(dropped @ 1..) = written {
+            if let Ok(dropped @ 1..) = written
+                && log
+            {
                 note(&format!("{dropped} events were dropped while the file of events could not be written"));
             }
-            report_change(&mut self.events_error, written.err(), "the file of events is written again");
+            report_change(&mut self.events_error, written.err(), "the file of events is written again", log);
         }
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
         report
@@ -94,6 +100,9 @@ impl Outputs {
 
 impl Drop for Outputs {
     fn drop(&mut self) {
+        if !self.log {
+            self.textfile_error.iter().chain(&self.events_error).for_each(|error| note(error));
+        }
         if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
             // Prometheus would take its old figures for new ones.
             textfile.remove();
@@ -101,11 +110,12 @@ impl Drop for Outputs {
     }
 }
 
-/// Prints an error when it begins, and its end.
-fn report_change(known: &mut Option<String>, now: Option<String>, recovered: &str) {
+/// Prints an error when it begins, and its end. With the live screen, the error is printed after the end of the screen, if it
+/// still exists.
+fn report_change(known: &mut Option<String>, now: Option<String>, recovered: &str, log: bool) {
     match &now {
-        Some(error) if known.is_none() => note(error),
-        None if known.is_some() => note(recovered),
+        Some(error) if known.is_none() && log => note(error),
+        None if known.is_some() && log => note(recovered),
         _ => {}
     }
     *known = now;
