@@ -8,6 +8,7 @@
 //! | `counter` | the counter's rate: steps and changes |
 //! | `offsets` | steps of the other clocks against each other |
 //! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
+//! | `stops` | suspends, pauses and restores |
 //! | `skew` | compares one pair of CPUs from time to time |
 //! | `sample` | the result of one interval |
 
@@ -18,6 +19,7 @@ mod machine;
 mod offsets;
 mod sample;
 mod skew;
+mod stops;
 #[cfg(test)]
 pub mod synthetic;
 
@@ -35,7 +37,8 @@ use counter::CounterWatch;
 use skew::SkewWatch;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use timing_clock::{Features, Nanos, REFERENCE_NAME, Rate};
+use stops::Stops;
+use timing_clock::{Nanos, REFERENCE_NAME, Rate};
 use window::Window;
 
 /// The time for reading clocks, as a share of an interval. The rest of 0.1% of one CPU is for the evaluation, the comparison
@@ -65,9 +68,7 @@ pub struct Watch<M> {
     counter: CounterWatch,
     skew: SkewWatch,
     samples: u64,
-    suspends: Option<u64>,
-    hardware_clock: Option<HardwareClock>,
-    features: Option<Features>,
+    stops: Stops,
     /// the clocks' figures of the last reading
     figures: Vec<ClockReport>,
     tsc: TscReport,
@@ -84,17 +85,6 @@ pub struct Watch<M> {
 /// A smaller change of the rate changes no result.
 const NOTICEABLE_PPM: f64 = 0.5;
 
-/// Readings of the hardware clock and of the time since boot, in seconds.
-#[derive(Clone, Copy)]
-struct HardwareClock {
-    rtc_s: f64,
-    boottime_s: f64,
-}
-
-/// The hardware clock has steps of 1 s, and each of the two readings can be late by one step. A difference above this is a
-/// pause.
-const RTC_STEPS_S: f64 = 2.5;
-
 impl<M: Machine> Watch<M> {
     pub fn new(mut machine: M, interval_s: f64) -> Watch<M> {
         let facts = machine.facts();
@@ -108,9 +98,7 @@ impl<M: Machine> Watch<M> {
             counter: CounterWatch::default(),
             skew: SkewWatch::default(),
             samples: 0,
-            suspends: machine.suspends(),
-            hardware_clock: None,
-            features: machine.features(),
+            stops: Stops::new(&mut machine),
             figures: Vec::new(),
             tsc: TscReport::unavailable("not measured yet"),
             judged_rate: None,
@@ -148,7 +136,7 @@ impl<M: Machine> Watch<M> {
         let mut sample = Sample { at: self.machine.unix_time(), ..Sample::default() };
         let clocksource = self.read_clocksource(&mut sample);
         self.read_kernel_log(&mut sample);
-        self.read_events(&mut sample);
+        self.stops.sample(&mut self.machine, &mut sample);
         let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
         if changed || !sample.messages.is_empty() || self.samples.is_multiple_of(FACTS_EVERY) {
             self.facts = self.machine.facts();
@@ -205,27 +193,6 @@ impl<M: Machine> Watch<M> {
             Ok(messages) => (messages, None),
             Err(why) => (Vec::new(), Some(why)),
         });
-    }
-
-    /// Notices suspends, pauses and restores.
-    fn read_events(&mut self, sample: &mut Sample) {
-        let suspends = self.machine.suspends();
-        let growth = suspends.zip(self.suspends).map_or(0, |(now, before)| now.saturating_sub(before));
-        (self.suspends, sample.suspends) = (suspends, growth);
-        let clock = self.machine.hardware_clock().map(|(rtc_s, boottime_s)| HardwareClock { rtc_s, boottime_s });
-        if let Some((now, before)) = clock.zip(self.hardware_clock) {
-            let ahead_s = (now.rtc_s - before.rtc_s) - (now.boottime_s - before.boottime_s);
-            sample.paused_s = Some(ahead_s).filter(|ahead| *ahead > RTC_STEPS_S);
-        }
-        self.hardware_clock = clock;
-        let features = self.machine.features();
-        if features != self.features {
-            let what = "the CPU reports other features than before: the virtual machine moved to another host";
-            sample.restored = Some(what.into());
-        } else if sample.messages.iter().any(|message| message.contains("virtual machine fork")) {
-            sample.restored = Some("the kernel noticed that the virtual machine was restored or cloned".into());
-        }
-        self.features = features;
     }
 
     /// Compares the clocks with each other.
