@@ -23,8 +23,8 @@ pub struct LiveMachine {
     stop: Arc<AtomicBool>,
 }
 
-/// The longest time for comparing two CPUs. Idle CPUs need 1 to 2 ms per clock.
-const SKEW_LIMIT: Nanos = Nanos::from_millis(100.0);
+/// The longest time for comparing two CPUs. Idle CPUs need 1 to 2 ms per clock. On busy CPUs both threads wait actively.
+const SKEW_LIMIT: Nanos = Nanos::from_millis(50.0);
 /// A sleep ends this soon after the stop flag was set.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 

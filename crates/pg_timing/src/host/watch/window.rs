@@ -7,9 +7,12 @@ use std::collections::VecDeque;
 /// The number of intervals: five minutes by default.
 pub const LENGTH: usize = 20;
 
-/// Lost time is judged only after this much reading. One interruption of 4 ms, the usual time slice of another program, then
-/// has a share below the limit of 10%.
-const MIN_MEASURED_NS: f64 = 50e6;
+/// The waits for a CPU are judged only after this much reading of all clocks. One wait of 4 ms, the usual time slice of another
+/// program, then has a share below the limit of 10%.
+const MIN_PERIOD_NS: f64 = 50e6;
+/// The gaps of PostgreSQL's clock are judged after this much reading of it: a full window of the default interval has a little
+/// more. `clock-gaps` leaves out the longest gap, because it can be chance.
+const MIN_MEASURED_NS: f64 = 20e6;
 
 /// The last intervals.
 pub struct Window {
@@ -109,7 +112,7 @@ impl Window {
     pub fn activity(&self) -> Fact<Activity> {
         let known: Vec<&Activity> = self.readings.iter().filter_map(|reading| reading.activity.known()).collect();
         let period_ms: f64 = known.iter().filter_map(|activity| activity.period_ms).sum();
-        if period_ms * 1e6 < MIN_MEASURED_NS {
+        if period_ms * 1e6 < MIN_PERIOD_NS {
             return Fact::unavailable("the clocks were not read for long enough yet");
         }
         let sum = |of: fn(&Activity) -> Option<f64>| known.iter().map(|activity| of(activity)).sum::<Option<f64>>();
@@ -119,7 +122,11 @@ impl Window {
             steal_ms: sum(|activity| activity.steal_ms),
             suspends: count(|activity| activity.suspends),
             period_ms: Some(period_ms),
-            run_delay_ms: sum(|activity| activity.run_delay_ms),
+            // The longest wait is left out, because it can be chance.
+            run_delay_ms: sum(|activity| activity.run_delay_ms).map(|sum| {
+                let longest = known.iter().filter_map(|activity| activity.run_delay_ms).fold(0.0, f64::max);
+                sum - longest
+            }),
             timeslices: count(|activity| activity.timeslices),
             throttled_ms: sum(|activity| activity.throttled_ms),
         })
@@ -131,4 +138,67 @@ fn push<T>(queue: &mut VecDeque<T>, value: T) {
         queue.pop_front();
     }
     queue.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Clocksource, SYSTEM};
+
+    fn window() -> Window {
+        let unknown = || Fact::unavailable("");
+        Window::new(&Clocksource { current: unknown(), available: Fact::unavailable(""), before: None })
+    }
+
+    /// A reading of 2 ms with this lost time.
+    fn reading(gap_ns: f64) -> Vec<ClockReport> {
+        let gaps =
+            Gaps { threshold_ns: 1e3, count: 1, total_ns: gap_ns, largest_ns: gap_ns, share: gap_ns / (2e6 + gap_ns) };
+        vec![ClockReport { name: SYSTEM.into(), gaps: Some(gaps), ..ClockReport::default() }]
+    }
+
+    fn waited(ms: f64) -> Fact<Activity> {
+        Fact::Known(Activity {
+            period_ms: Some(4.0 + ms),
+            run_delay_ms: Some(ms),
+            timeslices: Some(1),
+            ..Activity::default()
+        })
+    }
+
+    #[test]
+    fn lost_time_is_the_share_of_the_whole_window() {
+        let mut window = window();
+        for _ in 0..9 {
+            window.add_reading(&reading(1e6), waited(0.0));
+        }
+        let gaps = window.apply(&reading(0.0))[0].gaps.unwrap();
+        assert_eq!((gaps.count, gaps.total_ns, gaps.largest_ns), (9, 9e6, 1e6));
+        assert!((gaps.share - 1.0 / 3.0).abs() < 1e-9, "{gaps:?}");
+    }
+
+    #[test]
+    fn a_short_reading_shows_no_lost_time() {
+        let mut window = window();
+        window.add_reading(&reading(4e6), waited(4.0));
+        assert!(window.apply(&reading(0.0))[0].gaps.is_none() && window.activity().known().is_none());
+    }
+
+    #[test]
+    fn one_long_wait_can_be_chance() {
+        let mut window = window();
+        (0..15).for_each(|_| window.add_reading(&reading(0.0), waited(0.0)));
+        window.add_reading(&reading(0.0), waited(20.0));
+        assert_eq!(window.activity().known().unwrap().run_delay_ms, Some(0.0));
+        window.add_reading(&reading(0.0), waited(15.0));
+        assert_eq!(window.activity().known().unwrap().run_delay_ms, Some(15.0));
+    }
+
+    #[test]
+    fn readings_leave_the_window() {
+        let mut window = window();
+        window.add_reading(&reading(4e6), waited(0.0));
+        (0..LENGTH).for_each(|_| window.add_reading(&reading(1.0), waited(0.0)));
+        assert!(window.apply(&reading(0.0))[0].gaps.unwrap().largest_ns < 2.0);
+    }
 }
