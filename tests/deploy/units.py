@@ -121,22 +121,44 @@ def runs_with_filter(pg_timing):
         allowed = system_calls(service)
         if (found := facts(pg_timing, allowed)) != plain:
             yield f"{service.name}: {found} instead of {plain}"
+        if (found := collectors(pg_timing, allowed)) != collectors(pg_timing, None):
+            yield f"{service.name}: the monitor's collectors: {found}"
     # The comparison shows what ProtectClock=yes and the set @resources would reject.
     for calls in ({"adjtimex", "clock_adjtime"}, {"sched_setaffinity"}):
         if facts(pg_timing, allowed - calls) == plain:
             yield f"a filter without {', '.join(sorted(calls))} changes nothing, so the units need not allow it"
 
 
+def collectors(pg_timing, allowed):
+    """Returns the success of each collector of a monitor with these system calls, or with all."""
+    with tempfile.TemporaryDirectory() as folder:
+        textfile = Path(folder) / "pg_timing.prom"
+        done = subprocess.run(
+            [pg_timing, "monitor", "--samples", "2", "--interval", "0.5", "--textfile", textfile],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=filtered(allowed),
+        )
+        if done.returncode != 0:
+            return f"exit status {done.returncode}: {done.stderr.strip()}"
+        return sorted(line for line in textfile.read_text().splitlines() if "collector_success" in line)
+
+
+def filtered(allowed):
+    """Returns a function that filters the system calls of a process. None permits all."""
+    # systemd always allows these, because a service needs them to start.
+    return allowed and (lambda: filter_system_calls(allowed | members("@default") | {"execve"}))
+
+
 def facts(pg_timing, allowed):
     """Returns what was denied to a check with these system calls, or with all, and the clocks that it measured."""
-    # systemd always allows these, because a service needs them to start.
-    allowed = allowed and allowed | members("@default") | {"execve"}
     done = subprocess.run(
         [pg_timing, "check", "-d", "1", "--format", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=(lambda: filter_system_calls(allowed)) if allowed else None,
+        preexec_fn=filtered(allowed),
     )
     try:
         report = json.loads(done.stdout)
