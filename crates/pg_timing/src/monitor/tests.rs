@@ -161,6 +161,13 @@ fn skew_between_cpus_is_a_finding() {
 }
 
 #[test]
+fn busy_cpus_are_compared_again_before_it_is_an_event() {
+    assert_eq!(events_of(|hardware| hardware.busy.set(2), |_| ()), [""; 0]);
+    let events = events_of(|hardware| hardware.busy.set(3), |_| ());
+    assert_eq!(events, ["42 collector_failed skew", "60 collector_recovered skew"]);
+}
+
+#[test]
 fn a_clock_source_that_disappears_is_reported_and_the_measurement_continues() {
     let name = |name: &'static str| move |hardware: &Hardware| _ = hardware.clocksource.replace(name.into());
     let events = events_of(name(""), name("tsc"));

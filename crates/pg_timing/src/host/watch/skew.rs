@@ -8,6 +8,10 @@ use timing_clock::Rate;
 /// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
 const EVERY: u64 = 20;
 
+/// A comparison fails if another program keeps a CPU busy. It is tried again in the next intervals, and reported after this many
+/// failures in a row.
+const MOST_FAILURES: u32 = 3;
+
 /// The bounds of the pairs that were compared.
 #[derive(Default)]
 pub struct SkewWatch {
@@ -15,11 +19,13 @@ pub struct SkewWatch {
     /// number of comparisons
     compared: usize,
     skew: Vec<Skew>,
+    /// comparisons that failed in a row
+    failures: u32,
     unavailable: Option<String>,
 }
 
 impl SkewWatch {
-    /// Compares the next pair of CPUs, if it is time. Returns the duration.
+    /// Compares the next pair of CPUs, if it is time. Returns the duration, and why there are no bounds.
     pub fn sample(
         &mut self,
         machine: &mut impl Machine,
@@ -34,17 +40,25 @@ impl SkewWatch {
         self.intervals += 1;
         let cpus = facts.cpus.allowed.known().cloned().unwrap_or_default();
         // At the start, each pair is compared as soon as possible, one per interval.
-        let is_due = self.compared < cpus.len().saturating_sub(1) || self.intervals.is_multiple_of(EVERY);
+        let is_due = self.compared < cpus.len().saturating_sub(1)
+            || self.intervals.is_multiple_of(EVERY)
+            || (1..MOST_FAILURES).contains(&self.failures);
         let (&first, others) = cpus.split_first().filter(|(_, others)| is_due && !others.is_empty())?;
         let other = others[self.compared % others.len()];
-        self.compared += 1;
         let start = Instant::now();
         let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
         let result = machine.skew(pair, rate);
+        let collector = |error| Collector { name: "skew", seconds: start.elapsed().as_secs_f64(), error };
+        if result.skew.is_empty() && self.failures + 1 < MOST_FAILURES {
+            self.failures += 1;
+            return Some(collector(self.unavailable.clone()));
+        }
+        self.compared += 1;
+        self.failures = if result.skew.is_empty() { self.failures + 1 } else { 0 };
         self.skew.retain(|skew| skew.b != other);
         self.skew.extend(result.skew);
         self.unavailable = result.skew_unavailable;
-        Some(Collector { name: "skew", seconds: start.elapsed().as_secs_f64(), error: self.unavailable.clone() })
+        Some(collector(self.unavailable.clone()))
     }
 
     /// Returns the last bounds of each pair.

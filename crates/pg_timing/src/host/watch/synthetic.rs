@@ -37,6 +37,8 @@ pub struct Hardware {
     pub suspends: Cell<u64>,
     pub hypervisor_hz: Cell<f64>,
     pub skew_ns: Cell<f64>,
+    /// comparisons of CPUs that will fail
+    pub busy: Cell<u32>,
     /// the next sleep takes this much longer
     pub oversleep_s: Cell<f64>,
 }
@@ -146,6 +148,7 @@ impl Default for SyntheticMachine {
             suspends: Cell::new(0),
             hypervisor_hz: Cell::new(2.5e9),
             skew_ns: Cell::new(0.0),
+            busy: Cell::new(0),
             oversleep_s: Cell::new(0.0),
         };
         SyntheticMachine { hardware: Rc::new(hardware), log: vec!["[    0.000000] Linux version 6.1.0 (x)".into()] }
@@ -260,6 +263,10 @@ impl Machine for SyntheticMachine {
     }
 
     fn skew(&mut self, cpus: Cpus, _: Option<Rate>) -> Cpus {
+        if self.hardware.busy.get() > 0 {
+            self.hardware.busy.set(self.hardware.busy.get() - 1);
+            return Cpus { skew_unavailable: Some("CPUs 0 and 1 did not answer each other in time".into()), ..cpus };
+        }
         let low_ns = self.hardware.skew_ns.get() - 50.0;
         let skew =
             Skew { clock: SYSTEM.into(), a: 0, b: 1, low_ns, high_ns: low_ns + 100.0, moving: false, passes: 4000 };
