@@ -68,8 +68,9 @@ deps deps-all: rust-components
 rust-components:
 	@rustup component add $(RUST_COMPONENTS)
 
-# Compares read cost, rate and now() with the raw limit and with peers. The last line reads logs, and pgBadger reads the same
-# ones if it is installed. A log of 1 GB takes half an hour: tests/logs/bench PG_TIMING 1000.
+# Compares read cost, rate and now() with the raw limit and with peers. The last line measures the CPU time of the monitor for
+# ten minutes, next to node_exporter. The line before it reads logs, and pgBadger reads the same ones if it is installed. A log
+# of 1 GB takes half an hour: tests/logs/bench PG_TIMING 1000.
 bench:
 	$(CARGO) run --release -p bench
 	tests/extension/bench
@@ -77,6 +78,7 @@ bench:
 	tests/explain/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
 	tests/advise/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
 	tests/logs/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing 100
+	tests/monitor/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
 
 # Compares estimators of explain's figures on recorded and simulated runs. It measures nothing and takes a second.
 tournament:
