@@ -130,6 +130,10 @@ pub struct Report {
     /// version of pg_timing
     pub version: String,
     pub origin: Origin,
+    /// time of day when the measurement ended, like `2026-11-25T18:55:06Z`; missing if the figures are not from a measurement
+    /// of this program on this host
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<String>,
     /// measuring time in seconds
     pub measured_seconds: f64,
     /// stopped early: the figures are from a shorter time
@@ -167,6 +171,7 @@ impl Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
+            measured_at: None,
             measured_seconds: 0.0,
             interrupted: false,
             excerpt: false,

@@ -42,6 +42,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     report.activity = activity_since(host, &before);
     report.tsc = tsc::judge(host, &report, permission, rate, log);
     report.cpus = cpu_skew::between_cpus(report.cpus, permission, rate, budget);
+    report.measured_at = Some(humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string());
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
     report.interrupted = budget.interrupted();
     progress(1.0);

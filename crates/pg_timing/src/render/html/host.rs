@@ -21,7 +21,13 @@ pub fn section(report: &Report, place: Place) -> Markup {
         @if let Some(timeline) = kernel::timeline(report) { (part(place, "Kernel log", timeline)) }
         (part(place, "Limits of this report", limits(report)))
     };
-    document(place, html! { (shown_name) }, html! { @if !line.is_empty() { p.muted { (line) } } }, parts)
+    let below_title = html! {
+        @if !line.is_empty() { p.muted { (line) } }
+        @if let Some(at) = &report.measured_at {
+            p.muted { "measured on " (at.replace('T', ", ").replace('Z', " UTC")) }
+        }
+    };
+    document(place, html! { (shown_name) }, below_title, parts)
 }
 
 fn cpus(report: &Report) -> Option<Markup> {
