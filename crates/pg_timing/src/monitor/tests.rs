@@ -111,6 +111,41 @@ fn a_suspend_is_no_fault_of_a_clock() {
     assert_eq!(events_of(suspend, |_| ()), ["31 suspend"]);
 }
 
+/// Returns the figures of the suspends if the machine changes after this sample.
+fn suspended_s(after: u64, change: impl Fn(&Hardware)) -> (Vec<Option<f64>>, f64) {
+    let (events, report) = watch(40, |sample, hardware| {
+        if sample == after {
+            change(hardware)
+        }
+    });
+    let suspends = events.iter().filter(|(_, event)| event.event.name() == "suspend");
+    (suspends.map(|(_, event)| event.value.map(f64::round)).collect(), report.suspended_s.round())
+}
+
+/// The TSC can be wrong after a suspend, and then the kernel uses another clock source at once.
+#[test]
+fn the_duration_of_a_suspend_is_known_if_the_clock_source_changes() {
+    let suspend = |hardware: &Hardware| {
+        hardware.suspends.set(hardware.suspends.get() + 1);
+        hardware.suspend(3600.0);
+    };
+    for after in [1, 2, 30] {
+        assert_eq!(suspended_s(after, suspend), (vec![Some(3600.0)], 3600.0), "{after}");
+    }
+    let with_change = |hardware: &Hardware| {
+        suspend(hardware);
+        hardware.clocksource.replace("hpet".into());
+    };
+    assert_eq!(suspended_s(30, with_change), (vec![Some(3600.0)], 3600.0));
+    // In the interval after the change, the new instruments compare the clocks.
+    let (events, _) = watch(40, |sample, hardware| match sample {
+        29 => _ = hardware.clocksource.replace("hpet".into()),
+        30 => hardware.suspend(60.0),
+        _ => {}
+    });
+    assert!(names(&events).contains(&"31 suspend".into()), "{:?}", names(&events));
+}
+
 #[test]
 fn a_pause_by_the_hypervisor_is_noticed_by_the_hardware_clock() {
     assert_eq!(events_of(|hardware| hardware.pause(20.0), |_| ()), ["31 pause"]);
@@ -156,6 +191,13 @@ fn skew_between_cpus_is_a_finding() {
     let events = events_of(|hardware| hardware.skew_ns.set(5_000.0), |hardware| hardware.skew_ns.set(0.0));
     // One pair of CPUs is compared in every twentieth interval.
     assert_eq!(events, ["40 finding_appeared cpu-skew", "61 finding_cleared cpu-skew"]);
+    // After a suspend, each pair is compared at once.
+    let suspend = |hardware: &Hardware| {
+        hardware.skew_ns.set(5_000.0);
+        hardware.suspend(60.0);
+    };
+    let events = events_of(suspend, |hardware| hardware.skew_ns.set(0.0));
+    assert_eq!(events[..2], ["31 suspend", "31 finding_appeared cpu-skew"]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ const SYSCALL: &str = "system_syscall";
 
 /// The kernel adjusts CLOCK_REALTIME and CLOCK_BOOTTIME exactly like CLOCK_MONOTONIC, so their offsets are constant. This
 /// covers the kernel's rounding.
-const NO_SLEW: f64 = 1e-9;
+pub const NO_SLEW: f64 = 1e-9;
 
 impl Instruments {
     /// Returns this machine's clocks, and measures their steps.

@@ -142,15 +142,21 @@ impl<M: Machine> Watch<M> {
             self.facts = self.machine.facts();
             self.facts_changed = true;
         }
+        // The previous instruments see what happened since the last sample, for example a suspend after which the kernel uses
+        // another clock source.
+        self.compare_offsets(&mut sample);
         if changed {
             self.instruments = self.machine.instruments();
+            self.instruments.offsets.iter_mut().for_each(|offset| offset.meter.sample());
             self.counter = CounterWatch::default();
             self.skip = 0;
         }
         self.samples += 1;
         self.facts.clocksource = Clocksource { before: self.window.clocksource_before(), ..clocksource };
-        self.compare_clocks(&mut sample);
+        self.compare_counter(&mut sample);
         self.read_clocks(&mut sample);
+        // Firmware can change the counters of CPUs while the machine is suspended.
+        let changed = changed || sample.suspends > 0 || sample.suspended_s.is_some();
         self.compare_cpus(&mut sample, changed);
         sample.report = self.report();
         sample.counter = self.counter.rate();
@@ -195,18 +201,20 @@ impl<M: Machine> Watch<M> {
         });
     }
 
-    /// Compares the clocks with each other.
-    fn compare_clocks(&mut self, sample: &mut Sample) {
-        let start = Instant::now();
-        if let Some(meter) = &mut self.instruments.counter {
-            meter.sample();
-        }
+    /// Compares the kernel's clocks with each other.
+    fn compare_offsets(&mut self, sample: &mut Sample) {
         let offsets = &mut self.instruments.offsets;
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
         sample.offset_steps = offsets::steps(offsets);
         sample.suspended_s = offsets::suspended_s(&sample.offset_steps);
         offsets.iter_mut().for_each(|offset| offset.meter.keep_last(window::LENGTH));
+    }
+
+    /// Compares the counter with the reference clock.
+    fn compare_counter(&mut self, sample: &mut Sample) {
+        let start = Instant::now();
         if let Some(meter) = &mut self.instruments.counter {
+            meter.sample();
             let explained = sample.suspends > 0 || sample.suspended_s.is_some();
             let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
             let pause = || {

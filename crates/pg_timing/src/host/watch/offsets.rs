@@ -1,5 +1,6 @@
 //! Steps of the kernel's clocks against each other.
 
+use super::instruments::NO_SLEW;
 use super::{OffsetMeter, OffsetStep};
 use crate::host::measure::{Step, Trend, trend_beyond};
 use crate::host::survey::drift::drift;
@@ -16,10 +17,19 @@ fn trend(offset: &OffsetMeter) -> Option<(Trend, Option<Step>)> {
     Some((trend, step))
 }
 
+/// Returns the step between two samples that have no others before them. Their offset is constant, so two are enough.
+fn first_step(offset: &OffsetMeter) -> Option<Step> {
+    let samples = offset.meter.samples(1.0);
+    let [before, now] = samples[..] else { return None };
+    let step = Step { at: now.at, by: now.offset - before.offset, error: before.error + now.error };
+    let slew = offset.slew * (now.at - before.at);
+    Some(step).filter(|step| offset.slew <= NO_SLEW && step.by.abs() > VISIBLE_NS + step.error + slew)
+}
+
 /// Returns the steps between the last two samples.
 pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
     let step = |offset: &OffsetMeter| {
-        let step = trend(offset)?.1?;
+        let step = trend(offset).map_or_else(|| first_step(offset), |trend| trend.1)?;
         Some(OffsetStep { clock: offset.clock, reference: offset.reference, by_ns: step.by, error_ns: step.error })
     };
     offsets.iter().filter_map(step).collect()
