@@ -28,6 +28,7 @@ struct Reading {
 
 struct Counts {
     name: String,
+    reads: u64,
     backward_steps: u64,
     largest_backward_ns: f64,
     gaps: Option<Gaps>,
@@ -38,6 +39,7 @@ impl Counts {
     fn of(clock: &ClockReport) -> Counts {
         Counts {
             name: clock.name.clone(),
+            reads: clock.reads,
             backward_steps: clock.backward_steps,
             largest_backward_ns: clock.largest_backward_ns,
             gaps: clock.gaps,
@@ -73,7 +75,7 @@ impl Window {
         push(&mut self.readings, Reading { clocks: figures.iter().map(Counts::of).collect(), activity });
     }
 
-    /// Returns the figures of the last reading, with the backward steps and the lost time of the window.
+    /// Returns the figures of the last reading, with the number of reads, the backward steps and the lost time of the window.
     pub fn apply(&self, figures: &[ClockReport]) -> Vec<ClockReport> {
         figures.iter().cloned().map(|clock| self.with_counts(clock)).collect()
     }
@@ -82,6 +84,7 @@ impl Window {
         let name = clock.name.clone();
         let counts: Vec<&Counts> =
             self.readings.iter().flat_map(|reading| &reading.clocks).filter(|counts| counts.name == name).collect();
+        clock.reads = counts.iter().map(|counts| counts.reads).sum();
         clock.backward_steps = counts.iter().map(|counts| counts.backward_steps).sum();
         clock.largest_backward_ns = counts.iter().map(|counts| counts.largest_backward_ns).fold(0.0, f64::max);
         let measured_ns: f64 = counts.iter().map(|counts| counts.measured_ns).sum();
@@ -200,5 +203,16 @@ mod tests {
         window.add_reading(&reading(4e6), waited(0.0));
         (0..LENGTH).for_each(|_| window.add_reading(&reading(1.0), waited(0.0)));
         assert!(window.apply(&reading(0.0))[0].gaps.unwrap().largest_ns < 2.0);
+    }
+
+    #[test]
+    fn reads_and_backward_steps_are_those_of_the_window() {
+        let reading = |backward_steps| {
+            vec![ClockReport { name: SYSTEM.into(), reads: 1000, backward_steps, ..ClockReport::default() }]
+        };
+        let mut window = window();
+        (0..=LENGTH).for_each(|nth| window.add_reading(&reading(u64::from(nth < 3)), waited(0.0)));
+        let clock = &window.apply(&reading(0))[0];
+        assert_eq!((clock.reads, clock.backward_steps), (1000 * LENGTH as u64, 2));
     }
 }
