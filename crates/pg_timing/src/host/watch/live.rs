@@ -79,7 +79,8 @@ impl Machine for LiveMachine {
     }
 
     fn features(&mut self) -> Option<Features> {
-        Some(Features::of_this_cpu())
+        // The thread may run on any CPU. Fast and slow cores of one machine have different base frequencies.
+        Some(Features { leaf_16_hz: None, ..Features::of_this_cpu() })
     }
 
     fn pin(&mut self, nth: usize) -> Option<Pinned> {
