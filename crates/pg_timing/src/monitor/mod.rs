@@ -92,7 +92,10 @@ impl<M: Machine> Monitor<M> {
             events.add(EventKind::MonitorStarted, "pg_timing monitor started".into());
         }
         changes::add(&mut events, &sample, &self.report, late_s);
-        self.read_costs.update(&sample.report.clocks, &mut events);
+        // If the clocks were not read in this interval, their figures are old.
+        if !sample.interval.is_empty() {
+            self.read_costs.update(&sample.report.clocks, &mut events);
+        }
         self.findings.update(&mut sample.report.findings, &mut events, sample.at);
         conclude(&mut sample.report);
         self.store(sample, late_s);

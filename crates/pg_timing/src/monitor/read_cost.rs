@@ -98,7 +98,7 @@ impl Cost {
                     self.samples.clear();
                 } else {
                     let summary = format!(
-                        "one read of clock {} takes {} again, as before the rise ({})",
+                        "one read of clock {} takes {}; before the rise it took {}",
                         self.name,
                         duration(ns),
                         duration(before)
