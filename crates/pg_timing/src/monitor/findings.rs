@@ -81,7 +81,8 @@ impl Entry {
                     return;
                 }
                 watched.cleared_at = Some(at);
-                let event = events.add(EventKind::FindingCleared, format!("cleared: {}", watched.finding.summary));
+                let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
+                let event = events.add(EventKind::FindingCleared, format!("{change}: {}", watched.finding.summary));
                 (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
             }
         }
@@ -145,6 +146,21 @@ mod tests {
         use Severity::*;
         let events = events_of(&[Ok, Warning, Critical, Critical, Warning]);
         assert_eq!(events.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn an_alarm_that_becomes_unknown_is_not_good_news() {
+        let mut findings = Findings::default();
+        let mut last = Vec::new();
+        for severity in [Severity::Warning, Severity::Unknown, Severity::Unknown] {
+            let mut events = Events::at(0.0);
+            findings.update(&mut [Finding::new("x", severity, "slow")], &mut events, 0.0);
+            last = events.0;
+        }
+        assert_eq!(
+            (last[0].event.name(), last[0].summary.as_str()),
+            ("finding_cleared", "not determined any more: slow")
+        );
     }
 
     #[test]
