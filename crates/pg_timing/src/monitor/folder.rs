@@ -71,6 +71,7 @@ impl Folder {
             ErrorKind::NotFound => format!("create the directory: mkdir -p \"{directory}\""),
             ErrorKind::PermissionDenied => format!("let this user write to the directory \"{directory}\""),
             ErrorKind::StorageFull => format!("free space in the file system of \"{directory}\""),
+            _ if error.raw_os_error() == Some(libc::EMFILE) => "raise the limit of open files: ulimit -n".into(),
             _ => "name a file in another directory".into(),
         };
         Error::new(self.failed(error), hint)

@@ -3,7 +3,7 @@
 //! Each page is written to a new file, which then replaces the old one, so that a reader never sees a part of a page. The name
 //! of the new file does not end in `.prom`, so node_exporter ignores it.
 //!
-//! The file is removed when the monitor stops, unless it runs with `--once`. Otherwise node_exporter would go on to show its
+//! The file is removed when the monitor stops, unless it runs with `--samples`. Otherwise node_exporter would go on to show its
 //! last figures as if they were new. If the monitor is killed, the file remains, and
 //! `pg_timing_monitor_last_sample_timestamp_seconds` shows its age.
 
