@@ -26,7 +26,10 @@ const MAX_LIMIT: Duration = Duration::from_secs(86_400);
 
 /// Time limit after Ctrl-C.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
+/// Time between two looks at an attempt: short at first, because most attempts take milliseconds, and then longer, because
+/// `monitor` may wait for a silent server all the time.
 const INTERVAL: Duration = Duration::from_millis(1);
+const MAX_INTERVAL: Duration = Duration::from_millis(20);
 const BUG: &str = "please report this as a bug";
 
 /// The result of an attempt to connect.
@@ -109,7 +112,7 @@ fn wait_for<T>(
 ) -> Result<(), Error> {
     let mut stop_limit = None;
     while !thread.is_finished() {
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep((deadline.elapsed() / 10).clamp(INTERVAL, MAX_INTERVAL));
         if stop.load(Ordering::Relaxed) {
             stopped.store(true, Ordering::Relaxed);
             stop_limit.get_or_insert_with(|| Instant::now() + STOP_LIMIT);
