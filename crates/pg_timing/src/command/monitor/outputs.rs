@@ -26,6 +26,7 @@ pub struct Outputs {
     /// the last error of each output, so that it is reported once
     textfile_error: Option<String>,
     events_error: Option<String>,
+    server_error: Option<String>,
 }
 
 impl Outputs {
@@ -57,6 +58,7 @@ impl Outputs {
             server,
             textfile_error: None,
             events_error: None,
+            server_error: None,
         })
     }
 
@@ -78,6 +80,10 @@ impl Outputs {
         }
         report.server =
             self.server.as_ref().and_then(|server| server.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        if let Some(server) = &report.server {
+            let error = server.error.as_ref().map(|why| format!("no figures of the server: {why}"));
+            report_change(&mut self.server_error, error, "the server answers again", log);
+        }
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
         if let Some(textfile) = &mut self.textfile {

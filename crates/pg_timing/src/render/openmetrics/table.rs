@@ -97,7 +97,7 @@ metrics! {
     INTERVAL = Gauge "monitor_interval_seconds" [] "The interval between two samples.";
     INTERVALS = Counter "monitor_intervals_total" [] "Samples since the monitor started.";
     LAST_SAMPLE = Gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970.";
-    COLLECTOR_DURATION = Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server.";
+    COLLECTOR_DURATION = Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource or kernel_log.";
     COLLECTOR_SUCCESS = Gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not.";
     CPU_SECONDS = Counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself.";
     MEMORY = Gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself.";
