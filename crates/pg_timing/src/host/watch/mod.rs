@@ -232,7 +232,7 @@ impl<M: Machine> Watch<M> {
             self.skip -= 1;
             return;
         }
-        let start = Instant::now();
+        let (start, cpu_start_s) = (Instant::now(), thread_cpu_s());
         let stop = AtomicBool::new(false);
         let limit = self.reading;
         let pinned = self.machine.pin(self.samples as usize);
@@ -253,8 +253,9 @@ impl<M: Machine> Watch<M> {
             access_path::correct(&mut figures, current);
         }
         let seconds = start.elapsed().as_secs_f64();
-        // A slow clock takes longer than the limit, because each clock is read for at least one block.
-        self.skip = (seconds / self.allowed_s) as u64;
+        // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
+        // no CPU time: a pause of seconds must not stop the readings for an hour.
+        self.skip = (((thread_cpu_s() - cpu_start_s).min(seconds)) / self.allowed_s) as u64;
         sample.collectors.push(Collector { name: "clocks", seconds, error: no_figures(&figures) });
         sample.interval.extend(figures.iter().cloned());
         self.window.add_reading(&figures, activity);
@@ -302,6 +303,12 @@ impl<M: Machine> Watch<M> {
 
 /// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
 const CONFIRM_AFTER_S: f64 = 1.0;
+
+/// Returns the CPU time of this thread in seconds.
+fn thread_cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
 
 /// Runs a collector, and records its duration and its error.
 fn timed<T>(collectors: &mut Vec<Collector>, name: &'static str, run: impl FnOnce() -> (T, Option<String>)) -> T {

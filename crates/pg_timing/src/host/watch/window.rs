@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 /// The number of intervals: five minutes by default.
 pub const LENGTH: usize = 20;
 
-/// The waits for a CPU are judged only after this much reading of all clocks. One wait of 4 ms, the usual time slice of another
-/// program, then has a share below the limit of 10%.
+/// The waits for a CPU are judged only after this much reading of all clocks, without the waits: a long wait must not be the
+/// reason that it is judged. One wait of 4 ms, the usual time slice of another program, then has a share below the limit of
+/// 10%.
 const MIN_PERIOD_NS: f64 = 50e6;
-/// The gaps of PostgreSQL's clock are judged after this much reading of it: a full window of the default interval has a little
+/// The gaps of PostgreSQL's clock are judged after this much reading of it, without the gaps: a full window of the default interval has a little
 /// more. `clock-gaps` leaves out the longest gap, because it can be chance.
 const MIN_MEASURED_NS: f64 = 20e6;
 
@@ -96,7 +97,7 @@ impl Window {
             share: 0.0,
         });
         clock.gaps = gaps
-            .filter(|_| measured_ns >= MIN_MEASURED_NS)
+            .filter(|gaps| measured_ns - gaps.total_ns >= MIN_MEASURED_NS)
             .map(|gaps| Gaps { share: gaps.total_ns / measured_ns, ..gaps });
         clock
     }
@@ -115,7 +116,8 @@ impl Window {
     pub fn activity(&self) -> Fact<Activity> {
         let known: Vec<&Activity> = self.readings.iter().filter_map(|reading| reading.activity.known()).collect();
         let period_ms: f64 = known.iter().filter_map(|activity| activity.period_ms).sum();
-        if period_ms * 1e6 < MIN_PERIOD_NS {
+        let waited_ms: f64 = known.iter().filter_map(|activity| activity.run_delay_ms).sum();
+        if (period_ms - waited_ms) * 1e6 < MIN_PERIOD_NS {
             return Fact::unavailable("the clocks were not read for long enough yet");
         }
         let sum = |of: fn(&Activity) -> Option<f64>| known.iter().map(|activity| of(activity)).sum::<Option<f64>>();
@@ -172,11 +174,11 @@ mod tests {
     #[test]
     fn lost_time_is_the_share_of_the_whole_window() {
         let mut window = window();
-        for _ in 0..9 {
+        for _ in 0..10 {
             window.add_reading(&reading(1e6), waited(0.0));
         }
         let gaps = window.apply(&reading(0.0))[0].gaps.unwrap();
-        assert_eq!((gaps.count, gaps.total_ns, gaps.largest_ns), (9, 9e6, 1e6));
+        assert_eq!((gaps.count, gaps.total_ns, gaps.largest_ns), (10, 10e6, 1e6));
         assert!((gaps.share - 1.0 / 3.0).abs() < 1e-9, "{gaps:?}");
     }
 
@@ -203,6 +205,17 @@ mod tests {
         window.add_reading(&reading(4e6), waited(0.0));
         (0..LENGTH).for_each(|_| window.add_reading(&reading(1.0), waited(0.0)));
         assert!(window.apply(&reading(0.0))[0].gaps.unwrap().largest_ns < 2.0);
+    }
+
+    #[test]
+    fn a_long_interruption_is_not_the_reason_that_lost_time_is_judged() {
+        let mut window = window();
+        window.add_reading(&reading(60e6), waited(60.0));
+        let judged =
+            |window: &Window| (window.apply(&reading(0.0))[0].gaps.is_some(), window.activity().known().is_some());
+        assert_eq!(judged(&window), (false, false));
+        (0..12).for_each(|_| window.add_reading(&reading(0.0), waited(0.0)));
+        assert_eq!(judged(&window), (true, true));
     }
 
     #[test]
