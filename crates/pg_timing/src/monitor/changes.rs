@@ -32,7 +32,7 @@ impl Events {
     }
 }
 
-/// A sample that is later than this shows that the machine or the process was stopped. A busy machine delays a process by
+/// A sample or a sleep that is later than this shows that the machine or the process was stopped. A busy machine delays a process by
 /// some time slices of other programs: less than a second.
 pub const LATE_S: f64 = 2.0;
 

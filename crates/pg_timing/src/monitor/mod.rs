@@ -72,7 +72,8 @@ impl<M: Machine> Monitor<M> {
         &self.report
     }
 
-    /// Takes a sample, and returns its events. `late_s` is the time by which the sample is late.
+    /// Takes a sample, and returns its events. `late_s` is the time by which the sample is late, or for which
+    /// the machine or this process was stopped since the last sample.
     pub fn sample(&mut self, late_s: f64) -> Vec<MonitorEvent> {
         // A stop during the last sample shows only now.
         let late_s = late_s.max(self.overtime_s);

@@ -28,8 +28,9 @@ pub fn run<M: Machine>(
         // Samples that are missed are not taken later.
         due_s += schedule.interval_s * ((now_s - due_s) / schedule.interval_s).floor().max(0.0) + schedule.interval_s;
         if schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
-            monitor.machine().sleep(due_s - now_s);
-            late_s = monitor.machine().monotonic_s() - due_s;
+            let stopped_s = monitor.machine().sleep(due_s - now_s);
+            // A stop that ends before the next sample is due does not delay that sample.
+            late_s = stopped_s.max(monitor.machine().monotonic_s() - due_s);
         }
     }
     let events = monitor.stop();

@@ -155,6 +155,8 @@ fn a_pause_by_the_hypervisor_is_noticed_by_the_hardware_clock() {
 fn a_late_sample_is_a_pause() {
     assert_eq!(events_of(|hardware| hardware.oversleep_s.set(7.0), |_| ()), ["31 pause"]);
     assert_eq!(events_of(|hardware| hardware.oversleep_s.set(0.8), |_| ()), [""; 0]);
+    // It ended before the next sample was due.
+    assert_eq!(events_of(|hardware| hardware.stopped_s.set(7.0), |_| ()), ["31 pause"]);
 }
 
 #[test]

@@ -121,13 +121,17 @@ impl Machine for LiveMachine {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
     }
 
-    fn sleep(&mut self, seconds: f64) {
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        while !self.stop.load(Ordering::Relaxed) {
-            match end.checked_duration_since(Instant::now()) {
-                Some(left) if !left.is_zero() => std::thread::sleep(left.min(STOP_CHECK)),
-                _ => return,
-            }
+    fn sleep(&mut self, seconds: f64) -> f64 {
+        let mut stopped = Duration::ZERO;
+        let mut now = Instant::now();
+        let end = now + Duration::from_secs_f64(seconds.max(0.0));
+        while now < end && !self.stop.load(Ordering::Relaxed) {
+            let nap = (end - now).min(STOP_CHECK);
+            std::thread::sleep(nap);
+            let after = Instant::now();
+            stopped = stopped.max((after - now).saturating_sub(nap));
+            now = after;
         }
+        stopped.as_secs_f64()
     }
 }

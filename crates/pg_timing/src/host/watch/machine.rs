@@ -38,5 +38,6 @@ pub trait Machine {
     fn monotonic_s(&mut self) -> f64;
     /// Returns the time of day in seconds since 1970.
     fn unix_time(&mut self) -> f64;
-    fn sleep(&mut self, seconds: f64);
+    /// Sleeps. Returns for how long the machine or this process was stopped meanwhile, in seconds.
+    fn sleep(&mut self, seconds: f64) -> f64;
 }

@@ -41,6 +41,8 @@ pub struct Hardware {
     pub busy: Cell<u32>,
     /// the next sleep takes this much longer
     pub oversleep_s: Cell<f64>,
+    /// the process is stopped for this time within the next sleep
+    pub stopped_s: Cell<f64>,
 }
 
 impl Hardware {
@@ -150,6 +152,7 @@ impl Default for SyntheticMachine {
             skew_ns: Cell::new(0.0),
             busy: Cell::new(0),
             oversleep_s: Cell::new(0.0),
+            stopped_s: Cell::new(0.0),
         };
         SyntheticMachine { hardware: Rc::new(hardware), log: vec!["[    0.000000] Linux version 6.1.0 (x)".into()] }
     }
@@ -285,7 +288,8 @@ impl Machine for SyntheticMachine {
         1.8e9 + self.hardware.world.now_ns() / 1e9
     }
 
-    fn sleep(&mut self, seconds: f64) {
+    fn sleep(&mut self, seconds: f64) -> f64 {
         self.hardware.world.pass_ns((seconds.max(0.0) + self.hardware.oversleep_s.take()) * 1e9);
+        self.hardware.stopped_s.take()
     }
 }
