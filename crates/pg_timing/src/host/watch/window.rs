@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 /// The number of intervals: five minutes by default.
 pub const LENGTH: usize = 20;
 
-/// The waits for a CPU are judged only after this much reading of all clocks, without the waits: a long wait must not be the
+/// The waits for a CPU are judged only after this much reading of all clocks, without the longest wait: it must not be the
 /// reason that it is judged. One wait of 4 ms, the usual time slice of another program, then has a share below the limit of
 /// 10%.
 const MIN_PERIOD_NS: f64 = 50e6;
-/// The gaps of PostgreSQL's clock are judged after this much reading of it, without the gaps: a full window of the default interval has a little
-/// more. `clock-gaps` leaves out the longest gap, because it can be chance.
+/// The gaps of PostgreSQL's clock are judged after this much reading of it, without the longest gap. A full window of the
+/// default interval has a little more. `clock-gaps` leaves out the longest gap, because it can be chance.
 const MIN_MEASURED_NS: f64 = 20e6;
 
 /// The last intervals.
@@ -97,7 +97,7 @@ impl Window {
             share: 0.0,
         });
         clock.gaps = gaps
-            .filter(|gaps| measured_ns - gaps.total_ns >= MIN_MEASURED_NS)
+            .filter(|gaps| measured_ns - gaps.largest_ns >= MIN_MEASURED_NS)
             .map(|gaps| Gaps { share: gaps.total_ns / measured_ns, ..gaps });
         clock
     }
@@ -116,8 +116,8 @@ impl Window {
     pub fn activity(&self) -> Fact<Activity> {
         let known: Vec<&Activity> = self.readings.iter().filter_map(|reading| reading.activity.known()).collect();
         let period_ms: f64 = known.iter().filter_map(|activity| activity.period_ms).sum();
-        let waited_ms: f64 = known.iter().filter_map(|activity| activity.run_delay_ms).sum();
-        if (period_ms - waited_ms) * 1e6 < MIN_PERIOD_NS {
+        let longest_wait_ms = known.iter().filter_map(|activity| activity.run_delay_ms).fold(0.0, f64::max);
+        if (period_ms - longest_wait_ms) * 1e6 < MIN_PERIOD_NS {
             return Fact::unavailable("the clocks were not read for long enough yet");
         }
         let sum = |of: fn(&Activity) -> Option<f64>| known.iter().map(|activity| of(activity)).sum::<Option<f64>>();
@@ -128,10 +128,7 @@ impl Window {
             suspends: count(|activity| activity.suspends),
             period_ms: Some(period_ms),
             // The longest wait is left out, because it can be chance.
-            run_delay_ms: sum(|activity| activity.run_delay_ms).map(|sum| {
-                let longest = known.iter().filter_map(|activity| activity.run_delay_ms).fold(0.0, f64::max);
-                sum - longest
-            }),
+            run_delay_ms: sum(|activity| activity.run_delay_ms).map(|sum| sum - longest_wait_ms),
             timeslices: count(|activity| activity.timeslices),
             throttled_ms: sum(|activity| activity.throttled_ms),
         })
@@ -214,7 +211,7 @@ mod tests {
         let judged =
             |window: &Window| (window.apply(&reading(0.0))[0].gaps.is_some(), window.activity().known().is_some());
         assert_eq!(judged(&window), (false, false));
-        (0..12).for_each(|_| window.add_reading(&reading(0.0), waited(0.0)));
+        (0..12).for_each(|_| window.add_reading(&reading(1.0), waited(0.0)));
         assert_eq!(judged(&window), (true, true));
     }
 
