@@ -71,10 +71,10 @@ pub fn clock(name: &str, read_ns: f64, access_path: AccessPath, samples: usize) 
         largest_gap_ns: Some(212_000.0),
         totals: ClockTotals {
             histogram: vec![0, 0, 0, 0, 0, 94_000_000, 1_200, 30],
-            measured_s: 1_234.0,
+            measured_s: 1.38,
             backward_steps: 0,
-            gaps: 8_120,
-            gap_s: 1.23,
+            gaps: 812,
+            gap_s: 0.00138,
         },
     }
 }
@@ -119,8 +119,8 @@ pub fn healthy() -> MonitorReport {
         verdict: Some(Verdict {
             severity: Severity::Ok,
             summary:
-                "EXPLAIN ANALYZE can be trusted on this host. It adds at most about 40 ns per row and plan node (18 ns \
-                with PostgreSQL 19's tsc): a million rows through three nodes: 0.12 s."
+                "EXPLAIN ANALYZE can be trusted on this host. It adds up to about 40 ns per row and plan node (18 ns \
+                with PostgreSQL 19's tsc): a million rows through three nodes take up to about 0.12 s longer."
                     .into(),
         }),
         clocksource: Some(Fact::Known("tsc".into())),
@@ -134,19 +134,19 @@ pub fn healthy() -> MonitorReport {
         clocks: clocks.map(|(name, read_ns, access)| clock(name, read_ns, access, 240)).into(),
         drifts: vec![Drift {
             clock: "system".into(),
-            reference: "monotonic_raw".into(),
+            reference: timing_clock::REFERENCE_NAME.into(),
             rate_ppm: 0.12,
             uncertainty_ppm: 0.004,
             bend_ppm: 0.0,
             steps: vec![],
-            over_seconds: 18_000.0,
+            over_seconds: 285.0,
         }],
         counter: Some(CounterRate { hz: 2_596_098_012.0, uncertainty_ppm: 0.02 }),
         own: OwnUse { cpu_s: 21.0, cpu_share: 0.0011, memory_bytes: Some(11_800_000) },
         ..MonitorReport::default()
     };
     report.events.extend([
-        event(NOW - 18_000.0, EventKind::MonitorStarted, None, "The monitor started."),
+        event(NOW - 18_000.0, EventKind::MonitorStarted, None, "pg_timing monitor started"),
         event(
             NOW - 2_400.0,
             EventKind::FindingAppeared,
@@ -170,8 +170,8 @@ pub fn bad() -> MonitorReport {
     let slow = "one read of PostgreSQL's clock takes 1249 ns";
     report.verdict = Some(Verdict {
         severity: Severity::Critical,
-        summary: "One read of PostgreSQL's clock takes 1249 ns. The kernel stopped using the TSC. EXPLAIN ANALYZE adds at most \
-            about 2.5 us per row and plan node: a million rows through three nodes: 7.5 s."
+        summary: "One read of PostgreSQL's clock takes 1249 ns. The kernel stopped using the TSC. EXPLAIN ANALYZE adds up to \
+            about 2.5 us per row and plan node: a million rows through three nodes take up to about 7.5 s longer."
             .into(),
     });
     let alarm = |id: &str, severity, text: &str, evidence: &str, command: &str, ago: f64| {
