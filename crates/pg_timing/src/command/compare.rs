@@ -3,6 +3,7 @@
 use super::arguments::{CompareArguments, Format};
 use super::input::{self, Input};
 use super::{Hint, print};
+use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{Output, parse, parse_json, report::report};
 use crate::render::{self, escape};
@@ -53,8 +54,12 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     }
 }
 
-/// Returns whether the text is an object, or a list of objects. A shell's prompt can start with a bracket, too.
+/// Returns whether the text is an object, or a list of objects. A shell's prompt can start with a bracket, too. The reader of
+/// JSON also explains what to do about UTF-16.
 fn is_json(bytes: &[u8]) -> bool {
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return true;
+    }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     bytes.strip_prefix(b"[").map_or(bytes, <[u8]>::trim_ascii_start).starts_with(b"{")
 }
@@ -63,7 +68,7 @@ fn from_json(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
     if let Some(outputs) = parse_json(bytes) {
         return Ok(outputs.iter().map(report).collect());
     }
-    let documents = read_all(bytes).map_err(|error| anyhow!("{name} {}", error.what).context(INPUT_HINT))?;
+    let documents = read_all(bytes).map_err(|error| Error::new(format!("{name}: {}", error.what), error.hint))?;
     let host = |document| match document {
         Document::Host(report) => Ok(*report),
         _ => Err(anyhow!("{name} is a report of explain, which cannot be compared").context(INPUT_HINT)),

@@ -139,6 +139,7 @@ fn bad_input_is_refused() {
         (format!("{report}\n{report}"), "contains 2 reports, and compare needs one"),
         (explain, "is a report of explain"),
         (String::new(), "the text is empty"),
+        (report.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1), "has the JSON format 2"),
         ("{\"clocks\": 7}".into(), "is JSON, but not a report of pg_timing"),
         ("{\"clocks\": ".into(), "ends too early"),
         ("nothing".into(), "found no output of pg_test_timing"),
@@ -177,4 +178,15 @@ fn the_help_states_the_rule() {
         assert!(help.contains(words), "{words}: {help}");
     }
     assert!(run(pg_timing().arg("--help")).1.contains("of compare: 0 same or better, 1 worse, 2 much worse"));
+}
+
+/// PowerShell writes UTF-16.
+#[test]
+fn utf_16_has_a_hint() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("report.json");
+    let bytes: Vec<u8> = "\u{feff}{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&path, bytes).unwrap();
+    let path = path.to_str().unwrap();
+    assert!(refused(&["compare", path, path]).contains("hint: convert it, for example with: iconv"));
 }

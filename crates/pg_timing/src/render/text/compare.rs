@@ -95,7 +95,7 @@ fn not_compared(group: &NotCompared) -> String {
     let listed = &group.what[..group.what.len().min(LISTED)];
     let more = match group.what.len() - listed.len() {
         0 => String::new(),
-        more => format!(" and {more} more"),
+        more => format!(" and {more} more, see --format json"),
     };
     format!("{}{more} ({missing}{})", listed.join(", "), group.why)
 }
