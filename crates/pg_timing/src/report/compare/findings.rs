@@ -5,19 +5,28 @@ use super::pairs::{Pair, absent};
 use super::{ComparedFigure, Effect, FigureName, FindingChange, MissingIn};
 use crate::report::{Finding, Origin, Report, SYSTEM, Severity, finding_id};
 
-pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -> Vec<FindingChange> {
+/// An alarm of one report, whose check the other report cannot decide.
+pub struct Undecided {
+    pub id: String,
+    pub severity: Severity,
+    pub missing_in: MissingIn,
+}
+
+/// Returns the changes, and the alarms that only one of the reports can show.
+pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -> (Vec<FindingChange>, Vec<Undecided>) {
     let mut changes = Vec::new();
     let mut undecided = Vec::new();
     for id in ids(pair) {
         let (before, after) = (finding(pair.before, id), finding(pair.after, id));
         let (Some(before), Some(after)) = (before, after) else {
-            let side = match (before, after) {
+            let missing_in = match (before, after) {
                 // Nothing is known about it, so there is nothing to say.
                 (None, None) => continue,
                 (None, _) => MissingIn::Before,
                 _ => MissingIn::After,
             };
-            undecided.push((id, side, before.or(after).map_or(Severity::Unknown, |finding| finding.severity)));
+            let severity = before.or(after).map_or(Severity::Unknown, |finding| finding.severity);
+            undecided.push(Undecided { id: id.into(), severity, missing_in });
             continue;
         };
         if before.severity == after.severity {
@@ -36,17 +45,18 @@ pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -
         });
     }
     // Most checks need facts that pg_test_timing does not show. An alarm must not disappear among them.
-    undecided.sort_by_key(|(_, _, severity)| *severity < Severity::Warning);
-    for (id, side, severity) in undecided {
-        let report = if side == MissingIn::Before { pair.before } else { pair.after };
+    let (alarms, others): (Vec<_>, Vec<_>) = undecided.into_iter().partition(|one| one.severity >= Severity::Warning);
+    for one in alarms.iter().chain(&others) {
+        let report = if one.missing_in == MissingIn::Before { pair.before } else { pair.after };
         let why = match report.origin {
             Origin::PgTestTiming => absent(report),
             Origin::Measured | Origin::Captured => "the check could not decide",
         };
-        let alarm = if severity >= Severity::Warning { format!(" ({})", severity.word()) } else { String::new() };
-        missing.add(format!("{id}{alarm}"), side, why);
+        let is_alarm = one.severity >= Severity::Warning;
+        let alarm = if is_alarm { format!(" ({})", one.severity.word()) } else { String::new() };
+        missing.add(format!("{}{alarm}", one.id), one.missing_in, why);
     }
-    changes
+    (changes, alarms)
 }
 
 /// Returns the ids of both reports in the order of the checks. Other versions can have other ids.

@@ -177,8 +177,8 @@ pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
     let mut figures = clocks::figures(&pair, &mut missing);
     figures.extend(tsc::figures(&pair, &mut missing));
     figures.extend(host::figures(&pair, &mut missing));
-    let findings = findings::changes(&pair, &figures, &mut missing);
-    let verdict = verdict::verdict(&pair, &figures, &findings);
+    let (findings, undecided) = findings::changes(&pair, &figures, &mut missing);
+    let verdict = verdict::verdict(&pair, &figures, &findings, &undecided);
     Comparison {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),

@@ -115,7 +115,9 @@ fn a_clock_that_postgresql_does_not_read_is_neither_better_nor_worse() {
         })
     };
     assert_eq!(effect(&second(15.0, false), &second(900.0, false)), Effect::Changed);
-    assert_eq!(effect(&second(15.0, true), &second(900.0, true)), Effect::MuchWorse);
+    let used = compared(&second(15.0, true), &second(900.0, true)).verdict;
+    assert_eq!(used.effect, Effect::MuchWorse);
+    assert!(used.summary.starts_with("A read of rdtscp, which PostgreSQL 19 uses, costs 60 times"), "{}", used.summary);
 }
 
 #[test]
@@ -169,6 +171,11 @@ fn alarms_count_by_their_severity() {
     }
     let unknown_before = compared(&unknown, &critical).not_compared;
     assert!(unknown_before.iter().any(|group| group.what.contains(&"tsc-demoted (CRITICAL)".to_string())));
+    assert_eq!(
+        compared(&unknown, &critical).verdict.summary,
+        "No figure changed by more than the noise. Alarms that only one of the reports can show: tsc-demoted (critical, \
+         after)."
+    );
     let not_persistent = alarm(&ok, finding_id::CLOCKSOURCE_NOT_PERSISTENT, Severity::Warning);
     assert_eq!(effect(&ok, &not_persistent), Effect::Changed);
     let faster = alarm(&host(20.0), finding_id::CLOCKSOURCE_NOT_PERSISTENT, Severity::Warning);
@@ -180,7 +187,20 @@ fn an_alarm_about_a_figure_within_noise_does_not_count() {
     let slow = |ns, severity| alarm(&host(ns), finding_id::CLOCK_SLOW, severity);
     let comparison = compared(&slow(99.0, Severity::Ok), &slow(101.0, Severity::Warning));
     assert_eq!((comparison.verdict.effect, comparison.findings[0].effect), (Effect::Same, Effect::Same));
+    assert_eq!(
+        comparison.verdict.summary,
+        "No figure changed by more than the noise. So these alarms do not count: clock-slow."
+    );
     assert_eq!(effect(&slow(60.0, Severity::Ok), &slow(101.0, Severity::Warning)), Effect::Worse);
+}
+
+/// A reader must see the reason for "worse" first, even if something else is much better.
+#[test]
+fn the_reason_for_the_verdict_comes_first() {
+    let faster = alarm(&host(20.0), finding_id::TSC_NOT_INVARIANT, Severity::Warning);
+    let verdict = compared(&host(700.0), &faster).verdict;
+    assert_eq!(verdict.effect, Effect::Worse);
+    assert!(verdict.summary.starts_with("New alarm: tsc-not-invariant (warning). A read of"), "{}", verdict.summary);
 }
 
 #[test]
@@ -210,7 +230,7 @@ fn steps_tails_and_lost_time() {
     };
     assert_eq!(effect(&lost(0.02), &lost(0.2)), Effect::Same);
     assert_eq!(effect(&lost(0.02), &lost(0.6)), Effect::Worse);
-    assert!(compared(&lost(0.02), &lost(0.6)).verdict.summary.contains("Other programs cause lost time"));
+    assert!(compared(&lost(0.02), &lost(0.6)).verdict.summary.contains("Lost time depends on the machine's load"));
 
     let tail = |p99_9_ns| with(&host(20.0), |report| report.clocks[0].percentiles = Some(percentiles(1.0, p99_9_ns)));
     assert_eq!((effect(&tail(30.0), &tail(200.0)), effect(&tail(30.0), &tail(300.0))), (Effect::Same, Effect::Changed));

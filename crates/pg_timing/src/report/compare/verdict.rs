@@ -1,12 +1,18 @@
 //! The verdict: the worst change, in sentences.
 
+use super::findings::Undecided;
 use super::pairs::Pair;
-use super::{CompareVerdict, Compared, ComparedFigure, Effect, FigureName, FindingChange, Program};
+use super::{CompareVerdict, Compared, ComparedFigure, Effect, FigureName, FindingChange, MissingIn, Program};
 use crate::human::{duration, percent};
 use crate::report::{SYSTEM, Severity};
 
 /// Returns the verdict. The worst change counts, then a missing comparison, then the best change.
-pub fn verdict(pair: &Pair, figures: &[ComparedFigure], findings: &[FindingChange]) -> CompareVerdict {
+pub fn verdict(
+    pair: &Pair,
+    figures: &[ComparedFigure],
+    findings: &[FindingChange],
+    undecided: &[Undecided],
+) -> CompareVerdict {
     let all = || figures.iter().map(|figure| figure.effect).chain(findings.iter().map(|finding| finding.effect));
     let cost = figures.iter().find(|figure| figure.is_cost() && figure.clock.as_deref() == Some(SYSTEM));
     let worst = all().max().unwrap_or(Effect::Same);
@@ -17,39 +23,64 @@ pub fn verdict(pair: &Pair, figures: &[ComparedFigure], findings: &[FindingChang
         () if best <= Effect::Better => best,
         () => worst,
     };
-    let mut sentences: Vec<String> = Vec::new();
+    let mut sentences: Vec<(Effect, String)> = Vec::new();
     if cost.is_none() {
-        sentences.push("The read cost of PostgreSQL's clock could not be compared.".into());
+        sentences.push((Effect::NotCompared, "The read cost of PostgreSQL's clock could not be compared.".into()));
     }
     let (costs, others): (Vec<_>, Vec<_>) = figures.iter().partition(|figure| figure.is_cost());
     let matters = |effect: Effect| !matches!(effect, Effect::Same | Effect::Changed);
-    sentences.extend(costs.iter().filter(|figure| matters(figure.effect)).filter_map(|figure| cost_sentence(figure)));
-    if cost.is_some_and(|cost| matters(cost.effect)) {
-        sentences.extend(overhead(pair));
+    let costs = costs.iter().filter(|figure| matters(figure.effect));
+    sentences.extend(costs.filter_map(|figure| Some((figure.effect, cost_sentence(figure)?))));
+    if let Some(cost) = cost.filter(|cost| matters(cost.effect)) {
+        sentences.extend(overhead(pair).map(|text| (cost.effect, text)));
     }
     for effect in [Effect::MuchWorse, Effect::Worse, Effect::Better, Effect::MuchBetter] {
         let labels: Vec<String> = others.iter().filter(|f| f.effect == effect).map(|f| f.label()).collect();
-        sentences.extend(list(&capital(effect.word()), labels));
+        sentences.extend(list(&capital(effect.word()), labels).map(|text| (effect, text)));
     }
     if others.iter().any(|figure| figure.figure == FigureName::LostTime && figure.effect == Effect::Worse) {
-        sentences.push("Other programs cause lost time: repeat the measurement with the same load as before.".into());
+        let text = "Lost time depends on the machine's load: repeat the measurement with the same load as before.";
+        sentences.push((Effect::Worse, text.into()));
     }
     sentences.extend(alarms(findings));
     let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
     match effect {
-        Effect::Same => sentences.push("No figure changed by more than the noise, and no alarm is new or gone.".into()),
-        Effect::Changed => sentences.extend(list("Different, but neither better nor worse", changed)),
+        Effect::Same => sentences.push((effect, same(findings, undecided))),
+        Effect::Changed => {
+            sentences.extend(list("Different, but neither better nor worse", changed).map(|text| (effect, text)));
+        }
         _ => {}
     }
+    let alarms = undecided.iter().map(Undecided::label).collect();
+    sentences.extend(list("Alarms that only one of the reports can show", alarms).map(|text| (Effect::Changed, text)));
+    // The first sentence must be the reason for the verdict, and not an improvement at the same time.
+    if effect >= Effect::Worse {
+        sentences.sort_by_key(|(effect, _)| *effect < Effect::Worse);
+    }
+    let sentences: Vec<String> = sentences.into_iter().map(|(_, text)| text).collect();
     CompareVerdict { effect, summary: sentences.join(" ") }
+}
+
+/// Returns the sentence for two reports without a change. It must not deny an alarm that the screen shows.
+fn same(findings: &[FindingChange], undecided: &[Undecided]) -> String {
+    let figures = "No figure changed by more than the noise";
+    match findings.is_empty() && undecided.is_empty() {
+        true => format!("{figures}, and no alarm is new or gone."),
+        false if findings.is_empty() => format!("{figures}."),
+        false => {
+            let ids: Vec<&str> = findings.iter().map(|change| change.id.as_str()).collect();
+            format!("{figures}. So these alarms do not count: {}.", ids.join(", "))
+        }
+    }
 }
 
 /// Returns what a read or a turn of the loop costs now.
 fn cost_sentence(figure: &ComparedFigure) -> Option<String> {
     let (before, after) = figure.estimates()?;
     let clock = match figure.clock.as_deref()? {
-        SYSTEM => "PostgreSQL's clock",
-        name => name,
+        SYSTEM => "PostgreSQL's clock".into(),
+        // Older servers do not read the counter.
+        name => format!("{name}, which PostgreSQL 19 uses,"),
     };
     let subject = match figure.figure {
         FigureName::LoopCost => format!("A turn of pg_test_timing's loop with {clock}"),
@@ -82,23 +113,35 @@ fn overhead(pair: &Pair) -> Option<String> {
     ))
 }
 
-/// Lists the alarms that are new, gone, or have another severity.
-fn alarms(findings: &[FindingChange]) -> Vec<String> {
-    let of = |is_shown: fn(&FindingChange) -> bool, severity: fn(&FindingChange) -> Severity| {
-        let shown = findings.iter().filter(|change| is_shown(change) && change.effect != Effect::Same);
-        shown.map(|change| format!("{} ({})", change.id, severity(change).word().to_ascii_lowercase())).collect()
+/// Lists the alarms that are new, gone, or have another severity, with the worst effect of each list.
+fn alarms(findings: &[FindingChange]) -> Vec<(Effect, String)> {
+    let of = |head, is_shown: fn(&FindingChange) -> bool, severity: fn(&FindingChange) -> Severity| {
+        let shown = || findings.iter().filter(move |change| is_shown(change) && change.effect != Effect::Same);
+        let labels = shown().map(|change| format!("{} ({})", change.id, small(severity(change)))).collect();
+        shown().map(|change| change.effect).max().zip(list(head, labels))
     };
     let is_new = |change: &FindingChange| change.before == Severity::Ok;
     let is_gone = |change: &FindingChange| change.after == Severity::Ok;
     let is_other = |change: &FindingChange| change.before != Severity::Ok && change.after != Severity::Ok;
     [
-        list("New alarm", of(is_new, |change| change.after)),
-        list("Changed alarm", of(is_other, |change| change.after)),
-        list("Alarm gone", of(is_gone, |change| change.before)),
+        of("New alarm", is_new, |change| change.after),
+        of("Changed alarm", is_other, |change| change.after),
+        of("Alarm gone", is_gone, |change| change.before),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+fn small(severity: Severity) -> String {
+    severity.word().to_ascii_lowercase()
+}
+
+impl Undecided {
+    fn label(&self) -> String {
+        let place = if self.missing_in == MissingIn::Before { "after" } else { "before" };
+        format!("{} ({}, {place})", self.id, small(self.severity))
+    }
 }
 
 fn list(head: &str, items: Vec<String>) -> Option<String> {
