@@ -25,12 +25,14 @@ fn sentence(judged: &Judged) -> Option<String> {
     };
     let name = judged.figure.name();
     match (judged.value, judged.limit) {
-        (Some(value), Some(limit)) => Some(format!(
-            "Threshold {option} {name} exceeded: {what} {}, and the limit is {}.",
-            text(value),
-            text(limit)
-        )),
-        (None, _) => Some(format!("The threshold for {name} could not be checked, because this was not measured.")),
+        (Some(value), Some(limit)) => Some(match (text(value), text(limit)) {
+            // The rounded figures are equal, so the limit alone says more.
+            (value, limit) if value == limit => {
+                format!("Threshold {option} {name} exceeded: {what} slightly more than the limit of {limit}.")
+            }
+            (value, limit) => format!("Threshold {option} {name} exceeded: {what} {value}, and the limit is {limit}."),
+        }),
+        (None, _) => Some(format!("The threshold for {name} could not be checked: {name} was not measured.")),
         (Some(_), None) => None,
     }
 }
