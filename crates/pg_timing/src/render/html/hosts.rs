@@ -98,7 +98,7 @@ fn line(Row { report, id, file }: &Row, limit: Option<f64>) -> Markup {
             }
             td.number { (system.and_then(|clock| clock.overhead_per_node_ns()).map_or("-".into(), duration)) }
             td { (report.clocksource.current.known().map_or("-", String::as_str)) }
-            td.ids { @if alarms.is_empty() { "none" } @for id in alarms { code { (id) } " " } }
+            td.ids { @if alarms.is_empty() { (if report.verdict.severity == Severity::Unknown { "not determined" } else { "none" }) } @for id in alarms { code { (id) } " " } }
         }
     }
 }
@@ -135,6 +135,12 @@ mod tests {
         worst_first(&mut rows);
         let order: Vec<_> = rows.iter().map(|row| row.report.system().unwrap().read_ns.unwrap()).collect();
         assert_eq!(order, [5.0, 3.0, 4.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn an_unknown_host_is_not_a_host_without_alarms() {
+        let cell = |severity| line(&row(&report(severity, 1.0)), None).into_string();
+        assert!(cell(Severity::Unknown).contains(">not determined<") && cell(Severity::Ok).contains(">none<"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn offsets(report: &Report) -> Option<Markup> {
         html! {
             p.muted {
                 "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree if the bounds \
-                 include zero, which is the middle of each bar. A bar's ends are at " (duration(largest)) "."
+                 include zero, which is the middle of each line. The ends of a line are -" (duration(largest)) " and " (duration(largest)) "."
             }
             (scrolling("offsets between CPUs", table))
             (skew_matrix::matrices(skew))
