@@ -68,7 +68,7 @@ fn from_json(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
     if let Some(outputs) = parse_json(bytes) {
         return Ok(outputs.iter().map(report).collect());
     }
-    let documents = read_all(bytes).map_err(|error| Error::new(format!("{name}: {}", error.what), error.hint))?;
+    let documents = read_all(bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;
     let host = |document| match document {
         Document::Host(report) => Ok(*report),
         _ => Err(anyhow!("{name} is a report of explain, which cannot be compared").context(INPUT_HINT)),

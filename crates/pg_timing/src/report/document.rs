@@ -42,7 +42,7 @@ fn not_json(bytes: &[u8], error: &serde_json::Error) -> Error {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Error::new("is UTF-16 text, and not UTF-8", "convert it, for example with: iconv -f UTF-16 -t UTF-8");
     }
-    let what = if error.is_eof() { "the JSON text ends too early" } else { "is not JSON, or it is damaged" };
+    let what = if error.is_eof() { "is JSON text that ends too early" } else { "is not JSON, or it is damaged" };
     Error::new(format!("{what}: line {}, column {}", error.line(), error.column()), HINT)
 }
 
@@ -205,7 +205,7 @@ mod tests {
     fn damage_is_an_error_with_its_reason() {
         assert_eq!(error(""), "contains no report");
         assert_eq!(error(" \n[]"), "contains no report");
-        assert!(error("{\"a\": 1").starts_with("the JSON text ends too early: line 1"));
+        assert!(error("{\"a\": 1").starts_with("is JSON text that ends too early: line 1"));
         assert!(error("pg_timing: error").starts_with("is not JSON, or it is damaged: line 1, column"));
         assert!(error(&"[".repeat(100_000)).starts_with("is not JSON"));
         assert!(read_all(b"\xff\xfe{\0").unwrap_err().what.contains("UTF-16"));

@@ -154,6 +154,13 @@ fn bad_input_is_refused() {
         let stderr = refused(&["compare", good.to_str().unwrap(), path.to_str().unwrap()]);
         assert!(stderr.contains(why) && stderr.contains(&format!("{nth}.txt")), "{nth}: {stderr}");
     }
+    let path = dir.path().join("newer.json");
+    std::fs::write(&path, report.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1)).unwrap();
+    let stderr = refused(&["compare", good.to_str().unwrap(), path.to_str().unwrap()]);
+    assert!(
+        stderr.contains("has the JSON format 2") && stderr.contains("hint: use the version of pg_timing"),
+        "{stderr}"
+    );
     assert!(refused(&["compare", "/nonexistent", "/nonexistent"]).contains("No such file"));
     assert!(refused(&["compare", "one.json"]).contains("<AFTER>"));
 }

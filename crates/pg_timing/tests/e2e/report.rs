@@ -158,8 +158,8 @@ fn what_is_not_a_report_is_refused_and_nothing_is_written() {
     let new = dir.path().join("new.html").to_str().unwrap().to_string();
     for (name, text, error) in [
         ("empty", "", "contains no report"),
-        ("cut", &host[..host.len() / 2], "the JSON text ends too early"),
-        ("second", &format!("{host}{{"), "the JSON text ends too early"),
+        ("cut", &host[..host.len() / 2], "is JSON text that ends too early"),
+        ("second", &format!("{host}{{"), "is JSON text that ends too early"),
         ("text", "CRITICAL", "is not JSON, or it is damaged"),
         ("other", "{\"a\": 1}", "is JSON, but not a report of pg_timing"),
         ("version", &host.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1), "has the JSON format 2"),
