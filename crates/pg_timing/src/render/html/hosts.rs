@@ -66,13 +66,19 @@ pub fn table(rows: &[Row]) -> Markup {
                         th scope="col" { "alarms" }
                     }
                 }
-                tbody { @for row in rows { (line(row, limit)) } }
+                tbody { @for row in rows { (line(row, limit, is_unique(rows, row))) } }
             }
         }))
     }
 }
 
-fn line(Row { report, id, file }: &Row, limit: Option<f64>) -> Markup {
+fn is_unique(rows: &[Row], row: &Row) -> bool {
+    let name = |row: &Row| name(row.report, row.file).to_string();
+    rows.iter().filter(|other| name(other) == name(row)).count() == 1
+}
+
+/// Returns the row of a host. If several reports have its name, they differ only by their file.
+fn line(Row { report, id, file }: &Row, limit: Option<f64>, is_unique: bool) -> Markup {
     let system = report.system();
     let cost = system.and_then(|clock| clock.cost_ns());
     let alarms: Vec<&str> =
@@ -82,6 +88,7 @@ fn line(Row { report, id, file }: &Row, limit: Option<f64>) -> Markup {
             td { (badge(report.verdict.severity)) }
             th.text scope="row" {
                 a href={ "#" (id) } { (name(report, *file)) }
+                @if let Some(file) = file.filter(|_| !is_unique) { small.file { (file) } }
                 small { (host_text::machine(report).join(", ")) }
             }
             td {
@@ -138,18 +145,30 @@ mod tests {
     }
 
     #[test]
+    fn reports_of_one_host_show_their_files() {
+        let named = |name: &str| {
+            let mut report = report(Severity::Ok, 1.0);
+            report.host.name = Fact::Known(name.into());
+            report
+        };
+        let (db1, db2) = (named("db1"), named("db2"));
+        assert!(!table(&[row(&db1), row(&db2)]).into_string().contains("a&lt;b&gt;.json"));
+        assert_eq!(table(&[row(&db1), row(&db1)]).into_string().matches("a&lt;b&gt;.json").count(), 2);
+    }
+
+    #[test]
     fn an_unknown_host_is_not_a_host_without_alarms() {
-        let cell = |severity| line(&row(&report(severity, 1.0)), None).into_string();
+        let cell = |severity| line(&row(&report(severity, 1.0)), None, true).into_string();
         assert!(cell(Severity::Unknown).contains(">not determined<") && cell(Severity::Ok).contains(">none<"));
     }
 
     #[test]
     fn a_host_without_a_name_has_that_of_its_file() {
         let mut report = report(Severity::Critical, 1e9);
-        let text = line(&row(&report), Some(100.0)).into_string();
+        let text = line(&row(&report), Some(100.0), true).into_string();
         assert!(text.contains("<a href=\"#host-1\">a&lt;b&gt;.json</a>") && text.contains("CRITICAL"), "{text}");
         assert!(text.contains("width: 100.00%") && text.contains("left: 50.00%"), "{text}");
         report.host.name = Fact::Known("<db1>".into());
-        assert!(line(&row(&report), None).into_string().contains("&lt;db1&gt;"));
+        assert!(line(&row(&report), None, true).into_string().contains("&lt;db1&gt;"));
     }
 }
