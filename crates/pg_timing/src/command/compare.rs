@@ -66,6 +66,7 @@ fn is_json(bytes: &[u8]) -> bool {
 
 fn from_json(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
     if let Some(outputs) = parse_json(bytes) {
+        let outputs = outputs.map_err(|why| anyhow!("{name} {why}").context(INPUT_HINT))?;
         return Ok(outputs.iter().map(report).collect());
     }
     let documents = read_all(bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Test {
+    schema_version: u64,
     duration_s: u64,
     clocks: Vec<Clock>,
     tsc: Option<Tsc>,
@@ -33,15 +34,27 @@ struct Tsc {
     used_by_default: bool,
 }
 
-/// Returns the outputs of `pg_timing test --format json` in a text. `None` if there is anything else.
-pub fn parse_json(json: &[u8]) -> Option<Vec<Output>> {
+/// The only version of this JSON format so far.
+const SCHEMA_VERSION: u64 = 1;
+
+/// Returns the outputs of `pg_timing test --format json` in a text, or why they cannot be used. `None` if there is anything
+/// else.
+pub fn parse_json(json: &[u8]) -> Option<Result<Vec<Output>, String>> {
     let tests = serde_json::Deserializer::from_slice(json).into_iter::<Test>();
-    let outputs: Vec<Output> = tests.map(|test| test.ok().map(output)).collect::<Option<_>>()?;
-    (!outputs.is_empty()).then_some(outputs)
+    let tests: Vec<Test> = tests.collect::<Result<_, _>>().ok()?;
+    (!tests.is_empty()).then(|| tests.into_iter().map(output).collect())
 }
 
-fn output(test: Test) -> Output {
-    Output {
+fn output(test: Test) -> Result<Output, String> {
+    if test.schema_version != SCHEMA_VERSION {
+        let version = test.schema_version;
+        return Err(format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}"));
+    }
+    let longest_ns = test.duration_s.saturating_add(1) as f64 * 1e9;
+    if test.clocks.iter().any(|clock| !(clock.loop_ns > 0.0 && clock.loop_ns <= longest_ns)) {
+        return Err("is a damaged output of pg_timing test: a clock has an impossible figure".into());
+    }
+    Ok(Output {
         duration_s: Some(test.duration_s),
         clocks: test.clocks.into_iter().map(table).collect(),
         tsc: test.tsc.map(|tsc| TscLines {
@@ -53,7 +66,7 @@ fn output(test: Test) -> Output {
             used_by_default: Some(tsc.used_by_default),
         }),
         ..Output::default()
-    }
+    })
 }
 
 fn table(mut clock: Clock) -> ClockTable {
@@ -113,16 +126,30 @@ mod tests {
         let json = print::json(&options, std::slice::from_ref(&timing), Some(&tsc), false);
         let table = print::nineteen(&timing, 100.0);
         let text = format!("Testing timing overhead for 1 second.\n\n{}\n{table}{}", timing::SYSTEM, tsc.text());
-        assert_eq!(parse_json(json.as_bytes()), Some(parse(&text).unwrap()));
+        assert_eq!(parse_json(json.as_bytes()), Some(Ok(parse(&text).unwrap())));
     }
 
     #[test]
     fn other_json_is_not_a_test() {
-        assert_eq!(parse_json(format!("{JSON}\n{JSON}").as_bytes()).map(|outputs| outputs.len()), Some(2));
+        assert_eq!(parse_json(format!("{JSON}\n{JSON}").as_bytes()).map(|outputs| outputs.unwrap().len()), Some(2));
         for other in ["", "{}", "7", r#"{"clocks": [], "verdict": {}}"#, &JSON[..40], &JSON.replace("70", "-70")] {
             assert_eq!(parse_json(other.as_bytes()), None, "{other}");
         }
         let longest = JSON.replace("24", "18446744073709551615");
-        assert_eq!(parse_json(longest.as_bytes()).unwrap()[0].clocks[0].bins.len(), 65);
+        assert_eq!(parse_json(longest.as_bytes()).unwrap().unwrap()[0].clocks[0].bins.len(), 65);
+    }
+
+    #[test]
+    fn another_version_and_impossible_figures_are_refused() {
+        for (from, to, why) in [
+            ("\"schema_version\": 1", "\"schema_version\": 2", "has the JSON format 2"),
+            ("25.5", "-25.5", "impossible figure"),
+            ("25.5", "0", "impossible figure"),
+            ("25.5", "1e308", "impossible figure"),
+        ] {
+            let error = parse_json(JSON.replace(from, to).as_bytes()).unwrap().unwrap_err();
+            assert!(error.contains(why), "{to}: {error}");
+        }
+        assert_eq!(parse_json(JSON.replace("\"schema_version\": 1,", "").as_bytes()), None, "another program");
     }
 }
