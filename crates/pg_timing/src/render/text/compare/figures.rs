@@ -3,13 +3,11 @@
 use super::{BOLD, WIDTH, of_same_name, style};
 use crate::human::{count, duration, percent};
 use crate::render::columns::cut;
+use crate::render::host_text::MAIN;
 use crate::render::text::table::{Align, Table};
 use crate::render::text::wrapped_to;
-use crate::report::SYSTEM;
 use crate::report::compare::{Compared, ComparedFigure, Effect, FigureName, Measure};
 
-/// The clocks with rows of their own: PostgreSQL's clock, and the counter's read instructions.
-const MAIN: [&str; 5] = [SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 const KHZ_PER_GHZ: f64 = 1e6;
 const PPM_PER_PERCENT: f64 = 1e4;
 /// The other columns need up to 60 columns.
