@@ -45,7 +45,10 @@ pub fn verdict(
     sentences.extend(alarms(findings));
     let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
     match effect {
-        Effect::Same => sentences.push((effect, same(findings, undecided))),
+        Effect::Same => {
+            sentences.push((effect, same(findings, undecided)));
+            sentences.extend(cost.and_then(same_cost).map(|text| (effect, text)));
+        }
         Effect::Changed => {
             sentences.extend(list("Different, but neither better nor worse", changed).map(|text| (effect, text)));
         }
@@ -74,18 +77,19 @@ fn same(findings: &[FindingChange], undecided: &[Undecided]) -> String {
     }
 }
 
+/// Returns both costs and their noise. Between different programs the noise is several times the cost, and "same" alone would
+/// hide that.
+fn same_cost(figure: &ComparedFigure) -> Option<String> {
+    let (before, after) = figure.estimates()?;
+    let (subject, noise) = (subject(figure)?, duration(figure.noise?));
+    let (before, after) = (duration(before), duration(after));
+    Some(format!("{subject} costs {after}, before {before}; noise can explain a difference of up to {noise}."))
+}
+
 /// Returns what a read or a turn of the loop costs now.
 fn cost_sentence(figure: &ComparedFigure) -> Option<String> {
     let (before, after) = figure.estimates()?;
-    let clock = match figure.clock.as_deref()? {
-        SYSTEM => "PostgreSQL's clock".into(),
-        // Older servers do not read the counter.
-        name => format!("{name}, which PostgreSQL 19 uses,"),
-    };
-    let subject = match figure.figure {
-        FigureName::LoopCost => format!("A turn of pg_test_timing's loop with {clock}"),
-        _ => format!("A read of {clock}"),
-    };
+    let subject = subject(figure)?;
     let change = match after / before {
         ratio if ratio >= 2.0 => format!("costs {} times as much as before", rounded(ratio)),
         ratio if ratio > 1.0 => format!("costs {} more than before", percent(ratio - 1.0)),
@@ -93,6 +97,19 @@ fn cost_sentence(figure: &ComparedFigure) -> Option<String> {
         ratio => format!("costs {} less than before", percent(1.0 - ratio)),
     };
     Some(format!("{subject} {change} ({}, before {}).", duration(after), duration(before)))
+}
+
+/// Returns what has a cost: a read, or a turn of the loop.
+fn subject(figure: &ComparedFigure) -> Option<String> {
+    let clock = match figure.clock.as_deref()? {
+        SYSTEM => "PostgreSQL's clock".into(),
+        // Older servers do not read the counter.
+        name => format!("{name}, which PostgreSQL 19 uses,"),
+    };
+    Some(match figure.figure {
+        FigureName::LoopCost => format!("A turn of pg_test_timing's loop with {clock}"),
+        _ => format!("A read of {clock}"),
+    })
 }
 
 /// Returns a ratio with two or more digits.
