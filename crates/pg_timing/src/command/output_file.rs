@@ -64,6 +64,13 @@ impl OutputFile {
 
     fn written(&self, bytes: &[u8]) -> Result<()> {
         let (mut file, new_name) = self.create()?;
+        // A file that only its owner may read stays so.
+        if let Ok(old) = rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+            && let Err(error) = rustix::fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))
+        {
+            self.remove(&new_name);
+            return Err(error.into());
+        }
         // Some file systems notice only here that they are full.
         let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| {
             let renamed = rustix::fs::renameat(&self.directory, &new_name, &self.directory, &self.name);
@@ -126,6 +133,17 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(names(dir.path()), ["page.html"]);
+    }
+
+    #[test]
+    fn an_existing_file_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page.html");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        OutputFile::open(&path).unwrap().write(b"new").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -113,13 +113,13 @@ fn a_suspend_is_no_fault_of_a_clock() {
 
 /// Returns the figures of the suspends if the machine changes after this sample.
 fn suspended_s(after: u64, change: impl Fn(&Hardware)) -> (Vec<Option<f64>>, f64) {
-    let (events, report) = watch(40, |sample, hardware| {
+    let (_, report) = watch(40, |sample, hardware| {
         if sample == after {
             change(hardware)
         }
     });
-    let suspends = events.iter().filter(|(_, event)| event.event.name() == "suspend");
-    (suspends.map(|(_, event)| event.value.map(f64::round)).collect(), report.suspended_s.round())
+    let suspends = report.events.iter().filter(|event| event.event.name() == "suspend");
+    (suspends.map(|event| event.value.map(f64::round)).collect(), report.suspended_s.round())
 }
 
 /// The TSC can be wrong after a suspend, and then the kernel uses another clock source at once.
@@ -143,7 +143,7 @@ fn the_duration_of_a_suspend_is_known_if_the_clock_source_changes() {
         30 => hardware.suspend(60.0),
         _ => {}
     });
-    assert!(names(&events).contains(&"31 suspend".into()), "{:?}", names(&events));
+    assert!(events.contains(&"31 suspend".into()), "{events:?}");
 }
 
 #[test]

@@ -72,30 +72,6 @@ fn every_pair_of_outputs() {
     }
 }
 
-/// The same machine, measured by different versions and programs.
-#[test]
-fn versions_of_one_machine_are_not_a_change() {
-    let dir = tempfile::tempdir().unwrap();
-    let test = |format: &str| {
-        let path = dir.path().join(format);
-        let (_, stdout, _) = run(pg_timing().args(["test", "-d", "1", "--format", format]));
-        std::fs::write(&path, stdout).unwrap();
-        path
-    };
-    let check = dir.path().join("check");
-    let (_, stdout, _) = run(pg_timing().args(["check", "-d", "1", "--format", "json"]));
-    std::fs::write(&check, stdout).unwrap();
-    let all = [test("classic"), test("19"), test("json"), check];
-    for (before, after) in all.iter().flat_map(|before| all.iter().map(move |after| (before, after))) {
-        let (_, report) = compare_json(before, after);
-        let figures = report["figures"].as_array().unwrap();
-        let cost = |figure: &&Value| matches!(figure["figure"].as_str(), Some("read_cost" | "loop_cost"));
-        let system: Vec<&Value> = figures.iter().filter(cost).filter(|figure| figure["clock"] == "system").collect();
-        assert_eq!(system.len(), 1, "{before:?} {after:?}");
-        assert_eq!(system[0]["effect"], "same", "{before:?} {after:?}: {}", system[0]);
-    }
-}
-
 #[test]
 fn the_json_report_matches_its_schema() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.schema.json");

@@ -4,6 +4,7 @@ use super::page::{Place, page, titled};
 use super::{explain, host, hosts, log, plans, top};
 use crate::report::document::Document;
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 
 /// A document with the file that it is from.
 pub struct Entry {
@@ -54,9 +55,11 @@ fn several(entries: &[Entry]) -> String {
         }
     }
     hosts::worst_first(&mut host_rows);
-    let numbers = [(host_rows.len(), "host"), (plan_rows.len(), "plan"), (others.len(), "list of statements")];
-    let plural =
-        |name: &str| if name == "host" || name == "plan" { format!("{name}s") } else { "lists of statements".into() };
+    // One host can have several reports.
+    let names: BTreeSet<&str> = host_rows.iter().map(|row| hosts::name(row.report, row.file)).collect();
+    let host = if names.len() == host_rows.len() { "host" } else { "host report" };
+    let numbers = [(host_rows.len(), host), (plan_rows.len(), "plan"), (others.len(), "list of statements")];
+    let plural = |name: &str| if name.starts_with("list") { "lists of statements".into() } else { format!("{name}s") };
     let name = |(count, name): &(usize, &str)| {
         format!("{count} {}", if *count == 1 { name.to_string() } else { plural(name) })
     };
@@ -108,7 +111,8 @@ mod tests {
             host(),
         ];
         let page = html(&documents.map(entry));
-        assert!(page.contains("<h1 id=\"top\">2 hosts, 1 plan, 1 list of statements</h1>"), "{page}");
+        // Both reports are of the same host.
+        assert!(page.contains("<h1 id=\"top\">2 host reports, 1 plan, 1 list of statements</h1>"), "{page}");
         for id in ["host-1", "plan-2", "list-3", "host-4"] {
             assert!(page.contains(&format!("href=\"#{id}\"")) && page.contains(&format!("id=\"{id}\"")), "{id}");
         }

@@ -3,10 +3,11 @@
 use super::missing::Missing;
 use super::pairs::{Pair, absent, numbers};
 use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, loops, noise};
-use crate::report::{ClockReport, Fact, INTERRUPTED_SHARE, Report, SYSTEM};
+use crate::human::duration;
+use crate::report::{ClockReport, Fact, Report, SYSTEM};
 
-/// A call of a plan node reads the clock twice. So 5 ns per read are 10 ns per row and node. The fastest nodes take 20 ns per
-/// row, so less than that hardly shows in a plan.
+/// A call of a plan node reads the clock twice, so 5 ns per read are 10 ns per row and node: a tenth of a node that takes 100 ns
+/// per row. Runs on a quiet machine differ by 3% anyway.
 const MATTERS_NS: f64 = 5.0;
 /// `clock-slow` warns above this read cost, as PostgreSQL's documentation of pg_test_timing does.
 const SLOW_NS: f64 = 100.0;
@@ -14,6 +15,9 @@ const SLOW_NS: f64 = 100.0;
 const COARSE_NS: f64 = 1000.0;
 /// Only a factor that everyone notices is much.
 const MUCH: f64 = 2.0;
+
+/// Loops of one machine differ by less than this factor. If the noise can explain more, a comparison would prove nothing.
+const UNCLEAR: f64 = 3.0;
 
 /// Returns the figures of all clocks. PostgreSQL's clocks have all figures, the other ones only their read cost.
 pub fn figures(pair: &Pair, missing: &mut Missing) -> Vec<ComparedFigure> {
@@ -88,7 +92,22 @@ impl OneClock<'_> {
                 _ => "no loop time in the output of pg_test_timing",
             }),
         };
-        let costs = missing.both(&format!("{} cost", self.name), looped(before, a, b), looped(after, b, a))?;
+        let what = format!("{} cost", self.name);
+        let costs = missing.both(&what, looped(before, a, b), looped(after, b, a))?;
+        if let Some((low, high)) = costs.0.estimate.zip(costs.1.estimate).map(|(a, b)| (a.min(b), a.max(b)))
+            && low > 0.0
+            && high >= UNCLEAR * low
+            && !costs.0.differs_from(&costs.1)
+        {
+            let why = format!(
+                "{} and {} differ by a factor of {:.1}, but the loops contain different work, or interruptions",
+                duration(low),
+                duration(high),
+                high / low
+            );
+            missing.add(what, MissingIn::Neither, why);
+            return None;
+        }
         Some(self.number(FigureName::LoopCost, costs, |low, high| self.cost_effect(low, high)))
     }
 
@@ -146,10 +165,8 @@ impl OneClock<'_> {
         };
         let (before, after) = (lost(self.pair.before, self.before), lost(self.pair.after, self.after));
         let shares = missing.both(&format!("{} lost time", self.name), before, after)?;
-        Some(self.number(FigureName::LostTime, shares, |_, more| match more.estimate > Some(INTERRUPTED_SHARE) {
-            true => Effect::Worse,
-            false => Effect::Changed,
-        }))
+        // Other programs cause most of it, so it says more about the load than about the host.
+        Some(self.number(FigureName::LostTime, shares, |_, _| Effect::Changed))
     }
 
     fn tail(&self, missing: &mut Missing) -> Option<ComparedFigure> {

@@ -78,6 +78,8 @@ fn effect(id: &str, before: Severity, after: Severity) -> Effect {
     match after.max(before) {
         // It warns about the next restart. The times of EXPLAIN ANALYZE do not change until then.
         _ if id == finding_id::CLOCKSOURCE_NOT_PERSISTENT => Effect::Changed,
+        // Other programs cause most interruptions, so it says more about the load than about the host.
+        _ if id == finding_id::CLOCK_GAPS => Effect::Changed,
         Severity::Critical if after > before => Effect::MuchWorse,
         Severity::Critical => Effect::MuchBetter,
         _ if after > before => Effect::Worse,

@@ -17,9 +17,11 @@ pub fn verdict(
     let cost = figures.iter().find(|figure| figure.is_cost() && figure.clock.as_deref() == Some(SYSTEM));
     let worst = all().max().unwrap_or(Effect::Same);
     let best = all().min().unwrap_or(Effect::Same);
+    // It is unknown whether it is new, or gone.
+    let has_unknown_fault = undecided.iter().any(|one| one.severity == Severity::Critical);
     let effect = match () {
         () if worst >= Effect::Worse => worst,
-        () if cost.is_none() => Effect::NotCompared,
+        () if cost.is_none() || has_unknown_fault => Effect::NotCompared,
         () if best <= Effect::Better => best,
         () => worst,
     };
@@ -38,9 +40,9 @@ pub fn verdict(
         let labels: Vec<String> = others.iter().filter(|f| f.effect == effect).map(|f| f.label()).collect();
         sentences.extend(list(&capital(effect.word()), labels).map(|text| (effect, text)));
     }
-    if others.iter().any(|figure| figure.figure == FigureName::LostTime && figure.effect == Effect::Worse) {
-        let text = "Lost time depends on the machine's load: repeat the measurement with the same load as before.";
-        sentences.push((Effect::Worse, text.into()));
+    if others.iter().any(|figure| figure.figure == FigureName::LostTime && figure.effect != Effect::Same) {
+        let text = "Lost time depends on the machine's load, and does not count: compare it under the same load.";
+        sentences.push((Effect::Changed, text.into()));
     }
     sentences.extend(alarms(findings));
     let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
