@@ -152,6 +152,17 @@ fn a_pause_by_the_hypervisor_is_noticed_by_the_hardware_clock() {
 }
 
 #[test]
+fn a_hardware_clock_that_the_kernel_corrects_is_no_pause() {
+    let (events, _) = watch(40, |sample, hardware| match sample {
+        // It goes back, which is no pause, and is set to the time of day.
+        20 => hardware.rtc_ahead_s.set(-3600.0),
+        30 => hardware.rtc_ahead_s.set(0.0),
+        _ => {}
+    });
+    assert_eq!(names(&events), [""; 0]);
+}
+
+#[test]
 fn a_late_sample_is_a_pause() {
     assert_eq!(events_of(|hardware| hardware.oversleep_s.set(7.0), |_| ()), ["31 pause"]);
     assert_eq!(events_of(|hardware| hardware.oversleep_s.set(0.8), |_| ()), [""; 0]);

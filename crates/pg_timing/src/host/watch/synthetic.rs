@@ -41,6 +41,8 @@ pub struct Hardware {
     pub busy: Cell<u32>,
     /// the next sleep takes this much longer
     pub oversleep_s: Cell<f64>,
+    /// the hardware clock ahead of its first time
+    pub rtc_ahead_s: Cell<f64>,
     /// the process is stopped for this time within the next sleep
     pub stopped_s: Cell<f64>,
 }
@@ -100,6 +102,9 @@ enum Kind {
     Realtime,
 }
 
+/// The time of day when a test begins, in seconds since 1970.
+const UNIX_S: f64 = 1.8e9;
+
 /// The counter has this many ticks per nanosecond.
 const TICKS_PER_NS: f64 = 2.5;
 
@@ -152,6 +157,7 @@ impl Default for SyntheticMachine {
             skew_ns: Cell::new(0.0),
             busy: Cell::new(0),
             oversleep_s: Cell::new(0.0),
+            rtc_ahead_s: Cell::new(0.0),
             stopped_s: Cell::new(0.0),
         };
         SyntheticMachine { hardware: Rc::new(hardware), log: vec!["[    0.000000] Linux version 6.1.0 (x)".into()] }
@@ -234,7 +240,8 @@ impl Machine for SyntheticMachine {
 
     fn hardware_clock(&mut self) -> Option<(f64, f64)> {
         let boottime_ns = self.hardware.monotonic_ns() + self.hardware.suspended_ns.get();
-        Some(((self.hardware.world.now_ns() / 1e9).floor(), boottime_ns / 1e9))
+        let rtc_s = UNIX_S + self.hardware.world.now_ns() / 1e9 + self.hardware.rtc_ahead_s.get();
+        Some((rtc_s.floor(), boottime_ns / 1e9))
     }
 
     fn features(&mut self) -> Option<Features> {
@@ -285,7 +292,7 @@ impl Machine for SyntheticMachine {
     }
 
     fn unix_time(&mut self) -> f64 {
-        1.8e9 + self.hardware.world.now_ns() / 1e9
+        UNIX_S + (self.hardware.monotonic_ns() + self.hardware.suspended_ns.get()) / 1e9
     }
 
     fn sleep(&mut self, seconds: f64) -> f64 {
