@@ -53,6 +53,10 @@ fn fast_timing(page: &mut Page, figures: &FastTiming) {
     let FastTiming { method, clock, ticker, scope, .. } = figures;
     page.add(&table::FAST_TIMING_INFO, &[method, clock, ticker, scope], 1.0);
     page.add(&table::FAST_TIMING_CALL_COST, &[], figures.call_cost_ns.map(|ns| ns / NS_PER_S));
+    // The counts of the monitor's own session say nothing about the server.
+    if scope != "server" {
+        return;
+    }
     page.add(&table::FAST_TIMING_STATEMENTS, &[], figures.statements);
     page.add(&table::FAST_TIMING_NODES, &["exact"], figures.exact_nodes);
     page.add(&table::FAST_TIMING_NODES, &["estimated"], figures.estimated_nodes);

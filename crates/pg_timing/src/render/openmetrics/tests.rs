@@ -252,6 +252,17 @@ fn a_server_that_does_not_answer_has_no_old_figures() {
     assert_eq!(metrics.iter().filter(is_servers).count(), 1);
 }
 
+/// The counts are those of the monitor's own session, if the extension is not in shared_preload_libraries.
+#[test]
+fn counts_of_one_session_are_left_out() {
+    let mut report = complete("system");
+    let server = report.server.as_mut().unwrap();
+    server.fast_timing.as_mut().unwrap().scope = "session".into();
+    let metrics = parse(&text(&report)).unwrap();
+    assert_eq!(metric(&metrics, "fast_timing_call_cost_seconds").len(), 1);
+    assert!(metric(&metrics, "fast_timing_statements_total").is_empty());
+}
+
 #[test]
 fn steps_are_counted_for_each_pair_that_is_compared() {
     let mut report = complete("system");
