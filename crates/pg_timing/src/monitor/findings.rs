@@ -18,8 +18,10 @@ pub struct Findings {
 
 struct Entry {
     watched: WatchedFinding,
-    /// samples without the alarm
+    /// samples in a row with a lower severity than the alarm has
     calm: u32,
+    /// samples since the severity of an alarm fell
+    since_fall: u32,
     /// samples without the alarm that are needed until it clears
     needed: u32,
 }
@@ -58,33 +60,37 @@ impl Entry {
             at
         });
         let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at, cleared_at: None };
-        Entry { watched, calm: if is_alarm(finding) { 0 } else { u32::MAX }, needed: CALM_SAMPLES }
+        Entry { watched, calm: 0, since_fall: u32::MAX, needed: CALM_SAMPLES }
     }
 
     fn update(&mut self, now: &mut Finding, events: &mut Events, at: f64) {
         let watched = &mut self.watched;
-        if is_alarm(now) {
-            if !watched.is_alarm() {
-                watched.appeared_at = Some(at);
-                let again = self.calm < self.needed + SOON;
-                self.needed = if again { (2 * self.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
+        self.since_fall = self.since_fall.saturating_add(1);
+        if watched.is_alarm() && now.severity < watched.finding.severity {
+            self.calm += 1;
+            if self.calm < self.needed {
+                now.clone_from(&watched.finding);
+                return;
             }
-            if watched.finding.severity != now.severity {
+            (self.calm, self.since_fall) = (0, 0);
+            if is_alarm(now) {
                 appeared(events, now);
-            }
-            self.calm = 0;
-        } else {
-            self.calm = self.calm.saturating_add(1);
-            if watched.is_alarm() {
-                if self.calm < self.needed {
-                    now.clone_from(&watched.finding);
-                    return;
-                }
+            } else {
                 watched.cleared_at = Some(at);
                 let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
                 let event = events.add(EventKind::FindingCleared, format!("{change}: {}", watched.finding.summary));
                 (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
             }
+        } else if is_alarm(now) {
+            if now.severity > watched.finding.severity {
+                if !watched.is_alarm() {
+                    watched.appeared_at = Some(at);
+                }
+                self.needed =
+                    if self.since_fall < SOON { (2 * self.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
+                appeared(events, now);
+            }
+            self.calm = 0;
         }
         if watched.finding.severity != now.severity {
             watched.since = at;
@@ -144,8 +150,11 @@ mod tests {
     #[test]
     fn a_change_between_warning_and_critical_is_an_event() {
         use Severity::*;
-        let events = events_of(&[Ok, Warning, Critical, Critical, Warning]);
-        assert_eq!(events.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0, 1]);
+        let events = events_of(&[Ok, Warning, Critical, Critical, Warning, Warning, Warning, Warning, Warning]);
+        assert_eq!(events.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0, 0, 1, 0, 0, 0]);
+        // A figure near the limit of critical.
+        let near = [vec![Ok, Warning], [Critical, Warning].repeat(100)].concat();
+        assert_eq!(events_of(&near).concat().len(), 2);
     }
 
     #[test]

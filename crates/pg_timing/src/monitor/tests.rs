@@ -159,7 +159,7 @@ fn a_hardware_clock_that_the_kernel_corrects_is_no_pause() {
         30 => hardware.rtc_ahead_s.set(0.0),
         _ => {}
     });
-    assert_eq!(names(&events), [""; 0]);
+    assert_eq!(events, [""; 0]);
 }
 
 #[test]

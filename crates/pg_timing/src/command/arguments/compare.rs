@@ -10,10 +10,10 @@ A figure changed if the difference exceeds the noise of both reports. The output
 Much worse (exit status 2): a new critical alarm; a clock that PostgreSQL reads went back; or its read cost at least doubled \
 beyond noise and is now above 100 ns.
 Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or its \
-lost time is now above 10%, its step at least 1 us, its CPUs differ by more than before, or the CPU's counter that it reads \
+step is at least 1 us, its CPUs differ by more than before, or the CPU's counter that it reads \
 is no longer safe to use.
 Better, same, and other differences: exit status 0. Not compared: exit status 3.
-The worst change counts. An alarm that a restart will reset the clock source is neither better nor worse.
+The worst change counts. Lost time, and an alarm that a restart will reset the clock source, are neither better nor worse.
 
 Compare reports of the same program, measured under the same load, for example before and after a kernel upgrade:
   pg_timing check --format json > before.json

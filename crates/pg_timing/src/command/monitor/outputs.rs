@@ -1,7 +1,7 @@
 //! The outputs of the monitor besides the screen.
 
 use crate::command::arguments::MonitorArguments;
-use crate::command::{note, print};
+use crate::command::{Hint, note, print};
 use crate::escape;
 use crate::monitor::events_file::EventsFile;
 use crate::monitor::http::{Endpoint, SharedPage};
@@ -12,6 +12,8 @@ use crate::report::{MonitorEvent, MonitorReport};
 use anyhow::anyhow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
+
+const EVENTS_HINT: Hint = Hint("without --events, each event is printed on stdout");
 
 pub struct Outputs {
     /// whether events and errors are printed; not with the live screen
@@ -33,6 +35,9 @@ impl Outputs {
     /// Opens every output that the arguments name. `log` prints events and errors.
     pub fn open(arguments: &MonitorArguments, log: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Outputs> {
         crate::command::interrupt::ignore_file_size_signal();
+        if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
+            return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
+        }
         // The file of events is created, so it comes after what can fail without a trace.
         let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
         let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;

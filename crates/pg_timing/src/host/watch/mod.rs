@@ -78,6 +78,9 @@ pub struct Watch<M> {
     facts_changed: bool,
     /// intervals until the next reading of the clocks, if reading them is expensive
     skip: u64,
+    log_readable: bool,
+    /// whether the facts must be read again
+    facts_are_old: bool,
     /// duration of the pauses between two readings in one sample
     requested_s: f64,
 }
@@ -104,6 +107,8 @@ impl<M: Machine> Watch<M> {
             judged_rate: None,
             facts_changed: true,
             skip: 0,
+            log_readable: true,
+            facts_are_old: false,
             requested_s: 0.0,
             facts,
             machine,
@@ -138,7 +143,8 @@ impl<M: Machine> Watch<M> {
         self.read_kernel_log(&mut sample);
         self.stops.sample(&mut self.machine, &mut sample);
         let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
-        if changed || !sample.messages.is_empty() || self.samples.is_multiple_of(FACTS_EVERY) {
+        let is_due = self.samples.is_multiple_of(FACTS_EVERY);
+        if changed || !sample.messages.is_empty() || std::mem::take(&mut self.facts_are_old) || is_due {
             self.facts = self.machine.facts();
             self.facts_changed = true;
         }
@@ -199,6 +205,11 @@ impl<M: Machine> Watch<M> {
             Ok(messages) => (messages, None),
             Err(why) => (Vec::new(), Some(why)),
         });
+        let readable =
+            sample.collectors.iter().all(|collector| collector.name != "kernel_log" || collector.error.is_none());
+        // A log that is readable again has old messages that no event reports.
+        self.facts_are_old |= readable != self.log_readable;
+        self.log_readable = readable;
     }
 
     /// Compares the kernel's clocks with each other.

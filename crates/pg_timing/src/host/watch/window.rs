@@ -11,9 +11,9 @@ pub const LENGTH: usize = 20;
 /// reason that it is judged. One wait of 4 ms, the usual time slice of another program, then has a share below the limit of
 /// 10%.
 const MIN_PERIOD_NS: f64 = 50e6;
-/// The gaps of PostgreSQL's clock are judged after this much reading of it, without the longest gap. A full window of the
-/// default interval has a little more. `clock-gaps` leaves out the longest gap, because it can be chance.
-const MIN_MEASURED_NS: f64 = 20e6;
+/// The gaps of PostgreSQL's clock are judged after this much reading of it. A full window of the default interval has 16 ms.
+/// `clock-gaps` leaves out the longest gap, because it can be chance.
+const MIN_MEASURED_NS: f64 = 10e6;
 
 /// The last intervals.
 pub struct Window {

@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use super::table;
-use crate::report::{AccessPath, ClockTotals, MonitorReport};
+use crate::report::{AccessPath, COUNTER, ClockTotals, MonitorReport};
 use std::collections::BTreeMap;
 
 const NS_PER_S: f64 = 1e9;
@@ -66,7 +66,8 @@ fn bound(row: usize) -> f64 {
 fn drift(page: &mut Page, report: &MonitorReport) {
     for drift in &report.drifts {
         let labels = [drift.clock.as_str(), drift.reference.as_str()];
-        page.add(&table::DRIFT, &labels, drift.rate_ppm / PPM);
+        // The rate of the counter is another metric. Its drift has only steps and changes.
+        page.add(&table::DRIFT, &labels, (drift.clock != COUNTER).then_some(drift.rate_ppm / PPM));
         page.add(&table::DRIFT_ERROR, &labels, drift.uncertainty_ppm / PPM);
     }
     // A pair that is compared, but not in the list, has had no steps.
