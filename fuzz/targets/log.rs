@@ -49,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
         check_plan(report);
     }
     check_nth(&paths, format, &each[data.len() / 2 % each.len()]);
-    _ = render::html::explain::several(&slowest.reports);
+    _ = render::html::plans::several(&slowest.reports);
 });
 
 /// Reads the logs once.

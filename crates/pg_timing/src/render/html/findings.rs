@@ -61,10 +61,10 @@ fn block(finding: &Finding, fixes: &[&Fix], place: Place) -> Markup {
             p.label { (badge(finding.severity)) code { (finding.id) } }
             (titled(place.level + 2, None, html! { (signed(&finding.summary)) }))
             dl.facts {
-                @if !finding.evidence.is_empty() { dt { "seen" } }
+                @if !finding.evidence.is_empty() { dt { "evidence" } }
                 @for line in &finding.evidence { dd { (signed(line)) } }
                 @if !finding.why.is_empty() { dt { "why" } dd { (finding.why) } }
-                @if !fixes.is_empty() { dt { "do" } }
+                @if !fixes.is_empty() { dt { "fix" } }
                 @for fix in fixes { dd { (self::fix(fix)) } }
             }
         }
