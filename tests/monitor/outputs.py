@@ -33,7 +33,7 @@ def bad_arguments_are_refused(path, quick):
             (["--listen", ":99999"], "the port is not a number"),
             (["--textfile", folder / "a.txt"], "does not end in .prom"),
             (["--textfile", folder / "missing/a.prom"], "No such file or directory"),
-            # Nobody can create files here.
+            # No user can create files here.
             (["--textfile", "/sys/a.prom"], "could not write"),
             (["--events", folder / "missing/events"], "No such file or directory"),
             (["--events", folder / "directory"], "could not write"),

@@ -57,7 +57,7 @@ pub fn add(events: &mut Events, sample: &Sample, before: &MonitorReport, late_s:
         let event = events.add(EventKind::BackwardStep, summary);
         (event.subject, event.value) = (Some(clock.name.clone()), Some(clock.largest_backward_ns));
     }
-    // A suspend is an event of its own.
+    // A suspend has its own event.
     for step in sample.offset_steps.iter().filter(|step| step.clock != "boottime") {
         let direction = if step.by_ns > 0.0 { "ahead" } else { "back" };
         let summary = format!(

@@ -67,7 +67,7 @@ impl Endpoint {
         self.address
     }
 
-    /// Starts to answer requests in a thread of its own. While the page is empty, the answer is that there is none yet.
+    /// Starts to answer requests in its own thread. While the page is empty, the answer is that there is none yet.
     pub fn start(&mut self, page: SharedPage) -> Result<(), Error> {
         self.start_with(page, Limits::default())
     }

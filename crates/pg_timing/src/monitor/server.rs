@@ -19,8 +19,8 @@ const MIN_WINDOW_S: f64 = 2.0;
 const MAX_WINDOW_S: f64 = 10.0;
 /// The clocks of the server are measured again after this many observations: once per day by default.
 const CLOCKS_EVERY: u64 = 288;
-/// A wait ends this soon after the stop flag was set.
-const STOP_CHECK: Duration = Duration::from_millis(50);
+/// A wait ends this soon after the stop flag was set. Each check wakes the process.
+const STOP_CHECK: Duration = Duration::from_millis(250);
 
 /// The last figures of the server.
 pub type SharedServer = Arc<Mutex<Option<ServerReport>>>;

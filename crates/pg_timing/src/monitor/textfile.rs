@@ -196,7 +196,7 @@ mod tests {
             assert!(error.what.ends_with(what), "{error}");
             assert!(error.hint.starts_with(hint), "{}", error.hint);
         }
-        // Nobody can create files in sysfs, not even root.
+        // Not even root can create files in sysfs.
         #[cfg(target_os = "linux")]
         assert!(Textfile::open(Path::new("/sys/a.prom")).is_err());
     }

@@ -1,4 +1,4 @@
-//! The user's thresholds for a monitoring plugin, and what they say about a report.
+//! The user's thresholds for a monitoring plugin, and their result for a report.
 
 use super::{COUNTER, Report, SYSTEM, Severity};
 

@@ -79,7 +79,7 @@ impl Outputs {
         let log = self.log;
         if log {
             for event in events {
-                // Nobody may read stdout any more. The other outputs go on.
+                // If stdout has no reader, the other outputs continue.
                 _ = print(&line(event));
             }
         }

@@ -34,7 +34,7 @@ pub trait Machine {
     /// Measures the skew between the first of these CPUs and the others.
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus;
     fn own_use(&mut self) -> OwnUse;
-    /// Returns the time of a clock that nobody sets, in seconds.
+    /// Returns the reading of a monotonic clock, in seconds.
     fn monotonic_s(&mut self) -> f64;
     /// Returns the time of day in seconds since 1970.
     fn unix_time(&mut self) -> f64;

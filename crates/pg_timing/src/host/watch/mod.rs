@@ -22,7 +22,6 @@ mod skew;
 mod stops;
 #[cfg(test)]
 pub mod synthetic;
-
 mod window;
 
 pub use instruments::{Instruments, OffsetMeter};

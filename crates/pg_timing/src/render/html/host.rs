@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 pub fn section(report: &Report, place: Place) -> Markup {
     let alarms = findings::alarms(report, place);
-    // Among several hosts, the name of the file tells apart those without a name.
+    // Hosts without a name are shown with the name of their file.
     let shown_name = hosts::name(report, place.file.filter(|_| !place.is_alone()));
     let place = Place { file: place.file.filter(|file| *file != shown_name), ..place };
     let line = host_text::host_facts(report).join(", ");

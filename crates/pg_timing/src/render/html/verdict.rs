@@ -16,7 +16,7 @@ pub fn class(severity: Severity) -> &'static str {
     }
 }
 
-/// The shapes differ, so that nobody needs the color: a check mark, a triangle, an octagon, a question mark.
+/// The shapes differ, so that the meaning does not depend on color: a check mark, a triangle, an octagon, a question mark.
 fn shape(severity: Severity) -> &'static str {
     match severity {
         Severity::Ok => "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm-1.2 10.2L3.6 8l1.2-1.2 2 2 4.4-4.4 1.2 1.2z",

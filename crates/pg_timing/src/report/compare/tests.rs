@@ -135,7 +135,7 @@ fn loops_are_compared_if_a_report_has_no_read_cost() {
         (nineteen(20.0), output(50.0, PgTestTimingClassic), Effect::Same),
         (nineteen(20.0), nineteen(50.0), Effect::Worse),
         (output(36.0, PgTestTimingClassic), host(700.0), Effect::MuchWorse),
-        // The bounds overlap, but nobody would call this the same.
+        // The bounds overlap, but the costs differ by a factor of three.
         (nineteen(20.0), output(65.0, PgTestTimingClassic), Effect::NotCompared),
     ] {
         let comparison = compared(&before, &after);
