@@ -1,13 +1,27 @@
 """pg_timing monitor --server on real servers: its metrics are the figures of advise and of pg_fast_timing."""
 
 import json
+import os
+import re
+import signal
 import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from monitor.monitor import Monitor, running
 
 SETTING_ON = "pg_timing_server_setting_on"
 ADVICE = "pg_timing_server_setting_advice"
+UP = ("pg_timing_server_up", ())
+SUCCESS = ("pg_timing_monitor_collector_success", (("collector", "server"),))
+INTERVAL = 2
+# The figures of a silent server disappear in the first sample after an interval and an observation of two seconds. A busy
+# machine may need as long again. Without this limit, a statement is given up after 17 s.
+SILENT_SECONDS = 2 * (INTERVAL + 2 + INTERVAL)
+# A server that stays stopped for this time causes several errors: statements and connections reach their limits.
+STOPPED_SECONDS = 25
 
 
 def labels(**names):
@@ -15,24 +29,79 @@ def labels(**names):
 
 
 def watched(path, server):
-    """The monitor watches the server, notices that it stops, and continues."""
+    """The monitor watches the server, notices that it stops or hangs, and continues. Each change is one event."""
     conninfo = f"host={server.socket_dir} port={server.port} user=postgres dbname=postgres"
     server.psql("SELECT pg_fast_timing_reset()")
-    with TemporaryDirectory() as folder, running(Monitor(path, folder, "--interval", "2", "--server", conninfo)) as monitor:
-        up = ("pg_timing_server_up", ())
-        monitor.wait_for_page()
-        monitor.wait(lambda: monitor.metrics().get(up) == 1, "the server's figures")
-        yield from compare(path, server, monitor)
-        server.stop("fast")
-        monitor.wait(lambda: monitor.metrics()[up] == 0, "server_up 0")
-        left = [name for name, _ in monitor.metrics() if name.startswith(("pg_timing_server_setting", "pg_timing_fast_timing"))]
-        if left:
-            yield f"figures of a stopped server: {left}"
-        monitor.wait_for_samples(2)
-        server.start()
-        monitor.wait(lambda: monitor.metrics()[up] == 1, "the server's figures after its start")
-        if (status := monitor.stop()) != 0:
-            yield f"exit status {status}: {monitor.errors()}"
+    with TemporaryDirectory() as folder:
+        events = Path(folder) / "events"
+        options = ("--interval", str(INTERVAL), "--events", events, "--server", conninfo)
+        with running(Monitor(path, folder, *options)) as monitor:
+            monitor.wait_for_page()
+            is_up(monitor)
+            yield from compare(path, server, monitor)
+            server.stop("fast")
+            yield from is_down(monitor)
+            monitor.wait_for_samples(2)
+            server.start()
+            is_up(monitor)
+            with stopped(own_session(server)):
+                start = time.monotonic()
+                yield from is_down(monitor)
+                if (seconds := time.monotonic() - start) > SILENT_SECONDS:
+                    yield f"figures of a silent server: for {seconds:.0f} s"
+            is_up(monitor)
+            with stopped(own_session(server), server.process.pid):
+                yield from is_down(monitor)
+                monitor.wait_for_samples(STOPPED_SECONDS // INTERVAL)
+            is_up(monitor)
+            if (status := monitor.stop()) != 0:
+                yield f"exit status {status}: {monitor.errors()}"
+        yield from compare_events([json.loads(line) for line in events.read_text().splitlines()])
+
+
+@contextmanager
+def stopped(*processes):
+    """Processes that do not run until the end of the block."""
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def own_session(server):
+    """Returns the process ID of the monitor's session."""
+    return int(server.psql("SELECT pid FROM pg_stat_activity WHERE application_name = 'pg_timing'"))
+
+
+def is_up(monitor):
+    monitor.wait(lambda: monitor.metrics().get(UP) == monitor.metrics().get(SUCCESS) == 1, "the server's figures")
+
+
+def is_down(monitor):
+    """Waits until the server is down. Yields a complaint if there are figures of it."""
+    monitor.wait(lambda: monitor.metrics()[UP] == 0, "server_up 0")
+    metrics = monitor.metrics()
+    left = [name for name, _ in metrics if name.startswith(("pg_timing_server_setting", "pg_timing_fast_timing"))]
+    if left or metrics[SUCCESS] != 0:
+        yield f"figures of a stopped server: {left}, collector_success {metrics[SUCCESS]}"
+
+
+def compare_events(events):
+    """Each failure and each recovery is one event. A failure has its cause and a hint."""
+    of_server = [event for event in events if event.get("subject") == "server"]
+    expected = ["collector_failed", "collector_recovered"] * 3
+    if [event["event"] for event in of_server] != expected:
+        yield f"events of the server: {of_server}"
+        return
+    silent = r"no figures of the server: the server has not answered for \d+ s"
+    # The session ends before the server stops accepting connections.
+    gone = r"no figures of the server: .+; .+"
+    for event, pattern in zip(of_server[::2], (gone, silent, silent), strict=True):
+        if not re.fullmatch(pattern, event["summary"]):
+            yield f"{event['summary']!r} does not match {pattern}"
 
 
 def compare(path, server, monitor):

@@ -1,5 +1,6 @@
 //! The events in a sample.
 
+use super::server_figures;
 use crate::host::watch::Sample;
 use crate::human::{duration, seconds};
 use crate::report::{Collector, EventKind, MonitorEvent, MonitorReport};
@@ -132,5 +133,8 @@ fn compare_collector(events: &mut Events, before: Option<&Collector>, now: &Coll
 
 /// Returns the collector's name in a sentence.
 fn label(name: &str) -> String {
-    name.replace('_', " ")
+    match name {
+        server_figures::NAME => "the server".into(),
+        name => name.replace('_', " "),
+    }
 }

@@ -7,7 +7,8 @@
 //! | `findings` | when findings appear and clear |
 //! | `read_cost` | whether a read cost rose beyond its noise |
 //! | `totals` | counts since the start |
-//! | `server` | the server of `--server` |
+//! | `server` | observes the server of `--server` |
+//! | `server_figures` | its last figures, and their age |
 //! | `http` | the endpoint that Prometheus scrapes |
 //! | `textfile` | the file for node_exporter |
 //! | `events_file` | the file of `--events` |
@@ -22,6 +23,7 @@ mod limited;
 mod read_cost;
 mod run;
 pub mod server;
+mod server_figures;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ pub mod textfile;
 mod totals;
 
 pub use run::{Schedule, run};
+pub use server_figures::ServerFigures;
 
 use crate::host::check::{conclude, judge};
 use crate::host::watch::{Machine, Sample, Watch};
@@ -45,6 +48,8 @@ pub struct Monitor<M> {
     report: MonitorReport,
     findings: Findings,
     read_costs: ReadCosts,
+    /// the server of `--server`
+    server: Option<ServerFigures>,
     /// duration of the last sample, without the pauses that it made itself
     overtime_s: f64,
 }
@@ -59,8 +64,14 @@ impl<M: Machine> Monitor<M> {
             report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
             findings: Findings::default(),
             read_costs: ReadCosts::default(),
+            server: None,
             overtime_s: 0.0,
         }
+    }
+
+    /// Adds the figures of a server to each sample.
+    pub fn add_server(&mut self, figures: ServerFigures) {
+        self.server = Some(figures);
     }
 
     pub fn machine(&mut self) -> &mut M {
@@ -91,6 +102,10 @@ impl<M: Machine> Monitor<M> {
         let mut events = changes::Events::at(sample.at);
         if self.report.samples == 0 {
             events.add(EventKind::MonitorStarted, "pg_timing monitor started".into());
+        }
+        if let Some((server, collector)) = self.server.as_ref().and_then(|server| server.latest(late_s)) {
+            self.report.server = Some(server);
+            sample.collectors.push(collector);
         }
         changes::add(&mut events, &sample, &self.report, late_s);
         // If the clocks were not read in this interval, their figures are old.

@@ -1,14 +1,15 @@
-//! Watches a server in its own thread, because an observation takes seconds and a connection can hang.
+//! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
+use super::server_figures::ServerFigures;
 use super::signals::without_signals;
 use crate::error::Error;
 use crate::report::ServerReport;
 use crate::server::advise::advise_with;
 use crate::server::clock::Clocks;
-use crate::server::connection::{Connection, Password, Target};
+use crate::server::connection::{Connection, OpenError, Password, Target};
 use crate::server::fast_timing;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use timing_clock::Nanos;
 
@@ -22,60 +23,61 @@ const CLOCKS_EVERY: u64 = 288;
 /// A wait ends this soon after the stop flag was set. Each check wakes the process.
 const STOP_CHECK: Duration = Duration::from_millis(250);
 
-/// The last figures of the server.
-pub type SharedServer = Arc<Mutex<Option<ServerReport>>>;
-
-/// Starts to watch the server until `stop` is set.
-pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io::Result<SharedServer> {
-    let shared = SharedServer::default();
+/// Starts to observe the server until `stop` is set.
+pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io::Result<ServerFigures> {
+    let window_s = interval_s.clamp(MIN_WINDOW_S, MAX_WINDOW_S);
+    // The server answers at least once per interval. It has the time of an observation for one answer.
+    let figures = ServerFigures::new(Duration::from_secs_f64(interval_s + window_s));
     let target = Target { database: Some(conninfo.into()), password: Password::Never, ..Target::default() };
-    let for_thread = shared.clone();
+    let for_thread = figures.clone();
     // libpq's connection stays in its thread.
-    let watch = move || {
+    let observe = move || {
         let (connection, clocks) = (None, None);
-        ServerWatch { target, interval_s, stop, shared: for_thread, connection, clocks, observations: 0 }.run();
+        let window = Nanos::from_secs(window_s);
+        Observer { target, interval_s, window, stop, figures: for_thread, connection, clocks, observations: 0 }.run();
     };
     // The thread is not joined: a connection can hang for minutes.
-    without_signals(|| std::thread::Builder::new().name("server".into()).spawn(watch))?;
-    Ok(shared)
+    without_signals(|| std::thread::Builder::new().name("server".into()).spawn(observe))?;
+    Ok(figures)
 }
 
 /// Waits for the first figures, for a monitor that takes only a few samples. Gives up after two observations.
-pub fn wait(shared: &SharedServer, stop: &AtomicBool) {
+pub fn wait(figures: &ServerFigures, stop: &AtomicBool) {
     let end = Instant::now() + Duration::from_secs_f64(2.0 * MAX_WINDOW_S);
-    let is_empty = || shared.lock().unwrap_or_else(PoisonError::into_inner).is_none();
-    while is_empty() && Instant::now() < end && !stop.load(Ordering::Relaxed) {
+    while figures.is_empty() && Instant::now() < end && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(STOP_CHECK);
     }
 }
 
-struct ServerWatch {
+struct Observer {
     target: Target,
     interval_s: f64,
+    window: Nanos,
     stop: Arc<AtomicBool>,
-    shared: SharedServer,
+    figures: ServerFigures,
     connection: Option<Connection>,
     clocks: Option<Clocks>,
     observations: u64,
 }
 
-impl ServerWatch {
+impl Observer {
     fn run(mut self) {
         let mut report = ServerReport::default();
         for interval in 0u64.. {
-            let next = Instant::now() + Duration::from_secs_f64(self.interval_s);
-            match self.look(interval.is_multiple_of(OBSERVE_EVERY) || report.error.is_some(), &mut report) {
+            let start = Instant::now();
+            match self.look(interval.is_multiple_of(OBSERVE_EVERY) || report.advise.is_none(), &mut report) {
                 Ok(()) => report.error = None,
                 Err(error) => {
                     // Old figures would look like new ones.
-                    report = ServerReport { error: Some(error.what), ..ServerReport::default() };
+                    report = ServerReport { error: Some(with_hint(&error)), ..ServerReport::default() };
                     self.connection = None;
                 }
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
+            self.figures.set(report.clone(), start.elapsed().as_secs_f64());
+            let next = start + Duration::from_secs_f64(self.interval_s);
             while Instant::now() < next && !self.stop.load(Ordering::Relaxed) {
                 std::thread::sleep(STOP_CHECK);
             }
@@ -83,20 +85,50 @@ impl ServerWatch {
     }
 
     fn look(&mut self, observe: bool, report: &mut ServerReport) -> Result<(), Error> {
-        let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            None => self.connection.insert(Connection::open(&self.target, no_prompt, &self.stop)?),
+            none => none.insert(connect(&self.target, &self.figures, &self.stop)?),
         };
         report.fast_timing = fast_timing::info(connection, &self.stop)?;
-        if observe || report.advise.is_none() {
+        if observe {
             if self.observations.is_multiple_of(CLOCKS_EVERY) {
                 self.clocks = None;
             }
-            let window = Nanos::from_secs(self.interval_s.clamp(MIN_WINDOW_S, MAX_WINDOW_S));
-            report.advise = Some(advise_with(connection, window, &mut self.clocks, &self.stop, &mut |_| ())?);
+            report.advise = Some(advise_with(connection, self.window, &mut self.clocks, &self.stop, &mut |_| ())?);
             self.observations += 1;
         }
         Ok(())
+    }
+}
+
+fn connect(target: &Target, figures: &ServerFigures, stop: &AtomicBool) -> Result<Connection, Error> {
+    let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
+    let mut connection = Connection::open(target, no_prompt, stop).map_err(|OpenError { error, no_server }| {
+        match no_server {
+            // The hint of other commands names options that the monitor does not have.
+            true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
+            false => error,
+        }
+    })?;
+    connection.record_answers(figures.answered());
+    Ok(connection)
+}
+
+/// Returns the error and its hint in one line.
+fn with_hint(error: &Error) -> String {
+    match error.hint.as_str() {
+        "" => error.what.clone(),
+        hint => format!("{}; {hint}", error.what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_hint() {
+        assert_eq!(with_hint(&Error::new("it failed", "try again")), "it failed; try again");
+        assert_eq!(with_hint(&Error::new("it failed", "")), "it failed");
     }
 }

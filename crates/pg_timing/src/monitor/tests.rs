@@ -1,19 +1,29 @@
 //! The monitor on a synthetic machine: days of simulated time through the code that real machines run.
 
-use super::{Monitor, Schedule, run};
+use super::{Monitor, Schedule, ServerFigures, run};
 use crate::host::facts::{Host, own_use};
 use crate::host::watch::synthetic::{Hardware, SyntheticMachine};
-use crate::report::{COUNTER, MonitorEvent, MonitorReport, Severity};
+use crate::report::{COUNTER, MonitorEvent, MonitorReport, ServerReport, Severity};
+use std::time::Duration;
 
 const INTERVAL_S: f64 = 15.0;
 
 /// Runs this many intervals. `act` changes the machine after each sample. Returns the events as `SAMPLE NAME SUBJECT`, without
 /// the start and the end, because the memory of the test must not grow much.
-fn watch(samples: u64, mut act: impl FnMut(u64, &Hardware)) -> (Vec<String>, MonitorReport) {
+fn watch(samples: u64, act: impl FnMut(u64, &Hardware)) -> (Vec<String>, MonitorReport) {
+    watch_with_server(samples, None, act)
+}
+
+fn watch_with_server(
+    samples: u64,
+    server: Option<ServerFigures>,
+    mut act: impl FnMut(u64, &Hardware),
+) -> (Vec<String>, MonitorReport) {
     let machine = SyntheticMachine::default();
     let hardware = machine.hardware.clone();
     let mut monitor = Monitor::new(machine, INTERVAL_S);
     monitor.watch.read_briefly();
+    monitor.server = server;
     let mut seen = Vec::new();
     let schedule = Schedule { interval_s: INTERVAL_S, samples: Some(samples) };
     run(
@@ -234,6 +244,26 @@ fn an_unreadable_kernel_log_is_one_event() {
         |hardware| hardware.kernel_log_readable.set(true),
     );
     assert_eq!(events, ["31 collector_failed kernel_log", "41 collector_recovered kernel_log"]);
+}
+
+#[test]
+fn a_failing_server_is_one_event() {
+    let figures = ServerFigures::new(Duration::from_secs(3600));
+    let set = |error: Option<&str>| {
+        figures.set(ServerReport { error: error.map(str::to_string), ..ServerReport::default() }, 0.25);
+    };
+    let (events, report) = watch_with_server(30, Some(figures.clone()), |sample, _| match sample {
+        5 | 25 => set(None),
+        10 => set(Some("refused; start it")),
+        15 => set(Some("the server is starting")),
+        _ => {}
+    });
+    assert_eq!(events, ["11 collector_failed server", "26 collector_recovered server"]);
+    let summaries: Vec<&str> = report.events.iter().map(|event| event.summary.as_str()).collect();
+    assert_eq!(summaries[1..3], ["no figures of the server: refused; start it", "figures of the server again"]);
+    let collector = report.collectors.iter().find(|collector| collector.name == "server").unwrap();
+    assert_eq!((collector.seconds, &collector.error), (0.25, &None));
+    assert!(report.server.is_some());
 }
 
 /// A fault, and the events that it must cause, each once.

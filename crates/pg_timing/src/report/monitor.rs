@@ -226,7 +226,7 @@ pub struct OwnUse {
 /// The server of `--server`.
 #[derive(Clone, Debug, Default)]
 pub struct ServerReport {
-    /// why it gave no figures
+    /// why it gave no figures, with a hint
     pub error: Option<String>,
     /// the last answer of `advise`
     pub advise: Option<AdviseReport>,

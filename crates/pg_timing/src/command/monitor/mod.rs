@@ -6,7 +6,8 @@ pub mod screen;
 use super::arguments::MonitorArguments;
 use super::interrupt;
 use crate::host::watch::LiveMachine;
-use crate::monitor::{Monitor, Schedule, run as watch};
+use crate::human::reason;
+use crate::monitor::{Monitor, Schedule, ServerFigures, run as watch, server};
 use crate::report::{MonitorEvent, MonitorReport};
 use anyhow::anyhow;
 use outputs::Outputs;
@@ -18,14 +19,27 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag_of_service()?;
     let has_screen = has_screen(arguments);
     // All outputs are opened first: an error in an argument ends the program at once.
-    let mut outputs = Outputs::open(arguments, !has_screen, &stop)?;
+    let mut outputs = Outputs::open(arguments, !has_screen)?;
+    let server = observe_server(arguments, &stop)?;
     if has_screen {
-        on_screen(arguments, &stop, outputs)?;
+        on_screen(arguments, &stop, server, outputs)?;
     } else {
         outputs.announce();
-        sample(arguments, &stop, |report, events| _ = outputs.publish(report, events));
+        sample(arguments, &stop, server, |report, events| _ = outputs.publish(report, events));
     }
     Ok(0)
+}
+
+/// Starts to observe the server of `--server`.
+fn observe_server(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Option<ServerFigures>> {
+    let Some(conninfo) = &arguments.server else { return Ok(None) };
+    let figures = server::start(conninfo, arguments.interval.secs(), stop.clone())
+        .map_err(|error| anyhow!("no second thread can be created: {}", reason(&error)))?;
+    // A monitor that takes only a few samples would end before the first figures.
+    if arguments.samples.is_some() {
+        server::wait(&figures, stop);
+    }
+    Ok(Some(figures))
 }
 
 /// Returns whether the live screen is shown: on a terminal, if no option makes the program an exporter.
@@ -35,21 +49,33 @@ fn has_screen(arguments: &MonitorArguments) -> bool {
 }
 
 /// Takes samples until the program is stopped.
-fn sample(arguments: &MonitorArguments, stop: &Arc<AtomicBool>, publish: impl FnMut(MonitorReport, &[MonitorEvent])) {
-    let mut publish = publish;
+fn sample(
+    arguments: &MonitorArguments,
+    stop: &Arc<AtomicBool>,
+    server: Option<ServerFigures>,
+    mut publish: impl FnMut(MonitorReport, &[MonitorEvent]),
+) {
     let schedule = Schedule { interval_s: arguments.interval.secs(), samples: arguments.samples };
     let mut monitor = Monitor::new(LiveMachine::new(stop.clone()), schedule.interval_s);
+    if let Some(figures) = server {
+        monitor.add_server(figures);
+    }
     let stopped = || stop.load(Ordering::Relaxed);
     watch(&mut monitor, schedule, stopped, |report, events| publish(report.clone(), events));
 }
 
 /// Shows the live screen. The samples are taken in another thread, because they must not wait for the terminal.
-fn on_screen(arguments: &MonitorArguments, stop: &Arc<AtomicBool>, mut outputs: Outputs) -> anyhow::Result<()> {
+fn on_screen(
+    arguments: &MonitorArguments,
+    stop: &Arc<AtomicBool>,
+    server: Option<ServerFigures>,
+    mut outputs: Outputs,
+) -> anyhow::Result<()> {
     let latest = Mutex::new(MonitorReport::default());
     let changed = AtomicU64::new(0);
     std::thread::scope(|threads| {
         let sampler = std::thread::Builder::new().name("sampler".into()).spawn_scoped(threads, || {
-            sample(arguments, stop, |report, events| {
+            sample(arguments, stop, server, |report, events| {
                 let report = outputs.publish(report, events);
                 *latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
                 changed.fetch_add(1, Ordering::Release);

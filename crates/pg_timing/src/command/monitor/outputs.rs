@@ -5,13 +5,11 @@ use crate::command::{Hint, note, print};
 use crate::escape;
 use crate::monitor::events_file::EventsFile;
 use crate::monitor::http::{Endpoint, SharedPage};
-use crate::monitor::server::{self, SharedServer};
 use crate::monitor::textfile::Textfile;
 use crate::render::openmetrics;
 use crate::report::{MonitorEvent, MonitorReport};
 use anyhow::anyhow;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 const EVENTS_HINT: Hint = Hint("without --events, each event is printed on stdout");
 
@@ -24,16 +22,14 @@ pub struct Outputs {
     /// whether the textfile stays after the end, because a timer starts the program again
     keep_textfile: bool,
     events: Option<EventsFile>,
-    server: Option<SharedServer>,
     /// the last error of each output, so that it is reported once
     textfile_error: Option<String>,
     events_error: Option<String>,
-    server_error: Option<String>,
 }
 
 impl Outputs {
     /// Opens every output that the arguments name. `log` prints events and errors.
-    pub fn open(arguments: &MonitorArguments, log: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Outputs> {
+    pub fn open(arguments: &MonitorArguments, log: bool) -> anyhow::Result<Outputs> {
         crate::command::interrupt::ignore_file_size_signal();
         if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
@@ -46,13 +42,6 @@ impl Outputs {
         if let Some(endpoint) = &mut endpoint {
             endpoint.start(page.clone())?;
         }
-        let watch = |conninfo: &String| server::start(conninfo, arguments.interval.secs(), stop.clone());
-        let server = arguments.server.as_ref().map(watch).transpose();
-        let server =
-            server.map_err(|error| anyhow!("no second thread can be created: {}", crate::human::reason(&error)))?;
-        if let (Some(server), Some(_)) = (&server, arguments.samples) {
-            server::wait(server, stop);
-        }
         Ok(Outputs {
             log,
             page,
@@ -60,10 +49,8 @@ impl Outputs {
             textfile,
             keep_textfile: arguments.samples.is_some(),
             events,
-            server,
             textfile_error: None,
             events_error: None,
-            server_error: None,
         })
     }
 
@@ -82,12 +69,6 @@ impl Outputs {
                 // If stdout has no reader, the other outputs continue.
                 _ = print(&line(event));
             }
-        }
-        report.server =
-            self.server.as_ref().and_then(|server| server.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        if let Some(server) = &report.server {
-            let error = server.error.as_ref().map(|why| format!("no figures of the server: {why}"));
-            report_change(&mut self.server_error, error, "the server answers again", log);
         }
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);

@@ -80,7 +80,7 @@ metrics! {
     PAUSES = Counter "pauses_total" [] "Pauses since the monitor started: a hypervisor stopped or restored the machine, or pg_timing was stopped.";
     PAUSED = Counter "paused_seconds_total" [] "Duration of the pauses.";
 
-    SERVER_UP = Gauge "server_up" [] "1 if the server of --server answered in the last interval, 0 if not.";
+    SERVER_UP = Gauge "server_up" [] "1 if the server of --server answers, 0 if not.";
     SERVER_INFO = Gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1.";
     SERVER_READ_COST = Gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound.";
     SETTING_ON = Gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not.";
@@ -97,7 +97,7 @@ metrics! {
     INTERVAL = Gauge "monitor_interval_seconds" [] "The interval between two samples.";
     INTERVALS = Counter "monitor_intervals_total" [] "Samples since the monitor started.";
     LAST_SAMPLE = Gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970.";
-    COLLECTOR_DURATION = Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource or kernel_log.";
+    COLLECTOR_DURATION = Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server.";
     COLLECTOR_SUCCESS = Gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not.";
     CPU_SECONDS = Counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself.";
     MEMORY = Gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself.";

@@ -25,7 +25,8 @@ use memory::MemoryWatch;
 use open::Attempt;
 use secret::Secrets;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Time limit of a statement, if no other is set. Statements about settings and statistics take milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -56,6 +57,8 @@ pub struct Connection {
     final_error: Option<Error>,
     memory: MemoryWatch,
     secrets: Secrets,
+    /// time of the last answer, if somebody wants to know it
+    answered: Option<Arc<Mutex<Instant>>>,
 }
 
 impl Drop for Connection {
@@ -102,7 +105,8 @@ impl Connection {
             let attempt = open::attempt(pq, target, password, stop)?;
             let memory = MemoryWatch::new();
             let secrets = Secrets::default();
-            Ok((Connection { pq, conn: attempt.conn, limit: LIMIT, final_error: None, memory, secrets }, attempt))
+            let (conn, final_error, answered) = (attempt.conn, None, None);
+            Ok((Connection { pq, conn, limit: LIMIT, final_error, memory, secrets, answered }, attempt))
         };
         let password = if target.password == Password::Always { Some(ask(secrets)?) } else { None };
         let (mut connection, mut tried) = attempt(password.as_deref())?;
@@ -123,7 +127,8 @@ impl Connection {
             }
             (_, Some(ended)) => Err(ended.error(secrets).into()),
             (false, None) => {
-                let error = Error::new(one_line(&connection.message()), connection.hint(tried.reached));
+                let error =
+                    Error::new(one_line(&connection.message()), connection.hint(tried.reached, target.password));
                 Err(OpenError { error, no_server: !tried.reached })
             }
         }
@@ -140,10 +145,12 @@ impl Connection {
     }
 
     /// Returns a hint for a failed connection. The server's message can be in another language.
-    fn hint(&self, reached: bool) -> &'static str {
+    fn hint(&self, reached: bool, asks: Password) -> &'static str {
         // SAFETY: the connection is not NULL.
         let used_password = unsafe { (self.pq.PQconnectionUsedPassword)(self.conn) != 0 };
-        if self.needs_password() {
+        if self.needs_password() && asks == Password::Never {
+            "set PGPASSWORD, or use PGPASSFILE or ~/.pgpass"
+        } else if self.needs_password() {
             "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal, which asks for the password"
         } else if used_password {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
@@ -167,6 +174,18 @@ impl Connection {
     /// Sets the time limit of each following statement. A statement without an answer is canceled a little later.
     pub fn set_limit(&mut self, limit: Duration) {
         self.limit = limit;
+    }
+
+    /// Writes the time of each answer of the server, from now on. The server has just answered.
+    pub fn record_answers(&mut self, time: Arc<Mutex<Instant>>) {
+        self.answered = Some(time);
+        self.record_answer();
+    }
+
+    fn record_answer(&self) {
+        if let Some(time) = &self.answered {
+            *time.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
     }
 
     fn needs_password(&self) -> bool {

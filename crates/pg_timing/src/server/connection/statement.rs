@@ -71,6 +71,7 @@ impl Connection {
             }
         }
         self.memory.end(bytes);
+        self.record_answer();
         rows
     }
 
