@@ -32,9 +32,9 @@ pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io:
     let for_thread = figures.clone();
     // libpq's connection stays in its thread.
     let observe = move || {
-        let (connection, clocks) = (None, None);
+        let (session, clocks) = (Session::default(), None);
         let window = Nanos::from_secs(window_s);
-        Observer { target, interval_s, window, stop, figures: for_thread, connection, clocks, observations: 0 }.run();
+        Observer { target, interval_s, window, stop, figures: for_thread, session, clocks, observations: 0 }.run();
     };
     // The thread is not joined: a connection can hang for minutes.
     without_signals(|| std::thread::Builder::new().name("server".into()).spawn(observe))?;
@@ -55,7 +55,7 @@ struct Observer {
     window: Nanos,
     stop: Arc<AtomicBool>,
     figures: ServerFigures,
-    connection: Option<Connection>,
+    session: Session<Connection>,
     clocks: Option<Clocks>,
     observations: u64,
 }
@@ -70,7 +70,7 @@ impl Observer {
                 Err(error) => {
                     // Old figures would look like new ones.
                     report = ServerReport { error: Some(with_hint(&error)), ..ServerReport::default() };
-                    self.connection = None;
+                    self.session = Session::default();
                 }
             }
             if self.stop.load(Ordering::Relaxed) {
@@ -85,10 +85,8 @@ impl Observer {
     }
 
     fn look(&mut self, observe: bool, report: &mut ServerReport) -> Result<(), Error> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => none.insert(connect(&self.target, &self.figures, &self.stop)?),
-        };
+        let open = || connect(&self.target, &self.figures, &self.stop);
+        let connection = self.session.get(observe, open)?;
         report.fast_timing = fast_timing::info(connection, &self.stop)?;
         if observe {
             if self.observations.is_multiple_of(CLOCKS_EVERY) {
@@ -122,9 +120,54 @@ fn with_hint(error: &Error) -> String {
     }
 }
 
+/// The present connection.
+struct Session<C>(Option<C>);
+
+impl<C> Default for Session<C> {
+    fn default() -> Session<C> {
+        Session(None)
+    }
+}
+
+impl<C> Session<C> {
+    /// Returns the connection. Opens it if there is none, or if `renew` is set.
+    ///
+    /// A connection limits the memory that libpq takes during its whole life, and would reach this limit after some days. So
+    /// each observation needs a new connection.
+    fn get(&mut self, renew: bool, open: impl FnOnce() -> Result<C, Error>) -> Result<&mut C, Error> {
+        if renew {
+            self.0 = None;
+        }
+        match &mut self.0 {
+            Some(connection) => Ok(connection),
+            none => Ok(none.insert(open()?)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_observation_has_a_new_connection() {
+        let (mut session, mut opened) = (Session::default(), 0);
+        for interval in 0..3 * OBSERVE_EVERY {
+            let connection = session.get(interval.is_multiple_of(OBSERVE_EVERY), || {
+                opened += 1;
+                Ok(opened)
+            });
+            assert_eq!(*connection.unwrap(), 1 + interval / OBSERVE_EVERY);
+        }
+        assert_eq!(opened, 3);
+    }
+
+    #[test]
+    fn a_failed_connection_is_opened_again() {
+        let mut session = Session::default();
+        assert!(session.get(true, || Err(Error::new("refused", ""))).is_err());
+        assert_eq!(session.get(false, || Ok(7)), Ok(&mut 7));
+    }
 
     #[test]
     fn an_error_has_its_hint() {
