@@ -1,6 +1,5 @@
 //! The events in a sample.
 
-use super::server_figures;
 use crate::host::watch::Sample;
 use crate::human::{duration, seconds};
 use crate::report::{Collector, EventKind, MonitorEvent, MonitorReport};
@@ -134,7 +133,7 @@ fn compare_collector(events: &mut Events, before: Option<&Collector>, now: &Coll
 /// Returns the collector's name in a sentence.
 fn label(name: &str) -> String {
     match name {
-        server_figures::NAME => "the server".into(),
+        Collector::SERVER => "the server".into(),
         name => name.replace('_', " "),
     }
 }

@@ -41,10 +41,21 @@ pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io:
     Ok(figures)
 }
 
-/// Waits for the first figures, for a monitor that takes only a few samples. Gives up after two observations.
+/// The longest wait for the first figures: the time of two observations. The timer in deploy/ gives a sample 30 s.
+const FIRST_FIGURES: Duration = Duration::from_secs(20);
+
+/// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their error.
 pub fn wait(figures: &ServerFigures, stop: &AtomicBool) {
-    let end = Instant::now() + Duration::from_secs_f64(2.0 * MAX_WINDOW_S);
-    while figures.is_empty() && Instant::now() < end && !stop.load(Ordering::Relaxed) {
+    wait_for(figures, FIRST_FIGURES, stop);
+}
+
+fn wait_for(figures: &ServerFigures, limit: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + limit;
+    while figures.is_empty() && !stop.load(Ordering::Relaxed) {
+        if Instant::now() > end {
+            let error = Some(format!("the first observation did not end within {} s", limit.as_secs()));
+            return figures.set(ServerReport { error, ..ServerReport::default() }, limit.as_secs_f64());
+        }
         std::thread::sleep(STOP_CHECK);
     }
 }
@@ -167,6 +178,14 @@ mod tests {
         let mut session = Session::default();
         assert!(session.get(true, || Err(Error::new("refused", ""))).is_err());
         assert_eq!(session.get(false, || Ok(7)), Ok(&mut 7));
+    }
+
+    #[test]
+    fn the_first_sample_has_an_error_if_there_are_no_figures_in_time() {
+        let figures = ServerFigures::new(Duration::from_secs(3600));
+        wait_for(&figures, Duration::ZERO, &AtomicBool::new(false));
+        let (_, collector) = figures.latest(0.0).unwrap();
+        assert_eq!(collector.error.as_deref(), Some("the first observation did not end within 0 s"));
     }
 
     #[test]

@@ -4,9 +4,6 @@ use crate::report::{Collector, ServerReport};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The name of the collector.
-pub const NAME: &str = "server";
-
 /// The figures that both threads share.
 #[derive(Clone)]
 pub struct ServerFigures {
@@ -62,7 +59,7 @@ impl ServerFigures {
             let last = last.as_ref()?;
             (last.report.clone(), last.seconds)
         };
-        let collector = Collector { name: NAME, seconds, error: report.error.clone() };
+        let collector = Collector { name: Collector::SERVER, seconds, error: report.error.clone() };
         Some((report, collector))
     }
 }
@@ -95,7 +92,7 @@ mod tests {
         let figures = with_figures();
         let (report, collector) = after(&figures, LIMIT_S, 0.0).unwrap();
         assert!(report.fast_timing.is_some() && report.error.is_none());
-        assert_eq!(collector, Collector { name: NAME, seconds: 0.5, error: None });
+        assert_eq!(collector, Collector { name: Collector::SERVER, seconds: 0.5, error: None });
         let (report, collector) = after(&figures, LIMIT_S + 1, 0.0).unwrap();
         assert!(report.fast_timing.is_none());
         assert_eq!(report.error.as_deref(), Some("the server has not answered for 18 s"));

@@ -213,6 +213,11 @@ pub struct Collector {
     pub error: Option<String>,
 }
 
+impl Collector {
+    /// The name of the collector of `--server`.
+    pub const SERVER: &'static str = "server";
+}
+
 /// The resources that the monitor itself uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnUse {

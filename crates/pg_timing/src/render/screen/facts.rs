@@ -6,7 +6,7 @@ use super::header::with_sign;
 use super::view::View;
 use crate::human::{count, khz};
 use crate::render::columns::left;
-use crate::report::{Drift, MonitorReport, SYSTEM, Severity, WatchedClock, finding_id};
+use crate::report::{Collector, Drift, MonitorReport, SYSTEM, Severity, WatchedClock, finding_id};
 use ratatui::text::Line;
 
 /// Columns of a label, as on the screen of `pg_timing check`.
@@ -19,7 +19,8 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'sta
     if report.samples == 0 {
         return Vec::new();
     }
-    for collector in &report.collectors {
+    // The part of the server shows its own error.
+    for collector in report.collectors.iter().filter(|collector| collector.name != Collector::SERVER) {
         if let Some(why) = &collector.error {
             facts.push(("no figures", format!("{}: {}", collector.name, safe(why))));
         }

@@ -99,6 +99,16 @@ fn a_host_without_problems_has_color_only_in_the_verdict() {
 }
 
 #[test]
+fn the_error_of_a_server_is_shown_once() {
+    let mut report = bad();
+    let error = Some("connection refused".to_string());
+    report.collectors.push(Collector { name: Collector::SERVER, seconds: 0.1, error: error.clone() });
+    report.server = Some(ServerReport { error, ..ServerReport::default() });
+    let text = screen(&report, &view(), 120, 60).to_string();
+    assert_eq!(text.matches("connection refused").count(), 1, "{text}");
+}
+
+#[test]
 fn text_from_outside_is_escaped() {
     let mut report = bad();
     let bell = "\x1b]0;\x07\n";
