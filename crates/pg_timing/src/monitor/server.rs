@@ -3,6 +3,7 @@
 use super::server_figures::ServerFigures;
 use super::signals::without_signals;
 use crate::error::Error;
+use crate::host::watch::STOP_CHECK;
 use crate::report::ServerReport;
 use crate::server::advise::advise_with;
 use crate::server::clock::Clocks;
@@ -20,8 +21,6 @@ const MIN_WINDOW_S: f64 = 2.0;
 const MAX_WINDOW_S: f64 = 10.0;
 /// The clocks of the server are measured again after this many observations: once per day by default.
 const CLOCKS_EVERY: u64 = 288;
-/// A wait ends this soon after the stop flag was set. Each check wakes the process.
-const STOP_CHECK: Duration = Duration::from_millis(250);
 
 /// Starts to observe the server until `stop` is set.
 pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io::Result<ServerFigures> {

@@ -26,7 +26,7 @@ pub struct LiveMachine {
 /// The longest time for comparing two CPUs. Idle CPUs need 1 to 2 ms per clock. On busy CPUs both threads wait actively.
 const SKEW_LIMIT: Nanos = Nanos::from_millis(30.0);
 /// A sleep ends this soon after the stop flag was set. Each check wakes the process, which takes CPU time.
-const STOP_CHECK: Duration = Duration::from_millis(250);
+pub const STOP_CHECK: Duration = Duration::from_millis(250);
 
 impl LiveMachine {
     pub fn new(stop: Arc<AtomicBool>) -> LiveMachine {

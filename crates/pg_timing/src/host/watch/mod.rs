@@ -25,7 +25,7 @@ pub mod synthetic;
 mod window;
 
 pub use instruments::{Instruments, OffsetMeter};
-pub use live::LiveMachine;
+pub use live::{LiveMachine, STOP_CHECK};
 pub use machine::Machine;
 pub use sample::{OffsetStep, Sample};
 
