@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use timing_clock::Nanos;
 
-/// An observation plans statements on the server, so it is repeated only after this many intervals: five minutes by default.
+/// An observation plans statements on the server, so it is repeated only after this many intervals: five minutes by
+/// default.
 const OBSERVE_EVERY: u64 = 20;
 /// The duration of an observation: long enough for the statistics that backends report once per second.
 const MIN_WINDOW_S: f64 = 2.0;
@@ -43,7 +44,8 @@ pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io:
 /// The longest wait for the first figures: the time of two observations. The timer in deploy/ gives a sample 30 s.
 const FIRST_FIGURES: Duration = Duration::from_secs(20);
 
-/// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their error.
+/// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their
+/// error.
 pub fn wait(figures: &ServerFigures, stop: &AtomicBool) {
     wait_for(figures, FIRST_FIGURES, stop);
 }
@@ -142,8 +144,8 @@ impl<C> Default for Session<C> {
 impl<C> Session<C> {
     /// Returns the connection. Opens it if there is none, or if `renew` is set.
     ///
-    /// A connection limits the memory that libpq takes during its whole life, and would reach this limit after some days. So
-    /// each observation needs a new connection.
+    /// A connection limits the memory that libpq takes during its whole life. It would reach this limit after some days.
+    /// So each observation needs a new connection.
     fn get(&mut self, renew: bool, open: impl FnOnce() -> Result<C, Error>) -> Result<&mut C, Error> {
         if renew {
             self.0 = None;

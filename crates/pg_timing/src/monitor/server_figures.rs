@@ -40,8 +40,8 @@ impl ServerFigures {
         self.answered.clone()
     }
 
-    /// Returns the figures, or an error if they are too old. `None` before the first answer. The server is not blamed for
-    /// `stopped_s`, the time for which this process was stopped.
+    /// Returns the figures, or an error if they are too old. `None` before the first answer. `stopped_s` is the time for
+    /// which this process was stopped: it does not count.
     pub fn latest(&self, stopped_s: f64) -> Option<(ServerReport, Collector)> {
         self.latest_at(Instant::now(), stopped_s)
     }
