@@ -14,6 +14,13 @@ const MAIN: f64 = 4.0;
 /// Weight of other clocks.
 const MINOR: f64 = 1.0;
 
+/// The names of the CPU's counter, read by an instruction that PostgreSQL uses.
+#[cfg(target_arch = "x86_64")]
+pub const COUNTERS: [&str; 2] = ["rdtscp", "rdtsc"];
+/// The names of the CPU's counter, read by an instruction that PostgreSQL uses.
+#[cfg(target_arch = "aarch64")]
+pub const COUNTERS: [&str; 2] = ["isb_cntvct", "cntvct"];
+
 /// Returns the clock with this name. `None` if there is no such clock, or it cannot be read.
 pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn ClockMeter>> {
     clocks(permission).into_iter().flatten().find(|clock| clock.name() == name)
@@ -43,8 +50,9 @@ pub fn clocks(permission: Result<(), Refused>) -> Clocks {
 #[cfg(target_arch = "x86_64")]
 fn add_counters(clocks: &mut Clocks) {
     use timing_clock::counter::{LfenceRdtsc, Rdtsc, Rdtscp};
-    add_counter(clocks, "rdtscp", Rdtscp::new(), MAIN);
-    add_counter(clocks, "rdtsc", Rdtsc::new(), MAIN);
+    let [rdtscp, rdtsc] = COUNTERS;
+    add_counter(clocks, rdtscp, Rdtscp::new(), MAIN);
+    add_counter(clocks, rdtsc, Rdtsc::new(), MAIN);
     add_counter(clocks, "lfence_rdtsc", LfenceRdtsc::new(), MINOR);
 }
 
@@ -52,8 +60,9 @@ fn add_counters(clocks: &mut Clocks) {
 #[cfg(target_arch = "aarch64")]
 fn add_counters(clocks: &mut Clocks) {
     use timing_clock::counter::{Cntvct, IsbCntvct};
-    add_counter(clocks, "isb_cntvct", IsbCntvct::new(), MAIN);
-    add_counter(clocks, "cntvct", Cntvct::new(), MAIN);
+    let [isb_cntvct, cntvct] = COUNTERS;
+    add_counter(clocks, isb_cntvct, IsbCntvct::new(), MAIN);
+    add_counter(clocks, cntvct, Cntvct::new(), MAIN);
 }
 
 fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {

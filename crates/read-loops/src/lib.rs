@@ -20,7 +20,7 @@ mod timed_calls;
 pub use affinity::{Pinned, allowed};
 pub use budget::Budget;
 pub use classic::{Backward, Block, ClassicLoop};
-pub use clocks::{Clocks, SYSTEM, clock, clocks};
+pub use clocks::{COUNTERS, Clocks, SYSTEM, clock, clocks};
 pub use histogram::Histogram;
 pub use meter::{ClockMeter, Meter, rate_of};
 pub use record::{BUFFER, GAP_FACTOR, MIN_GAP, Outside, Record, timing_cost};

@@ -1,6 +1,6 @@
 //! The clocks to read, and the pairs of clocks to compare.
 
-use crate::host::measure::{Budget, Clocks, DriftMeter, Drifting, clocks, measure_step, timing_cost};
+use crate::host::measure::{Budget, COUNTERS, Clocks, DriftMeter, Drifting, clocks, measure_step, timing_cost};
 use crate::host::survey::clocks::STEP_TIME;
 use crate::report::SYSTEM;
 use std::sync::atomic::AtomicBool;
@@ -45,7 +45,7 @@ impl Instruments {
         let mut all = clocks(permission);
         all.retain(|clock| match clock {
             Ok(meter) => meter.weight() >= MAIN_WEIGHT || meter.name() == SYSCALL,
-            Err((name, _)) => *name == SYSTEM || is_counter(name),
+            Err((name, _)) => *name == SYSTEM || COUNTERS.contains(name),
         });
         for meter in all.iter_mut().flatten() {
             meter.measure_step(&Budget::new(STEP_TIME, &stop), STEP_TIME);
@@ -76,10 +76,6 @@ impl Instruments {
         };
         Instruments { outside_cost: timing_cost(&*outside), clocks: all, outside, outside_is_counter, counter, offsets }
     }
-}
-
-fn is_counter(name: &str) -> bool {
-    ["rdtsc", "rdtscp", "cntvct", "isb_cntvct"].contains(&name)
 }
 
 /// Returns the pairs of the kernel's clocks. Their steps are equal, because they read the same hardware.

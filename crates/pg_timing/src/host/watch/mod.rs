@@ -6,6 +6,7 @@
 //! | `live` | this machine |
 //! | `instruments` | the clocks to read, and the pairs of clocks to compare |
 //! | `counter` | the counter's rate: steps and changes |
+//! | `judgement` | whether PostgreSQL's fast clock can use the counter |
 //! | `offsets` | steps of the other clocks against each other |
 //! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
 //! | `stops` | suspends, pauses and restores |
@@ -14,6 +15,7 @@
 
 mod counter;
 mod instruments;
+mod judgement;
 mod live;
 mod machine;
 mod offsets;
@@ -22,6 +24,8 @@ mod skew;
 mod stops;
 #[cfg(test)]
 pub mod synthetic;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use instruments::{Instruments, OffsetMeter};
@@ -31,13 +35,14 @@ pub use sample::{OffsetStep, Sample};
 
 use crate::host::measure::{Budget, Outside};
 use crate::host::survey::{access_path, clocks};
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, Fact, Report, TscReport};
+use crate::report::{COUNTER, ClockReport, Clocksource, Collector, Fact, Report};
 use counter::CounterWatch;
+use judgement::CounterJudgement;
 use skew::SkewWatch;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use stops::Stops;
-use timing_clock::{Nanos, REFERENCE_NAME, Rate};
+use timing_clock::{Nanos, REFERENCE_NAME};
 use window::Window;
 
 /// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
@@ -70,11 +75,7 @@ pub struct Watch<M> {
     stops: Stops,
     /// the clocks' figures of the last reading
     figures: Vec<ClockReport>,
-    tsc: TscReport,
-    /// the rate with which the counter was judged
-    judged_rate: Option<Rate>,
-    /// whether the facts changed since the counter was judged
-    facts_changed: bool,
+    judgement: CounterJudgement,
     /// intervals until the next reading of the clocks, if reading them is expensive
     skip: u64,
     log_readable: bool,
@@ -83,9 +84,6 @@ pub struct Watch<M> {
     /// duration of the pauses between two readings in one sample
     requested_s: f64,
 }
-
-/// A smaller change of the rate changes no result.
-const NOTICEABLE_PPM: f64 = 0.5;
 
 impl<M: Machine> Watch<M> {
     pub fn new(mut machine: M, interval_s: f64) -> Watch<M> {
@@ -102,9 +100,7 @@ impl<M: Machine> Watch<M> {
             samples: 0,
             stops: Stops::new(&mut machine),
             figures: Vec::new(),
-            tsc: TscReport::unavailable("not measured yet"),
-            judged_rate: None,
-            facts_changed: true,
+            judgement: CounterJudgement::new(),
             skip: 0,
             log_readable: true,
             facts_are_old: false,
@@ -145,11 +141,11 @@ impl<M: Machine> Watch<M> {
         let is_due = self.samples.is_multiple_of(FACTS_EVERY);
         if changed || !sample.messages.is_empty() || std::mem::take(&mut self.facts_are_old) || is_due {
             self.facts = self.machine.facts();
-            self.facts_changed = true;
+            self.judgement.facts_changed();
         }
         // The previous instruments see what happened since the last sample, for example a suspend after which the kernel uses
         // another clock source.
-        self.compare_offsets(&mut sample);
+        let offsets_s = self.compare_offsets(&mut sample);
         if changed {
             self.instruments = self.machine.instruments();
             self.instruments.offsets.iter_mut().for_each(|offset| offset.meter.sample());
@@ -158,7 +154,7 @@ impl<M: Machine> Watch<M> {
         }
         self.samples += 1;
         self.facts.clocksource = Clocksource { before: self.window.clocksource_before(), ..clocksource };
-        self.compare_counter(&mut sample);
+        self.compare_counter(&mut sample, offsets_s);
         self.read_clocks(&mut sample);
         // Firmware can change the counters of CPUs while the machine is suspended.
         let changed = changed || sample.suspends > 0 || sample.suspended_s.is_some();
@@ -211,29 +207,36 @@ impl<M: Machine> Watch<M> {
         self.log_readable = readable;
     }
 
-    /// Compares the kernel's clocks with each other.
-    fn compare_offsets(&mut self, sample: &mut Sample) {
+    /// Compares the kernel's clocks with each other. Returns the duration in seconds.
+    fn compare_offsets(&mut self, sample: &mut Sample) -> f64 {
+        let start_s = self.machine.monotonic_s();
         let offsets = &mut self.instruments.offsets;
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
         sample.offset_steps = offsets::steps(offsets);
         sample.suspended_s = offsets::suspended_s(&sample.offset_steps);
         offsets.iter_mut().for_each(|offset| offset.meter.keep_last(window::LENGTH));
+        self.machine.monotonic_s() - start_s
     }
 
-    /// Compares the counter with the reference clock.
-    fn compare_counter(&mut self, sample: &mut Sample) {
-        let start = Instant::now();
+    /// Compares the counter with the reference clock. `offsets_s` is the duration of the other comparisons. Pauses are not part
+    /// of the collector's duration.
+    fn compare_counter(&mut self, sample: &mut Sample, offsets_s: f64) {
+        let start_s = self.machine.monotonic_s();
+        let mut paused_s = 0.0;
         if let Some(meter) = &mut self.instruments.counter {
             meter.sample();
             let explained = sample.suspends > 0 || sample.suspended_s.is_some();
             let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
             let pause = || {
                 self.requested_s += pause_s;
+                let start_s = self.machine.monotonic_s();
                 self.machine.sleep(pause_s);
+                paused_s += self.machine.monotonic_s() - start_s;
             };
             self.counter.evaluate(&mut **meter, explained, pause, sample);
         }
-        sample.collectors.push(Collector { name: "drift", seconds: start.elapsed().as_secs_f64(), error: None });
+        let seconds = offsets_s + self.machine.monotonic_s() - start_s - paused_s;
+        sample.collectors.push(Collector { name: "drift", seconds, error: None });
     }
 
     /// Reads the clocks and adds the figures to the window. A clock that is slow to read is read in some intervals only.
@@ -278,23 +281,6 @@ impl<M: Machine> Watch<M> {
         }
     }
 
-    /// Judges the counter again if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
-    fn judge_counter(&mut self, report: &Report) {
-        let rate = self.counter.measured();
-        let is_new = match (rate, self.judged_rate) {
-            (Some(now), Some(judged)) => {
-                now.uncertainty.0 < judged.uncertainty.0 / 2.0
-                    || now.rate.ppm_from(judged.rate).0.abs() > judged.uncertainty.0 + NOTICEABLE_PPM
-            }
-            (now, judged) => now.is_some() != judged.is_some(),
-        };
-        if self.facts_changed || is_new {
-            let measured: Result<Rate, String> = rate.ok_or_else(|| "not measured yet".into());
-            self.tsc = self.machine.judge_counter(report, &measured);
-            (self.facts_changed, self.judged_rate) = (false, rate);
-        }
-    }
-
     /// Returns the report without findings: the facts and the figures of the last intervals.
     fn report(&mut self) -> Report {
         let mut report = self.facts.clone();
@@ -303,8 +289,7 @@ impl<M: Machine> Watch<M> {
         report.activity = self.window.activity();
         report.drift = offsets::drifts(&self.instruments.offsets);
         report.drift.extend(self.counter.drift());
-        self.judge_counter(&report);
-        report.tsc = self.tsc.clone();
+        report.tsc = self.judgement.of(&self.machine, &report, self.counter.measured());
         report.cpus.skew = self.skew.bounds();
         report.cpus.skew_unavailable = self.skew.unavailable();
         report
