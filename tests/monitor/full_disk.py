@@ -76,3 +76,18 @@ def nothing_is_lost(path, quick):
             yield f"events: {found}"
         if textfile.exists():
             yield "the textfile remains after the end"
+
+
+def events_that_are_never_written(path, quick):
+    """A disk that is full until the end: the exit status and one error show that events are missing."""
+    with tempfile.TemporaryDirectory() as folder, small_disk() as disk:
+        events = disk / "events.jsonl"
+        with running(Monitor(path, folder, "--interval", "0.5", "--events", events)) as monitor:
+            monitor.wait_for_samples(2)
+            with open(events, "a") as file:
+                file.write("\n" * (4096 - events.stat().st_size % 4096))
+            fill(disk / "filler")
+            status = monitor.stop()
+            *_, error, hint = monitor.errors().splitlines()
+            if status != 3 or f"1 event was not written: could not write \"{events}\"" not in error or "hint: free" not in hint:
+                yield f"exit status {status}: {monitor.errors()}"

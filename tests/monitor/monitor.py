@@ -26,12 +26,13 @@ def free_port():
 
 
 class Service:
-    """A running program. Its output goes to files in `folder`."""
+    """A running program. Its output goes to files in `folder`, unless `options` name another place."""
 
     def __init__(self, name, command, folder, **options):
         self.name, self.folder = name, Path(folder)
         with open(self.folder / f"{name}.out", "wb") as out, open(self.folder / f"{name}.err", "wb") as err:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
+            options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, **options}
+            self.process = subprocess.Popen(command, **options)
 
     def errors(self):
         return (self.folder / f"{self.name}.err").read_text()

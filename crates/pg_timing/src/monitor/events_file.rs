@@ -60,6 +60,17 @@ impl EventsFile {
         Ok(std::mem::take(&mut self.dropped))
     }
 
+    /// Returns the number of events that are not written.
+    pub fn unwritten(&self) -> u64 {
+        self.waiting.len() as u64 + self.dropped
+    }
+
+    /// Tries once more to write the events that wait. Returns the number of events that are not written, and the error.
+    pub fn finish(mut self) -> Option<(u64, Error)> {
+        let error = self.write_waiting().err()?;
+        Some((self.unwritten(), self.folder.not_writable(&error)))
+    }
+
     fn write_waiting(&mut self) -> Result<()> {
         while let Some(line) = self.waiting.pop_front() {
             let written = self.current().and_then(|file| append_line(file, &line));
@@ -258,11 +269,34 @@ mod tests {
         for n in 0..MAX_WAITING + 3 {
             file.append([&event(&n.to_string())]).unwrap_err();
         }
+        assert_eq!(file.unwritten(), MAX_WAITING as u64 + 3);
         std::fs::rename(&moved, &folder).unwrap();
         assert_eq!(file.append([]), Ok(3));
+        assert_eq!(file.unwritten(), 0);
         let written = summaries(&path);
         assert_eq!((written.len(), written[0].as_str(), written[999].as_str()), (MAX_WAITING, "3", "1002"));
         assert_eq!(file.append([&event("later")]), Ok(0));
+    }
+
+    #[test]
+    fn the_end_tries_again_and_counts_what_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, moved) = (dir.path().join("folder"), dir.path().join("moved"));
+        for is_back in [true, false] {
+            std::fs::create_dir_all(&folder).unwrap();
+            let mut file = EventsFile::open(&folder.join("events")).unwrap();
+            std::fs::rename(&folder, &moved).unwrap();
+            file.append(&[event("1"), event("2")]).unwrap_err();
+            if is_back {
+                std::fs::rename(&moved, &folder).unwrap();
+            }
+            let result = file.finish();
+            assert_eq!(result.is_none(), is_back);
+            if let Some((unwritten, error)) = result {
+                assert_eq!(unwritten, 2);
+                assert!(error.hint.starts_with("create the directory"), "{}", error.hint);
+            }
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | `http` | the endpoint that Prometheus scrapes |
 //! | `textfile` | the file for node_exporter |
 //! | `events_file` | the file of `--events` |
+//! | `lines` | lines on stdout and stderr, which can block |
 
 mod changes;
 pub mod events_file;
@@ -20,6 +21,7 @@ mod folder;
 pub mod http;
 #[cfg(test)]
 mod limited;
+pub mod lines;
 mod read_cost;
 mod run;
 pub mod server;

@@ -1,5 +1,6 @@
 //! `pg_timing monitor`: watches this host's clocks until it is stopped: as a live screen, or as an exporter.
 
+mod console;
 mod outputs;
 pub mod screen;
 
@@ -21,13 +22,16 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     // All outputs are opened first: an error in an argument ends the program at once.
     let mut outputs = Outputs::open(arguments, !has_screen)?;
     let server = observe_server(arguments, &stop)?;
-    if has_screen {
-        on_screen(arguments, &stop, server, outputs)?;
-    } else {
-        outputs.announce();
-        sample(arguments, &stop, server, |report, events| _ = outputs.publish(report, events));
-    }
-    Ok(0)
+    let shown = match has_screen {
+        true => on_screen(arguments, &stop, server, &mut outputs),
+        false => {
+            outputs.announce();
+            sample(arguments, &stop, server, |report, events| _ = outputs.publish(report, events));
+            Ok(())
+        }
+    };
+    let exit_status = outputs.finish();
+    shown.map(|()| exit_status)
 }
 
 /// Starts to observe the server of `--server`.
@@ -69,7 +73,7 @@ fn on_screen(
     arguments: &MonitorArguments,
     stop: &Arc<AtomicBool>,
     server: Option<ServerFigures>,
-    mut outputs: Outputs,
+    outputs: &mut Outputs,
 ) -> anyhow::Result<()> {
     let latest = Mutex::new(MonitorReport::default());
     let changed = AtomicU64::new(0);

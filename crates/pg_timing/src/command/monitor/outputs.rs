@@ -1,7 +1,8 @@
 //! The outputs of the monitor besides the screen.
 
+use super::console::{Console, were};
 use crate::command::arguments::MonitorArguments;
-use crate::command::{Hint, note, print};
+use crate::command::{Hint, NOT_DONE, print_error};
 use crate::escape;
 use crate::monitor::events_file::EventsFile;
 use crate::monitor::http::{Endpoint, SharedPage};
@@ -14,8 +15,8 @@ use std::sync::PoisonError;
 const EVENTS_HINT: Hint = Hint("without --events, each event is printed on stdout");
 
 pub struct Outputs {
-    /// whether events and errors are printed; not with the live screen
-    log: bool,
+    /// prints events and errors; `None` with the live screen
+    console: Option<Console>,
     page: SharedPage,
     endpoint: Option<Endpoint>,
     textfile: Option<Textfile>,
@@ -25,15 +26,19 @@ pub struct Outputs {
     /// the last error of each output, so that it is reported once
     textfile_error: Option<String>,
     events_error: Option<String>,
+    stdout_error: Option<String>,
 }
 
 impl Outputs {
-    /// Opens every output that the arguments name. `log` prints events and errors.
-    pub fn open(arguments: &MonitorArguments, log: bool) -> anyhow::Result<Outputs> {
+    /// Opens every output that the arguments name. `prints` means that events and errors are printed.
+    pub fn open(arguments: &MonitorArguments, prints: bool) -> anyhow::Result<Outputs> {
         crate::command::interrupt::ignore_file_size_signal();
         if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
         }
+        let no_thread =
+            |error: std::io::Error| anyhow!("no second thread can be created: {}", crate::human::reason(&error));
+        let console = prints.then(Console::start).transpose().map_err(no_thread)?;
         // The file of events is created, so it comes after what can fail without a trace.
         let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
         let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;
@@ -43,7 +48,7 @@ impl Outputs {
             endpoint.start(page.clone())?;
         }
         Ok(Outputs {
-            log,
+            console,
             page,
             endpoint,
             textfile,
@@ -51,50 +56,60 @@ impl Outputs {
             events,
             textfile_error: None,
             events_error: None,
+            stdout_error: None,
         })
     }
 
     /// Prints where the metrics are.
     pub fn announce(&self) {
-        if let Some(endpoint) = &self.endpoint {
-            note(&format!("metrics are at http://{}/metrics", endpoint.address()));
+        if let (Some(endpoint), Some(console)) = (&self.endpoint, &self.console) {
+            console.note(&format!("metrics are at http://{}/metrics", endpoint.address()));
         }
     }
 
     /// Writes the state and its events to every output. Returns the state with what only the outputs know.
     pub fn publish(&mut self, mut report: MonitorReport, events: &[MonitorEvent]) -> MonitorReport {
-        let log = self.log;
-        if log {
-            for event in events {
-                // If stdout has no reader, the other outputs continue.
-                _ = print(&line(event));
-            }
+        let console = self.console.as_ref();
+        if let Some(console) = console {
+            let printed = console.print(events.iter().map(line));
+            note_dropped(Some(console), &printed, "stdout");
+            report_change(&mut self.stdout_error, printed.err(), "stdout is written again", Some(console));
         }
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
         if let Some(textfile) = &mut self.textfile {
             let error = textfile.write(&text).err();
-            report_change(&mut self.textfile_error, error, "the textfile is written again", log);
+            report_change(&mut self.textfile_error, error, "the textfile is written again", console);
         }
         if let Some(file) = &mut self.events {
             let written = file.append(events);
-            if let Ok(dropped @ 1..) = written
-                && log
-            {
-                note(&format!("{dropped} events were dropped while the file of events could not be written"));
-            }
-            report_change(&mut self.events_error, written.err(), "the file of events is written again", log);
+            note_dropped(console, &written, "the file of events");
+            report_change(&mut self.events_error, written.err(), "the file of events is written again", console);
         }
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
         report
     }
 }
 
+impl Outputs {
+    /// Tries once more to write the events that wait. Returns the exit status: an error if events were not written.
+    pub fn finish(mut self) -> u8 {
+        let unwritten = self.events.take().and_then(EventsFile::finish);
+        let console = self.console.take();
+        if let Some((number, error)) = &unwritten {
+            let what = format!("{} not written: {}", were(*number), error.what);
+            match &console {
+                Some(console) => console.error(&what, &error.hint),
+                None => print_error(&what, &error.hint),
+            }
+        }
+        let all_printed = console.is_none_or(Console::finish);
+        if all_printed && unwritten.is_none() { 0 } else { NOT_DONE }
+    }
+}
+
 impl Drop for Outputs {
     fn drop(&mut self) {
-        if !self.log {
-            self.textfile_error.iter().chain(&self.events_error).for_each(|error| note(error));
-        }
         if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
             // Prometheus would take its old figures for new ones.
             textfile.remove();
@@ -102,15 +117,23 @@ impl Drop for Outputs {
     }
 }
 
-/// Prints an error when it begins, and its end. With the live screen, the error is printed after the end of the screen, if it
-/// still exists.
-fn report_change(known: &mut Option<String>, now: Option<String>, recovered: &str, log: bool) {
-    match &now {
-        Some(error) if known.is_none() && log => note(error),
-        None if known.is_some() && log => note(recovered),
-        _ => {}
+/// Prints an error when it begins, and its end.
+fn report_change(known: &mut Option<String>, now: Option<String>, recovered: &str, console: Option<&Console>) {
+    if let Some(console) = console {
+        match &now {
+            Some(error) if known.is_none() => console.note(error),
+            None if known.is_some() => console.note(recovered),
+            _ => {}
+        }
     }
     *known = now;
+}
+
+/// Prints how many events were dropped while an output could not be written.
+fn note_dropped(console: Option<&Console>, written: &Result<u64, String>, output: &str) {
+    if let (Some(console), Ok(dropped @ 1..)) = (console, written) {
+        console.note(&format!("{} dropped while {output} could not be written", were(*dropped)));
+    }
 }
 
 /// Returns an event as a line of a log.

@@ -1,0 +1,247 @@
+//! Writes lines to stdout or stderr in a thread of its own: a pipe that nobody reads blocks a write, and the samples must go
+//! on.
+//!
+//! On a full disk, the rest of the line waits, so that each line is written whole and once.
+
+use super::signals::without_signals;
+use crate::human::reason;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Lines that wait. A busy day has fewer events, and they take less than 1 MB.
+const MAX_WAITING: usize = 1000;
+/// How long the end waits until the lines are written. A reader that has time takes them within milliseconds.
+const END_WAIT: Duration = Duration::from_secs(1);
+
+/// The lines that one thread writes to a file.
+pub struct Lines(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// lines came, or the writer shall try again
+    to_write: Condvar,
+    /// the writer has written all lines, or has failed
+    written: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<String>,
+    /// whether the writer has a line that is not in `waiting`
+    writing: bool,
+    /// lines that were dropped, because too many had to wait
+    dropped: u64,
+    /// why the last write failed
+    error: Option<String>,
+    /// whether the writer shall try again after an error
+    retry: bool,
+}
+
+impl State {
+    fn unwritten(&self) -> u64 {
+        self.waiting.len() as u64 + u64::from(self.writing) + self.dropped
+    }
+}
+
+impl Lines {
+    /// Starts the thread.
+    pub fn start(file: File) -> std::io::Result<Lines> {
+        let shared = Arc::<Shared>::default();
+        let for_thread = shared.clone();
+        // The thread is not joined: a write can block forever.
+        without_signals(|| std::thread::Builder::new().name("lines".into()).spawn(move || for_thread.write_to(file)))?;
+        Ok(Lines(shared))
+    }
+
+    /// Adds lines, after those that wait. Call it also without lines, so that those that wait are tried again.
+    ///
+    /// Returns the number of lines that were dropped since the last success, because too many had to wait. Returns an error
+    /// while the file cannot be written.
+    pub fn append(&self, lines: impl IntoIterator<Item = String>) -> Result<u64, String> {
+        let mut state = self.0.state();
+        for line in lines {
+            state.waiting.push_back(line);
+            if state.waiting.len() > MAX_WAITING {
+                state.waiting.pop_front();
+                state.dropped += 1;
+            }
+        }
+        state.retry = true;
+        self.0.to_write.notify_one();
+        match &state.error {
+            Some(error) => Err(error.clone()),
+            None if state.waiting.is_empty() => Ok(std::mem::take(&mut state.dropped)),
+            None => Ok(0),
+        }
+    }
+
+    /// Waits until all lines are written, at most for a second. Returns the number of lines that are not written, and the
+    /// reason.
+    pub fn finish(self) -> Option<(u64, String)> {
+        let mut state = self.0.state();
+        // An old error may have ended.
+        (state.retry, state.error) = (true, None);
+        self.0.to_write.notify_one();
+        let unfinished = |state: &mut State| state.error.is_none() && (state.writing || !state.waiting.is_empty());
+        let waited = self.0.written.wait_timeout_while(state, END_WAIT, unfinished);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match (state.unwritten(), &state.error) {
+            (0, _) => None,
+            (unwritten, Some(error)) => Some((unwritten, error.clone())),
+            (unwritten, None) => Some((unwritten, "nothing read it in time".into())),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while(&self, condition: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let state = self.to_write.wait_while(self.state(), |state| condition(state));
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_to(&self, mut file: File) {
+        loop {
+            let mut state = self.wait_while(|state| state.waiting.is_empty());
+            let Some(line) = state.waiting.pop_front() else { continue };
+            state.writing = true;
+            drop(state);
+            let mut rest = line.as_bytes();
+            while !rest.is_empty() {
+                let error = match file.write(rest) {
+                    Ok(written) => {
+                        rest = &rest[written..];
+                        continue;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    // A pipe whose reader has ended: `head` has read what it wanted.
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+                    Err(error) => reason(&error),
+                };
+                let mut state = self.state();
+                (state.error, state.retry) = (Some(error), false);
+                self.written.notify_all();
+                drop(state);
+                drop(self.wait_while(|state| !state.retry));
+            }
+            let mut state = self.state();
+            (state.writing, state.error) = (false, None);
+            self.written.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limited::in_process_with_file_limit;
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    fn line(n: u64) -> String {
+        format!("line {n} {}\n", "x".repeat(100))
+    }
+
+    /// Waits until the writer has tried to write everything.
+    fn append_until(lines: &Lines, expected: impl Fn(&Result<u64, String>) -> bool) -> Result<u64, String> {
+        for _ in 0..500 {
+            let result = lines.append([]);
+            if expected(&result) {
+                return result;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("not within 5 s")
+    }
+
+    #[test]
+    fn a_pipe_that_is_read_gets_each_line() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
+        for n in 0..100 {
+            assert_eq!(lines.append([line(n)]), Ok(0));
+        }
+        assert_eq!(lines.finish(), None);
+        let expected: String = (0..100).map(line).collect();
+        let mut text = vec![0; expected.len()];
+        reader.read_exact(&mut text).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_does_not_block_and_the_loss_is_counted() {
+        const LINES: u64 = 3000;
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
+        assert_eq!(lines.append((0..LINES).map(line)), Ok(0));
+        let reader = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).map(|_| text)
+        });
+        let dropped = append_until(&lines, |result| matches!(result, Ok(1..))).unwrap();
+        assert_eq!(dropped, LINES - MAX_WAITING as u64);
+        assert_eq!(lines.finish(), None);
+        // The writer's thread still has the pipe, so the reader goes on.
+        assert!(!reader.is_finished());
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_pipe_that_nobody_reads() {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
+        _ = lines.append((0..MAX_WAITING as u64).map(line));
+        let (unwritten, why) = lines.finish().unwrap();
+        // A pipe contains 64 kB.
+        assert!((300..1000).contains(&unwritten), "{unwritten}");
+        assert_eq!(why, "nothing read it in time");
+    }
+
+    #[test]
+    fn a_reader_that_has_ended_is_no_error() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
+        assert_eq!(lines.append([line(1)]), Ok(0));
+        assert_eq!(lines.finish(), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_an_error() {
+        let lines = Lines::start(File::options().write(true).open("/dev/full").unwrap()).unwrap();
+        _ = lines.append([line(1), line(2)]);
+        let error = "No space left on device".to_string();
+        assert_eq!(append_until(&lines, Result::is_err), Err(error.clone()));
+        assert_eq!(lines.finish(), Some((2, error)));
+    }
+
+    #[test]
+    fn lines_are_written_once_if_a_full_disk_has_room_again() {
+        let name = "monitor::lines::tests::lines_are_written_once_if_a_full_disk_has_room_again";
+        in_process_with_file_limit(name, 500, || {
+            let mut file = tempfile::tempfile().unwrap();
+            let lines = Lines::start(file.try_clone().unwrap()).unwrap();
+            _ = lines.append((0..6).map(line));
+            assert_eq!(append_until(&lines, Result::is_err), Err("File too large".into()));
+            let mut text = String::new();
+            std::io::Seek::rewind(&mut file).unwrap();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text.len(), 500);
+            // Room for the rest: both descriptors have one position.
+            file.set_len(0).unwrap();
+            std::io::Seek::rewind(&mut file).unwrap();
+            assert_eq!(append_until(&lines, Result::is_ok), Ok(0));
+            assert_eq!(lines.finish(), None);
+            std::io::Seek::rewind(&mut file).unwrap();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, (0..6).map(line).collect::<String>());
+        });
+    }
+}
