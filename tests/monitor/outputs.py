@@ -35,6 +35,7 @@ def bad_arguments_are_refused(path, quick):
             (["--textfile", folder / "missing/a.prom"], "No such file or directory"),
             # No user can create files here.
             (["--textfile", "/sys/a.prom"], "could not write"),
+            (["--textfile", "/proc/a.prom"], "hint: name a file in another directory"),
             (["--events", folder / "missing/events"], "No such file or directory"),
             (["--events", folder / "directory"], "could not write"),
             (["--events", folder / "pipe"], "not a regular file"),

@@ -17,6 +17,8 @@ const SEARCH: OFlags = OFlags::RDONLY;
 /// The mode of output files: programs of other users read them.
 pub const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
 
+const OTHER_DIRECTORY: &str = "name a file in another directory";
+
 /// Device and inode.
 pub type Identity = (u64, u64);
 
@@ -68,11 +70,15 @@ impl Folder {
     pub fn not_writable(&self, error: &std::io::Error) -> Error {
         let directory = self.directory.display();
         let hint = match error.kind() {
+            // procfs has the directory, and no file can be created there.
+            ErrorKind::NotFound if self.resolve().is_ok() => OTHER_DIRECTORY.into(),
             ErrorKind::NotFound => format!("create the directory: mkdir -p \"{directory}\""),
+            // Root may write to each directory, except in file systems that permit no new files, for example sysfs.
+            ErrorKind::PermissionDenied if is_root() => OTHER_DIRECTORY.into(),
             ErrorKind::PermissionDenied => format!("let this user write to the directory \"{directory}\""),
             ErrorKind::StorageFull => format!("free space in the file system of \"{directory}\""),
             _ if error.raw_os_error() == Some(libc::EMFILE) => "raise the limit of open files: ulimit -n".into(),
-            _ => "name a file in another directory".into(),
+            _ => OTHER_DIRECTORY.into(),
         };
         Error::new(self.failed(error), hint)
     }
