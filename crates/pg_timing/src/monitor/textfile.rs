@@ -9,7 +9,9 @@
 
 use super::folder::{FILE_MODE, Folder, Identity, identity, identity_of};
 use crate::error::Error;
-use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use std::ffi::CStr;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Result, Write};
@@ -46,8 +48,7 @@ impl Textfile {
             return Err(std::io::ErrorKind::IsADirectory.into());
         }
         self.remove_old_partial_files(&open);
-        let partial = self.partial_name();
-        create(&open, &partial)?;
+        let (partial, _file) = self.create_partial(&open)?;
         rustix::fs::unlinkat(&open, &partial, AtFlags::empty())?;
         Ok(())
     }
@@ -60,8 +61,7 @@ impl Textfile {
 
     fn replace(&self, page: &str) -> Result<Identity> {
         let open = self.folder.open()?;
-        let partial = self.partial_name();
-        let mut file = create(&open, &partial)?;
+        let (partial, mut file) = self.create_partial(&open)?;
         let written = file.write_all(page.as_bytes()).and_then(|()| {
             let identity = identity_of(&file)?;
             rustix::fs::renameat(&open, &partial, &open, &self.folder.name)?;
@@ -79,6 +79,21 @@ impl Textfile {
         }
     }
 
+    /// Creates a partial file, and locks it while it is open: another monitor does not remove it then.
+    fn create_partial(&self, open: &OwnedFd) -> Result<(String, File)> {
+        loop {
+            let partial = self.partial_name();
+            let file = create(open, &partial)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // Another monitor has locked the file before, and removes it.
+                Err(Errno::WOULDBLOCK) => continue,
+                Ok(()) if rustix::fs::fstat(&file)?.st_nlink == 0 => continue,
+                // In a file system without locks, nobody can lock the file and remove it.
+                _ => return Ok((partial, file)),
+            }
+        }
+    }
+
     /// Returns a random name, so that no other user and no other monitor creates the same file.
     fn partial_name(&self) -> String {
         // The hasher of the standard library has a random seed.
@@ -90,8 +105,7 @@ impl Textfile {
     }
 
     fn remove_old_partial_files(&self, open: &OwnedFd) {
-        let Ok(directory) = rustix::fs::openat(open, ".", OFlags::RDONLY | OFlags::CLOEXEC, rustix::fs::Mode::empty())
-        else {
+        let Ok(directory) = rustix::fs::openat(open, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
             return;
         };
         let start = self.partial_start();
@@ -99,10 +113,19 @@ impl Textfile {
             let middle =
                 entry.file_name().to_str().ok().and_then(|name| name.strip_prefix(&start)?.strip_suffix(".tmp"));
             if middle.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())) {
-                _ = rustix::fs::unlinkat(open, entry.file_name(), AtFlags::empty());
+                _ = remove_unlocked(open, entry.file_name());
             }
         }
     }
+}
+
+/// Removes a file, unless a running monitor has locked it.
+fn remove_unlocked(open: &OwnedFd, name: &CStr) -> Result<()> {
+    // A named pipe must not block.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(open, name, flags, Mode::empty())?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(rustix::fs::unlinkat(open, name, AtFlags::empty())?)
 }
 
 /// Creates a new file that all users can read.
@@ -155,6 +178,32 @@ mod tests {
     }
 
     #[test]
+    fn monitors_in_one_directory_do_not_disturb_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let page = "a 1\n".repeat(1000);
+        std::thread::scope(|threads| {
+            let writers = ["a.prom", "b.prom"].map(|name| {
+                let (mut textfile, page) = (Textfile::open(&path(name)).unwrap(), &page);
+                threads.spawn(move || (0..500).try_for_each(|_| textfile.write(page)))
+            });
+            // Other monitors start meanwhile, also one with the same file.
+            while !writers.iter().all(|writer| writer.is_finished()) {
+                for name in ["a.prom", "b.prom", "c.prom"] {
+                    Textfile::open(&path(name)).unwrap();
+                }
+            }
+            for writer in writers {
+                assert_eq!(writer.join().unwrap(), Ok(()));
+            }
+        });
+        for name in ["a.prom", "b.prom"] {
+            assert_eq!(std::fs::read_to_string(path(name)).unwrap(), page);
+        }
+        assert_eq!(names(dir.path()), ["a.prom", "b.prom"]);
+    }
+
+    #[test]
     fn a_symlink_is_replaced_and_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (path, victim) = (dir.path().join("a.prom"), dir.path().join("victim"));
@@ -196,9 +245,13 @@ mod tests {
             assert!(error.what.ends_with(what), "{error}");
             assert!(error.hint.starts_with(hint), "{}", error.hint);
         }
-        // Not even root can create files in sysfs.
+        // Not even root can create files in sysfs and procfs.
         #[cfg(target_os = "linux")]
-        assert!(Textfile::open(Path::new("/sys/a.prom")).is_err());
+        for path in ["/sys/a.prom", "/proc/a.prom"] {
+            let hint = Textfile::open(Path::new(path)).err().unwrap().hint;
+            let is_permission = hint == "let this user write to the directory \"/sys\"";
+            assert!(hint == "name a file in another directory" || is_permission, "{path}: {hint}");
+        }
     }
 
     #[test]
