@@ -51,9 +51,14 @@ fn error(notes: &Lines, what: &str, hint: &str) {
     _ = notes.append([format!("pg_timing: error: {}\nhint: {}\n", escape::line(what), escape::line(hint))]);
 }
 
+/// Returns "1 event", or "2 events".
+pub fn events(number: u64) -> String {
+    if number == 1 { "1 event".into() } else { format!("{number} events") }
+}
+
 /// Returns "1 event was", or "2 events were".
-pub fn were(events: u64) -> String {
-    if events == 1 { "1 event was".into() } else { format!("{events} events were") }
+pub fn were(number: u64) -> String {
+    format!("{} {}", events(number), if number == 1 { "was" } else { "were" })
 }
 
 fn failed(why: &str) -> String {

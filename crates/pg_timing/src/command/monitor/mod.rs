@@ -12,6 +12,7 @@ use crate::monitor::{Monitor, Schedule, ServerFigures, run as watch, server};
 use crate::report::{MonitorEvent, MonitorReport};
 use anyhow::anyhow;
 use outputs::Outputs;
+use screen::Latest;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,13 +76,14 @@ fn on_screen(
     server: Option<ServerFigures>,
     outputs: &mut Outputs,
 ) -> anyhow::Result<()> {
-    let latest = Mutex::new(MonitorReport::default());
+    let latest = Mutex::new(Latest::default());
     let changed = AtomicU64::new(0);
     std::thread::scope(|threads| {
         let sampler = std::thread::Builder::new().name("sampler".into()).spawn_scoped(threads, || {
             sample(arguments, stop, server, |report, events| {
                 let report = outputs.publish(report, events);
-                *latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
+                let unwritten = outputs.unwritten();
+                *latest.lock().unwrap_or_else(PoisonError::into_inner) = Latest { report, unwritten };
                 changed.fetch_add(1, Ordering::Release);
             });
             // The sampler ends only if it is stopped, or if it failed. The screen must not wait for further samples.

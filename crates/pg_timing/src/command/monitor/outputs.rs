@@ -1,6 +1,6 @@
 //! The outputs of the monitor besides the screen.
 
-use super::console::{Console, were};
+use super::console::{Console, events, were};
 use crate::command::arguments::MonitorArguments;
 use crate::command::{Hint, NOT_DONE, print_error};
 use crate::escape;
@@ -92,6 +92,12 @@ impl Outputs {
 }
 
 impl Outputs {
+    /// Returns the events that are not in the file of events, and the reason.
+    pub fn unwritten(&self) -> Option<String> {
+        let (file, error) = (self.events.as_ref()?, self.events_error.as_ref()?);
+        Some(format!("{}: {error}", events(file.unwritten())))
+    }
+
     /// Tries once more to write the events that wait. Returns the exit status: an error if events were not written.
     pub fn finish(mut self) -> u8 {
         let unwritten = self.events.take().and_then(EventsFile::finish);

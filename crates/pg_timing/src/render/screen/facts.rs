@@ -19,6 +19,9 @@ pub fn lines(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'sta
     if report.samples == 0 {
         return Vec::new();
     }
+    if let Some(unwritten) = &view.unwritten {
+        facts.push(("not written", safe(unwritten)));
+    }
     // The part of the server shows its own error.
     for collector in report.collectors.iter().filter(|collector| collector.name != Collector::SERVER) {
         if let Some(why) = &collector.error {

@@ -35,6 +35,7 @@ pub fn view() -> View {
         sort: Sort::Default,
         paused: false,
         overdue: false,
+        unwritten: None,
         help: false,
         scroll: 0,
         color: true,

@@ -80,6 +80,13 @@ fn an_overdue_sample_is_named() {
 }
 
 #[test]
+fn events_that_are_not_written_are_named() {
+    let unwritten = Some("3 events: could not write \"/x\": No space left on device".to_string());
+    let text = screen(&healthy(), &View { unwritten, ..view() }, 80, 24).to_string();
+    assert!(text.contains("not written 3 events: could not write \"/x\": No space left on device"), "{text}");
+}
+
+#[test]
 fn without_color_only_attributes_are_used() {
     let colors = |view: &View| {
         let buffer = drawn(&bad(), view, 120, 40);

@@ -7,6 +7,8 @@ pub struct View {
     pub paused: bool,
     /// no sample came for a long time
     pub overdue: bool,
+    /// the events that are not in the file of events, and the reason
+    pub unwritten: Option<String>,
     pub help: bool,
     /// number of newer events that are not shown
     pub scroll: usize,

@@ -22,11 +22,19 @@ const PAGE: isize = 5;
 const OVERDUE_INTERVALS: f64 = 3.0;
 const OVERDUE_S: f64 = 10.0;
 
+/// What the screen shows of the last sample.
+#[derive(Clone, Default)]
+pub struct Latest {
+    pub report: MonitorReport,
+    /// the events that are not in the file of events, and the reason
+    pub unwritten: Option<String>,
+}
+
 /// Shows the latest report until the user quits or `stop` is set. `changed` counts the samples.
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
 /// if the terminal closes.
-pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
     terminal::check()?;
     let signals = Signals::register()?;
     let mut screen = Screen::enter()?;
@@ -34,6 +42,7 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
         sort: Sort::default(),
         paused: false,
         overdue: false,
+        unwritten: None,
         help: false,
         scroll: 0,
         color: terminal::has_color(),
@@ -57,7 +66,8 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
         let sample = changed.load(Ordering::Acquire);
         if !view.paused && drawn_sample != Some(sample) {
             // If a thread panicked while it wrote the report, the report is old or incomplete, and can be shown.
-            report = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Latest { report, unwritten: view.unwritten } =
+                latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
             drawn_sample = Some(sample);
             last_sample = Instant::now();
             redraw = true;
@@ -111,6 +121,7 @@ mod tests {
             sort,
             paused: false,
             overdue: false,
+            unwritten: None,
             help: false,
             scroll: 0,
             color: false,
