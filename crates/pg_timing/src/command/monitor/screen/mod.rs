@@ -51,7 +51,7 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> an
     };
     let mut report = MonitorReport::default();
     let mut last_sample = Instant::now();
-    let (mut drawn_sample, mut drawn_size, mut redraw) = (None, None, true);
+    let (mut drawn_sample, mut redraw) = (None, true);
     while !stop.load(Ordering::Relaxed) {
         screen.check()?;
         if signals.suspended() {
@@ -75,10 +75,9 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> an
         let overdue = last_sample.elapsed().as_secs_f64() > OVERDUE_S + OVERDUE_INTERVALS * report.interval_s.max(0.0);
         redraw |= overdue != view.overdue;
         view.overdue = overdue;
-        let size = screen.size()?;
-        if redraw || drawn_size != Some(size) {
+        redraw |= screen.resize()?;
+        if redraw {
             screen.draw(|frame| draw(&report, &view, frame.area(), frame.buffer_mut()))?;
-            drawn_size = Some(size);
         }
         redraw = false;
         for key in screen.keys()? {

@@ -11,7 +11,8 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
-use ratatui::{Frame, Terminal};
+use ratatui::layout::Rect;
+use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal, Stdout, stdin, stdout};
 use std::mem::ManuallyDrop;
@@ -26,6 +27,11 @@ const PANIC_HINT: Hint = Hint("please report the message above as a bug");
 /// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
 /// take no measurable CPU time, and a new sample appears soon enough.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+
+/// The screen uses this many columns and lines at most, because it keeps two copies of each cell. A program can give its
+/// terminal any size up to 65535 x 65535. A real one with 8K and cells of 8 x 16 pixels has 960 x 270.
+const MOST_COLUMNS: u16 = 1000;
+const MOST_LINES: u16 = 300;
 
 /// Whether the terminal is in raw mode and shows the second screen.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -56,7 +62,8 @@ pub struct Screen {
 impl Screen {
     pub fn enter() -> anyhow::Result<Screen> {
         restore_before_panics();
-        let terminal = Terminal::new(CrosstermBackend::new(stdout())).map_err(closed)?;
+        let options = TerminalOptions { viewport: Viewport::Fixed(area().map_err(closed)?) };
+        let terminal = Terminal::with_options(CrosstermBackend::new(stdout()), options).map_err(closed)?;
         let screen = Screen { terminal: ManuallyDrop::new(terminal) };
         enter().map_err(|error| anyhow!("could not prepare the terminal: {}", reason(&error)).context(HINT))?;
         Ok(screen)
@@ -67,9 +74,14 @@ impl Screen {
         leave().and_then(|()| enter()).and_then(|()| self.terminal.clear()).map_err(closed)
     }
 
-    /// Returns columns and lines.
-    pub fn size(&self) -> anyhow::Result<(u16, u16)> {
-        size().map_err(closed)
+    /// Uses the present size of the terminal. Returns whether it has changed.
+    pub fn resize(&mut self) -> anyhow::Result<bool> {
+        let area = area().map_err(closed)?;
+        let changed = self.terminal.get_frame().area() != area;
+        if changed {
+            self.terminal.resize(area).map_err(closed)?;
+        }
+        Ok(changed)
     }
 
     /// Returns an error if another thread has panicked. Its message is on the first screen.
@@ -121,6 +133,12 @@ impl Drop for Screen {
 
 fn closed(error: io::Error) -> anyhow::Error {
     anyhow!("could not use the terminal: {}", reason(&error))
+}
+
+/// Returns the part of the terminal that the screen uses.
+fn area() -> io::Result<Rect> {
+    let (columns, lines) = size()?;
+    Ok(Rect::new(0, 0, columns.min(MOST_COLUMNS), lines.min(MOST_LINES)))
 }
 
 fn enter() -> io::Result<()> {
