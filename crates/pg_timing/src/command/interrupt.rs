@@ -50,7 +50,8 @@ fn not_ignored<const N: usize>(signals: [libc::c_int; N]) -> impl Iterator<Item 
     signals.into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(signal))
 }
 
-fn is_ignored(signal: libc::c_int) -> bool {
+/// Returns whether the signal is ignored.
+pub fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: an action of zero bytes is valid, and the next call overwrites it.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: without a new action, the call only writes the current one to `action`.

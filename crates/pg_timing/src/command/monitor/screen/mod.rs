@@ -54,6 +54,9 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> an
     let (mut drawn_sample, mut redraw) = (None, true);
     while !stop.load(Ordering::Relaxed) {
         screen.check()?;
+        if let Some(signal) = signals.deadly() {
+            screen.end_by(signal)?;
+        }
         if signals.suspended() {
             screen.suspend(&signals)?;
             redraw = true;

@@ -1,11 +1,18 @@
-//! The signals that suspend and continue the program.
+//! The signals that suspend and continue the program, and those that end it: the terminal must be restored before.
 
-use signal_hook::consts::{SIGCONT, SIGTSTP};
+use crate::command::interrupt::is_ignored;
+use signal_hook::consts::{SIGALRM, SIGCONT, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXCPU};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+/// Signals that end a program, and that `kill`, a timer or a limit sends. SIGINT and SIGTERM end the monitor in an orderly way,
+/// and SIGHUP has no effect.
+const DEADLY: [libc::c_int; 5] = [SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU];
+
 pub struct Signals {
+    /// the last deadly signal, or 0
+    deadly: Arc<AtomicUsize>,
     suspended: Arc<AtomicBool>,
     continued: Arc<AtomicBool>,
 }
@@ -13,10 +20,18 @@ pub struct Signals {
 impl Signals {
     /// Registers handlers that set a flag.
     pub fn register() -> std::io::Result<Signals> {
-        let signals = Signals { suspended: Arc::default(), continued: Arc::default() };
+        let signals = Signals { deadly: Arc::default(), suspended: Arc::default(), continued: Arc::default() };
+        for signal in DEADLY.into_iter().filter(|&signal| !is_ignored(signal)) {
+            signal_hook::flag::register_usize(signal, Arc::clone(&signals.deadly), signal as usize)?;
+        }
         signal_hook::flag::register(SIGTSTP, Arc::clone(&signals.suspended))?;
         signal_hook::flag::register(SIGCONT, Arc::clone(&signals.continued))?;
         Ok(signals)
+    }
+
+    /// Returns the deadly signal that came, if one did.
+    pub fn deadly(&self) -> Option<libc::c_int> {
+        libc::c_int::try_from(self.deadly.load(Ordering::Relaxed)).ok().filter(|&signal| signal != 0)
     }
 
     /// Returns whether SIGTSTP came since the last call.

@@ -116,6 +116,12 @@ impl Screen {
         Ok(keys)
     }
 
+    /// Restores the terminal, and ends the program as the signal does without a handler.
+    pub fn end_by(&self, signal: libc::c_int) -> anyhow::Result<()> {
+        leave().map_err(closed)?;
+        Ok(signal_hook::low_level::emulate_default_handler(signal)?)
+    }
+
     /// Stops the program until the shell continues it, and shows the first screen meanwhile.
     pub fn suspend(&mut self, signals: &Signals) -> anyhow::Result<()> {
         leave().map_err(closed)?;
