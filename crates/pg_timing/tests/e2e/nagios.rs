@@ -57,7 +57,7 @@ fn line_of_a_bad_host() {
     let (_, performance_data) = line.trim_end().split_once(" | ").unwrap();
     assert_eq!(
         performance_data,
-        "system_read=0.0000073420s;0.0000001000;0.0000005000;0 system_backward_steps=0;0;0;0 gaps=3.90%;;;0;100 \
+        "read=0.0000073420s;0.0000001000;0.0000005000;0 system_backward_steps=0;0;0;0 lost=3.90%;;;0;100 \
          tsc_frequency_khz=2899940"
     );
 }
@@ -96,8 +96,8 @@ fn thresholds_add_to_the_verdict() {
     let (_, line) = check("kvm-tsc", &["-w", "read=20,lost=5%", "-c", "read=1us,skew=10us"]);
     let (_, figures) = parsed(&line);
     // The verdict is critical from 500 ns on, which is less than 1 us.
-    assert_eq!(figure(&figures, "system_read")[1..5], ["s", "0.0000000200", "0.0000005000", "0"]);
-    assert_eq!(figure(&figures, "gaps")[1..], ["%", "5", "", "0", "100"]);
+    assert_eq!(figure(&figures, "read")[1..5], ["s", "0.0000000200", "0.0000005000", "0"]);
+    assert_eq!(figure(&figures, "lost")[1..], ["%", "5", "", "0", "100"]);
     assert_eq!(figure(&figures, "skew"), ["0", "s", "", "0.0000100000", "0", ""]);
 }
 

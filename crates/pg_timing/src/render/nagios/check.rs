@@ -50,7 +50,7 @@ fn data(report: &Report, thresholds: &Thresholds) -> Vec<Datum> {
             Datum {
                 warning: limit(&thresholds.warning, limits.map(|limits| limits.warning)),
                 critical: limit(&thresholds.critical, limits.map(|limits| limits.critical)),
-                ..Datum::new("system_read", seconds(ns), Unit::Seconds)
+                ..Datum::new("read", seconds(ns), Unit::Seconds)
             }
         }));
         data.push(Datum {
@@ -63,7 +63,7 @@ fn data(report: &Report, thresholds: &Thresholds) -> Vec<Datum> {
         warning: thresholds.warning.get(Watched::Lost),
         critical: thresholds.critical.get(Watched::Lost),
         max: Some(100.0),
-        ..Datum::new("gaps", lost, Unit::Percent)
+        ..Datum::new("lost", lost, Unit::Percent)
     }));
     data.extend(value(report, Watched::Skew).map(|ns| Datum {
         warning: thresholds.warning.get(Watched::Skew).map(seconds),

@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn trailing_empty_limits_are_left_out() {
-        let datum = Datum { warning: Some(5.0), ..Datum::new("gaps", 3.9, Unit::Percent) };
-        assert_eq!(datum.text(), "gaps=3.90%;5;;0");
-        assert_eq!(Datum { max: Some(100.0), ..datum.clone() }.text(), "gaps=3.90%;5;;0;100");
+        let datum = Datum { warning: Some(5.0), ..Datum::new("lost", 3.9, Unit::Percent) };
+        assert_eq!(datum.text(), "lost=3.90%;5;;0");
+        assert_eq!(Datum { max: Some(100.0), ..datum.clone() }.text(), "lost=3.90%;5;;0;100");
         let bare = Datum { min: None, ..Datum::new("tsc_frequency_khz", 2.9e6, Unit::Number) };
         assert_eq!(bare.text(), "tsc_frequency_khz=2900000");
         assert_eq!(Datum::new("read", 20e-9, Unit::Seconds).text(), "read=0.0000000200s;;;0");
