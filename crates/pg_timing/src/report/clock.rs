@@ -89,6 +89,12 @@ pub struct Percentiles {
 /// anyway (`statistics::RUN_TO_RUN_VARIATION`). A loss of 10% is clearly more, so a reader of a plan would see it.
 pub const INTERRUPTED_SHARE: f64 = 0.10;
 
+/// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
+pub const GOOD_READ_NS: f64 = 100.0;
+
+/// EXPLAIN prints microseconds. So a coarser step, or a larger offset between two CPUs, makes visible digits wrong.
+pub const VISIBLE_NS: f64 = 1_000.0;
+
 /// Interruptions: differences far above the rest. They do not count in the read cost. From the output of pg_test_timing,
 /// the times are lower bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

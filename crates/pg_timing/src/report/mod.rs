@@ -37,7 +37,7 @@ pub use advise::{
 };
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;
-pub use clock::{AccessPath, Bin, ClockReport, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM};
+pub use clock::{AccessPath, Bin, ClockReport, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM, VISIBLE_NS};
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
 pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
 pub use drift::{Drift, DriftStep};

@@ -2,10 +2,8 @@
 
 use super::advice::other_clocksource;
 use crate::human::duration;
-use crate::report::{Finding, Fix, Grade, Origin, Report, Severity, finding_id, traits_of};
+use crate::report::{Finding, Fix, Grade, Origin, Report, Severity, VISIBLE_NS, finding_id, traits_of};
 
-/// EXPLAIN prints microseconds, so a coarser clock makes visible digits wrong.
-const VISIBLE_NS: f64 = 1_000.0;
 /// Most nodes take less than a step of such a clock (jiffies: 1 to 10 ms).
 const USELESS_NS: f64 = 1_000_000.0;
 

@@ -2,11 +2,9 @@
 
 use super::advice::other_clocksource;
 use crate::human::duration;
-use crate::report::{ClockReport, Finding, Fix, INTERRUPTED_SHARE, Report, Severity, finding_id};
+use crate::report::{ClockReport, Finding, Fix, GOOD_READ_NS, INTERRUPTED_SHARE, Report, Severity, finding_id};
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
-/// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
-const GOOD_NS: f64 = 100.0;
 /// Above this, most of a node's time is its two reads: an executor node returns a row in 20 to 100 ns. With 790 ns per
 /// read, EXPLAIN ANALYZE of a count(*) took 96 times as long as the query.
 const BAD_NS: f64 = 500.0;
@@ -17,7 +15,7 @@ const GOOD_HOST_NS: f64 = 36.0;
 const NOISY: f64 = 0.5;
 
 /// The limits for warning and critical, in ns per read.
-pub const LIMITS_NS: (f64, f64) = (GOOD_NS, BAD_NS);
+pub const LIMITS_NS: (f64, f64) = (GOOD_READ_NS, BAD_NS);
 
 const ID: &str = finding_id::CLOCK_SLOW;
 
@@ -35,7 +33,7 @@ pub fn check(report: &Report) -> Finding {
     let low = low_ns(clock, cost);
     let severity = match low {
         low if low > BAD_NS => Severity::Critical,
-        low if low > GOOD_NS => Severity::Warning,
+        low if low > GOOD_READ_NS => Severity::Warning,
         _ => {
             return Finding::ok(ID, format!("one read of PostgreSQL's clock takes {cost:.1} ns"))
                 .evidence(evidence(clock, cost));

@@ -1,10 +1,7 @@
 //! `cpu-skew`: do the clocks of the CPUs differ?
 
 use crate::human::duration;
-use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew, finding_id};
-
-/// A process that moves to another CPU sees the skew as a step. EXPLAIN prints microseconds.
-const VISIBLE_NS: f64 = 1_000.0;
+use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew, VISIBLE_NS, finding_id};
 
 /// A message between CPUs takes about 100 ns. Wider bounds mean that the CPUs were busy.
 const WIDE_NS: f64 = 10_000.0;

@@ -4,15 +4,11 @@ use super::missing::Missing;
 use super::pairs::{Pair, absent, numbers};
 use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, loops, noise};
 use crate::human::duration;
-use crate::report::{ClockReport, Fact, Report, SYSTEM};
+use crate::report::{ClockReport, Fact, GOOD_READ_NS, Report, SYSTEM, VISIBLE_NS};
 
 /// A call of a plan node reads the clock twice, so 5 ns per read are 10 ns per row and node: a tenth of a node that takes 100 ns
 /// per row. Runs on a quiet machine differ by 3% anyway.
 const MATTERS_NS: f64 = 5.0;
-/// `clock-slow` warns above this read cost, as PostgreSQL's documentation of pg_test_timing does.
-const SLOW_NS: f64 = 100.0;
-/// `clock-coarse` warns above this step: EXPLAIN prints microseconds.
-const COARSE_NS: f64 = 1000.0;
 /// Only a factor that everyone notices is much.
 const MUCH: f64 = 2.0;
 
@@ -116,7 +112,7 @@ impl OneClock<'_> {
         let Some((cheap, expensive)) = low.estimate.zip(high.estimate) else { return Effect::Changed };
         match () {
             () if !self.pair.is_read_by_postgres(self.name) || expensive - cheap <= MATTERS_NS => Effect::Changed,
-            () if high.low >= MUCH * low.high && expensive > SLOW_NS => Effect::MuchWorse,
+            () if high.low >= MUCH * low.high && expensive > GOOD_READ_NS => Effect::MuchWorse,
             () => Effect::Worse,
         }
     }
@@ -129,7 +125,7 @@ impl OneClock<'_> {
         };
         let (before, after) = (step(self.pair.before, self.before), step(self.pair.after, self.after));
         let steps = missing.both(&format!("{} step", self.name), before, after)?;
-        Some(self.number(FigureName::Step, steps, |_, coarse| match coarse.low >= COARSE_NS {
+        Some(self.number(FigureName::Step, steps, |_, coarse| match coarse.low >= VISIBLE_NS {
             true if self.pair.is_read_by_postgres(self.name) => Effect::Worse,
             _ => Effect::Changed,
         }))

@@ -2,6 +2,7 @@
 
 use super::{Measure, Program};
 use crate::report::{Bin, ClockReport};
+use read_loops::{GAP_FACTOR, MIN_GAP};
 
 /// The loop's mean includes phases in which everything takes up to twice as long, because other programs use the same core.
 /// 10 runs of one second in each format had ratios of 1.94 to 2.13. Two such bounds overlap up to a ratio of 2.33.
@@ -9,9 +10,6 @@ const NOISE_SHARE: f64 = 0.4;
 /// The work of the loop, without the read, takes 2 to 6 ns here. The loop of PostgreSQL 19 is 2 to 4 ns shorter than that of
 /// 9.2 to 18. 10 ns leave room for slower processors.
 const WORK_NS: f64 = 10.0;
-/// Longer durations than 16 times the median, and than 1 us, are interruptions, as in [`crate::report::Gaps`].
-const GAP_FACTOR: f64 = 16.0;
-const MIN_GAP_NS: f64 = 1000.0;
 
 /// Returns the loop cost. Its lower bound is the cost without interruptions, which the mean includes. If both reports are not
 /// from the same program, the loops contain different work.
@@ -42,7 +40,7 @@ fn without_interruptions(rows: &[Bin]) -> Option<f64> {
         running += row.count as f64;
         running >= total / 2.0
     })?;
-    let longest = (GAP_FACTOR * below_ns(median)).max(MIN_GAP_NS);
+    let longest = (GAP_FACTOR * below_ns(median)).max(MIN_GAP.0);
     let short = rows.iter().map(|row| (smallest_ns(row), row.count as f64)).filter(|(ns, _)| *ns < longest);
     let (sum, count) = short.fold((0.0, 0.0), |(sum, all), (ns, count)| (sum + ns * count, all + count));
     (count > 0.0).then_some(sum / count)
