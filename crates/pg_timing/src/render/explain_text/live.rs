@@ -2,7 +2,7 @@
 
 use super::figures::settings;
 use super::parts::Parts;
-use super::{digits, ms, per_call};
+use super::{digits, interval, ms, per_call};
 use crate::render::plus_minus::plus_minus;
 use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 
@@ -29,11 +29,15 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     format!("{times} {overhead:.0}% of the reported time is overhead: {parts}.")
 }
 
-/// Returns `219 ms (+-4.0)`, or `127 ms (0 to 282)` if the margin would include a negative time.
+/// One margin describes both sides of an interval if the shorter side is at least this share of the longer one.
+const EVEN: f64 = 0.9;
+
+/// Returns `219 ms (+-4.0)`, or `8.50 ms (6.71 to 11.2 ms)` if the interval is uneven.
 fn estimate(time: Range) -> String {
-    match time.half_width() < time.estimate {
+    let shorter_side = (time.high - time.estimate).min(time.estimate - time.low);
+    match shorter_side >= EVEN * time.half_width() {
         true => format!("{} ({}{})", ms(time.estimate), plus_minus(), digits(time.half_width())),
-        false => format!("{} ({} to {})", ms(time.estimate), digits(time.low), digits(time.high)),
+        false => format!("{} ({} ms)", ms(time.estimate), interval(time)),
     }
 }
 
@@ -124,8 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn no_margin_includes_a_negative_time() {
+    fn an_uneven_interval_has_bounds() {
         assert!(answer_of(400.0, [215.0, 219.0, 223.0]).contains("takes 219 ms (+-4.00)."));
-        assert!(answer_of(400.0, [1.0, 127.0, 282.0]).contains("takes 127 ms (1.00 to 282)."));
+        assert!(answer_of(400.0, [1.0, 127.0, 282.0]).contains("takes 127 ms (1.00 to 282 ms)."));
+        assert!(answer_of(400.0, [6.71, 8.5, 11.2]).contains("takes 8.50 ms (6.71 to 11.2 ms)."));
     }
 }
