@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The name of PostgreSQL's clock, on every platform.
 pub const SYSTEM: &str = read_loops::SYSTEM;
 
+/// The only clock that may go back, because administrators and NTP set it.
+pub const SETTABLE_CLOCK: &str = "realtime";
+
 /// How a program reads a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

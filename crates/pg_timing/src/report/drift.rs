@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A quartz crystal that warms up changes its rate by about 1 ppm in minutes. A counter whose rate changes by more than
+/// this, beyond the errors of the samples, has no constant rate.
+pub const QUARTZ_PPM: f64 = 5.0;
+
 /// The drift of one clock against a reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -29,4 +33,11 @@ pub struct DriftStep {
     /// positive: the clock moved ahead
     pub by_ns: f64,
     pub error_ns: f64,
+}
+
+impl Drift {
+    /// Returns whether the clock ran at one rate, without jumps.
+    pub fn has_constant_rate(&self) -> bool {
+        self.steps.is_empty() && self.bend_ppm <= QUARTZ_PPM
+    }
 }

@@ -37,10 +37,13 @@ pub use advise::{
 };
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;
-pub use clock::{AccessPath, Bin, ClockReport, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, SYSTEM, VISIBLE_NS};
+pub use clock::{
+    AccessPath, Bin, ClockReport, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, SETTABLE_CLOCK, SYSTEM,
+    VISIBLE_NS,
+};
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
 pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
-pub use drift::{Drift, DriftStep};
+pub use drift::{Drift, DriftStep, QUARTZ_PPM};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};

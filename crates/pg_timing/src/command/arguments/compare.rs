@@ -5,13 +5,17 @@ use clap::Args;
 use std::path::PathBuf;
 
 const RULE: &str = "\
-A figure changed if the difference exceeds the noise of both reports. The output names the noise.
+A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same.
+
+An alarm counts only if the figure that it judges changed.
+
 
 Much worse (exit status 2): a new critical alarm; a clock that PostgreSQL reads went back; or its read cost at least doubled \
 beyond noise and is now above 100 ns.
 Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or its \
-step is at least 1 us, its CPUs differ by more than before, or the CPU's counter that it reads \
+step is at least 1 us, its CPUs differ by more than before, it goes back more often, or the CPU's counter that it reads \
 is no longer safe to use.
+Only PostgreSQL 19 reads the CPU's counter. The verdict says if a change concerns PostgreSQL 19 only.
 Better, same, and other differences: exit status 0. Not compared: exit status 3.
 The worst change counts. Lost time, and an alarm that a restart will reset the clock source, are neither better nor worse.
 

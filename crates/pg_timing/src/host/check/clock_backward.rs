@@ -2,16 +2,13 @@
 
 use super::advice::other_clocksource;
 use crate::human::{count, duration};
-use crate::report::{ClockReport, Finding, Fix, Report, Severity, finding_id};
-
-/// The only clock that may go back, because administrators and NTP set it.
-const SETTABLE: &str = "realtime";
+use crate::report::{ClockReport, Finding, Fix, Report, SETTABLE_CLOCK, Severity, finding_id};
 
 const ID: &str = finding_id::CLOCK_BACKWARD;
 
 pub fn check(report: &Report) -> Finding {
     // A clock of unknown rate counts, too: a backward step needs no rate.
-    let checked = |clock: &&ClockReport| clock.name != SETTABLE && (clock.reads > 0 || clock.backward_steps > 0);
+    let checked = |clock: &&ClockReport| clock.name != SETTABLE_CLOCK && (clock.reads > 0 || clock.backward_steps > 0);
     let read: Vec<&ClockReport> = report.clocks.iter().filter(checked).collect();
     if read.is_empty() {
         return Finding::unknown(ID, "no clock was measured");

@@ -1,13 +1,10 @@
 //! `drift`: did the clocks run at the same rate during the measurement?
 
 use crate::human::duration;
-use crate::report::{Drift, DriftStep, Finding, Fix, Report, SYSTEM, Severity, finding_id};
+use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM, Severity, finding_id};
 
 /// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
-/// A quartz crystal that warms up changes its rate by about 1 ppm in minutes. A counter whose rate changes by more than
-/// this, beyond the errors of the samples, has no constant rate.
-const QUARTZ_PPM: f64 = 5.0;
 
 /// Smaller differences come from the errors of the samples, and not from NTP.
 const NOTICEABLE_PPM: f64 = 0.1;

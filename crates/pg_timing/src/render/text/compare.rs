@@ -47,7 +47,12 @@ fn words(comparison: &Comparison) -> String {
     let mut out = String::new();
     for figure in comparison.figures.iter().filter(|figure| figure.effect != Effect::Same) {
         if let (Compared::Text(before), Compared::Text(after)) = (&figure.before, &figure.after) {
-            wrapped_to(WIDTH, &mut out, &format!("{}  ", figure.label()), &format!("{before} -> {after}"));
+            wrapped_to(
+                WIDTH,
+                &mut out,
+                &format!("{}  ", figure.label()),
+                &format!("{before} -> {after}{}", meaning(figure)),
+            );
         }
     }
     // The alarm about the TSC explains its consequences, and the verdict lists them.
@@ -59,6 +64,15 @@ fn words(comparison: &Comparison) -> String {
         wrapped_to(WIDTH, &mut out, "", &format!("{}: {}", alarm(change), change.summary));
     }
     out
+}
+
+/// Returns whether a changed text is better or worse, and for which servers.
+fn meaning(figure: &ComparedFigure) -> String {
+    let servers = if figure.needs_postgres_19() { " for PostgreSQL 19" } else { "" };
+    match figure.effect {
+        Effect::Same | Effect::Changed | Effect::NotCompared => String::new(),
+        effect => format!(" ({}{servers})", effect.word()),
+    }
 }
 
 fn alarm(change: &FindingChange) -> String {

@@ -2,20 +2,11 @@
 
 use super::missing::Missing;
 use super::pairs::{Pair, absent, numbers};
-use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, loops, noise};
-use crate::human::duration;
-use crate::report::{ClockReport, Fact, GOOD_READ_NS, Report, SYSTEM, VISIBLE_NS};
+use super::{ComparedFigure, Effect, FigureName, Measure, MissingIn, Program, backward, cost, noise};
+use crate::report::{ClockReport, Fact, Report, SETTABLE_CLOCK, SYSTEM, VISIBLE_NS};
 
-/// A call of a plan node reads the clock twice, so 5 ns per read are 10 ns per row and node: a tenth of a node that takes 100 ns
-/// per row. Runs on a quiet machine differ by 3% anyway.
-const MATTERS_NS: f64 = 5.0;
-/// Only a factor that everyone notices is much.
-const MUCH: f64 = 2.0;
-
-/// Loops of one machine differ by less than this factor. If the noise can explain more, a comparison would prove nothing.
-const UNCLEAR: f64 = 3.0;
-
-/// Returns the figures of all clocks. PostgreSQL's clocks have all figures, the other ones only their read cost.
+/// Returns the figures of all clocks. PostgreSQL's clocks have all figures; the other ones only their cost and
+/// their backward steps.
 pub fn figures(pair: &Pair, missing: &mut Missing) -> Vec<ComparedFigure> {
     let mut names: Vec<&str> = pair.before.clocks.iter().map(|clock| clock.name.as_str()).collect();
     names.extend(pair.after.clocks.iter().map(|clock| clock.name.as_str()));
@@ -59,8 +50,11 @@ impl OneClock<'_> {
         let mut figures: Vec<ComparedFigure> = self.cost(missing).into_iter().collect();
         if matches!(self.name, SYSTEM | "rdtscp" | "rdtsc" | "cntvct") {
             figures.extend(self.step(missing));
-            figures.extend(self.backward_steps(missing));
             figures.extend(self.tail(missing));
+        }
+        // `clock-backward` judges the same clocks.
+        if self.name != SETTABLE_CLOCK {
+            figures.extend(self.backward_steps(missing));
         }
         // Interruptions hit all clocks alike. `clock-gaps` judges the same clock.
         if self.name == SYSTEM {
@@ -75,46 +69,10 @@ impl OneClock<'_> {
 
     /// Returns the read cost, or the loop cost if a report has only that.
     fn cost(&self, missing: &mut Missing) -> Option<ComparedFigure> {
-        let (before, after) = (self.before, self.after);
-        let read = |measure: fn(&ClockReport) -> Option<Measure>| measure(before).zip(measure(after));
-        if let Some(costs) = read(noise::undisturbed).or_else(|| read(noise::median)) {
-            return Some(self.number(FigureName::ReadCost, costs, |low, high| self.cost_effect(low, high)));
-        }
-        let (a, b) = self.programs();
-        let looped = |clock, program, other| match loops::cost(clock, program, other) {
-            Some(cost) => Fact::Known(cost),
-            None => Fact::unavailable(match program {
-                Program::Check => "no loop cost in the report, and the other one has no read cost",
-                _ => "no loop time in the output of pg_test_timing",
-            }),
-        };
-        let what = format!("{} cost", self.name);
-        let costs = missing.both(&what, looped(before, a, b), looped(after, b, a))?;
-        if let Some((low, high)) = costs.0.estimate.zip(costs.1.estimate).map(|(a, b)| (a.min(b), a.max(b)))
-            && low > 0.0
-            && high >= UNCLEAR * low
-            && !costs.0.differs_from(&costs.1)
-        {
-            let why = format!(
-                "{} and {} differ by a factor of {:.1}, but the loops contain different work, or interruptions",
-                duration(low),
-                duration(high),
-                high / low
-            );
-            missing.add(what, MissingIn::Neither, why);
-            return None;
-        }
-        Some(self.number(FigureName::LoopCost, costs, |low, high| self.cost_effect(low, high)))
-    }
-
-    /// Returns the meaning of a higher cost.
-    fn cost_effect(&self, low: Measure, high: Measure) -> Effect {
-        let Some((cheap, expensive)) = low.estimate.zip(high.estimate) else { return Effect::Changed };
-        match () {
-            () if !self.pair.is_read_by_postgres(self.name) || expensive - cheap <= MATTERS_NS => Effect::Changed,
-            () if high.low >= MUCH * low.high && expensive > GOOD_READ_NS => Effect::MuchWorse,
-            () => Effect::Worse,
-        }
+        let costs = cost::costs(self.pair, &format!("{} cost", self.name), (self.before, self.after), missing)?;
+        let is_read = self.pair.is_read_by_postgres(self.name);
+        let effect = |low, high| if is_read { cost::effect(low, high) } else { Effect::Changed };
+        Some(self.number(costs.figure, (costs.before, costs.after), effect))
     }
 
     fn step(&self, missing: &mut Missing) -> Option<ComparedFigure> {
@@ -131,27 +89,10 @@ impl OneClock<'_> {
         }))
     }
 
-    /// Compares whether the clock went back. The number of steps depends on the measuring time.
+    /// Compares how often the clock went back.
     fn backward_steps(&self, missing: &mut Missing) -> Option<ComparedFigure> {
-        let steps = |report, clock: &ClockReport| match (clock.backward_steps, clock.reads) {
-            (0, 0) => Fact::unavailable(absent(report)),
-            (steps, _) => Fact::Known(steps),
-        };
-        let (before, after) = (steps(self.pair.before, self.before), steps(self.pair.after, self.after));
-        let (before, after) = missing.both(&format!("{} backward steps", self.name), before, after)?;
-        let measure = |steps: u64| Measure::new(steps as f64, 0.0);
-        let mut figure = self.number(FigureName::BackwardSteps, (measure(before)?, measure(after)?), |_, _| match self
-            .pair
-            .is_read_by_postgres(self.name)
-        {
-            true => Effect::MuchWorse,
-            false => Effect::Changed,
-        });
-        if before > 0 && after > 0 {
-            figure.effect = Effect::Same;
-        }
-        figure.noise = None;
-        Some(figure)
+        let (before, after) = ((self.pair.before, self.before), (self.pair.after, self.after));
+        backward::figure(self.name, before, after, self.pair.is_read_by_postgres(self.name), missing)
     }
 
     fn lost_time(&self, missing: &mut Missing) -> Option<ComparedFigure> {

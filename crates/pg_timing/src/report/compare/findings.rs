@@ -3,13 +3,14 @@
 use super::missing::Missing;
 use super::pairs::{Pair, absent};
 use super::{ComparedFigure, Effect, FigureName, FindingChange, MissingIn};
-use crate::report::{Finding, Origin, Report, SYSTEM, Severity, finding_id};
+use crate::report::{COUNTER, Finding, Origin, Report, SYSTEM, Severity, finding_id};
 
 /// An alarm of one report, whose check the other report cannot decide.
 pub struct Undecided {
     pub id: String,
     pub severity: Severity,
     pub missing_in: MissingIn,
+    why: &'static str,
 }
 
 /// Returns the changes, and the alarms that only one of the reports can show.
@@ -26,19 +27,33 @@ pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -
                 _ => MissingIn::After,
             };
             let severity = before.or(after).map_or(Severity::Unknown, |finding| finding.severity);
-            undecided.push(Undecided { id: id.into(), severity, missing_in });
+            let report = if missing_in == MissingIn::Before { pair.before } else { pair.after };
+            let why = match report.origin {
+                Origin::PgTestTiming => absent(report),
+                Origin::Measured | Origin::Captured => "the check could not decide",
+            };
+            undecided.push(Undecided { id: id.into(), severity, missing_in, why });
             continue;
         };
         if before.severity == after.severity {
             continue;
         }
-        let worse = if before.severity > after.severity { before } else { after };
+        let (worse, other) = match before.severity > after.severity {
+            true => (before, MissingIn::After),
+            false => (after, MissingIn::Before),
+        };
+        // The report without steps may have too few reads to have seen them.
+        if id == finding_id::CLOCK_BACKWARD && !judged(id, figures).any(has_changed) {
+            let why = "it is unknown whether that report would have seen the backward steps";
+            undecided.push(Undecided { id: id.into(), severity: worse.severity, missing_in: other, why });
+            continue;
+        }
         changes.push(FindingChange {
             id: id.into(),
             before: before.severity,
             after: after.severity,
             summary: worse.summary.clone(),
-            effect: match is_within_noise(id, figures) {
+            effect: match is_within_noise(pair, id, figures) {
                 true => Effect::Same,
                 false => effect(id, before.severity, after.severity),
             },
@@ -47,14 +62,9 @@ pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -
     // Most checks need facts that pg_test_timing does not show. An alarm must not disappear among them.
     let (alarms, others): (Vec<_>, Vec<_>) = undecided.into_iter().partition(|one| one.severity >= Severity::Warning);
     for one in alarms.iter().chain(&others) {
-        let report = if one.missing_in == MissingIn::Before { pair.before } else { pair.after };
-        let why = match report.origin {
-            Origin::PgTestTiming => absent(report),
-            Origin::Measured | Origin::Captured => "the check could not decide",
-        };
         let is_alarm = one.severity >= Severity::Warning;
         let alarm = if is_alarm { format!(" ({})", one.severity.word()) } else { String::new() };
-        missing.add(format!("{}{alarm}", one.id), one.missing_in, why);
+        missing.add(format!("{}{alarm}", one.id), one.missing_in, one.why);
     }
     (changes, alarms)
 }
@@ -87,18 +97,35 @@ fn effect(id: &str, before: Severity, after: Severity) -> Effect {
     }
 }
 
-/// Returns whether the finding judges a figure that did not change beyond noise. Then the figure is close to a limit.
-fn is_within_noise(id: &str, figures: &[ComparedFigure]) -> bool {
-    let judged: &[FigureName] = match id {
-        finding_id::CLOCK_SLOW => &[FigureName::ReadCost, FigureName::LoopCost],
-        finding_id::CLOCK_COARSE => &[FigureName::Step],
-        finding_id::CLOCK_GAPS => &[FigureName::LostTime],
-        _ => &[],
-    };
-    let system = |figure: &&ComparedFigure| figure.clock.as_deref() == Some(SYSTEM);
-    figures
-        .iter()
-        .filter(system)
-        .find(|figure| judged.contains(&figure.figure))
-        .is_some_and(|figure| figure.effect == Effect::Same)
+/// Returns whether the finding judges figures that did not change beyond noise. Then a figure is close to a limit.
+fn is_within_noise(pair: &Pair, id: &str, figures: &[ComparedFigure]) -> bool {
+    // No figure shows a jump, or a change of the rate.
+    let drifts = || pair.before.drift.iter().chain(&pair.after.drift);
+    if id == finding_id::DRIFT && !drifts().all(|drift| drift.has_constant_rate()) {
+        return false;
+    }
+    judged(id, figures).next().is_some() && !judged(id, figures).any(has_changed)
+}
+
+fn has_changed(figure: &ComparedFigure) -> bool {
+    figure.effect != Effect::Same
+}
+
+/// Returns the figures that the check `id` judges.
+fn judged<'a>(id: &'a str, figures: &'a [ComparedFigure]) -> impl Iterator<Item = &'a ComparedFigure> {
+    figures.iter().filter(move |figure| {
+        let of = |clocks: &[&str]| figure.clock.as_deref().is_some_and(|clock| clocks.contains(&clock));
+        match id {
+            finding_id::CLOCK_SLOW => figure.is_cost() && of(&[SYSTEM]),
+            finding_id::CLOCK_COARSE => figure.figure == FigureName::Step && of(&[SYSTEM]),
+            finding_id::CLOCK_GAPS => figure.figure == FigureName::LostTime,
+            finding_id::CLOCK_BACKWARD => figure.figure == FigureName::BackwardSteps,
+            finding_id::CPU_SKEW => figure.figure == FigureName::Skew,
+            finding_id::DRIFT => figure.figure == FigureName::Drift && of(&[SYSTEM]),
+            finding_id::TSC_SLOW => {
+                figure.is_cost() && of(&[SYSTEM, COUNTER]) || figure.figure == FigureName::TscUsedByDefault
+            }
+            _ => false,
+        }
+    })
 }

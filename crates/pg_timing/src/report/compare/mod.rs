@@ -1,10 +1,12 @@
 //! Compares two reports of a host: what changed beyond noise, and what that means for EXPLAIN ANALYZE.
 //!
 //! Each figure has bounds within which noise can move it, see `noise.rs` and `loops.rs`. A figure changed if the bounds of both reports
-//! do not overlap. What only one report shows is not compared, and the reason is given. The serde names are the JSON
-//! contract.
+//! do not overlap. Only backward steps, and offsets that change within milliseconds, have other rules. What only one report shows
+//! is not compared, and the reason is given. The serde names are the JSON contract.
 
+mod backward;
 mod clocks;
+mod cost;
 mod effect;
 mod findings;
 mod host;
@@ -71,13 +73,15 @@ pub struct ComparedReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FigureName {
-    /// cost of one read, in ns
+    /// cost of one read, the median, in ns
     ReadCost,
+    /// cost of one read without disturbance by other work on the machine, in ns
+    UndisturbedReadCost,
     /// cost of one turn of pg_test_timing's loop, which contains one read, in ns
     LoopCost,
     /// smallest step of the clock's value, in ns
     Step,
-    /// number of backward steps
+    /// backward steps per million reads
     BackwardSteps,
     /// share of the time that interruptions took
     LostTime,
@@ -122,7 +126,7 @@ pub struct ComparedFigure {
     /// (after - before) / before
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_change: Option<f64>,
-    /// the largest difference that noise can explain, in the unit of the figure
+    /// the largest difference between the two figures that counts as the same, in the unit of the figure
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
     pub effect: Effect,

@@ -14,8 +14,13 @@ impl Pair<'_> {
     /// by default.
     pub fn is_read_by_postgres(&self, clock: &str) -> bool {
         let uses_tsc = [self.before, self.after].iter().all(|report| report.tsc.used_by_default == Some(true));
-        clock == SYSTEM || uses_tsc && (clock == COUNTER || clock == "rdtscp")
+        clock == SYSTEM || uses_tsc && needs_postgres_19(clock)
     }
+}
+
+/// Returns whether only PostgreSQL 19 can read this clock: the counter.
+pub fn needs_postgres_19(clock: &str) -> bool {
+    clock == COUNTER || clock == "rdtscp"
 }
 
 /// What an increase of a figure means, if it exceeds the noise. A decrease means the opposite.

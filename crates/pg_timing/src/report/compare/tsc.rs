@@ -2,13 +2,13 @@
 
 use super::missing::Missing;
 use super::pairs::{Pair, absent, numbers, texts};
-use super::{ComparedFigure, Effect, FigureName, Measure, noise};
+use super::{ComparedFigure, Effect, FigureName, Measure, cost, noise};
 use crate::report::{COUNTER, Fact, Report};
 
 pub fn figures(pair: &Pair, missing: &mut Missing) -> Vec<ComparedFigure> {
     let mut figures: Vec<ComparedFigure> = rate(pair, missing).into_iter().collect();
-    figures.extend(answer(pair, missing, FigureName::TscUsable));
-    figures.extend(answer(pair, missing, FigureName::TscUsedByDefault));
+    figures.extend(usable(pair, missing));
+    figures.extend(used_by_default(pair, missing));
     for clock in clocks(pair, |report| report.cpus.skew.iter().map(|skew| skew.clock.as_str()).collect()) {
         figures.extend(skew(pair, missing, clock));
     }
@@ -32,21 +32,36 @@ fn rate(pair: &Pair, missing: &mut Missing) -> Option<ComparedFigure> {
     Some(numbers(FigureName::TscRate, None, before, after, |_, _| Effect::Changed))
 }
 
-/// Compares an answer of yes or no.
-fn answer(pair: &Pair, missing: &mut Missing, figure: FigureName) -> Option<ComparedFigure> {
-    let is_usable = figure == FigureName::TscUsable;
-    let known = |report: &Report| {
-        let answer = if is_usable { report.tsc.usable } else { report.tsc.used_by_default };
-        answer.map_or_else(|| Fact::unavailable(absent(report)), Fact::Known)
+/// Compares whether the counter is safe to use.
+fn usable(pair: &Pair, missing: &mut Missing) -> Option<ComparedFigure> {
+    let effect = match pair.after.tsc.usable {
+        _ if !pair.is_read_by_postgres(COUNTER) => Effect::Changed,
+        Some(true) => Effect::Better,
+        _ => Effect::Worse,
     };
-    let what = if is_usable { "TSC usable" } else { "TSC used by PostgreSQL 19" };
-    let (before, after) = missing.both(what, known(pair.before), known(pair.after))?;
-    let effect = match after {
-        // Without the counter, PostgreSQL's times are as correct as before.
-        _ if !is_usable || !pair.is_read_by_postgres(COUNTER) => Effect::Changed,
-        false => Effect::Worse,
-        true => Effect::Better,
+    answer(pair, missing, FigureName::TscUsable, |report| report.tsc.usable, effect)
+}
+
+/// Compares whether PostgreSQL 19 uses the counter by default. Its times are correct with both clocks, so only the read cost
+/// decides.
+fn used_by_default(pair: &Pair, missing: &mut Missing) -> Option<ComparedFigure> {
+    let effect = match cost::of_postgres_19(pair).map(|costs| costs.effect()) {
+        Some(Effect::Same) | None => Effect::Changed,
+        Some(effect) => effect,
     };
+    answer(pair, missing, FigureName::TscUsedByDefault, |report| report.tsc.used_by_default, effect)
+}
+
+/// Compares an answer of yes or no. `effect` is that of a difference.
+fn answer(
+    pair: &Pair,
+    missing: &mut Missing,
+    figure: FigureName,
+    answer: fn(&Report) -> Option<bool>,
+    effect: Effect,
+) -> Option<ComparedFigure> {
+    let known = |report: &Report| answer(report).map_or_else(|| Fact::unavailable(absent(report)), Fact::Known);
+    let (before, after) = missing.both(figure.words(), known(pair.before), known(pair.after))?;
     let word = |yes| String::from(if yes { "yes" } else { "no" });
     Some(texts(figure, word(before), word(after), effect))
 }
@@ -60,7 +75,8 @@ fn clocks<'a>(pair: &Pair<'a>, names: impl Fn(&'a Report) -> Vec<&'a str>) -> Ve
     all
 }
 
-/// Compares the largest offset between two CPUs. Its bounds are those of the measurement, so there is no other noise.
+/// Compares the largest offset between two CPUs. Its bounds are those of the measurement, so there is no other noise. An offset
+/// that changes within milliseconds is a fault, whatever its size.
 fn skew(pair: &Pair, missing: &mut Missing, clock: &str) -> Option<ComparedFigure> {
     let largest = |report: &Report| match report
         .cpus
@@ -71,10 +87,15 @@ fn skew(pair: &Pair, missing: &mut Missing, clock: &str) -> Option<ComparedFigur
         None => no_skew(report),
     };
     let (before, after) = missing.both(&format!("{clock} skew"), largest(pair.before), largest(pair.after))?;
-    Some(numbers(FigureName::Skew, Some(clock), before, after, |_, _| match pair.is_read_by_postgres(clock) {
-        true => Effect::Worse,
-        false => Effect::Changed,
-    }))
+    let increase = if pair.is_read_by_postgres(clock) { Effect::Worse } else { Effect::Changed };
+    let mut figure = numbers(FigureName::Skew, Some(clock), before, after, |_, _| increase);
+    let is_moving = |report: &Report| report.cpus.skew.iter().any(|skew| skew.clock == clock && skew.moving);
+    match (is_moving(pair.before), is_moving(pair.after)) {
+        (false, true) => figure.effect = increase,
+        (true, false) => figure.effect = increase.mirrored(),
+        _ => {}
+    }
+    Some(figure)
 }
 
 fn no_skew<T>(report: &Report) -> Fact<T> {

@@ -1,10 +1,10 @@
 //! The verdict: the worst change, in sentences.
 
 use super::findings::Undecided;
-use super::pairs::Pair;
-use super::{CompareVerdict, Compared, ComparedFigure, Effect, FigureName, FindingChange, MissingIn, Program};
+use super::pairs::{Pair, needs_postgres_19};
+use super::{CompareVerdict, Compared, ComparedFigure, Effect, FigureName, FindingChange, MissingIn, Program, cost};
 use crate::human::{duration, percent};
-use crate::report::{SYSTEM, Severity};
+use crate::report::{SYSTEM, Severity, finding_id};
 
 /// Returns the verdict. The worst change counts, then a missing comparison, then the best change.
 pub fn verdict(
@@ -37,14 +37,18 @@ pub fn verdict(
         sentences.extend(overhead(pair).map(|text| (cost.effect, text)));
     }
     for effect in [Effect::MuchWorse, Effect::Worse, Effect::Better, Effect::MuchBetter] {
-        let labels: Vec<String> = others.iter().filter(|f| f.effect == effect).map(|f| f.label()).collect();
+        let labels = others.iter().filter(|f| f.effect == effect && f.figure != FigureName::TscUsedByDefault);
+        let labels: Vec<String> = labels.map(|f| f.label()).collect();
         sentences.extend(list(&capital(effect.word()), labels).map(|text| (effect, text)));
     }
+    let default = others.iter().find(|f| f.figure == FigureName::TscUsedByDefault && matters(f.effect));
+    sentences.extend(default.and_then(|figure| Some((figure.effect, default_sentence(pair)?))));
     if others.iter().any(|figure| figure.figure == FigureName::LostTime && figure.effect != Effect::Same) {
         let text = "Lost time depends on the machine's load, and does not count: compare it under the same load.";
         sentences.push((Effect::Changed, text.into()));
     }
     sentences.extend(alarms(findings));
+    sentences.extend(only_postgres_19(effect, figures, findings).map(|text| (effect, text)));
     let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
     match effect {
         Effect::Same => {
@@ -101,6 +105,32 @@ fn cost_sentence(figure: &ComparedFigure) -> Option<String> {
     Some(format!("{subject} {change} ({}, before {}).", duration(after), duration(before)))
 }
 
+/// Returns what another default clock of PostgreSQL 19 costs.
+fn default_sentence(pair: &Pair) -> Option<String> {
+    let costs = cost::of_postgres_19(pair)?;
+    let uses = if pair.after.tsc.used_by_default? { "now uses" } else { "no longer uses" };
+    let what =
+        if costs.figure == FigureName::LoopCost { "a turn of pg_test_timing's loop" } else { "a read of its clock" };
+    Some(format!(
+        "PostgreSQL 19 {uses} the TSC by default: {what} now costs {}, before {}.",
+        duration(costs.after.estimate?),
+        duration(costs.before.estimate?)
+    ))
+}
+
+/// Returns a sentence if nothing is worse for older servers, or nothing is better for them: they do not read the counter.
+fn only_postgres_19(effect: Effect, figures: &[ComparedFigure], findings: &[FindingChange]) -> Option<String> {
+    let (word, counts): (_, fn(Effect) -> bool) = match effect {
+        Effect::Worse | Effect::MuchWorse => ("Worse", |effect| effect >= Effect::Worse),
+        Effect::Better | Effect::MuchBetter => ("Better", |effect| effect <= Effect::Better),
+        Effect::Same | Effect::Changed | Effect::NotCompared => return None,
+    };
+    let only = [finding_id::TSC_SLOW, finding_id::TSC_AUTO_DEMOTED];
+    let is_only = figures.iter().filter(|f| counts(f.effect)).all(ComparedFigure::needs_postgres_19)
+        && findings.iter().filter(|f| counts(f.effect)).all(|change| only.contains(&change.id.as_str()));
+    is_only.then(|| format!("{word} only for PostgreSQL 19: older servers read the system clock."))
+}
+
 /// Returns what has a cost: a read, or a turn of the loop.
 fn subject(figure: &ComparedFigure) -> Option<String> {
     let clock = match figure.clock.as_deref()? {
@@ -110,6 +140,7 @@ fn subject(figure: &ComparedFigure) -> Option<String> {
     };
     Some(match figure.figure {
         FigureName::LoopCost => format!("A turn of pg_test_timing's loop with {clock}"),
+        FigureName::UndisturbedReadCost => format!("An undisturbed read of {clock}"),
         _ => format!("A read of {clock}"),
     })
 }
@@ -174,8 +205,14 @@ fn capital(word: &str) -> String {
 
 impl ComparedFigure {
     /// Returns whether it is the cost of a read or of a loop with one read.
-    fn is_cost(&self) -> bool {
-        matches!(self.figure, FigureName::ReadCost | FigureName::LoopCost)
+    pub fn is_cost(&self) -> bool {
+        matches!(self.figure, FigureName::ReadCost | FigureName::UndisturbedReadCost | FigureName::LoopCost)
+    }
+
+    /// Returns whether it concerns PostgreSQL 19 only, because older servers do not read the counter.
+    pub fn needs_postgres_19(&self) -> bool {
+        let is_answer = matches!(self.figure, FigureName::TscUsable | FigureName::TscUsedByDefault);
+        is_answer || self.clock.as_deref().is_some_and(needs_postgres_19)
     }
 
     /// Returns both estimates.
@@ -188,8 +225,19 @@ impl ComparedFigure {
 
     /// Returns the name for the screen, like `system step`.
     pub fn label(&self) -> String {
-        let figure = match self.figure {
+        match &self.clock {
+            Some(clock) => format!("{clock} {}", self.figure.words()),
+            None => self.figure.words().into(),
+        }
+    }
+}
+
+impl FigureName {
+    /// Returns the name for the screen.
+    pub fn words(self) -> &'static str {
+        match self {
             FigureName::ReadCost => "one read",
+            FigureName::UndisturbedReadCost => "undisturbed read",
             FigureName::LoopCost => "one loop",
             FigureName::Step => "step",
             FigureName::BackwardSteps => "went back",
@@ -204,10 +252,6 @@ impl ComparedFigure {
             FigureName::Kernel => "kernel",
             FigureName::CpuModel => "CPU model",
             FigureName::Virtualization => "virtualization",
-        };
-        match &self.clock {
-            Some(clock) => format!("{clock} {figure}"),
-            None => figure.into(),
         }
     }
 }

@@ -9,9 +9,10 @@ use crate::render::text::wrapped_to;
 use crate::report::compare::{Compared, ComparedFigure, Effect, FigureName, Measure};
 
 const KHZ_PER_GHZ: f64 = 1e6;
+const KHZ_PER_MHZ: f64 = 1e3;
 const PPM_PER_PERCENT: f64 = 1e4;
-/// The other columns need up to 60 columns.
-const LABEL: usize = 20;
+/// The other columns need up to 57 columns.
+const LABEL: usize = 23;
 
 const COLUMNS: [&str; 6] = ["what changed", "before", "after", "change", "noise", ""];
 const ALIGNED: [Align; 6] = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
@@ -72,10 +73,15 @@ fn bounds(name: FigureName, measure: &Measure) -> String {
 fn number(name: FigureName, number: f64) -> String {
     match name {
         FigureName::LostTime => percent(number),
-        FigureName::TscRate => format!("{:.5} GHz", number / KHZ_PER_GHZ),
+        FigureName::TscRate => format!("{:.4} GHz", number / KHZ_PER_GHZ),
         FigureName::Drift if number.abs() < 999.95 => format!("{number:+.1} ppm"),
         FigureName::Drift => format!("{:+.1}%", number / PPM_PER_PERCENT),
-        FigureName::BackwardSteps => count(number as u64),
+        FigureName::BackwardSteps => match number {
+            0.0 => "never".into(),
+            rate if rate < 0.01 => "<0.01 per M".into(),
+            rate if rate < 9.995 => format!("{rate:.2} per M"),
+            rate => format!("{} per M", count(rate.round() as u64)),
+        },
         _ => duration(number),
     }
 }
@@ -85,9 +91,8 @@ fn change(figure: &ComparedFigure) -> String {
     match figure.relative_change {
         _ if has_small_numbers(figure.figure) => "-".into(),
         None => "-".into(),
-        Some(change) if figure.figure == FigureName::TscRate && change.abs() < 0.01 => {
-            format!("{:+.0} ppm", change * 1e6)
-        }
+        // PostgreSQL's rate can be wrong by less than 0.1%.
+        Some(change) if figure.figure == FigureName::TscRate => format!("{:+.2}%", change * 100.0),
         Some(change) if change >= 9.0 => format!("x {:.0}", change + 1.0),
         Some(change) if change >= 1.0 => format!("x {:.1}", change + 1.0),
         Some(change) if change <= -0.9 => format!("/ {:.0}", 1.0 / (change + 1.0)),
@@ -97,19 +102,13 @@ fn change(figure: &ComparedFigure) -> String {
     }
 }
 
-/// Renders the noise in the unit of the change: relative to the larger figure, so that the order of the reports does not
-/// matter.
+/// Renders the noise in the unit of the figure. A difference above it is a change. The bounds of a figure without an estimate
+/// contain its noise.
 fn noise(figure: &ComparedFigure) -> String {
-    match (figure.noise, figure.estimates()) {
+    match (figure.noise, figure.figure) {
         (None, _) => "-".into(),
-        (Some(noise), _) if has_small_numbers(figure.figure) => {
-            number(figure.figure, noise).trim_start_matches('+').into()
-        }
-        (Some(noise), Some((before, after))) if before.max(after) > 0.0 => match figure.figure {
-            FigureName::TscRate => format!("{:.0} ppm", noise / before.max(after) * 1e6),
-            _ => percent(noise / before.max(after)),
-        },
-        (Some(noise), _) => number(figure.figure, noise),
+        (Some(noise), FigureName::TscRate) => format!("{:.2} MHz", noise / KHZ_PER_MHZ),
+        (Some(noise), name) => number(name, noise).trim_start_matches('+').into(),
     }
 }
 
