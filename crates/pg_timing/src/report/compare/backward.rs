@@ -57,6 +57,11 @@ pub fn figure(
     Some(figure)
 }
 
+/// Returns whether the report is of a pg_test_timing that stopped at its first backward step. It does not show how often it read.
+pub fn stopped_at_a_step(report: &Report) -> bool {
+    report.clocks.iter().any(|clock| clock.backward_steps > 0 && clock.reads == 0)
+}
+
 fn counted((report, clock): (&Report, &ClockReport)) -> Fact<Steps> {
     let (steps, reads) = (clock.backward_steps, clock.reads);
     match (steps, reads) {

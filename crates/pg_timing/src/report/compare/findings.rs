@@ -1,5 +1,6 @@
 //! Alarms that are new, gone, or have another severity.
 
+use super::backward;
 use super::missing::Missing;
 use super::pairs::{Pair, absent};
 use super::{ComparedFigure, Effect, FigureName, FindingChange, MissingIn};
@@ -42,8 +43,10 @@ pub fn changes(pair: &Pair, figures: &[ComparedFigure], missing: &mut Missing) -
             true => (before, MissingIn::After),
             false => (after, MissingIn::Before),
         };
-        // The report without steps may have too few reads to have seen them.
-        if id == finding_id::CLOCK_BACKWARD && !judged(id, figures).any(has_changed) {
+        // pg_test_timing stops at the first step, and does not show how often it read. A sound clock never goes back, so the step
+        // counts. Otherwise the report without steps may have too few reads to have seen them.
+        let stopped = backward::stopped_at_a_step(pair.before) || backward::stopped_at_a_step(pair.after);
+        if id == finding_id::CLOCK_BACKWARD && !stopped && !judged(id, figures).any(has_changed) {
             let why = "it is unknown whether that report would have seen the backward steps";
             undecided.push(Undecided { id: id.into(), severity: worse.severity, missing_in: other, why });
             continue;
