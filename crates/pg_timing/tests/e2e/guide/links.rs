@@ -22,9 +22,16 @@ fn problem(page: &Path, link: &str) -> Option<&'static str> {
     let path = if file.is_empty() { page.to_path_buf() } else { page.parent().unwrap().join(file) };
     match anchor {
         _ if !path.exists() => Some("no such file"),
+        _ if is_outside_of_the_book(page, &path) => Some("not in the book"),
         Some(anchor) if !anchors(&path).iter().any(|found| found == anchor) => Some("no such heading"),
         _ => None,
     }
+}
+
+/// Returns whether a link of the guide leaves its folder. It would be broken in the book.
+fn is_outside_of_the_book(page: &Path, linked: &Path) -> bool {
+    let book = repository().join("docs");
+    page.starts_with(&book) && !linked.canonicalize().unwrap().starts_with(&book)
 }
 
 fn wrong_links(page: &Page) -> Vec<String> {
@@ -68,6 +75,8 @@ fn broken_links_are_found() {
     let text = "[a](docs/no-such-page.md) [b](docs/reading.md#no-such-heading) [c](docs/reading.md) [d](https://example.org/)\n";
     let page = Page { path: repository().join("README.md"), text: text.into() };
     assert_eq!(wrong_links(&page).len(), 2, "{:?}", wrong_links(&page));
+    let page = Page { path: repository().join("docs/reading.md"), text: "[a](../README.md) [b](findings.md)\n".into() };
+    assert_eq!(wrong_links(&page).len(), 1, "{:?}", wrong_links(&page));
     assert_eq!(anchor("What `pg_timing` touches, and why"), "what-pg_timing-touches-and-why");
     assert!(blocks(text).is_empty());
 }
