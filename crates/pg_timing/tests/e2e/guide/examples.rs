@@ -41,8 +41,8 @@ fn output(command: &str, folder: &Path) -> String {
 fn parts<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
     let parts = lines.split(|line| *line == ELLIPSIS).map(|part| {
         let is_text = |line: &&str| !line.is_empty();
-        let start = part.iter().position(|line| is_text(line)).unwrap_or(part.len());
-        let end = part.iter().rposition(|line| is_text(line)).map_or(start, |last| last + 1);
+        let start = part.iter().position(is_text).unwrap_or(part.len());
+        let end = part.iter().rposition(is_text).map_or(start, |last| last + 1);
         part[start..end].to_vec()
     });
     parts.filter(|part| !part.is_empty()).collect()
