@@ -73,3 +73,10 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     assert!(!in_block, "the last block does not end");
     blocks
 }
+
+/// A visitor reads the README in a few minutes. Details belong in the guide.
+#[test]
+fn the_readme_is_short() {
+    let lines = page("README.md").text.lines().count();
+    assert!(lines < 150, "{lines}");
+}
