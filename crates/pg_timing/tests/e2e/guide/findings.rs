@@ -16,21 +16,19 @@ fn each_finding_has_one_section() {
     assert_eq!(ids, finding_id::ALL);
 }
 
-/// The example is the program's own output on a captured host, in which the finding is an alarm. These have none: the
-/// program sees `tsc-denied` only in its own process, and `tsc-absent` is never an alarm.
-const WITHOUT_EXAMPLE: [&str; 2] = [finding_id::TSC_DENIED, finding_id::TSC_ABSENT];
-
+/// The example is the program's own output on a captured host, in which the finding is an alarm. Output in JSON also shows
+/// findings that are no alarm, such as `tsc-absent`, or that the screen shows only as a consequence.
 #[test]
 fn each_section_shows_its_alarm() {
     let page = page("findings.md");
     for (id, text) in sections(&page.text) {
-        let is_alarm = |line: &&str| {
+        let is_shown = |line: &&str| {
             let severity = line.strip_prefix(id).map(str::trim_start);
             severity.is_some_and(|rest| rest.starts_with("WARNING  ") || rest.starts_with("CRITICAL  "))
                 || line.contains(&format!("\"{id}\""))
         };
         let examples = blocks(text).into_iter().filter(|block| block.info == "console");
-        let shows_it = examples.flat_map(|block| block.lines).any(|line| is_alarm(&line));
-        assert_eq!(shows_it, !WITHOUT_EXAMPLE.contains(&id), "{id}");
+        let shows_it = examples.flat_map(|block| block.lines).any(|line| is_shown(&line));
+        assert!(shows_it, "{id}");
     }
 }
