@@ -12,7 +12,7 @@ ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip
 	bison flex perl bzip2
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all check check-all check-world fuzz bench tournament install uninstall deps deps-all schema
+.PHONY: python3 rust-components all check check-all check-world fuzz bench tournament install uninstall deps deps-all schema guide
 
 all:
 	$(CARGO) build --release
@@ -88,6 +88,10 @@ tournament:
 schema:
 	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::schema::committed_schemas_match_the_code \
 		render::openmetrics::docs::committed_metrics_match_the_code
+
+# Builds the guide as a book, in target/book. mdBook is downloaded once.
+guide: | python3
+	tests/guide/run
 
 # Builds only if the binary is missing, because root may have no cargo.
 install:

@@ -39,7 +39,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// stable id, see docs/reading.md
+    /// stable id, see docs/findings.md
     pub id: String,
     pub severity: Severity,
     /// one sentence

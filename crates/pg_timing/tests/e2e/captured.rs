@@ -91,7 +91,7 @@ fn bad_hosts_have_the_expected_alarm() {
 }
 
 /// Copies a captured tree without the file `left_out`.
-fn copy_tree(tree: &Path, left_out: &str) -> TempDir {
+pub(super) fn copy_tree(tree: &Path, left_out: &str) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(tree).iter().filter(|file| !file.ends_with(left_out)) {
         let to = copy.path().join(file.strip_prefix(tree).unwrap());

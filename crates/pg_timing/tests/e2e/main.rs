@@ -9,6 +9,7 @@ mod drop_in;
 mod ephemeral;
 mod fake_server;
 mod faults;
+mod guide;
 mod help;
 mod hostile_memory;
 mod hostile_server;

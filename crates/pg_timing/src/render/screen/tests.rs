@@ -33,14 +33,14 @@ fn whole_screens() {
     }
 }
 
-/// The README shows the screen of the healthy host.
+/// The guide shows the screen of the healthy host.
 #[test]
-fn the_readme_has_this_screen() {
-    let readme = include_str!("../../../../../README.md");
+fn the_guide_has_this_screen() {
+    let page = include_str!("../../../../../docs/monitor.md");
     let screen = screen(&healthy(), &view(), 80, 24).to_string();
     let lines = screen.lines().map(|line| line.trim_matches('"').trim_end());
     let screen = lines.collect::<Vec<_>>().join("\n");
-    assert!(readme.contains(&screen), "{screen}");
+    assert!(page.contains(&screen), "{screen}");
 }
 
 #[test]

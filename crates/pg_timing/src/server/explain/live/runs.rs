@@ -137,17 +137,17 @@ mod tests {
         assert_eq!(modes(170_004, 0, true), [RunMode::RowsOnly, RunMode::Baseline, RunMode::Reported]);
     }
 
-    /// The help text and the README show how often a statement runs: in the fewest rounds, and in the most rounds,
+    /// The help text and the guide show how often a statement runs: in the fewest rounds, and in the most rounds,
     /// without and with all timing methods. The warm-up is one more run, and one more round of a short statement.
     #[test]
     fn the_documented_numbers_of_runs_are_correct() {
         let help = include_str!("../../../command/arguments/explain.rs");
-        let readme = include_str!("../../../../../../README.md");
+        let guide = include_str!("../../../../../../docs/touches.md");
         let least = 1 + LEAST_ROUNDS * modes(170_000, 0, true).len();
         let most = |timings: usize| 1 + (MOST_ROUNDS as usize + 1) * modes(190_000, timings, false).len();
         let all_timings = METHODS.iter().map(|(_, values)| values.len()).sum();
         let numbers = format!("{least} to {} times, or up to {} times if", most(0), most(all_timings));
-        for text in [help, readme] {
+        for text in [help, guide] {
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words.contains(&numbers), "{numbers}");
         }

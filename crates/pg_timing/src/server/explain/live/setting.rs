@@ -233,32 +233,32 @@ mod tests {
         }
     }
 
-    /// Returns the names in the README's table of refused settings, as REFUSED writes them. A `*` stands for any text.
-    fn refused_by_readme() -> Vec<String> {
-        let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-        let (_, table) = readme.split_once("| setting | why it is refused |\n").unwrap();
+    /// Returns the names in the guide's table of refused settings, as REFUSED writes them. A `*` stands for any text.
+    fn refused_by_guide() -> Vec<String> {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.md")).unwrap();
+        let (_, table) = page.split_once("| setting | why it is refused |\n").unwrap();
         let rows = table.lines().skip(1).map_while(|line| line.trim().strip_prefix("| "));
         let names = rows.flat_map(|row| row.split(" | ").next().unwrap().split('`').skip(1).step_by(2));
         names.map(|name| name.trim_start_matches("SET ").to_lowercase().replace(' ', "_")).collect()
     }
 
     #[test]
-    fn the_readme_and_this_list_name_the_same_settings() {
-        let readme = refused_by_readme();
+    fn the_guide_and_this_list_name_the_same_settings() {
+        let guide = refused_by_guide();
         let list: Vec<String> =
             REFUSED.iter().flat_map(|(names, ..)| *names).map(|name| name.replace(' ', "_")).collect();
-        let is_same = |in_list: &str, in_readme: &str| match in_readme.split_once('*') {
+        let is_same = |in_list: &str, in_guide: &str| match in_guide.split_once('*') {
             Some((start, end)) => in_list.starts_with(start) && in_list.ends_with(end),
             // The list's "transaction*" includes SET TRANSACTION.
-            None => in_list.trim_end_matches('*') == in_readme,
+            None => in_list.trim_end_matches('*') == in_guide,
         };
         for name in &list {
-            assert!(readme.iter().any(|in_readme| is_same(name, in_readme)), "the README lacks {name}: {readme:?}");
+            assert!(guide.iter().any(|in_guide| is_same(name, in_guide)), "the guide lacks {name}: {guide:?}");
         }
-        for name in &readme {
+        for name in &guide {
             assert!(
                 list.iter().any(|in_list| is_same(in_list, name)),
-                "the README has {name}, the list has not: {list:?}"
+                "the guide has {name}, the list has not: {list:?}"
             );
         }
     }
