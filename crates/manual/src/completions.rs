@@ -9,6 +9,9 @@ const CLOCK_SOURCES: &str = "CLOCK_SOURCES";
 /// Prints the clock sources that the kernel has, and nothing on a system without this file.
 const READ_CLOCK_SOURCES: &str = "cat /sys/devices/system/clocksource/clocksource0/available_clocksource 2>/dev/null";
 
+/// Details of an option follow these signs.
+const DETAILS: [&str; 4] = [". ", "; ", ": ", " ["];
+
 /// Returns the completions of a program: names and contents.
 pub fn of(command: &Command) -> Vec<(String, Vec<u8>)> {
     let name = command.get_name();
@@ -19,9 +22,11 @@ pub fn of(command: &Command) -> Vec<(String, Vec<u8>)> {
         String::from_utf8(script).expect("the help texts are UTF-8")
     };
     let bash = script(Shell::Bash).replace(CLOCK_SOURCES, &format!("$({READ_CLOCK_SOURCES})"));
-    let zsh =
-        script(Shell::Zsh).replace(&format!("({CLOCK_SOURCES})"), &format!("{{compadd -- $({READ_CLOCK_SOURCES})}}"));
-    let fish = script(Shell::Fish) + &fish_clock_sources(command);
+    let zsh = own_options_only(&script(Shell::Zsh))
+        .replace(&format!("({CLOCK_SOURCES})"), &format!("{{compadd -- $({READ_CLOCK_SOURCES})}}"));
+    // An unquoted ? is a wildcard in fish. Its parser of options does not know -?, so it gets only the long name.
+    let fish = script(Shell::Fish).replace(" -s ? ", " -s '?' ").replace(" ?/help", " help");
+    let fish = fish + &fish_clock_sources(command);
     [
         (format!("bash-completion/completions/{name}"), bash),
         (format!("zsh/_{name}"), zsh),
@@ -29,6 +34,22 @@ pub fn of(command: &Command) -> Vec<(String, Vec<u8>)> {
     ]
     .map(|(file, script)| (file, script.into_bytes()))
     .into()
+}
+
+/// Returns the script for zsh with the options of a command only before its own commands. Otherwise zsh takes
+/// `pg_timing test --format` for the option of `pg_timing`, which has other values. It does not change commands without
+/// commands of their own, because their options can come after a name.
+fn own_options_only(zsh: &str) -> String {
+    const CALL: &str = r#"_arguments "${_arguments_options[@]}" : \"#;
+    const ENDS_WITH_COMMAND: &str = r#"_arguments "${_arguments_options[@]}" -A "-*" : \"#;
+    let mut parts = zsh.split(CALL);
+    let mut script = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let options = part.split("&& ret=0").next().unwrap_or_default();
+        script += if options.contains(r#"_commands" \"#) { ENDS_WITH_COMMAND } else { CALL };
+        script += part;
+    }
+    script
 }
 
 /// Returns the line for `clocksource use` in fish, because clap_complete does not complete names without an option there.
@@ -47,10 +68,10 @@ fn with_hints(command: Command) -> Command {
 }
 
 fn with_hint(arg: Arg, is_of_use: bool) -> Arg {
-    // The screen has one line for each option, so the first sentence must do.
+    // The screen has one line for each option, so it shows the text before the details.
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let first = help.split(". ").next().unwrap_or_default().split("; ").next().unwrap_or_default();
-    let arg = arg.help(first.to_string());
+    let end = DETAILS.iter().filter_map(|sign| help.find(sign)).min().unwrap_or(help.len());
+    let arg = arg.help(help[..end].to_string());
     // zsh ends a value's name at a colon. clap keeps names for the whole run.
     let value = arg.get_value_names().map(|names| names.join(" ").replace(':', "\\:").leak());
     let arg = match value {

@@ -30,16 +30,9 @@ fn page(command: &Command, name: &str, names: &[&str]) -> Result<Vec<u8>> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_string();
     let shown = command.clone().override_usage(usage).subcommand_help_heading("COMMANDS");
-    let man = Man::new(shown)
-        .title(name.to_uppercase())
-        .section("1")
-        // A date would differ from build to build.
-        .date("")
-        .source(format!("pg_timing {}", env!("CARGO_PKG_VERSION")))
-        .manual("pg_timing manual");
+    let man = Man::new(shown);
     let help = Help::of(command);
-    let mut text = Vec::new();
-    man.render_title(&mut text)?;
+    let mut text = title(name).into_bytes();
     man.render_name_section(&mut text)?;
     man.render_synopsis_section(&mut text)?;
     description(command, name, &help).to_writer(&mut text)?;
@@ -54,6 +47,16 @@ fn page(command: &Command, name: &str, names: &[&str]) -> Result<Vec<u8>> {
     see_also(name, names).to_writer(&mut text)?;
     Ok(text)
 }
+
+/// Returns the first lines of a page. The third word is a date. It is empty, because it would differ from build to build.
+/// clap_mangen omits an empty date, and the words after it then have another meaning.
+fn title(name: &str) -> String {
+    let (title, version) = (name.to_uppercase(), env!("CARGO_PKG_VERSION"));
+    format!(".TH {title} 1 \"\" \"pg_timing {version}\" \"pg_timing manual\"\n{LAYOUT}")
+}
+
+/// No hyphenation, because a name with a hyphen in it cannot be copied, and no wide gaps between words.
+const LAYOUT: &str = ".nh\n.ad l\n";
 
 /// The text after the options in the help.
 #[derive(Default)]
@@ -112,15 +115,10 @@ fn exit_statuses(name: &str) -> Roff {
         roff.text([roman("Without a command, or with check. The page of each command has its own list.")]);
     }
     for status in text.split(", ") {
-        match status.split_once(' ').filter(|(number, _)| number.parse::<u8>().is_ok()) {
-            Some((number, meaning)) => {
-                roff.control("TP", []);
-                roff.text([bold(number)]);
-                roff.text([roman(meaning)]);
-            }
-            // A comma within the meaning of a status.
-            None => _ = roff.text([roman(format!(", {status}"))]),
-        }
+        let (number, meaning) = status.split_once(' ').unwrap_or((status, ""));
+        roff.control("TP", []);
+        roff.text([bold(number)]);
+        roff.text([roman(meaning)]);
     }
     roff
 }
@@ -160,13 +158,17 @@ fn examples(command: &Command, help: Help) -> Roff {
     roff
 }
 
+/// Names the pages of both programs, of the commands that a command has, and of the one that it belongs to.
 fn see_also(name: &str, names: &[&str]) -> Roff {
+    let is_program = |page: &str| ["pg_timing", "pg_test_timing"].contains(&page);
+    let is_related = |page: &str| is_program(page) || page.starts_with(name) || name.starts_with(page);
+    let others = names.iter().copied().filter(|page| *page != name && is_related(page));
+    let others: Vec<&str> = others.chain(sections::see_also(name).iter().copied()).collect();
     let mut roff = Roff::new();
     roff.control("SH", ["SEE ALSO"]);
-    let others: Vec<&&str> = names.iter().filter(|other| **other != name).collect();
     for (number, other) in others.iter().enumerate() {
         let comma = if number + 1 < others.len() { "," } else { "" };
-        roff.text([bold(**other), roman(format!("(1){comma}"))]);
+        roff.text([bold(*other), roman(format!("(1){comma}"))]);
     }
     roff
 }

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 pub const FORMAT: &str = "PG_TEST_TIMING_FORMAT";
 
 /// PostgreSQL's tools exit with 1 after every kind of error.
-pub const EXIT_STATUSES: &str = "0 done, 1 a clock went backward, the test failed or was interrupted, or usage error";
+pub const EXIT_STATUSES: &str = "0 done, 1 failed or usage error; also after Ctrl-C or if a clock went backward";
 
 /// The usage comes first, as in PostgreSQL's program.
 const TEMPLATE: &str = "{usage-heading} {usage}\n\n{about}\n\nOptions:\n{options}{after-help}";

@@ -85,7 +85,7 @@ Show the overhead of a plan in a file, with the costs of the clock on the server
   pg_timing explain --plan plan.txt --host-report host.json
 
 Add up the plans that auto_explain wrote to logs, by statement:
-  pg_timing explain --plan postgresql-*.log --all --host-report host.json
+  pg_timing explain --plan *.log --all --host-report host.json
 
 Measure the overhead per call on a temporary server:
   pg_timing explain --ephemeral";
@@ -94,7 +94,7 @@ Measure the overhead per call on a temporary server:
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
-    /// The statement. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
+    /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
     /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops
     #[arg(short, long, value_name = "SQL")]
     pub command: Vec<String>,
