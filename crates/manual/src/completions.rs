@@ -26,7 +26,7 @@ pub fn of(command: &Command) -> Vec<(String, Vec<u8>)> {
         .replace(&format!("({CLOCK_SOURCES})"), &format!("{{compadd -- $({READ_CLOCK_SOURCES})}}"));
     // An unquoted ? is a wildcard in fish. Its parser of options does not know -?, so it gets only the long name.
     let fish = script(Shell::Fish).replace(" -s ? ", " -s '?' ").replace(" ?/help", " help");
-    let fish = fish + &fish_clock_sources(command);
+    let fish = fish + &fish_words(name, command, "");
     [
         (format!("bash-completion/completions/{name}"), bash),
         (format!("zsh/_{name}"), zsh),
@@ -52,14 +52,34 @@ fn own_options_only(zsh: &str) -> String {
     script
 }
 
-/// Returns the line for `clocksource use` in fish, because clap_complete does not complete names without an option there.
-fn fish_clock_sources(command: &Command) -> String {
-    if command.find_subcommand("clocksource").is_none() {
-        return String::new();
-    }
-    let name = command.get_name();
-    let after_use = format!("__fish_{name}_using_subcommand clocksource; and __fish_seen_subcommand_from use");
-    format!("complete -c {name} -n \"{after_use}\" -f -a \"({READ_CLOCK_SOURCES} | string split -n ' ')\"\n")
+/// Returns lines for words without an option, which clap_complete leaves out in fish: fish offers files only where a file is
+/// expected, and the clock sources after `clocksource use`. `place` is empty, or the condition that the command was typed.
+fn fish_words(program: &str, command: &Command, place: &str) -> String {
+    let is_file = |arg: &Arg| arg.get_value_hint() == ValueHint::FilePath && (arg.is_positional() || takes_list(arg));
+    let expects_file = command.get_arguments().any(is_file);
+    let condition = if place.is_empty() { String::new() } else { format!(" -n \"{place}\"") };
+    let words = match command.get_name() {
+        "use" => format!(" -a \"({READ_CLOCK_SOURCES} | string split -n ' ')\""),
+        _ => String::new(),
+    };
+    let own = match expects_file || command.has_subcommands() {
+        true => String::new(),
+        false => format!("complete -c {program}{condition} -f{words}\n"),
+    };
+    let nested = command.get_subcommands().map(|nested| {
+        let name = nested.get_name();
+        let after = match place {
+            "" => format!("__fish_{program}_using_subcommand {name}"),
+            place => format!("{place}; and __fish_seen_subcommand_from {name}"),
+        };
+        fish_words(program, nested, &after)
+    });
+    own + &nested.collect::<String>()
+}
+
+/// Returns whether an option takes several values, each in its own word.
+fn takes_list(arg: &Arg) -> bool {
+    !arg.is_positional() && arg.get_num_args().is_some_and(|number| number.max_values() > 1)
 }
 
 fn with_hints(command: Command) -> Command {
@@ -72,8 +92,11 @@ fn with_hint(arg: Arg, is_of_use: bool) -> Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let end = DETAILS.iter().filter_map(|sign| help.find(sign)).min().unwrap_or(help.len());
     let arg = arg.help(help[..end].to_string());
-    // zsh ends a value's name at a colon. clap keeps names for the whole run.
-    let value = arg.get_value_names().map(|names| names.join(" ").replace(':', "\\:").leak());
+    // zsh ends a value's name at a colon. Before the name, a pattern ends a list of values: the next option.
+    let end_of_list = if takes_list(&arg) { "*-*:" } else { "" };
+    let zsh_name = |names: &[clap::builder::Str]| end_of_list.to_string() + &names.join(" ").replace(':', "\\:");
+    // clap keeps names for the whole run.
+    let value = arg.get_value_names().map(|names| zsh_name(names).leak());
     let arg = match value {
         Some(value) => arg.value_name(&*value),
         None => arg,
