@@ -57,7 +57,7 @@ pub fn description(page: &str) -> &'static [&'static str] {
 }
 
 const SCREEN: &[Entry] = &[
-    ("NO_COLOR", "If it is set and not empty, the output has no colors. Output to a file or a pipe never has colors."),
+    ("NO_COLOR", "If it is set and not empty, the output has no colors. Output to a file or a pipe has no colors."),
     (
         "LC_ALL, LC_CTYPE, LANG",
         "The first of them that is set tells whether the terminal can show the sign for \"plus or minus\".",

@@ -38,7 +38,7 @@ Show a live screen with a new sample every second:
   pg_timing monitor --interval 1
 
 Serve metrics for Prometheus, and write a log of events:
-  pg_timing monitor --listen 9187 --events events.jsonl";
+  pg_timing monitor --listen 9864 --events events.jsonl";
 
 pub const REPORT: &str = "\
 Write a page about this host:
