@@ -47,3 +47,32 @@ Write a page about this host:
 Write a page about several hosts. Type the first line on each of them:
   pg_timing check --format json > db1.json
   pg_timing report -o hosts.html db1.json db2.json";
+
+#[cfg(test)]
+mod tests {
+    use crate::command::arguments::definition;
+
+    /// Returns the examples in the help texts of a command and of its commands.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let own = text.lines().filter_map(|line| line.strip_prefix("  ")).map(ToString::to_string);
+        own.chain(command.get_subcommands().flat_map(examples)).collect()
+    }
+
+    #[test]
+    fn each_example_is_valid() {
+        let examples = examples(&definition());
+        assert!(examples.len() > 15, "{examples:?}");
+        for example in examples {
+            // A shell runs the parts between | and before >. It takes the text between two quotes as one word.
+            let program =
+                example.split(" | ").map(|part| part.trim_start_matches("sudo ")).find(|p| p.starts_with("pg_timing"));
+            let line = program.unwrap_or_else(|| panic!("{example}")).split(" > ").next().unwrap();
+            let parts = line.split('\'').enumerate().flat_map(|(number, part)| match number % 2 {
+                0 => part.split_whitespace().collect(),
+                _ => vec![part],
+            });
+            definition().try_get_matches_from(parts).unwrap_or_else(|error| panic!("{example}: {error}"));
+        }
+    }
+}
