@@ -14,7 +14,7 @@ ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip
 	bison flex perl bzip2
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all manual check check-all check-world fuzz bench tournament install uninstall deps deps-all schema guide
+.PHONY: python3 rust-components all manual check check-all check-world fuzz deny miri bench tournament install uninstall deps deps-all schema guide
 
 all:
 	$(CARGO) build --release
@@ -39,7 +39,7 @@ python3:
 	@command -v python3 > /dev/null || $(MAKE) deps
 
 # Suites that take hours. PostgreSQL's own suites run with each statement timed, on every server and by every method, and
-# once more on a server with assertions. For ten minutes, signals are sent to the processes of a server. The monitor takes
+# once more on a server with assertions, and with the sanitizers of gcc. For ten minutes, signals are sent to the processes of a server. The monitor takes
 # 10 000 samples in a virtual machine without faults, and 100 000 in 17 days of simulated time. The property tests
 # run with 80 times as many cases. One of them simulates some hundred thousand reads per case, which takes 12 ms, so it gets
 # a quarter of the cases.
@@ -55,13 +55,31 @@ check-world: check check-all
 	python3 tests/extension/suites.py
 	python3 tests/extension/asserts.py
 	python3 tests/extension/kills.py
+	python3 tests/extension/sanitizers.py
 	python3 tests/extension/packaged.py
+	$(MAKE) miri deny
 
 # Feeds generated inputs to everything that reads text from outside, for a quarter of an hour. make check-all does the same
 # for about a minute.
 FUZZ_SECONDS ?= 900
 fuzz: | python3
 	tests/fuzz/run --seconds $(FUZZ_SECONDS)
+
+# Checks licenses, sources and known vulnerabilities of all dependencies. The list of vulnerabilities comes from the network:
+# without it, this check is not done, and says so.
+deny:
+	@command -v cargo-deny > /dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --all-features check licenses bans sources
+	@$(CARGO) deny fetch db || { echo "make deny: vulnerabilities are NOT CHECKED, because their list cannot be downloaded" >&2; exit 0; }; \
+		$(CARGO) deny --all-features check advisories
+
+# Runs the arithmetic of timing-clock in an interpreter that finds undefined behavior. It cannot read real clocks. An interpreted
+# test is some hundred times slower, so the property tests have few cases, and a test with a million conversions is left out.
+MIRI_TESTS = claim convert granularity postgres19 trust units features rate bracket
+miri:
+	rustup toolchain install nightly --profile minimal --component miri,rust-src
+	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p timing-clock --lib -- \
+		$(addsuffix ::,$(MIRI_TESTS)) --skip rounding_errors_of_short_spans_have_mean_zero --skip $(SLOW_TEST)
 
 # Installs missing packages as root. Other users see the command to type.
 deps: PACKAGES = $(CHECK_PACKAGES)

@@ -1,4 +1,4 @@
-"""The programs that check the files in deploy/. They are unpacked into target/deploy and not installed."""
+"""The programs that check the files in deploy/ and the spelling. They are unpacked into target/deploy and not installed."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ DEPLOY = ROOT / "deploy"
 WORK = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target") / "deploy"
 
 # Fixed versions: a newer one may have new rules, which would fail without a change of ours.
-PYTHON_PACKAGES = ("ansible-core==2.19.14", "ansible-lint==26.10.1", "kubernetes-validate==1.37.0", "yamllint==1.38.0")
+PYTHON_PACKAGES = ("ansible-core==2.19.14", "ansible-lint==26.10.1", "kubernetes-validate==1.37.0", "typos==1.52.0", "yamllint==1.38.0")
 NODE_PACKAGES = ("@grafana/schema@13.2.3", "ajv@8.20.0", "ts-json-schema-generator@2.4.0", "typescript@5.9.3")
 
 

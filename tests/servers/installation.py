@@ -63,6 +63,21 @@ class Installation:
         """Whether the server has JIT. Since 18, Debian has a separate package for it. The wheel has no JIT."""
         return (self.root / f"usr/lib/postgresql/{self.major}/lib/llvmjit.so").exists()
 
+    @property
+    def flags(self):
+        """More flags of the compiler, for building extensions."""
+        return ""
+
+    @property
+    def preload(self):
+        """Shared libraries of the host that each server loads first."""
+        return ()
+
+    @property
+    def env(self):
+        """More environment variables of each server."""
+        return {}
+
     def command(self, program, *arguments):
         """Returns the command line that runs a program of this version in the root, as the server's user."""
         inside = program if program.startswith("/") else f"/usr/lib/postgresql/{self.major}/bin/{program}"

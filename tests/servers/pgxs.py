@@ -44,7 +44,7 @@ def build(source, installation, flags=""):
     """
     headers = output([installation.pg_config, "--includedir-server"]).strip()
     # As system headers, the server's headers give no warnings.
-    flags = f"{flags} -isystem {headers}"
+    flags = f"{flags} {installation.flags} -isystem {headers}"
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "source"
         # Object files in the source directory may be for another version.

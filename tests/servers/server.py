@@ -55,8 +55,8 @@ class Server:
     def __init__(self, installation, settings=None, preload=(), env=None):
         self.installation = installation
         self.settings = DEFAULTS | (settings or {})
-        self.preload = [Path(library) for library in preload]
-        self.env = dict(env or {})
+        self.preload = [Path(library) for library in (*installation.preload, *preload)]
+        self.env = installation.env | (env or {})
         self.port = PORT
         self.process = None
         self.folder = Path(tempfile.mkdtemp(prefix="", dir=installation.root / "tmp"))
