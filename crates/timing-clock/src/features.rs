@@ -188,6 +188,7 @@ mod tests {
         assert_eq!((bare_metal.hypervisor_signature, bare_metal.hypervisor_hz), (None, None));
     }
 
+    #[cfg_attr(miri, ignore = "Miri does not execute assembly")]
     #[test]
     fn this_cpu_is_read_by_cpuid() {
         let [leaf_1, extended] = [1, 0x8000_0001].map(|leaf| raw_cpuid::native_cpuid::cpuid_count(leaf, 0));
