@@ -110,6 +110,6 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
             "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)",
         ),
         _ => Fix::new(format!("{}: a running kernel does not use an unstable TSC again", restart(report)))
-            .risk("stops everything on the machine; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
+            .risk("stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
     }
 }
