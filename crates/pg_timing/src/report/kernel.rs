@@ -55,7 +55,7 @@ impl KernelReport {
 }
 
 /// How the kernel marked the TSC unstable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Demoted {
     /// like `7823 s after boot`, or the log's own timestamp

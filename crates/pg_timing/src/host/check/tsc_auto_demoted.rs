@@ -30,8 +30,8 @@ pub fn check(report: &Report) -> Finding {
         _ => "a read of the clock then costs as much as the system clock".into(),
     };
     Finding::new(ID, Severity::Warning, summary)
-        .evidence("the CPU has TSC_ADJUST, which is enough for PostgreSQL 19; it does not ask the kernel")
+        .evidence("the CPU has the register TSC_ADJUST: PostgreSQL 19 then uses the TSC, whatever the kernel decided")
         .evidence("PostgreSQL 19 does not compare the CPUs' counters")
-        .why("its times can jump or have a wrong rate, and it prints no warning")
+        .why("PostgreSQL 19's times can jump or have a wrong rate, and the server prints no warning")
         .fix(system_clock_on_19().risk(risk))
 }

@@ -97,8 +97,17 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
             .undo("add tsc=unstable again")
             .risk("someone may have had a reason for it");
     }
-    if demotion.and_then(|d| d.reason.as_deref()).is_some_and(|reason| reason.contains("halts in idle")) {
+    let because_of =
+        |words: &str| demotion.and_then(|d| d.reason.as_deref()).is_some_and(|reason| reason.contains(words));
+    if because_of("halts in idle") {
         return Fix::new("no fix: this CPU's TSC stops when the CPU is idle");
+    }
+    // No fault of the TSC, and clouds have no setting for it. Only the lack of Hyper-V's page makes this host slow.
+    if because_of("running on Hyper-V") {
+        return Fix::new(
+            "install a newer kernel, or move the virtual machine to a newer host; then the kernel can use Hyper-V's page \
+             (hyperv_clocksource_tsc_page), which is cheap to read",
+        );
     }
     let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
     match demotion {
@@ -110,6 +119,27 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
             "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)",
         ),
         _ => Fix::new(format!("{}: a running kernel does not use an unstable TSC again", restart(report)))
-            .risk("stops everything on the machine; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
+            .risk("stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{KernelReport, Origin};
+
+    /// Azure does not let a user change the CPU's settings, and the TSC has no fault there.
+    #[test]
+    fn hyper_v_needs_its_page_and_no_cpu_setting() {
+        let mut report = Report::empty(Origin::Captured, "");
+        report.host.virtualization = Fact::Known("Azure, Hyper-V".into());
+        for (reason, words) in
+            [("running on Hyper-V", "Hyper-V's page"), ("check_tsc_sync_source failed", "CPU settings")]
+        {
+            let demotion = Demoted { at_boot: true, reason: Some(reason.into()), ..Demoted::default() };
+            report.kernel = Fact::Known(KernelReport { demotion: Some(demotion), ..KernelReport::default() });
+            let fix = check(&report).fix;
+            assert!(fix[0].what.contains(words), "{reason}: {fix:?}");
+        }
     }
 }

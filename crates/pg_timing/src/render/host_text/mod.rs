@@ -96,6 +96,7 @@ pub fn tsc(report: &Report) -> Option<String> {
     }
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
         parts.extend(tsc.used_by_default.map(|by_default| match by_default {
+            true if !tsc.distrust.is_empty() => "PostgreSQL 19 still uses it by default".to_string(),
             true => "PostgreSQL 19 uses it by default".to_string(),
             false => "PostgreSQL 19 does not use it by default".to_string(),
         }));

@@ -33,6 +33,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Longest version, in characters.
 const MAX_VERSION: usize = 40;
 /// Hints of several errors.
+/// The versions that the tests run on. A newer server is accepted, because most of them change nothing that pg_timing reads.
+pub const SUPPORTED_SERVERS: &str = "pg_timing supports PostgreSQL 15 to 19";
+
 const PERHAPS_FAULTY: &str = "perhaps this is not a PostgreSQL server, or a proxy is faulty";
 const CHECK_PSQL: &str = "check that psql connects with the same options";
 /// A thread waits in libpq, and will not return soon.
@@ -216,7 +219,7 @@ impl Connection {
             _ if version.is_empty() => Err(Error::new("the server did not send its version", PERHAPS_FAULTY)),
             _ => Err(Error::new(
                 format!("PostgreSQL {version} is not supported"),
-                "pg_timing supports PostgreSQL 15 to 19; older versions have reached their end of life",
+                format!("{SUPPORTED_SERVERS}; older versions have reached their end of life"),
             )),
         }
     }

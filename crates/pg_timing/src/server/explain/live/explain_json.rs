@@ -3,6 +3,7 @@
 use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
 use crate::plan_format::{PlanDocument, Properties};
+use crate::server::connection::SUPPORTED_SERVERS;
 use crate::server::explain::plan::validate::{Impossible, check_figures, check_run};
 use crate::server::explain::plan::{Explained, Plan};
 use serde::de::IgnoredAny;
@@ -70,7 +71,7 @@ fn removed_by_rule() -> Error {
 fn not_understood(why: &str) -> Error {
     Error::new(
         format!("pg_timing does not understand the server's EXPLAIN: {why}"),
-        "PostgreSQL 15 to 19 are supported; check the server's version with SHOW server_version",
+        format!("{SUPPORTED_SERVERS}; check the server's version with SHOW server_version"),
     )
 }
 
