@@ -74,12 +74,12 @@ deny:
 		$(CARGO) deny --all-features check advisories
 
 # Runs the arithmetic of timing-clock in an interpreter that finds undefined behavior. It cannot read real clocks. An interpreted
-# test is some hundred times slower, so the property tests have few cases, and a test with a million conversions is left out.
+# test is some hundred times slower, so the property tests have few cases, and the longest tests are left out.
 MIRI_TESTS = claim convert granularity postgres19 trust units features rate bracket
 miri:
 	rustup toolchain install nightly --profile minimal --component miri,rust-src
 	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p timing-clock --lib -- \
-		$(addsuffix ::,$(MIRI_TESTS)) --skip rounding_errors_of_short_spans_have_mean_zero --skip $(SLOW_TEST)
+		$(addsuffix ::,$(MIRI_TESTS))
 
 # Installs missing packages as root. Other users see the command to type.
 deps: PACKAGES = $(CHECK_PACKAGES)

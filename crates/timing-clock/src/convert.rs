@@ -127,6 +127,7 @@ mod tests {
         }
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes too long")]
     #[test]
     fn rounding_errors_of_short_spans_have_mean_zero() {
         // Every span from 0 to a million ticks at 2 596 098 027 Hz.

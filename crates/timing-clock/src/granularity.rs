@@ -139,6 +139,7 @@ mod tests {
         })
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes too long")]
     #[test]
     fn steps_of_1_ns_to_4_ms_are_exact() {
         for (step, cost) in [(1, 20.0), (10, 20.0), (100, 20.0), (4_000_000, 5.0)] {

@@ -164,6 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[cfg_attr(miri, ignore = "an interpreter takes too long")]
         #[test]
         fn the_uncertainty_contains_the_true_rate(
             seed in any::<u64>(),
