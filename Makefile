@@ -6,16 +6,25 @@ CARGO ?= cargo
 # What the checks need besides Rust and a C compiler: real kernels boot in virtual machines, and servers are unpacked.
 CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-linux procps libpq5
 # AArch64 is built and runs under qemu. PostgreSQL 16 comes from pip and npm. python3-venv and systemd check deploy/; no service
-# starts. Chromium opens the HTML pages, and tmux shows the monitor's screen. The last line is for check-world.
+# starts. Chromium opens the HTML pages, and tmux shows the monitor's screen. man and three shells read the manual and the
+# completions. The last line is for check-world.
 ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
 	python3-venv systemd chromium tmux \
+	man-db groff-base bash-completion zsh fish \
 	bison flex perl bzip2
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all check check-all check-world fuzz bench tournament install uninstall deps deps-all schema
+.PHONY: python3 rust-components all manual check check-all check-world fuzz bench tournament install uninstall deps deps-all schema
 
 all:
 	$(CARGO) build --release
+	$(MAKE) manual
+
+# Writes the man pages and the completions of bash, zsh and fish, from the program's definitions of its options.
+MANUAL = $${CARGO_TARGET_DIR:-target}/manual
+manual:
+	rm -rf $(MANUAL)
+	$(CARGO) run --release -p manual -- $(MANUAL)
 
 # What to run often: at most six minutes on a fresh machine with two cores.
 check: | python3
@@ -89,12 +98,31 @@ schema:
 	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::schema::committed_schemas_match_the_code \
 		render::openmetrics::docs::committed_metrics_match_the_code
 
-# Builds only if the binary is missing, because root may have no cargo.
+MAN_PAGES = $(DESTDIR)$(PREFIX)/share/man/man1
+BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+# In /usr, zsh of Debian reads vendor-completions. In /usr/local it reads site-functions.
+ZSH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+# Builds only if a file is missing or the manual is older than the program, because root may have no cargo. Without cargo it
+# installs what exists.
 install:
 	test -x $${CARGO_TARGET_DIR:-target}/release/pg_timing || $(CARGO) build --release
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $${CARGO_TARGET_DIR:-target}/release/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_timing
 	ln -sf pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing
+	@if ! test $(MANUAL)/man1/pg_timing.1 -nt $${CARGO_TARGET_DIR:-target}/release/pg_timing; then \
+		if command -v $(CARGO) > /dev/null; then $(MAKE) manual; \
+		else echo "note: the man pages are missing or old; to build them, type \"make manual\" as a user with cargo" >&2; fi; fi
+	@if test -d $(MANUAL); then set -ex; \
+		install -d $(MAN_PAGES) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS); \
+		install -m 644 $(MANUAL)/man1/* $(MAN_PAGES); \
+		install -m 644 $(MANUAL)/bash-completion/completions/* $(BASH_COMPLETIONS); \
+		install -m 644 $(MANUAL)/zsh/* $(ZSH_COMPLETIONS); \
+		install -m 644 $(MANUAL)/fish/* $(FISH_COMPLETIONS); fi
 
+PROGRAMS = pg_timing pg_test_timing
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(BASH_COMPLETIONS)/,$(PROGRAMS))
+	rm -f $(addprefix $(ZSH_COMPLETIONS)/_,$(PROGRAMS)) $(patsubst %,$(FISH_COMPLETIONS)/%.fish,$(PROGRAMS))
+	rm -f $(patsubst %,$(MAN_PAGES)/%.1,$(PROGRAMS)) $(MAN_PAGES)/pg_timing-*.1

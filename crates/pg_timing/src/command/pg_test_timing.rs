@@ -1,5 +1,6 @@
 //! The program under the name `pg_test_timing`: options, messages and exit statuses are PostgreSQL's.
 
+use super::arguments::drop_in::{self, FORMAT};
 use super::interrupt;
 use crate::escape;
 use crate::host::pg_test_timing::getopt::{Request, request};
@@ -10,9 +11,6 @@ use std::path::Path;
 
 /// PostgreSQL's tools exit with 1 after every kind of error.
 const FAILED: u8 = 1;
-
-/// The variable that selects the format. It is no option, because scripts that call PostgreSQL's program cannot know it.
-const FORMAT: &str = "PG_TEST_TIMING_FORMAT";
 
 /// Returns whether the program was called as `pg_test_timing`.
 pub fn is_called(arguments: &[OsString]) -> bool {
@@ -69,11 +67,7 @@ fn format() -> Result<Format, String> {
 }
 
 fn help(name: &str, format: Format) -> String {
-    let options = if format == Format::Classic { "[-d DURATION]" } else { "[-c CUTOFF] [-d DURATION]" };
-    format!(
-        "Usage: {name} {options}\n\nThis is pg_timing. With {FORMAT}=classic in the environment, it takes the \
-         options\nand prints the output of PostgreSQL 15 to 18 instead of 19.\n"
-    )
+    drop_in::definition(name, format == Format::Classic).render_help().to_string()
 }
 
 /// Scripts read the number after `(PostgreSQL)`. It is the version whose options and output these are. PostgreSQL's

@@ -1,7 +1,7 @@
 //! The arguments of `compare`.
 
 use super::Format;
-use clap::Args;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 const RULE: &str = "\
@@ -24,10 +24,10 @@ Compare reports of the same program, measured under the same load, for example b
 #[command(after_help = RULE)]
 pub struct CompareArguments {
     /// JSON report of check, or an output of pg_test_timing, from any PostgreSQL version; - is stdin
-    #[arg(value_name = "BEFORE")]
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
     pub before: PathBuf,
     /// The same, measured after the change
-    #[arg(value_name = "AFTER")]
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
     pub after: PathBuf,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]

@@ -3,7 +3,7 @@
 use super::Format;
 use super::values::{count, limit_seconds, milliseconds, nanoseconds, plan_number, window_seconds};
 use crate::plan_format::PlanFormat;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use timing_clock::Nanos;
 
@@ -11,7 +11,7 @@ use timing_clock::Nanos;
 #[derive(Debug, Args)]
 pub struct ConnectionArguments {
     /// Database server's host name or socket directory
-    #[arg(short = 'h', long, value_name = "HOST")]
+    #[arg(short = 'h', long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
     /// Database server's port
     #[arg(short, long, value_name = "PORT")]
@@ -75,18 +75,31 @@ Values of --param are given to a prepared statement. With plan_cache_mode = auto
 (custom plan). From the sixth execution on it may use one plan for any values (generic plan). pg_timing uses the plan that \
 the server would use from then on, in all runs, and says which one that is. SET plan_cache_mode = force_custom_plan or \
 force_generic_plan selects one. pg_timing does not print the values itself. The server's error messages, which pg_timing repeats, and the server's log \
-can contain them. Other users of this host can see them in the list of processes.";
+can contain them. Other users of this host can see them in the list of processes.
+
+Show the overhead of a statement, node by node:
+  pg_timing explain -h db1 -d shop -c 'SELECT count(*) FROM orders'
+
+Show the overhead of a plan in a file, with the costs of the clock on the server's host:
+  pg_timing check --format json > host.json
+  pg_timing explain --plan plan.txt --host-report host.json
+
+Add up the plans that auto_explain wrote to logs, by statement:
+  pg_timing explain --plan *.log --all --host-report host.json
+
+Measure the overhead per call on a temporary server:
+  pg_timing explain --ephemeral";
 
 /// If an option is repeated, the last one counts, as in psql. This allows a shell alias with default options.
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
-    /// The statement. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
+    /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
     /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops
     #[arg(short, long, value_name = "SQL")]
     pub command: Vec<String>,
     /// File with the statement, or - for stdin
-    #[arg(short, long, value_name = "FILE|-", conflicts_with = "command")]
+    #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "command")]
     pub file: Option<PathBuf>,
     /// Value of $1 in the statement; repeat it for $2 and so on. The server infers the type. \N is NULL, and the word NULL
     /// is a string
@@ -108,7 +121,7 @@ pub struct ExplainArguments {
     pub time: u64,
     /// Files with existing EXPLAIN ANALYZE plans (text, JSON, YAML or XML), as psql, auto_explain or a ticket shows them.
     /// Needs --read-cost, --host-report or --plain-ms. The last usable plan counts, without --all, --slowest and --nth
-    #[arg(long, value_name = "FILE|-", num_args = 1.., conflicts_with_all = LIVE)]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = LIVE)]
     pub plan: Vec<PathBuf>,
     /// Read all plans of the files, and add them up by statement. The files can be logs of any size (stderr, csvlog, jsonlog,
     /// syslog, journald, containers), also compressed with gzip or zstd
@@ -124,7 +137,7 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = nanoseconds, allow_negative_numbers = true)]
     pub read_cost: Option<f64>,
     /// File with the output of pg_timing --format json on the server's host: costs of the clock, number of CPUs
-    #[arg(long, value_name = "FILE", requires = "plan", conflicts_with_all = LIVE)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "plan", conflicts_with_all = LIVE)]
     pub host_report: Option<PathBuf>,
     /// Time of the statement without EXPLAIN, in ms, as psql's \timing shows it
     #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = milliseconds, allow_negative_numbers = true)]

@@ -1,6 +1,9 @@
 //! The command line: commands, options, help texts and their parser.
 
 mod compare;
+pub mod drop_in;
+mod examples;
+pub mod exit_status;
 mod explain;
 mod monitor;
 mod report;
@@ -16,7 +19,7 @@ use super::{NOT_DONE, print, print_error, report_error};
 use crate::host::facts::LogSource;
 use crate::report::thresholds::{Limits, Thresholds};
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use thresholds::limits;
@@ -31,37 +34,42 @@ use values::{log_source, percent, seconds, trial_seconds, whole_seconds};
     disable_help_flag = true,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status of check, read and advise: 0 ok, 1 warning, 2 critical, 3 not determined or usage error. Exit status of compare: 0 same or better, 1 worse, 2 much worse, 3 not compared or usage error. Exit status of test, clocksource, explain, monitor and report: 0 done, 3 failed or usage error."
+    arg = help().global(true),
+    after_help = exit_status::of_all()
 )]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
     check: CheckArguments,
-    /// Print help
-    #[arg(short = '?', long, action = ArgAction::Help, global = true)]
-    help: (),
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure this host's clocks and report problems (the default)
+    #[command(after_help = examples::CHECK)]
     Check(CheckArguments),
     /// Measure clocks and print the result as pg_test_timing does
+    #[command(after_help = examples::TEST)]
     Test(TestArguments),
     /// Interpret the output of pg_test_timing, from any PostgreSQL version
+    #[command(after_help = examples::READ)]
     Read(ReadArguments),
     /// Compare two reports of a host: what changed beyond noise
     Compare(CompareArguments),
     /// List the kernel's clock sources, or switch to another one
+    #[command(after_help = examples::CLOCKSOURCE)]
     Clocksource(ClocksourceArguments),
     /// Show how much of a statement's EXPLAIN ANALYZE is timing overhead, node by node
     Explain(Box<ExplainArguments>),
     /// Show what each setting that reads the clock costs on a server, and whether to turn it on
+    #[command(after_help = examples::ADVISE)]
     Advise(AdviseArguments),
     /// Watch this host's clocks: a live screen on a terminal, or metrics for Prometheus
+    #[command(after_help = examples::MONITOR)]
     Monitor(MonitorArguments),
     /// Write a web page about this host, or about the hosts and plans in JSON reports
+    #[command(after_help = examples::REPORT)]
     Report(ReportArguments),
 }
 
@@ -74,14 +82,14 @@ pub struct CheckArguments {
     #[arg(long)]
     pub long: bool,
     /// Check the captured tree in DIR instead of this machine; nothing is measured
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
     /// Read the kernel log from FILE, or from stdin (-)
-    #[arg(long, value_name = "FILE|-", value_parser = log_source())]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, value_parser = log_source())]
     pub kernel_log: Option<LogSource>,
     /// Write the facts and measurements of this machine to DIR, for --root on another host; the host's name, serial
     /// numbers and addresses are left out
-    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "root")]
     pub capture: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -129,7 +137,7 @@ pub struct TestArguments {
 #[derive(Debug, Args)]
 pub struct ReadArguments {
     /// File with the output of pg_test_timing, or - for stdin
-    #[arg(value_name = "FILE|-")]
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -150,13 +158,14 @@ pub enum ClocksourceCommand {
     /// List the clock sources with their read costs and states (the default)
     List(ListArguments),
     /// Switch to another clock source, compare the two, and restore the old one (not with --keep)
+    #[command(after_help = examples::USE)]
     Use(UseArguments),
 }
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
     /// List the clock sources of the captured tree in DIR instead of this machine's
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 }
 
@@ -189,6 +198,16 @@ pub enum TestFormat {
     /// as in PostgreSQL 9.2 to 18: microseconds, the system clock
     Classic,
     Json,
+}
+
+/// Returns PostgreSQL's option for help: -h is the host.
+fn help() -> Arg {
+    Arg::new("help").short('?').long("help").help("Print help").action(ArgAction::Help)
+}
+
+/// Returns the definition of the command line, for man pages and completions.
+pub fn definition() -> clap::Command {
+    Arguments::command()
 }
 
 /// Parses the command line. After `--help`, `--version` or a usage error, prints the text and returns the exit status.
@@ -254,7 +273,24 @@ mod tests {
 
     #[test]
     fn definition_is_valid() {
-        Arguments::command().debug_assert();
+        definition().debug_assert();
+        drop_in::definition("pg_test_timing", false).debug_assert();
+    }
+
+    /// The man pages and completions show these texts.
+    #[test]
+    fn each_command_and_option_has_a_text() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for option in command.get_arguments() {
+                assert!(option.get_help().is_some(), "{} {option}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let mut pg_timing = definition();
+        pg_timing.build();
+        check(&pg_timing);
+        check(&drop_in::definition("pg_test_timing", false));
     }
 
     #[test]

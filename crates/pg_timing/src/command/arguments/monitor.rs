@@ -1,7 +1,7 @@
 //! The arguments of `monitor`.
 
 use super::values::{interval_seconds, sample_count};
-use clap::Args;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use timing_clock::Nanos;
 
@@ -14,10 +14,10 @@ pub struct MonitorArguments {
     #[arg(long, value_name = "[ADDRESS:]PORT")]
     pub listen: Option<String>,
     /// Write metrics to FILE after each sample, for node_exporter's textfile collector; the name must end in .prom
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub textfile: Option<PathBuf>,
     /// Append each event to FILE, one line of JSON per event
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub events: Option<PathBuf>,
     /// Also watch this server: what its settings cost, and what pg_fast_timing does (a database name, a connection string or a
     /// URI)

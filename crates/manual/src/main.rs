@@ -1,0 +1,37 @@
+//! Writes the man pages and shell completions of pg_timing and pg_test_timing.
+//!
+//!     manual DIR
+//!
+//! Everything comes from the definitions of the command line, except sections that no help text has. The files depend only on
+//! the source code, and not on the date.
+
+mod completions;
+mod page;
+mod sections;
+
+use anyhow::{Context, Result, anyhow};
+use pg_timing::command::arguments::{definition, drop_in};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() -> Result<()> {
+    let dir: PathBuf = std::env::args_os().nth(1).ok_or_else(|| anyhow!("usage: manual DIR"))?.into();
+    let mut pg_timing = definition();
+    let mut pg_test_timing = drop_in::definition("pg_test_timing", false);
+    let mut files = Vec::new();
+    for command in [&mut pg_timing, &mut pg_test_timing] {
+        command.build();
+        files.extend(completions::of(command));
+    }
+    files.extend(page::all(&pg_timing, &pg_test_timing)?);
+    for (name, text) in files {
+        write(&dir.join(name), &text)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
+    fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
+}
