@@ -8,6 +8,7 @@ use super::interrupt;
 use crate::host::watch::LiveMachine;
 use crate::monitor::{Monitor, Schedule, run as watch};
 use crate::report::{MonitorEvent, MonitorReport};
+use crate::server::connection::require_libpq;
 use anyhow::anyhow;
 use outputs::Outputs;
 use std::io::IsTerminal;
@@ -17,6 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag_of_service()?;
     let has_screen = has_screen(arguments);
+    if arguments.server.is_some() {
+        // A server can answer later. A missing library stays missing.
+        require_libpq()?;
+    }
     // All outputs are opened first: an error in an argument ends the program at once.
     let mut outputs = Outputs::open(arguments, !has_screen, &stop)?;
     if has_screen {
