@@ -45,7 +45,8 @@ def export(folder, *paths):
         print("note: the package does not contain the changes that are not committed", file=sys.stderr)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    archive = git("archive", "--format=tar", "HEAD", *paths)
+    # For root, tar keeps the permissions in the archive.
+    archive = git("-c", "tar.umask=0022", "archive", "--format=tar", "HEAD", *paths)
     subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
 
 
