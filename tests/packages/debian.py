@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import metadata
-from roots import APT, RELEASES, ROOT, TARGET, bare, scratch, with_compiler, with_server
+from roots import APT, ROOT, TARGET, bare, major, scratch, with_compiler, with_server
 from servers.commands import Failed, output
 
 BUILT = TARGET / "deb"
@@ -38,7 +38,7 @@ def package(folder, name):
 
 
 def extension_name(release):
-    return f"postgresql-{RELEASES[release]}-pg-fast-timing"
+    return f"postgresql-{major(release)}-pg-fast-timing"
 
 
 def field(file, name):
@@ -101,7 +101,7 @@ def build_extension(release):
         root.put(SOURCE, "/build/source")
         root.run(
             "cd /build/source; export DEB_BUILD_PROFILES=pkg.pg-timing.nocommand DEB_BUILD_OPTIONS=noautodbgsym\n"
-            f"export PG_SUPPORTED_VERSIONS={RELEASES[release]}\n"
+            f"export PG_SUPPORTED_VERSIONS={major(release)}\n"
             "pg_buildext updatecontrol; dpkg-buildpackage -b -us -uc 2>&1"
         )
         shutil.rmtree(to, ignore_errors=True)
@@ -154,7 +154,7 @@ def life(release):
         if enabled := root.run("find /etc/systemd -name 'pg_timing*' -type l"):
             yield f"on after the installation: {enabled}"
         yield from manual(root)
-        yield from loads(root, RELEASES[release])
+        yield from loads(root, major(release))
         # As the service writes it: systemd has the folder of a dynamic user elsewhere, and a link to it.
         root.run("mkdir -p /var/lib/private/pg_timing; ln -s private/pg_timing /var/lib/pg_timing; echo > /var/lib/pg_timing/events.jsonl")
         # The drop-in is the user's own file.
@@ -179,17 +179,17 @@ def manual(root):
         yield f"bash offers {offered} after pg_timing clo"
 
 
-def loads(root, major):
+def loads(root, version):
     """The server of the release loads the extension in a session and as a preloaded library, and creates it."""
     sql = "LOAD 'pg_fast_timing'; CREATE EXTENSION pg_fast_timing; SELECT count(*) > 0 FROM pg_fast_timing_info(); EXPLAIN (ANALYZE, COSTS OFF) SELECT 1"
     printed = root.run(
-        f"pg_lsclusters -h | grep -q main || pg_createcluster {major} main\n"
-        f"""echo "shared_preload_libraries = 'pg_fast_timing'" >> /etc/postgresql/{major}/main/conf.d/own.conf\n"""
+        f"pg_lsclusters -h | grep -q main || pg_createcluster {version} main\n"
+        f"""echo "shared_preload_libraries = 'pg_fast_timing'" >> /etc/postgresql/{version}/main/conf.d/own.conf\n"""
         "mkdir -p /run/postgresql; chown postgres: /run/postgresql\n"
-        f"pg_ctlcluster {major} main start\n"
+        f"pg_ctlcluster {version} main start\n"
         f"""su postgres -c "psql -X -t -v ON_ERROR_STOP=1 -c \\"{sql}\\" " 2>&1\n"""
         f"""su postgres -c "pg_timing explain --time 1 -c 'SELECT count(*) FROM generate_series(1, 1000)'" 2>&1\n"""
-        f"pg_ctlcluster {major} main stop"
+        f"pg_ctlcluster {version} main stop"
     )
     if "Execution Time" not in printed or "EXPLAIN ANALYZE reports" not in printed:
         yield f"the server: {printed}"

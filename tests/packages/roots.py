@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target")
 WORK = TARGET / "packages/roots"
 
-# A release of Debian, and the version of PostgreSQL in it.
-RELEASES = {"bookworm": 15, "trixie": 17, "sid": 18}
+# Debian's releases, from the oldest on. Each has one version of PostgreSQL.
+RELEASES = ("bookworm", "trixie", "sid")
 
 # All mounts and processes are private and end with the command. The command's files have the host's time and network.
 ENTER = """set -e
@@ -104,7 +104,13 @@ def with_packages(release, name, packages):
 
 def with_server(release):
     """Returns the folders with a server, a reader of man pages, and bash's completion."""
-    return with_packages(release, "server", [f"postgresql-{RELEASES[release]}", "man-db", "bash-completion"])
+    return with_packages(release, "server", ["postgresql", "man-db", "bash-completion"])
+
+
+def major(release):
+    """Returns the version of PostgreSQL in a release, as text."""
+    (folder,) = (with_server(release)[-1] / "usr/lib/postgresql").iterdir()
+    return folder.name
 
 
 def with_compiler(release):
