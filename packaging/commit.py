@@ -1,5 +1,6 @@
 """What the packages are made of: the files of the last commit, its date, and the version in Cargo.toml."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -22,13 +23,18 @@ def run(*command, **options):
     subprocess.run([str(word) for word in command], check=True, **options)
 
 
+@functools.cache
 def version():
     """Returns the version in the workspace's Cargo.toml, which is the version of all packages."""
     return tomllib.loads(git("show", "HEAD:Cargo.toml").decode())["workspace"]["package"]["version"]
 
 
+@functools.cache
 def date():
-    """Returns the date of the commit, in seconds since 1970. It is the time of all files in the packages."""
+    """Returns the date of the commit, in seconds since 1970. It is the time of all files in the packages.
+
+    A commit during the build changes neither the date nor the version.
+    """
     return int(git("log", "-1", "--format=%ct"))
 
 
@@ -43,6 +49,7 @@ def export(folder, *paths):
     """Writes the committed files into a new folder. Changes that are not committed are not part of a package."""
     if git("status", "--porcelain", "--untracked-files=no"):
         print("note: the package does not contain the changes that are not committed", file=sys.stderr)
+    version(), date()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     # For root, tar keeps the permissions in the archive.
