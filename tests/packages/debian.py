@@ -142,7 +142,8 @@ def life(release):
             root.put(older(package(BUILT, "pg-timing"), folder), "/packages/older.deb")
         root.put(package(BUILT, "pg-timing"), "/packages/pg-timing.deb")
         root.put(package(EXTENSIONS / release, extension_name(release)), "/packages/extension.deb")
-        root.run(f"{APT} update")
+        # systemd's own folder, which it creates with the first service that has a dynamic user.
+        root.run(f"{APT} update; mkdir -p /var/lib/private")
         before = files(root)
         root.run(f"{APT} install /packages/older.deb")
         root.run(f"echo '{CHANGED_DEFAULTS}' >> {DEFAULTS}; mkdir -p $(dirname {DROP_IN}); echo '[Service]' > {DROP_IN}")
@@ -156,7 +157,7 @@ def life(release):
         yield from manual(root)
         yield from loads(root, major(release))
         # As the service writes it: systemd has the folder of a dynamic user elsewhere, and a link to it.
-        root.run("mkdir -p /var/lib/private/pg_timing; ln -s private/pg_timing /var/lib/pg_timing; echo > /var/lib/pg_timing/events.jsonl")
+        root.run("mkdir /var/lib/private/pg_timing; ln -s private/pg_timing /var/lib/pg_timing; echo > /var/lib/pg_timing/events.jsonl")
         # The drop-in is the user's own file.
         root.run(f"rm -r $(dirname {DROP_IN})")
         root.run(f"{APT} purge pg-timing {extension_name(release)}")
