@@ -14,7 +14,8 @@ ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip
 	bison flex perl bzip2
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all manual check check-all check-world fuzz deny miri bench tournament install uninstall deps deps-all schema guide
+.PHONY: python3 rust-components all manual check check-all check-world fuzz deny miri bench tournament install uninstall deps deps-all schema guide \
+	deb tar dist rpm pgxn
 
 all:
 	$(CARGO) build --release
@@ -148,3 +149,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(BASH_COMPLETIONS)/,$(PROGRAMS))
 	rm -f $(addprefix $(ZSH_COMPLETIONS)/_,$(PROGRAMS)) $(patsubst %,$(FISH_COMPLETIONS)/%.fish,$(PROGRAMS))
 	rm -f $(patsubst %,$(MAN_PAGES)/%.1,$(PROGRAMS)) $(MAN_PAGES)/pg_timing-*.1
+
+# Packages of the last commit, in target/deb, target/tar and so on. packaging/README.md says what each needs.
+deb tar dist rpm pgxn: | python3
+	packaging/build $@

@@ -3,7 +3,7 @@
 use super::arguments::ConnectionArguments;
 use super::note;
 use crate::error::Error;
-use crate::server::connection::{Connection, OpenError, Password, Target};
+use crate::server::connection::{Connection, OpenError, Password, Target, require_libpq};
 use crate::server::ephemeral::Ephemeral;
 use std::sync::atomic::AtomicBool;
 
@@ -32,6 +32,8 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
             }
         }
     }
+    // Without libpq, no server needs to start.
+    require_libpq()?;
     let ephemeral = Ephemeral::start(stop)?;
     for (folder, why) in ephemeral.not_removed() {
         note(&format!("could not remove {}, which an earlier run left: {why}", folder.display()));

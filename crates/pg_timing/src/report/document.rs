@@ -193,14 +193,14 @@ mod tests {
             "7".to_string(),
             "\"pg_timing\"".into(),
             "{}".into(),
-            r#"{"schema_version": 1, "version": "0.1.0"}"#.into(),
+            r#"{"schema_version": 1, "version": "1.0.0"}"#.into(),
             r#"[{"Plan": {}}]"#.into(),
             text(|report| report["schema_version"] = "1".into()),
             text(|report| report["version"] = Value::Null),
         ] {
             assert_eq!(error(&other), "is JSON, but not a report of pg_timing", "{other}");
         }
-        let advise = r#"{"schema_version": 1, "version": "0.1.0", "settings": [], "verdict": {}}"#;
+        let advise = r#"{"schema_version": 1, "version": "1.0.0", "settings": [], "verdict": {}}"#;
         assert!(error(advise).contains("advise"));
         let test = r#"{"schema_version": 1, "duration_s": 3, "clocks": []}"#;
         assert!(error(test).contains("pg_timing test"));

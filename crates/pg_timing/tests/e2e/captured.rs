@@ -36,7 +36,9 @@ fn text_and_json_of_every_host() {
         insta::assert_snapshot!(format!("{name}.text"), format!("{text}status {status}\n"));
         let (json_status, json) = check(&host(&name), &["--format", "json"]);
         assert_eq!(json_status, status, "{name}");
-        insta::assert_snapshot!(format!("{name}.json"), json);
+        // A new version changes no other line.
+        let own_version = concat!("\"version\": \"", env!("CARGO_PKG_VERSION"), "\"");
+        insta::assert_snapshot!(format!("{name}.json"), json.replacen(own_version, "\"version\": \"X.Y.Z\"", 1));
     }
 }
 

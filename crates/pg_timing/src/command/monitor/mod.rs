@@ -10,6 +10,7 @@ use crate::host::watch::LiveMachine;
 use crate::human::reason;
 use crate::monitor::{Monitor, Schedule, ServerFigures, run as watch, server};
 use crate::report::{MonitorEvent, MonitorReport};
+use crate::server::connection::require_libpq;
 use anyhow::anyhow;
 use outputs::Outputs;
 use screen::Latest;
@@ -20,6 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag_of_service()?;
     let has_screen = has_screen(arguments);
+    if arguments.server.is_some() {
+        // A server can answer later. A missing library stays missing.
+        require_libpq()?;
+    }
     // All outputs are opened first: an error in an argument ends the program at once.
     let mut outputs = Outputs::open(arguments, !has_screen)?;
     let server = observe_server(arguments, &stop)?;

@@ -88,7 +88,7 @@ fn advise(text: &str) -> AdviseReport {
     AdviseReport {
         core_share_limits: None,
         schema_version: 1,
-        version: "0.1.0".into(),
+        version: "1.0.0".into(),
         server_version: text.into(),
         server: text.into(),
         window_s: 15.0,

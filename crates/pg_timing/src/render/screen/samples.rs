@@ -255,7 +255,7 @@ fn server() -> ServerReport {
     let advise = AdviseReport {
         core_share_limits: None,
         schema_version: 1,
-        version: "0.1.0".into(),
+        version: "1.0.0".into(),
         server_version: "18.6".into(),
         server: "database shop on db1:5432".into(),
         window_s: 15.0,

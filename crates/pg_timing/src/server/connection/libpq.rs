@@ -131,8 +131,8 @@ pub fn libpq() -> Result<&'static Libpq, Error> {
         .map_err(|why| Error::new(format!("could not open libpq, PostgreSQL's client library: {why}"), HINT))
 }
 
-const HINT: &str = if cfg!(target_env = "musl") {
-    "this is the musl build, which cannot load libraries; use the other build with the package libpq5 (Debian, Ubuntu) or libpq (Red Hat, FreeBSD, Homebrew)"
+const HINT: &str = if cfg!(target_feature = "crt-static") {
+    "this program is static and cannot load libpq; install the .deb or .rpm package, or build from source; --plan works"
 } else {
     "install the package libpq5 (Debian, Ubuntu), libpq (Red Hat, Homebrew) or postgresql-client (FreeBSD)"
 };

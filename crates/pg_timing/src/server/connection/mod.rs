@@ -41,6 +41,11 @@ const CHECK_PSQL: &str = "check that psql connects with the same options";
 /// A thread waits in libpq, and will not return soon.
 static THREAD_REMAINS: AtomicBool = AtomicBool::new(false);
 
+/// Opens libpq. Returns an error with the name of its package if that is not possible.
+pub fn require_libpq() -> Result<(), Error> {
+    libpq().map(|_| ())
+}
+
 /// Ends the program at once if a thread remains in libpq. A normal end would run the exit handlers of OpenSSL, which
 /// free the memory that the thread uses.
 pub fn exit_if_a_thread_remains(exit_status: u8) {

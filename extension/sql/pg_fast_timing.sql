@@ -1,0 +1,28 @@
+--
+-- make installcheck: the library loads, and each method keeps the rows exact
+--
+LOAD 'pg_fast_timing';
+CREATE EXTENSION pg_fast_timing;
+
+-- the rows of the plan's node
+CREATE FUNCTION timed(query text) RETURNS TABLE (node text, actual_rows float8)
+LANGUAGE plpgsql AS $$
+DECLARE
+	plan		jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	plan := plan -> 0 -> 'Plan';
+	RETURN QUERY SELECT plan ->> 'Node Type', (plan ->> 'Actual Rows')::float8;
+END $$;
+
+SET pg_fast_timing.method = off;
+SELECT * FROM timed('SELECT * FROM generate_series(1, 1000) i');
+SET pg_fast_timing.method = sampling;
+SELECT * FROM timed('SELECT * FROM generate_series(1, 1000) i');
+SET pg_fast_timing.method = auto;
+SELECT * FROM timed('SELECT * FROM generate_series(1, 1000) i');
+
+SELECT count(*) > 0 AS has_counters FROM pg_fast_timing_info();
+
+DROP FUNCTION timed(text);
+DROP EXTENSION pg_fast_timing;

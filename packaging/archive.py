@@ -1,0 +1,51 @@
+"""Archives with the same bytes on each machine: sorted names, one time for all files, no owner, two kinds of permissions."""
+
+import gzip
+import tarfile
+import time
+import zipfile
+
+
+def members(folder):
+    """Returns the files below a folder, sorted, and their names in the archive. These begin with the folder's name."""
+    return [(file, str(file.relative_to(folder.parent))) for file in sorted(folder.rglob("*")) if not file.is_dir()]
+
+
+def mode(file):
+    """Returns the permissions in the archive. They do not depend on the umask."""
+    return 0o755 if file.stat().st_mode & 0o100 else 0o644
+
+
+def tar_gz(folder, archive, date):
+    """Writes a folder into a compressed archive. A symbolic link stays a link."""
+
+    def entry(file, name):
+        info = tarfile.TarInfo(name)
+        info.mtime = date
+        if file.is_symlink():
+            info.type, info.linkname, info.mode = tarfile.SYMTYPE, str(file.readlink()), 0o777
+        else:
+            info.size, info.mode = file.stat().st_size, mode(file)
+        return info
+
+    # gzip would store the file's name and the time.
+    with archive.open("wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=date) as packed:
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
+            for file, name in members(folder):
+                info = entry(file, name)
+                if info.issym():
+                    tar.addfile(info)
+                else:
+                    with file.open("rb") as content:
+                        tar.addfile(info, content)
+
+
+def zipped(folder, archive, date):
+    """Writes a folder into a zip file."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
+        for file, name in members(folder):
+            info = zipfile.ZipInfo(name, time.gmtime(date)[:6])
+            info.compress_type = zipfile.ZIP_DEFLATED
+            # The system is Unix, so that the permissions count.
+            info.create_system, info.external_attr = 3, (0o100000 | mode(file)) << 16
+            out.writestr(info, file.read_bytes())

@@ -1,0 +1,84 @@
+"""The archive of the static program, the RPM packages, and the crate timing-clock."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import debian
+import metadata
+from roots import ROOT, TARGET
+from servers.commands import Failed, output
+
+# Commands that would connect to a server. They must not start before they know whether they can.
+CONNECTING = (
+    ["explain", "-c", "SELECT 1"], ["explain", "--ephemeral"], ["advise"],
+    ["monitor", "--samples", "1", "--server", "dbname=postgres", "--textfile", "/metrics.prom"],
+)  # fmt: skip
+HINT = "hint: this program is static and cannot load libpq; install the .deb or .rpm package, or build from source; --plan works"
+
+
+def built(kind):
+    """Builds one kind of package and returns the paths."""
+    lines = output([ROOT / "packaging/build", kind]).splitlines()
+    paths = [Path(line) for line in lines if line.startswith(str(TARGET / kind))]
+    if not paths:
+        raise Failed(f"packaging/build {kind} built nothing")
+    return paths
+
+
+def static_program():
+    """The program in the archive runs in an empty root, and says in one error why it cannot connect to a server."""
+    (archive,) = built("tar")
+    with tempfile.TemporaryDirectory() as folder:
+        output(["tar", "-xzf", archive, "-C", folder, "--strip-components=1"])
+        for name in ("bin/pg_test_timing", "share/man/man1/pg_timing.1", "share/doc/pg_timing/LICENSE",
+                     "share/doc/pg_timing/deploy/systemd/pg_timing-monitor.service",
+                     "share/bash-completion/completions/pg_timing"):  # fmt: skip
+            if not (Path(folder) / name).exists():
+                yield f"{name} is missing"
+        yield from debian.oversized((Path(folder) / "bin/pg_timing").stat().st_size)
+
+        def run(*arguments):
+            # The root has nothing but the archive. The clocks' facts are in /proc and /sys, which are not there.
+            return subprocess.run(["chroot", folder, "/bin/pg_timing", *arguments], capture_output=True, text=True)
+
+        if run("--version").stdout != f"pg_timing {metadata.version()}\n":
+            yield f"--version: {run('--version')}"
+        if "one read" not in run("check", "-d", "0.5").stdout:
+            yield f"check: {run('check', '-d', '0.5')}"
+        for command in CONNECTING:
+            done = run(*command)
+            if done.returncode != 3 or done.stderr.count("\n") != 2 or HINT not in done.stderr or done.stdout:
+                yield f"{command}: {done.stderr}"
+        plan = ROOT / "crates/pg_timing/tests/fixtures/plans"
+        text = next(plan.glob("*.txt"))
+        done = subprocess.run([Path(folder) / "bin/pg_timing", "explain", "--plan", text, "--read-cost", "25"], capture_output=True, text=True)
+        if done.returncode != 0:
+            yield f"--plan: {done.stderr}"
+
+
+def rpm():
+    """rpm installs the command in a folder, the program runs there, and rpm removes all files."""
+    command = next(path for path in built("rpm") if path.name.startswith("pg_timing-"))
+    with tempfile.TemporaryDirectory() as folder:
+        rpm = ["rpm", "--root", folder, "--nodeps", "--noscripts"]
+        output([*rpm, "-i", command])
+        done = output([Path(folder) / "usr/bin/pg_timing", "--version"])
+        if done != f"pg_timing {metadata.version()}\n":
+            yield f"--version: {done}"
+        if "/etc/default/pg_timing-monitor" not in output([*rpm[:3], "-q", "--configfiles", "pg_timing"]):
+            yield "the file of options is no configuration file"
+        output([*rpm, "-e", "pg_timing"])
+        yield from (f"left behind: {path}" for path in Path(folder).rglob("*") if "pg_timing" in path.name)
+
+
+def crate():
+    """cargo packs timing-clock, builds it from the package, and would publish it. Nothing is uploaded."""
+    folder = TARGET / "packages/crate"
+    shutil.rmtree(folder / "package", ignore_errors=True)
+    env = os.environ | {"CARGO_TARGET_DIR": str(folder)}
+    output(["cargo", "publish", "--dry-run", "--locked", "-p", "timing-clock"], cwd=ROOT, env=env)
+    files = output(["cargo", "package", "--list", "-p", "timing-clock"], cwd=ROOT).split()
+    yield from (f"no {name}" for name in ("LICENSE", "README.md", "Cargo.toml", "src/lib.rs") if name not in files)
