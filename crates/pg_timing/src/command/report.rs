@@ -18,7 +18,7 @@ const TOO_LONG_HINT: Hint = Hint("give the JSON output of pg_timing, and several
 
 pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
     // Refuse an unusable name before the measurement, which takes seconds.
-    let output = arguments.output.as_deref().map(OutputFile::open).transpose()?;
+    let output = arguments.output.as_deref().map(open).transpose()?;
     let entries = match arguments.files.is_empty() {
         true => {
             let report = check::this_host(Nanos::from_secs(CheckArguments::DEFAULT_S))?;
@@ -37,6 +37,19 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
         None => print(&page)?,
     }
     Ok(0)
+}
+
+/// Opens the file for the page. Refuses the name of a JSON file: if the name after -o is forgotten, the first report stands
+/// there, and the page would replace it.
+fn open(path: &Path) -> anyhow::Result<OutputFile> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        let what =
+            format!("could not write \"{}\": the page is HTML, and this is the name of a JSON file", path.display());
+        return Err(
+            Error::new(what, "name the page like report.html: pg_timing report -o report.html FILE.json").into()
+        );
+    }
+    OutputFile::open(path)
 }
 
 fn read_files(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {

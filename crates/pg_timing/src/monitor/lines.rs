@@ -5,6 +5,7 @@
 
 use super::signals::without_signals;
 use crate::human::reason;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -121,6 +122,11 @@ impl Shared {
                         continue;
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    // Another program has made the pipe so that a write does not block. An error of poll comes again from write.
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        _ = poll(&mut [PollFd::new(&file, PollFlags::OUT)], None);
+                        continue;
+                    }
                     // A pipe whose reader has ended: `head` has read what it wanted.
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
                     Err(error) => reason(&error),
@@ -142,6 +148,7 @@ impl Shared {
 mod tests {
     use super::super::limited::in_process_with_file_limit;
     use super::*;
+    use rustix::fs::OFlags;
     use std::io::Read;
     use std::os::fd::OwnedFd;
 
@@ -201,6 +208,25 @@ mod tests {
         // A pipe contains 64 kB.
         assert!((300..1000).contains(&unwritten), "{unwritten}");
         assert_eq!(why, "nothing read it in time");
+    }
+
+    #[test]
+    fn a_slow_reader_of_a_pipe_that_does_not_block_gets_each_line() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+        let lines = Lines::start(OwnedFd::from(writer.try_clone().unwrap()).into()).unwrap();
+        let expected: String = (0..MAX_WAITING as u64).map(line).collect();
+        assert_eq!(lines.append((0..MAX_WAITING as u64).map(line)), Ok(0));
+        // The pipe fills, and a further write would block.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(lines.append([]), Ok(0));
+        let reader = std::thread::spawn(move || {
+            let mut text = vec![0; expected.len()];
+            reader.read_exact(&mut text).map(|()| text == expected.as_bytes())
+        });
+        assert_eq!(lines.finish(), None);
+        drop(writer);
+        assert!(reader.join().unwrap().unwrap());
     }
 
     #[test]

@@ -182,6 +182,17 @@ fn what_is_not_a_report_is_refused_and_nothing_is_written() {
 }
 
 #[test]
+fn the_page_does_not_replace_a_json_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = dir.path().join("before.json");
+    std::fs::copy(fixture("reports").join("explain.json"), &before).unwrap();
+    let name = before.display().to_string();
+    let stderr = refused(&["report", "-o", &name, &name]);
+    assert!(stderr.contains("the page is HTML") && stderr.contains("name the page like report.html"), "{stderr}");
+    assert!(std::fs::read_to_string(&before).unwrap().starts_with('{'));
+}
+
+#[test]
 fn a_file_that_cannot_be_the_page_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_string();

@@ -5,7 +5,7 @@ mod outputs;
 pub mod screen;
 
 use super::arguments::MonitorArguments;
-use super::interrupt;
+use super::{NOT_DONE, interrupt};
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
 use crate::monitor::{Monitor, Schedule, ServerFigures, run as watch, server};
@@ -16,7 +16,9 @@ use outputs::Outputs;
 use screen::Latest;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag_of_service()?;
@@ -74,7 +76,13 @@ fn sample(
     watch(&mut monitor, schedule, stopped, |report, events| publish(report.clone(), events));
 }
 
+/// How long the end waits for the screen. A terminal that is slow takes the last characters in this time.
+const SCREEN_END: Duration = Duration::from_secs(3);
+
 /// Shows the live screen. The samples are taken in another thread, because they must not wait for the terminal.
+///
+/// A terminal that nobody reads blocks the screen forever, for example if a network fails. Then the other thread ends the
+/// program.
 fn on_screen(
     arguments: &MonitorArguments,
     stop: &Arc<AtomicBool>,
@@ -83,6 +91,7 @@ fn on_screen(
 ) -> anyhow::Result<()> {
     let latest = Mutex::new(Latest::default());
     let changed = AtomicU64::new(0);
+    let (screen_runs, screen_ended) = channel::<()>();
     std::thread::scope(|threads| {
         let sampler = std::thread::Builder::new().name("sampler".into()).spawn_scoped(threads, || {
             sample(arguments, stop, server, |report, events| {
@@ -93,9 +102,15 @@ fn on_screen(
             });
             // The sampler ends only if it is stopped, or if it failed. The screen must not wait for further samples.
             stop.store(true, Ordering::Relaxed);
+            let ended = screen_ended;
+            if ended.recv_timeout(SCREEN_END) == Err(RecvTimeoutError::Timeout) {
+                screen::abandon();
+                std::process::exit(NOT_DONE.into());
+            }
         })?;
         let shown = screen::run(&latest, &changed, stop);
         stop.store(true, Ordering::Relaxed);
+        drop(screen_runs);
         sampler.join().map_err(|_| anyhow!("the thread that takes the samples failed"))?;
         shown
     })

@@ -103,6 +103,13 @@ fn a_read_cost_counts_beyond_the_noise_and_above_5_ns() {
     );
 }
 
+/// A damaged report can have such a cost.
+#[test]
+fn a_cost_of_zero_has_no_ratio() {
+    let summary = compared(&host(0.0), &host(20.0)).verdict.summary;
+    assert!(summary.contains("PostgreSQL's clock costs more than before (20 ns, before 0 ns)."), "{summary}");
+}
+
 #[test]
 fn the_median_is_used_if_a_report_has_no_undisturbed_cost() {
     let median = |ns| with(&host(ns), |report| report.clocks[0].undisturbed_ns = None);

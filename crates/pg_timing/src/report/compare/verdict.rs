@@ -48,7 +48,7 @@ pub fn verdict(
         sentences.push((Effect::Changed, text.into()));
     }
     sentences.extend(alarms(findings));
-    sentences.extend(only_postgres_19(effect, figures, findings).map(|text| (effect, text)));
+    sentences.extend(only_postgres_19(pair, effect, figures, findings).map(|text| (effect, text)));
     let changed: Vec<String> = figures.iter().filter(|f| f.effect == Effect::Changed).map(|f| f.label()).collect();
     match effect {
         Effect::Same => {
@@ -97,6 +97,7 @@ fn cost_sentence(figure: &ComparedFigure) -> Option<String> {
     let (before, after) = figure.estimates()?;
     let subject = subject(figure)?;
     let change = match after / before {
+        _ if before <= 0.0 => "costs more than before".into(),
         ratio if ratio >= 2.0 => format!("costs {} times as much as before", rounded(ratio)),
         ratio if ratio > 1.0 => format!("costs {} more than before", percent(ratio - 1.0)),
         ratio if ratio <= 0.5 && ratio > 0.0 => format!("is {} times as fast as before", rounded(1.0 / ratio)),
@@ -119,15 +120,28 @@ fn default_sentence(pair: &Pair) -> Option<String> {
 }
 
 /// Returns a sentence if nothing is worse for older servers, or nothing is better for them: they do not read the counter.
-fn only_postgres_19(effect: Effect, figures: &[ComparedFigure], findings: &[FindingChange]) -> Option<String> {
+fn only_postgres_19(
+    pair: &Pair,
+    effect: Effect,
+    figures: &[ComparedFigure],
+    findings: &[FindingChange],
+) -> Option<String> {
     let (word, counts): (_, fn(Effect) -> bool) = match effect {
         Effect::Worse | Effect::MuchWorse => ("Worse", |effect| effect >= Effect::Worse),
         Effect::Better | Effect::MuchBetter => ("Better", |effect| effect <= Effect::Better),
         Effect::Same | Effect::Changed | Effect::NotCompared => return None,
     };
-    let only = [finding_id::TSC_SLOW, finding_id::TSC_AUTO_DEMOTED];
+    let is_only_alarm = |change: &FindingChange| match change.id.as_str() {
+        finding_id::TSC_SLOW | finding_id::TSC_AUTO_DEMOTED => true,
+        finding_id::CLOCK_BACKWARD => {
+            let clocks =
+                || pair.before.clocks.iter().chain(&pair.after.clocks).filter(|clock| clock.backward_steps > 0);
+            clocks().next().is_some() && clocks().all(|clock| needs_postgres_19(&clock.name))
+        }
+        _ => false,
+    };
     let is_only = figures.iter().filter(|f| counts(f.effect)).all(ComparedFigure::needs_postgres_19)
-        && findings.iter().filter(|f| counts(f.effect)).all(|change| only.contains(&change.id.as_str()));
+        && findings.iter().filter(|f| counts(f.effect)).all(is_only_alarm);
     is_only.then(|| format!("{word} only for PostgreSQL 19: older servers read the system clock."))
 }
 

@@ -11,9 +11,10 @@ use crate::report::MonitorReport;
 use keys::{Action, action};
 use signals::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use terminal::Screen;
+pub use terminal::abandon;
 
 /// Events per press of Page Up or Page Down. A screen of 24 lines shows about as many.
 const PAGE: isize = 5;
@@ -34,9 +35,9 @@ pub struct Latest {
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
 /// if the terminal closes.
-pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     terminal::check()?;
-    let signals = Signals::register()?;
+    let signals = Signals::register(stop)?;
     let mut screen = Screen::enter()?;
     let mut view = View {
         sort: Sort::default(),
@@ -54,9 +55,6 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> an
     let (mut drawn_sample, mut redraw) = (None, true);
     while !stop.load(Ordering::Relaxed) {
         screen.check()?;
-        if let Some(signal) = signals.deadly() {
-            screen.end_by(signal)?;
-        }
         if signals.suspended() {
             screen.suspend(&signals)?;
             redraw = true;
@@ -92,6 +90,9 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> an
             }
             redraw = true;
         }
+    }
+    if let Some(signal) = signals.deadly() {
+        screen.end_by(signal)?;
     }
     Ok(())
 }

@@ -18,11 +18,12 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Registers handlers that set a flag.
-    pub fn register() -> std::io::Result<Signals> {
+    /// Registers handlers that set a flag. A deadly signal also sets `stop`.
+    pub fn register(stop: &Arc<AtomicBool>) -> std::io::Result<Signals> {
         let signals = Signals { deadly: Arc::default(), suspended: Arc::default(), continued: Arc::default() };
         for signal in DEADLY.into_iter().filter(|&signal| !is_ignored(signal)) {
             signal_hook::flag::register_usize(signal, Arc::clone(&signals.deadly), signal as usize)?;
+            signal_hook::flag::register(signal, Arc::clone(stop))?;
         }
         signal_hook::flag::register(SIGTSTP, Arc::clone(&signals.suspended))?;
         signal_hook::flag::register(SIGCONT, Arc::clone(&signals.continued))?;

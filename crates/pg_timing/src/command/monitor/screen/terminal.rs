@@ -163,6 +163,13 @@ fn leave() -> io::Result<()> {
     disable_raw_mode().and(shown)
 }
 
+/// Restores the modes of a terminal that takes no output: a program that reads it later gets its keys.
+pub fn abandon() {
+    if ACTIVE.swap(false, Ordering::Relaxed) {
+        _ = disable_raw_mode();
+    }
+}
+
 /// Restores the terminal before the message of a panic, so that the message is readable. Any thread can panic.
 fn restore_before_panics() {
     static INSTALL: Once = Once::new();

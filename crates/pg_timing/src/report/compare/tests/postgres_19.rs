@@ -60,3 +60,18 @@ fn the_verdict_says_that_older_servers_do_not_read_the_counter() {
     let mixed = compared(&two_clocks(40.0, 9.0, true), &two_clocks(20.0, 30.0, true)).verdict;
     assert!(mixed.effect == Effect::Worse && mixed.summary.contains(&format!("Worse {ONLY_19}")), "{}", mixed.summary);
 }
+
+#[test]
+fn a_counter_that_goes_back_concerns_postgres_19_only() {
+    let fast = two_clocks(20.0, 9.0, true);
+    let back = |clocks: &[usize]| {
+        with(&alarm(&fast, finding_id::CLOCK_BACKWARD, Severity::Critical), |report| {
+            clocks.iter().for_each(|nth| report.clocks[*nth].backward_steps = 100);
+        })
+    };
+    for (clocks, is_only) in [(&[1][..], true), (&[0], false), (&[0, 1], false)] {
+        let verdict = compared(&fast, &back(clocks)).verdict;
+        assert_eq!(verdict.effect, Effect::MuchWorse);
+        assert_eq!(verdict.summary.contains(&format!("Worse {ONLY_19}")), is_only, "{}", verdict.summary);
+    }
+}
