@@ -7,11 +7,12 @@ CARGO ?= cargo
 CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-linux procps libpq5
 # AArch64 is built and runs under qemu. PostgreSQL 16 comes from pip and npm. python3-venv and systemd check deploy/; no service
 # starts. Chromium opens the HTML pages, and tmux shows the monitor's screen. man and three shells read the manual and the
-# completions. The last line is for check-world.
+# completions. debhelper and rpm read the descriptions of the packages. The last line is for check-world.
 ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
 	python3-venv systemd chromium tmux \
 	man-db groff-base bash-completion zsh fish \
-	bison flex perl bzip2
+	debhelper dpkg-dev rpm \
+	bison flex perl bzip2 debootstrap postgresql-server-dev-all
 RUST_COMPONENTS = clippy rustfmt
 
 .PHONY: python3 rust-components all manual check check-all check-world fuzz deny miri bench tournament install uninstall deps deps-all schema guide \
@@ -58,6 +59,7 @@ check-world: check check-all
 	python3 tests/extension/kills.py
 	python3 tests/extension/sanitizers.py
 	python3 tests/extension/packaged.py
+	for part in deb tar rpm crate same; do tests/packages/run $$part || exit 1; done
 	$(MAKE) miri deny
 
 # Feeds generated inputs to everything that reads text from outside, for a quarter of an hour. make check-all does the same
