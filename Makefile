@@ -49,9 +49,9 @@ SLOW_TEST = the_uncertainty_contains_the_true_rate
 check-world: check check-all
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(SLOW_TEST)
 	PROPTEST_CASES=5000 $(CARGO) test --release -p timing-clock --lib -- $(SLOW_TEST)
-	tests/extension/run 16 17 18
+	tests/extension/run 15 16 17 18
 	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 16 17 18
-	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 16 17 18
+	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 15 16 17 18
 	tests/vm/run many-intervals
 	MONITOR_SAMPLES=100000 $(CARGO) test --release -p pg_timing --lib -- monitor::tests::each_of_many_faults
 	python3 tests/extension/suites.py

@@ -228,6 +228,19 @@ fn comparisons_that_fail_on_busy_cpus_are_no_event() {
     assert_eq!(events_of(|hardware| hardware.busy.set(3), |_| ()), [""; 0]);
 }
 
+/// Many comparisons one after the other would load a busy machine more.
+#[test]
+fn a_failed_comparison_is_repeated_only_at_the_next_turn() {
+    let (events, _) = watch(60, |sample, hardware| {
+        if sample == 1 {
+            // With another clock source, each pair is due in the next interval.
+            hardware.clocksource.replace("hpet".into());
+            hardware.busy.set(1000);
+        }
+    });
+    assert!(events.iter().all(|event| !event.contains("collector")), "{events:?}");
+}
+
 #[test]
 fn cpus_that_are_busy_for_long_are_an_event() {
     // One comparison is due in each 20th interval. Twelve of them fail.

@@ -40,8 +40,9 @@ impl SkewWatch {
         }
         self.intervals += 1;
         let cpus = facts.cpus.allowed.known().cloned().unwrap_or_default();
-        // At the start, each pair is compared as soon as possible, one per interval.
-        let is_due = self.compared < cpus.len().saturating_sub(1) || self.intervals.is_multiple_of(EVERY);
+        // At the start, each pair is compared as soon as possible, one per interval. If that fails, the CPUs are busy.
+        let is_start = self.failures == 0 && self.compared < cpus.len().saturating_sub(1);
+        let is_due = is_start || self.intervals.is_multiple_of(EVERY);
         let (&first, others) = cpus.split_first().filter(|(_, others)| is_due && !others.is_empty())?;
         let other = others[self.compared % others.len()];
         let start = Instant::now();
