@@ -8,9 +8,8 @@ use timing_clock::Rate;
 /// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
 const EVERY: u64 = 20;
 
-/// A comparison fails if another program keeps a CPU busy. It is not repeated at once, because both threads wait actively. After
-/// this many failures in a row, one hour by default, there are no bounds: a virtual machine on a busy host had three within
-/// 10 000 intervals.
+/// A comparison of a clock fails if another program keeps a CPU busy. It is not repeated at once, because both threads wait
+/// actively. After this many failures in a row, one hour by default, the old bounds do not count any more.
 const MOST_FAILURES: u32 = 12;
 
 /// The bounds of the pairs that were compared.
@@ -49,15 +48,17 @@ impl SkewWatch {
         let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
         let result = machine.skew(pair, rate);
         let collector = |error| Collector { name: "skew", seconds: start.elapsed().as_secs_f64(), error };
-        if result.skew.is_empty() && self.failures + 1 < MOST_FAILURES {
-            self.failures += 1;
-            return Some(collector(self.unavailable.clone()));
-        }
-        self.compared += 1;
-        self.failures = if result.skew.is_empty() { self.failures + 1 } else { 0 };
-        self.skew.retain(|skew| skew.b != other);
+        let has_failed = result.skew_unavailable.is_some();
+        self.failures = if has_failed { self.failures + 1 } else { 0 };
+        let is_decided = !has_failed || self.failures >= MOST_FAILURES;
+        // The comparison of one clock can fail, and that of another one succeed. The old bounds hold until it is decided.
+        let is_replaced = |old: &Skew| is_decided || result.skew.iter().any(|new| new.clock == old.clock);
+        self.skew.retain(|old| old.b != other || !is_replaced(old));
         self.skew.extend(result.skew);
-        self.unavailable = result.skew_unavailable;
+        if is_decided {
+            self.compared += 1;
+            self.unavailable = result.skew_unavailable;
+        }
         Some(collector(self.unavailable.clone()))
     }
 

@@ -5,7 +5,7 @@ use super::{Instruments, Machine, OffsetMeter};
 use crate::host::kernel_log::parse;
 use crate::host::measure::{Budget, ClockMeter, DriftMeter, Drifting, MAX_SLEW, Meter};
 use crate::host::survey::kernel;
-use crate::report::{Activity, Clocksource, Cpus, Fact, Origin, OwnUse, Report, SYSTEM, Skew, TscReport};
+use crate::report::{Activity, COUNTER, Clocksource, Cpus, Fact, Origin, OwnUse, Report, SYSTEM, Skew, TscReport};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -273,14 +273,23 @@ impl Machine for SyntheticMachine {
     }
 
     fn skew(&mut self, cpus: Cpus, _: Option<Rate>) -> Cpus {
+        let low_ns = self.hardware.skew_ns.get() - 50.0;
+        let skew = |clock: &str| Skew {
+            clock: clock.into(),
+            a: 0,
+            b: 1,
+            low_ns,
+            high_ns: low_ns + 100.0,
+            moving: false,
+            passes: 4000,
+        };
         if self.hardware.busy.get() > 0 {
             self.hardware.busy.set(self.hardware.busy.get() - 1);
-            return Cpus { skew_unavailable: Some("CPUs 0 and 1 did not answer each other in time".into()), ..cpus };
+            // Another program came between the comparisons of two clocks.
+            let why = "system: CPUs 0 and 1 did not answer each other in time";
+            return Cpus { skew: vec![skew(COUNTER)], skew_unavailable: Some(why.into()), ..cpus };
         }
-        let low_ns = self.hardware.skew_ns.get() - 50.0;
-        let skew =
-            Skew { clock: SYSTEM.into(), a: 0, b: 1, low_ns, high_ns: low_ns + 100.0, moving: false, passes: 4000 };
-        Cpus { skew: vec![skew], skew_unavailable: None, ..cpus }
+        Cpus { skew: vec![skew(COUNTER), skew(SYSTEM)], skew_unavailable: None, ..cpus }
     }
 
     fn own_use(&mut self) -> OwnUse {
