@@ -23,6 +23,7 @@ pub fn run<M: Machine>(
     let mut late_s = 0.0;
     while !stopped() && schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
         let events = monitor.sample(late_s);
+        let sampled_s = monitor.machine().monotonic_s();
         publish(monitor.report(), &events);
         let now_s = monitor.machine().monotonic_s();
         // Samples that are missed are not taken later.
@@ -30,7 +31,8 @@ pub fn run<M: Machine>(
         if schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
             let stopped_s = monitor.machine().sleep(due_s - now_s);
             // A stop that ends before the next sample is due does not delay that sample.
-            late_s = stopped_s.max(monitor.machine().monotonic_s() - due_s);
+            // The same applies to a stop while the outputs were written.
+            late_s = stopped_s.max(now_s - sampled_s).max(monitor.machine().monotonic_s() - due_s);
         }
     }
     let events = monitor.stop();

@@ -178,6 +178,8 @@ fn a_late_sample_is_a_pause() {
     assert_eq!(events_of(|hardware| hardware.oversleep_s.set(0.8), |_| ()), [""; 0]);
     // It ended before the next sample was due.
     assert_eq!(events_of(|hardware| hardware.stopped_s.set(7.0), |_| ()), ["31 pause"]);
+    // It happened while the outputs were written.
+    assert_eq!(events_of(|hardware| hardware.pass(7.0), |_| ()), ["31 pause"]);
 }
 
 #[test]

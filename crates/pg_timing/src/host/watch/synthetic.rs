@@ -86,6 +86,11 @@ impl Hardware {
         self.suspended_ns.set(self.suspended_ns.get() + seconds * 1e9);
     }
 
+    /// Lets time pass outside of a sleep.
+    pub fn pass(&self, seconds: f64) {
+        self.world.pass_ns(seconds * 1e9);
+    }
+
     pub fn pause(&self, seconds: f64) {
         self.world.pass_ns(seconds * 1e9);
         self.paused_ns.set(self.paused_ns.get() + seconds * 1e9);
