@@ -1,10 +1,10 @@
-"""The programs that check the files in deploy/ and the spelling. They are unpacked into target/deploy and not installed."""
+"""The programs that check the files in deploy/. They are unpacked into target/deploy and not installed."""
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
+import python_packages
 from servers.commands import Failed, is_offline, output
 
 HERE = Path(__file__).resolve().parent
@@ -14,7 +14,7 @@ DEPLOY = ROOT / "deploy"
 WORK = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target") / "deploy"
 
 # Fixed versions: a newer one may have new rules, which would fail without a change of ours.
-PYTHON_PACKAGES = ("ansible-core==2.19.14", "ansible-lint==26.10.1", "kubernetes-validate==1.37.0", "typos==1.52.0", "yamllint==1.38.0")
+PYTHON_PACKAGES = ("ansible-core==2.19.14", "ansible-lint==26.10.1", "kubernetes-validate==1.37.0", "yamllint==1.38.0")
 NODE_PACKAGES = ("@grafana/schema@13.2.3", "ajv@8.20.0", "ts-json-schema-generator@2.4.0", "typescript@5.9.3")
 
 
@@ -65,14 +65,7 @@ def python_program(name):
 
 def environment():
     """Returns the folder of a virtual environment with PYTHON_PACKAGES."""
-    # A new version in the list makes a new folder. pip cannot rename an environment, so the last file marks it complete.
-    folder = WORK / "python"
-    wanted, installed = "\n".join(PYTHON_PACKAGES), folder / "complete"
-    if not installed.exists() or installed.read_text() != wanted:
-        output([sys.executable, "-m", "venv", "--clear", folder])
-        output([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON_PACKAGES])
-        installed.write_text(wanted)
-    return folder
+    return python_packages.environment(WORK / "python", PYTHON_PACKAGES)
 
 
 def node_packages():
