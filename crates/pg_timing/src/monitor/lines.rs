@@ -1,5 +1,4 @@
-//! Writes lines to stdout or stderr in a thread of its own: a pipe that nobody reads blocks a write, and the samples must go
-//! on.
+//! Writes lines to stdout or stderr in a separate thread: a pipe without a reader blocks a write, and the samples must continue.
 //!
 //! On a full disk, the rest of the line waits, so that each line is written whole and once.
 

@@ -88,7 +88,7 @@ impl Textfile {
                 // Another monitor has locked the file before, and removes it.
                 Err(Errno::WOULDBLOCK) => continue,
                 Ok(()) if rustix::fs::fstat(&file)?.st_nlink == 0 => continue,
-                // In a file system without locks, nobody can lock the file and remove it.
+                // In a file system without locks, no other monitor can lock the file and remove it.
                 _ => return Ok((partial, file)),
             }
         }

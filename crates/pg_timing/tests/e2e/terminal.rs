@@ -1,4 +1,4 @@
-//! Color, the progress bar and `±` appear on a terminal only. A terminal that nobody reads blocks no program.
+//! Color, the progress bar and `±` appear on a terminal only. A terminal that takes no output does not block the program.
 
 #![cfg(target_os = "linux")]
 

@@ -45,13 +45,16 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
 /// Starts to observe the server of `--server`.
 fn observe_server(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Option<ServerFigures>> {
     let Some(conninfo) = &arguments.server else { return Ok(None) };
-    let figures = server::start(conninfo, arguments.interval.secs(), stop.clone())
-        .map_err(|error| anyhow!("no second thread can be created: {}", reason(&error)))?;
+    let figures = server::start(conninfo, arguments.interval.secs(), stop.clone()).map_err(no_thread)?;
     // A monitor that takes only a few samples would end before the first figures.
     if arguments.samples.is_some() {
         server::wait(&figures, stop);
     }
     Ok(Some(figures))
+}
+
+fn no_thread(error: std::io::Error) -> anyhow::Error {
+    anyhow!("no second thread can be created: {}", reason(&error))
 }
 
 /// Returns whether the live screen is shown: on a terminal, if no option makes the program an exporter.
@@ -81,7 +84,7 @@ const SCREEN_END: Duration = Duration::from_secs(3);
 
 /// Shows the live screen. The samples are taken in another thread, because they must not wait for the terminal.
 ///
-/// A terminal that nobody reads blocks the screen forever, for example if a network fails. Then the other thread ends the
+/// A terminal that takes no output blocks the screen forever, for example if a network fails. Then the other thread ends the
 /// program.
 fn on_screen(
     arguments: &MonitorArguments,
@@ -102,8 +105,9 @@ fn on_screen(
             });
             // The sampler ends only if it is stopped, or if it failed. The screen must not wait for further samples.
             stop.store(true, Ordering::Relaxed);
-            let ended = screen_ended;
-            if ended.recv_timeout(SCREEN_END) == Err(RecvTimeoutError::Timeout) {
+            // A receiver belongs to one thread, so it moves into this one.
+            let screen_ended = screen_ended;
+            if screen_ended.recv_timeout(SCREEN_END) == Err(RecvTimeoutError::Timeout) {
                 screen::abandon();
                 std::process::exit(NOT_DONE.into());
             }

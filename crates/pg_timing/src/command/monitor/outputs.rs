@@ -1,6 +1,7 @@
 //! The outputs of the monitor besides the screen.
 
 use super::console::{Console, events, were};
+use super::no_thread;
 use crate::command::arguments::MonitorArguments;
 use crate::command::{Hint, NOT_DONE, print_error};
 use crate::escape;
@@ -36,8 +37,6 @@ impl Outputs {
         if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
         }
-        let no_thread =
-            |error: std::io::Error| anyhow!("no second thread can be created: {}", crate::human::reason(&error));
         let console = prints.then(Console::start).transpose().map_err(no_thread)?;
         // The file of events is created, so it comes after what can fail without a trace.
         let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
@@ -89,9 +88,7 @@ impl Outputs {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
         report
     }
-}
 
-impl Outputs {
     /// Returns the events that are not in the file of events, and the reason.
     pub fn unwritten(&self) -> Option<String> {
         let (file, error) = (self.events.as_ref()?, self.events_error.as_ref()?);

@@ -65,7 +65,7 @@ pub struct Connection {
     final_error: Option<Error>,
     memory: MemoryWatch,
     secrets: Secrets,
-    /// time of the last answer, if somebody wants to know it
+    /// time of the last answer, for a caller that notices a silent server
     answered: Option<Arc<Mutex<Instant>>>,
 }
 
