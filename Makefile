@@ -15,8 +15,8 @@ ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip
 	bison flex perl bzip2 debootstrap postgresql-server-dev-all
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all manual check check-all check-world fuzz deny miri bench tournament install uninstall deps deps-all schema guide \
-	deb tar dist rpm pgxn
+.PHONY: python3 rust-components all manual guide check check-all check-world fuzz deny miri bench tournament schema \
+	install uninstall deps deps-all deb tar dist rpm pgxn
 
 all:
 	$(CARGO) build --release
@@ -41,10 +41,10 @@ python3:
 	@command -v python3 > /dev/null || $(MAKE) deps
 
 # Suites that take hours. PostgreSQL's own suites run with each statement timed, on every server and by every method, and
-# once more on a server with assertions, and with the sanitizers of gcc. For ten minutes, signals are sent to the processes of a server. The monitor takes
-# 10 000 samples in a virtual machine without faults, and 100 000 in 17 days of simulated time. The property tests
-# run with 80 times as many cases. One of them simulates some hundred thousand reads per case, which takes 12 ms, so it gets
-# a quarter of the cases.
+# once more on a server with assertions, and with the sanitizers of gcc. For ten minutes, signals are sent to the processes of
+# a server. The monitor takes 10 000 samples in a virtual machine without faults, and 100 000 in 17 days of simulated time. All
+# packages are built, and installed in three releases of Debian. The property tests run with 80 times as many cases. One
+# of them simulates some hundred thousand reads per case, which takes 12 ms, so it gets a quarter of the cases.
 SLOW_TEST = the_uncertainty_contains_the_true_rate
 check-world: check check-all
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(SLOW_TEST)

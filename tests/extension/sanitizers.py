@@ -24,13 +24,13 @@ from servers.commands import output
 from servers.installation import RECIPES, separate
 
 MAJORS = (18,)
-# The exact method, sampling by the worker, and the counts without times: together they run all of the executor's wrappers.
+# Each time, exact while that is cheap, by ticks of a thread, and only counts: together they run all of the executor's wrappers.
 METHODS = ("tsc", "auto", "sampling/thread", "count")
 
 
 @dataclass(frozen=True)
 class Sanitized(Installation):
-    """A server of its own, because the sanitized extension must not replace the other one."""
+    """A separate server: the sanitized extension must not replace the other one."""
 
     @property
     def folder(self):
@@ -77,7 +77,7 @@ void _PG_init(void) { %s }
 def notices_faults(installation):
     """Each fault must end the server process. Otherwise the other tests would show nothing."""
     for number, (message, fault) in enumerate(FAULTS.items()):
-        # A name of its own for each, because the server could still have the previous library open.
+        # Each library has another name: the file of a library that is in use must not change.
         name = f"fault{number}"
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, f"{name}.c").write_text(FAULTY % fault)
