@@ -88,9 +88,13 @@ fn fill(mut terminal: &File) {
     // SAFETY: the call changes only the variable.
     unsafe { libc::cfmakeraw(&mut raw) };
     set(&raw, libc::O_RDWR | libc::O_NONBLOCK);
-    // The kernel moves what was written to another buffer, so there may be room again.
-    for _ in 0..5 {
-        while terminal.write(b"x").is_ok() {}
+    // The kernel moves what was written to another buffer, later on a busy machine, so there may be room again.
+    let mut times_full = 0;
+    while times_full < 5 {
+        times_full += 1;
+        while terminal.write(b"x").is_ok() {
+            times_full = 0;
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
     set(&before, libc::O_RDWR);
