@@ -114,7 +114,7 @@ def filter_system_calls(allowed):
 def runs_with_filter(pg_timing):
     """With each service's filter, pg_timing reads the same facts and measures the same clocks as without.
 
-    The user and the other restrictions of the unit are not tested here: they need a running systemd.
+    The user and the other restrictions of the unit need a running systemd: tests/packages/service.py has one.
     """
     plain = facts(pg_timing, None)
     for service in SERVICES:

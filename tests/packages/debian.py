@@ -1,5 +1,6 @@
 """Debian's packages in minimal roots of Debian's releases: installed, used, upgraded and purged."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -48,10 +49,28 @@ def field(file, name):
 def build():
     """`make deb` builds the command's package on this host. Its program is small, and its version is the workspace's."""
     output([ROOT / "packaging/build", "deb"])
-    command = package(BUILT, "pg-timing")
-    if field(command, "Version") != f"{metadata.version()}-1":
-        yield f"version {field(command, 'Version')}"
-    yield from oversized(program_in(command))
+    yield from wrong_version()
+    yield from oversized(program_in(package(BUILT, "pg-timing")))
+
+
+# An optimized program takes minutes to compile.
+NOT_OPTIMIZED = {
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
+    "CARGO_PROFILE_RELEASE_LTO": "off",
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
+}
+
+
+def build_quickly():
+    """The same packages, with a program that is larger and slower."""
+    output([ROOT / "packaging/build", "deb"], env=os.environ | NOT_OPTIMIZED)
+    yield from wrong_version()
+
+
+def wrong_version():
+    version = field(package(BUILT, "pg-timing"), "Version")
+    if version != f"{metadata.version()}-1":
+        yield f"version {version}"
 
 
 # The largest program that we ship, in bytes. Most of it are parsers, and the HTML and terminal screens.
@@ -134,14 +153,17 @@ DEFAULTS = "/etc/default/pg_timing-monitor"
 DROP_IN = "/etc/systemd/system/pg_timing-monitor.service.d/allow.conf"
 
 
-def life(release):
-    """A user's settings survive an upgrade. The command, its manual and the extension work. A purge leaves no files."""
+def life(release, extensions):
+    """A user's settings survive an upgrade. The command, its manual and the extension work. A purge leaves no files.
+
+    `extensions` is the folder with the extension's package.
+    """
     root = scratch(with_server(release))
     try:
         with tempfile.TemporaryDirectory() as folder:
             root.put(older(package(BUILT, "pg-timing"), folder), "/packages/older.deb")
         root.put(package(BUILT, "pg-timing"), "/packages/pg-timing.deb")
-        root.put(package(EXTENSIONS / release, extension_name(release)), "/packages/extension.deb")
+        root.put(package(extensions, extension_name(release)), "/packages/extension.deb")
         # systemd's own folder, which it creates with the first service that has a dynamic user.
         root.run(f"{APT} update; mkdir -p /var/lib/private")
         before = files(root)

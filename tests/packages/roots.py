@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servers.commands import output
-from servers.debian import debian_mirror
+from servers.debian import debian_mirror, mirror
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # cargo runs in ROOT, so a relative path starts there.
 TARGET = ROOT / (os.environ.get("CARGO_TARGET_DIR") or "target")
 WORK = TARGET / "packages/roots"
 
+# Has no separate security updates.
+UNSTABLE = "sid"
 # Debian's releases, from the oldest on. Each has one version of PostgreSQL.
-RELEASES = ("bookworm", "trixie", "sid")
+RELEASES = ("bookworm", "trixie", UNSTABLE)
 
 # All mounts and processes are private and end with the command. The command's files have the host's time and network.
 ENTER = """set -e
@@ -81,6 +83,9 @@ def bare(release):
         shutil.rmtree(part, ignore_errors=True)
         part.parent.mkdir(parents=True, exist_ok=True)
         output(["debootstrap", "--variant=minbase", release, part, debian_mirror()], env=os.environ | {"LC_ALL": "C.UTF-8"})
+        # The host may have these newer versions, and its package of the extension needs the host's version of the server.
+        if release != UNSTABLE and (security := mirror("Debian-Security")):
+            (part / "etc/apt/sources.list.d/security.list").write_text(f"deb {security} {release}-security main\n")
         # No service starts when a package is installed.
         policy = part / "usr/sbin/policy-rc.d"
         policy.write_text("#!/bin/sh\nexit 101\n")

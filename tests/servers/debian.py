@@ -60,7 +60,14 @@ def unpack(root, suites, packages, without_dependencies=(), newest=""):
 
 def debian_mirror():
     """Returns the address of the host's Debian mirror."""
-    query = ("indextargets", "--format", "$(REPO_URI)", "Identifier: Packages", "Origin: Debian", "Label: Debian")
+    if not (address := mirror("Debian")):
+        raise Failed("apt has no source for Debian's packages")
+    return address
+
+
+def mirror(label):
+    """Returns the address of the host's mirror of Debian's packages with this label, or None."""
+    query = ("indextargets", "--format", "$(REPO_URI)", "Identifier: Packages", "Origin: Debian", f"Label: {label}")
     addresses = output(["apt-get", *query])
     if not addresses:
         # Without package lists, as in a fresh container, apt does not know which address is Debian's. Separate lists avoid
@@ -70,9 +77,7 @@ def debian_mirror():
             apt = ["apt-get", "-o", f"Dir::State::Lists={lists}", "-o", "APT::Sandbox::User=root"]
             output([*apt, "update"])
             addresses = output([*apt, *query])
-    if not addresses:
-        raise Failed("apt has no source for Debian's packages")
-    return addresses.split()[0]
+    return addresses.split()[0] if addresses else None
 
 
 def options(work):
