@@ -50,7 +50,7 @@ check-world: check check-all
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(SLOW_TEST)
 	PROPTEST_CASES=5000 $(CARGO) test --release -p timing-clock --lib -- $(SLOW_TEST)
 	tests/extension/run 15 16 17 18
-	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 16 17 18
+	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 15 16 17 18
 	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 15 16 17 18
 	tests/vm/run many-intervals
 	MONITOR_SAMPLES=100000 $(CARGO) test --release -p pg_timing --lib -- monitor::tests::each_of_many_faults
@@ -59,14 +59,14 @@ check-world: check check-all
 	python3 tests/extension/kills.py
 	python3 tests/extension/sanitizers.py
 	python3 tests/extension/packaged.py
-	for part in deb tar rpm crate same; do tests/packages/run $$part || exit 1; done
+	for part in deb service tar rpm crate same; do tests/packages/run $$part || exit 1; done
 	$(MAKE) miri deny
 
-# Feeds generated inputs to everything that reads text from outside, for a quarter of an hour. make check-all does the same
-# for about a minute.
+# Feeds generated inputs to everything that reads text from outside: a quarter of an hour for each parser, two at the same time.
+# That is an hour. make check-all has some seconds for each.
 FUZZ_SECONDS ?= 900
 fuzz: | python3
-	tests/fuzz/run --seconds $(FUZZ_SECONDS)
+	tests/fuzz/run --seconds $(FUZZ_SECONDS) --jobs 2
 
 # Checks licenses, sources and known vulnerabilities of all dependencies. The list of vulnerabilities comes from the network:
 # without it, this check is not done, and says so.
