@@ -5,6 +5,7 @@
 //! | `machine` | what a watch needs of a machine; the tests have a synthetic machine |
 //! | `live` | this machine |
 //! | `instruments` | the clocks to read, and the pairs of clocks to compare |
+//! | `reader` | reads the clocks for a short time |
 //! | `counter` | the counter's rate: steps and changes |
 //! | `judgement` | whether PostgreSQL's fast clock can use the counter |
 //! | `offsets` | steps of the other clocks against each other |
@@ -19,6 +20,7 @@ mod judgement;
 mod live;
 mod machine;
 mod offsets;
+mod reader;
 mod sample;
 mod skew;
 mod stops;
@@ -33,27 +35,16 @@ pub use live::{LiveMachine, STOP_CHECK};
 pub use machine::Machine;
 pub use sample::{OffsetStep, Sample};
 
-use crate::host::measure::{Budget, Outside};
-use crate::host::survey::{access_path, clocks};
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, Fact, Report};
+use crate::report::{COUNTER, Clocksource, Collector, Fact, Report};
 use counter::CounterWatch;
 use judgement::CounterJudgement;
+use reader::ClockReader;
 use skew::SkewWatch;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use stops::Stops;
-use timing_clock::{Nanos, REFERENCE_NAME};
+use timing_clock::REFERENCE_NAME;
 use window::Window;
 
-/// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
-/// 6 ms, so that all together stay below 0.1% of one CPU in an interval of 15 s.
-const READING_SHARE: f64 = 0.25e-3;
-/// The least time for reading clocks, so that each clock has some buffers.
-const MIN_READING: Nanos = Nanos::from_millis(1.0);
-/// The share of an interval, and the least time, that reading and evaluating the clocks may take. Who requests a short interval
-/// accepts a larger share.
-const ALLOWED_SHARE: f64 = 0.8e-3;
-const MIN_ALLOWED_S: f64 = 20e-3;
 /// The facts of the host are read again after this many intervals, because files can change without a sign.
 const FACTS_EVERY: u64 = 240;
 
@@ -61,10 +52,6 @@ const FACTS_EVERY: u64 = 240;
 pub struct Watch<M> {
     machine: M,
     interval_s: f64,
-    /// time for reading all clocks
-    reading: Nanos,
-    /// time for reading and evaluating them; if they take longer, they are not read in each interval
-    allowed_s: f64,
     instruments: Instruments,
     /// facts of the host; changes add to them
     facts: Report,
@@ -73,11 +60,8 @@ pub struct Watch<M> {
     skew: SkewWatch,
     samples: u64,
     stops: Stops,
-    /// the clocks' figures of the last reading
-    figures: Vec<ClockReport>,
+    reader: ClockReader,
     judgement: CounterJudgement,
-    /// intervals until the next reading of the clocks, if reading them is expensive
-    skip: u64,
     log_readable: bool,
     /// whether the facts must be read again
     facts_are_old: bool,
@@ -91,17 +75,14 @@ impl<M: Machine> Watch<M> {
         let instruments = machine.instruments();
         Watch {
             interval_s,
-            allowed_s: (interval_s * ALLOWED_SHARE).max(MIN_ALLOWED_S),
-            reading: Nanos((interval_s * 1e9 * READING_SHARE).max(MIN_READING.0)),
             instruments,
             window: Window::new(&facts.clocksource),
             counter: CounterWatch::default(),
             skew: SkewWatch::default(),
             samples: 0,
             stops: Stops::new(&mut machine),
-            figures: Vec::new(),
+            reader: ClockReader::new(interval_s),
             judgement: CounterJudgement::new(),
-            skip: 0,
             log_readable: true,
             facts_are_old: false,
             requested_s: 0.0,
@@ -113,7 +94,7 @@ impl<M: Machine> Watch<M> {
     /// Reads each clock for one block only: tests on a synthetic machine need no more.
     #[cfg(test)]
     pub fn read_briefly(&mut self) {
-        (self.reading, self.allowed_s) = (Nanos(0.0), f64::INFINITY);
+        self.reader = ClockReader::brief();
     }
 
     pub fn machine(&mut self) -> &mut M {
@@ -150,7 +131,7 @@ impl<M: Machine> Watch<M> {
             self.instruments = self.machine.instruments();
             self.instruments.offsets.iter_mut().for_each(|offset| offset.meter.sample());
             self.counter = CounterWatch::default();
-            self.skip = 0;
+            self.reader.make_due();
         }
         self.samples += 1;
         self.facts.clocksource = Clocksource { before: self.window.clocksource_before(), ..clocksource };
@@ -171,10 +152,10 @@ impl<M: Machine> Watch<M> {
         let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
         self.requested_s += pause_s;
         self.machine.sleep(pause_s);
-        let first = self.figures.clone();
-        self.skip = 0;
+        let first = self.reader.figures.clone();
+        self.reader.make_due();
         self.read_clocks(sample);
-        for (now, first) in self.figures.iter_mut().zip(first) {
+        for (now, first) in self.reader.figures.iter_mut().zip(first) {
             if first.cost_ns() < now.cost_ns() || now.cost_ns().is_none() {
                 *now = first;
             }
@@ -239,40 +220,17 @@ impl<M: Machine> Watch<M> {
         sample.collectors.push(Collector { name: "drift", seconds, error: None });
     }
 
-    /// Reads the clocks and adds the figures to the window. A clock that is slow to read is read in some intervals only.
+    /// Reads the clocks, unless that is too expensive in each interval, and adds the figures to the window.
     fn read_clocks(&mut self, sample: &mut Sample) {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return;
-        }
-        let (start, cpu_start_s) = (Instant::now(), thread_cpu_s());
-        let stop = AtomicBool::new(false);
-        let limit = self.reading;
-        let pinned = self.machine.pin(self.samples as usize);
-        self.machine.start_activity();
-        let budget = Budget::new(limit, &stop);
-        let Instruments { clocks: all, outside, outside_cost, outside_is_counter, .. } = &mut self.instruments;
-        let outside = Outside { clock: &**outside, cost: *outside_cost };
-        let weights: f64 = all.iter().flatten().map(|meter| meter.weight()).sum();
-        for meter in all.iter_mut().flatten() {
-            meter.restart();
-            meter.slice(&outside, &budget.part(Nanos(limit.0 * meter.weight() / weights.max(1.0))));
-        }
-        let activity = self.machine.activity();
-        drop(pinned);
         let rate = self.counter.rate().map(|rate| timing_clock::Hertz(rate.hz));
-        let mut figures = clocks::summaries(all, rate, *outside_is_counter);
-        if let Some(current) = self.facts.clocksource.current.known() {
-            access_path::correct(&mut figures, current);
+        let current = self.facts.clocksource.current.known().map(String::as_str);
+        if let Some((collector, activity)) =
+            self.reader.read(&mut self.machine, &mut self.instruments, rate, current, self.samples as usize)
+        {
+            sample.collectors.push(collector);
+            sample.interval.extend(self.reader.figures.iter().cloned());
+            self.window.add_reading(&self.reader.figures, activity);
         }
-        let seconds = start.elapsed().as_secs_f64();
-        // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
-        // no CPU time: a pause of seconds must not stop the readings for an hour.
-        self.skip = (((thread_cpu_s() - cpu_start_s).min(seconds)) / self.allowed_s) as u64;
-        sample.collectors.push(Collector { name: "clocks", seconds, error: no_figures(&figures) });
-        sample.interval.extend(figures.iter().cloned());
-        self.window.add_reading(&figures, activity);
-        self.figures = figures;
     }
 
     fn compare_cpus(&mut self, sample: &mut Sample, changed: bool) {
@@ -285,7 +243,7 @@ impl<M: Machine> Watch<M> {
     fn report(&mut self) -> Report {
         let mut report = self.facts.clone();
         report.measured_seconds = self.window.measured_s();
-        report.clocks = self.window.apply(&self.figures);
+        report.clocks = self.window.apply(&self.reader.figures);
         report.activity = self.window.activity();
         report.drift = offsets::drifts(&self.instruments.offsets);
         report.drift.extend(self.counter.drift());
@@ -299,25 +257,10 @@ impl<M: Machine> Watch<M> {
 /// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
 const CONFIRM_AFTER_S: f64 = 1.0;
 
-/// Returns the CPU time of this thread in seconds.
-fn thread_cpu_s() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
 /// Runs a collector, and records its duration and its error.
 fn timed<T>(collectors: &mut Vec<Collector>, name: &'static str, run: impl FnOnce() -> (T, Option<String>)) -> T {
     let start = Instant::now();
     let (value, error) = run();
     collectors.push(Collector { name, seconds: start.elapsed().as_secs_f64(), error });
     value
-}
-
-/// Returns why PostgreSQL's clock has no figures.
-fn no_figures(figures: &[ClockReport]) -> Option<String> {
-    let system = figures.iter().find(|clock| clock.name == crate::report::SYSTEM);
-    match system {
-        None => Some("PostgreSQL's clock is missing".into()),
-        Some(clock) => clock.unavailable.clone(),
-    }
 }
