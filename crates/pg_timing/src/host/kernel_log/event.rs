@@ -87,7 +87,7 @@ pub enum RateSource {
     Tsc,
     /// `Refined TSC clocksource calibration`
     Refined,
-    /// `TSC freq recalibrated by [HPET]`, with `tsc=recalibrate`: measured, but only newer kernels use it
+    /// `TSC freq recalibrated by [HPET]`, with `tsc=recalibrate`: the kernel prints it, and continues with the old rate
     Recalibrated(String),
     /// `Previous calibrated TSC freq`: the rate before the recalibration
     Previous,

@@ -64,7 +64,9 @@ fn links_point_to_something() {
 #[test]
 fn the_summary_lists_each_page() {
     let summary = super::page("SUMMARY.md");
-    for page in pages().iter().filter(|page| page.path.parent().unwrap().ends_with("docs")) {
+    // The folder of the source can have the name "docs", too.
+    let guide = repository().join("docs");
+    for page in pages().iter().filter(|page| page.path.parent().unwrap() == guide) {
         let name = page.path.file_name().unwrap().to_str().unwrap();
         assert!(name == "SUMMARY.md" || summary.text.contains(&format!("]({name})")), "{name}");
     }
