@@ -15,6 +15,7 @@ pub struct Claim {
 
 /// The origin of a claimed rate. Each origin is wrong on some hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClaimSource {
     /// CPUID leaf 0x15: the crystal's rate and the ratio of the counter to it. The error is 4% on some Sapphire Rapids.
     /// The values are meaningless under some hypervisors
@@ -27,6 +28,9 @@ pub enum ClaimSource {
     KernelDetected,
     /// The kernel log about a second after boot: `Refined TSC clocksource calibration`
     KernelRefined,
+    /// The kernel log after a start with the boot parameter `tsc=recalibrate`: `TSC freq recalibrated by [HPET]`. The kernel
+    /// prints this rate, and continues with the old one
+    KernelRecalibrated,
     /// The bogomips in /proc/cpuinfo: twice the rate in MHz, if the kernel's delay loop reads the counter
     Bogomips,
     /// FreeBSD's `machdep.tsc_freq`: the kernel's calibration, or a value that the administrator set
@@ -43,6 +47,7 @@ impl core::fmt::Display for ClaimSource {
             ClaimSource::HypervisorLeaf => "hypervisor (CPUID 0x40000010)",
             ClaimSource::KernelDetected => "kernel log at boot",
             ClaimSource::KernelRefined => "kernel log (refined)",
+            ClaimSource::KernelRecalibrated => "kernel log (tsc=recalibrate)",
             ClaimSource::Bogomips => "/proc/cpuinfo bogomips",
             ClaimSource::Sysctl => "sysctl machdep.tsc_freq",
             ClaimSource::Cntfrq => "CNTFRQ_EL0",
@@ -136,7 +141,17 @@ mod tests {
     #[test]
     fn each_source_has_its_own_name() {
         use ClaimSource::*;
-        let sources = [Cpuid15, Cpuid16, HypervisorLeaf, KernelDetected, KernelRefined, Bogomips, Sysctl, Cntfrq];
+        let sources = [
+            Cpuid15,
+            Cpuid16,
+            HypervisorLeaf,
+            KernelDetected,
+            KernelRefined,
+            KernelRecalibrated,
+            Bogomips,
+            Sysctl,
+            Cntfrq,
+        ];
         let names: std::collections::BTreeSet<_> = sources.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), sources.len());
         assert_eq!(KernelDetected.to_string(), "kernel log at boot");

@@ -22,6 +22,7 @@ pub struct Rate {
 
 /// The reason why no rate could be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RateError {
     /// The reference clock did not move.
     ReferenceStalled,

@@ -67,6 +67,7 @@ impl KernelVerdict {
 
 /// A reason not to use the counter.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Distrust {
     /// This process or CPU cannot read the counter.
     Refused(Refused),

@@ -1,7 +1,8 @@
 //! `tsc-rate-mismatch`: would a server or the kernel use a wrong rate for the counter?
 
 use super::advice::system_clock_on_19;
-use crate::report::{ClaimReport, Finding, Report, Severity, TscReport, finding_id};
+use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport, finding_id};
+use timing_clock::ClaimSource;
 
 /// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration
 /// at boot (500 ppm) and of PostgreSQL 19's calibration (up to 920 ppm, measured) are smaller. For a calibration
@@ -49,6 +50,9 @@ pub fn check(report: &Report) -> Finding {
         let summary = format!("the sources of the counter's rate agree within {:.0} ppm", worst.error_ppm.abs().ceil());
         return evidence(Finding::ok(ID, summary));
     }
+    if worst.source == ClaimSource::KernelRecalibrated.to_string() {
+        return evidence(kernel_rate(worst, measured, severity));
+    }
     let summary = format!(
         "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: a difference of {:.2}%",
         worst.khz,
@@ -64,6 +68,28 @@ pub fn check(report: &Report) -> Finding {
             finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
         }
     }
+}
+
+/// Returns the finding for a kernel that measured another rate than the one that its own clock uses.
+fn kernel_rate(recalibrated: &Claimed, used: f64, severity: Severity) -> Finding {
+    let (khz, percent) = (recalibrated.khz, recalibrated.error_ppm.abs() / 1e4);
+    let summary = format!(
+        "the kernel's clock uses a TSC rate of {used:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a \
+         difference of {percent:.2}%"
+    );
+    Finding::new(ID, severity, summary)
+        .why(
+            "with tsc=recalibrate the kernel measures the rate, but does not use it. If the other timer is right, all clocks \
+             of this host are wrong by that much, and so are EXPLAIN's times. NTP corrects at most 0.05%",
+        )
+        .fix(
+            Fix::new(format!(
+                "give the kernel the measured rate with the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and \
+                 restart; new firmware can repair the rate in all programs"
+            ))
+            .undo("remove the boot parameter and restart")
+            .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong"),
+        )
 }
 
 fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
@@ -95,5 +121,48 @@ fn severity(claim: &Claimed) -> Severity {
         off if off >= WRONG_PPM && claim.in_use => Severity::Critical,
         off if off > claim.noise_ppm => Severity::Warning,
         _ => Severity::Ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Fact, Origin};
+
+    /// A counter whose measured rate, against the kernel's clock, is 2500 MHz.
+    fn judged(claims: &[(ClaimSource, f64)]) -> Finding {
+        let claim = |&(source, khz): &(ClaimSource, f64)| ClaimReport {
+            source: source.to_string(),
+            frequency_khz: khz,
+            rounding_ppm: 0.2,
+            disagreement_ppm: None,
+        };
+        let tsc = TscReport {
+            frequency_khz: Fact::Known(2_500_000.0),
+            postgres19_frequency_khz: Some(2_500_000.0),
+            claims: claims.iter().map(claim).collect(),
+            ..TscReport::unavailable("")
+        };
+        check(&Report { tsc, ..Report::empty(Origin::Measured, "") })
+    }
+
+    #[test]
+    fn a_rate_that_the_kernel_measured_and_does_not_use_is_a_warning() {
+        let agreeing = (ClaimSource::Cpuid15, 2_500_000.0);
+        let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_400_000.0)]);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.summary.contains("the kernel measured 2400000 kHz"), "{finding:?}");
+        assert!(finding.fix[0].what.contains("tsc_early_khz=2400000"), "{finding:?}");
+        // The kernel's own limit for its warning is 500 ppm, and a timer's crystal can be wrong by 100 ppm.
+        let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_500_900.0)]);
+        assert_eq!(finding.severity, Severity::Ok, "{finding:?}");
+    }
+
+    #[test]
+    fn sources_that_often_differ_are_no_alarm() {
+        let finding = judged(&[(ClaimSource::KernelRefined, 2_400_000.0), (ClaimSource::Bogomips, 2_400_000.0)]);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.summary.contains("according to kernel log (refined)"), "{finding:?}");
+        assert_eq!(judged(&[(ClaimSource::Bogomips, 2_400_000.0)]).severity, Severity::Ok, "it is often another rate");
     }
 }

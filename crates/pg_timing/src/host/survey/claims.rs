@@ -29,19 +29,22 @@ pub fn claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
 
 /// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first.
 fn kernel_claims<'a>(rates: impl Iterator<Item = &'a Rate>) -> Vec<Claim> {
-    let (mut processor, mut tsc, mut refined) = (None, None, None);
+    let (mut processor, mut tsc, mut refined, mut recalibrated) = (None, None, None, None);
     for rate in rates {
         match rate.source {
             RateSource::Processor => processor = Some(rate.mhz),
             RateSource::Tsc => tsc = Some(rate.mhz),
             RateSource::Refined => refined = Some(rate.mhz),
+            RateSource::Recalibrated(_) => recalibrated = Some(rate.mhz),
             _ => {}
         }
     }
     // The kernel prints MHz with three decimals.
     let claim = |source, mhz: f64| Claim { source, rate: Hertz(mhz * 1e6), rounding: Hertz(500.0) };
     let detected = tsc.or(processor).map(|mhz| claim(ClaimSource::KernelDetected, mhz));
-    detected.into_iter().chain(refined.map(|mhz| claim(ClaimSource::KernelRefined, mhz))).collect()
+    let refined = refined.map(|mhz| claim(ClaimSource::KernelRefined, mhz));
+    let recalibrated = recalibrated.map(|mhz| claim(ClaimSource::KernelRecalibrated, mhz));
+    [detected, refined, recalibrated].into_iter().flatten().collect()
 }
 
 /// Removes claims that a better one replaces, or that do not describe the counter.
@@ -72,6 +75,8 @@ mod tests {
         assert_eq!(both, [(ClaimSource::KernelDetected, 2_400_000_000.0)]);
         let refined = claims_in("tsc: Refined TSC clocksource calibration: 2596.098 MHz");
         assert_eq!(refined, [(ClaimSource::KernelRefined, 2_596_098_000.0)]);
+        let recalibrated = claims_in("tsc: TSC freq recalibrated by [HPET]:\t 2400.000 MHz");
+        assert_eq!(recalibrated, [(ClaimSource::KernelRecalibrated, 2_400_000_000.0)]);
         for junk in ["tsc: Detected", "tsc: Detected x MHz processor", "tsc: Detected -3 MHz processor", ""] {
             assert_eq!(claims_in(junk), [], "{junk}");
         }

@@ -1,6 +1,6 @@
 //! `--kernel-log` with a tree that has no log.
 
-use super::super::{alarms, findings, json, pg_timing, run};
+use super::super::{alarms, findings, fixture, json, pg_timing, run};
 
 /// A kernel log that the user names is read even if the tree has none.
 #[test]
@@ -23,6 +23,16 @@ fn kernel_log_from_stdin() {
         report["tsc"]["distrust"].to_string().contains("the kernel marked it unstable 500 s after boot"),
         "{report}"
     );
+}
+
+/// CPUID and the kernel agree, so only the measurement with another timer shows that both are wrong.
+#[test]
+fn the_kernels_own_clock_has_a_wrong_rate() {
+    let log = fixture("kernel_logs/tsc-recalibrate.log");
+    let mut command = pg_timing();
+    command.arg("--root").arg(fixture("hosts/bare-intel")).arg("--kernel-log").arg(log).args(["--format", "json"]);
+    let (status, stdout, _) = run(&mut command);
+    assert_eq!((status, alarms(&json(&stdout))), (1, vec![("tsc-rate-mismatch", "warning")]));
 }
 
 /// Kernels without sysfs name their clock source only in their log.
