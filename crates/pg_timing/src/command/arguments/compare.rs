@@ -9,7 +9,6 @@ A figure changed if the difference exceeds the noise. The column \"noise\" is th
 
 An alarm counts only if the figure that it judges changed.
 
-
 Much worse (exit status 2): a new critical alarm; a clock that PostgreSQL reads went back; or its read cost at least doubled \
 beyond noise and is now above 100 ns.
 Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or its \
