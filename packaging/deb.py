@@ -1,6 +1,5 @@
 """Debian packages, built by debhelper from the files in packaging/debian."""
 
-import os
 import re
 import shutil
 import textwrap
@@ -45,17 +44,17 @@ def source(version):
 
 def build():
     """Builds the packages and returns their paths. The variable DEB_BUILD_PROFILES can leave out a part."""
-    folder = source(commit.version())
+    commit.refuse_spaces()
     env = commit.environment()
     profiles = env.get("DEB_BUILD_PROFILES", "").split()
     versions = server_versions()
     if not versions and NO_EXTENSION not in profiles:
         print("note: postgresql-server-dev-all is not installed, so the extension is not built")
         profiles.append(NO_EXTENSION)
+    if {NO_EXTENSION, NO_COMMAND} <= set(profiles):
+        raise commit.Refused("no package is left to build\nhint: install postgresql-server-dev-all for the extension")
     env |= {"DEB_BUILD_PROFILES": " ".join(profiles), "PG_SUPPORTED_VERSIONS": " ".join(versions)}
-    if not os.environ.get("CARGO_TARGET_DIR"):
-        # Dependencies stay compiled between builds. The folder of the source package is always new.
-        env["CARGO_TARGET_DIR"] = str(commit.TARGET / "packages/cargo")
+    folder = source(commit.version())
     template = folder / "debian/control.in"
     if NO_EXTENSION in profiles:
         shutil.copy(template, folder / "debian/control")

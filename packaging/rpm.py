@@ -22,10 +22,10 @@ def pg_configs():
 
 def build():
     """Builds the packages and returns their paths: the command, and the extension for each installed version."""
+    commit.refuse_spaces()
     (archive,) = tarball.dist()
     commit.export(FOLDER / "spec", SPEC)
     env = commit.environment()
-    env.setdefault("CARGO_TARGET_DIR", str(commit.TARGET / "packages/cargo"))
     common = {"_topdir": FOLDER, "_sourcedir": archive.parent, "version_of_source": commit.version()}
     # One run builds the command. Each run can build the extension for one version.
     runs = [{}] + [{"without_command": 1, "pgversion": version, "pg_config": path} for version, path in pg_configs().items()]

@@ -17,8 +17,8 @@ def build():
     source = work / "source"
     commit.export(source)
     env = commit.environment() | {"CARGO_BUILD_TARGET": SYSTEM}
-    cargo_target = env.setdefault("CARGO_TARGET_DIR", str(commit.TARGET / "packages/cargo"))
-    make = ["make", "-C", source, f"CARGO={source / 'packaging/cargo'}", f"MANUAL={cargo_target}/manual"]
+    cargo_target = env["CARGO_TARGET_DIR"]
+    make = ["make", "-C", source, "CARGO=packaging/cargo", f"MANUAL={cargo_target}/manual"]
     commit.run(*make, "all", env=env)
 
     folder = work / f"pg_timing-{commit.version()}-{platform.machine()}-linux"
