@@ -57,7 +57,9 @@ def build():
     folder = source(commit.version())
     template = folder / "debian/control.in"
     if NO_EXTENSION in profiles:
-        shutil.copy(template, folder / "debian/control")
+        # debhelper reads the names of all packages, also of those that it does not build, and PGVERSION is not allowed in one.
+        paragraphs = template.read_text().split("\n\n")
+        (folder / "debian/control").write_text("\n\n".join(text for text in paragraphs if "PGVERSION" not in text))
     else:
         commit.run("pg_buildext", "updatecontrol", cwd=folder, env=env)
     for old in FOLDER.glob("*.*deb"):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import tomllib
 
 from roots import ROOT, TARGET
@@ -73,6 +74,29 @@ def control():
         names = set(output(["dh_listpackages"], cwd=folder, env=env).split())
         if names != expected:
             yield f"profile {profile!r}: {names}"
+
+
+def packaging(folder, kind, **variables):
+    """Runs packaging/build with a stub of dpkg-buildpackage, which only lists the packages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stub = folder / "dpkg-buildpackage"
+    stub.write_text("#!/bin/sh\nexec dh_listpackages\n")
+    stub.chmod(0o755)
+    env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "CARGO_TARGET_DIR": str(folder)} | variables
+    return subprocess.run([ROOT / "packaging/build", kind], env=env, capture_output=True, text=True)
+
+
+def without_a_part():
+    """Without the headers of a server, only the command is built. An error says why nothing can be built."""
+    both = "pkg.pg-timing.noextension pkg.pg-timing.nocommand"
+    folder = TARGET / "packages/without"
+    done = packaging(folder, "deb", DEB_BUILD_PROFILES="pkg.pg-timing.noextension")
+    if done.returncode != 0 or done.stdout.split() != ["pg-timing"]:
+        yield f"without the extension: {done.stdout}{done.stderr}"
+    for place, profiles, error in ((folder, both, "no package is left"), (folder / "a space", "", "contains a space")):
+        done = packaging(place, "deb", DEB_BUILD_PROFILES=profiles)
+        if done.returncode != 1 or error not in done.stderr or "hint: " not in done.stderr:
+            yield f"{place}: {done.stdout}{done.stderr}"
 
 
 def spec():
