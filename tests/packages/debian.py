@@ -10,6 +10,9 @@ from roots import APT, ROOT, TARGET, bare, major, scratch, with_compiler, with_s
 from servers.commands import Failed, output
 
 BUILT = TARGET / "deb"
+# A folder of their own for packages that nobody may publish, because their program is not optimized.
+QUICK = TARGET / "packages/quick"
+QUICKLY_BUILT = QUICK / "deb"
 # The folder of the source package. Its part for the extension is built again in each root, with that release's server.
 SOURCE = BUILT / f"pg-timing-{metadata.version()}"
 EXTENSIONS = TARGET / "packages/extensions"
@@ -49,7 +52,7 @@ def field(file, name):
 def build():
     """`make deb` builds the command's package on this host. Its program is small, and its version is the workspace's."""
     output([ROOT / "packaging/build", "deb"])
-    yield from wrong_version()
+    yield from wrong_version(BUILT)
     yield from oversized(program_in(package(BUILT, "pg-timing")))
 
 
@@ -63,12 +66,12 @@ NOT_OPTIMIZED = {
 
 def build_quickly():
     """The same packages, with a program that is larger and slower."""
-    output([ROOT / "packaging/build", "deb"], env=os.environ | NOT_OPTIMIZED)
-    yield from wrong_version()
+    output([ROOT / "packaging/build", "deb"], env=os.environ | NOT_OPTIMIZED | {"CARGO_TARGET_DIR": str(QUICK)})
+    yield from wrong_version(QUICKLY_BUILT)
 
 
-def wrong_version():
-    version = field(package(BUILT, "pg-timing"), "Version")
+def wrong_version(folder):
+    version = field(package(folder, "pg-timing"), "Version")
     if version != f"{metadata.version()}-1":
         yield f"version {version}"
 
@@ -153,16 +156,16 @@ DEFAULTS = "/etc/default/pg_timing-monitor"
 DROP_IN = "/etc/systemd/system/pg_timing-monitor.service.d/allow.conf"
 
 
-def life(release, extensions):
+def life(release, commands, extensions):
     """A user's settings survive an upgrade. The command, its manual and the extension work. A purge leaves no files.
 
-    `extensions` is the folder with the extension's package.
+    `commands` and `extensions` are the folders with the packages.
     """
     root = scratch(with_server(release))
     try:
         with tempfile.TemporaryDirectory() as folder:
-            root.put(older(package(BUILT, "pg-timing"), folder), "/packages/older.deb")
-        root.put(package(BUILT, "pg-timing"), "/packages/pg-timing.deb")
+            root.put(older(package(commands, "pg-timing"), folder), "/packages/older.deb")
+        root.put(package(commands, "pg-timing"), "/packages/pg-timing.deb")
         root.put(package(extensions, extension_name(release)), "/packages/extension.deb")
         # systemd's own folder, which it creates with the first service that has a dynamic user.
         root.run(f"{APT} update; mkdir -p /var/lib/private")

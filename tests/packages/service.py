@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 
-from debian import BUILT, package
+from debian import package
 from roots import scratch, with_packages
 from servers.commands import Failed
 from vm import programs
@@ -70,9 +70,9 @@ def collected(lines):
     yield from (f"not {success(*each)}: {lines}" for each in COLLECTORS.items() if success(*each) not in lines)
 
 
-def runs():
+def runs(folder):
     """The services are off, and then run without privileges and return all figures. An upgrade starts the monitor again."""
-    found = parts(booted())
+    found = parts(booted(package(folder, "pg-timing")))
     expected = {
         "off": ["disabled", "disabled", "inactive", "inactive"],
         "on": ["active"],
@@ -95,11 +95,11 @@ def runs():
     yield from collected(timer)
 
 
-def booted():
-    """Boots a Debian with the package, and returns what the script printed."""
+def booted(file):
+    """Boots a Debian with this package, and returns what the script printed."""
     root = scratch(with_packages(RELEASE, "systemd", ["systemd-sysv", "curl"]))
     try:
-        root.put(package(BUILT, "pg-timing"), "/packages/pg-timing.deb")
+        root.put(file, "/packages/pg-timing.deb")
         root.put(programs.tool("busybox", "busybox-static"), "/packages/busybox")
         upper = root.changes / "upper"
         (upper / "try").write_text(TRY)
