@@ -100,8 +100,12 @@ deps deps-all: rust-components
 			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
 		else echo "missing packages; as root: apt-get install$$missing" >&2; exit 1; fi; fi
 
+# Without rustup, Rust comes from packages of the system, which have the same components.
 rust-components:
-	@rustup component add $(RUST_COMPONENTS)
+	@if command -v rustup > /dev/null; then rustup component add $(RUST_COMPONENTS); else missing=; \
+		for p in cargo-clippy rustfmt; do command -v $$p > /dev/null || missing="$$missing $$p"; done; \
+		if [ -n "$$missing" ]; then \
+			echo "missing:$$missing; install rustup, or the packages of your system for them" >&2; exit 1; fi; fi
 
 # Compares read cost, rate and now() with the raw limit and with peers. The last line measures the CPU time of the monitor for
 # ten minutes, next to node_exporter. The line before it reads logs, and pgBadger reads the same ones if it is installed. A log
