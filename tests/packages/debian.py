@@ -18,6 +18,7 @@ SOURCE = BUILT / f"pg-timing-{metadata.version()}"
 EXTENSIONS = TARGET / "packages/extensions"
 # A deb of the same files with this version is upgraded.
 OLDER = "0.0.1-1"
+OLDER_COMMENT = "Options of an older version."
 # What apt and dpkg, the linker's cache and the server change on their own.
 NOT_OURS = ("/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/", "/var/log/", "/var/lib/systemd/", "/var/lib/postgresql/",
             "/etc/postgresql/", "/run/", "/tmp/", "/usr/lib/python3", "/packages/")  # fmt: skip
@@ -135,9 +136,11 @@ def build_extension(release):
 
 
 def older(file, folder):
-    """Returns a package with the same files and a lower version."""
+    """Returns a package with a lower version. It has the same files, but another comment in the files of options."""
     content = Path(folder) / "content"
     output(["dpkg-deb", "-R", file, content])
+    for options in (content / "etc/default").iterdir():
+        options.write_text(f"# {OLDER_COMMENT}\n{options.read_text()}")
     control = content / "DEBIAN/control"
     control.write_text(control.read_text().replace(f"Version: {metadata.version()}-1", f"Version: {OLDER}"))
     target = Path(folder) / "older.deb"
@@ -153,6 +156,7 @@ def files(root):
 
 CHANGED_DEFAULTS = "PG_TIMING_OPTIONS=--interval 47"
 DEFAULTS = "/etc/default/pg_timing-monitor"
+UNCHANGED_DEFAULTS = "/etc/default/pg_timing-textfile"
 DROP_IN = "/etc/systemd/system/pg_timing-monitor.service.d/allow.conf"
 
 
@@ -172,11 +176,14 @@ def life(release, commands, extensions):
         before = files(root)
         root.run(f"{APT} install /packages/older.deb")
         root.run(f"echo '{CHANGED_DEFAULTS}' >> {DEFAULTS}; mkdir -p $(dirname {DROP_IN}); echo '[Service]' > {DROP_IN}")
-        root.run(f"{APT} install /packages/pg-timing.deb /packages/extension.deb")
+        # For a file that the user and the new version changed, dpkg asks. This is the answer of a user who only types Enter.
+        root.run(f"{APT} -o Dpkg::Options::=--force-confdef install /packages/pg-timing.deb /packages/extension.deb")
         if root.run("dpkg-query -W -f '${Version}' pg-timing") != f"{metadata.version()}-1":
             yield "the upgrade did not install the new version"
         if CHANGED_DEFAULTS not in root.run(f"cat {DEFAULTS} {DROP_IN}"):
             yield "the upgrade changed the settings"
+        if OLDER_COMMENT in root.run(f"cat {UNCHANGED_DEFAULTS}"):
+            yield f"the upgrade kept {UNCHANGED_DEFAULTS}, which the user did not change"
         if enabled := root.run("find /etc/systemd -name 'pg_timing*' -type l"):
             yield f"on after the installation: {enabled}"
         yield from manual(root)
