@@ -16,10 +16,16 @@ NO_EXTENSION = "pkg.pg-timing.noextension"
 NO_COMMAND = "pkg.pg-timing.nocommand"
 
 
+def is_supported(version):
+    """Returns whether the extension supports a version of PostgreSQL, given as text."""
+    oldest = commit.text("packaging/debian/pgversions").strip().removesuffix("+")
+    return version.isdigit() and int(version) >= int(oldest)
+
+
 def server_versions():
-    """Returns the versions of PostgreSQL whose headers are installed."""
+    """Returns the supported versions of PostgreSQL whose headers are installed."""
     makefiles = Path("/usr/lib/postgresql").glob("*/lib/pgxs/src/Makefile.global")
-    return sorted((path.parts[4] for path in makefiles), key=int)
+    return sorted(filter(is_supported, (path.parts[4] for path in makefiles)), key=int)
 
 
 def changelog(version, changes, date, maintainer):
@@ -49,7 +55,7 @@ def build():
     profiles = env.get("DEB_BUILD_PROFILES", "").split()
     versions = server_versions()
     if not versions and NO_EXTENSION not in profiles:
-        print("note: postgresql-server-dev-all is not installed, so the extension is not built")
+        print("note: no headers of a supported server are installed (postgresql-server-dev-all), so the extension is not built")
         profiles.append(NO_EXTENSION)
     if {NO_EXTENSION, NO_COMMAND} <= set(profiles):
         raise commit.Refused("no package is left to build\nhint: install postgresql-server-dev-all for the extension")

@@ -15,8 +15,9 @@ def defines(values):
 
 
 def pg_configs():
-    """Returns the pg_config of each version of PostgreSQL whose headers are installed, from PGDG or Debian."""
+    """Returns the pg_config of each supported version of PostgreSQL whose headers are installed, from PGDG or Debian."""
     red_hat = {path.parts[2].removeprefix("pgsql-"): path for path in Path("/usr").glob("pgsql-*/bin/pg_config")}
+    red_hat = {version: path for version, path in red_hat.items() if deb.is_supported(version)}
     return red_hat | {version: f"/usr/lib/postgresql/{version}/bin/pg_config" for version in deb.server_versions()}
 
 
