@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import tomllib
 
 from roots import ROOT, TARGET
@@ -75,38 +74,6 @@ def control():
         names = set(output(["dh_listpackages"], cwd=folder, env=env).split())
         if names != expected:
             yield f"profile {profile!r}: {names}"
-
-
-# Hides the host's servers. The headers of two old ones are there.
-OLD_SERVERS = """mount -t tmpfs old /usr/lib/postgresql
-for folder in /usr/lib/postgresql/9.6/lib/pgxs/src /usr/lib/postgresql/14/lib/pgxs/src; do
-    mkdir -p $folder; touch $folder/Makefile.global
-done
-exec "$0" deb"""
-
-
-def make_deb(folder, profiles, command=(ROOT / "packaging/build", "deb")):
-    """Runs packaging/build with a stub of dpkg-buildpackage, which only lists the packages."""
-    folder.mkdir(parents=True, exist_ok=True)
-    stub = folder / "dpkg-buildpackage"
-    stub.write_text("#!/bin/sh\nexec dh_listpackages\n")
-    stub.chmod(0o755)
-    env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "CARGO_TARGET_DIR": str(folder)}
-    return subprocess.run(command, env=env | {"DEB_BUILD_PROFILES": profiles}, capture_output=True, text=True)
-
-
-def without_a_part():
-    """Without the headers of a server, only the command is built. An error says why nothing can be built."""
-    both = "pkg.pg-timing.noextension pkg.pg-timing.nocommand"
-    folder = TARGET / "packages/without"
-    old_servers = ["unshare", "--mount", "sh", "-euc", OLD_SERVERS, ROOT / "packaging/build"]
-    for done in (make_deb(folder, "pkg.pg-timing.noextension"), make_deb(folder, "", old_servers)):
-        if done.returncode != 0 or done.stdout.splitlines()[-1:] != ["pg-timing"]:
-            yield f"without the extension: {done.stdout}{done.stderr}"
-    for place, profiles, error in ((folder, both, "no package is left"), (folder / "a space", "", "contains a space")):
-        done = make_deb(place, profiles)
-        if done.returncode != 1 or error not in done.stderr or "hint: " not in done.stderr:
-            yield f"{place}: {done.stdout}{done.stderr}"
 
 
 def textfile():
