@@ -146,6 +146,8 @@ OWN_LINK = $$(test "$$(readlink "$(BIN)/pg_test_timing")" != pg_timing || echo p
 # installs what exists.
 install:
 	test -x "$(BUILT)" || $(CARGO) build --release
+	@if test -n "$$(find Cargo.lock crates -newer "$(BUILT)" \( -name "*.rs" -o -name "Cargo.*" \))"; then \
+		echo "note: the program is older than its source code; to build it, type \"make\" as a user with cargo" >&2; fi
 	install -d "$(BIN)"
 	install -m 755 "$(BUILT)" "$(BIN)/pg_timing"
 	@if test -e "$(BIN)/pg_test_timing" && test -z "$(OWN_LINK)"; then \
