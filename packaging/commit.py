@@ -76,9 +76,10 @@ def export(folder, *paths):
         print("note: the package does not contain the changes that are not committed", file=sys.stderr)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    # For root, tar keeps the permissions in the archive.
+    # For root, tar keeps the permissions in the archive. The files get the time of now (-m): with the time of a commit that is
+    # older than the last build, cargo would take the last program for the one of this commit.
     archive = git("-c", "tar.umask=0022", "archive", "--format=tar", head(), *paths)
-    subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+    subprocess.run(["tar", "-x", "-m", "-C", folder], input=archive, check=True)
 
 
 def changes():

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from roots import ROOT, TARGET
@@ -49,6 +50,20 @@ def without_git():
         done = subprocess.run([Path(folder) / "packaging/build", "dist"], capture_output=True, text=True)
     if done.returncode != 1 or "is not a clone" not in done.stderr or "hint: " not in done.stderr:
         yield f"without git: {done.stderr}"
+
+
+def sources_are_new():
+    """cargo compiles only what is newer than the last program, so the sources of a package have the time of the build.
+
+    Their commit can be older than a program that was built from another commit.
+    """
+    folder = TARGET / "packages/new"
+    start = time.time()
+    subprocess.run([BUILD, "dist"], env=os.environ | {"CARGO_TARGET_DIR": str(folder)}, check=True, capture_output=True)
+    (source,) = (folder / "dist").glob("*/crates/pg_timing/src/main.rs")
+    # The time of a file can be some milliseconds before the time of the clock.
+    if source.stat().st_mtime < start - 1:
+        yield f"{source} has the time {source.stat().st_mtime}"
 
 
 # A build of this kind takes less than a second.
