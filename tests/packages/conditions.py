@@ -66,6 +66,23 @@ def sources_are_new():
         yield f"{source} has the time {source.stat().st_mtime}"
 
 
+def without_own_flags():
+    """Flags for the compiler in a developer's settings, for example for the own processor, are not for a package."""
+    with tempfile.TemporaryDirectory() as folder:
+        crate = Path(folder)
+        for name, text in (
+            ("Cargo.toml", "[package]\nname = 'flags'\nedition = '2024'\n[workspace]\n"),
+            ("src/main.rs", "#[cfg(own)]\ncompile_error!();\nfn main() {}\n"),
+            (".cargo/config.toml", "[build]\nrustflags = ['--cfg', 'own']\n"),
+        ):
+            (crate / name).parent.mkdir(exist_ok=True)
+            (crate / name).write_text(text)
+        env = os.environ | {"CARGO_TARGET_DIR": str(crate / "target"), "RUSTFLAGS": "--cfg own"}
+        done = subprocess.run([BUILD.parent / "cargo", "check", "--offline"], cwd=crate, env=env, capture_output=True, text=True)
+        if done.returncode != 0:
+            yield done.stderr
+
+
 # A build of this kind takes less than a second.
 WAIT_S = 5
 
