@@ -5,10 +5,10 @@ All of them come from the same commit, also if there is a new one during the bui
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +46,8 @@ def text(name):
 
 def version():
     """Returns the version in the workspace's Cargo.toml, which is the version of all packages."""
-    return tomllib.loads(text("Cargo.toml"))["workspace"]["package"]["version"]
+    # Red Hat 9 and Ubuntu 22.04 have no parser of TOML in Python's library.
+    return re.search(r'^\[workspace\.package\]\nversion = "(.*)"$', text("Cargo.toml"), re.MULTILINE)[1]
 
 
 def date():
