@@ -36,6 +36,7 @@ rm -r /etc/systemd/system/pg_timing-monitor.service.d; systemctl daemon-reload; 
 part upgrade; before=$(process); install; wait_for_figures
 [ "$before" != "$(process)" ] && systemctl is-active pg_timing-monitor
 part stop; systemctl disable -q --now pg_timing-monitor; systemctl show -P Result -P ExecMainStatus pg_timing-monitor
+part "no folder"; systemctl start pg_timing-textfile.service 2> /dev/null; journalctl -q -u pg_timing-textfile -o cat | grep error:
 part timer; mkdir -p /var/lib/prometheus/node-exporter; systemctl enable -q --now pg_timing-textfile.timer
 systemctl start pg_timing-textfile.service; systemctl is-active pg_timing-textfile.timer
 grep '_collector_success{' /var/lib/prometheus/node-exporter/pg_timing.prom
@@ -81,6 +82,7 @@ def runs(folder):
         "kernel log": [success("kernel_log", 1)],
         "upgrade": ["active"],
         "stop": ["success", "0"],
+        "no folder": ['pg_timing: error: could not write "/var/lib/prometheus/node-exporter/pg_timing.prom": No such file or directory'],
         "purge": [],
         "end": [],
     }
