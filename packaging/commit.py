@@ -83,6 +83,12 @@ def export(folder, *paths):
     subprocess.run(["tar", "-x", "-m", "-C", folder], input=archive, check=True)
 
 
+def remove_old(folder, pattern):
+    """Removes the packages of earlier builds, which may have another version."""
+    for package in folder.glob(pattern):
+        package.unlink()
+
+
 def changes():
     """Returns the text below the newest heading of CHANGELOG.md."""
     sections = text("CHANGELOG.md").split("\n## ")

@@ -68,8 +68,7 @@ def build():
         (folder / "debian/control").write_text("\n\n".join(text for text in paragraphs if "PGVERSION" not in text))
     else:
         commit.run("pg_buildext", "updatecontrol", cwd=folder, env=env)
-    for old in FOLDER.glob("*.*deb"):
-        old.unlink()
+    commit.remove_old(FOLDER, "*.*deb")
     # The sources come from the commit, so that nothing is left to clean.
     commit.run("dpkg-buildpackage", "-b", "-us", "-uc", "-nc", cwd=folder, env=env)
     return sorted(FOLDER.glob("*.deb"))

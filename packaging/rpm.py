@@ -30,8 +30,7 @@ def build():
     common = {"_topdir": FOLDER, "_sourcedir": archive.parent, "version_of_source": commit.version()}
     # One run builds the command. Each run can build the extension for one version.
     runs = [{}] + [{"without_command": 1, "pgversion": version, "pg_config": path} for version, path in pg_configs().items()]
-    for old in FOLDER.glob("RPMS/*/*.rpm"):
-        old.unlink()
+    commit.remove_old(FOLDER, "RPMS/*/*.rpm")
     for values in runs:
         commit.run("rpmbuild", "-bb", *defines(common | values), FOLDER / "spec" / SPEC, env=env)
     return sorted(FOLDER.glob("RPMS/*/*.rpm"))

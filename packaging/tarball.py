@@ -33,6 +33,7 @@ def build():
         copy(source / name, documents / name)
     with (documents / "third-party-licenses.txt").open("w") as licenses:
         commit.run(source / "packaging/licenses", stdout=licenses, env=env)
+    commit.remove_old(work, "*.tar.gz")
     target = work / f"{folder.name}.tar.gz"
     archive.tar_gz(folder, target, commit.date())
     return [target]
@@ -43,6 +44,7 @@ def dist():
     work = commit.TARGET / "dist"
     folder = work / f"pg_timing-{commit.version()}"
     commit.export(folder)
+    commit.remove_old(work, "*.tar.gz")
     target = work / f"{folder.name}.tar.gz"
     archive.tar_gz(folder, target, commit.date())
     return [target]
