@@ -7,7 +7,8 @@ CARGO ?= cargo
 CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-linux procps libpq5
 # AArch64 is built and runs under qemu. PostgreSQL 16 comes from pip and npm. python3-venv and systemd check deploy/; no service
 # starts. Chromium opens the HTML pages, and tmux shows the monitor's screen. man and three shells read the manual and the
-# completions. debhelper and rpm read the descriptions of the packages. The last line is for check-world.
+# completions. debhelper and rpm build packages, and debootstrap makes roots in which they are tried. The last line is also for
+# the servers that check-world builds.
 ALL_PACKAGES = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
 	python3-venv systemd chromium tmux \
 	man-db groff-base bash-completion zsh fish \
@@ -22,11 +23,16 @@ all:
 	$(CARGO) build --release
 	$(MAKE) manual
 
-# Writes the man pages and the completions of bash, zsh and fish, from the program's definitions of its options.
+# The shell reads these names, which can contain spaces.
+BUILT = $${CARGO_TARGET_DIR:-target}/release/pg_timing
 MANUAL = $${CARGO_TARGET_DIR:-target}/manual
+
+# Writes the man pages and the completions of bash, zsh and fish, from the program's definitions of its options. The old files
+# are removed only if cargo is there and compiles the program.
 manual:
-	rm -rf $(MANUAL)
-	$(CARGO) run --release -p manual -- $(MANUAL)
+	$(CARGO) build --release -p manual
+	rm -rf "$(MANUAL)"
+	$(CARGO) run --release -p manual -- "$(MANUAL)"
 
 # What to run often: at most six minutes on a fresh machine with two cores.
 check: | python3
@@ -50,8 +56,8 @@ check-world: check check-all
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(SLOW_TEST)
 	PROPTEST_CASES=5000 $(CARGO) test --release -p timing-clock --lib -- $(SLOW_TEST)
 	tests/extension/run 15 16 17 18
-	tests/explain/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 15 16 17 18
-	tests/advise/run $${CARGO_TARGET_DIR:-target}/debug/pg_timing 15 16 17 18
+	tests/explain/run "$${CARGO_TARGET_DIR:-target}/debug/pg_timing" 15 16 17 18
+	tests/advise/run "$${CARGO_TARGET_DIR:-target}/debug/pg_timing" 15 16 17 18
 	tests/vm/run many-intervals
 	MONITOR_SAMPLES=100000 $(CARGO) test --release -p pg_timing --lib -- monitor::tests::each_of_many_faults
 	python3 tests/extension/suites.py
@@ -95,8 +101,12 @@ deps deps-all: rust-components
 			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
 		else echo "missing packages; as root: apt-get install$$missing" >&2; exit 1; fi; fi
 
+# Without rustup, Rust comes from packages of the system, which have the same components.
 rust-components:
-	@rustup component add $(RUST_COMPONENTS)
+	@if command -v rustup > /dev/null; then rustup component add $(RUST_COMPONENTS); else missing=; \
+		for p in cargo-clippy rustfmt; do command -v $$p > /dev/null || missing="$$missing $$p"; done; \
+		if [ -n "$$missing" ]; then \
+			echo "missing:$$missing; install rustup, or the packages of your system for them" >&2; exit 1; fi; fi
 
 # Compares read cost, rate and now() with the raw limit and with peers. The last line measures the CPU time of the monitor for
 # ten minutes, next to node_exporter. The line before it reads logs, and pgBadger reads the same ones if it is installed. A log
@@ -105,10 +115,10 @@ bench:
 	$(CARGO) run --release -p bench
 	tests/extension/bench
 	$(CARGO) build --release -p pg_timing
-	tests/explain/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
-	tests/advise/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
-	tests/logs/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing 100
-	tests/monitor/bench $${CARGO_TARGET_DIR:-target}/release/pg_timing
+	tests/explain/bench "$(BUILT)"
+	tests/advise/bench "$(BUILT)"
+	tests/logs/bench "$(BUILT)" 100
+	tests/monitor/bench "$(BUILT)"
 
 # Compares estimators of explain's figures on recorded and simulated runs. It measures nothing and takes a second.
 tournament:
@@ -123,34 +133,42 @@ schema:
 guide: | python3
 	tests/guide/run
 
+BIN = $(DESTDIR)$(PREFIX)/bin
 MAN_PAGES = $(DESTDIR)$(PREFIX)/share/man/man1
 BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 # In /usr, zsh of Debian reads vendor-completions. In /usr/local it reads site-functions.
 ZSH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
+# Prints the name of the link if it is ours. PostgreSQL's own program of this name can be in the same folder, and stays.
+OWN_LINK = $$(test "$$(readlink "$(BIN)/pg_test_timing")" != pg_timing || echo pg_test_timing)
+
 # Builds only if a file is missing or the manual is older than the program, because root may have no cargo. Without cargo it
 # installs what exists.
 install:
-	test -x $${CARGO_TARGET_DIR:-target}/release/pg_timing || $(CARGO) build --release
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $${CARGO_TARGET_DIR:-target}/release/pg_timing $(DESTDIR)$(PREFIX)/bin/pg_timing
-	ln -sf pg_timing $(DESTDIR)$(PREFIX)/bin/pg_test_timing
-	@if ! test $(MANUAL)/man1/pg_timing.1 -nt $${CARGO_TARGET_DIR:-target}/release/pg_timing; then \
+	test -x "$(BUILT)" || $(CARGO) build --release
+	@if test -n "$$(find Cargo.lock crates -newer "$(BUILT)" \( -name "*.rs" -o -name "Cargo.*" \))"; then \
+		echo "note: the program is older than its source code; to build it, type \"make\" as a user with cargo" >&2; fi
+	install -d "$(BIN)"
+	install -m 755 "$(BUILT)" "$(BIN)/pg_timing"
+	@if test -e "$(BIN)/pg_test_timing" && test -z "$(OWN_LINK)"; then \
+		echo "note: $(BIN)/pg_test_timing is another program, so it is not replaced by a link to pg_timing" >&2; \
+	else set -x; ln -sf pg_timing "$(BIN)/pg_test_timing"; fi
+	@if ! test "$(MANUAL)/man1/pg_timing.1" -nt "$(BUILT)"; then \
 		if command -v $(CARGO) > /dev/null; then $(MAKE) manual; \
 		else echo "note: the man pages are missing or old; to build them, type \"make manual\" as a user with cargo" >&2; fi; fi
-	@if test -d $(MANUAL); then set -ex; \
-		install -d $(MAN_PAGES) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS); \
-		install -m 644 $(MANUAL)/man1/* $(MAN_PAGES); \
-		install -m 644 $(MANUAL)/bash-completion/completions/* $(BASH_COMPLETIONS); \
-		install -m 644 $(MANUAL)/zsh/* $(ZSH_COMPLETIONS); \
-		install -m 644 $(MANUAL)/fish/* $(FISH_COMPLETIONS); fi
+	@if test -d "$(MANUAL)"; then set -ex; \
+		install -d "$(MAN_PAGES)" "$(BASH_COMPLETIONS)" "$(ZSH_COMPLETIONS)" "$(FISH_COMPLETIONS)"; \
+		for program in pg_timing $(OWN_LINK); do \
+			install -m 644 "$(MANUAL)/man1/$$program"*.1 "$(MAN_PAGES)"; \
+			install -m 644 "$(MANUAL)/bash-completion/completions/$$program" "$(BASH_COMPLETIONS)"; \
+			install -m 644 "$(MANUAL)/zsh/_$$program" "$(ZSH_COMPLETIONS)"; \
+			install -m 644 "$(MANUAL)/fish/$$program.fish" "$(FISH_COMPLETIONS)"; done; fi
 
-PROGRAMS = pg_timing pg_test_timing
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(BASH_COMPLETIONS)/,$(PROGRAMS))
-	rm -f $(addprefix $(ZSH_COMPLETIONS)/_,$(PROGRAMS)) $(patsubst %,$(FISH_COMPLETIONS)/%.fish,$(PROGRAMS))
-	rm -f $(patsubst %,$(MAN_PAGES)/%.1,$(PROGRAMS)) $(MAN_PAGES)/pg_timing-*.1
+	for program in pg_timing $(OWN_LINK); do \
+		rm -f "$(BIN)/$$program" "$(BASH_COMPLETIONS)/$$program" "$(ZSH_COMPLETIONS)/_$$program" \
+			"$(FISH_COMPLETIONS)/$$program.fish" "$(MAN_PAGES)/$$program.1" "$(MAN_PAGES)/$$program"-*.1; done
 
 # Packages of the last commit, in target/deb, target/tar and so on. packaging/README.md says what each needs.
 deb tar dist rpm pgxn: | python3

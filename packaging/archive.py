@@ -8,7 +8,9 @@ import zipfile
 
 def members(folder):
     """Returns the files below a folder, sorted, and their names in the archive. These begin with the folder's name."""
-    return [(file, str(file.relative_to(folder.parent))) for file in sorted(folder.rglob("*")) if not file.is_dir()]
+    # A link to a folder is a file.
+    files = (file for file in sorted(folder.rglob("*")) if file.is_symlink() or not file.is_dir())
+    return [(file, str(file.relative_to(folder.parent))) for file in files]
 
 
 def mode(file):

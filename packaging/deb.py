@@ -1,6 +1,5 @@
 """Debian packages, built by debhelper from the files in packaging/debian."""
 
-import os
 import re
 import shutil
 import textwrap
@@ -17,10 +16,16 @@ NO_EXTENSION = "pkg.pg-timing.noextension"
 NO_COMMAND = "pkg.pg-timing.nocommand"
 
 
+def is_supported(version):
+    """Returns whether the extension supports a version of PostgreSQL, given as text."""
+    oldest = commit.text("packaging/debian/pgversions").strip().removesuffix("+")
+    return version.isdigit() and int(version) >= int(oldest)
+
+
 def server_versions():
-    """Returns the versions of PostgreSQL whose headers are installed."""
+    """Returns the supported versions of PostgreSQL whose headers are installed."""
     makefiles = Path("/usr/lib/postgresql").glob("*/lib/pgxs/src/Makefile.global")
-    return sorted((path.parts[4] for path in makefiles), key=int)
+    return sorted(filter(is_supported, (path.parts[4] for path in makefiles)), key=int)
 
 
 def changelog(version, changes, date, maintainer):
@@ -45,24 +50,25 @@ def source(version):
 
 def build():
     """Builds the packages and returns their paths. The variable DEB_BUILD_PROFILES can leave out a part."""
-    folder = source(commit.version())
+    commit.refuse_spaces()
     env = commit.environment()
     profiles = env.get("DEB_BUILD_PROFILES", "").split()
     versions = server_versions()
     if not versions and NO_EXTENSION not in profiles:
-        print("note: postgresql-server-dev-all is not installed, so the extension is not built")
+        print("note: no headers of a supported server are installed (postgresql-server-dev-all), so the extension is not built")
         profiles.append(NO_EXTENSION)
+    if {NO_EXTENSION, NO_COMMAND} <= set(profiles):
+        raise commit.Refused("no package is left to build\nhint: install postgresql-server-dev-all for the extension")
     env |= {"DEB_BUILD_PROFILES": " ".join(profiles), "PG_SUPPORTED_VERSIONS": " ".join(versions)}
-    if not os.environ.get("CARGO_TARGET_DIR"):
-        # Dependencies stay compiled between builds. The folder of the source package is always new.
-        env["CARGO_TARGET_DIR"] = str(commit.TARGET / "packages/cargo")
+    folder = source(commit.version())
     template = folder / "debian/control.in"
     if NO_EXTENSION in profiles:
-        shutil.copy(template, folder / "debian/control")
+        # debhelper reads the names of all packages, also of those that it does not build, and PGVERSION is not allowed in one.
+        paragraphs = template.read_text().split("\n\n")
+        (folder / "debian/control").write_text("\n\n".join(text for text in paragraphs if "PGVERSION" not in text))
     else:
         commit.run("pg_buildext", "updatecontrol", cwd=folder, env=env)
-    for old in FOLDER.glob("*.*deb"):
-        old.unlink()
+    commit.remove_old(FOLDER, "*.*deb")
     # The sources come from the commit, so that nothing is left to clean.
     commit.run("dpkg-buildpackage", "-b", "-us", "-uc", "-nc", cwd=folder, env=env)
     return sorted(FOLDER.glob("*.deb"))

@@ -21,6 +21,7 @@ def build():
     for extension in meta["provides"].values():
         extension["version"] = version
     (folder / "META.json").write_text(json.dumps(meta, indent=3, ensure_ascii=False) + "\n")
+    commit.remove_old(work, "*.zip")
     target = work / f"{folder.name}.zip"
     archive.zipped(folder, target, commit.date())
     return [target]

@@ -15,22 +15,22 @@ def defines(values):
 
 
 def pg_configs():
-    """Returns the pg_config of each version of PostgreSQL whose headers are installed, from PGDG or Debian."""
+    """Returns the pg_config of each supported version of PostgreSQL whose headers are installed, from PGDG or Debian."""
     red_hat = {path.parts[2].removeprefix("pgsql-"): path for path in Path("/usr").glob("pgsql-*/bin/pg_config")}
+    red_hat = {version: path for version, path in red_hat.items() if deb.is_supported(version)}
     return red_hat | {version: f"/usr/lib/postgresql/{version}/bin/pg_config" for version in deb.server_versions()}
 
 
 def build():
     """Builds the packages and returns their paths: the command, and the extension for each installed version."""
+    commit.refuse_spaces()
     (archive,) = tarball.dist()
     commit.export(FOLDER / "spec", SPEC)
     env = commit.environment()
-    env.setdefault("CARGO_TARGET_DIR", str(commit.TARGET / "packages/cargo"))
     common = {"_topdir": FOLDER, "_sourcedir": archive.parent, "version_of_source": commit.version()}
     # One run builds the command. Each run can build the extension for one version.
     runs = [{}] + [{"without_command": 1, "pgversion": version, "pg_config": path} for version, path in pg_configs().items()]
-    for old in FOLDER.glob("RPMS/*/*.rpm"):
-        old.unlink()
+    commit.remove_old(FOLDER, "RPMS/*/*.rpm")
     for values in runs:
         commit.run("rpmbuild", "-bb", *defines(common | values), FOLDER / "spec" / SPEC, env=env)
     return sorted(FOLDER.glob("RPMS/*/*.rpm"))

@@ -17,8 +17,8 @@ def build():
     source = work / "source"
     commit.export(source)
     env = commit.environment() | {"CARGO_BUILD_TARGET": SYSTEM}
-    cargo_target = env.setdefault("CARGO_TARGET_DIR", str(commit.TARGET / "packages/cargo"))
-    make = ["make", "-C", source, f"CARGO={source / 'packaging/cargo'}", f"MANUAL={cargo_target}/manual"]
+    cargo_target = env["CARGO_TARGET_DIR"]
+    make = ["make", "-C", source, "CARGO=packaging/cargo", f"MANUAL={cargo_target}/manual"]
     commit.run(*make, "all", env=env)
 
     folder = work / f"pg_timing-{commit.version()}-{platform.machine()}-linux"
@@ -33,6 +33,7 @@ def build():
         copy(source / name, documents / name)
     with (documents / "third-party-licenses.txt").open("w") as licenses:
         commit.run(source / "packaging/licenses", stdout=licenses, env=env)
+    commit.remove_old(work, "*.tar.gz")
     target = work / f"{folder.name}.tar.gz"
     archive.tar_gz(folder, target, commit.date())
     return [target]
@@ -43,6 +44,7 @@ def dist():
     work = commit.TARGET / "dist"
     folder = work / f"pg_timing-{commit.version()}"
     commit.export(folder)
+    commit.remove_old(work, "*.tar.gz")
     target = work / f"{folder.name}.tar.gz"
     archive.tar_gz(folder, target, commit.date())
     return [target]

@@ -94,7 +94,7 @@ def check():
             if variables in REPEATED and (changes := host.play(**variables)):
                 yield f"{what}: {changes} changes in the second run"
         unit = (host.root / "units/pg_timing-textfile.service").read_text()
-        for line in (f"ReadWritePaths={host.root}/textfile", f"ExecStart={host.root}/bin/pg_timing monitor --samples 1"):
+        for line in (f"ReadWritePaths=-{host.root}/textfile", f"ExecStart={host.root}/bin/pg_timing monitor --samples 1"):
             if line not in unit:
                 yield f"the unit does not have the line {line}"
         (host.root / "textfile/pg_timing.prom").touch()

@@ -37,7 +37,7 @@ def logs():
 
 
 def seeds(target):
-    """Returns the inputs of a target."""
+    """Returns the inputs of a target: those in fuzz/seeds, and for some targets fixtures of other tests."""
     fixtures = {
         "kernel_log": lambda: [log.read_bytes() for host in HOSTS if (log := host / "var/log/dmesg").is_file()],
         "pg_test_timing": lambda: [path.read_bytes() for path in sorted((FIXTURES / "pg_test_timing").iterdir())],
@@ -45,10 +45,8 @@ def seeds(target):
         "host_report": lambda: [without_header(path) for path in sorted((TESTS / "e2e/snapshots").glob("*captured*json.snap"))],
         "captured_tree": lambda: [tree(host) for host in HOSTS],
         "log": logs,
-        "compare": lambda: [],
-        "statement": lambda: [],
     }
-    return files(target) + fixtures[target]()
+    return files(target) + fixtures.get(target, list)()
 
 
 def write(target, directory):

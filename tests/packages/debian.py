@@ -10,11 +10,15 @@ from roots import APT, ROOT, TARGET, bare, major, scratch, with_compiler, with_s
 from servers.commands import Failed, output
 
 BUILT = TARGET / "deb"
+# A folder of their own for packages that nobody may publish, because their program is not optimized.
+QUICK = TARGET / "packages/quick"
+QUICKLY_BUILT = QUICK / "deb"
 # The folder of the source package. Its part for the extension is built again in each root, with that release's server.
 SOURCE = BUILT / f"pg-timing-{metadata.version()}"
 EXTENSIONS = TARGET / "packages/extensions"
 # A deb of the same files with this version is upgraded.
 OLDER = "0.0.1-1"
+OLDER_COMMENT = "Options of an older version."
 # What apt and dpkg, the linker's cache and the server change on their own.
 NOT_OURS = ("/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/", "/var/log/", "/var/lib/systemd/", "/var/lib/postgresql/",
             "/etc/postgresql/", "/run/", "/tmp/", "/usr/lib/python3", "/packages/")  # fmt: skip
@@ -49,7 +53,7 @@ def field(file, name):
 def build():
     """`make deb` builds the command's package on this host. Its program is small, and its version is the workspace's."""
     output([ROOT / "packaging/build", "deb"])
-    yield from wrong_version()
+    yield from wrong_version(BUILT)
     yield from oversized(program_in(package(BUILT, "pg-timing")))
 
 
@@ -63,12 +67,12 @@ NOT_OPTIMIZED = {
 
 def build_quickly():
     """The same packages, with a program that is larger and slower."""
-    output([ROOT / "packaging/build", "deb"], env=os.environ | NOT_OPTIMIZED)
-    yield from wrong_version()
+    output([ROOT / "packaging/build", "deb"], env=os.environ | NOT_OPTIMIZED | {"CARGO_TARGET_DIR": str(QUICK)})
+    yield from wrong_version(QUICKLY_BUILT)
 
 
-def wrong_version():
-    version = field(package(BUILT, "pg-timing"), "Version")
+def wrong_version(folder):
+    version = field(package(folder, "pg-timing"), "Version")
     if version != f"{metadata.version()}-1":
         yield f"version {version}"
 
@@ -132,9 +136,11 @@ def build_extension(release):
 
 
 def older(file, folder):
-    """Returns a package with the same files and a lower version."""
+    """Returns a package with a lower version. It has the same files, but another comment in the files of options."""
     content = Path(folder) / "content"
     output(["dpkg-deb", "-R", file, content])
+    for options in (content / "etc/default").iterdir():
+        options.write_text(f"# {OLDER_COMMENT}\n{options.read_text()}")
     control = content / "DEBIAN/control"
     control.write_text(control.read_text().replace(f"Version: {metadata.version()}-1", f"Version: {OLDER}"))
     target = Path(folder) / "older.deb"
@@ -150,30 +156,34 @@ def files(root):
 
 CHANGED_DEFAULTS = "PG_TIMING_OPTIONS=--interval 47"
 DEFAULTS = "/etc/default/pg_timing-monitor"
+UNCHANGED_DEFAULTS = "/etc/default/pg_timing-textfile"
 DROP_IN = "/etc/systemd/system/pg_timing-monitor.service.d/allow.conf"
 
 
-def life(release, extensions):
+def life(release, commands, extensions):
     """A user's settings survive an upgrade. The command, its manual and the extension work. A purge leaves no files.
 
-    `extensions` is the folder with the extension's package.
+    `commands` and `extensions` are the folders with the packages.
     """
     root = scratch(with_server(release))
     try:
         with tempfile.TemporaryDirectory() as folder:
-            root.put(older(package(BUILT, "pg-timing"), folder), "/packages/older.deb")
-        root.put(package(BUILT, "pg-timing"), "/packages/pg-timing.deb")
+            root.put(older(package(commands, "pg-timing"), folder), "/packages/older.deb")
+        root.put(package(commands, "pg-timing"), "/packages/pg-timing.deb")
         root.put(package(extensions, extension_name(release)), "/packages/extension.deb")
         # systemd's own folder, which it creates with the first service that has a dynamic user.
         root.run(f"{APT} update; mkdir -p /var/lib/private")
         before = files(root)
         root.run(f"{APT} install /packages/older.deb")
         root.run(f"echo '{CHANGED_DEFAULTS}' >> {DEFAULTS}; mkdir -p $(dirname {DROP_IN}); echo '[Service]' > {DROP_IN}")
-        root.run(f"{APT} install /packages/pg-timing.deb /packages/extension.deb")
+        # For a file that the user and the new version changed, dpkg asks. This is the answer of a user who only types Enter.
+        root.run(f"{APT} -o Dpkg::Options::=--force-confdef install /packages/pg-timing.deb /packages/extension.deb")
         if root.run("dpkg-query -W -f '${Version}' pg-timing") != f"{metadata.version()}-1":
             yield "the upgrade did not install the new version"
         if CHANGED_DEFAULTS not in root.run(f"cat {DEFAULTS} {DROP_IN}"):
             yield "the upgrade changed the settings"
+        if OLDER_COMMENT in root.run(f"cat {UNCHANGED_DEFAULTS}"):
+            yield f"the upgrade kept {UNCHANGED_DEFAULTS}, which the user did not change"
         if enabled := root.run("find /etc/systemd -name 'pg_timing*' -type l"):
             yield f"on after the installation: {enabled}"
         yield from manual(root)

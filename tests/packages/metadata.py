@@ -8,6 +8,7 @@ from roots import ROOT, TARGET
 from servers.commands import output
 
 DEBIAN = ROOT / "packaging/debian"
+SPEC = ROOT / "packaging/rpm/pg_timing.spec"
 # The PGXN Meta Spec 1.0.0, https://pgxn.org/spec/: required fields, and the forms of their values.
 TERM = r"[^\s/\\\x00-\x1f]{2,}"
 SEMANTIC_VERSION = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[A-Za-z][0-9A-Za-z-]*)?"
@@ -75,12 +76,20 @@ def control():
             yield f"profile {profile!r}: {names}"
 
 
+def textfile():
+    """Both packages remove the file that the textfile service writes. node_exporter would show its last figures forever."""
+    unit = (ROOT / "deploy/systemd/pg_timing-textfile.service").read_text()
+    written = re.search(r"^Environment=PG_TIMING_TEXTFILE=(.*)$", unit, re.M)[1]
+    for file in (DEBIAN / "pg-timing.postrm", SPEC):
+        if f"    rm -f {written}\n" not in file.read_text():
+            yield f"{file} does not remove {written}"
+
+
 def spec():
     """rpmspec reads the spec file, with and without the extension."""
-    file = ROOT / "packaging/rpm/pg_timing.spec"
     given = ["--define", f"version_of_source {version()}"]
     with_extension = ["--define", "pgversion 17", "--define", "pg_config /bin/echo"]
     for more, expected in (([], {"pg_timing"}), (with_extension, {"pg_timing", "pg_fast_timing_17"})):
-        names = set(output(["rpmspec", "-q", "--qf", "%{name} %{version}\n", *given, *more, file]).splitlines())
+        names = set(output(["rpmspec", "-q", "--qf", "%{name} %{version}\n", *given, *more, SPEC]).splitlines())
         if names != {f"{name} {version()}" for name in expected}:
             yield f"{more}: {names}"

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 
-from debian import BUILT, package
+from debian import package
 from roots import scratch, with_packages
 from servers.commands import Failed
 from vm import programs
@@ -36,6 +36,7 @@ rm -r /etc/systemd/system/pg_timing-monitor.service.d; systemctl daemon-reload; 
 part upgrade; before=$(process); install; wait_for_figures
 [ "$before" != "$(process)" ] && systemctl is-active pg_timing-monitor
 part stop; systemctl disable -q --now pg_timing-monitor; systemctl show -P Result -P ExecMainStatus pg_timing-monitor
+part "no folder"; systemctl start pg_timing-textfile.service 2> /dev/null; journalctl -q -u pg_timing-textfile -o cat | grep error:
 part timer; mkdir -p /var/lib/prometheus/node-exporter; systemctl enable -q --now pg_timing-textfile.timer
 systemctl start pg_timing-textfile.service; systemctl is-active pg_timing-textfile.timer
 grep '_collector_success{' /var/lib/prometheus/node-exporter/pg_timing.prom
@@ -70,9 +71,9 @@ def collected(lines):
     yield from (f"not {success(*each)}: {lines}" for each in COLLECTORS.items() if success(*each) not in lines)
 
 
-def runs():
+def runs(folder):
     """The services are off, and then run without privileges and return all figures. An upgrade starts the monitor again."""
-    found = parts(booted())
+    found = parts(booted(package(folder, "pg-timing")))
     expected = {
         "off": ["disabled", "disabled", "inactive", "inactive"],
         "on": ["active"],
@@ -81,6 +82,7 @@ def runs():
         "kernel log": [success("kernel_log", 1)],
         "upgrade": ["active"],
         "stop": ["success", "0"],
+        "no folder": ['pg_timing: error: could not write "/var/lib/prometheus/node-exporter/pg_timing.prom": No such file or directory'],
         "purge": [],
         "end": [],
     }
@@ -95,11 +97,11 @@ def runs():
     yield from collected(timer)
 
 
-def booted():
-    """Boots a Debian with the package, and returns what the script printed."""
+def booted(file):
+    """Boots a Debian with this package, and returns what the script printed."""
     root = scratch(with_packages(RELEASE, "systemd", ["systemd-sysv", "curl"]))
     try:
-        root.put(package(BUILT, "pg-timing"), "/packages/pg-timing.deb")
+        root.put(file, "/packages/pg-timing.deb")
         root.put(programs.tool("busybox", "busybox-static"), "/packages/busybox")
         upper = root.changes / "upper"
         (upper / "try").write_text(TRY)

@@ -24,10 +24,20 @@ class Failed(Exception):
     """A program failed. The text is its error output."""
 
 
+# apt, pip, npm, cargo and debootstrap, which names no cause.
+OFFLINE = (
+    "Temporary failure resolving",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+    "EAI_AGAIN",
+    "Could not resolve host",
+    "Failed getting release file",
+)
+
+
 def is_offline(error):
-    """Returns whether apt, pip or npm failed because there is no network."""
-    reasons = ("Temporary failure resolving", "Temporary failure in name resolution", "Network is unreachable", "EAI_AGAIN")
-    return any(reason in str(error) for reason in reasons)
+    """Returns whether a download failed because there is no network."""
+    return any(reason in str(error) for reason in OFFLINE)
 
 
 def first_cause(error):

@@ -12,7 +12,7 @@ pub fn description(page: &str) -> &'static [&'static str] {
              names the command that repairs each of them. It also measures how much of the times of a plan is the cost of \
              timing.",
             "Without a command, pg_timing runs check for 4 seconds. Results go to stdout. Progress, warnings and errors go to \
-             stderr. An error has one line that begins with \"pg_timing: error:\", and mostly a line with a hint.",
+             stderr. An error has one line that begins with \"pg_timing: error:\", and usually a line with a hint.",
             "pg_timing changes nothing on the host, except that clocksource use switches the clock source. It writes a file \
              only if an option names it. explain rolls back each run of a statement.",
             "Under the name pg_test_timing, the program takes the options of PostgreSQL's pg_test_timing and prints the same \
@@ -34,8 +34,8 @@ pub fn description(page: &str) -> &'static [&'static str] {
         }
         "pg_timing-clocksource-use" => &[
             "The command prints the command that restores the old clock source. It measures the old clock source, switches, \
-             measures the new one, and compares them. At the end, and after Ctrl-C, it restores the old clock source, except with --keep. It needs \
-             root.",
+             measures the new one, and compares them. At the end, and after Ctrl-C, it restores the old clock source, except \
+             with --keep. It needs root.",
         ],
         "pg_timing-advise" => &[
             "For settings such as track_io_timing and auto_explain.log_timing, the cost is the number of events per second in \
