@@ -25,9 +25,8 @@ def git(*words, **options):
 
 
 def run(*command, **options):
-    """Runs a program, which prints to our output. Raises an error if its exit status is not 0."""
-    sys.stdout.flush()
-    subprocess.run([str(word) for word in command], check=True, **options)
+    """Runs a program, which prints to stderr: stdout is for the paths of packages. Raises an error if it fails."""
+    subprocess.run([str(word) for word in command], check=True, **{"stdout": sys.stderr} | options)
 
 
 @functools.cache

@@ -185,6 +185,7 @@ mod tests {
         }
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes too long for millions of reads")]
     #[test]
     fn the_measurement_stops_at_the_target_uncertainty() {
         let world = World::new(3);
@@ -194,6 +195,7 @@ mod tests {
         assert!(rate.uncertainty <= Ppm(10.0) && rate.duration < Nanos::from_millis(40.0), "{rate:?}");
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes too long for millions of reads")]
     #[test]
     fn interrupted_brackets_do_not_increase_the_uncertainty() {
         let world = World::new(3);
@@ -207,6 +209,7 @@ mod tests {
         assert!(rate.uncertainty <= Ppm(1.0), "{rate:?}");
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes too long for millions of reads")]
     #[test]
     fn stopped_clocks_and_backward_steps_are_errors() {
         let world = World::new(3);
@@ -225,6 +228,7 @@ mod tests {
         SimClock::new(world, Character { jitter_ns: 0, ..Character::default() })
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes too long for millions of reads")]
     #[test]
     fn a_reference_that_stops_after_the_start_is_an_error() {
         let world = World::new(3);
