@@ -132,7 +132,7 @@ impl EventsFile {
 
 /// Ends the last line if it has no end, because the machine stopped during a write.
 fn end_last_line(file: &File) -> Result<()> {
-    let mut last = [b'\n'];
+    let mut last = *b"\n";
     if let Some(before) = file.metadata()?.len().checked_sub(1) {
         file.read_exact_at(&mut last, before)?;
     }

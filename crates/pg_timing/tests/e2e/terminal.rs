@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -120,6 +121,14 @@ fn a_terminal_that_nobody_reads_does_not_keep_the_monitor_alive() {
         let copy = || terminal.try_clone().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_pg_timing"));
         command.args(["monitor", "--interval", "1"]).env("TERM", "xterm").stdin(copy()).stdout(copy());
+        // A test run in the background ignores SIGQUIT, and a child inherits this.
+        // SAFETY: signal() may be called between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+                Ok(())
+            })
+        };
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         until(|| is_raw(&terminal).then_some(())).expect("the monitor uses the terminal");
         // SAFETY: the process exists until it is waited for.

@@ -72,7 +72,7 @@ impl LogTiming {
             },
             // Exact counts do not need the statements.
             Err(error) => NodeCallsReport {
-                unavailable: Some(error.what.clone()).filter(|_| counted.is_none()),
+                unavailable: counted.is_none().then(|| error.what.clone()),
                 hint: Some(error.hint.clone()).filter(|hint| counted.is_none() && !hint.is_empty()),
                 ..NodeCallsReport::default()
             },

@@ -12,7 +12,7 @@ pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
         [0xfe, 0xff, ..] => u16::from_be_bytes,
         _ => return String::from_utf8_lossy(bytes),
     };
-    let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    let units = bytes[2..].as_chunks().0.iter().map(|&pair| unit(pair));
     Cow::Owned(char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 

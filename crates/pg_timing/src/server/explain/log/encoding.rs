@@ -77,7 +77,7 @@ impl<R: BufRead> Utf16<R> {
         }
         let used = bytes.len() & !1;
         let mut units: Vec<u16> = self.high.take().into_iter().collect();
-        units.extend(bytes.chunks_exact(2).map(|pair| (self.unit)([pair[0], pair[1]])));
+        units.extend(bytes.as_chunks().0.iter().map(|&pair| (self.unit)(pair)));
         if used == 0 {
             // The other byte comes with the next read, unless the file ends here.
             let mut pair = [bytes[0], 0];
