@@ -89,7 +89,7 @@ fn new_parameters_forever() {
 
 #[test]
 fn one_message_without_an_end() {
-    for kind in [b'D', b'E', b'N', b'T'] {
+    for kind in *b"DENT" {
         let stderr = refused(
             move |stream| {
                 stream.write_all(&welcome()).unwrap();

@@ -144,7 +144,7 @@ fn a_server_that_completes_one_statement_forever() {
 
 #[test]
 fn a_server_that_starts_a_copy() {
-    for kind in [b'G', b'H', b'W'] {
+    for kind in *b"GHW" {
         let session: fn(&mut TcpStream) = match kind {
             b'G' => |stream| copy(stream, b'G'),
             b'H' => |stream| copy(stream, b'H'),
