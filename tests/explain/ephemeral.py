@@ -197,5 +197,9 @@ def full_disk(path, env):
 
 def check(path):
     env = environment()
-    for test in (reports, interrupted, killed_with_guardian, relative_directory, killed_early, full_disk):
-        yield from test(path, env)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        # Other users cannot run a program in the home directory of root.
+        program = shutil.copy(path, folder)
+        for test in (reports, interrupted, killed_with_guardian, relative_directory, killed_early, full_disk):
+            yield from test(program, env)
