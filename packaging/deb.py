@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 import textwrap
 from datetime import datetime, timezone
 from email.utils import format_datetime
@@ -55,7 +56,7 @@ def build():
     profiles = env.get("DEB_BUILD_PROFILES", "").split()
     versions = server_versions()
     if not versions and NO_EXTENSION not in profiles:
-        print("note: no headers of a supported server are installed (postgresql-server-dev-all), so the extension is not built")
+        print("note: no headers of a supported server are installed (postgresql-server-dev-all), so the extension is not built", file=sys.stderr)
         profiles.append(NO_EXTENSION)
     if {NO_EXTENSION, NO_COMMAND} <= set(profiles):
         raise commit.Refused("no package is left to build\nhint: install postgresql-server-dev-all for the extension")

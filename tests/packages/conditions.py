@@ -36,7 +36,7 @@ def without_a_part():
     folder = TARGET / "packages/without"
     old_servers = ["unshare", "--mount", "sh", "-euc", OLD_SERVERS, BUILD]
     for done in (make_deb(folder, "pkg.pg-timing.noextension"), make_deb(folder, "", old_servers)):
-        if done.returncode != 0 or done.stdout.splitlines()[-1:] != ["pg-timing"]:
+        if done.returncode != 0 or done.stderr.splitlines()[-1:] != ["pg-timing"]:
             yield f"without the extension: {done.stdout}{done.stderr}"
     for place, profiles, error in ((folder, both, "no package is left"), (folder / "a space", "", "contains a space")):
         done = make_deb(place, profiles)

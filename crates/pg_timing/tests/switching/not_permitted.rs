@@ -1,6 +1,7 @@
 //! Users and containers that may not switch.
 
 use super::{CURRENT, Switchable, clocksource, current, parts};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -21,8 +22,14 @@ fn assert_not_permitted(mut command: Command, host: &Switchable, reason: &str) {
 #[test]
 fn users_other_than_root_are_refused() {
     let Some(host) = Switchable::new() else { return };
-    let mut command = clocksource(&["use", &host.other, "--for", "1"]);
-    command.uid(65534);
+    let original = clocksource(&["use", &host.other, "--for", "1"]);
+    // Other users cannot run a program in the home directory of root.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("pg_timing");
+    std::fs::copy(original.get_program(), &program).unwrap();
+    let mut command = Command::new(program);
+    command.args(original.get_args()).uid(65534);
     assert_not_permitted(command, &host, "only root may");
 }
 
