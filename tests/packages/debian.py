@@ -10,7 +10,7 @@ from roots import APT, ROOT, TARGET, bare, major, scratch, with_compiler, with_s
 from servers.commands import Failed, output
 
 BUILT = TARGET / "deb"
-# A folder of their own for packages that nobody may publish, because their program is not optimized.
+# A separate folder: these packages must not be published, because their program is not optimized.
 QUICK = TARGET / "packages/quick"
 QUICKLY_BUILT = QUICK / "deb"
 # The folder of the source package. Its part for the extension is built again in each root, with that release's server.

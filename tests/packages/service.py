@@ -19,11 +19,12 @@ install() { dpkg -i /packages/pg-timing.deb > /dev/null 2>&1 || echo "dpkg: $?";
 part() { echo "== $1"; }
 figures() { curl -sf http://127.0.0.1:9864/metrics; }
 process() { systemctl show -P MainPID pg_timing-monitor; }
-# A collector that could not read its facts has 0 here.
+# The comparison of CPUs is the last collector of the first sample.
 wait_for_figures() { for i in $(seq 120); do figures | grep -q 'collector_success{collector="skew"}' && return; sleep 0.5; done; }
 
 part off; install; systemctl is-enabled pg_timing-monitor pg_timing-textfile.timer; systemctl is-active pg_timing-monitor pg_timing-textfile.timer
 part on; systemctl enable -q --now pg_timing-monitor; wait_for_figures; systemctl is-active pg_timing-monitor
+# A collector that could not read its facts has 0 here.
 part collectors; figures | grep '_collector_success{'
 part process; grep -E '^(Uid|CapEff|NoNewPrivs|Seccomp):' /proc/$(process)/status
 part messages; journalctl -q -u pg_timing-monitor -p warning -o cat

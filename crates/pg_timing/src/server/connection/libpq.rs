@@ -132,7 +132,8 @@ pub fn libpq() -> Result<&'static Libpq, Error> {
 }
 
 const HINT: &str = if cfg!(target_feature = "crt-static") {
-    "this program is static and cannot load libpq; install the .deb or .rpm package, or build from source; explain --plan needs no connection"
+    "this program is static and cannot load libpq; install the .deb or .rpm package, or build from source; \
+     explain --plan needs no connection"
 } else {
     "install the package libpq5 (Debian, Ubuntu), libpq (Red Hat, Homebrew) or postgresql-client (FreeBSD)"
 };
