@@ -8,7 +8,6 @@ from roots import scratch, with_packages
 from servers.commands import Failed
 from vm import programs
 
-RELEASE = "bookworm"
 # On an idle host the machine needs a minute and a half.
 LIMIT_S = 600
 MEMORY_MB = 2048
@@ -72,9 +71,9 @@ def collected(lines):
     yield from (f"not {success(*each)}: {lines}" for each in COLLECTORS.items() if success(*each) not in lines)
 
 
-def runs(folder):
+def runs(folder, release):
     """The services are off, and then run without privileges and return all figures. An upgrade starts the monitor again."""
-    found = parts(booted(package(folder, "pg-timing")))
+    found = parts(booted(package(folder, "pg-timing"), release))
     expected = {
         "off": ["disabled", "disabled", "inactive", "inactive"],
         "on": ["active"],
@@ -98,9 +97,9 @@ def runs(folder):
     yield from collected(timer)
 
 
-def booted(file):
-    """Boots a Debian with this package, and returns what the script printed."""
-    root = scratch(with_packages(RELEASE, "systemd", ["systemd-sysv", "curl"]))
+def booted(file, release):
+    """Boots this release of Debian with the package, and returns what the script printed."""
+    root = scratch(with_packages(release, "systemd", ["systemd-sysv", "curl"]))
     try:
         root.put(file, "/packages/pg-timing.deb")
         root.put(programs.tool("busybox", "busybox-static"), "/packages/busybox")
