@@ -6,10 +6,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import debian
 import metadata
+from builds import built, oversized
 from roots import ROOT, TARGET
-from servers.commands import Failed, output
+from servers.commands import output
 
 # Commands that would connect to a server. They must not start before they know whether they can.
 CONNECTING = (
@@ -19,17 +19,9 @@ CONNECTING = (
 HINT = "hint: this program is static and cannot load libpq; install the .deb or .rpm package, or build from source; explain --plan needs no connection"
 
 
-def built(kind):
-    """Builds one kind of package and returns the paths."""
-    paths = [Path(line) for line in output([ROOT / "packaging/build", kind]).splitlines()]
-    if not paths:
-        raise Failed(f"packaging/build {kind} built nothing")
-    return paths
-
-
-def static_program():
+def static_program(quickly=False):
     """The program in the archive runs in an empty root, and says in one error why it cannot connect to a server."""
-    (archive,) = built("tar")
+    (archive,) = built("tar", quickly)
     with tempfile.TemporaryDirectory() as folder:
         output(["tar", "-xzf", archive, "-C", folder, "--strip-components=1"])
         for name in ("bin/pg_test_timing", "share/man/man1/pg_timing.1", "share/doc/pg_timing/LICENSE",
@@ -37,7 +29,8 @@ def static_program():
                      "share/bash-completion/completions/pg_timing"):  # fmt: skip
             if not (Path(folder) / name).exists():
                 yield f"{name} is missing"
-        yield from debian.oversized((Path(folder) / "bin/pg_timing").stat().st_size)
+        if not quickly:
+            yield from oversized(Path(folder) / "bin/pg_timing")
 
         def run(*arguments):
             # The root has nothing but the archive. The clocks' facts are in /proc and /sys, which are not there.
@@ -58,9 +51,9 @@ def static_program():
             yield f"--plan: {done.stderr}"
 
 
-def rpm():
+def rpm(quickly=False):
     """rpm installs the command in a folder, the program runs there, and rpm removes all files."""
-    command = next(path for path in built("rpm") if path.name.startswith("pg_timing-"))
+    command = next(path for path in built("rpm", quickly) if path.name.startswith("pg_timing-"))
     with tempfile.TemporaryDirectory() as folder:
         rpm = ["rpm", "--root", folder, "--nodeps", "--noscripts"]
         output([*rpm, "-i", command])
@@ -74,10 +67,14 @@ def rpm():
 
 
 def crate():
-    """cargo packs timing-clock, builds it from the package, and would publish it. Nothing is uploaded."""
-    folder = TARGET / "packages/crate"
-    shutil.rmtree(folder / "package", ignore_errors=True)
-    env = os.environ | {"CARGO_TARGET_DIR": str(folder)}
-    output(["cargo", "publish", "--dry-run", "--locked", "-p", "timing-clock"], cwd=ROOT, env=env)
-    files = output(["cargo", "package", "--list", "-p", "timing-clock"], cwd=ROOT).split()
+    """cargo packs timing-clock from the archive of the source code, builds it from the package, and would publish it.
+
+    Nothing is uploaded.
+    """
+    (archive,) = built("dist")
+    env = os.environ | {"CARGO_TARGET_DIR": str(TARGET / "packages/crate")}
+    with tempfile.TemporaryDirectory() as folder:
+        output(["tar", "-xzf", archive, "-C", folder, "--strip-components=1"])
+        output(["cargo", "publish", "--dry-run", "--locked", "-p", "timing-clock"], cwd=folder, env=env)
+        files = output(["cargo", "package", "--list", "-p", "timing-clock"], cwd=folder).split()
     yield from (f"no {name}" for name in ("LICENSE", "README.md", "Cargo.toml", "src/lib.rs") if name not in files)

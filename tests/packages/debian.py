@@ -1,17 +1,15 @@
 """Debian's packages in minimal roots of Debian's releases: installed, used, upgraded and purged."""
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
 
 import metadata
-from roots import APT, ROOT, TARGET, bare, major, scratch, with_compiler, with_server
+from builds import QUICK, built, oversized
+from roots import APT, TARGET, bare, major, scratch, with_compiler, with_server
 from servers.commands import Failed, output
 
 BUILT = TARGET / "deb"
-# A separate folder: these packages must not be published, because their program is not optimized.
-QUICK = TARGET / "packages/quick"
 QUICKLY_BUILT = QUICK / "deb"
 # The folder of the source package. Its part for the extension is built again in each root, with that release's server.
 SOURCE = BUILT / f"pg-timing-{metadata.version()}"
@@ -52,22 +50,16 @@ def field(file, name):
 
 def build():
     """`make deb` builds the command's package on this host. Its program is small, and its version is the workspace's."""
-    output([ROOT / "packaging/build", "deb"])
+    built("deb")
     yield from wrong_version(BUILT)
-    yield from oversized(program_in(package(BUILT, "pg-timing")))
-
-
-# An optimized program takes minutes to compile.
-NOT_OPTIMIZED = {
-    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
-    "CARGO_PROFILE_RELEASE_LTO": "off",
-    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
-}
+    with tempfile.TemporaryDirectory() as folder:
+        output(["dpkg-deb", "-x", package(BUILT, "pg-timing"), folder])
+        yield from oversized(Path(folder) / "usr/bin/pg_timing")
 
 
 def build_quickly():
     """The same packages, with a program that is larger and slower."""
-    output([ROOT / "packaging/build", "deb"], env=os.environ | NOT_OPTIMIZED | {"CARGO_TARGET_DIR": str(QUICK)})
+    built("deb", quickly=True)
     yield from wrong_version(QUICKLY_BUILT)
 
 
@@ -75,22 +67,6 @@ def wrong_version(folder):
     version = field(package(folder, "pg-timing"), "Version")
     if version != f"{metadata.version()}-1":
         yield f"version {version}"
-
-
-# The largest program that we ship, in bytes. Most of it are parsers, and the HTML and terminal screens.
-LARGEST = 8_000_000
-
-
-def oversized(size):
-    if size > LARGEST:
-        yield f"the program has {size} bytes"
-
-
-def program_in(file):
-    """Returns the size of the program in a package."""
-    with tempfile.TemporaryDirectory() as folder:
-        output(["dpkg-deb", "-x", file, folder])
-        return (Path(folder) / "usr/bin/pg_timing").stat().st_size
 
 
 def command_alone(release):
