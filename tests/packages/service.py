@@ -35,6 +35,9 @@ systemctl daemon-reload; systemctl restart pg_timing-monitor; wait_for_figures; 
 rm -r /etc/systemd/system/pg_timing-monitor.service.d; systemctl daemon-reload; systemctl restart pg_timing-monitor; wait_for_figures
 part upgrade; before=$(process); install; wait_for_figures
 [ "$before" != "$(process)" ] && systemctl is-active pg_timing-monitor
+part server; su postgres -c "createuser pg_timing-monitor; psql -qc 'GRANT pg_monitor TO \"pg_timing-monitor\"'"
+echo 'PG_TIMING_OPTIONS=--server dbname=postgres' >> /etc/default/pg_timing-monitor
+systemctl restart pg_timing-monitor; for i in $(seq 120); do figures | grep '^pg_timing_server_up' && break; sleep 0.5; done
 part stop; systemctl disable -q --now pg_timing-monitor; systemctl show -P Result -P ExecMainStatus pg_timing-monitor
 part "no folder"; systemctl start pg_timing-textfile.service 2> /dev/null; journalctl -q -u pg_timing-textfile -o cat | grep error:
 part timer; mkdir -p /var/lib/prometheus/node-exporter; systemctl enable -q --now pg_timing-textfile.timer
@@ -72,7 +75,10 @@ def collected(lines):
 
 
 def runs(folder, release):
-    """The services are off, and then run without privileges and return all figures. An upgrade starts the monitor again."""
+    """The services are off, and then run without privileges and return all figures, also those of a server on the host.
+
+    An upgrade starts the monitor again.
+    """
     found = parts(booted(package(folder, "pg-timing"), release))
     expected = {
         "off": ["disabled", "disabled", "inactive", "inactive"],
@@ -81,6 +87,7 @@ def runs(folder, release):
         "events": ["events.jsonl"],
         "kernel log": [success("kernel_log", 1)],
         "upgrade": ["active"],
+        "server": ["pg_timing_server_up 1"],
         "stop": ["success", "0"],
         "no folder": ['pg_timing: error: could not write "/var/lib/prometheus/node-exporter/pg_timing.prom": No such file or directory'],
         "purge": [],
@@ -99,7 +106,7 @@ def runs(folder, release):
 
 def booted(file, release):
     """Boots this release of Debian with the package, and returns what the script printed."""
-    root = scratch(with_packages(release, "systemd", ["systemd-sysv", "curl"]))
+    root = scratch(with_packages(release, "systemd-server", ["systemd-sysv", "libnss-systemd", "curl", "postgresql"]))
     try:
         root.put(file, "/packages/pg-timing.deb")
         root.put(programs.tool("busybox", "busybox-static"), "/packages/busybox")

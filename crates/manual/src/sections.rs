@@ -14,7 +14,8 @@ pub fn description(page: &str) -> &'static [&'static str] {
             "Without a command, pg_timing runs check for 4 seconds. Results go to stdout. Progress, warnings and errors go to \
              stderr. An error has one line that begins with \"pg_timing: error:\", and usually a line with a hint.",
             "pg_timing changes nothing on the host, except that clocksource use switches the clock source. It writes a file \
-             only if an option names it. explain rolls back each run of a statement.",
+             only if an option names it. explain rolls back each run of a statement. If no server is named and none answers, \
+             explain starts a temporary server in a directory of its own, and removes both at the end.",
             "Under the name pg_test_timing, the program takes the options of PostgreSQL's pg_test_timing and prints the same \
              output.",
         ],

@@ -35,8 +35,17 @@ pub fn count(n: u64) -> String {
     match n {
         0..=9_999 => n.to_string(),
         10_000..=999_499 => format!("{:.0} k", n as f64 / 1e3),
-        999_500..=999_499_999 => format!("{:.0} M", n as f64 / 1e6),
+        999_500..=9_949_999 => trim(n as f64 / 1e6, 1, "M"),
+        9_950_000..=999_499_999 => format!("{:.0} M", n as f64 / 1e6),
         _ => format!("{:.1} G", n as f64 / 1e9),
+    }
+}
+
+/// Returns how often something happened.
+pub fn times(n: u64) -> String {
+    match n {
+        1 => "once".into(),
+        n => format!("{} times", count(n)),
     }
 }
 

@@ -4,16 +4,27 @@ use crate::{Features, Hertz};
 
 /// A rate that another source reports. This crate did not measure it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Claim {
     /// origin of the rate
     pub source: ClaimSource,
     /// claimed rate
     pub rate: Hertz,
-    /// maximum rounding error: half of the last digit that the source prints
+    /// maximum rounding error: half a unit of the last digit that the source prints
     pub rounding: Hertz,
 }
 
+impl Claim {
+    /// Returns a claim of another source, for example from the kernel's log.
+    pub const fn new(source: ClaimSource, rate: Hertz, rounding: Hertz) -> Claim {
+        Claim { source, rate, rounding }
+    }
+}
+
 /// The origin of a claimed rate. Each origin is wrong on some hosts.
+///
+/// This crate reads CPUID, CNTFRQ_EL0 and bogomips. The other origins are for callers that read the kernel's log or
+/// sysctls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimSource {
@@ -55,13 +66,17 @@ impl core::fmt::Display for ClaimSource {
     }
 }
 
+/// The slowest crystal of CPUID leaf 0x15. The leaf has its rate in whole hertz, and the ratio multiplies the rounding.
+const SLOWEST_CRYSTAL_HZ: f64 = 19.2e6;
+
 /// Returns the claims of the CPU and the hypervisor.
 pub fn cpu_claims(features: &Features) -> Vec<Claim> {
     let claim =
         |source, hz: Option<f64>, rounding| hz.map(|hz| Claim { source, rate: Hertz(hz), rounding: Hertz(rounding) });
+    let leaf_15_rounding = features.leaf_15_hz.unwrap_or_default() * 0.5 / SLOWEST_CRYSTAL_HZ;
     [
         claim(ClaimSource::HypervisorLeaf, features.hypervisor_hz, 500.0),
-        claim(ClaimSource::Cpuid15, features.leaf_15_hz, 0.5),
+        claim(ClaimSource::Cpuid15, features.leaf_15_hz, leaf_15_rounding),
         claim(ClaimSource::Cpuid16, features.leaf_16_hz, 500_000.0),
     ]
     .into_iter()
@@ -88,7 +103,10 @@ fn cntfrq() -> Option<f64> {
 }
 
 /// Returns the claim in the text of /proc/cpuinfo. Bogomips are twice the counter's rate in MHz, truncated to two
-/// decimals.
+/// decimals. `None` if the text has no plausible bogomips.
+///
+/// The rounding is that of kernels with 100, 250 or 1000 ticks per second (`CONFIG_HZ`). With 300, the kernel's division
+/// makes the value up to 0.1% wrong.
 pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
     let bogomips: f64 = line.split_once(':')?.1.trim().parse().ok()?;
@@ -131,7 +149,8 @@ mod tests {
         let claim = |source, hz, rounding| Claim { source, rate: Hertz(hz), rounding: Hertz(rounding) };
         let expected = [
             claim(ClaimSource::HypervisorLeaf, 2.5e9, 500.0),
-            claim(ClaimSource::Cpuid15, 2.4e9, 0.5),
+            // Half a hertz of a crystal of 19.2 MHz, times 125.
+            claim(ClaimSource::Cpuid15, 2.4e9, 62.5),
             claim(ClaimSource::Cpuid16, 2.3e9, 500_000.0),
         ];
         assert_eq!(cpu_claims(&features), expected);

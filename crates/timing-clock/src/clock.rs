@@ -22,10 +22,11 @@ pub trait Clock {
         remainder.iter_mut().for_each(|slot| *slot = self.read());
     }
 
-    /// Waits until all earlier instructions have finished, then returns the clock's value in ticks.
+    /// Waits until the earlier instructions have executed, then returns the clock's value in ticks.
     ///
     /// The CPU may execute a plain counter read before the instructions that precede it. Use this method where the
-    /// order of two readings matters, as in brackets and in messages between CPUs.
+    /// order of two readings matters, as in brackets and in messages between CPUs. Earlier stores may still be on their
+    /// way to memory, and later instructions may start before the read. The default is [`read`](Clock::read).
     fn read_ordered(&self) -> u64 {
         self.read()
     }
@@ -44,6 +45,28 @@ fn spin(turns: u64) {
     for turn in 0..turns {
         // The compiler must not remove the loop.
         std::hint::black_box(turn);
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Box<C> {
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        (**self).read()
+    }
+
+    #[inline(always)]
+    fn fill(&self, buffer: &mut [u64]) {
+        (**self).fill(buffer)
+    }
+
+    #[inline(always)]
+    fn read_ordered(&self) -> u64 {
+        (**self).read_ordered()
+    }
+
+    #[inline(always)]
+    fn pause(&self, turns: u64) {
+        (**self).pause(turns)
     }
 }
 
@@ -73,6 +96,7 @@ impl<C: Clock + ?Sized> Clock for &C {
 ///
 /// The result is correct for any two readings less than 2^63 ticks apart, also across the wrap.
 #[inline(always)]
+#[must_use]
 pub fn ticks_between(earlier: u64, later: u64) -> i64 {
     later.wrapping_sub(earlier) as i64
 }
@@ -125,7 +149,9 @@ mod tests {
             clock.pause(5);
             (first, buffer, clock.read_ordered(), clock.read())
         }
-        assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), (1, [2, 3, 4], 1000, 10));
+        let expected = (1, [2, 3, 4], 1000, 10);
+        assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), expected);
+        assert_eq!(readings::<Box<dyn Clock>>(Box::new(Counting(Cell::new(0)))), expected);
     }
 
     #[test]

@@ -32,7 +32,8 @@ impl Scale {
         Some(Scale { factor: u64::try_from(rounded).ok()?, shift: lift - excess_bits })
     }
 
-    /// Returns the scale of a clock with this rate. `None` if the rate is not between 1 Hz and 2^53 Hz.
+    /// Returns the scale of a clock with this rate. `None` if the rate is not between 1 Hz and 2^53 Hz. Below 1 MHz, the
+    /// rate itself is rounded by up to 4e-11 of it.
     pub fn from_rate(rate: Hertz) -> Option<Scale> {
         const MAX_RATE: f64 = (1u64 << 53) as f64;
         if !(1.0..=MAX_RATE).contains(&rate.0) {
@@ -50,6 +51,7 @@ impl Scale {
 
     /// Converts `ticks` to nanoseconds, rounded to the nearest.
     #[inline]
+    #[must_use]
     pub fn nanos(self, ticks: u64) -> u64 {
         let product = ticks as u128 * self.factor as u128;
         // Shift out all but one of the excess bits, then round. Adding the half before the shift could overflow.
@@ -62,6 +64,7 @@ impl Scale {
 
     /// Converts `ticks` to nanoseconds. Negative ticks are rounded like positive ticks.
     #[inline]
+    #[must_use]
     pub fn signed_nanos(self, ticks: i64) -> i64 {
         let nanos = i64::try_from(self.nanos(ticks.unsigned_abs())).unwrap_or(i64::MAX);
         if ticks < 0 { -nanos } else { nanos }

@@ -2,6 +2,7 @@
 
 /// The CPU's architecture. It decides which properties of the counter are guaranteed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Architecture {
     /// x86_64: the time stamp counter (TSC). CPUID reports each of its properties
     #[cfg_attr(not(target_arch = "aarch64"), default)]
@@ -12,7 +13,10 @@ pub enum Architecture {
 }
 
 /// The properties of the counter that the CPU reports. All are false or `None` on CPUs without CPUID.
+///
+/// To describe another CPU, begin with `Features::default()` and set its fields.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Features {
     /// architecture of the counter. The default is this program's architecture
     pub architecture: Architecture,
@@ -43,7 +47,7 @@ impl Features {
     /// Returns the properties that this CPU reports.
     #[cfg(target_arch = "x86_64")]
     pub fn of_this_cpu() -> Features {
-        Features::from_cpuid(&raw_cpuid::CpuId::new())
+        Features::of(&raw_cpuid::CpuId::new())
     }
 
     /// Returns the default, because this architecture has no CPUID.
@@ -52,9 +56,19 @@ impl Features {
         Features::default()
     }
 
-    /// Reads the properties from `cpuid`: this CPU or a captured dump.
+    /// Reads the properties from CPUID, for example from a captured dump. `leaf` gets the numbers of a leaf and a subleaf,
+    /// and returns EAX, EBX, ECX and EDX: zeros for a leaf that does not exist.
     #[cfg(target_arch = "x86_64")]
-    pub fn from_cpuid<R: raw_cpuid::CpuIdReader>(cpuid: &raw_cpuid::CpuId<R>) -> Features {
+    pub fn from_cpuid(leaf: impl Fn(u32, u32) -> [u32; 4] + Clone) -> Features {
+        let reader = move |number, subleaf| {
+            let [eax, ebx, ecx, edx] = leaf(number, subleaf);
+            raw_cpuid::CpuIdResult { eax, ebx, ecx, edx }
+        };
+        Features::of(&raw_cpuid::CpuId::with_cpuid_reader(reader))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn of<R: raw_cpuid::CpuIdReader>(cpuid: &raw_cpuid::CpuId<R>) -> Features {
         let hypervisor = cpuid.get_feature_info().is_some_and(|f| f.has_hypervisor());
         let info = if hypervisor { cpuid.get_hypervisor_info() } else { None };
         Features {
@@ -107,8 +121,6 @@ fn signature<R: raw_cpuid::CpuIdReader>(cpuid: &raw_cpuid::CpuId<R>) -> Option<S
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
-    use raw_cpuid::{CpuId, CpuIdResult};
-
     type Leaf = (u32, [u32; 4]);
 
     const INTEL: [u32; 3] = [u32::from_le_bytes(*b"Genu"), u32::from_le_bytes(*b"ntel"), u32::from_le_bytes(*b"ineI")];
@@ -117,15 +129,11 @@ mod tests {
     /// Returns the properties of an Intel CPU with these leaves: number, EAX, EBX, ECX, EDX. Other leaves are 0.
     fn features(leaves: &[Leaf]) -> Features {
         let leaves = leaves.to_vec();
-        let reader = move |eax: u32, _ecx: u32| {
-            let [a, b, c, d] = match eax {
-                0 => [0x16, INTEL[0], INTEL[1], INTEL[2]],
-                0x8000_0000 => [0x8000_0008, INTEL[0], INTEL[1], INTEL[2]],
-                _ => leaves.iter().find(|(number, _)| *number == eax).map_or([0; 4], |(_, registers)| *registers),
-            };
-            CpuIdResult { eax: a, ebx: b, ecx: c, edx: d }
-        };
-        Features::from_cpuid(&CpuId::with_cpuid_reader(reader))
+        Features::from_cpuid(move |leaf, _subleaf| match leaf {
+            0 => [0x16, INTEL[0], INTEL[1], INTEL[2]],
+            0x8000_0000 => [0x8000_0008, INTEL[0], INTEL[1], INTEL[2]],
+            _ => leaves.iter().find(|(number, _)| *number == leaf).map_or([0; 4], |(_, registers)| *registers),
+        })
     }
 
     /// Returns the leaves of a guest. The hypervisor has this signature, and reports the TSC's rate in kHz.

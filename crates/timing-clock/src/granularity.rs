@@ -4,13 +4,14 @@ use crate::{Clock, ticks_between};
 
 /// The step of a clock's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Granularity {
     /// The value moves in steps of this many ticks. 1 means that every value can occur.
     Step(f64),
     /// The value never moved during the measurement.
     NeverMoved,
     /// The value moved, but the size of its steps is not known: each movement can be an interruption of the
-    /// measurement.
+    /// measurement. [`granularity`](crate::granularity()) never returns this; it is for other methods.
     Unknown,
 }
 

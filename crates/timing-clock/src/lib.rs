@@ -1,7 +1,7 @@
 //! The CPU's fast clock, its rate with an error bound, and the reasons not to trust it.
 //!
 //! ```
-//! use timing_clock::FastClock;
+//! use timing_clock::{FastClock, Refreshed};
 //!
 //! let mut clock = match FastClock::new() {
 //!     Ok(clock) => clock,
@@ -12,15 +12,18 @@
 //! };
 //! let start = clock.now();
 //! let mut longest = 0;
-//! // Time a million short tasks. Each read of the clock takes about 9 ns.
+//! // Time a million short tasks. Each read of the clock takes about 10 ns.
 //! for task in 0..1_000_000u64 {
 //!     let before = clock.now();
 //!     std::hint::black_box(task * task);
 //!     longest = longest.max(clock.nanos(before, clock.now()));
 //! }
-//! clock.refresh().unwrap(); // measures the rate over the whole time, so the uncertainty is smaller
-//! println!("total {} ns, longest task {longest} ns", clock.elapsed_nanos(start));
-//! println!("uncertainty of the rate: +-{:.2} ppm", clock.rate().uncertainty.0);
+//! let end = clock.now();
+//! // Measures the rate over the whole time, so the uncertainty is smaller. After a suspend or a migration, the times are wrong.
+//! if clock.refresh() == Ok(Refreshed::Unchanged) {
+//!     println!("total {} ns, longest task {longest} ns", clock.nanos(start, end));
+//!     println!("uncertainty of the rate: +-{:.2} ppm", clock.rate().uncertainty.0);
+//! }
 //! ```
 //!
 //! # Contents
@@ -30,17 +33,21 @@
 //!   [`System`]), and the same clocks read by system calls ([`Syscall`]). A read is inlined: it is a few instructions.
 //! * [`measure_rate`] and [`RateMeter`]: measure a counter's rate and its uncertainty.
 //! * [`Bracket`]: reads two clocks at almost the same instant, with a bound on the error.
-//! * [`Claim`]: a rate that CPUID, the hypervisor, the firmware, the kernel's log or procfs reports.
+//! * [`Claim`]: a rate that another source reports: CPUID, the hypervisor, the firmware or procfs.
 //! * [`distrust`]: returns the reasons not to use the counter. [`postgres19()`]: predicts PostgreSQL 19's decision.
+//! * [`ClockSources`] and [`clocksource`]: which clock sources the kernel uses and offers, and which are the counter.
 //! * [`Scale`]: converts ticks to nanoseconds without overflow and without bias.
 //! * [`granularity`]: finds the smallest step of a clock's value. It can be longer than one tick.
 //! * [`sim`]: synthetic clocks for tests.
 //!
 //! # Accuracy of the rate
 //!
-//! The reference is `CLOCK_MONOTONIC_RAW`, because NTP does not adjust it. The kernel's clock may use the same counter
-//! ([`KernelVerdict::uses_counter`]). Then the measurement checks the conversion, but not the crystal. The rate agrees
-//! with all other clocks of the host. If the host's seconds are wrong, the rate is wrong by the same share.
+//! The uncertainty of a rate is relative to the reference, [`REFERENCE_NAME`]: `CLOCK_MONOTONIC_RAW`, because NTP does not
+//! adjust it, or `CLOCK_MONOTONIC` on FreeBSD. It does not include the error of the reference itself, which is often some
+//! tens of ppm. `std::time::Instant` reads a clock that NTP adjusts, so it can differ by up to 500 ppm.
+//!
+//! The kernel's clock may use the same counter ([`ClockSources::uses_counter`]). Then the measurement checks the
+//! conversion, but not the crystal: if the host's seconds are wrong, the rate is wrong by the same share.
 //!
 //! # Platforms
 //!
@@ -48,9 +55,15 @@
 
 #![deny(missing_docs)]
 
+/// The example in the README is compiled and executed.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod bracket;
 mod claim;
 mod clock;
+pub mod clocksource;
 mod convert;
 pub mod counter;
 mod fast;
@@ -66,6 +79,7 @@ mod units;
 pub use bracket::Bracket;
 pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim};
 pub use clock::{Clock, ticks_between};
+pub use clocksource::ClockSources;
 pub use convert::Scale;
 pub use counter::{Counter, Refused};
 pub use fast::{FastClock, Moment, Refreshed};
@@ -74,5 +88,5 @@ pub use granularity::{Granularity, granularity};
 pub use postgres19::{Postgres19, postgres19};
 pub use rate::{Rate, RateError, RateMeter, measure_rate};
 pub use system::{Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall};
-pub use trust::{Distrust, KernelVerdict, distrust, is_counter, is_counter_based, is_tsc};
+pub use trust::{Distrust, distrust};
 pub use units::{Hertz, NANOSECONDS, Nanos, Ppm};

@@ -1,13 +1,10 @@
 //! Predicts what PostgreSQL 19's `timing_clock_source` does on a host.
-//!
-//! The source is PostgreSQL's `instr_time.c`. PostgreSQL uses the counter only if the CPU has RDTSCP and an invariant
-//! TSC. `auto` also requires that the CPU has TSC_ADJUST, or that the kernel's clock source is exactly `tsc`.
-//! PostgreSQL takes the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms.
 
-use crate::{Architecture, Claim, ClaimSource, Features, KernelVerdict, cpu_claims};
+use crate::{Architecture, Claim, ClaimSource, ClockSources, Features, cpu_claims};
 
 /// PostgreSQL 19's decision and its reason.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Postgres19 {
     /// `timing_clock_source = tsc` is accepted, provided that the calibration converges
     pub usable: bool,
@@ -21,7 +18,12 @@ pub struct Postgres19 {
 
 /// Returns PostgreSQL 19's decision. `kernel` is `None` without sysfs. PostgreSQL treats this like another clock
 /// source than `tsc`.
-pub fn postgres19(features: &Features, kernel: Option<&KernelVerdict>) -> Postgres19 {
+///
+/// The source is PostgreSQL's `instr_time.c`. PostgreSQL uses the counter only if the CPU has RDTSCP and an invariant
+/// TSC. `auto` also requires that the CPU has TSC_ADJUST, or that the kernel's clock source is exactly `tsc`.
+/// PostgreSQL takes the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms. It does
+/// not check whether the process may read the counter ([`permitted`](crate::counter::permitted)).
+pub fn postgres19(features: &Features, kernel: Option<&ClockSources>) -> Postgres19 {
     let mut source = String::from("x86");
     if features.architecture != Architecture::X86_64 {
         return Postgres19 { usable: false, auto: false, frequency: None, source: "not x86".into() };
@@ -64,8 +66,8 @@ fn frequency(features: &Features) -> Option<Claim> {
 mod tests {
     use super::*;
 
-    fn kernel(current: &str) -> KernelVerdict {
-        KernelVerdict::parse(current, "tsc hpet")
+    fn kernel(current: &str) -> ClockSources {
+        ClockSources::parse(current, "tsc hpet")
     }
 
     fn good() -> Features {

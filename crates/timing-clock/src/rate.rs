@@ -1,35 +1,47 @@
 //! The rate of a counter, with its uncertainty.
-//!
-//! A *bracket* reads the counter, the reference clock, and the counter again, in this order. So the counter's value at
-//! the instant of the reference read lies between its two readings. The narrowest of many brackets is used, because
-//! wide brackets were interrupted. Two brackets give the rate.
-//!
-//! The uncertainty is an error in ticks, divided by the ticks between the brackets. The error is the sum of both
-//! half-widths and of one step of each clock, because a reading can be late by up to one step.
 
 use crate::{Bracket, Clock, Hertz, Nanos, Ppm, granularity, ticks_between};
 
 /// A rate with its maximum error.
+///
+/// A *bracket* reads the counter, the reference clock, and the counter again, in this order. So the counter's value at
+/// the instant of the reference read lies between its two readings. The narrowest of many brackets is used, because
+/// wide brackets were interrupted. Two brackets give the rate.
+///
+/// The uncertainty is an error in ticks, divided by the ticks between the brackets. The error is the sum of both
+/// half-widths and of one step of each clock, because a reading can be late by up to one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rate {
-    /// ticks of the counter per second of the reference
+    /// ticks of the counter per second of the reference: the mean over the measurement. Quartz crystals drift, so the
+    /// present rate can differ from the mean of a long measurement by some ppm
     pub rate: Hertz,
-    /// maximum error of `rate`, if the reference is exact
+    /// maximum error of `rate`, if the reference is exact. The skew of the CPUs is not included: if the thread moved to
+    /// another CPU, it adds the skew divided by `duration`
     pub uncertainty: Ppm,
     /// duration of the measurement
     pub duration: Nanos,
+}
+
+impl Rate {
+    /// Returns a rate that was measured in another way.
+    pub const fn new(rate: Hertz, uncertainty: Ppm, duration: Nanos) -> Rate {
+        Rate { rate, uncertainty, duration }
+    }
 }
 
 /// The reason why no rate could be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RateError {
-    /// The reference clock did not move.
+    /// The reference clock did not move, or it went back. A coarse reference moves only at its next step.
     ReferenceStalled,
     /// The counter did not move, but the reference did.
     CounterStalled,
     /// The counter went back.
     WentBack,
+    /// The measured rate is not between 1 Hz and 2^53 Hz, so it cannot be used for conversions.
+    OutOfRange,
 }
 
 impl core::fmt::Display for RateError {
@@ -38,6 +50,7 @@ impl core::fmt::Display for RateError {
             RateError::ReferenceStalled => "the reference clock did not move",
             RateError::CounterStalled => "the counter did not move",
             RateError::WentBack => "the counter went back",
+            RateError::OutOfRange => "the counter's rate is out of range",
         })
     }
 }
@@ -64,47 +77,61 @@ const STEP_BLOCKS: u32 = 40_000;
 impl<C: Clock, R: Clock> RateMeter<C, R> {
     /// Finds the steps of both clocks and reads the first bracket. `reference` must count nanoseconds.
     ///
-    /// This takes 0.2 ms, or up to 0.1 s if a clock is coarse.
+    /// This takes 0.2 ms, or up to 0.1 s if a clock is coarse. It returns an error if a clock does not move, or if the
+    /// counter goes back in each of 200 brackets.
     pub fn start(counter: C, reference: R) -> Result<Self, RateError> {
         let reference_step = step(&reference, &reference).ok_or(RateError::ReferenceStalled)?;
         let counter_step = step(&counter, &reference).ok_or(RateError::CounterStalled)?;
         RateMeter::start_with(counter, counter_step, reference, reference_step)
     }
 
-    /// Reads the first bracket. The caller knows the steps of both clocks, in their ticks.
+    /// Reads the first bracket. The caller knows the steps of both clocks, in their ticks. It returns an error if the
+    /// counter goes back in each of 200 brackets.
     pub fn start_with(counter: C, counter_step: f64, reference: R, reference_step: f64) -> Result<Self, RateError> {
         let first = Bracket::narrowest(&counter, || reference.read()).ok_or(RateError::WentBack)?;
         Ok(RateMeter { counter, reference, first, counter_step, reference_step })
     }
 
-    /// Returns the rate from the start until now.
+    /// Returns the rate from the start until now. It returns an error if a clock did not move since the start, or went
+    /// back.
     pub fn rate(&self) -> Result<Rate, RateError> {
-        let now = self.bracket()?;
-        let nanos = ticks_between(self.first.inside, now.inside);
+        self.between(&self.first, &self.bracket()?)
+    }
+
+    /// Returns the rate between two brackets.
+    pub(crate) fn between(&self, earlier: &Bracket<u64>, later: &Bracket<u64>) -> Result<Rate, RateError> {
+        let nanos = ticks_between(earlier.inside, later.inside);
         if nanos <= 0 {
             return Err(RateError::ReferenceStalled);
         }
-        let ticks = self.first.ticks_to(&now);
+        let ticks = earlier.ticks_to(later);
         if ticks <= 0.0 {
             return Err(if ticks < 0.0 { RateError::WentBack } else { RateError::CounterStalled });
         }
         let rate = Hertz(ticks / nanos as f64 * 1e9);
         let error =
-            self.first.half_width() + now.half_width() + self.counter_step + rate.ticks(Nanos(self.reference_step));
+            earlier.half_width() + later.half_width() + self.counter_step + rate.ticks(Nanos(self.reference_step));
         Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), duration: Nanos(nanos as f64) })
     }
 
-    fn bracket(&self) -> Result<Bracket<u64>, RateError> {
+    /// Returns the bracket with which the measurement started.
+    pub(crate) fn first(&self) -> Bracket<u64> {
+        self.first
+    }
+
+    pub(crate) fn bracket(&self) -> Result<Bracket<u64>, RateError> {
         Bracket::narrowest(&self.counter, || self.reference.read()).ok_or(RateError::WentBack)
     }
 
-    /// Starts the measurement again now. It keeps the steps of the clocks.
+    /// Starts the measurement again now. It keeps the steps of the clocks. After an error, the old measurement
+    /// continues.
     pub fn restart(&mut self) -> Result<(), RateError> {
         self.first = self.bracket()?;
         Ok(())
     }
 
-    /// Measures until the uncertainty is at most `target`, or until `limit` has passed since the start.
+    /// Measures until the uncertainty is at most `target`, or until `limit` has passed since the start. It keeps the CPU
+    /// busy. `limit` must be finite.
     pub fn measure(&self, target: Ppm, limit: Nanos) -> Result<Rate, RateError> {
         let mut span = Nanos(limit.0.min(500_000.0));
         loop {
@@ -287,5 +314,6 @@ mod tests {
         assert_eq!(RateError::ReferenceStalled.to_string(), "the reference clock did not move");
         assert_eq!(RateError::CounterStalled.to_string(), "the counter did not move");
         assert_eq!(RateError::WentBack.to_string(), "the counter went back");
+        assert_eq!(RateError::OutOfRange.to_string(), "the counter's rate is out of range");
     }
 }

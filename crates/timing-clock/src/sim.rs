@@ -3,6 +3,9 @@
 //! A [`World`] has one true time. It advances only when a clock is read or pauses, or when a test lets time pass. The clocks of a
 //! world show this time with faults that the test chooses. So every result has a known correct value, and no test depends
 //! on the speed of its machine.
+//!
+//! A minor version may add fields to [`Character`] and change the random numbers: end a `Character` with
+//! `..Character::default()`, and compare no exact random numbers.
 
 use crate::Clock;
 use std::cell::Cell;
@@ -53,7 +56,7 @@ pub struct Character {
     pub hz: f64,
     /// value at the world's time 0, in ticks
     pub origin: u64,
-    /// step of the value, in ticks
+    /// step of the value, in ticks; a read panics if it is 0
     pub step: u64,
     /// minimum duration of one read, in ns of true time
     pub cost_ns: f64,

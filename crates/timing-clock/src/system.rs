@@ -3,7 +3,7 @@
 use crate::Clock;
 
 /// A clock of `clock_gettime`, read through the C library as PostgreSQL does. The C library uses the vDSO if there is
-/// one. Ticks are nanoseconds.
+/// one. Ticks are nanoseconds. A clock that the kernel does not have always reads 0: see [`exists`](Posix::exists).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Posix<const ID: libc::clockid_t>;
 
@@ -51,7 +51,8 @@ impl<const ID: libc::clockid_t> Posix<ID> {
 
 /// A clock of `clock_gettime`, read by a system call and not by the vDSO. Ticks are nanoseconds.
 ///
-/// Compare it with [`Posix`] to see how much time the vDSO saves. It also works if the counter is denied.
+/// Compare it with [`Posix`] to see how much time the vDSO saves. It also works if the counter is denied. A clock that the
+/// kernel does not have always reads 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Syscall<const ID: libc::clockid_t>;
 

@@ -1,75 +1,12 @@
 //! Decides whether a program can use the counter.
 
-use crate::{Features, Rate, Refused};
-
-/// The kernel's clock sources, as sysfs names them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KernelVerdict {
-    /// name in `current_clocksource`
-    pub current: String,
-    /// names in `available_clocksource`
-    pub available: Vec<String>,
-}
-
-/// The clock sources of Linux and the timecounters of FreeBSD that are the TSC itself.
-const TSC: &[&str] = &["tsc", "tsc-early", "TSC", "TSC-low"];
-/// The same for ARM's counter.
-const ARM_COUNTER: &[&str] = &["arch_sys_counter", "ARM MPCore Timecounter"];
-/// The clock sources that compute their time from the counter and a hypervisor's correction.
-const CORRECTED: &[&str] = &["kvm-clock", "xen", "hyperv_clocksource_tsc_page", "kvmclock", "Hyper-V-TSC"];
-
-/// Returns whether a clock source is the TSC itself, without a hypervisor's correction.
-pub fn is_tsc(clocksource: &str) -> bool {
-    TSC.contains(&clocksource)
-}
-
-/// Returns whether a clock source is the CPU's counter itself, without a hypervisor's correction.
-pub fn is_counter(clocksource: &str) -> bool {
-    is_tsc(clocksource) || ARM_COUNTER.contains(&clocksource)
-}
-
-/// Returns whether a clock source computes its time from the counter.
-///
-/// Such a clock cannot check the counter's rate independently.
-pub fn is_counter_based(clocksource: &str) -> bool {
-    is_counter(clocksource) || CORRECTED.contains(&clocksource)
-}
-
-impl KernelVerdict {
-    /// Reads the clock sources of this host. `None` without sysfs.
-    pub fn of_this_host() -> Option<KernelVerdict> {
-        const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
-        let read = |name: &str| std::fs::read_to_string(format!("{DIR}/{name}")).ok();
-        Some(KernelVerdict::parse(&read("current_clocksource")?, &read("available_clocksource")?))
-    }
-
-    /// Parses the contents of `current_clocksource` and `available_clocksource`.
-    pub fn parse(current: &str, available: &str) -> KernelVerdict {
-        KernelVerdict {
-            current: current.trim().into(),
-            available: available.split_whitespace().map(Into::into).collect(),
-        }
-    }
-
-    /// Returns whether the kernel's clock computes its time from the counter.
-    pub fn uses_counter(&self) -> bool {
-        is_counter_based(&self.current)
-    }
-
-    /// Returns whether the kernel uses the counter itself as its clock source, or offers it as one.
-    ///
-    /// A counter that the kernel marked unstable is missing in `available_clocksource`. kvm-clock and the Hyper-V page
-    /// prove nothing, because they correct a bad counter.
-    pub fn accepts_counter(&self) -> bool {
-        std::iter::once(&self.current).chain(&self.available).any(|name| is_counter(name))
-    }
-}
+use crate::{ClockSources, Features, RateError, Refused};
 
 /// A reason not to use the counter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Distrust {
-    /// This process or CPU cannot read the counter.
+    /// This thread may not read the counter, or the CPU has no instruction for it.
     Refused(Refused),
     /// CPUID does not report that the counter has the same rate in every power state.
     NotInvariant,
@@ -78,8 +15,8 @@ pub enum Distrust {
         /// name of the clock source that the kernel uses
         current: String,
     },
-    /// The counter's rate could not be measured. The text is the reason.
-    RateUnknown(String),
+    /// The counter's rate could not be measured.
+    RateUnknown(RateError),
 }
 
 impl core::fmt::Display for Distrust {
@@ -88,25 +25,28 @@ impl core::fmt::Display for Distrust {
             Distrust::Refused(why) => why.fmt(f),
             Distrust::NotInvariant => f.write_str("CPUID does not report a constant rate (no invariant TSC)"),
             Distrust::Demoted { current } => {
-                write!(f, "the kernel does not offer it as a clock source and uses {current}")
+                write!(f, "the kernel does not offer the counter as a clock source and uses {current}")
             }
-            Distrust::RateUnknown(why) => write!(f, "its rate is unknown: {why}"),
+            Distrust::RateUnknown(why) => write!(f, "the counter's rate is unknown: {why}"),
         }
     }
 }
 
-impl std::error::Error for Distrust {}
+impl std::error::Error for Distrust {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Distrust::Refused(why) => Some(why),
+            Distrust::RateUnknown(why) => Some(why),
+            Distrust::NotInvariant | Distrust::Demoted { .. } => None,
+        }
+    }
+}
 
-/// Returns every reason not to use the counter. If there is none, the counter is usable.
+/// Returns every reason not to use the counter that is known without reading it. If there is none, the counter is usable,
+/// provided that its [rate can be measured](crate::measure_rate).
 ///
-/// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required. An unknown rate is reported only
-/// if there is no other reason.
-pub fn distrust(
-    features: &Features,
-    permission: Result<(), Refused>,
-    kernel: Option<&KernelVerdict>,
-    rate: &Result<Rate, String>,
-) -> Vec<Distrust> {
+/// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required.
+pub fn distrust(features: &Features, permission: Result<(), Refused>, kernel: Option<&ClockSources>) -> Vec<Distrust> {
     let mut reasons = Vec::new();
     if let Err(refused) = permission {
         reasons.push(Distrust::Refused(refused));
@@ -114,23 +54,23 @@ pub fn distrust(
     if !features.constant_rate() {
         reasons.push(Distrust::NotInvariant);
     }
-    if let Some(kernel) = kernel.filter(|kernel| !kernel.accepts_counter()) {
-        reasons.push(Distrust::Demoted { current: kernel.current.clone() });
-    }
-    if let (Err(why), true) = (rate, reasons.is_empty()) {
-        reasons.push(Distrust::RateUnknown(why.clone()));
-    }
+    reasons.extend(kernel.and_then(demoted));
     reasons
+}
+
+/// Returns a reason if the kernel does not accept the counter as a clock source.
+pub(crate) fn demoted(kernel: &ClockSources) -> Option<Distrust> {
+    (!kernel.accepts_counter()).then(|| Distrust::Demoted { current: kernel.current.clone() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Architecture, Hertz, Nanos, Ppm};
+    use crate::Architecture;
+    use std::error::Error;
 
     fn reasons(current: &str, available: &str, features: Features) -> Vec<Distrust> {
-        let rate = Ok(Rate { rate: Hertz(2e9), uncertainty: Ppm(1.0), duration: Nanos(1e9) });
-        distrust(&features, Ok(()), Some(&KernelVerdict::parse(current, available)), &rate)
+        distrust(&features, Ok(()), Some(&ClockSources::parse(current, available)))
     }
 
     fn good() -> Features {
@@ -152,45 +92,17 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_clock_uses_the_counter_directly_or_by_a_correction() {
-        for (current, uses) in [
-            ("tsc", true),
-            ("kvm-clock", true),
-            ("TSC-low", true),
-            ("ARM MPCore Timecounter", true),
-            ("hpet", false),
-            ("", false),
-        ] {
-            assert_eq!(KernelVerdict::parse(current, "tsc").uses_counter(), uses, "{current}");
-        }
-        assert!(is_counter("tsc") && is_counter("arch_sys_counter") && !is_counter("kvm-clock"));
-        assert!(is_tsc("TSC-low") && !is_tsc("arch_sys_counter") && !is_tsc("kvm-clock"));
-    }
-
-    #[test]
-    fn names_are_separated_by_white_space() {
-        let verdict = KernelVerdict::parse("tsc\n", "tsc hpet acpi_pm \n");
-        assert_eq!((verdict.current.as_str(), verdict.available.join(",")), ("tsc", "tsc,hpet,acpi_pm".into()));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_kernel_of_this_host_offers_its_current_clock_source() {
-        let sysfs = std::path::Path::new("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-        let verdict = KernelVerdict::of_this_host();
-        assert_eq!(verdict.is_some(), sysfs.exists());
-        assert!(verdict.is_none_or(|verdict| verdict.available.contains(&verdict.current)));
-    }
-
-    #[test]
     fn each_reason_has_its_text() {
         assert_eq!(Distrust::Refused(Refused::NoInstruction("RDTSCP")).to_string(), "this CPU has no RDTSCP");
         assert_eq!(Distrust::NotInvariant.to_string(), "CPUID does not report a constant rate (no invariant TSC)");
         assert_eq!(
             Distrust::Demoted { current: "hpet".into() }.to_string(),
-            "the kernel does not offer it as a clock source and uses hpet"
+            "the kernel does not offer the counter as a clock source and uses hpet"
         );
-        assert_eq!(Distrust::RateUnknown("x".into()).to_string(), "its rate is unknown: x");
+        let unknown = Distrust::RateUnknown(RateError::WentBack);
+        assert_eq!(unknown.to_string(), "the counter's rate is unknown: the counter went back");
+        assert_eq!(unknown.source().map(ToString::to_string).as_deref(), Some("the counter went back"));
+        assert!(Distrust::Refused(Refused::Denied).source().is_some() && Distrust::NotInvariant.source().is_none());
     }
 
     #[test]
@@ -199,8 +111,7 @@ mod tests {
         assert_eq!(reasons("tsc", "tsc", not_invariant), [Distrust::NotInvariant]);
         let arm = Features { architecture: Architecture::Aarch64, ..Features::default() };
         assert_eq!(reasons("arch_sys_counter", "arch_sys_counter", arm), []);
-        let unknown = Err("x".to_string());
-        assert_eq!(distrust(&good(), Ok(()), None, &unknown), [Distrust::RateUnknown("x".into())]);
-        assert_eq!(distrust(&good(), Err(Refused::Denied), None, &unknown), [Distrust::Refused(Refused::Denied)]);
+        assert_eq!(distrust(&good(), Ok(()), None), []);
+        assert_eq!(distrust(&good(), Err(Refused::Denied), None), [Distrust::Refused(Refused::Denied)]);
     }
 }

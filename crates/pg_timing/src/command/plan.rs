@@ -81,7 +81,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     };
     let result = match (arguments.slowest, arguments.nth) {
         (Some(most), _) => log.slowest(most).map(Output::Plans),
-        (_, Some(nth)) => log.nth(nth).map(Output::Plans),
+        (_, Some(nth)) => log.nth(nth).map(Output::Plan),
         _ if arguments.format == ExplainFormat::Jsonl => {
             let mut printed = Ok(());
             let gaps = log.each(&mut |report| {
@@ -103,6 +103,12 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
             print(&render_plans(&reports, arguments.format)?)?;
             Ok(report_gaps(&gaps))
         }
+        Output::Plan(Plans { reports, gaps }) => {
+            for report in &reports {
+                print(&render_report(report, arguments.format)?)?;
+            }
+            Ok(report_gaps(&gaps))
+        }
         Output::Printed(gaps) => Ok(report_gaps(&gaps)),
     }
 }
@@ -112,7 +118,10 @@ const LAST_STEP: f64 = 0.99;
 
 enum Output {
     Totals(LogReport),
+    /// a list, also of one plan
     Plans(Plans),
+    /// one plan
+    Plan(Plans),
     /// the plans are already printed
     Printed(Gaps),
 }

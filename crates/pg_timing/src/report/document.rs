@@ -67,11 +67,11 @@ fn not_a_report() -> Error {
 }
 
 fn check_version(fields: &Map<String, Value>) -> Result<(), Error> {
+    if fields.contains_key("duration_s") && fields.contains_key("clocks") {
+        return Err(Error::new("is an output of pg_timing test, which is not a report", HINT));
+    }
     if !fields.get("version").is_some_and(Value::is_string) {
-        return Err(match fields.contains_key("duration_s") && fields.contains_key("clocks") {
-            true => Error::new("is an output of pg_timing test, which is not a report", HINT),
-            false => not_a_report(),
-        });
+        return Err(not_a_report());
     }
     match fields.get("schema_version") {
         Some(Value::Number(version)) if version.as_u64() == Some(SCHEMA_VERSION) => Ok(()),
@@ -202,7 +202,7 @@ mod tests {
         }
         let advise = r#"{"schema_version": 1, "version": "1.0.0", "settings": [], "verdict": {}}"#;
         assert!(error(advise).contains("advise"));
-        let test = r#"{"schema_version": 1, "duration_s": 3, "clocks": []}"#;
+        let test = r#"{"schema_version": 1, "version": "1.0.0", "duration_s": 3, "clocks": []}"#;
         assert!(error(test).contains("pg_timing test"));
     }
 

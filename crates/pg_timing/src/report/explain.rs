@@ -47,6 +47,13 @@ pub struct ExplainReport {
     pub reported_ms: f64,
     /// time without overhead
     pub corrected_ms: Range,
+    /// reported / corrected; null if the statement is too short or the machine too noisy to measure it, and for a captured
+    /// plan if its overhead could be all of its time
+    #[serde(default)]
+    pub overhead_factor: Option<Range>,
+    /// 1 - 1 / overhead_factor: overhead as a fraction of the reported time
+    #[serde(default)]
+    pub overhead_share: f64,
     /// clock reads as a fraction of the reported time, as far as the calls can explain it; an estimate for a captured plan
     pub clock_share: f64,
     /// unexplained time: overhead that the calls cannot explain, as a fraction of the reported time
@@ -63,7 +70,7 @@ pub struct ExplainReport {
 impl ExplainReport {
     /// Returns whether the figures can be shown: the runs were neither too short nor too noisy.
     pub fn has_figures(&self) -> bool {
-        self.runs.as_ref().is_none_or(|runs| runs.overhead_factor.is_some())
+        self.runs.is_none() || self.overhead_factor.is_some()
     }
 }
 
@@ -83,17 +90,16 @@ pub struct LiveRuns {
     pub plain_ms: f64,
     /// baseline while nothing else slows the machine
     pub undisturbed_ms: Range,
+    /// the runs do not show whether the highest speed of the session, to which undisturbed_ms belongs, is full speed
+    #[serde(default)]
+    pub full_speed_is_uncertain: bool,
     /// times of the baseline runs, without any correction
     pub spread_ms: Spread,
-    /// reported / plain; missing if the statement is too short or the machine too noisy to measure it
-    pub overhead_factor: Option<Range>,
     /// EXPLAIN ANALYZE, TIMING OFF; at the same speed as the reported runs
     pub rows_only_ms: f64,
     /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; if BUFFERS is on by default
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_buffers_ms: Option<f64>,
-    /// 1 - 1 / overhead_factor
-    pub overhead_share: f64,
     /// names of the settings that were given with the statement; their values are in `settings`
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_settings: Vec<String>,

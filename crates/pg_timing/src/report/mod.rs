@@ -23,6 +23,7 @@ pub mod run_mode;
 #[cfg(test)]
 mod schema;
 mod self_time;
+mod test;
 pub mod thresholds;
 mod top;
 mod tsc;
@@ -56,6 +57,7 @@ pub use monitor::{
 };
 pub use read_cost::ReadCost;
 pub use self_time::SelfTime;
+pub use test::{ObservedDuration, TestReport, TestedClock, TscSummary};
 pub use top::{SkippedStatements, TopReport, TopStatement};
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 

@@ -1,7 +1,7 @@
 //! The JSON Schemas in docs/, generated from the reports' types.
 
 use super::compare::Comparison;
-use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, MonitorEvent, Report, TopReport};
+use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, MonitorEvent, Report, TestReport, TopReport};
 use schemars::JsonSchema;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
@@ -19,6 +19,7 @@ fn schema<R: JsonSchema>() -> String {
 fn committed_schemas_match_the_code() {
     for (name, schema) in [
         ("check", schema::<Report>()),
+        ("test", schema::<TestReport>()),
         ("explain", schema::<ExplainReport>()),
         ("explain-log", schema::<LogReport>()),
         ("explain-test", schema::<ClassicReport>()),

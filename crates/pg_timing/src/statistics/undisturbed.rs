@@ -142,6 +142,12 @@ impl Machine {
         (run.before_ms.ln() + run.after_ms.ln()) / 2.0 - self.fast
     }
 
+    /// Returns whether enough of this many runs were at the highest speed that the probes saw, and the probes describe the
+    /// runs between them. Otherwise that speed can be an accident of some probes.
+    pub fn kept_its_highest_speed(&self, runs: usize) -> bool {
+        self.persistence > DESCRIBED && self.fast_share * runs as f64 >= ENOUGH_FAST_RUNS
+    }
+
     /// Returns the undisturbed time of these runs of a statement. `None` with fewer than three runs.
     pub fn undisturbed(&self, runs: &[ProbedRun], response: Response) -> Option<LogEstimate> {
         if runs.len() < 3 || runs.iter().any(|run| run.ms <= 0.0) {
@@ -150,7 +156,7 @@ impl Machine {
         let (from_slowness, from_fast) = (self.from_slowness(runs, response), self.from_fast_runs(runs, response));
         // Only the probes decide. In the tournament, the error of the factor grew from 0.7 to 1.1% if the fastest group of
         // the runs was also counted.
-        if self.persistence > DESCRIBED && self.fast_share * runs.len() as f64 >= ENOUGH_FAST_RUNS {
+        if self.kept_its_highest_speed(runs.len()) {
             return Some(from_fast);
         }
         let both = weighted_mean((from_slowness.ln_ms, from_slowness.error), (from_fast.ln_ms, from_fast.error));

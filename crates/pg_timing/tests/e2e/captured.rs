@@ -42,6 +42,26 @@ fn text_and_json_of_every_host() {
     }
 }
 
+/// Commands are not wrapped, because users paste them.
+#[test]
+fn screens_have_80_columns() {
+    for name in fixtures("hosts") {
+        for screen in [&["check"][..], &["clocksource"]] {
+            let (_, text, _) = run(pg_timing().args(screen).arg("--root").arg(host(&name)));
+            let (_, report) = report(&host(&name));
+            let commands = report["findings"].as_array().into_iter().flatten().flat_map(|finding| {
+                let fixes = finding["fix"].as_array().into_iter().flatten();
+                fixes.flat_map(|fix| [fix["command"].as_str(), fix["undo"].as_str()]).flatten()
+            });
+            let commands: Vec<&str> = commands.collect();
+            let is_command = |line: &str| commands.iter().any(|command| line.ends_with(command));
+            for line in text.lines().filter(|line| !is_command(line)) {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
+        }
+    }
+}
+
 #[test]
 fn good_hosts_have_no_alarms() {
     for name in [

@@ -1,6 +1,7 @@
 //! `explain --plan`: screens, JSON, and inputs that are refused.
 
 use super::{fixture, json, pg_timing, refused, run};
+use serde_json::Value;
 
 fn plan(name: &str) -> String {
     fixture("plans").join(name).to_str().unwrap().to_string()
@@ -45,7 +46,9 @@ fn json_matches_the_schema() {
         let report = json(&text(&[&["--plan", &plan("parallel.log"), "--format", "json"], estimate].concat()));
         let errors: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
-        assert!(report.get("plain_ms").is_none() && report.get("overhead_share").is_none(), "{report}");
+        assert!(report.get("plain_ms").is_none() && report["overhead_share"].as_f64().is_some(), "{report}");
+        let [share, factor] = [&report["overhead_share"], &report["overhead_factor"]["estimate"]].map(Value::as_f64);
+        assert!(factor.is_none_or(|factor| (share.unwrap() - (1.0 - 1.0 / factor)).abs() < 1e-9), "{report}");
     }
 }
 

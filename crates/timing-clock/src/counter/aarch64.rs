@@ -30,8 +30,9 @@ impl Clock for Cntvct {
     #[inline(always)]
     fn read(&self) -> u64 {
         let ticks;
+        // Without `nomem`, the compiler does not move loads and stores across the read.
         // SAFETY: user programs may read this register on Linux and the BSDs.
-        unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nostack, preserves_flags)) };
         ticks
     }
 

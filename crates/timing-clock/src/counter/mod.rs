@@ -19,11 +19,14 @@ pub type Counter = Cntvct;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("timing-clock supports only the counters of x86_64 and AArch64");
+#[cfg(not(unix))]
+compile_error!("timing-clock reads clocks with clock_gettime: Linux, FreeBSD, macOS and other Unix systems only");
 
 /// The reason why a counter cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refused {
-    /// `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is set, so a read ends the process.
+    /// `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is set for this thread, so a read ends the process.
     Denied,
     /// The CPU does not have this instruction.
     NoInstruction(&'static str),
@@ -32,7 +35,7 @@ pub enum Refused {
 impl core::fmt::Display for Refused {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Refused::Denied => f.write_str("reading it is denied to this process (PR_SET_TSC)"),
+            Refused::Denied => f.write_str("this thread may not read the counter (PR_SET_TSC)"),
             Refused::NoInstruction(name) => write!(f, "this CPU has no {name}"),
         }
     }
@@ -40,7 +43,8 @@ impl core::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Returns an error if this thread must not read the counter.
+/// Returns an error if this thread must not read the counter. The setting belongs to the thread: a clock that was created
+/// in a permitted thread must not be read in a thread that is denied.
 ///
 /// Call this function before the first read, because a read of a denied counter causes SIGSEGV. The vDSO reads the same
 /// counter. So `clock_gettime` and `std::time::Instant` end the process, too. Clocks that make system calls still work.
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn each_refusal_has_its_text() {
-        assert_eq!(Refused::Denied.to_string(), "reading it is denied to this process (PR_SET_TSC)");
+        assert_eq!(Refused::Denied.to_string(), "this thread may not read the counter (PR_SET_TSC)");
         assert_eq!(Refused::NoInstruction("RDTSCP").to_string(), "this CPU has no RDTSCP");
     }
 

@@ -9,12 +9,12 @@ use core::arch::x86_64::{_mm_lfence, _rdtsc};
 #[derive(Clone, Copy, Debug)]
 pub struct Rdtsc(());
 
-/// Reads the counter with RDTSCP, which waits until earlier instructions have executed.
+/// Reads the counter with RDTSCP, which waits until earlier instructions have executed and earlier loads are complete.
+/// Earlier stores may still be on their way to memory, and later instructions may start before the read.
 #[derive(Clone, Copy, Debug)]
 pub struct Rdtscp(());
 
-/// Executes LFENCE, which waits for earlier instructions, and then RDTSC. CPUs without RDTSCP also have both
-/// instructions.
+/// Executes LFENCE, which waits for earlier instructions, and then RDTSC. This also works on CPUs without RDTSCP.
 #[derive(Clone, Copy, Debug)]
 pub struct LfenceRdtsc(());
 
@@ -61,8 +61,9 @@ impl Clock for Rdtscp {
     fn read(&self) -> u64 {
         let (low, high): (u32, u32);
         // The compiler's intrinsic also stores the CPU's number, which costs half a nanosecond.
+        // Without `nomem`, the compiler does not move loads and stores across the read.
         // SAFETY: RDTSCP only writes three registers, and `new` checked that the CPU has the instruction.
-        unsafe { asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") _, options(nomem, nostack)) };
+        unsafe { asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") _, options(nostack, preserves_flags)) };
         u64::from(high) << 32 | u64::from(low)
     }
 

@@ -12,7 +12,7 @@ Write the facts of one host into a directory, and check them on another host:
   pg_timing check --root db1";
 
 pub const TEST: &str = "\
-Print what pg_test_timing of PostgreSQL 9.2 to 18 prints:
+Print what pg_test_timing of PostgreSQL 15 to 18 prints:
   pg_timing test --format classic";
 
 pub const READ: &str = "\
@@ -34,7 +34,7 @@ Watch the statistics of a server for a minute:
   pg_timing advise --window 60 -h db1 -U postgres";
 
 pub const MONITOR: &str = "\
-Show a live screen with a new sample every second:
+Show a live screen with a new sample every second. With less than 10 s, lost time is not judged:
   pg_timing monitor --interval 1
 
 Serve metrics for Prometheus, and write a log of events:

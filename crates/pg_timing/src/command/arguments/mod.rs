@@ -195,7 +195,7 @@ pub enum TestFormat {
     /// as in PostgreSQL 19: nanoseconds, every clock
     #[value(name = "19")]
     Nineteen,
-    /// as in PostgreSQL 9.2 to 18: microseconds, the system clock
+    /// as in PostgreSQL 15 to 18: microseconds, the system clock
     Classic,
     Json,
 }

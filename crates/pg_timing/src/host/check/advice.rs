@@ -36,9 +36,9 @@ pub fn other_than_tsc(report: &Report) -> Option<Fix> {
     else {
         return None;
     };
-    let corrected = best_first()
-        .map(|traits| traits.name)
-        .find(|name| !timing_clock::is_counter(name) && available.iter().any(|available| available == name));
+    let corrected = best_first().map(|traits| traits.name).find(|name| {
+        !timing_clock::clocksource::is_counter(name) && available.iter().any(|available| available == name)
+    });
     Some(match corrected {
         Some(name) => switch(report, current, name),
         None => Fix::new(
@@ -85,8 +85,8 @@ fn unknown_host() -> Fix {
 /// Returns the fix for a TSC that PostgreSQL 19 uses and should not use.
 pub fn system_clock_on_19() -> Fix {
     Fix::new("on PostgreSQL 19, use the system clock")
-        .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
-        .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()")
+        .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf();")
+        .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf();")
 }
 
 /// Returns what to restart, as an instruction.

@@ -92,8 +92,8 @@ fn counter_alarm(counter: &Drift, suspensions: &Suspensions) -> Option<Finding> 
             .why("a server that reads the counter (PostgreSQL 19's tsc) reports wrong times, because it determines the rate only once, at its start")
             .fix(
                 Fix::new("after a migration or a suspend, restart the server; if this happens again, use the system clock")
-                    .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf()")
-                    .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf()"),
+                    .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf();")
+                    .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf();"),
             ),
     )
 }

@@ -15,7 +15,7 @@ pub fn check(report: &Report) -> Finding {
     let Some(current) = report.clocksource.current.known() else {
         return Finding::unknown(ID, "the clock source is unknown");
     };
-    if !timing_clock::is_tsc(current) {
+    if !timing_clock::clocksource::is_tsc(current) {
         return Finding::ok(ID, format!("the kernel's clock does not run on the bare TSC (clock source {current})"));
     }
     let Some(missing) = missing(report) else {

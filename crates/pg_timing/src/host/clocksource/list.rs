@@ -6,7 +6,7 @@ use crate::host::facts::Host;
 use crate::report::{
     ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, Fact, Measured, SYSTEM, traits_of,
 };
-use timing_clock::is_tsc;
+use timing_clock::clocksource::is_tsc;
 
 /// Lists a host's clock sources. `measure` measures the current one; it is called only for the host that we run on.
 pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<ClocksourceList, Error> {

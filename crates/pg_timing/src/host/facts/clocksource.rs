@@ -2,7 +2,7 @@
 
 use super::{Host, clocksource_names};
 use crate::report::{Clocksource, Fact};
-use timing_clock::KernelVerdict;
+use timing_clock::ClockSources;
 
 /// The directory in which Linux shows its clock sources.
 pub const CLOCKSOURCE_DIR: &str = "/sys/devices/system/clocksource/clocksource0";
@@ -31,10 +31,10 @@ impl Host {
 
 impl Clocksource {
     /// Returns the kernel's decision about the counter, if it is known.
-    pub fn verdict(&self) -> Option<KernelVerdict> {
+    pub fn verdict(&self) -> Option<ClockSources> {
         match (&self.current, &self.available) {
             (Fact::Known(current), Fact::Known(available)) => {
-                Some(KernelVerdict { current: current.clone(), available: available.clone() })
+                Some(ClockSources::new(current.clone(), available.clone()))
             }
             _ => None,
         }

@@ -39,20 +39,19 @@ impl Host {
         }
         let cpuid: CapturedCpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
         if let Some(sysctls) = self.sysctls() {
-            return Fact::Known(Features {
-                rdtscp: true,
-                invariant: sysctls.invariant_tsc(),
-                hypervisor: sysctls.text("kern.vm_guest").known().is_some_and(|guest| guest != "none"),
-                ..Features::default()
-            });
+            let mut features = Features::default();
+            features.rdtscp = true;
+            features.invariant = sysctls.invariant_tsc();
+            features.hypervisor = sysctls.text("kern.vm_guest").known().is_some_and(|guest| guest != "none");
+            return Fact::Known(features);
         }
         let architecture = match self.architecture().known().map(String::as_str) {
             Some("aarch64") => Architecture::Aarch64,
             _ => Architecture::X86_64,
         };
         self.cpuinfo().and_then(|text| match (cpuinfo_field(&text, "flags"), architecture) {
-            (Some(flags), _) => Fact::Known(Features { architecture, ..with_cpuid(features_from_flags(flags), cpuid) }),
-            (None, Architecture::Aarch64) => Fact::Known(Features { architecture, ..Features::default() }),
+            (Some(flags), _) => Fact::Known(captured_features(architecture, flags, cpuid)),
+            (None, Architecture::Aarch64) => Fact::Known(captured_features(architecture, "", CapturedCpuid::default())),
             (None, _) => Fact::unavailable("/proc/cpuinfo has no flags"),
         })
     }
@@ -88,27 +87,21 @@ impl Host {
     }
 }
 
-/// Returns the features that these flags show. Linux sets `nonstop_tsc` and `constant_tsc` for CPUID's invariant bit.
-fn features_from_flags(flags: &str) -> Features {
+/// Returns the features that the flags of /proc/cpuinfo and the captured values of CPUID show. Linux sets `nonstop_tsc` and
+/// `constant_tsc` for CPUID's invariant bit.
+fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpuid) -> Features {
     let has = |name| flags.split_whitespace().any(|flag| flag == name);
-    Features {
-        rdtscp: has("rdtscp"),
-        invariant: has("nonstop_tsc") && has("constant_tsc"),
-        tsc_adjust: has("tsc_adjust"),
-        hypervisor: has("hypervisor"),
-        ..Features::default()
-    }
-}
-
-/// Adds the captured values of CPUID.
-fn with_cpuid(features: Features, cpuid: CapturedCpuid) -> Features {
-    Features {
-        hypervisor_signature: cpuid.hypervisor_signature,
-        leaf_15_hz: cpuid.leaf_15_hz,
-        leaf_16_hz: cpuid.leaf_16_hz,
-        hypervisor_hz: cpuid.hypervisor_hz,
-        ..features
-    }
+    let mut features = Features::default();
+    features.architecture = architecture;
+    features.rdtscp = has("rdtscp");
+    features.invariant = has("nonstop_tsc") && has("constant_tsc");
+    features.tsc_adjust = has("tsc_adjust");
+    features.hypervisor = has("hypervisor");
+    features.hypervisor_signature = cpuid.hypervisor_signature;
+    features.leaf_15_hz = cpuid.leaf_15_hz;
+    features.leaf_16_hz = cpuid.leaf_16_hz;
+    features.hypervisor_hz = cpuid.hypervisor_hz;
+    features
 }
 
 #[cfg(test)]
@@ -117,8 +110,9 @@ mod tests {
 
     #[test]
     fn flags_are_translated_to_features() {
-        let features = features_from_flags("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
-        assert!(features.rdtscp && features.invariant && features.hypervisor && !features.tsc_adjust);
-        assert!(!features_from_flags("constant_tsc").invariant);
+        let features = |flags| captured_features(Architecture::X86_64, flags, CapturedCpuid::default());
+        let guest = features("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
+        assert!(guest.rdtscp && guest.invariant && guest.hypervisor && !guest.tsc_adjust);
+        assert!(!features("constant_tsc").invariant);
     }
 }

@@ -3,7 +3,7 @@
 use super::Entry;
 use super::event::{Event, ReadBack};
 use super::skew::{Figures, Rates};
-use timing_clock::is_tsc;
+use timing_clock::clocksource::is_tsc;
 
 /// The kernel marked the TSC unstable. This holds until the next boot.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Computes the error of a clock source from the watchdog's message.
 
 use super::event::{Event, RateSource, Skew};
-use timing_clock::is_tsc;
+use timing_clock::clocksource::is_tsc;
 
 /// ACPI's power management timer, by the ACPI specification.
 const ACPI_PM_MHZ: f64 = 3.579545;

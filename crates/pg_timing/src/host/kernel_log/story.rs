@@ -8,7 +8,7 @@ use words::when;
 use super::event::{Event, Rate, RateSource};
 use super::skew::Rates;
 use super::{Entry, OverrideRefused, Timecounter};
-use timing_clock::is_tsc;
+use timing_clock::clocksource::is_tsc;
 
 /// Returns one sentence for each event, or for several events that belong together.
 pub fn story(events: &[Entry]) -> Vec<String> {

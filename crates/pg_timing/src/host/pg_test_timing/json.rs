@@ -2,50 +2,20 @@
 
 use super::{Bin, ClockKind, ClockTable, Observed, Output, TscLines};
 use crate::host::measure::log2_row;
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Test {
-    schema_version: u64,
-    duration_s: u64,
-    clocks: Vec<Clock>,
-    tsc: Option<Tsc>,
-}
-
-#[derive(Deserialize)]
-struct Clock {
-    name: String,
-    loop_ns: f64,
-    observed: Vec<Duration>,
-}
-
-#[derive(Deserialize)]
-struct Duration {
-    ns: u64,
-    count: u64,
-}
-
-#[derive(Deserialize)]
-struct Tsc {
-    source: String,
-    in_use_khz: Option<u64>,
-    calibrated_khz: Option<u64>,
-    usable: bool,
-    used_by_default: bool,
-}
+use crate::report::{ObservedDuration, TestReport, TestedClock};
 
 /// The only version of this JSON format so far.
-const SCHEMA_VERSION: u64 = 1;
+pub const SCHEMA_VERSION: u64 = 1;
 
 /// Returns the outputs of `pg_timing test --format json` in a text, or why they cannot be used. `None` if there is anything
 /// else.
 pub fn parse_json(json: &[u8]) -> Option<Result<Vec<Output>, String>> {
-    let tests = serde_json::Deserializer::from_slice(json).into_iter::<Test>();
-    let tests: Vec<Test> = tests.collect::<Result<_, _>>().ok()?;
+    let tests = serde_json::Deserializer::from_slice(json).into_iter::<TestReport>();
+    let tests: Vec<TestReport> = tests.collect::<Result<_, _>>().ok()?;
     (!tests.is_empty()).then(|| tests.into_iter().map(output).collect())
 }
 
-fn output(test: Test) -> Result<Output, String> {
+fn output(test: TestReport) -> Result<Output, String> {
     if test.schema_version != SCHEMA_VERSION {
         let version = test.schema_version;
         return Err(format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}"));
@@ -69,7 +39,7 @@ fn output(test: Test) -> Result<Output, String> {
     })
 }
 
-fn table(mut clock: Clock) -> ClockTable {
+fn table(mut clock: TestedClock) -> ClockTable {
     clock.observed.sort_by_key(|duration| duration.ns);
     ClockTable {
         kind: match clock.name.as_str() {
@@ -86,7 +56,7 @@ fn table(mut clock: Clock) -> ClockTable {
 }
 
 /// Returns the histogram of pg_test_timing 19: one row per power of two.
-fn bins(observed: &[Duration]) -> Vec<Bin> {
+fn bins(observed: &[ObservedDuration]) -> Vec<Bin> {
     let rows = observed.last().map_or(0, |longest| log2_row(longest.ns) + 1);
     let bound = |row: usize| 2f64.powi(row as i32);
     let mut bins: Vec<Bin> = (0..rows)
@@ -103,8 +73,8 @@ fn bins(observed: &[Duration]) -> Vec<Bin> {
 mod tests {
     use super::*;
     use crate::host::pg_test_timing::timing::{self, Timing};
-    use crate::host::pg_test_timing::tsc::TscSummary;
     use crate::host::pg_test_timing::{Format, Options, parse, print};
+    use crate::report::TscSummary;
 
     const JSON: &str = r#"{"schema_version": 1, "duration_s": 1, "interrupted": false, "clocks": [{"name": "system",
         "loop_ns": 25.5, "reads": 100, "observed": [{"ns": 24, "count": 70}, {"ns": 31, "count": 30}]}], "tsc": {"source":

@@ -1,10 +1,10 @@
 //! pg_test_timing's output formats.
 
+use super::json::SCHEMA_VERSION;
 use super::timing::Timing;
-use super::tsc::TscSummary;
 use super::{Format, Options};
 use crate::host::measure::log2_row;
-use serde_json::json;
+use crate::report::{ObservedDuration, TestReport, TestedClock, TscSummary};
 use std::fmt::Write;
 
 /// PostgreSQL 19 lists only durations below this many ns, and the longest one.
@@ -50,7 +50,7 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     out
 }
 
-/// Returns the format of PostgreSQL 9.2 to 18. The observed differences are microseconds.
+/// Returns the format of PostgreSQL 15 to 18. The observed differences are microseconds.
 pub fn classic(timing: &Timing) -> String {
     let mut out = format!("Per loop time including overhead: {:.2} ns\n", timing.loop_ns);
     out.push_str("Histogram of timing durations:\n");
@@ -77,27 +77,21 @@ fn rows(timing: &Timing) -> Vec<u64> {
 /// Returns everything as JSON.
 pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>, interrupted: bool) -> String {
     debug_assert_eq!(options.format, Format::Json);
-    let clocks: Vec<_> = timings
-        .iter()
-        .map(|timing| {
-            let observed: Vec<_> =
-                timing.observed.iter().map(|(ns, count)| json!({"ns": ns, "count": count})).collect();
-            json!({
-                "name": name(timing.title),
-                "loop_ns": (timing.loop_ns * 100.0).round() / 100.0,
-                "reads": timing.observed.values().sum::<u64>(),
-                "observed": observed,
-            })
-        })
-        .collect();
-    let value = json!({
-        "schema_version": 1,
-        "duration_s": options.duration_s,
-        "interrupted": interrupted,
-        "clocks": clocks,
-        "tsc": tsc,
-    });
-    format!("{value:#}\n")
+    let clock = |timing: &Timing| TestedClock {
+        name: name(timing.title),
+        loop_ns: (timing.loop_ns * 100.0).round() / 100.0,
+        reads: timing.observed.values().sum(),
+        observed: timing.observed.iter().map(|(&ns, &count)| ObservedDuration { ns, count }).collect(),
+    };
+    let report = TestReport {
+        schema_version: SCHEMA_VERSION,
+        version: env!("CARGO_PKG_VERSION").into(),
+        duration_s: options.duration_s.into(),
+        interrupted,
+        clocks: timings.iter().map(clock).collect(),
+        tsc: tsc.cloned(),
+    };
+    serde_json::to_string_pretty(&report).expect("a report is JSON") + "\n"
 }
 
 /// Returns the short name of a clock.

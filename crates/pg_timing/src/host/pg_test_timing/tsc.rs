@@ -1,20 +1,9 @@
 //! PostgreSQL 19's use of the TSC: two clocks, and the lines about its rate.
 
 use crate::host::measure::ClockMeter;
+use crate::report::TscSummary;
 use std::sync::atomic::AtomicBool;
 use timing_clock::Hertz;
-
-/// The facts in the last lines of the output.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct TscSummary {
-    /// PostgreSQL 19's sources of the rate
-    pub source: String,
-    /// the rate that PostgreSQL 19 would use, or the measured rate if it would calibrate
-    pub in_use_khz: Option<u64>,
-    pub calibrated_khz: Option<u64>,
-    pub usable: bool,
-    pub used_by_default: bool,
-}
 
 /// The end of the list of sources, if PostgreSQL calibrates.
 #[cfg(target_arch = "x86_64")]

@@ -15,7 +15,7 @@ pub fn claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
         claims.extend(firmware_claim());
     }
     let sysctl = host.sysctls().and_then(|sysctls| sysctls.tsc_hz());
-    claims.extend(sysctl.map(|hz| Claim { source: ClaimSource::Sysctl, rate: Hertz(hz), rounding: Hertz(0.5) }));
+    claims.extend(sysctl.map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         // With --kernel-log on a live machine, the log may be from another machine.
@@ -40,7 +40,7 @@ fn kernel_claims<'a>(rates: impl Iterator<Item = &'a Rate>) -> Vec<Claim> {
         }
     }
     // The kernel prints MHz with three decimals.
-    let claim = |source, mhz: f64| Claim { source, rate: Hertz(mhz * 1e6), rounding: Hertz(500.0) };
+    let claim = |source, mhz: f64| Claim::new(source, Hertz(mhz * 1e6), Hertz(500.0));
     let detected = tsc.or(processor).map(|mhz| claim(ClaimSource::KernelDetected, mhz));
     let refined = refined.map(|mhz| claim(ClaimSource::KernelRefined, mhz));
     let recalibrated = recalibrated.map(|mhz| claim(ClaimSource::KernelRecalibrated, mhz));

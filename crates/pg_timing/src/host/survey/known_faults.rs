@@ -5,7 +5,8 @@ use crate::host::check;
 use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
 use crate::report::{COUNTER, Cpus};
-use timing_clock::{Counter, Nanos, Ppm, Reference, counter, is_counter, measure_rate};
+use timing_clock::clocksource::is_counter;
+use timing_clock::{Counter, Nanos, Ppm, Reference, counter, measure_rate};
 
 /// The skew is shown in ns, so a coarse rate is enough.
 const RATE_ERROR: Ppm = Ppm(10.0);

@@ -86,11 +86,10 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
-    let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(|(khz, ppm)| Rate {
-        rate: Hertz(khz * 1e3),
-        uncertainty: Ppm(ppm),
-        duration: Nanos::from_secs(figures.seconds),
-    });
+    let rate = figures
+        .frequency_khz
+        .zip(figures.uncertainty_ppm)
+        .map(|(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds)));
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
     report.tsc = tsc::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
     report.tsc.permitted = figures.permitted;

@@ -3,7 +3,7 @@
 use super::claims;
 use crate::host::facts::{Host, KernelLog};
 use crate::report::{ClaimReport, Fact, Report, TscReport};
-use timing_clock::{Claim, Distrust, Hertz, REFERENCE_NAME, Rate, Refused, cpu_claims, distrust, postgres19};
+use timing_clock::{Claim, Hertz, REFERENCE_NAME, Rate, Refused, cpu_claims, distrust, postgres19};
 
 /// Returns the report about the counter.
 pub fn judge(
@@ -33,11 +33,13 @@ pub fn judge(
     tsc.accepted_by_kernel = kernel.as_ref().map(|kernel| kernel.accepts_counter());
     let mut claims = Vec::new();
     if let Fact::Known(features) = host.features() {
-        let reasons = distrust(&features, permission, kernel.as_ref(), rate);
-        tsc.usable = Some(reasons.is_empty());
+        let reasons = distrust(&features, permission, kernel.as_ref());
+        tsc.usable = Some(reasons.is_empty() && rate.is_ok());
+        tsc.distrust = reasons.iter().map(ToString::to_string).collect();
         // In a captured tree an unmeasured rate is not a reason for distrust.
-        let valid = reasons.iter().filter(|reason| host.is_live() || !matches!(reason, Distrust::RateUnknown(_)));
-        tsc.distrust = valid.map(ToString::to_string).collect();
+        if let (Err(why), true, true) = (rate, host.is_live(), reasons.is_empty()) {
+            tsc.distrust.push(format!("the counter's rate is unknown: {why}"));
+        }
         tsc.invariant = Some(features.constant_rate());
         let postgres = postgres19(&features, kernel.as_ref());
         tsc.used_by_default = Some(postgres.auto && permission.is_ok());

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_new_if_it_changed_or_is_more_precise() {
-        let rate = |hz, ppm| Some(Rate { rate: Hertz(hz), uncertainty: Ppm(ppm), duration: Nanos(1e9) });
+        let rate = |hz, ppm| Some(Rate::new(Hertz(hz), Ppm(ppm), Nanos(1e9)));
         let judged = rate(1e9, 1.0);
         assert!(is_new(judged, None) && is_new(None, judged) && !is_new(None, None));
         // 1 ppm of 1 GHz is 1000 Hz.

@@ -80,7 +80,9 @@ impl Machine for LiveMachine {
 
     fn features(&mut self) -> Option<Features> {
         // The thread may run on any CPU. Fast and slow cores of one machine have different base frequencies.
-        Some(Features { leaf_16_hz: None, ..Features::of_this_cpu() })
+        let mut features = Features::of_this_cpu();
+        features.leaf_16_hz = None;
+        Some(features)
     }
 
     fn pin(&mut self, nth: usize) -> Option<Pinned> {

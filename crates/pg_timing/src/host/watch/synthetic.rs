@@ -250,7 +250,9 @@ impl Machine for SyntheticMachine {
     }
 
     fn features(&mut self) -> Option<Features> {
-        Some(Features { hypervisor_hz: Some(self.hardware.hypervisor_hz.get()), ..Features::default() })
+        let mut features = Features::default();
+        features.hypervisor_hz = Some(self.hardware.hypervisor_hz.get());
+        Some(features)
     }
 
     fn pin(&mut self, _: usize) {}

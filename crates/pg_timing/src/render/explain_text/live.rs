@@ -10,7 +10,7 @@ use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
     let reports = format!("EXPLAIN ANALYZE reports {}", ms(report.reported_ms));
-    if runs.overhead_factor.is_none() {
+    if report.overhead_factor.is_none() {
         let why = if runs.is_too_short() { "the query is too short" } else { "the machine is too noisy" };
         return format!(
             "{reports}; {why} to measure the overhead: without EXPLAIN the query takes at most {}.",
@@ -21,7 +21,7 @@ pub fn answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     if report.reported_ms <= corrected.high {
         return format!("{times} The overhead is below measurement noise.");
     }
-    let overhead = (100.0 * runs.overhead_share).round();
+    let overhead = (100.0 * report.overhead_share).round();
     if overhead == 0.0 {
         return format!("{times} Less than 1% of the reported time is overhead.");
     }
@@ -73,8 +73,12 @@ fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
 
 /// Returns the time on a machine that does nothing else, and what the runs took.
 fn undisturbed(runs: &LiveRuns) -> String {
+    let speed = match runs.full_speed_is_uncertain {
+        false => "while nothing else slows the machine",
+        true => "at this session's highest speed; the runs do not show whether that is full speed",
+    };
     format!(
-        "the query takes {} while nothing else slows the machine; 8 of 10 baseline runs took {} to {} ms",
+        "the query takes {} {speed}; 8 of 10 baseline runs took {} to {} ms",
         estimate(runs.undisturbed_ms),
         digits(runs.spread_ms.p10),
         digits(runs.spread_ms.p90),
@@ -101,9 +105,16 @@ mod tests {
     fn answer_of(reported_ms: f64, corrected: [f64; 3]) -> String {
         let [low, estimate, high] = corrected;
         let overhead_factor = (low > 0.0).then_some(Range { low: 1.8, estimate: 2.0, high: 2.2 });
-        let runs = LiveRuns { plain_ms: estimate, overhead_factor, overhead_share: 0.5, ..LiveRuns::default() };
+        let runs = LiveRuns { plain_ms: estimate, ..LiveRuns::default() };
         let corrected_ms = Range { low, estimate, high };
-        answer(&ExplainReport { reported_ms, corrected_ms, ..ExplainReport::default() }, &runs)
+        let report = ExplainReport {
+            reported_ms,
+            corrected_ms,
+            overhead_factor,
+            overhead_share: 0.5,
+            ..ExplainReport::default()
+        };
+        answer(&report, &runs)
     }
 
     #[test]
@@ -118,13 +129,20 @@ mod tests {
 
     #[test]
     fn without_figures_only_the_server_is_a_fact() {
-        let names = |runs: LiveRuns| {
-            let report = ExplainReport { runs: Some(runs.clone()), ..ExplainReport::default() };
+        let names = |overhead_factor| {
+            let runs = LiveRuns::default();
+            let report = ExplainReport { runs: Some(runs.clone()), overhead_factor, ..ExplainReport::default() };
             facts(&report, &runs).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
-        assert_eq!(names(LiveRuns::default()), ["server"]);
-        let measured = LiveRuns { overhead_factor: Some(Range::default()), ..LiveRuns::default() };
-        assert_eq!(names(measured), [OVERHEAD, UNDISTURBED, "server"]);
+        assert_eq!(names(None), ["server"]);
+        assert_eq!(names(Some(Range::default())), [OVERHEAD, UNDISTURBED, "server"]);
+    }
+
+    #[test]
+    fn an_uncertain_full_speed_is_said() {
+        let text = |full_speed_is_uncertain| undisturbed(&LiveRuns { full_speed_is_uncertain, ..LiveRuns::default() });
+        assert!(text(false).contains("while nothing else slows the machine"));
+        assert!(text(true).contains("at this session's highest speed"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Parts {
 impl Parts {
     pub fn of(report: &ExplainReport, runs: &LiveRuns) -> Parts {
         let ms = |share: f64| share * report.reported_ms;
-        let counting = ms((runs.overhead_share - report.clock_share - report.unexplained_share).max(0.0));
+        let counting = ms((report.overhead_share - report.clock_share - report.unexplained_share).max(0.0));
         // The runs' counting includes unexplained time. Buffer counting is assumed to have the same share without that
         // time.
         let buffers_part = runs.without_buffers_ms.map(|without| {
@@ -50,15 +50,14 @@ mod tests {
 
     /// 1000 ms reported, 400 ms baseline: 300 ms clock, 180 ms counting, 120 ms unexplained.
     fn parts(without_buffers_ms: Option<f64>) -> Parts {
-        let runs = LiveRuns {
-            plain_ms: 400.0,
-            rows_only_ms: 600.0,
-            without_buffers_ms,
+        let runs = LiveRuns { plain_ms: 400.0, rows_only_ms: 600.0, without_buffers_ms, ..LiveRuns::default() };
+        let report = ExplainReport {
+            reported_ms: 1000.0,
             overhead_share: 0.6,
-            ..LiveRuns::default()
+            clock_share: 0.3,
+            unexplained_share: 0.12,
+            ..Default::default()
         };
-        let report =
-            ExplainReport { reported_ms: 1000.0, clock_share: 0.3, unexplained_share: 0.12, ..Default::default() };
         Parts::of(&report, &runs)
     }
 

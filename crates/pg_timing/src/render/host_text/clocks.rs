@@ -1,6 +1,6 @@
 //! Cells of the table of clocks.
 
-use crate::human::{count, duration};
+use crate::human::{count, duration, times};
 use crate::render::plus_minus::plus_minus;
 use crate::report::{AccessPath, ClockReport, SYSTEM};
 
@@ -30,12 +30,12 @@ pub fn step(clock: &ClockReport) -> String {
     }
 }
 
-/// Returns how often the clock went back.
+/// Returns how often the clock went back. The finding `clock-backward` says by how much.
 pub fn went_back(clock: &ClockReport) -> String {
     match (clock.backward_steps, clock.reads) {
         (0, 0) => "-".to_string(),
         (0, reads) => format!("never in {}", count(reads)),
-        (steps, _) => format!("{} times, by {}", count(steps), duration(clock.largest_backward_ns)),
+        (steps, _) => times(steps),
     }
 }
 

@@ -52,7 +52,7 @@ mod tests {
         let report = ExplainReport { nodes, runs: Some(LiveRuns::default()), ..Default::default() };
         assert!(!html(&report).contains("class=\"plan\""));
         let overhead_factor = Some(Range::default());
-        let report = ExplainReport { runs: Some(LiveRuns { overhead_factor, ..LiveRuns::default() }), ..report };
+        let report = ExplainReport { overhead_factor, ..report };
         assert!(html(&report).contains("class=\"plan\""));
     }
 }

@@ -1,15 +1,14 @@
 //! The screen of `advise`: one line per setting, the verdict, and the lines for postgresql.conf.
 
-use super::lines::verdict_to;
+use super::lines::verdict;
 use super::table::{Align, Table};
-use super::{BOLD, DIM, findings, wrapped_to};
+use super::{BOLD, DIM, findings, wrapped};
 use crate::human::{count, duration, percent_range};
 use crate::render::columns::columns;
 use crate::render::plus_minus::plus_minus;
 use crate::render::top_text;
 use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
 
-const WIDTH: usize = 80;
 /// Widths of the columns. A longer name has its own line, and a longer value is cut.
 const NAME: usize = 26;
 const VALUE: usize = 10;
@@ -22,11 +21,11 @@ pub fn text(report: &AdviseReport) -> String {
     out.push_str(&table(report));
     out.push('\n');
     out.push_str(&notes(report));
-    for block in findings::blocks(WIDTH, &report.findings) {
+    for block in findings::blocks(&report.findings) {
         out.push_str(&block);
         out.push('\n');
     }
-    out.push_str(&verdict_to(WIDTH, &report.verdict));
+    out.push_str(&verdict(&report.verdict));
     out.push_str(&lines(report));
     let skipped = report.node_calls.skipped.iter().filter(|skipped| skipped.time_share >= SHOWN_SHARE);
     let not_counted: Vec<String> = skipped.map(top_text::skipped).chain(report.not_seen.iter().cloned()).collect();
@@ -34,7 +33,7 @@ pub fn text(report: &AdviseReport) -> String {
         out.push('\n');
     }
     for line in not_counted {
-        wrapped_to(WIDTH, &mut out, "not counted  ", &line);
+        wrapped(&mut out, "not counted  ", &line);
     }
     if report.interrupted {
         out.push_str(&format!("Stopped after {:.1} s. The figures are from this time.\n", report.window_s));
@@ -47,9 +46,9 @@ fn headline(report: &AdviseReport) -> String {
         "{BOLD}PostgreSQL {}{BOLD:#}, {}: observed for {:.1} s\n",
         report.server_version, report.server, report.window_s
     );
-    wrapped_to(WIDTH, &mut out, "clock      ", &read(&report.read));
+    wrapped(&mut out, "clock      ", &read(&report.read));
     if let Some(node) = &report.node_read {
-        wrapped_to(WIDTH, &mut out, "           ", &format!("plan nodes: {}", read(node)));
+        wrapped(&mut out, "           ", &format!("plan nodes: {}", read(node)));
     }
     out
 }
@@ -78,7 +77,7 @@ fn table(report: &AdviseReport) -> String {
         out.push('\n');
     }
     let mut legend = String::new();
-    wrapped_to(WIDTH, &mut legend, "", LEGEND);
+    wrapped(&mut legend, "", LEGEND);
     out + &format!("{DIM}{}{DIM:#}\n", legend.trim_end())
 }
 
@@ -141,9 +140,9 @@ fn notes(report: &AdviseReport) -> String {
         if !is_clear || !is_counted || setting.extrapolated || is_cut(setting) {
             let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
             let value = if is_cut(setting) { format!(" = {}", setting.value) } else { String::new() };
-            wrapped_to(WIDTH, &mut out, "- ", &format!("{}{value}: {text}", setting.name));
+            wrapped(&mut out, "- ", &format!("{}{value}: {text}", setting.name));
             if let Some(hint) = &setting.hint {
-                wrapped_to(WIDTH, &mut out, "  hint: ", hint);
+                wrapped(&mut out, "  hint: ", hint);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The screen of `explain` without a statement: the overhead per call on this server.
 
-use super::explain::{WIDTH, fact};
-use super::{BOLD, wrapped_to};
+use super::explain::fact;
+use super::{BOLD, wrapped};
 use crate::render::explain_text::classic::{answer, read};
 use crate::render::explain_text::{ExplainText, MARGINS, OVERHEAD, UNDISTURBED, ms, with_margin};
 use crate::render::plus_minus::plus_minus;
@@ -10,7 +10,7 @@ use crate::report::{ClassicReport, ExplainReport, LiveRuns};
 pub fn text(report: &ClassicReport) -> String {
     let mut out = String::new();
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return out };
-    wrapped_to(WIDTH, &mut out, "", &answer(count, nested));
+    wrapped(&mut out, "", &answer(count, nested));
     out.push_str(&format!(
         "\n{BOLD}{:<26}{:>9}{:>10}  {:<16}{}{BOLD:#}\n",
         "", "baseline", "reported", "clock per call", "counting per call"

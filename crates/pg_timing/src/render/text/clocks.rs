@@ -1,59 +1,70 @@
 //! The table of clocks.
 
-use super::{BOLD, DIM};
+use super::table::{Align, Table};
+use super::{BOLD, DIM, wrapped};
 use crate::human::duration;
+use crate::render::columns::{columns, left};
 use crate::render::host_text::{MAIN, access, loop_words, not_measured, one_read, step, went_back};
 use crate::report::{ClockReport, Origin, Report};
 use std::fmt::Write;
 
+const HEAD: [&str; 7] = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
+/// The width of the clock's name, if no name is longer.
+const NAME: usize = 6;
+/// Between two columns.
+const GAP: &str = "  ";
+
 pub fn table(report: &Report) -> String {
     if report.origin == Origin::PgTestTiming {
-        return report.clocks.iter().map(loop_row).collect();
+        return loops(&report.clocks);
     }
     let mut out = String::new();
     let (main, other): (Vec<_>, Vec<_>) =
         report.clocks.iter().partition(|clock| MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0);
+    let width = main.iter().map(|clock| columns(&clock.name)).fold(NAME, usize::max);
+    let rows: Vec<_> = main.iter().map(|clock| row(clock, width)).collect();
+    let measured = || main.iter().zip(&rows).filter(|(clock, _)| not_measured(clock).is_none()).map(|(_, row)| row);
+    let table = Table::new([Align::Left; 7], &HEAD, measured());
     if main.iter().any(|clock| clock.unavailable.is_none()) {
-        let head = format!(
-            "{:<12} {:<18} {:<8} {:<8} {:<8} {:<20} {}",
-            "clock", "one read", "step", "99.9%", "worst", "went back", "access"
-        );
-        _ = writeln!(out, "{BOLD}{}{BOLD:#}", head.trim_end());
+        _ = writeln!(out, "{BOLD}{}{BOLD:#}", table.line(&HEAD));
     }
-    for clock in &main {
-        let line = match not_measured(clock) {
-            Some(why) => format!("{:<12} {why}", clock.name),
-            None => row(clock),
-        };
-        _ = writeln!(out, "{}", line.trim_end());
+    for (clock, row) in main.iter().zip(&rows) {
+        match not_measured(clock) {
+            Some(why) => wrapped(&mut out, &format!("{}{GAP}", left(&clock.name, width)), &why),
+            None => _ = writeln!(out, "{}", table.line(row)),
+        }
     }
-    other_clocks(&mut out, &other);
+    other_clocks(&mut out, &other, width);
     out
 }
 
-/// Renders a clock from a pg_test_timing output.
-fn loop_row(clock: &ClockReport) -> String {
-    let (looped, words) = loop_words(clock);
-    format!("{:<12} {looped:<18} {words}", clock.name).trim_end().to_string() + "\n"
+/// Renders the clocks of a pg_test_timing output.
+fn loops(clocks: &[ClockReport]) -> String {
+    let width = clocks.iter().map(|clock| columns(&clock.name)).fold(NAME, usize::max);
+    let mut out = String::new();
+    for clock in clocks {
+        let (looped, words) = loop_words(clock);
+        wrapped(&mut out, &format!("{}{GAP}", left(&clock.name, width)), &format!("{looped} {words}"));
+    }
+    out
 }
 
-fn row(clock: &ClockReport) -> String {
+fn row(clock: &ClockReport, width: usize) -> [String; 7] {
     let or_dash = |ns: Option<f64>| ns.map_or("-".into(), duration);
     let percentiles = clock.percentiles;
-    format!(
-        "{:<12} {:<18} {:<8} {:<8} {:<8} {:<20} {}",
-        clock.name,
+    [
+        left(&clock.name, width),
         one_read(clock),
         step(clock),
         or_dash(percentiles.map(|p| p.p99_9_ns)),
         or_dash(percentiles.map(|p| p.max_ns)),
         went_back(clock),
-        clock.access_path.map_or("", access),
-    )
+        clock.access_path.map_or("", access).into(),
+    ]
 }
 
 /// Appends a line with the clocks that PostgreSQL does not read.
-fn other_clocks(out: &mut String, clocks: &[&ClockReport]) {
+fn other_clocks(out: &mut String, clocks: &[&ClockReport], width: usize) {
     let cells: Vec<String> = clocks
         .iter()
         .filter_map(|clock| {
@@ -67,7 +78,7 @@ fn other_clocks(out: &mut String, clocks: &[&ClockReport]) {
         .collect();
     if !cells.is_empty() {
         let mut line = String::new();
-        super::wrapped(&mut line, "also         ", &cells.join(", "));
+        wrapped(&mut line, &format!("{}{GAP}", left("also", width)), &cells.join(", "));
         _ = write!(out, "{DIM}{line}{DIM:#}");
     }
 }

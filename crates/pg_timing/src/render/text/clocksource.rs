@@ -2,21 +2,21 @@
 
 use super::table::{Align, Table};
 use super::{BOLD, wrapped};
-use crate::human::{count, duration, seconds};
+use crate::human::{duration, seconds, times};
 use crate::render::host_text::{access, one_read};
 use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
 use crate::report::{Grade, System, Vdso};
 
-/// Renders the clock sources of a host, one row each, with notes.
+/// Renders the clock sources of a host, one row each, and below what each is.
 pub fn list(list: &ClocksourceList) -> String {
-    let head = ["clock source", "state", "one read", "vDSO", "what it is"];
+    let head = ["clock source", "state", "one read", "vDSO"];
     let rows: Vec<_> = list.rows.iter().map(|row| cells(row, list.measured.as_ref())).collect();
     let mut out = table(&head, &rows);
     out.push('\n');
     for row in &list.rows {
-        if let Some(note) = note(row) {
-            wrapped(&mut out, &format!("{}: ", row.name), &note);
-        }
+        let what = row.traits.map_or("not known to pg_timing", |traits| traits.what);
+        let note = note(row).map_or(String::new(), |note| format!("; {note}"));
+        wrapped(&mut out, &format!("{}: ", row.name), &format!("{what}{note}"));
     }
     wrapped(&mut out, "vDSO: ", "programs read the clock without a system call");
     if list.live && list.is_best() {
@@ -28,7 +28,7 @@ pub fn list(list: &ClocksourceList) -> String {
     out
 }
 
-fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 5] {
+fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 4] {
     let state = match &row.state {
         ClocksourceState::Current => "current",
         ClocksourceState::Available => "available",
@@ -50,8 +50,7 @@ fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 5] {
         (None, Some(Vdso::Depends)) => "depends",
         (None, None) => "unknown",
     };
-    let what = row.traits.map_or("not known to pg_timing", |traits| traits.what);
-    [row.name.clone(), state.into(), read, vdso.into(), what.into()]
+    [row.name.clone(), state.into(), read, vdso.into()]
 }
 
 fn note(row: &ClocksourceRow) -> Option<String> {
@@ -68,8 +67,8 @@ fn note(row: &ClocksourceRow) -> Option<String> {
     })
 }
 
-fn table(head: &[&str; 5], rows: &[[String; 5]]) -> String {
-    let table = Table::new([Align::Left; 5], head, rows);
+fn table<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> String {
+    let table = Table::new([Align::Left; N], head, rows);
     let body: String = rows.iter().map(|row| table.line(row) + "\n").collect();
     format!("{BOLD}{}{BOLD:#}\n{body}", table.line(head))
 }
@@ -113,8 +112,12 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
     }
     let (name, clock) = new;
     if clock.backward_steps > 0 {
-        let (times, by) = (count(clock.backward_steps), duration(clock.largest_backward_ns));
-        wrapped(&mut out, "", &format!("Warning: with {name} the time went back {times} times, by up to {by}."));
+        let by = duration(clock.largest_backward_ns);
+        wrapped(
+            &mut out,
+            "",
+            &format!("Warning: with {name} the time went back {}, by up to {by}.", times(clock.backward_steps)),
+        );
     }
     out
 }

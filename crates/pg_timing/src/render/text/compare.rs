@@ -2,7 +2,7 @@
 
 mod figures;
 
-use super::{BOLD, DIM, wrapped_to};
+use super::{BOLD, DIM, wrapped};
 use crate::render::columns::cut;
 use crate::report::compare::{
     Compared, ComparedFigure, ComparedReport, Comparison, Effect, FindingChange, MissingIn, NotCompared,
@@ -10,7 +10,6 @@ use crate::report::compare::{
 use crate::report::{Severity, finding_id};
 use anstyle::{AnsiColor, Style};
 
-const WIDTH: usize = 80;
 /// A longer path is shown without its directories.
 const SOURCE: usize = 40;
 /// A longer list does not fit into two lines. JSON has all of it.
@@ -26,7 +25,7 @@ pub fn text(comparison: &Comparison) -> String {
 fn header(comparison: &Comparison) -> String {
     let mut out = String::new();
     for (label, report) in [("before  ", &comparison.before), ("after   ", &comparison.after)] {
-        wrapped_to(WIDTH, &mut out, label, &source(report));
+        wrapped(&mut out, label, &source(report));
     }
     out
 }
@@ -47,12 +46,7 @@ fn words(comparison: &Comparison) -> String {
     let mut out = String::new();
     for figure in comparison.figures.iter().filter(|figure| figure.effect != Effect::Same) {
         if let (Compared::Text(before), Compared::Text(after)) = (&figure.before, &figure.after) {
-            wrapped_to(
-                WIDTH,
-                &mut out,
-                &format!("{}  ", figure.label()),
-                &format!("{before} -> {after}{}", meaning(figure)),
-            );
+            wrapped(&mut out, &format!("{}  ", figure.label()), &format!("{before} -> {after}{}", meaning(figure)));
         }
     }
     // The alarm about the TSC explains its consequences, and the verdict lists them.
@@ -61,7 +55,7 @@ fn words(comparison: &Comparison) -> String {
         has_cause && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&change.id.as_str())
     };
     for change in comparison.findings.iter().filter(|change| !is_explained(change)) {
-        wrapped_to(WIDTH, &mut out, "", &format!("{}: {}", alarm(change), change.summary));
+        wrapped(&mut out, "", &format!("{}: {}", alarm(change), change.summary));
     }
     out
 }
@@ -90,11 +84,11 @@ fn rest(comparison: &Comparison) -> String {
     let mut out = String::new();
     let same = figures::same(&comparison.figures);
     if !same.is_empty() {
-        wrapped_to(WIDTH, &mut out, "same          ", &same.join(", "));
+        wrapped(&mut out, "same          ", &same.join(", "));
     }
     for (nth, group) in comparison.not_compared.iter().enumerate() {
         let label = if nth == 0 { "not compared  " } else { "              " };
-        wrapped_to(WIDTH, &mut out, label, &not_compared(group));
+        wrapped(&mut out, label, &not_compared(group));
     }
     if out.is_empty() { out } else { format!("{DIM}{out}{DIM:#}") }
 }
@@ -118,7 +112,7 @@ fn verdict(comparison: &Comparison) -> String {
     let effect = comparison.verdict.effect;
     let word = effect.word().to_ascii_uppercase();
     let mut block = String::new();
-    wrapped_to(WIDTH, &mut block, &format!("{word}  "), &comparison.verdict.summary);
+    wrapped(&mut block, &format!("{word}  "), &comparison.verdict.summary);
     let color = style(effect);
     let rest = block.strip_prefix(&word).unwrap_or(&block);
     format!("{color}{word}{color:#}{rest}")

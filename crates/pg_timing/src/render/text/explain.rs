@@ -2,17 +2,14 @@
 
 mod tree;
 
-use super::wrapped_to;
+use super::wrapped;
 use crate::render::explain_text::ExplainText;
 use crate::report::ExplainReport;
-
-/// The columns of the smallest usual terminal.
-pub const WIDTH: usize = 80;
 
 pub fn text(report: &ExplainReport) -> String {
     let mut out = String::new();
     let ExplainText { answer, facts } = ExplainText::of(report);
-    wrapped_to(WIDTH, &mut out, "", &answer);
+    wrapped(&mut out, "", &answer);
     out.push('\n');
     if report.has_figures() {
         out.push_str(&tree::tree(report));
@@ -27,5 +24,5 @@ pub fn text(report: &ExplainReport) -> String {
 /// Appends a line below the table.
 pub fn fact(out: &mut String, name: &str, fact: &str) {
     // The longest name, "unexplained", and a space.
-    wrapped_to(WIDTH, out, &format!("{name:<12}"), fact);
+    wrapped(out, &format!("{name:<12}"), fact);
 }

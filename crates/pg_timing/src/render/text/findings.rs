@@ -1,6 +1,6 @@
 //! The findings: evidence, reason, and what to type.
 
-use super::{BOLD, DIM, WIDTH, style, wrapped, wrapped_to};
+use super::{BOLD, DIM, style, wrapped};
 use crate::render::host_text::{Alarm, Alarms};
 use crate::render::plus_minus::with_sign;
 use crate::report::{Finding, Fix, Origin, Report, Severity, finding_id};
@@ -12,7 +12,7 @@ pub fn alarms(report: &Report) -> Vec<String> {
     shown
         .iter()
         .map(|Alarm { finding, fixes }| {
-            let mut block = finding_block(WIDTH, finding, fixes);
+            let mut block = finding_block(finding, fixes);
             if finding.id == finding_id::TSC_DEMOTED && !consequences.is_empty() {
                 let ids: Vec<&str> = consequences.iter().map(|f| f.id.as_str()).collect();
                 wrapped(&mut block, "  also   ", &format!("consequence: {} (details: --format json)", ids.join(", ")));
@@ -22,9 +22,9 @@ pub fn alarms(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Renders each finding as a block with all its fixes, in lines of at most `width` columns.
-pub fn blocks(width: usize, findings: &[Finding]) -> Vec<String> {
-    findings.iter().map(|finding| finding_block(width, finding, &finding.fix.iter().collect::<Vec<_>>())).collect()
+/// Renders each finding as a block with all its fixes.
+pub fn blocks(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|finding| finding_block(finding, &finding.fix.iter().collect::<Vec<_>>())).collect()
 }
 
 /// Renders a line with the checks that were not possible.
@@ -39,28 +39,28 @@ pub fn not_determined(report: &Report) -> String {
     format!("{DIM}{line}{DIM:#}")
 }
 
-fn finding_block(width: usize, finding: &Finding, fixes: &[&Fix]) -> String {
+fn finding_block(finding: &Finding, fixes: &[&Fix]) -> String {
     let mut out = String::new();
     let color = style(finding.severity);
     let mut head = String::new();
     let label = format!("{}  {}", finding.id, finding.severity.word());
-    wrapped_to(width, &mut head, &format!("{label}  "), &finding.summary);
+    wrapped(&mut head, &format!("{label}  "), &finding.summary);
     let rest = head.strip_prefix(&label).unwrap_or(&head);
     _ = write!(out, "{color}{label}{color:#}{rest}");
     for line in &finding.evidence {
-        wrapped_to(width, &mut out, "  seen   ", &with_sign(line));
+        wrapped(&mut out, "  seen   ", &with_sign(line));
     }
     if !finding.why.is_empty() {
-        wrapped_to(width, &mut out, "  why    ", &finding.why);
+        wrapped(&mut out, "  why    ", &finding.why);
     }
     for fix in fixes {
-        self::fix(width, &mut out, fix);
+        self::fix(&mut out, fix);
     }
     out
 }
 
-fn fix(width: usize, out: &mut String, fix: &Fix) {
-    wrapped_to(width, out, "  do     ", &fix.what);
+fn fix(out: &mut String, fix: &Fix) {
+    wrapped(out, "  do     ", &fix.what);
     // Never wrap a command: users paste it.
     if let Some(command) = &fix.command {
         _ = writeln!(out, "             {BOLD}{command}{BOLD:#}");
@@ -69,9 +69,9 @@ fn fix(width: usize, out: &mut String, fix: &Fix) {
         _ = writeln!(out, "         undo: {undo}");
     }
     if let Some(lasting) = &fix.lasting {
-        wrapped_to(width, out, "         permanent: ", lasting);
+        wrapped(out, "         permanent: ", lasting);
     }
     if let Some(risk) = &fix.risk {
-        wrapped_to(width, out, "         risk: ", risk);
+        wrapped(out, "         risk: ", risk);
     }
 }

@@ -1,13 +1,19 @@
 //! The headline, the lines about the TSC and the CPUs, and the verdict.
 
-use super::{BOLD, WIDTH, kernel, style, wrapped, wrapped_to};
+use super::{BOLD, kernel, style, wrapped};
 use crate::render::host_text;
 use crate::report::{Report, Verdict};
 
 pub fn headline(report: &Report) -> String {
     let facts = host_text::host_facts(report).join(", ");
+    let name = host_text::name(report);
     let tail = if facts.is_empty() { String::new() } else { format!(": {facts}") };
-    format!("{BOLD}{}{BOLD:#}{tail}\n", host_text::name(report))
+    let mut out = String::new();
+    wrapped(&mut out, "", &format!("{name}{tail}"));
+    match out.strip_prefix(name) {
+        Some(rest) => format!("{BOLD}{name}{BOLD:#}{rest}"),
+        None => out,
+    }
 }
 
 /// Renders the lines about the counter, the CPUs and the kernel log.
@@ -27,15 +33,10 @@ pub fn facts(report: &Report) -> String {
 }
 
 pub fn verdict(verdict: &Verdict) -> String {
-    verdict_to(WIDTH, verdict)
-}
-
-/// Renders the verdict in lines of at most `width` columns.
-pub fn verdict_to(width: usize, verdict: &Verdict) -> String {
     let severity = verdict.severity;
     let word = severity.word();
     let mut block = String::new();
-    wrapped_to(width, &mut block, &format!("{word}  "), &verdict.summary);
+    wrapped(&mut block, &format!("{word}  "), &verdict.summary);
     let color = style(severity);
     let rest = block.strip_prefix(word).unwrap_or(&block);
     format!("{color}{word}{color:#}{rest}")

@@ -1,9 +1,9 @@
 //! The screen of `explain --plan LOG --all`: how much of all time is the clock, and the statements that lost the most.
 
 use super::BOLD;
-use super::explain::{WIDTH, fact};
+use super::explain::fact;
 use super::table::{Align, Table};
-use super::wrapped_to;
+use super::{WIDTH, wrapped};
 use crate::human::{grouped, percent};
 use crate::render::columns::cut;
 use crate::render::explain_text::digits;
@@ -15,7 +15,7 @@ const MAX_STATEMENTS: usize = 10;
 
 pub fn text(report: &LogReport) -> String {
     let mut out = String::new();
-    wrapped_to(WIDTH, &mut out, "", &answer(report));
+    wrapped(&mut out, "", &answer(report));
     out.push('\n');
     out.push_str(&table(report));
     for (name, text) in log_text::facts(report, MAX_STATEMENTS) {

@@ -44,23 +44,18 @@ fn style(severity: crate::report::Severity) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
 
-/// Columns of the check's screen.
-const WIDTH: usize = 100;
+/// The columns of the smallest usual terminal.
+const WIDTH: usize = 80;
 
 /// Appends `text` in lines of at most [`WIDTH`] columns. The first line starts with `first`; the others are indented by the
 /// same width.
 fn wrapped(out: &mut String, first: &str, text: &str) {
-    wrapped_to(WIDTH, out, first, text);
-}
-
-/// Appends `text` in lines of at most `width` columns, as [`wrapped`] does.
-fn wrapped_to(width: usize, out: &mut String, first: &str, text: &str) {
     let indent = columns(first);
     let mut line = first.to_string();
     let mut used = indent;
     for word in text.split_whitespace() {
         let length = columns(word);
-        if used > indent && used + 1 + length > width {
+        if used > indent && used + 1 + length > WIDTH {
             out.push_str(line.trim_end());
             out.push('\n');
             line = " ".repeat(indent);

@@ -2,19 +2,18 @@
 
 use super::advise::read;
 use super::table::{Align, Table};
-use super::{BOLD, DIM, wrapped_to};
+use super::{BOLD, DIM, WIDTH, wrapped};
 use crate::render::columns::cut;
 use crate::render::top_text::{
     added, executions, headline, legend, mean, node_calls, one_line, period, share, skipped,
 };
 use crate::report::{TopReport, TopStatement};
 
-const WIDTH: usize = 80;
 const COLUMNS: [&str; 5] = ["executions", "mean", "node calls", "timing adds", "share"];
 
 pub fn text(report: &TopReport) -> String {
     let mut out = String::new();
-    let mut line = |first: &str, text: &str| wrapped_to(WIDTH, &mut out, first, text);
+    let mut line = |first: &str, text: &str| wrapped(&mut out, first, text);
     line("", &headline(report));
     line("clock      ", &read(&report.read));
     line("counted    ", &period(report));
@@ -30,17 +29,17 @@ pub fn text(report: &TopReport) -> String {
             out.push_str(&format!("\n    {}\n", cut(&one_line(statement), WIDTH - 4)));
         }
         let mut words = String::new();
-        wrapped_to(WIDTH, &mut words, "", legend());
+        wrapped(&mut words, "", legend());
         out.push_str(&format!("{DIM}{}{DIM:#}\n", words.trim_end()));
     }
     if !report.skipped.is_empty() || report.unrecorded.is_some() {
         out.push('\n');
     }
     for entry in &report.skipped {
-        wrapped_to(WIDTH, &mut out, "skipped  ", &skipped(entry));
+        wrapped(&mut out, "skipped  ", &skipped(entry));
     }
     if let Some(why) = &report.unrecorded {
-        wrapped_to(WIDTH, &mut out, "missing  ", why);
+        wrapped(&mut out, "missing  ", why);
     }
     if report.interrupted {
         out.push_str("Stopped early: some statements are missing.\n");

@@ -54,6 +54,9 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
 fn why(server: &Server) -> String {
     let how = match server.setting(NAME) {
         Some("tsc") => "it reads the CPU's counter twice per call",
+        Some("sampling") => {
+            "it reads no clock per call, and estimates times with a clock that ticks 1000 times per second"
+        }
         _ => "it times all calls of a node only while that is cheap",
     };
     format!("it times plan nodes instead of the server: {how}. pg_fast_timing_info() shows its overhead")

@@ -92,11 +92,8 @@ impl<C, R> DriftMeter<C, R> {
 fn rate_between(from: &Sample, to: &Sample, tick: f64) -> Option<Rate> {
     let span = to.at - from.at;
     let ratio = 1.0 + (to.offset - from.offset) / span;
-    (span > 0.0).then(|| Rate {
-        rate: Hertz(ratio / tick * 1e9),
-        uncertainty: Ppm((from.error + to.error) / span * 1e6),
-        duration: Nanos(span),
-    })
+    let uncertainty = Ppm((from.error + to.error) / span * 1e6);
+    (span > 0.0).then(|| Rate::new(Hertz(ratio / tick * 1e9), uncertainty, Nanos(span)))
 }
 
 /// A [`DriftMeter`] of any two clocks, so that a list can hold all meters.

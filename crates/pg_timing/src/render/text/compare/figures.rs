@@ -1,11 +1,11 @@
 //! The table of changed numbers, and the list of figures that are the same.
 
-use super::{BOLD, WIDTH, of_same_name, style};
+use super::{BOLD, of_same_name, style};
 use crate::human::{count, duration, percent};
 use crate::render::columns::cut;
 use crate::render::host_text::MAIN;
 use crate::render::text::table::{Align, Table};
-use crate::render::text::wrapped_to;
+use crate::render::text::wrapped;
 use crate::report::compare::{Compared, ComparedFigure, Effect, FigureName, Measure};
 
 const KHZ_PER_GHZ: f64 = 1e6;
@@ -36,7 +36,7 @@ pub fn table(figures: &[ComparedFigure]) -> String {
     }
     let others: Vec<String> = other.iter().map(|figure| format!("{} {}", figure.label(), change(figure))).collect();
     if !others.is_empty() {
-        wrapped_to(WIDTH, &mut out, "other clocks  ", &others.join(", "));
+        wrapped(&mut out, "other clocks  ", &others.join(", "));
     }
     out
 }

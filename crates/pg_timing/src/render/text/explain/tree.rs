@@ -1,9 +1,9 @@
 //! The plan as a table: one line per node, with its title at the end as a tree.
 
-use super::WIDTH;
 use crate::render::columns::{columns, cut};
 use crate::render::explain_text::{clock_share, corrected, rank, reported, with_margin};
 use crate::render::text::BOLD;
+use crate::render::text::WIDTH;
 use crate::report::{ExplainReport, ExplainedNode};
 
 /// The names of the columns before the title. The last three are times with children.

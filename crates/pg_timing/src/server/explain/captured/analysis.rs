@@ -115,6 +115,8 @@ impl Analysis {
             }),
             reported_ms: reported,
             corrected_ms: self.corrected_ms,
+            overhead_factor: factor(reported, self.corrected_ms),
+            overhead_share: share(overhead_ms),
             clock_share: share(self.clock_ms.estimate),
             unexplained_share: share(self.unexplained_ms),
             notes,
@@ -122,6 +124,12 @@ impl Analysis {
             document: None,
         }
     }
+}
+
+/// Returns reported / corrected. `None` if the corrected time could be 0.
+fn factor(reported_ms: f64, corrected_ms: Range) -> Option<Range> {
+    let Range { low, estimate, high } = corrected_ms;
+    (low > 0.0).then(|| Range { low: reported_ms / high, estimate: reported_ms / estimate, high: reported_ms / low })
 }
 
 /// Returns the overhead that the cost of a call predicts.

@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::report::{ClassicReport, ReadCost};
 use crate::server::connection::Connection;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// One call per row through two nodes. The set is in the select list, so its rows are not stored.
 const COUNT: &str = "SELECT count(*) FROM (SELECT generate_series(1, 100000)) AS rows";
@@ -21,9 +20,7 @@ pub fn classic(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ClassicReport, Error> {
-    // The figures are costs per call of 100 000 calls. They need less time than a statement of a user.
-    const TIME: Duration = Duration::from_secs(5);
-    let options = RunOptions { time: options.time.min(TIME), ..options };
+    let options = RunOptions { time: options.time / 2, ..options };
     let mut run_half = |sql: &str, done_before: f64| {
         let script = Script::new(&[sql], &[])?;
         explain(connection, &script, options, stop, &mut |done| progress(done_before + done / 2.0))

@@ -25,6 +25,8 @@ pub struct Overhead {
     pub without_buffers: Option<f64>,
     /// time without EXPLAIN while nothing else slows the machine, also in other sessions
     pub undisturbed: Range,
+    /// the runs do not show whether `undisturbed` is at full speed
+    pub full_speed_is_uncertain: bool,
     /// baseline runs, from the 10th to the 90th percentile
     pub spread: Spread,
     /// calls of the whole plan, per process
@@ -57,6 +59,7 @@ impl Overhead {
             undisturbed: times
                 .and_then(|times| times.undisturbed(BASELINE))
                 .map_or(corrected, |time| time.in_another_session().range()),
+            full_speed_is_uncertain: times.is_some_and(|times| !times.saw_full_speed()),
             spread: Spread::of(&baseline),
             calls,
             per_call: 0.0,

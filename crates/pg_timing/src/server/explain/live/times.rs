@@ -45,6 +45,11 @@ impl<'a> Times<'a> {
         Some(LogEstimate { error: estimate.error.hypot(round_trip), ..estimate })
     }
 
+    /// Returns whether the baseline ran at one highest speed for long enough.
+    pub fn saw_full_speed(&self) -> bool {
+        self.machine.kept_its_highest_speed(self.runs.ms_of(BASELINE).len())
+    }
+
     /// Returns the time in a mode in ms.
     fn ms(&self, mode: &str) -> Option<f64> {
         Some(self.reported_ms * (self.undisturbed(mode)?.ln_ms - self.reported.ln_ms).exp())
