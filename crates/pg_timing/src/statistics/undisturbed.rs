@@ -102,6 +102,8 @@ pub struct Machine {
 
 /// With at least this persistence, the runs between two fast probes ran at full speed.
 const DESCRIBED: f64 = 0.8;
+/// The undisturbed time needs so many runs.
+const LEAST_RUNS: usize = 3;
 /// With so many runs at full speed, the other runs add nothing.
 const ENOUGH_FAST_RUNS: f64 = 6.0;
 /// Probes, and runs of a statement, that differ by less than this (6%) ran at the same speed. At one speed, the standard
@@ -142,21 +144,21 @@ impl Machine {
         (run.before_ms.ln() + run.after_ms.ln()) / 2.0 - self.fast
     }
 
-    /// Returns whether enough of this many runs were at the highest speed that the probes saw, and the probes describe the
-    /// runs between them. Otherwise that speed can be an accident of some probes.
-    pub fn kept_its_highest_speed(&self, runs: usize) -> bool {
-        self.persistence > DESCRIBED && self.fast_share * runs as f64 >= ENOUGH_FAST_RUNS
+    /// Returns whether at least three of this many runs were at the highest speed that the probes saw. Otherwise that speed
+    /// can be an accident of some probes.
+    pub fn saw_full_speed(&self, runs: usize) -> bool {
+        self.fast_share * runs as f64 >= LEAST_RUNS as f64
     }
 
     /// Returns the undisturbed time of these runs of a statement. `None` with fewer than three runs.
     pub fn undisturbed(&self, runs: &[ProbedRun], response: Response) -> Option<LogEstimate> {
-        if runs.len() < 3 || runs.iter().any(|run| run.ms <= 0.0) {
+        if runs.len() < LEAST_RUNS || runs.iter().any(|run| run.ms <= 0.0) {
             return None;
         }
         let (from_slowness, from_fast) = (self.from_slowness(runs, response), self.from_fast_runs(runs, response));
         // Only the probes decide. In the tournament, the error of the factor grew from 0.7 to 1.1% if the fastest group of
         // the runs was also counted.
-        if self.kept_its_highest_speed(runs.len()) {
+        if self.persistence > DESCRIBED && self.fast_share * runs.len() as f64 >= ENOUGH_FAST_RUNS {
             return Some(from_fast);
         }
         let both = weighted_mean((from_slowness.ln_ms, from_slowness.error), (from_fast.ln_ms, from_fast.error));

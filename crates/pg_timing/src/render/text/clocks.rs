@@ -44,7 +44,8 @@ fn loops(clocks: &[ClockReport]) -> String {
     let mut out = String::new();
     for clock in clocks {
         let (looped, words) = loop_words(clock);
-        wrapped(&mut out, &format!("{}{GAP}", left(&clock.name, width)), &format!("{looped} {words}"));
+        let figures = if words.is_empty() { looped } else { format!("{looped}; {words}") };
+        wrapped(&mut out, &format!("{}{GAP}", left(&clock.name, width)), &figures);
     }
     out
 }

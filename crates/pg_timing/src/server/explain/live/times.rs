@@ -45,9 +45,9 @@ impl<'a> Times<'a> {
         Some(LogEstimate { error: estimate.error.hypot(round_trip), ..estimate })
     }
 
-    /// Returns whether the baseline ran at one highest speed for long enough.
+    /// Returns whether the baseline ran at the highest speed for long enough.
     pub fn saw_full_speed(&self) -> bool {
-        self.machine.kept_its_highest_speed(self.runs.ms_of(BASELINE).len())
+        self.machine.saw_full_speed(self.runs.ms_of(BASELINE).len())
     }
 
     /// Returns the time in a mode in ms.
