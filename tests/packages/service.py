@@ -35,8 +35,10 @@ systemctl daemon-reload; systemctl restart pg_timing-monitor; wait_for_figures; 
 rm -r /etc/systemd/system/pg_timing-monitor.service.d; systemctl daemon-reload; systemctl restart pg_timing-monitor; wait_for_figures
 part upgrade; before=$(process); install; wait_for_figures
 [ "$before" != "$(process)" ] && systemctl is-active pg_timing-monitor
-part server; su postgres -c "createuser pg_timing-monitor; psql -qc 'GRANT pg_monitor TO \"pg_timing-monitor\"'"
-echo 'PG_TIMING_OPTIONS=--server dbname=postgres' >> /etc/default/pg_timing-monitor
+part server; cd /etc/postgresql/*/main; su postgres -c "createuser clock_monitor; psql -qc 'GRANT pg_monitor TO clock_monitor'"
+echo 'clocks pg_timing-monitor clock_monitor' >> pg_ident.conf; sed -i '1i local all clock_monitor peer map=clocks' pg_hba.conf
+su postgres -c "psql -qtAc 'SELECT pg_reload_conf()'" > /dev/null
+echo 'PG_TIMING_OPTIONS=--server postgresql:///postgres?user=clock_monitor' >> /etc/default/pg_timing-monitor
 systemctl restart pg_timing-monitor; for i in $(seq 120); do figures | grep '^pg_timing_server_up' && break; sleep 0.5; done
 part stop; systemctl disable -q --now pg_timing-monitor; systemctl show -P Result -P ExecMainStatus pg_timing-monitor
 part "no folder"; systemctl start pg_timing-textfile.service 2> /dev/null; journalctl -q -u pg_timing-textfile -o cat | grep error:

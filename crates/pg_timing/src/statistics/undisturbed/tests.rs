@@ -206,8 +206,8 @@ fn a_standard_deviation_needs_two_values() {
 fn three_runs_at_the_highest_speed_show_full_speed() {
     let run = |probe_ms: f64| ProbedRun { ms: 10.0, before_ms: probe_ms, after_ms: probe_ms };
     let saw_full_speed = |fast: usize| {
-        let runs = [vec![run(3.0); fast], vec![run(5.0); 20 - fast]].concat();
-        Machine::of(&runs).unwrap().saw_full_speed(20)
+        let runs = [vec![run(3.0); fast], vec![run(5.0); 12 - fast]].concat();
+        Machine::of(&runs).unwrap().saw_full_speed(12)
     };
-    assert!(!saw_full_speed(2) && saw_full_speed(3) && saw_full_speed(20));
+    assert!(!saw_full_speed(2) && saw_full_speed(3) && saw_full_speed(12));
 }
