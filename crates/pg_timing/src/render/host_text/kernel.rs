@@ -8,16 +8,21 @@ pub enum KernelLog<'a> {
     /// the messages about clocks, because they show a problem
     Story(&'a [String]),
     Summary(String),
+    /// why this user cannot read it; [`READ_LOG`] can
+    Unreadable(String),
 }
+
+/// Reads the kernel log of this host as root.
+pub const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
 /// Returns what to show of the kernel log. `None` if there is nothing to say.
 pub fn kernel_problem_or_summary(report: &Report) -> Option<KernelLog<'_>> {
     match &report.kernel {
         Fact::Known(kernel) if kernel.has_problems() => Some(KernelLog::Story(&kernel.story)),
         Fact::Known(kernel) => Some(KernelLog::Summary(summary(report, kernel))),
-        Fact::Unavailable { unavailable } if report.origin == Origin::Measured => Some(KernelLog::Summary(format!(
-            "cannot read the kernel log ({unavailable}); use: sudo dmesg | pg_timing check --kernel-log -"
-        ))),
+        Fact::Unavailable { unavailable } if report.origin == Origin::Measured => {
+            Some(KernelLog::Unreadable(format!("cannot read the kernel log ({unavailable}); type:")))
+        }
         Fact::Unavailable { .. } => None,
     }
 }

@@ -4,7 +4,7 @@ mod clocks;
 mod kernel;
 
 pub use clocks::{MAIN, access, loop_words, not_measured, one_read, step, went_back};
-pub use kernel::{KernelLog, kernel_problem_or_summary};
+pub use kernel::{KernelLog, READ_LOG, kernel_problem_or_summary};
 
 use super::plus_minus::plus_minus;
 use crate::human::khz;

@@ -1,7 +1,7 @@
 //! The kernel's messages about clocks, on a logarithmic axis of the time since boot and as a list.
 
 use crate::human::uptime;
-use crate::render::host_text::{KernelLog, kernel_problem_or_summary};
+use crate::render::host_text::{KernelLog, READ_LOG, kernel_problem_or_summary};
 use crate::report::{Fact, KernelReport, Report};
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use maud::{Markup, html};
 pub fn timeline(report: &Report) -> Option<Markup> {
     let shown = kernel_problem_or_summary(report)?;
     let Fact::Known(kernel) = &report.kernel else {
-        return Some(html! { @if let KernelLog::Summary(summary) = shown { p { (summary) } } });
+        return Some(html! { @if let KernelLog::Unreadable(why) = shown { p { (why) " " code { (READ_LOG) } } } });
     };
     let messages: Vec<Message> = kernel.story.iter().map(|line| Message::of(line, kernel)).collect();
     let last = messages.iter().filter_map(|message| message.seconds).fold(0.0, f64::max);

@@ -75,7 +75,7 @@ pub fn clock(name: &str, read_ns: f64, access_path: AccessPath, samples: usize) 
             measured_s: 1.38,
             backward_steps: 0,
             gaps: 812,
-            gap_s: 0.00138,
+            gap_s: 0.015,
         },
     }
 }

@@ -1,8 +1,9 @@
 //! The line about the kernel log: a summary, or all messages about clock problems.
 
-use super::wrapped;
-use crate::render::host_text::{KernelLog, kernel_problem_or_summary};
+use super::{BOLD, wrapped};
+use crate::render::host_text::{KernelLog, READ_LOG, kernel_problem_or_summary};
 use crate::report::Report;
+use std::fmt::Write;
 
 /// Maximum number of messages on the screen. JSON has all of them.
 const MAX_MESSAGES: usize = 6;
@@ -18,6 +19,11 @@ pub fn line(out: &mut String, report: &Report) {
             story.iter().skip(skipped).enumerate().for_each(|(nth, line)| wrapped(out, label(nth), line));
         }
         Some(KernelLog::Summary(summary)) => wrapped(out, LABEL, &summary),
+        Some(KernelLog::Unreadable(why)) => {
+            wrapped(out, LABEL, &why);
+            // Never wrap a command: users paste it.
+            _ = writeln!(out, "{BELOW}    {BOLD}{READ_LOG}{BOLD:#}");
+        }
         None => {}
     }
 }
