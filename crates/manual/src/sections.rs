@@ -15,7 +15,7 @@ pub fn description(page: &str) -> &'static [&'static str] {
              stderr. An error has one line that begins with \"pg_timing: error:\", and usually a line with a hint.",
             "pg_timing changes nothing on the host, except that clocksource use switches the clock source. It writes a file \
              only if an option names it. explain rolls back each run of a statement. If no server is named and none answers, \
-             explain starts a temporary server in a directory of its own, and removes both at the end.",
+             explain starts a temporary server in a private directory, and removes both at the end.",
             "Under the name pg_test_timing, the program takes the options of PostgreSQL's pg_test_timing and prints the same \
              output.",
         ],

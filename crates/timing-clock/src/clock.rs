@@ -48,49 +48,35 @@ fn spin(turns: u64) {
     }
 }
 
-impl<C: Clock + ?Sized> Clock for Box<C> {
-    #[inline(always)]
-    fn read(&self) -> u64 {
-        (**self).read()
-    }
+/// Implements the trait for a type that points to a clock `C`.
+macro_rules! pointer_to_clock {
+    ($pointer:ty) => {
+        impl<C: Clock + ?Sized> Clock for $pointer {
+            #[inline(always)]
+            fn read(&self) -> u64 {
+                (**self).read()
+            }
 
-    #[inline(always)]
-    fn fill(&self, buffer: &mut [u64]) {
-        (**self).fill(buffer)
-    }
+            #[inline(always)]
+            fn fill(&self, buffer: &mut [u64]) {
+                (**self).fill(buffer)
+            }
 
-    #[inline(always)]
-    fn read_ordered(&self) -> u64 {
-        (**self).read_ordered()
-    }
+            #[inline(always)]
+            fn read_ordered(&self) -> u64 {
+                (**self).read_ordered()
+            }
 
-    #[inline(always)]
-    fn pause(&self, turns: u64) {
-        (**self).pause(turns)
-    }
+            #[inline(always)]
+            fn pause(&self, turns: u64) {
+                (**self).pause(turns)
+            }
+        }
+    };
 }
 
-impl<C: Clock + ?Sized> Clock for &C {
-    #[inline(always)]
-    fn read(&self) -> u64 {
-        (**self).read()
-    }
-
-    #[inline(always)]
-    fn fill(&self, buffer: &mut [u64]) {
-        (**self).fill(buffer)
-    }
-
-    #[inline(always)]
-    fn read_ordered(&self) -> u64 {
-        (**self).read_ordered()
-    }
-
-    #[inline(always)]
-    fn pause(&self, turns: u64) {
-        (**self).pause(turns)
-    }
-}
+pointer_to_clock!(&C);
+pointer_to_clock!(Box<C>);
 
 /// Returns the ticks from `earlier` to `later`. They are negative if the clock went back.
 ///

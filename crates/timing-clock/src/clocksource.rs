@@ -91,16 +91,16 @@ mod tests {
 
     #[test]
     fn names_are_separated_by_white_space() {
-        let verdict = ClockSources::parse("tsc\n", "tsc hpet acpi_pm \n");
-        assert_eq!((verdict.current.as_str(), verdict.available.join(",")), ("tsc", "tsc,hpet,acpi_pm".into()));
+        let sources = ClockSources::parse("tsc\n", "tsc hpet acpi_pm \n");
+        assert_eq!((sources.current.as_str(), sources.available.join(",")), ("tsc", "tsc,hpet,acpi_pm".into()));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn the_kernel_of_this_host_offers_its_current_clock_source() {
         let sysfs = std::path::Path::new("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-        let verdict = ClockSources::of_this_host();
-        assert_eq!(verdict.is_some(), sysfs.exists());
-        assert!(verdict.is_none_or(|verdict| verdict.available.contains(&verdict.current)));
+        let sources = ClockSources::of_this_host();
+        assert_eq!(sources.is_some(), sysfs.exists());
+        assert!(sources.is_none_or(|sources| sources.available.contains(&sources.current)));
     }
 }

@@ -32,8 +32,7 @@ pub fn check(report: &Report) -> Finding {
         }
         false => {
             let summary = format!("the clock {} went back {by}; PostgreSQL does not read it", worst.name);
-            Finding::new(ID, Severity::Warning, summary)
-                .why("programs that read this clock measure wrong times, and the fault can become one of all clocks")
+            Finding::new(ID, Severity::Warning, summary).why("programs that read this clock measure wrong times")
         }
     };
     let finding = back.iter().fold(finding, |finding, clock| {

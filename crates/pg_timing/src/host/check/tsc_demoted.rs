@@ -25,7 +25,7 @@ pub fn check(report: &Report) -> Finding {
         None => format!("the kernel does not trust the TSC; the clock source is {current}"),
     };
     // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
-    let on_counter = report.clocksource.verdict().is_some_and(|kernel| kernel.uses_counter());
+    let on_counter = report.clocksource.names().is_some_and(|kernel| kernel.uses_counter());
     let cheap = report.system().and_then(ClockReport::cost_ns).is_none_or(|ns| ns <= super::clock_slow::LIMITS_NS.0);
     let finding = match on_counter && cheap {
         true => return evidence(report, demotion).into_iter().fold(Finding::ok(ID, summary), Finding::evidence),

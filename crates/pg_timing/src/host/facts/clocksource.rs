@@ -30,8 +30,8 @@ impl Host {
 }
 
 impl Clocksource {
-    /// Returns the kernel's decision about the counter, if it is known.
-    pub fn verdict(&self) -> Option<ClockSources> {
+    /// Returns the names of the kernel's clock sources, if they are known.
+    pub fn names(&self) -> Option<ClockSources> {
         match (&self.current, &self.available) {
             (Fact::Known(current), Fact::Known(available)) => {
                 Some(ClockSources::new(current.clone(), available.clone()))

@@ -83,7 +83,7 @@ pub fn counters(stop: &AtomicBool) -> (Option<Counters>, TscSummary) {
     use timing_clock::counter::Rdtsc;
     use timing_clock::{Features, Nanos, RateMeter, Reference, postgres19};
     let features = Features::of_this_cpu();
-    let postgres = postgres19(&features, Host::live().clocksource().verdict().as_ref());
+    let postgres = postgres19(&features, Host::live().clocksource().names().as_ref());
     let claimed = postgres.frequency.map(|claim| claim.rate);
     let mut summary = TscSummary {
         source: postgres.source,

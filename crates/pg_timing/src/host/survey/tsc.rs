@@ -13,7 +13,7 @@ pub fn judge(
     rate: &Result<Rate, String>,
     log: &KernelLog,
 ) -> TscReport {
-    let kernel = report.clocksource.verdict();
+    let kernel = report.clocksource.names();
     let mut tsc = TscReport { permitted: Some(permission.is_ok()), ..TscReport::unavailable("") };
     if let Some("aarch64") = report.host.architecture.known().map(String::as_str) {
         tsc.counter = "cntvct".into();
