@@ -5,6 +5,7 @@ use super::settings::Server;
 use crate::error::Error;
 use crate::report::FastTiming;
 use crate::server::connection::Connection;
+use crate::server::own_sql;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -13,10 +14,8 @@ pub fn info(connection: &mut Connection, stop: &AtomicBool) -> Result<Option<Fas
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
     session.keep_quiet(|name| server.setting(name).is_some());
-    let Some(schema) = &server.fast_timing_schema else { return Ok(None) };
-    let columns = session.query(&format!(
-        "SELECT j.key, j.value FROM {schema}.pg_fast_timing_info() i, LATERAL pg_catalog.json_each_text(pg_catalog.to_json(i)) j"
-    ))?;
+    let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
+    let columns = session.query(&own_sql::fast_timing_info(&function))?;
     let columns: BTreeMap<String, String> = columns.pairs().into_iter().collect();
     let text = |name: &str| columns.get(name).cloned().unwrap_or_default();
     let number = |name: &str| columns.get(name)?.parse::<f64>().ok();

@@ -6,7 +6,7 @@ pub mod connection;
 pub mod ephemeral;
 pub mod explain;
 pub mod fast_timing;
-mod own_queries;
+mod own_sql;
 pub mod planned;
 mod session;
 mod settings;

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output, Rows};
-use crate::server::own_queries::marked;
+use crate::server::own_sql;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,8 +17,8 @@ pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
 pub struct Session<'a> {
     connection: &'a mut Connection,
     stop: &'a AtomicBool,
-    /// settings of each transaction: expressions
-    quiet: Vec<String>,
+    /// settings of each transaction that this user may be permitted to set
+    quiet: Vec<(&'static str, &'static str)>,
     /// pg_fast_timing must not count the queries
     skip_counting: bool,
 }
@@ -36,16 +36,7 @@ impl<'a> Session<'a> {
     /// if this user may do that. `has_setting` returns whether the server has a setting.
     pub fn keep_quiet(&mut self, has_setting: impl Fn(&str) -> bool) {
         self.skip_counting = has_setting(FAST_TIMING_METHOD);
-        self.quiet = QUIET
-            .iter()
-            .filter(|(name, _)| has_setting(name))
-            .map(|(name, value)| {
-                format!(
-                    "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
-                     THEN pg_catalog.set_config('{name}', '{value}', true) END"
-                )
-            })
-            .collect();
+        self.quiet = QUIET.into_iter().filter(|(name, _)| has_setting(name)).collect();
     }
 
     /// Returns the connection.
@@ -53,9 +44,9 @@ impl<'a> Session<'a> {
         self.connection
     }
 
-    /// Returns the values of these settings.
+    /// Returns the values of these settings, as far as the server has them.
     pub fn settings(&mut self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
-        self.connection.settings(names, self.stop)
+        Ok(self.query(&own_sql::settings(names))?.pairs().into_iter().collect())
     }
 
     /// Returns the rows of one query.
@@ -63,41 +54,23 @@ impl<'a> Session<'a> {
     /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
     /// end with the transaction, because a connection pooler can give the session to another client.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
-        let limit = LIMIT.as_millis();
-        // An empty search_path prevents calls of functions and operators that users created.
-        let settings = [
-            "pg_catalog.set_config('search_path', '', true)".to_string(),
-            format!("pg_catalog.set_config('statement_timeout', '{limit}', true)"),
-        ];
-        self.run_all(&settings, &[sql])
-    }
-
-    /// Returns the rows of the last one of these statements that returns any. They run in a read-only transaction, which is
-    /// rolled back. The settings are expressions that set a value until its end.
-    pub fn run_all(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
-        self.run("BEGIN READ ONLY")?;
-        let result = self.run_in_transaction(settings, statements);
-        let end = self.run("ROLLBACK");
+        self.run(&own_sql::begin("READ ONLY"))?;
+        let result = self.query_in_transaction(sql);
+        let end = self.run(own_sql::ROLLBACK);
         result.and_then(|rows| end.map(|_| rows))
     }
 
-    fn run_in_transaction(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
+    fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.run(own_sql::EMPTY_SEARCH_PATH)?;
+        self.run(&own_sql::set_local("statement_timeout", &LIMIT.as_millis().to_string()))?;
         if self.skip_counting {
             // Every user may do that. A query that sets it would itself be counted.
-            self.run(&format!("SET LOCAL {FAST_TIMING_METHOD} = off"))?;
+            self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
         }
-        let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
-        if !settings.is_empty() {
-            self.run(&marked(&format!("SELECT {}", settings.join(", "))))?;
+        if !self.quiet.is_empty() {
+            self.run(&own_sql::set_all_if_permitted(&self.quiet))?;
         }
-        let mut last = Rows::default();
-        for sql in statements {
-            let rows = self.run(&marked(sql))?;
-            if rows.count > 0 {
-                last = rows;
-            }
-        }
-        Ok(last)
+        self.run(sql)
     }
 
     /// Returns whether the user has stopped the program.

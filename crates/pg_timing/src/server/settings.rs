@@ -3,6 +3,7 @@
 pub use super::session::FAST_TIMING_METHOD;
 use super::session::Session;
 use crate::error::Error;
+use crate::server::own_sql;
 use std::collections::BTreeMap;
 
 /// The setting of pg_fast_timing that selects the statements whose node calls it counts.
@@ -41,6 +42,28 @@ const ADVISED_SETTINGS: [&str; 18] = [
     "vacuum_cost_delay",
 ];
 
+/// A view or a function of an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionObject {
+    name: String,
+    /// quoted
+    schema: String,
+    /// the schema's owner
+    owner: String,
+    /// Nobody can replace it by code that then runs with the rights of a superuser.
+    is_safe: bool,
+}
+
+impl ExtensionObject {
+    /// Reads a row of [`own_sql::EXTENSION_OBJECTS`]. The owner of a schema can give its name to another schema at any time, also
+    /// between two of our statements. This must not matter for a user who has a superuser's rights.
+    fn of(row: Vec<Option<String>>, is_powerful: bool) -> Option<ExtensionObject> {
+        let row: Option<Vec<String>> = row.into_iter().collect();
+        let [name, schema, owner, is_superuser]: [String; 4] = row?.try_into().ok()?;
+        Some(ExtensionObject { name, schema, owner, is_safe: !is_powerful || is_superuser == "t" })
+    }
+}
+
 /// Facts about the server and this session.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
@@ -53,10 +76,8 @@ pub struct Server {
     pub settings: BTreeMap<String, String>,
     /// process of this session's backend
     pub pid: i64,
-    /// quoted schema of pg_stat_statements
-    pub statements_schema: Option<String>,
-    /// quoted schema of pg_fast_timing's functions
-    pub fast_timing_schema: Option<String>,
+    /// views and functions of extensions that pg_timing uses
+    pub extension_objects: Vec<ExtensionObject>,
     /// number of databases, each with its own statistics of functions and tables
     pub databases: u32,
     /// whether this user may see all statistics (pg_monitor)
@@ -72,22 +93,37 @@ impl Server {
         let version = session.connection().supported_version()?;
         let name = session.connection().name();
         let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
-        let mut facts: BTreeMap<String, String> = session.query(FACTS)?.pairs().into_iter().collect();
-        let mut number_of = |name: &str| facts.remove(name).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let (pid, databases, monitor) = (number_of("pid"), number_of("databases"), number_of("monitor") == 1);
-        let other_settings = session.query(OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect();
+        let facts = session.query(own_sql::SESSION)?;
+        let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
+        let is_powerful = fact(3) == "t";
+        let objects = session.query(own_sql::EXTENSION_OBJECTS)?;
         Ok(Server {
             number,
             version,
             name,
             settings,
-            pid,
-            statements_schema: facts.remove("pg_stat_statements"),
-            fast_timing_schema: facts.remove("pg_fast_timing"),
-            databases: databases.try_into().unwrap_or(0),
-            monitor,
-            other_settings,
+            pid: fact(0).parse().unwrap_or(0),
+            extension_objects: objects.rows.into_iter().filter_map(|row| ExtensionObject::of(row, is_powerful)).collect(),
+            databases: fact(1).parse().unwrap_or(0),
+            monitor: fact(2) == "t",
+            other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.iter().filter_map(|row| other_setting(row)).collect(),
         })
+    }
+
+    /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database,
+    /// or if its schema is not safe.
+    pub fn extension_object(&self, name: &str) -> Option<String> {
+        let object = self.extension_objects.iter().find(|object| object.name == name)?;
+        object.is_safe.then(|| format!("{}.{name}", object.schema))
+    }
+
+    /// Returns why an extension's view or function is not used although it is installed.
+    pub fn unsafe_object(&self, name: &str) -> Option<Error> {
+        let object = self.extension_objects.iter().find(|object| object.name == name && !object.is_safe)?;
+        Some(Error::new(
+            format!("{name} is in the schema {} of the role {}, who can replace it by code of their own", object.schema, object.owner),
+            "connect to a database that a superuser owns, or as a role that is only a member of pg_monitor",
+        ))
     }
 
     /// Returns the major version, like 18.
@@ -142,20 +178,27 @@ impl Server {
     }
 }
 
-const FACTS: &str = "SELECT 'pid', pg_catalog.pg_backend_pid()::text
-    UNION ALL SELECT 'databases', pg_catalog.count(*)::text FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate
-    UNION ALL SELECT 'monitor', pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')::int::text
-    UNION ALL SELECT extname::text, pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_extension e
-        JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE extname IN ('pg_stat_statements', 'pg_fast_timing')";
+/// Beginnings of the settings that `advise` is about.
+const ADVISED: [&str; 9] = [
+    "auto_explain",
+    "pg_fast_timing",
+    "pg_stat_statements",
+    "track_",
+    "timing_clock_source",
+    "log_duration",
+    "log_min_duration",
+    "session_preload",
+    "local_preload",
+];
 
-/// Settings of roles and databases override postgresql.conf in their sessions.
-const OTHER_SETTINGS: &str = "SELECT pg_catalog.split_part(made, '=', 1) || ' ('
-        || pg_catalog.concat_ws(', ', 'role ' || rolname::text, 'database ' || datname::text) || ')'
-    FROM pg_catalog.pg_db_role_setting
-        CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
-        LEFT JOIN pg_catalog.pg_roles r ON r.oid = setrole LEFT JOIN pg_catalog.pg_database d ON d.oid = setdatabase
-    WHERE made ~ '^(auto_explain|pg_fast_timing|pg_stat_statements|track_|timing_clock_source|log_(min_)?duration|(session|local)_preload)'
-    ORDER BY 1";
+/// Returns a setting of a role or a database, like `track_io_timing (role app)`, if `advise` is about it.
+fn other_setting(row: &[Option<String>]) -> Option<String> {
+    let [Some(made), role, database] = row else { return None };
+    let name = made.split('=').next().filter(|name| ADVISED.iter().any(|start| name.starts_with(start)))?;
+    let place = |kind: &str, of: &Option<String>| of.as_ref().map(|of| format!("{kind} {of}"));
+    let places: Vec<String> = [place("role", role), place("database", database)].into_iter().flatten().collect();
+    Some(format!("{name} ({})", places.join(", ")))
+}
 
 /// Returns the hint that sets a setting until it is undone.
 pub fn set_hint(name: &str, value: &str) -> String {

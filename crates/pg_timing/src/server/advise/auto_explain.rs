@@ -9,6 +9,7 @@ use super::{node_calls, statements};
 use crate::human::count;
 use crate::report::{Action, CallsAre, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, SettingAdvice};
 use crate::server::planned::TimingCost;
+use crate::server::own_sql;
 use crate::server::settings::Server;
 
 const NAME: &str = "auto_explain.log_timing";
@@ -23,11 +24,7 @@ const MIN_SHARE: f64 = 0.1;
 /// Statistics for a lower bound on calls: each started sequential scan is a call, and so is each changed row. Rows that
 /// a scan has read do not count as calls, because the scan may filter most of them.
 pub fn part(_: &Server) -> Option<Part> {
-    let sql =
-        "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT pg_catalog.sum(seq_scan + n_tup_upd + n_tup_del) AS asked,
-            pg_catalog.sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) AS scanned FROM pg_catalog.pg_stat_user_tables) s,
-        LATERAL (VALUES ('asked', asked), ('scanned', scanned)) v(name, n)";
-    Some(Part { name: PART, sql: sql.into() })
+    Some(Part { name: PART, sql: own_sql::TABLES.into() })
 }
 
 /// Returns the advice.

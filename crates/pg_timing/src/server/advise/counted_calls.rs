@@ -4,6 +4,7 @@ use super::counts::Part;
 use super::facts::Facts;
 use crate::report::{CallsAre, PeriodCalls, Range};
 use crate::server::planned::{Limits, TimingCost};
+use crate::server::own_sql;
 use crate::server::settings::{COUNT_CALLS, FAST_TIMING_METHOD, Server};
 
 const PART: &str = "pg_fast_timing";
@@ -19,14 +20,8 @@ const SECONDS_PER_NS: f64 = 1e-9;
 /// Returns the counters of all sessions. If only this session has loaded the library, its counters say nothing about the others,
 /// and the query returns nothing.
 pub fn part(server: &Server) -> Option<Part> {
-    let schema = server.fast_timing_schema.as_ref()?;
-    let sql = format!(
-        "SELECT v.name, v.n::text FROM {schema}.pg_fast_timing_info() i,
-        LATERAL (VALUES ('node_calls', i.node_calls::numeric), ('failed', (i.without_tsc + i.without_ticks)::numeric),
-            ('reset', EXTRACT(epoch FROM i.since)::numeric)) v(name, n)
-        WHERE i.scope = 'server'"
-    );
-    Some(Part { name: PART, sql })
+    let function = server.extension_object("pg_fast_timing_info")?;
+    Some(Part { name: PART, sql: own_sql::counted_calls(&function) })
 }
 
 /// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. `None` if

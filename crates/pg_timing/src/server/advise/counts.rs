@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::server::session::Session;
 use std::collections::BTreeMap;
 
-/// A part of the statistics: its name, and a query that returns names and numbers. The number `reset` is the time of
+/// A part of the statistics: its name, and a query of one row of numbers. The column `reset` is the time of
 /// the last reset.
 #[derive(Clone, Debug)]
 pub struct Part {
@@ -31,7 +31,7 @@ impl Snapshot {
         let mut taken = BTreeMap::new();
         for part in parts {
             let numbers = match session.query(&part.sql) {
-                Ok(rows) => Ok(rows.pairs().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
+                Ok(rows) => Ok(rows.named().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
                 Err(error) => Err(error.what),
             };

@@ -3,20 +3,14 @@
 use super::counts::{Counts, Part};
 use super::facts::{Facts, REPORT_DELAY_S};
 use super::statements::STATEMENTS;
+use crate::server::own_sql;
 use crate::server::settings::Server;
 
 const PART: &str = "sessions";
 
 /// Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
 pub fn part(_: &Server) -> Option<Part> {
-    let sql = "SELECT v.name, v.n::text FROM (SELECT
-            pg_catalog.count(*) FILTER (WHERE query = '<insufficient privilege>') AS hidden,
-            coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() - xact_start)), 0) AS oldest
-            FROM pg_catalog.pg_stat_activity
-            WHERE pid <> pg_catalog.pg_backend_pid() AND datid IS NOT NULL
-                AND (backend_type IS NULL OR backend_type IN ('client backend', 'parallel worker'))) s,
-        LATERAL (VALUES ('hidden', hidden), ('oldest', oldest)) v(name, n)";
-    Some(Part { name: PART, sql: sql.into() })
+    Some(Part { name: PART, sql: own_sql::SESSIONS.into() })
 }
 
 /// Returns one line for each kind of missing events.

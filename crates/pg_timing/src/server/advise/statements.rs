@@ -3,7 +3,7 @@
 use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::Gap;
-use crate::server::own_queries::IS_OWN;
+use crate::server::own_sql;
 use crate::server::planned::Entries;
 use crate::server::settings::{Server, set_hint};
 
@@ -12,29 +12,16 @@ pub const STATEMENTS: &str = "statements";
 
 /// Statistics of all databases together.
 pub fn activity(_: &Server) -> Option<Part> {
-    let sql = "SELECT v.name, v.n::text FROM (SELECT pg_catalog.sum(xact_commit + xact_rollback) AS transactions,
-            pg_catalog.sum(temp_bytes) AS temp_bytes, pg_catalog.sum(blks_read) AS blks_read,
-            EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset FROM pg_catalog.pg_stat_database) s,
-        LATERAL (VALUES ('transactions', transactions), ('temp_bytes', temp_bytes), ('blks_read', blks_read),
-            ('reset', reset)) v(name, n)";
-    Some(Part { name: ACTIVITY, sql: sql.into() })
+    Some(Part { name: ACTIVITY, sql: own_sql::DATABASES.into() })
 }
 
 /// Statistics of pg_stat_statements. A plan that returns n rows to a client has at least n calls, and one call if it
 /// returns no rows. Utility statements such as COPY have rows, but no timed plan. So only texts that start like a
 /// statement with a plan count; texts that start with a comment do not.
 pub fn counted(server: &Server) -> Option<Part> {
-    let schema = server.statements_schema.as_ref()?;
-    let sql = format!(
-        "SELECT v.name, v.n::text FROM (SELECT pg_catalog.sum(calls) AS calls, pg_catalog.sum(plans) AS plans,
-            pg_catalog.sum(calls + rows) FILTER (WHERE toplevel AND query ~* '^\\s*(select|with|insert|update|delete|merge|values|table)\\M') AS asked,
-            pg_catalog.count(*) FILTER (WHERE query = '<insufficient privilege>') AS hidden
-            FROM {schema}.pg_stat_statements WHERE query IS NULL OR NOT {IS_OWN}) s,
-        LATERAL (SELECT dealloc, EXTRACT(epoch FROM stats_reset) AS reset FROM {schema}.pg_stat_statements_info) i,
-        LATERAL (VALUES ('calls', calls), ('plans', plans), ('asked', asked), ('hidden', hidden),
-            ('dealloc', dealloc), ('reset', reset)) v(name, n)"
-    );
-    Some(Part { name: STATEMENTS, sql })
+    let objects = ["pg_stat_statements", "pg_stat_statements_info"].map(|name| server.extension_object(name));
+    let [Some(statements), Some(info)] = objects else { return None };
+    Some(Part { name: STATEMENTS, sql: own_sql::statements(&statements, &info) })
 }
 
 /// Returns the number of transactions in the window.

@@ -5,6 +5,7 @@ use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::{self, Gap};
 use crate::report::SettingAdvice;
+use crate::server::own_sql;
 use crate::server::settings::{Server, set_hint};
 
 const NAME: &str = "track_functions";
@@ -14,8 +15,7 @@ const READS: f64 = 2.0;
 
 /// Statistics of functions. They have no time of the last reset, so only a smaller number shows a reset.
 pub fn part(_: &Server) -> Option<Part> {
-    let sql = "SELECT 'calls', coalesce(pg_catalog.sum(calls), 0)::text FROM pg_catalog.pg_stat_user_functions";
-    Some(Part { name: PART, sql: sql.into() })
+    Some(Part { name: PART, sql: own_sql::FUNCTION_CALLS.into() })
 }
 
 /// Returns the advice.

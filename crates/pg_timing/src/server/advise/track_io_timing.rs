@@ -6,6 +6,7 @@ use super::facts::{Events, Facts};
 use super::gap::Gap;
 use super::statements::ACTIVITY;
 use crate::report::SettingAdvice;
+use crate::server::own_sql;
 use crate::server::settings::Server;
 
 const NAME: &str = "track_io_timing";
@@ -25,19 +26,8 @@ const BLOCK: f64 = 8192.0;
 /// Statistics of reads and writes.
 pub fn part(server: &Server) -> Option<Part> {
     let sql = match server.major() {
-        15 => {
-            "SELECT v.name, v.n::text FROM pg_catalog.pg_stat_bgwriter, LATERAL (VALUES
-                ('writes', (buffers_checkpoint + buffers_clean)::numeric), ('backend', buffers_backend),
-                ('reset', EXTRACT(epoch FROM stats_reset))) v(name, n)"
-        }
-        _ => {
-            "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT pg_catalog.sum(reads) AS r, pg_catalog.sum(writes) AS w,
-                    pg_catalog.sum(extends) AS e, pg_catalog.sum(fsyncs) AS f, pg_catalog.sum(writebacks) AS b,
-                    EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
-                    FROM pg_catalog.pg_stat_io WHERE object <> 'wal') s,
-                LATERAL (VALUES ('reads', r), ('writes', w), ('extends', e), ('fsyncs', f), ('writebacks', b),
-                    ('reset', reset)) v(name, n)"
-        }
+        15 => own_sql::WRITES_OF_15,
+        _ => own_sql::IO,
     };
     Some(Part { name: PART, sql: sql.into() })
 }

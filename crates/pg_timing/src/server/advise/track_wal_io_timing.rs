@@ -4,6 +4,7 @@ use super::advice::{Setting, advise};
 use super::counts::Part;
 use super::facts::{Events, Facts};
 use crate::report::SettingAdvice;
+use crate::server::own_sql;
 use crate::server::settings::Server;
 
 const NAME: &str = "track_wal_io_timing";
@@ -14,17 +15,8 @@ const READS: f64 = 2.0;
 /// Statistics of WAL writes and syncs.
 pub fn part(server: &Server) -> Option<Part> {
     let sql = match server.major() {
-        15..=17 => {
-            "SELECT v.name, v.n::text FROM pg_catalog.pg_stat_wal, LATERAL (VALUES
-                ('operations', (wal_write + wal_sync)::numeric), ('reset', EXTRACT(epoch FROM stats_reset))) v(name, n)"
-        }
-        _ => {
-            "SELECT v.name, coalesce(v.n, 0)::text FROM (SELECT
-                    pg_catalog.sum(coalesce(reads, 0) + coalesce(writes, 0) + coalesce(fsyncs, 0)) AS operations,
-                    EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
-                    FROM pg_catalog.pg_stat_io WHERE object = 'wal') s,
-                LATERAL (VALUES ('operations', operations), ('reset', reset)) v(name, n)"
-        }
+        15..=17 => own_sql::WAL_UNTIL_17,
+        _ => own_sql::WAL_IO,
     };
     Some(Part { name: PART, sql: sql.into() })
 }

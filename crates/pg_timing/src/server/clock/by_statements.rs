@@ -3,6 +3,7 @@
 use super::{Clocks, known, unknown};
 use crate::host::measure::Budget;
 use crate::report::{NS_PER_MS, ReadCost, SYSTEM};
+use crate::server::own_sql;
 use crate::server::session::Session;
 use crate::server::settings::Server;
 use crate::statistics::{RUN_TO_RUN_VARIATION, median, median_error};
@@ -57,10 +58,7 @@ type Pair = (f64, f64);
 /// Measures one pair.
 fn pair(session: &mut Session) -> Result<Pair, String> {
     let row_ns = |session: &mut Session, function: &str| -> Result<f64, String> {
-        let sql = format!(
-            "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, SUMMARY ON, FORMAT JSON) \
-             SELECT /* pg_timing */ pg_catalog.count(pg_catalog.{function}()) FROM pg_catalog.generate_series(1, {ROWS})"
-        );
+        let sql = own_sql::explain_timestamps(function, ROWS);
         let rows = session.query(&sql).map_err(|error| error.what)?;
         let ms = execution_ms(&rows.lines())?;
         Ok(ms * NS_PER_MS / f64::from(ROWS))

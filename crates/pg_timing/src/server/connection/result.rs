@@ -20,6 +20,8 @@ pub enum Output {
 /// Rows of text values. NULL is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
+    /// names of the columns, if rows were kept
+    pub columns: Vec<String>,
     pub rows: Vec<Vec<Option<String>>>,
     /// number of rows, also of discarded ones
     pub count: u64,
@@ -44,6 +46,12 @@ impl Rows {
             .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
             .map(|[name, value]: [String; 2]| (name, value))
             .collect()
+    }
+
+    /// Returns the columns of the first row as names and values, without those that are NULL.
+    pub fn named(self) -> Vec<(String, String)> {
+        let values = self.rows.into_iter().next().unwrap_or_default();
+        self.columns.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
     /// Returns the first column with one line per row: a plan as text or JSON.
@@ -99,7 +107,10 @@ impl QueryResult {
             }
         };
         let row = |row| (0..columns).map(|column| value(row, column)).collect();
+        // SAFETY: as above.
+        let name = |column| unsafe { owned((self.pq.PQfname)(self.result, column)) }.unwrap_or_default();
         Rows {
+            columns: if output == Output::Keep && rows > 0 { (0..columns).map(name).collect() } else { Vec::new() },
             rows: if output == Output::Keep { (0..rows).map(row).collect() } else { Vec::new() },
             count: rows.try_into().unwrap_or(0),
         }
@@ -158,7 +169,7 @@ mod tests {
 
     #[test]
     fn rows_without_text_take_memory() {
-        let rows = |rows: Vec<Vec<Option<String>>>| Rows { count: rows.len() as u64, rows }.bytes();
+        let rows = |rows: Vec<Vec<Option<String>>>| Rows { count: rows.len() as u64, rows, ..Rows::default() }.bytes();
         let empty = rows(vec![vec![]]);
         assert!(empty > 0 && rows(vec![vec![None; 1000]]) > 8000);
         assert_eq!(rows(vec![vec![Some("abc".into())]]), rows(vec![vec![None]]) + 3);

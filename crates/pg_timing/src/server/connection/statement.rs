@@ -8,7 +8,6 @@ use super::wait::{Direction, wait};
 use super::{Connection, PERHAPS_FAULTY, Sql};
 use crate::error::Error;
 use crate::error::one_line;
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 /// Size limit of the rows of one statement, in bytes. A plan over a thousand partitions has a few MB.
@@ -58,6 +57,9 @@ impl Connection {
                     rows.count += part.count;
                     bytes += part.bytes();
                     rows.rows.extend(part.rows);
+                    if rows.columns.is_empty() {
+                        rows.columns = part.columns;
+                    }
                 }
                 (Ok(_), Err(error)) => rows = Err(error),
                 (Err(_), _) => {}
@@ -73,17 +75,6 @@ impl Connection {
         self.memory.end(bytes);
         self.record_answer();
         rows
-    }
-
-    /// Returns the values of these settings, as far as the server has them. Settings of a library exist after it is
-    /// loaded.
-    pub fn settings(&mut self, names: &[&str], stop: &AtomicBool) -> Result<BTreeMap<String, String>, Error> {
-        let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-        let sql = format!(
-            "SELECT /* pg_timing */ name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
-            names.join(", ")
-        );
-        Ok(self.run(&sql, Output::Keep, stop)?.pairs().into_iter().collect())
     }
 
     /// Waits for the next result. Cancels the statement if it was stopped or takes too long. `bytes` is the size of the

@@ -4,6 +4,7 @@
 use super::server::LiveServer;
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output};
+use crate::server::own_sql;
 use std::sync::atomic::AtomicBool;
 
 /// Switches it off until the end of the transaction.
@@ -14,9 +15,9 @@ pub fn must_be_off(connection: &mut Connection, server: &mut LiveServer, stop: &
     if !times_statements(server) {
         return Ok(false);
     }
-    connection.run("BEGIN READ ONLY", Output::Discard, stop)?;
+    connection.run(&own_sql::begin("READ ONLY"), Output::Discard, stop)?;
     let switched = connection.run(SWITCH_OFF, Output::Discard, stop);
-    connection.run("ROLLBACK", Output::Discard, stop)?;
+    connection.run(own_sql::ROLLBACK, Output::Discard, stop)?;
     match switched {
         Ok(_) => {
             server.notes.push(

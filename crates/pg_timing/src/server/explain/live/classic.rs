@@ -3,14 +3,10 @@
 
 use super::{RunOptions, Script, explain};
 use crate::error::Error;
-use crate::report::{ClassicReport, ReadCost};
+use crate::report::{ClassicReport, ExplainReport, ReadCost};
 use crate::server::connection::Connection;
+use crate::server::own_sql;
 use std::sync::atomic::AtomicBool;
-
-/// One call per row through two nodes. The set is in the select list, so its rows are not stored.
-const COUNT: &str = "SELECT count(*) FROM (SELECT generate_series(1, 100000)) AS rows";
-/// The same number of rows in 400 loops.
-const NESTED: &str = "SELECT count(*) FROM generate_series(1, 400) a, generate_series(1, 250) b";
 
 /// Runs both statements. `read` is the measured cost of one read of the server's clock.
 pub fn classic(
@@ -21,9 +17,12 @@ pub fn classic(
     progress: &mut dyn FnMut(f64),
 ) -> Result<ClassicReport, Error> {
     let options = RunOptions { time: options.time / 2, ..options };
-    let mut run_half = |sql: &str, done_before: f64| {
+    let mut run_half = |sql: &str, done_before: f64| -> Result<ExplainReport, Error> {
         let script = Script::new(&[sql], &[])?;
         explain(connection, &script, options, stop, &mut |done| progress(done_before + done / 2.0))
     };
-    Ok(ClassicReport { count: run_half(COUNT, 0.0)?, nested: run_half(NESTED, 0.5)?, read })
+    // One call per row through two nodes, and then the same number of rows in 400 loops.
+    let count = run_half(&own_sql::count_rows(100_000), 0.0)?;
+    let nested = run_half(&own_sql::count_rows_in_loops(400, 250), 0.5)?;
+    Ok(ClassicReport { count, nested, read })
 }

@@ -2,15 +2,12 @@
 
 use super::statement::Statement;
 use crate::error::Error;
+use crate::server::own_sql;
 
 // Names of prepared statements.
 pub const EMPTY: &str = "pg_timing_empty";
 pub const BARE_CALLS: &str = "pg_timing_bare_calls";
 pub const PROBE: &str = "pg_timing_probe";
-
-/// They run with neither compilation nor parallel workers. With a limit of 0 workers, debug_parallel_query starts none.
-pub const OWN_SETTINGS: &str =
-    "SELECT /* pg_timing */ set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)";
 
 /// Rows of the loop of bare calls. It takes some ms, or a quarter of a second in all where a clock read takes 800 ns.
 pub const BARE_CALL_ROWS: u32 = 20_000;
@@ -28,12 +25,12 @@ pub fn prepare_all() -> Result<[(&'static str, String); 3], Error> {
     // The probe only uses the processor and its caches.
     let probe = count(PROBE_ROWS)?;
     Ok([
-        (EMPTY, format!("PREPARE {EMPTY} AS SELECT")),
+        (EMPTY, Statement::new("SELECT")?.prepare_as(EMPTY)),
         (BARE_CALLS, bare_calls()?.prepare_as(BARE_CALLS)),
         (PROBE, probe.prepare_as(PROBE)),
     ])
 }
 
 fn count(rows: u32) -> Result<Statement, Error> {
-    Ok(Statement::new(&format!("SELECT count(*) FROM (SELECT generate_series(1, {rows})) AS rows"))?)
+    Ok(Statement::new(&own_sql::count_rows(rows))?)
 }

@@ -1,9 +1,11 @@
 //! The server's version and the settings that affect timing.
 
+use super::session::quoted;
 use super::setting::{self, STATEMENT_TIMEOUT, Setting};
 use super::statement_timeout;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::own_sql;
 use crate::server::settings::TIMING_SETTINGS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -52,18 +54,24 @@ fn read_settings(
 ) -> Result<BTreeMap<String, String>, Error> {
     let timeout = statement_timeout::begin(connection, "READ ONLY", own_limit, given, stop)?;
     setting::apply(given, connection, stop)?;
-    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
-    let mut settings = connection.settings(&names, stop)?;
+    let mut given_values = BTreeMap::new();
     for Setting { name, .. } in given {
         let value = match name.as_str() {
             STATEMENT_TIMEOUT => timeout.clone(),
-            _ => {
-                let sql = format!("SELECT pg_catalog.current_setting({})", connection.literal(Some(name))?);
-                connection.run(&sql, Output::Keep, stop)?.value().unwrap_or_default().into()
-            }
+            _ => connection.run(&show(name), Output::Keep, stop)?.value().unwrap_or_default().into(),
         };
-        settings.insert(name.clone(), value);
+        given_values.insert(name.clone(), value);
     }
-    connection.run("ROLLBACK", Output::Discard, stop)?;
-    Ok(settings)
+    // The user may have set it.
+    connection.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard, stop)?;
+    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
+    let settings = connection.run(&own_sql::settings(&names), Output::Keep, stop)?.pairs().into_iter();
+    connection.run(own_sql::ROLLBACK, Output::Discard, stop)?;
+    Ok(settings.chain(given_values).collect())
+}
+
+/// Returns the SQL that shows a setting. Each part of the name is quoted, because it can be a keyword.
+fn show(name: &str) -> String {
+    let parts: Vec<String> = name.split('.').map(quoted).collect();
+    format!("SHOW {}", parts.join("."))
 }

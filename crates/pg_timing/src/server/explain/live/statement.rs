@@ -3,6 +3,7 @@
 use super::rejection::{Rejection, SUPPORTED_STATEMENTS};
 use super::scan::{Kind, Token, Tokens, statements};
 use crate::error::{Error, SqlState};
+use crate::server::own_sql::MARK;
 
 /// One SQL statement, without its semicolon and the text after it. It may contain comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl Statement {
     pub fn prepare_with_types(&self, name: &str, types: &[String]) -> String {
         let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
         // After the line break, an error shows only the user's line.
-        format!("PREPARE {name}{types} AS\n{}", self.text)
+        format!("PREPARE {MARK} {name}{types} AS\n{}", self.text)
     }
 
     /// Returns the number of parameters.
@@ -165,7 +166,7 @@ pub fn explain_analyze(options: &str, statement: &str) -> String {
 
 /// Returns an EXPLAIN of a statement.
 pub fn explain(options: &str, statement: &str) -> String {
-    format!("EXPLAIN ({options}) {statement}")
+    format!("EXPLAIN {MARK} ({options}) {statement}")
 }
 
 fn command(text: &str, first: &Token) -> Command {

@@ -4,13 +4,15 @@
 use super::setting::{STATEMENT_TIMEOUT, Setting};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::own_sql;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Begins a transaction in which statements of pg_timing may take `own_limit`. Returns the timeout of the user's statement
 /// as the server shows it, like `5s`: that of the lines before the statement, or else that of the session.
 ///
-/// None of these statements reads a table, so they take microseconds: the user's timeout already applies to some of them.
+/// None of these statements reads a table, so they take microseconds: the user's timeout already applies to some of them. The
+/// search_path is empty afterwards.
 pub fn begin(
     connection: &mut Connection,
     mode: &str,
@@ -18,7 +20,8 @@ pub fn begin(
     given: &[Setting],
     stop: &AtomicBool,
 ) -> Result<String, Error> {
-    connection.run(&format!("BEGIN {mode}"), Output::Discard, stop)?;
+    connection.run(&own_sql::begin(mode), Output::Discard, stop)?;
+    connection.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard, stop)?;
     for setting in given.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
         connection.run(setting.set_local(), Output::Discard, stop)?;
     }
@@ -29,7 +32,7 @@ pub fn begin(
 
 /// Returns the SQL that sets the timeout until the end of the transaction.
 pub fn set_local(limit: Duration) -> String {
-    format!("SET LOCAL {STATEMENT_TIMEOUT} = {}", limit.as_millis())
+    own_sql::set_local(STATEMENT_TIMEOUT, &limit.as_millis().to_string())
 }
 
 /// Returns the timeout that the server shows, or `None` if there is none. The server shows a whole number in the largest

@@ -8,10 +8,11 @@
 use super::options::NOT_ROLLED_BACK;
 use super::plan_mode::PlanMode;
 use super::script::Script;
-use super::session::{RunSession, quoted};
+use super::session::{RunSession, Whose, quoted};
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::server::connection::Sql;
+use crate::server::own_sql::MARK;
 use crate::server::explain::plan::Explained;
 
 // Names of prepared statements.
@@ -97,7 +98,7 @@ impl Subject {
         }
         let executed = executed(session, script)?;
         if let Some(Executed { name, values, .. }) = executed.as_ref().filter(|_| has_values) {
-            subject.explained = format!("EXECUTE {}{values}", quoted(name));
+            subject.explained = format!("EXECUTE {MARK} {}{values}", quoted(name));
         }
         let plan = session.plan_of(&subject.explain(PLAN));
         if let Some(error) = statement.rejection(plan.as_ref().err().cloned()) {
@@ -132,7 +133,7 @@ impl Subject {
             if prepare(session, BASELINE, &sql, &without_output).is_err() {
                 continue;
             }
-            self.baseline = format!("EXECUTE {BASELINE}{values}");
+            self.baseline = format!("EXECUTE {MARK} {BASELINE}{values}");
             let wrapped = self.sql(explain(PLAN, &self.baseline));
             let mode = session.plan_mode_of(&wrapped, BASELINE);
             let plan = session.plan_of(&wrapped);
@@ -147,7 +148,7 @@ impl Subject {
             Some(_) => self.baseline.clone_from(&self.explained),
             None => {
                 prepare(session, BASELINE, &statement.prepare_as(BASELINE), statement)?;
-                self.baseline = format!("EXECUTE {BASELINE}");
+                self.baseline = format!("EXECUTE {MARK} {BASELINE}");
             }
         }
         Ok(())
@@ -155,7 +156,7 @@ impl Subject {
 }
 
 fn prepare(session: &mut RunSession, name: &str, sql: &str, statement: &Statement) -> Result<(), Error> {
-    session.prepare(name, sql).map_err(|error| statement.rejection(Some(error.clone())).unwrap_or(error))
+    session.prepare(Whose::Users, name, sql).map_err(|error| statement.rejection(Some(error.clone())).unwrap_or(error))
 }
 
 /// Returns the prepared statement that the script executes.

@@ -5,6 +5,7 @@ use super::setting::{self, Setting};
 use super::statement_timeout;
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::own_sql;
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -34,12 +35,11 @@ impl Timing {
         self.setting == FAST_TIMING_METHOD && self.value != "off"
     }
 
-    /// Returns the SQL that selects the method until the end of the transaction.
-    pub fn set_local(&self) -> String {
-        let set = |setting: &str, value: &str| format!("pg_catalog.set_config('{setting}', '{value}', true)");
-        let disable =
-            if self.disables_fast_timing { format!(", {}", set(FAST_TIMING_METHOD, "off")) } else { String::new() };
-        format!("SELECT {}{disable}", set(self.setting, self.value))
+    /// Returns the statements that select the method until the end of the transaction.
+    pub fn set_local(&self) -> Vec<String> {
+        let mut statements = vec![own_sql::set_local(self.setting, self.value)];
+        statements.extend(self.disables_fast_timing.then(|| own_sql::set_local(FAST_TIMING_METHOD, "off")));
+        statements
     }
 }
 
@@ -70,10 +70,11 @@ pub fn timings(
             };
             statement_timeout::begin(connection, "READ ONLY", own_limit, given, stop)?;
             setting::apply(given, connection, stop)?;
-            let selected = connection.run(&timing.set_local(), Output::Discard, stop);
-            connection.run("ROLLBACK", Output::Discard, stop)?;
+            let mut run = |sql: &str| connection.run(sql, Output::Discard, stop).map(|_| ());
+            let selected = timing.set_local().iter().try_for_each(|sql| run(sql));
+            run(own_sql::ROLLBACK)?;
             match selected {
-                Ok(_) => timings.push(timing),
+                Ok(()) => timings.push(timing),
                 Err(error) => {
                     notes.push(format!("{setting} = {value} was not measured: {error}"));
                     break;
@@ -92,12 +93,9 @@ mod tests {
     #[test]
     fn the_servers_clock_is_measured_without_pg_fast_timing() {
         let timing = |disables_fast_timing| Timing { setting: CLOCK_SOURCE, value: "tsc", disables_fast_timing };
-        let alone = "SELECT pg_catalog.set_config('timing_clock_source', 'tsc', true)";
-        assert_eq!(timing(false).set_local(), alone);
-        assert_eq!(
-            timing(true).set_local(),
-            format!("{alone}, pg_catalog.set_config('pg_fast_timing.method', 'off', true)")
-        );
+        let alone = "SET LOCAL timing_clock_source = tsc";
+        assert_eq!(timing(false).set_local(), [alone]);
+        assert_eq!(timing(true).set_local(), [alone, "SET LOCAL pg_fast_timing.method = off"]);
         assert!(!timing(false).is_sampling());
         let method = |value| Timing { setting: FAST_TIMING_METHOD, value, disables_fast_timing: false };
         assert!(method("sampling").is_sampling() && method("sampling").is_fast_timing());

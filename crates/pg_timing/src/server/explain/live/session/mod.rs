@@ -12,9 +12,19 @@ use crate::server::explain::live::auto_explain;
 use crate::server::explain::live::options::RunOptions;
 use crate::server::explain::live::setting::{self, Setting};
 use crate::server::explain::live::statement_timeout;
+use crate::server::own_sql;
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Whose statements a transaction runs. Both have the user's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// pg_timing's own statements: the search_path is empty
+    Own,
+    /// the user's statement, with the user's search_path
+    Users,
+}
 
 /// A session with the prepared statements of one measurement.
 pub struct RunSession<'a> {
@@ -58,9 +68,10 @@ impl<'a> RunSession<'a> {
         };
         let timeout = statement_timeout::begin(session.connection, session.mode(), limit, settings, stop)?;
         session.statement_limit = statement_timeout::parse(&timeout).map_or(limit, |timeout| timeout.min(limit));
-        session.apply_settings()?;
-        session.has_fast_timing = session.setting(FAST_TIMING_METHOD)?.is_some_and(|method| method != "off");
-        session.run("ROLLBACK", Output::Discard)?;
+        session.apply_settings(Whose::Own)?;
+        let settings = session.run(&own_sql::settings(&[FAST_TIMING_METHOD]), Output::Keep)?;
+        session.has_fast_timing = settings.pairs().first().is_some_and(|(_, method)| method != "off");
+        session.run(own_sql::ROLLBACK, Output::Discard)?;
         Ok(session)
     }
 
@@ -70,10 +81,11 @@ impl<'a> RunSession<'a> {
     }
 
     /// Begins a transaction with all settings, and with the time limit of pg_timing's own statements.
-    fn begin(&mut self) -> Result<(), Error> {
-        self.run(&format!("BEGIN {}", self.mode()), Output::Discard)?;
+    fn begin(&mut self, whose: Whose) -> Result<(), Error> {
+        self.run(&own_sql::begin(self.mode()), Output::Discard)?;
+        self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
         self.set_limit(self.options.limit)?;
-        self.apply_settings()
+        self.apply_settings(whose)
     }
 
     fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
@@ -86,15 +98,15 @@ impl<'a> RunSession<'a> {
         self.set_limit(self.statement_limit)
     }
 
-    fn apply_settings(&mut self) -> Result<(), Error> {
+    fn apply_settings(&mut self, whose: Whose) -> Result<(), Error> {
         // Before the user's settings: a SET ROLE can take the right to do this.
         self.switch_off_auto_explain()?;
-        setting::apply(self.settings, self.connection, self.stop)
-    }
-
-    fn setting(&mut self, name: &str) -> Result<Option<String>, Error> {
-        let query = format!("SELECT /* pg_timing */ setting FROM pg_catalog.pg_settings WHERE name = '{name}'");
-        Ok(self.run(&query, Output::Keep)?.value().map(String::from))
+        self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
+        setting::apply(self.settings, self.connection, self.stop)?;
+        match whose {
+            Whose::Own => self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard).map(|_| ()),
+            Whose::Users => Ok(()),
+        }
     }
 
     pub fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {
@@ -111,13 +123,14 @@ impl<'a> RunSession<'a> {
     /// Runs `work` in a transaction and rolls it back, also after an error.
     pub fn in_rolled_back_transaction<T>(
         &mut self,
+        whose: Whose,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.is_stopped() {
             return Err(Error::new("stopped", self.what_was_changed()));
         }
-        let result = self.begin().and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
-        let rollback = self.run_also_if_stopped("ROLLBACK");
+        let result = self.begin(whose).and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
+        let rollback = self.run_also_if_stopped(own_sql::ROLLBACK);
         result.and_then(|value| rollback.map(|_| value))
     }
 

@@ -1,12 +1,13 @@
 //! Prepared statements of a session: what the server knows about them. Nothing here runs a statement of the user.
 
-use super::RunSession;
+use super::{RunSession, Whose};
 use crate::error::Error;
 use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::parse;
 use crate::server::explain::live::own_statements;
 use crate::server::explain::live::plan_mode::PlanMode;
 use crate::server::explain::plan::Explained;
+use crate::server::own_sql::{self, MARK};
 use std::time::Duration;
 
 /// Time limit of a DEALLOCATE, which takes microseconds.
@@ -15,13 +16,13 @@ const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 impl RunSession<'_> {
     /// Returns the plan of an EXPLAIN without ANALYZE.
     pub fn plan_of(&mut self, explain: &Sql) -> Result<Explained, Error> {
-        let rows = self.in_rolled_back_transaction(|session| session.run(explain.clone(), Output::Keep))?;
+        let rows = self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain.clone(), Output::Keep))?;
         parse(&rows.lines())
     }
 
     /// Runs a PREPARE. ROLLBACK does not undo it.
-    pub fn prepare(&mut self, name: &str, sql: &str) -> Result<(), Error> {
-        self.in_rolled_back_transaction(|session| {
+    pub fn prepare(&mut self, whose: Whose, name: &str, sql: &str) -> Result<(), Error> {
+        self.in_rolled_back_transaction(whose, |session| {
             session.run(sql, Output::Discard)?;
             // Only now, because a statement with this name can belong to another client of a connection pooler.
             session.prepared.push(name.into());
@@ -31,13 +32,13 @@ impl RunSession<'_> {
 
     /// Prepares pg_timing's own statements.
     pub fn prepare_own(&mut self) -> Result<(), Error> {
-        own_statements::prepare_all()?.iter().try_for_each(|(name, sql)| self.prepare(name, sql))
+        own_statements::prepare_all()?.iter().try_for_each(|(name, sql)| self.prepare(Whose::Own, name, sql))
     }
 
     /// Returns the types of a prepared statement's parameters.
     pub fn types_of(&mut self, name: &str) -> Result<Vec<String>, Error> {
-        let sql = self.about_prepared("pg_catalog.unnest(parameter_types)::pg_catalog.text", name)?;
-        let rows = self.in_rolled_back_transaction(|session| session.run(&sql, Output::Keep))?;
+        let sql = own_sql::types_of_prepared(&self.literal(Some(name))?);
+        let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
         Ok(rows.rows.into_iter().flatten().flatten().collect())
     }
 
@@ -49,27 +50,18 @@ impl RunSession<'_> {
         if self.types_of(name)?.is_empty() {
             return Ok(None);
         }
-        let sql = self.about_prepared("generic_plans::pg_catalog.text", name)?;
-        let rows = self.in_rolled_back_transaction(|session| {
-            for _ in 0..EXECUTIONS {
-                session.run(explain.clone(), Output::Discard)?;
-            }
-            session.run(&sql, Output::Keep)
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            (0..EXECUTIONS).try_for_each(|_| session.run(explain.clone(), Output::Discard).map(|_| ()))
         })?;
+        let sql = own_sql::generic_plans_of_prepared(&self.literal(Some(name))?);
+        let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
         Ok(Some(if rows.value() == Some("0") { PlanMode::Custom } else { PlanMode::Generic }))
-    }
-
-    fn about_prepared(&self, column: &str, name: &str) -> Result<String, Error> {
-        let literal = self.literal(Some(name))?;
-        // The server shortens a long name in PREPARE. The type does the same, in the encoding of the database.
-        let stored = format!("{literal}::pg_catalog.name::pg_catalog.text");
-        Ok(format!("SELECT {column} FROM pg_catalog.pg_prepared_statements WHERE name = {stored}"))
     }
 
     /// Removes the statement that was prepared last.
     pub fn deallocate_last(&mut self) -> Result<(), Error> {
         match self.prepared.pop() {
-            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {}", quoted(&name))).map(|_| ()),
+            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {MARK} {}", quoted(&name))).map(|_| ()),
             None => Ok(()),
         }
     }
