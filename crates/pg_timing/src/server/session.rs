@@ -63,50 +63,30 @@ impl<'a> Session<'a> {
     /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
     /// end with the transaction, because a connection pooler can give the session to another client.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.run("BEGIN READ ONLY")?;
+        let result = self.run_in_transaction(sql);
+        let end = self.run("ROLLBACK");
+        result.and_then(|rows| end.map(|_| rows))
+    }
+
+    fn run_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
+        if self.skip_counting {
+            // Every user may do that. A query that sets it would itself be counted.
+            self.run(&format!("SET LOCAL {FAST_TIMING_METHOD} = off"))?;
+        }
         let limit = LIMIT.as_millis();
         // An empty search_path prevents calls of functions and operators that users created.
         let settings = [
             "pg_catalog.set_config('search_path', '', true)".to_string(),
             format!("pg_catalog.set_config('statement_timeout', '{limit}', true)"),
         ];
-        self.run_all(&settings, &[sql])
-    }
-
-    /// Returns the rows of the last one of these statements that returns any. They run in a read-only transaction, which is
-    /// rolled back. The settings are expressions that set a value until its end.
-    pub fn run_all(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
-        self.run("BEGIN READ ONLY")?;
-        let result = self.run_in_transaction(settings, statements);
-        let end = self.run("ROLLBACK");
-        result.and_then(|rows| end.map(|_| rows))
-    }
-
-    fn run_in_transaction(&mut self, settings: &[String], statements: &[&str]) -> Result<Rows, Error> {
-        if self.skip_counting {
-            // Every user may do that. A query that sets it would itself be counted.
-            self.run(&format!("SET LOCAL {FAST_TIMING_METHOD} = off"))?;
-        }
         let settings: Vec<&str> = settings.iter().chain(&self.quiet).map(String::as_str).collect();
-        if !settings.is_empty() {
-            self.run(&marked(&format!("SELECT {}", settings.join(", "))))?;
-        }
-        let mut last = Rows::default();
-        for sql in statements {
-            let rows = self.run(&marked(sql))?;
-            if rows.count > 0 {
-                last = rows;
-            }
-        }
-        Ok(last)
-    }
-
-    /// Returns whether the user has stopped the program.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.run(&marked(&format!("SELECT {}", settings.join(", "))))?;
+        self.run(&marked(sql))
     }
 
     fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        if self.is_stopped() {
+        if self.stop.load(Ordering::Relaxed) {
             // The connection ends soon, and the transaction with it.
             let state = SqlState(SqlState::QUERY_CANCELED.into());
             return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });
