@@ -116,7 +116,6 @@ bench:
 	tests/extension/bench
 	$(CARGO) build --release -p pg_timing
 	tests/explain/bench "$(BUILT)"
-	tests/advise/bench "$(BUILT)"
 	tests/logs/bench "$(BUILT)" 100
 	tests/monitor/bench "$(BUILT)"
 

@@ -103,12 +103,6 @@ pub fn percent_range(low: f64, high: Option<f64>) -> String {
     }
 }
 
-/// Returns the bounds of a count, each with its unit.
-pub fn count_range(low: f64, high: f64) -> String {
-    let [low, high] = [low, high].map(|n| count(n.round() as u64));
-    if low == high { low } else { format!("{low} to {high}") }
-}
-
 /// Returns a time since an event in minutes, hours or days.
 pub fn uptime(seconds: f64) -> String {
     let plural = |n: f64, unit: &str| format!("{n:.0} {unit}{}", if n.round() == 1.0 { "" } else { "s" });
@@ -163,7 +157,6 @@ mod tests {
         ] {
             assert_eq!(percent_range(low, high), text);
         }
-        assert_eq!([count_range(400.0, 938_000.0), count_range(2.0, 2.2)], ["400 to 938 k", "2"]);
     }
 
     #[test]

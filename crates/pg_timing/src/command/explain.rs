@@ -8,7 +8,6 @@ use crate::render::{self, escape};
 use crate::report::ClassicReport;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
-use crate::server::planned::top;
 use anyhow::anyhow;
 use std::time::Duration;
 
@@ -19,37 +18,8 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
         return plan::run(arguments);
     }
-    let (output, exit_status) = match arguments.top {
-        Some(count) => top_statements(arguments, count)?,
-        None => (run_on_server(arguments)?, 0),
-    };
-    print(&output)?;
-    Ok(exit_status)
-}
-
-/// Exit status if nothing could be planned.
-const NOT_DONE: u8 = 3;
-
-/// Plans the top statements of pg_stat_statements. Returns the rendered report with the exit status.
-fn top_statements(arguments: &ExplainArguments, count: usize) -> anyhow::Result<(String, u8)> {
-    if arguments.format.plan().is_some() {
-        return Err(no_plan().into());
-    }
-    if arguments.format == ExplainFormat::Jsonl {
-        return Err(anyhow!("--format jsonl cannot be used with --top").context(Hint("use --format json")));
-    }
-    let stop = interrupt::flag()?;
-    let mut connection = connection::open(&arguments.connection, &stop)?;
-    let bar = progress::bar("planning");
-    let report = top(&mut connection, count, &stop, &mut |done| progress::show(bar.as_ref(), done));
-    progress::show(bar.as_ref(), 1.0);
-    let report = report?;
-    let output = match arguments.format {
-        ExplainFormat::Json => render::json::json(&report),
-        ExplainFormat::Html => render::html::top::html(&escape::report(&report)?),
-        _ => render::text::top::text(&escape::report(&report)?),
-    };
-    Ok((output, if report.statements.is_empty() { NOT_DONE } else { 0 }))
+    print(&run_on_server(arguments)?)?;
+    Ok(0)
 }
 
 /// Runs the statement, or the classic test if there is no statement. Returns the rendered report.

@@ -94,7 +94,6 @@ fn escaped(entry: Entry) -> Result<Entry, Error> {
         Document::Host(report) => Document::Host(escape::report(report)?),
         Document::Explain(report) => Document::Explain(escape::report(report)?),
         Document::Log(report) => Document::Log(escape::report(report)?),
-        Document::Top(report) => Document::Top(escape::report(report)?),
     };
     Ok(Entry { file: entry.file.map(|file| crate::escape::line(&file)), document })
 }

@@ -13,4 +13,3 @@ pub mod plan;
 pub mod plus_minus;
 pub mod screen;
 pub mod text;
-mod top_text;

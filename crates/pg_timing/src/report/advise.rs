@@ -1,6 +1,6 @@
 //! The report of `advise`. The serde names are the JSON contract.
 
-use super::{Finding, Range, ReadCost, SkippedStatements, Verdict};
+use super::{Finding, Range, ReadCost, Verdict};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,8 +44,6 @@ pub struct AdviseReport {
 #[serde(rename_all = "snake_case")]
 pub enum EventsAre {
     Counted,
-    /// from the planner's row counts
-    Estimated,
     /// the statistics show only some of the events
     AtLeast,
     Unknown,
@@ -122,8 +120,7 @@ pub struct SettingAdvice {
     pub extrapolated: bool,
 }
 
-/// Calls of plan nodes per second: counted by pg_fast_timing, or estimated from pg_stat_statements and the planner's row
-/// counts. Nothing was executed.
+/// Calls of plan nodes per second. pg_fast_timing counts them; without it, they are not determined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeCallsReport {
@@ -140,47 +137,20 @@ pub struct NodeCallsReport {
     pub hint: Option<String>,
     /// in the observed window
     pub window: Option<PeriodCalls>,
-    /// since pg_stat_statements was reset
-    pub since_reset: Option<PeriodCalls>,
-    /// number of planned statements
-    pub planned: u64,
-    /// execution time of statements whose calls could not be estimated, as a fraction of that of all statements since the reset
-    #[serde(default)]
-    pub unknown_time_share: f64,
-    /// statements without a plan
-    pub skipped: Vec<SkippedStatements>,
     /// auto_explain.sample_rate with which timing costs at most 1% of a core; missing if any rate does, or if that is unknown
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<f64>,
 }
 
-/// Where a number of node calls comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum CallsAre {
-    /// by pg_fast_timing: exact
-    Counted,
-    /// from the planner's row counts
-    #[default]
-    Estimated,
-}
-
-/// Calls of plan nodes in a period, and what timing all of them costs. The estimated ranges contained the exact number for 9 of
-/// 10 test workloads.
+/// Calls of plan nodes in a period, and what timing all of them costs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PeriodCalls {
-    #[serde(default)]
-    pub calls_are: CallsAre,
     pub seconds: f64,
-    /// executions of statements with plan nodes; missing without pg_stat_statements
-    pub executions_per_s: Option<f64>,
     pub per_s: Range,
-    /// share of a core that clock reads take at sample_rate 1: at most all CPUs, and in the window at most the time of all
-    /// sessions. Missing if the read cost is unknown
+    /// share of a core that clock reads take at sample_rate 1, at most all CPUs. Missing if the read cost is unknown
     pub core_share: Option<Range>,
-    /// the same without these limits: what clock reads need if statements are executed as often as in the period
+    /// the same without this limit: what clock reads need if statements are executed as often as in the period
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_cores: Option<Range>,
 }

@@ -1,6 +1,6 @@
 //! Reads the JSON documents that pg_timing wrote. They come from files, so they can be damaged or from another program.
 
-use super::{ExplainReport, LogReport, Measured, Report, TopReport};
+use super::{ExplainReport, LogReport, Measured, Report};
 use crate::error::Error;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -17,8 +17,6 @@ pub enum Document {
     Explain(Box<ExplainReport>),
     /// of `explain --plan LOG --all`
     Log(Box<LogReport>),
-    /// of `explain --top`
-    Top(Box<TopReport>),
 }
 
 /// Returns all reports in a file. The file can contain several JSON documents one after the other, and lists of them.
@@ -98,9 +96,6 @@ fn document(fields: Map<String, Value>) -> Result<Document, Error> {
     if has("statements") && has("total") {
         return parsed(fields).map(|report| Document::Log(Box::new(report)));
     }
-    if has("statements") && has("since_reset_s") {
-        return parsed(fields).map(|report| Document::Top(Box::new(report)));
-    }
     match has("settings") && has("verdict") {
         true => Err(Error::new(
             "is a report of advise, which cannot be used here",
@@ -149,7 +144,6 @@ mod tests {
             Document::Host(_) => 'h',
             Document::Explain(_) => 'e',
             Document::Log(_) => 'l',
-            Document::Top(_) => 't',
         };
         documents.iter().map(kind).collect()
     }

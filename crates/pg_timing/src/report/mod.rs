@@ -25,7 +25,6 @@ mod schema;
 mod self_time;
 mod test;
 pub mod thresholds;
-mod top;
 mod tsc;
 
 mod clocksource;
@@ -33,8 +32,8 @@ mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use advise::{
-    Action, AdviseReport, CallsAre, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport,
-    PeriodCalls, SettingAdvice,
+    Action, AdviseReport, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls,
+    SettingAdvice,
 };
 pub use call_cost::{CallCost, is_measured};
 pub use classic::ClassicReport;
@@ -58,7 +57,6 @@ pub use monitor::{
 pub use read_cost::ReadCost;
 pub use self_time::SelfTime;
 pub use test::{ObservedDuration, TestReport, TestedClock, TscSummary};
-pub use top::{SkippedStatements, TopReport, TopStatement};
 pub use tsc::{COUNTER, ClaimReport, TscReport};
 
 use serde::{Deserialize, Serialize};

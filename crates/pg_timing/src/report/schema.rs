@@ -1,7 +1,7 @@
 //! The JSON Schemas in docs/, generated from the reports' types.
 
 use super::compare::Comparison;
-use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, MonitorEvent, Report, TestReport, TopReport};
+use super::{AdviseReport, ClassicReport, ExplainReport, LogReport, MonitorEvent, Report, TestReport};
 use schemars::JsonSchema;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
@@ -23,7 +23,6 @@ fn committed_schemas_match_the_code() {
         ("explain", schema::<ExplainReport>()),
         ("explain-log", schema::<LogReport>()),
         ("explain-test", schema::<ClassicReport>()),
-        ("explain-top", schema::<TopReport>()),
         ("advise", schema::<AdviseReport>()),
         ("monitor-event", schema::<MonitorEvent>()),
         ("compare", schema::<Comparison>()),

@@ -7,7 +7,6 @@ pub mod ephemeral;
 pub mod explain;
 pub mod fast_timing;
 mod own_sql;
-pub mod planned;
 mod session;
 mod settings;
 

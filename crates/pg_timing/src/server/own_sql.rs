@@ -43,7 +43,7 @@ pub fn settings(names: &[&str]) -> String {
             "SELECT ",
             mark!(),
             " name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
-             WHERE name OPERATOR(pg_catalog.=) ANY ('{{{}}}'::pg_catalog.text[])"
+             WHERE pg_catalog.array_position('{{{}}}'::pg_catalog.text[], name) IS NOT NULL"
         ),
         names.join(",")
     )
@@ -93,9 +93,9 @@ pub const EXTENSION_OBJECTS: &str = concat!(
         CASE WHEN s.rolname OPERATOR(pg_catalog.=) 'pg_database_owner' THEN h.datdba ELSE s.oid END
     WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
         AND d.deptype OPERATOR(pg_catalog.=) 'e'
-        AND e.extname OPERATOR(pg_catalog.=) ANY ('{pg_stat_statements,pg_fast_timing}'::pg_catalog.name[])
-        AND o.name OPERATOR(pg_catalog.=) ANY
-            ('{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[])"
+        AND pg_catalog.array_position('{pg_stat_statements,pg_fast_timing}'::pg_catalog.name[], e.extname) IS NOT NULL
+        AND pg_catalog.array_position(
+            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL"
 );
 
 /// Settings of roles and databases, which override postgresql.conf in their sessions: `name=value`, role, database.
@@ -179,11 +179,8 @@ pub const WAL_IO: &str = concat!(
 );
 
 /// Calls of functions in this database. The view has no time of the last reset.
-pub const FUNCTION_CALLS: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions"
-);
+pub const FUNCTION_CALLS: &str =
+    concat!("SELECT ", mark!(), " coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions");
 
 /// Scans and rows in this database: calls of plan nodes that certainly happened, and rows that scans read.
 pub const TABLES: &str = concat!(
@@ -194,27 +191,33 @@ pub const TABLES: &str = concat!(
     FROM pg_catalog.pg_stat_user_tables"
 );
 
-/// Returns the query of the counters of all sessions. If only this session has loaded the library, its counters say nothing about
-/// the others, and the query returns nothing. `function` is the qualified `pg_fast_timing_info`.
+/// Returns the query of pg_fast_timing's counters. If only this session has loaded the library, they say nothing about the others,
+/// and `of_server` is 0. `function` is the qualified `pg_fast_timing_info`.
 pub fn counted_calls(function: &str) -> String {
     format!(
-        "SELECT {MARK} node_calls, without_tsc OPERATOR(pg_catalog.+) without_ticks AS failed,
-            EXTRACT(epoch FROM since) AS reset
-         FROM {function}() WHERE scope OPERATOR(pg_catalog.=) 'server'"
+        "SELECT {MARK} CASE WHEN scope OPERATOR(pg_catalog.=) 'server' THEN 1 ELSE 0 END AS of_server, node_calls,
+            without_tsc OPERATOR(pg_catalog.+) without_ticks AS failed, EXTRACT(epoch FROM since) AS reset
+         FROM {function}()"
     )
 }
 
-/// Sessions that may run statements: how many this user may not see, and the age of the oldest transaction in s. The server hides
-/// the type of a session, too.
+/// Sessions that may run statements: how many this user may not see, and the times of the oldest transaction and of the oldest
+/// running statement in s. The server hides the type of a session, too. A statement that waits for a lock makes no calls of plan
+/// nodes, and some kinds of statements have none.
 pub const SESSIONS: &str = concat!(
     "SELECT ",
     mark!(),
     " pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden,
-        coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) xact_start)), 0) AS oldest
+        coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) xact_start)), 0) AS oldest,
+        coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) query_start)
+            FILTER (WHERE state OPERATOR(pg_catalog.=) 'active'
+                AND (wait_event_type IS NULL OR wait_event_type OPERATOR(pg_catalog.<>) 'Lock')
+                AND query OPERATOR(pg_catalog.!~*)
+                    '^[[:space:]]*(vacuum|analyze|reindex|copy[[:space:]]+[^([:space:]])')), 0) AS running
     FROM pg_catalog.pg_stat_activity
     WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND datid IS NOT NULL
         AND (backend_type IS NULL
-            OR backend_type OPERATOR(pg_catalog.=) ANY ('{client backend,parallel worker}'::pg_catalog.text[]))"
+            OR backend_type OPERATOR(pg_catalog.!~) '^(autovacuum worker|walsender|logical replication)')"
 );
 
 /// Returns an EXPLAIN of a query that calls a function of `pg_catalog` for each row: `clock_timestamp` reads the clock, and
@@ -264,9 +267,8 @@ pub fn count_rows_in_loops(loops: u32, rows: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::explain::Statement;
-    use sqlparser::ast::{DataType, Expr, JoinConstraint, ObjectName, Query, Statement as Parsed, TableFactor, Visit, Visitor};
-    use sqlparser::ast::{BinaryOperator, JoinOperator, UnaryOperator};
+    use sqlparser::ast::{BinaryOperator, UnaryOperator};
+    use sqlparser::ast::{DataType, Expr, ObjectName, Query, Statement as Parsed, TableFactor, Visit, Visitor};
     use sqlparser::dialect::PostgreSqlDialect;
     use sqlparser::parser::Parser;
     use std::ops::ControlFlow;
@@ -336,7 +338,9 @@ mod tests {
         fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
             match table {
                 TableFactor::Function { name, .. } => self.check(is_qualified(&name.to_string()), name),
-                TableFactor::Table { .. } | TableFactor::Derived { .. } | TableFactor::UNNEST { .. } => self.check(true, table),
+                TableFactor::Table { .. } | TableFactor::Derived { .. } | TableFactor::UNNEST { .. } => {
+                    self.check(true, table)
+                }
                 other => self.check(false, other),
             }
         }
@@ -349,12 +353,14 @@ mod tests {
         /// operators of the search_path.
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
             let is_safe = match expr {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Nested(_) | Expr::Subquery(_) => true,
+                Expr::Identifier(_)
+                | Expr::CompoundIdentifier(_)
+                | Expr::Value(_)
+                | Expr::Nested(_)
+                | Expr::Subquery(_) => true,
                 Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Extract { .. } => true,
                 Expr::UnaryOp { op, .. } => *op == UnaryOperator::Not,
                 Expr::BinaryOp { op, .. } => is_safe_operator(op),
-                // The parser has no place for the operator's schema here, so it is read from the text.
-                Expr::AnyOp { compare_op, .. } => is_safe_operator(compare_op),
                 Expr::Case { operand, .. } => operand.is_none(),
                 Expr::Cast { data_type, .. } => is_qualified(&type_name(data_type)),
                 // The grammar has these, and finds the type's default operators without the search_path.
@@ -387,7 +393,55 @@ mod tests {
     fn every_name_is_qualified() {
         for sql in queries() {
             assert_eq!(unqualified(&sql), Vec::<String>::new(), "{sql}");
-            assert!(!sql.contains('\\'), "{sql}");
+            // USING compares with an operator of the search_path.
+            assert!(!sql.contains('\\') && !sql.contains(" USING ") && !sql.contains("NATURAL"), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_a_search_path_can_replace_is_found() {
+        for sql in [
+            "SELECT count(*) FROM pg_catalog.pg_class",
+            "SELECT a OPERATOR(e.=) b FROM pg_catalog.pg_class",
+            "SELECT oid FROM pg_class",
+            "SELECT oid FROM pg_catalog.pg_class WHERE oid = 1",
+            "SELECT oid FROM pg_catalog.pg_class WHERE oid IN (1)",
+            "SELECT oid FROM pg_catalog.pg_class WHERE relname LIKE 'a'",
+            "SELECT oid FROM pg_catalog.pg_class WHERE oid BETWEEN 1 AND 2",
+            "SELECT oid FROM pg_catalog.pg_class WHERE relname IS DISTINCT FROM 'a'",
+            "SELECT CASE relname WHEN 'a' THEN 1 END FROM pg_catalog.pg_class",
+            "SELECT nullif(relname, 'a') FROM pg_catalog.pg_class",
+            "SELECT relname::text FROM pg_catalog.pg_class",
+            "SELECT -oid FROM pg_catalog.pg_class",
+            "SELECT i FROM generate_series(1, 2) i",
+            "SELECT i FROM pg_catalog.pg_class, LATERAL unnest(relacl) i",
+            "SELECT 1 FROM pg_catalog.pg_class ORDER BY relname || 'a'",
+            "EXPLAIN (ANALYZE) SELECT count(*) FROM pg_catalog.pg_class",
+        ] {
+            assert_ne!(unqualified(sql), Vec::<String>::new(), "{sql}");
+        }
+    }
+
+    /// Other files of the program send only utility statements and statements of the user.
+    #[test]
+    fn no_other_file_has_a_query() {
+        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut folders = vec![source.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_str().unwrap().to_string();
+                if path.is_dir() && name != "tests" {
+                    folders.push(path);
+                } else if name.ends_with(".rs") && !["own_sql.rs", "tests.rs", "proptests.rs"].contains(&name.as_str())
+                {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+                    let code: Vec<&str> = code.lines().filter(|line| !line.trim().starts_with("//")).collect();
+                    let code = code.join("\n");
+                    assert!(!code.contains("pg_catalog.") && !code.contains("FROM pg_"), "{}", path.display());
+                }
+            }
         }
     }
 }

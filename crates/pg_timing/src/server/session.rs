@@ -73,13 +73,8 @@ impl<'a> Session<'a> {
         self.run(sql)
     }
 
-    /// Returns whether the user has stopped the program.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
     fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        if self.is_stopped() {
+        if self.stop.load(Ordering::Relaxed) {
             // The connection ends soon, and the transaction with it.
             let state = SqlState(SqlState::QUERY_CANCELED.into());
             return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });

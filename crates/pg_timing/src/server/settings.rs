@@ -64,6 +64,13 @@ impl ExtensionObject {
     }
 }
 
+impl ExtensionObject {
+    #[cfg(test)]
+    pub fn safe(name: &str) -> ExtensionObject {
+        ExtensionObject { name: name.into(), schema: "public".into(), owner: "postgres".into(), is_safe: true }
+    }
+}
+
 /// Facts about the server and this session.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
@@ -103,10 +110,19 @@ impl Server {
             name,
             settings,
             pid: fact(0).parse().unwrap_or(0),
-            extension_objects: objects.rows.into_iter().filter_map(|row| ExtensionObject::of(row, is_powerful)).collect(),
+            extension_objects: objects
+                .rows
+                .into_iter()
+                .filter_map(|row| ExtensionObject::of(row, is_powerful))
+                .collect(),
             databases: fact(1).parse().unwrap_or(0),
             monitor: fact(2) == "t",
-            other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.iter().filter_map(|row| other_setting(row)).collect(),
+            other_settings: session
+                .query(own_sql::OTHER_SETTINGS)?
+                .rows
+                .iter()
+                .filter_map(|row| other_setting(row))
+                .collect(),
         })
     }
 
@@ -121,7 +137,10 @@ impl Server {
     pub fn unsafe_object(&self, name: &str) -> Option<Error> {
         let object = self.extension_objects.iter().find(|object| object.name == name && !object.is_safe)?;
         Some(Error::new(
-            format!("{name} is in the schema {} of the role {}, who can replace it by code of their own", object.schema, object.owner),
+            format!(
+                "{name} is in the schema {} of the role {}, who can replace it by code of their own",
+                object.schema, object.owner
+            ),
             "connect to a database that a superuser owns, or as a role that is only a member of pg_monitor",
         ))
     }

@@ -29,11 +29,6 @@ impl Range {
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, estimate: self.estimate * factor, high: self.high * factor }
     }
-
-    /// Returns the product of two figures that are not negative. Both can be at the same bound.
-    pub fn by(self, other: Range) -> Range {
-        Range { low: self.low * other.low, estimate: self.estimate * other.estimate, high: self.high * other.high }
-    }
 }
 
 impl Add for Range {

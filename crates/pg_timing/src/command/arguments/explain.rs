@@ -39,24 +39,6 @@ const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "a
 /// The name of the group that clap creates for [`ConnectionArguments`].
 const CONNECTION: &str = "ConnectionArguments";
 
-/// Options that describe runs of one statement, or a plan.
-const NOT_WITH_TOP: [&str; 14] = [
-    "command",
-    "file",
-    "param",
-    "allow_writes",
-    "limit",
-    "time",
-    "plan",
-    "ephemeral",
-    "all",
-    "slowest",
-    "nth",
-    "read_cost",
-    "host_report",
-    "plain_ms",
-];
-
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
 The overhead has three parts: clock reads, counting of rows and buffers, and unexplained time. Unexplained is what the \
@@ -110,10 +92,6 @@ pub struct ExplainArguments {
     /// transaction and dead tuples
     #[arg(long)]
     pub allow_writes: bool,
-    /// Show what timing would add to the N statements of pg_stat_statements with most execution time. They are planned, but
-    /// not executed
-    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, conflicts_with_all = NOT_WITH_TOP)]
-    pub top: Option<usize>,
     /// Time limit of each run, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = limit_seconds, allow_negative_numbers = true)]
     pub limit: u64,
@@ -157,7 +135,7 @@ pub struct ExplainArguments {
 pub enum ExplainFormat {
     Text,
     Json,
-    /// one JSON object per plan and line; for --all, --slowest and --nth, not for --top
+    /// one JSON object per plan and line; for --all, --slowest and --nth
     Jsonl,
     /// a self-contained page
     Html,

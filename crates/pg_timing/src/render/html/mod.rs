@@ -15,5 +15,4 @@ pub mod report;
 mod shares;
 mod skew;
 mod skew_matrix;
-pub mod top;
 mod verdict;

@@ -1,7 +1,7 @@
 //! The page of `report`: any number of hosts, plans and logs.
 
 use super::page::{Place, page, titled};
-use super::{explain, host, hosts, log, plans, top};
+use super::{explain, host, hosts, log, plans};
 use crate::report::document::Document;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
@@ -29,7 +29,6 @@ fn title(Entry { file, document }: &Entry) -> String {
         Document::Host(report) => format!("{}: clocks", hosts::name(report, file.as_deref())),
         Document::Explain(_) => explain::TITLE.into(),
         Document::Log(_) => log::TITLE.into(),
-        Document::Top(_) => top::TITLE.into(),
     }
 }
 
@@ -38,7 +37,6 @@ fn section(document: &Document, place: Place) -> Markup {
         Document::Host(report) => host::section(report, place),
         Document::Explain(report) => explain::section(report, place),
         Document::Log(report) => log::section(report, place),
-        Document::Top(report) => top::section(report, place),
     }
 }
 
@@ -51,7 +49,7 @@ fn several(entries: &[Entry]) -> String {
         match &entry.document {
             Document::Host(report) => host_rows.push(hosts::Row { report, id: format!("host-{nth}"), file }),
             Document::Explain(report) => plan_rows.push(plans::Row { report, id: format!("plan-{nth}"), file }),
-            Document::Log(_) | Document::Top(_) => others.push((entry, format!("list-{nth}"))),
+            Document::Log(_) => others.push((entry, format!("list-{nth}"))),
         }
     }
     hosts::worst_first(&mut host_rows);

@@ -6,14 +6,11 @@ use super::{BOLD, DIM, findings, wrapped};
 use crate::human::{count, duration, percent_range};
 use crate::render::columns::columns;
 use crate::render::plus_minus::plus_minus;
-use crate::render::top_text;
 use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
 
 /// Widths of the columns. A longer name has its own line, and a longer value is cut.
 const NAME: usize = 26;
 const VALUE: usize = 10;
-/// Skipped statements with a smaller share of the execution time are only in the JSON.
-const SHOWN_SHARE: f64 = 0.01;
 
 pub fn text(report: &AdviseReport) -> String {
     let mut out = headline(report);
@@ -27,13 +24,11 @@ pub fn text(report: &AdviseReport) -> String {
     }
     out.push_str(&verdict(&report.verdict));
     out.push_str(&lines(report));
-    let skipped = report.node_calls.skipped.iter().filter(|skipped| skipped.time_share >= SHOWN_SHARE);
-    let not_counted: Vec<String> = skipped.map(top_text::skipped).chain(report.not_seen.iter().cloned()).collect();
-    if !not_counted.is_empty() {
+    if !report.not_seen.is_empty() {
         out.push('\n');
     }
-    for line in not_counted {
-        wrapped(&mut out, "not counted  ", &line);
+    for line in &report.not_seen {
+        wrapped(&mut out, "not counted  ", line);
     }
     if report.interrupted {
         out.push_str(&format!("Stopped after {:.1} s. The figures are from this time.\n", report.window_s));
@@ -81,8 +76,8 @@ fn table(report: &AdviseReport) -> String {
     out + &format!("{DIM}{}{DIM:#}\n", legend.trim_end())
 }
 
-const LEGEND: &str = "of a core: time for clock reads with the present executions, sessions and CPUs; for a setting that is \
-    off: if it were on";
+const LEGEND: &str =
+    "of a core: time for clock reads with the present executions and CPUs; for a setting that is off: if it were on";
 
 /// Returns the widths of the table of settings.
 pub(in crate::render) fn table_of(rows: &[[String; 5]]) -> Table<5> {
@@ -130,14 +125,12 @@ fn advice(setting: &SettingAdvice) -> &'static str {
     }
 }
 
-/// Renders what the table does not show: why an advice was not determined, advice without figures, advice from estimates, and
-/// advice for a busy server where the observed server was idle.
+/// Renders what the table does not show: why an advice was not determined, advice without figures, and advice for a busy server where the observed server was idle.
 fn notes(report: &AdviseReport) -> String {
     let mut out = String::new();
     for setting in &report.settings {
         let is_clear = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
-        let is_counted = setting.core_share.is_some() && setting.events_are != EventsAre::Estimated;
-        if !is_clear || !is_counted || setting.extrapolated || is_cut(setting) {
+        if !is_clear || setting.core_share.is_none() || setting.extrapolated || is_cut(setting) {
             let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
             let value = if is_cut(setting) { format!(" = {}", setting.value) } else { String::new() };
             wrapped(&mut out, "- ", &format!("{}{value}: {text}", setting.name));
@@ -155,7 +148,6 @@ fn notes(report: &AdviseReport) -> String {
 fn events(setting: &SettingAdvice) -> String {
     match (setting.events_per_s, setting.events_are) {
         (Some(per_s), EventsAre::AtLeast) => format!(">= {}", number(per_s)),
-        (Some(per_s), EventsAre::Estimated) => format!("~ {}", number(per_s)),
         (Some(per_s), _) => number(per_s),
         (None, _) => "-".into(),
     }

@@ -11,7 +11,6 @@ mod kernel;
 mod lines;
 pub mod log;
 mod table;
-pub mod top;
 
 use crate::render::columns::columns;
 use crate::report::Report;

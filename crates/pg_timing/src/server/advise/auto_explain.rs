@@ -5,10 +5,9 @@ use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::{self, Gap};
 use super::node_calls::{Figures, LogTiming};
-use super::{node_calls, statements};
+use super::{counted_calls, node_calls, statements};
 use crate::human::count;
-use crate::report::{Action, CallsAre, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, SettingAdvice};
-use crate::server::planned::TimingCost;
+use crate::report::{Action, CoreShare, EventsAre, LogTimingAnswer, NodeCallsReport, SettingAdvice};
 use crate::server::own_sql;
 use crate::server::settings::Server;
 
@@ -38,11 +37,11 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
         on,
         events: match log_timing.figures {
             Some(figures) => events_of(figures),
-            None => events(facts).unwrap_or_else(Events::unknown),
+            None => events(facts, &log_timing.report).unwrap_or_else(Events::unknown),
         },
         reads_per_event: READS,
         cost: &facts.clocks.node,
-        why: why(facts, log_timing.figures.is_some_and(|figures| figures.calls_are == CallsAre::Counted)),
+        why: why(facts, log_timing.report.window.is_some()),
         turn_on: format!("{NAME} = on"),
         turn_off: format!("{NAME} = off"),
     };
@@ -73,7 +72,7 @@ pub fn node_calls(facts: &Facts) -> NodeCallsReport {
     NodeCallsReport { answer, ..report }
 }
 
-/// Returns the advice from the estimated calls.
+/// Returns the advice from the counted calls.
 fn from_figures(facts: &Facts, log_timing: &LogTiming, figures: Figures, setting: Setting) -> SettingAdvice {
     let (on, report) = (setting.on, &log_timing.report);
     let action = match report.answer {
@@ -103,17 +102,13 @@ fn from_figures(facts: &Facts, log_timing: &LogTiming, figures: Figures, setting
 /// Returns the advice from the lower bounds, with the reason why there is no better figure.
 fn without_figures(facts: &Facts, setting: Setting) -> SettingAdvice {
     let share = share(&setting.events, setting.cost);
-    let call_ns = TimingCost::of(&facts.clocks).map(|cost| cost.usual_clock_ns().high);
+    let call_ns = counted_calls::call_ns(&facts.clocks).map(|ns| ns.high);
     advise_share(facts, setting, share, call_ns)
 }
 
 /// Returns the calls of the sampled statements.
 fn events_of(figures: Figures) -> Events {
-    let are = match figures.calls_are {
-        CallsAre::Counted => EventsAre::Counted,
-        CallsAre::Estimated => EventsAre::Estimated,
-    };
-    Events { per_s: Some(figures.per_s.estimate), are, ..Events::NONE }
+    Events { per_s: Some(figures.per_s), are: EventsAre::Counted, ..Events::NONE }
 }
 
 /// Returns the value, with the setting that makes it ineffective.
@@ -131,18 +126,16 @@ fn value(server: &Server) -> String {
     }
 }
 
-/// Returns a lower bound on the calls.
-fn events(facts: &Facts) -> Result<Events, Gap> {
+/// Returns a lower bound on the calls, with the reason why they are not counted.
+fn events(facts: &Facts, report: &NodeCallsReport) -> Result<Events, Gap> {
     // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
     let bounds = [statements::growth(facts, "asked").map(|(asked, _)| asked), facts.counts.growth(PART, "asked")];
     let gap = bounds[1].clone().err();
     let calls = bounds.into_iter().flatten().reduce(f64::max);
     let calls = calls.ok_or_else(|| gap.unwrap_or_else(|| Gap::new("not counted", gap::RUN_AGAIN)))?;
     let calls = calls * facts.server.sampled_plans();
-    let gap = match &facts.workload {
-        Err(error) => Gap::new(format!("the number of node calls is unknown: {}", error.what), error.hint.clone()),
-        Ok(_) => Gap::new("the number of node calls is unknown: pg_stat_statements lost statements", gap::RUN_AGAIN),
-    };
+    let why = report.unavailable.as_deref().unwrap_or_default();
+    let gap = Gap::new(format!("the number of node calls is unknown: {why}"), report.hint.clone().unwrap_or_default());
     Ok(facts.counted(calls, READS * MIN_SHARE, READS).or_more(gap))
 }
 
@@ -153,14 +146,8 @@ fn why(facts: &Facts, is_counted: bool) -> String {
         .to_string();
     why += match is_counted {
         true => ". pg_fast_timing has counted the calls",
-        false => {
-            ". The calls follow from the planner's row counts for the statements in pg_stat_statements; nothing is \
-            executed. pg_fast_timing in shared_preload_libraries counts them exactly (pg_fast_timing.count_calls)"
-        }
+        false => ". The server's statistics show only the calls for rows sent and rows changed",
     };
-    if facts.workload.is_err() && !is_counted {
-        why += ". Without them, the statistics show only the calls for rows sent and rows changed";
-    }
     if let (Ok(scanned), true) = (facts.counts.growth(PART, "scanned"), facts.window_s > 0.0) {
         let rows = count((scanned / facts.window_s) as u64);
         why += &format!(

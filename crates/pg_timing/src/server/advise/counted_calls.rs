@@ -2,10 +2,12 @@
 
 use super::counts::Part;
 use super::facts::Facts;
-use crate::report::{CallsAre, PeriodCalls, Range};
-use crate::server::planned::{Limits, TimingCost};
+use super::gap::{Gap, RUN_AGAIN};
+use super::statements;
+use crate::report::{CallCost, ClockReport, PeriodCalls, Range};
+use crate::server::clock::Clocks;
 use crate::server::own_sql;
-use crate::server::settings::{COUNT_CALLS, FAST_TIMING_METHOD, Server};
+use crate::server::settings::{COUNT_CALLS, FAST_TIMING_METHOD, Server, set_hint};
 
 const PART: &str = "pg_fast_timing";
 /// If roles or databases have values of their own for these settings, some sessions may not be counted.
@@ -14,92 +16,136 @@ const OTHER_SETTINGS: [&str; 4] =
 /// The counter and pg_stat_statements are read one after the other, so they contain different statements at both ends of the
 /// window.
 const TOLERANCE: f64 = 0.05;
+/// What decides if the calls are not counted.
+const EXPERIMENT: &str = "add pg_fast_timing to shared_preload_libraries, set pg_fast_timing.count_calls = 'top', restart the \
+    server, and run: CREATE EXTENSION pg_fast_timing; or measure the most frequent statements: pg_timing explain -c SQL";
 
 const SECONDS_PER_NS: f64 = 1e-9;
 
-/// Returns the counters of all sessions. If only this session has loaded the library, its counters say nothing about the others,
-/// and the query returns nothing.
+/// Returns the counters. If only this session has loaded the library, they say nothing about the others.
 pub fn part(server: &Server) -> Option<Part> {
     let function = server.extension_object("pg_fast_timing_info")?;
     Some(Part { name: PART, sql: own_sql::counted_calls(&function) })
 }
 
-/// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. `None` if
-/// pg_fast_timing does not count exactly these. `estimated` is the estimate for the same window, if there is one.
-pub fn per_s(facts: &Facts, estimated: Option<&PeriodCalls>) -> Option<f64> {
-    let calls = facts.counts.growth(PART, "node_calls").ok()?;
-    // The server timed statements without the extension, which did not count them.
-    let failed = facts.counts.growth(PART, "failed").ok()? > 0.0;
-    if failed || facts.window_s <= 0.0 || !counts_what_log_timing_times(&facts.server) {
-        return None;
+/// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. Returns a gap if
+/// pg_fast_timing does not count exactly these.
+pub fn per_s(facts: &Facts) -> Result<f64, Gap> {
+    check_settings(&facts.server)?;
+    if facts.counts.level(PART, "of_server")? == 0.0 {
+        return Err(Gap::new("pg_fast_timing is not in shared_preload_libraries", EXPERIMENT));
     }
-    Some(calls / facts.window_s).filter(|per_s| estimated.is_none_or(|estimated| is_complete(*per_s, estimated)))
+    let (calls, failed) = (facts.counts.growth(PART, "node_calls")?, facts.counts.growth(PART, "failed")?);
+    if facts.window_s <= 0.0 {
+        return Err(Gap::new("stopped before anything was counted", RUN_AGAIN));
+    }
+    if failed > 0.0 {
+        let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");
+        return Err(Gap::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
+    }
+    // Sessions can change the settings for themselves, which no catalog shows. Then the count is lower than this bound.
+    let asked = statements::growth(facts, "asked").map_or(0.0, |(asked, _)| asked);
+    if calls < asked * (1.0 - TOLERANCE) {
+        let why = "pg_fast_timing counted fewer calls than the statements needed for their rows: some sessions are not counted";
+        return Err(Gap::new(why, EXPERIMENT));
+    }
+    Ok(calls / facts.window_s)
 }
 
-/// Returns whether a count can contain all statements. Sessions can change the settings for themselves, which no catalog shows.
-/// Then the count is lower than the estimate, or even lower than the number of executions: each has at least one call.
-fn is_complete(per_s: f64, estimated: &PeriodCalls) -> bool {
-    per_s >= estimated.per_s.low * (1.0 - TOLERANCE)
-        && estimated.executions_per_s.is_none_or(|executions| per_s >= executions * (1.0 - TOLERANCE))
-}
-
-/// The extension counts the statements that have instrumentation, and those of its setting.
-fn counts_what_log_timing_times(server: &Server) -> bool {
-    let is_relevant = |setting: &String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
-    if server.other_settings.iter().any(is_relevant) {
-        return false;
+/// Returns a gap if pg_fast_timing does not count the statements that log_timing times. It counts those that have instrumentation,
+/// and those of its setting.
+fn check_settings(server: &Server) -> Result<(), Gap> {
+    let Some(count_calls) = server.setting(COUNT_CALLS) else {
+        return Err(Gap::new("pg_fast_timing is not loaded", EXPERIMENT));
+    };
+    if server.extension_object("pg_fast_timing_info").is_none() {
+        return Err(match server.unsafe_object("pg_fast_timing_info") {
+            Some(error) => Gap::new(error.what, error.hint),
+            None => Gap::new(
+                "this database does not have the extension pg_fast_timing",
+                "run in this database: CREATE EXTENSION pg_fast_timing",
+            ),
+        });
+    }
+    let is_relevant = |setting: &&String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
+    if let Some(setting) = server.other_settings.iter().find(is_relevant) {
+        return Err(Gap::new(
+            format!("sessions override {setting}, so pg_fast_timing may not count their statements"),
+            "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
+        ));
+    }
+    if server.is(FAST_TIMING_METHOD, "off") {
+        let why = format!("{FAST_TIMING_METHOD} is off, so pg_fast_timing counts nothing");
+        return Err(Gap::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
     }
     let times_nested = server.is("auto_explain.log_nested_statements", "on");
     let instruments = server.is("auto_explain.log_analyze", "on")
         && !server.is("auto_explain.log_min_duration", "-1")
         && server.sampled_plans() == 1.0;
-    let counts = match server.setting(COUNT_CALLS) {
-        Some("off") => instruments,
-        Some("top") => instruments || !times_nested,
-        Some("all") => times_nested,
-        _ => false,
-    };
-    counts && !server.is(FAST_TIMING_METHOD, "off")
+    match count_calls {
+        "off" if instruments => Ok(()),
+        "top" if instruments || !times_nested => Ok(()),
+        "all" if times_nested => Ok(()),
+        _ => Err(Gap::new(
+            format!("{COUNT_CALLS} = {count_calls} does not count the statements that log_timing would time"),
+            set_hint(COUNT_CALLS, if times_nested { "'all'" } else { "'top'" }),
+        )),
+    }
 }
 
-/// Returns the calls in the window, and what timing them costs. `estimated` is the estimate for the same window, if there is
-/// one: a call of these plans can be cheaper or more expensive than a call of a usual plan.
-pub fn window(
-    facts: &Facts,
-    estimated: Option<&PeriodCalls>,
-    limits: Limits,
-    cost: Option<&TimingCost>,
-) -> Option<PeriodCalls> {
-    let per_s = per_s(facts, estimated)?;
-    let call_ns = cost.map(|cost| estimated.and_then(mean_call_ns).unwrap_or_else(|| cost.usual_clock_ns()));
-    let needed = call_ns.map(|ns| ns.times(per_s * SECONDS_PER_NS));
-    Some(PeriodCalls {
-        calls_are: CallsAre::Counted,
+/// Returns these calls per second with what timing them costs.
+pub fn period(facts: &Facts, per_s: f64) -> PeriodCalls {
+    let needed = call_ns(&facts.clocks).map(|ns| ns.times(per_s * SECONDS_PER_NS));
+    PeriodCalls {
         seconds: facts.window_s,
-        executions_per_s: estimated.and_then(|estimated| estimated.executions_per_s),
         per_s: Range::between(per_s, per_s),
-        core_share: needed.map(|needed| limits.share(needed)),
+        core_share: needed.map(|needed| share(facts, needed)),
         needed_cores: needed,
+    }
+}
+
+/// Returns the cost of the clock reads of one call of a usual node in ns, with its error. `None` if the read cost is unknown.
+pub fn call_ns(clocks: &Clocks) -> Option<Range> {
+    let node = &clocks.node;
+    let clock = clocks.here.as_ref().and_then(|here| here.clock(&node.clock));
+    let timed_call_ns = clock.and_then(ClockReport::plausible_timed_call_ns);
+    // Row counting is cheaper than timing, and happens also without it.
+    let cost = |read_ns: f64| CallCost::new(read_ns, timed_call_ns, clocks.system.ns, false);
+    let (low, high) = match (node.ns, node.low_ns, node.high_ns) {
+        // The error of a call contains that of the read cost.
+        (Some(ns), ..) => (cost(ns), cost(ns)),
+        (None, Some(low), Some(high)) => (cost(low), cost(high)),
+        _ => return None,
+    };
+    Some(Range {
+        low: low.usual_clock_ns() * (1.0 - low.error()).max(0.0),
+        estimate: (low.usual_clock_ns() + high.usual_clock_ns()) / 2.0,
+        high: high.usual_clock_ns() * (1.0 + high.error()),
     })
 }
 
-/// Returns the mean cost of the clock reads of an estimated call, in ns.
-fn mean_call_ns(estimated: &PeriodCalls) -> Option<Range> {
-    let (calls, needed) = (estimated.per_s, estimated.needed_cores?);
-    let ns = |needed: f64, calls: f64| needed / calls / SECONDS_PER_NS;
-    let [low, estimate, high] =
-        [(needed.low, calls.low), (needed.estimate, calls.estimate), (needed.high, calls.high)].map(|(n, c)| ns(n, c));
-    // Without a plan, and without calls, there is no mean.
-    (0.0 < low && low <= estimate && estimate <= high && high.is_finite()).then_some(Range { low, estimate, high })
+/// Returns the share of a core that clock reads take. `needed` is what they need if the statements are executed as often as in
+/// the window.
+///
+/// With timing, statements take longer, so they are executed less often. The lower bound assumes a single session that begins
+/// its next statement only after the last one: what took a second takes 1 + needed seconds.
+pub fn share(facts: &Facts, needed: Range) -> Range {
+    let most = facts.clocks.cpus().unwrap_or(f64::INFINITY);
+    let is_timed = facts.server.reads_clock_for_plans();
+    let low = if is_timed { needed.low } else { needed.low / (1.0 + needed.low) };
+    let low = low.min(most);
+    let high = needed.high.min(most).max(low);
+    Range { low, estimate: needed.estimate.clamp(low, high), high }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::settings::ExtensionObject;
 
     fn server(settings: &[(&str, &str)]) -> Server {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Server { settings, ..Server::default() }
+        Server { settings, extension_objects: vec![ExtensionObject::safe("pg_fast_timing_info")], ..Server::default() }
     }
 
     #[test]
@@ -117,47 +163,14 @@ mod tests {
             ("top", vec![(FAST_TIMING_METHOD, "off")], false),
         ] {
             let settings = [[(COUNT_CALLS, count_calls)].as_slice(), &more].concat();
-            assert_eq!(counts_what_log_timing_times(&server(&settings)), is_exact, "{settings:?}");
+            assert_eq!(check_settings(&server(&settings)).is_ok(), is_exact, "{settings:?}");
         }
-        assert!(!counts_what_log_timing_times(&server(&instruments)), "without the library");
+        assert_eq!(check_settings(&server(&instruments)), Err(Gap::new("pg_fast_timing is not loaded", EXPERIMENT)));
+        let without_extension = Server { extension_objects: Vec::new(), ..server(&[(COUNT_CALLS, "top")]) };
+        assert!(check_settings(&without_extension).unwrap_err().hint.contains("CREATE EXTENSION pg_fast_timing"));
         for (other, is_exact) in [("pg_fast_timing.method (role joe)", false), ("track_io_timing (role joe)", true)] {
             let server = Server { other_settings: vec![other.into()], ..server(&[(COUNT_CALLS, "top")]) };
-            assert_eq!(counts_what_log_timing_times(&server), is_exact, "{other}");
+            assert_eq!(check_settings(&server).is_ok(), is_exact, "{other}");
         }
-    }
-
-    fn range(low: f64, estimate: f64, high: f64) -> Range {
-        Range { low, estimate, high }
-    }
-
-    fn period(per_s: Range, needed_cores: Option<Range>) -> PeriodCalls {
-        PeriodCalls {
-            calls_are: CallsAre::Estimated,
-            seconds: 10.0,
-            executions_per_s: Some(1000.0),
-            per_s,
-            core_share: None,
-            needed_cores,
-        }
-    }
-
-    #[test]
-    fn a_count_without_some_sessions_is_not_used() {
-        let estimated = period(range(1e4, 2e4, 4e4), None);
-        assert!([9_900.0, 2e4, 9e9].iter().all(|per_s| is_complete(*per_s, &estimated)));
-        assert!(!is_complete(9e3, &estimated));
-        // The lower bound of statements without a plan is 0.
-        let unplanned = period(range(0.0, 0.0, 4e4), None);
-        assert!(is_complete(2000.0, &unplanned) && !is_complete(20.0, &unplanned));
-    }
-
-    #[test]
-    fn the_cost_of_a_call_follows_from_the_plans() {
-        let estimated = period(range(1e6, 2e6, 4e6), Some(range(0.02, 0.06, 0.16)));
-        let ns = mean_call_ns(&estimated).unwrap();
-        assert!([ns.low - 20.0, ns.estimate - 30.0, ns.high - 40.0].iter().all(|error| error.abs() < 1e-9), "{ns:?}");
-        // Nothing was planned.
-        assert_eq!(mean_call_ns(&period(range(0.0, 0.0, 4e6), Some(range(0.0, 0.0, 0.16)))), None);
-        assert_eq!(mean_call_ns(&period(range(1e6, 2e6, 4e6), None)), None);
     }
 }

@@ -2,10 +2,8 @@
 
 use super::counts::Counts;
 use super::gap::{Gap, RUN_AGAIN};
-use crate::error::Error;
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
-use crate::server::planned::{Activity, Workload};
 use crate::server::settings::Server;
 
 /// The server, its clocks, and its statistics over the window.
@@ -14,10 +12,6 @@ pub struct Facts {
     pub clocks: Clocks,
     pub counts: Counts,
     pub window_s: f64,
-    /// the sessions as they were in the window
-    pub activity: Activity,
-    /// the statements, or why they are unknown
-    pub workload: Result<Workload, Error>,
 }
 
 /// A backend reports its statistics at the end of a transaction, at most once per second (PGSTAT_MIN_INTERVAL). So the

@@ -34,7 +34,6 @@ use crate::error::{Error, SqlState};
 use crate::host::measure::Budget;
 use crate::report::{AdviseReport, CoreShareLimits, SettingAdvice};
 use crate::server::connection::Connection;
-use crate::server::planned::{Activity, Entries, Window, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
@@ -67,12 +66,6 @@ const PARTS: &[fn(&Server) -> Option<Part>] = &[
 
 /// Interval between checks for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// How often the running statements are read in a window of 20 s or more. A statement that takes a twentieth of the time is
-/// seen in nearly nine of ten such windows.
-const LOOKS: f64 = 40.0;
-/// A look takes about a millisecond of a session.
-const LOOK_INTERVAL: Nanos = Nanos::from_millis(500.0);
 
 /// Observes the server for the window, and returns the costs of its settings. `progress` receives values from 0 to 1.
 pub fn advise(
@@ -118,20 +111,9 @@ fn observe(
     let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
     let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
     // The window is the time between the snapshots, without the time for reading them.
-    let statements_before = match Entries::check(&server) {
-        Ok(()) => unless_lost(Entries::take(&mut session, &server))?,
-        Err(error) => Err(error),
-    };
     let budget = Budget::new(window, stop);
     let before = Snapshot::take(&mut session, &parts)?;
-    let mut activity = Activity::default();
-    let mut next_look = Nanos(0.0);
     while budget.go_on() {
-        if budget.spent().0 >= next_look.0 {
-            // If this user may not read the sessions, the rest of the report still has figures.
-            _ = unless_lost(activity.look(&mut session))?;
-            next_look = Nanos(budget.spent().0 + (window.0 / LOOKS).max(LOOK_INTERVAL.0));
-        }
         std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(budget.left().0 as u64)));
         progress(budget.spent().0 / window.0);
     }
@@ -141,33 +123,7 @@ fn observe(
     let mut session = Session::new(connection, &no_stop);
     session.keep_quiet(|name| server.setting(name).is_some());
     let after = Snapshot::take(&mut session, &parts)?;
-    _ = unless_lost(activity.look(&mut session))?;
-    let workload = match statements_before {
-        Ok(before) => {
-            let (cpus, is_timed) = (clocks.cpus(), server.reads_clock_for_plans());
-            let activity = activity.clone();
-            let window = Window { before, seconds: window_s, activity, is_timed, cpus, ..Window::default() };
-            workload(&mut session, &server, window)?
-        }
-        Err(error) => Err(error),
-    };
-    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s, activity, workload })
-}
-
-/// Plans the statements after the window, because the window is for the users' statements only.
-fn workload(session: &mut Session, server: &Server, window: Window) -> Result<Result<Workload, Error>, Error> {
-    match unless_lost(Entries::take(session, server))? {
-        Ok(after) => unless_lost(Workload::plan(session, server, Window { after, ..window })),
-        Err(error) => Ok(Err(error)),
-    }
-}
-
-/// Returns the outer error only if the connection is lost.
-fn unless_lost<T>(result: Result<T, Error>) -> Result<Result<T, Error>, Error> {
-    match result {
-        Err(error) if error.state.ends_session() => Err(error),
-        result => Ok(result),
-    }
+    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
 }
 
 /// Returns the report with the advice and the verdict.

@@ -9,8 +9,30 @@ use crate::server::settings::Server;
 const PART: &str = "sessions";
 
 /// Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
+/// A statement that waits for a lock makes no calls of plan nodes, and some kinds of statements have none.
 pub fn part(_: &Server) -> Option<Part> {
     Some(Part { name: PART, sql: own_sql::SESSIONS.into() })
+}
+
+/// The sessions at the end of the window.
+pub struct Sessions {
+    /// there are sessions whose statements this user may not see
+    pub has_hidden: bool,
+    /// the longest time of a running statement, in s
+    pub running_s: f64,
+    /// the longest time of a running transaction, in s
+    oldest_s: f64,
+}
+
+/// Returns the sessions at the end of the window. If they are unknown, there may be hidden ones.
+pub fn sessions(counts: &Counts) -> Sessions {
+    // Longer than 30 years is not plausible.
+    let seconds = |name| counts.level(PART, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0);
+    Sessions {
+        has_hidden: counts.level(PART, "hidden").map_or(true, |hidden| hidden > 0.0),
+        running_s: seconds("running"),
+        oldest_s: seconds("oldest"),
+    }
 }
 
 /// Returns one line for each kind of missing events.
@@ -42,11 +64,9 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
 
 /// Returns a line about transactions that still run, because they report only at their end.
 fn late(counts: &Counts, window_s: f64) -> Option<String> {
-    let hidden = counts.level(PART, "hidden").unwrap_or(0.0);
-    // Longer than 30 years is not plausible.
-    let oldest = counts.level(PART, "oldest").ok().filter(|oldest| *oldest < 1e9).unwrap_or(0.0);
-    match (hidden > 0.0, oldest > window_s) {
-        (_, true) => Some(format!("running transactions, the oldest for {oldest:.0} s: they report at their end")),
+    let Sessions { has_hidden, oldest_s, .. } = sessions(counts);
+    match (has_hidden, oldest_s > window_s) {
+        (_, true) => Some(format!("running transactions, the oldest for {oldest_s:.0} s: they report at their end")),
         (true, false) => Some("transactions of other users that started before the window: needs pg_monitor".into()),
         (false, false) => None,
     }

@@ -4,7 +4,6 @@ use super::counts::Part;
 use super::facts::{Events, Facts};
 use super::gap::Gap;
 use crate::server::own_sql;
-use crate::server::planned::Entries;
 use crate::server::settings::{Server, set_hint};
 
 pub const ACTIVITY: &str = "activity";
@@ -29,9 +28,34 @@ pub fn transactions(facts: &Facts) -> Result<f64, Gap> {
     facts.counts.growth(ACTIVITY, "transactions")
 }
 
+/// Returns a gap if the server has no pg_stat_statements, or does not fill it.
+fn check(server: &Server) -> Result<(), Gap> {
+    if let Some(error) = server.unsafe_object("pg_stat_statements") {
+        return Err(Gap::new(error.what, error.hint));
+    }
+    if server.extension_object("pg_stat_statements").is_none() {
+        let hint = match server.setting("pg_stat_statements.track") {
+            Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
+            None => {
+                "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
+            }
+        };
+        return Err(Gap::new("the database has no pg_stat_statements", hint));
+    }
+    if server.is("pg_stat_statements.track", "none") {
+        let hint = set_hint("pg_stat_statements.track", "'top'");
+        return Err(Gap::new("pg_stat_statements.track is none", hint));
+    }
+    if server.is("compute_query_id", "off") {
+        let hint = set_hint("compute_query_id", "'auto'");
+        return Err(Gap::new("compute_query_id is off, so pg_stat_statements records nothing", hint));
+    }
+    Ok(())
+}
+
 /// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
 pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
-    Entries::check(&facts.server).map_err(|error| Gap::new(error.what, error.hint))?;
+    check(&facts.server)?;
     let growth = facts.counts.growth(STATEMENTS, name)?;
     let removed = facts.counts.growth(STATEMENTS, "dealloc")? > 0.0;
     let more = match (removed, facts.server.is("pg_stat_statements.track_utility", "off")) {

@@ -47,7 +47,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
             .and(Snapshot::of("wal", &[("operations", 100.0 * seconds)]))
             .and(Snapshot::of("functions", &[("calls", 0.0)]))
             .and(Snapshot::of("tables", &[("asked", 2_000.0 * seconds), ("scanned", 1e6 * seconds)]))
-            .and(Snapshot::of("sessions", &[("hidden", 0.0), ("oldest", 0.0)]))
+            .and(Snapshot::of("sessions", &[("hidden", 0.0), ("oldest", 0.0), ("running", 0.0)]))
     };
     Facts {
         server: Server {
@@ -62,8 +62,6 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
         clocks: Clocks { system: system.clone(), read: system.clone(), node: system, here: None },
         counts: Counts { before: snapshot(0.0), after: snapshot(10.0) },
         window_s: 10.0,
-        activity: Activity::default(),
-        workload: Err(Error::new("the database has no pg_stat_statements", "run: CREATE EXTENSION pg_stat_statements")),
     }
 }
 
@@ -322,38 +320,6 @@ fn the_verdict_calls_only_counted_settings_cheap() {
             .summary
             .starts_with("No setting that reads the clock is on.")
     );
-}
-
-#[test]
-fn log_timing_gets_a_yes_or_no_from_the_statements() {
-    let on = [
-        ("auto_explain.log_analyze", "on"),
-        ("auto_explain.log_timing", "on"),
-        ("auto_explain.log_min_duration", "1s"),
-    ];
-    let with = |per_s: f64, sample_rate: &str| {
-        let settings: Vec<_> = on.into_iter().chain([("auto_explain.sample_rate", sample_rate)]).collect();
-        let mut facts = facts(Some(22.0), 0.0, &settings);
-        facts.workload = Ok(crate::server::planned::lookups(per_s));
-        report(&facts, false)
-    };
-    // Two sessions: all answers are within their time.
-    let answers = [(1e4, "1"), (1e5, "1"), (1e7, "1"), (1e7, "0.001")].map(|(per_s, sample_rate)| {
-        let report = with(per_s, sample_rate);
-        let setting = setting(&report, "auto_explain.log_timing");
-        (report.node_calls.answer, setting.advice, setting.summary.split(':').next().unwrap().to_string())
-    });
-    let answer = |answer, advice, text: &str| (answer, advice, text.to_string());
-    assert_eq!(
-        answers,
-        [
-            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
-            answer(LogTimingAnswer::WithSampleRate, Action::SampleLess, "no, or only with a lower sample_rate"),
-            answer(LogTimingAnswer::No, Action::TurnOff, "no"),
-            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
-        ]
-    );
-    insta::assert_snapshot!(anstream::adapter::strip_str(&render::text::advise::text(&with(1e7, "1"))));
 }
 
 #[test]

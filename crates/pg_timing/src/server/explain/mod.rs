@@ -8,6 +8,6 @@ mod plan;
 
 pub use captured::errors::unknown_clock;
 pub use captured::{ClockOf, Inputs, ServerClock, captured, text_of};
-pub use live::{NOT_ROLLED_BACK, RunOptions, Script, Statement, Token, TokenKind, Tokens, classic, explain};
+pub use live::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 pub use log::{Gaps, Log, Plans, Sources};
-pub use plan::{Explained, Node, Plan, PlanNode, Rows, is_inner};
+pub use plan::Explained;

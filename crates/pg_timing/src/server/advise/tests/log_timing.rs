@@ -1,26 +1,45 @@
 //! The answer about auto_explain.log_timing, alike in the table, in its explanation and in the JSON.
 
 use super::*;
-use crate::report::{CallsAre, NodeCallsReport, Range};
-use crate::server::planned::lookups;
+use crate::report::{NodeCallsReport, Range, Report};
+use crate::server::settings::ExtensionObject;
 
-const ON: [(&str, &str); 4] = [
+const ON: [(&str, &str); 5] = [
     ("auto_explain.log_analyze", "on"),
     ("auto_explain.log_timing", "on"),
     ("auto_explain.log_min_duration", "1s"),
     ("auto_explain.sample_rate", "1"),
+    ("pg_fast_timing.count_calls", "top"),
 ];
 
-/// Returns the facts about this workload, with log_timing on, and with statements that have been running for these times.
-fn with_log_timing(workload: Result<Workload, Error>, running_s: &[f64]) -> Facts {
-    Facts { workload, activity: Activity::running(running_s), ..facts(Some(22.0), 0.0, &ON) }
+/// Returns the facts about a server with log_timing on, on which pg_fast_timing counted these node calls in the window.
+fn counted(calls_per_s: f64) -> Facts {
+    let mut facts = facts(Some(22.0), 0.0, &ON);
+    facts.server.extension_objects.push(ExtensionObject::safe("pg_fast_timing_info"));
+    facts.clocks.here = Some(Report::empty(crate::report::Origin::Measured, ""));
+    with_counts(&mut facts, calls_per_s, 0.0);
+    facts
 }
 
-/// Returns the row, the answer and the screen for this workload, with log_timing on.
-fn log_timing(workload: Workload) -> (SettingAdvice, NodeCallsReport, String) {
-    advice(&with_log_timing(Ok(workload), &[]))
+/// Sets the counts of pg_fast_timing in the window.
+fn with_counts(facts: &mut Facts, calls_per_s: f64, failed: f64) {
+    let snapshot = |calls: f64, failed: f64| {
+        let numbers = [("of_server", 1.0), ("node_calls", calls), ("failed", failed), ("reset", 7.0)];
+        Snapshot::of("pg_fast_timing", &numbers)
+    };
+    let Counts { before, after } = std::mem::take(&mut facts.counts);
+    let end = snapshot(5.0 + 10.0 * calls_per_s, failed);
+    facts.counts = Counts { before: before.and(snapshot(5.0, 0.0)), after: after.and(end) };
 }
 
+/// Sets the sessions at the end of the window.
+fn with_sessions(mut facts: Facts, hidden: f64, running_s: f64) -> Facts {
+    let numbers = [("hidden", hidden), ("oldest", 0.0), ("running", running_s)];
+    facts.counts.after = facts.counts.after.and(Snapshot::of("sessions", &numbers));
+    facts
+}
+
+/// Returns the row, the answer and the screen.
 fn advice(facts: &Facts) -> (SettingAdvice, NodeCallsReport, String) {
     let report = report(facts, false);
     let screen = anstream::adapter::strip_str(&render::text::advise::text(&report)).to_string();
@@ -28,24 +47,109 @@ fn advice(facts: &Facts) -> (SettingAdvice, NodeCallsReport, String) {
 }
 
 #[test]
+fn counted_calls_give_a_yes_or_no() {
+    let answers = [(1e4, "1"), (2e5, "1"), (1e7, "1"), (1e7, "0.001")].map(|(per_s, sample_rate)| {
+        let mut facts = counted(per_s);
+        facts.server.settings.insert("auto_explain.sample_rate".into(), sample_rate.into());
+        let (setting, node_calls, _) = advice(&facts);
+        (node_calls.answer, setting.advice, setting.summary.split(':').next().unwrap().to_string())
+    });
+    let answer = |answer, advice, text: &str| (answer, advice, text.to_string());
+    assert_eq!(
+        answers,
+        [
+            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
+            answer(LogTimingAnswer::WithSampleRate, Action::SampleLess, "no, or only with a lower sample_rate"),
+            answer(LogTimingAnswer::No, Action::TurnOff, "no"),
+            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
+        ]
+    );
+    insta::assert_snapshot!(advice(&counted(1e7)).2);
+}
+
+#[test]
+fn a_setting_that_is_off_gets_the_same_answer() {
+    let off = |calls_per_s| {
+        let mut facts = counted(calls_per_s);
+        facts.server.settings.insert("auto_explain.log_timing".into(), "off".into());
+        advice(&facts)
+    };
+    let (setting, node_calls, _) = off(2e6);
+    assert_eq!((setting.advice, node_calls.answer), (Action::None, LogTimingAnswer::No));
+    assert_eq!((setting.events_are, setting.events_per_s), (EventsAre::Counted, Some(2e6)));
+    assert_eq!(node_calls.window.unwrap().per_s, Range::between(2e6, 2e6));
+    assert!(setting.summary.starts_with("no: 2 M node calls per second take "), "{setting:?}");
+    let (setting, node_calls, _) = off(1e4);
+    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOn, LogTimingAnswer::Yes));
+}
+
+#[test]
+fn without_counts_only_a_certain_no_is_an_answer() {
+    let with_rows = |rows_per_s: f64, ns: f64| {
+        let mut facts = facts(Some(ns), 0.0, &ON[..4]);
+        facts.counts.after =
+            facts.counts.after.and(Snapshot::of("tables", &[("asked", 10.0 * rows_per_s), ("scanned", 0.0)]));
+        advice(&facts)
+    };
+    for rows_per_s in [0.0, 2000.0] {
+        let (setting, node_calls, screen) = with_rows(rows_per_s, 22.0);
+        assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
+        assert_eq!(node_calls.unavailable.as_deref(), Some("pg_fast_timing is not loaded"));
+        assert_eq!((setting.hint.as_deref(), node_calls.window), (node_calls.hint.as_deref(), None));
+        let hint = node_calls.hint.unwrap();
+        assert!(["count_calls", "shared_preload_libraries", "pg_timing explain"].iter().all(|way| hint.contains(way)));
+        let row = screen.lines().find(|line| line.starts_with("auto_explain.log_timing ")).unwrap();
+        assert!(row.ends_with("not determined"), "{screen}");
+    }
+    // Each row that is sent or changed is a call.
+    let (setting, node_calls, _) = with_rows(1e6, 1000.0);
+    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOff, LogTimingAnswer::No));
+    assert!(setting.core_share.unwrap().low > 0.01, "{setting:?}");
+}
+
+#[test]
+fn incomplete_counts_are_not_used() {
+    // The method had no counter for some statements, so they were not counted.
+    let mut facts = counted(2e6);
+    with_counts(&mut facts, 2e6, 3.0);
+    let (_, node_calls, _) = advice(&facts);
+    assert!(node_calls.unavailable.unwrap().starts_with("pg_fast_timing did not count 3 statements"));
+    // Only this session has loaded the library.
+    let mut facts = counted(2e6);
+    facts.counts.after = facts.counts.after.and(Snapshot::of("pg_fast_timing", &[("of_server", 0.0)]));
+    assert!(advice(&facts).1.unavailable.unwrap().contains("is not in shared_preload_libraries"));
+    // A session has switched the counter off: its statements sent more rows than were counted.
+    let with_rows = |rows_per_s: f64| {
+        let snapshot = |asked| Snapshot::of("statements", &[("asked", asked), ("dealloc", 0.0)]);
+        let mut facts = counted(1e4);
+        facts.server.extension_objects.push(ExtensionObject::safe("pg_stat_statements"));
+        let Counts { before, after } = facts.counts;
+        facts.counts = Counts { before: before.and(snapshot(0.0)), after: after.and(snapshot(10.0 * rows_per_s)) };
+        advice(&facts).1
+    };
+    assert_eq!(with_rows(1e4).answer, LogTimingAnswer::Yes);
+    assert_eq!(with_rows(1.1e4).answer, LogTimingAnswer::Unknown);
+}
+
+#[test]
 fn an_idle_server_gives_no_yes() {
-    let (setting, node_calls, screen) = log_timing(lookups(0.0));
+    let (setting, node_calls, screen) = advice(&counted(0.0));
     assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
     let text = "not determined: nothing ran; 145 k node calls per second would cost 1% of a core";
     assert_eq!(setting.summary, text);
     assert_eq!(node_calls.doubt.as_deref(), text.strip_prefix("not determined: "));
     assert!(screen.contains("auto_explain.log_timing: nothing ran;") && screen.contains("  hint: "), "{screen}");
     // A monitoring agent runs a query now and then.
-    let (setting, ..) = log_timing(lookups(0.2));
+    let (setting, ..) = advice(&counted(0.2));
     assert!(
-        setting.summary.starts_with("not determined: almost nothing ran (0.2 executions per second)"),
+        setting.summary.starts_with("not determined: almost nothing ran (0.2 node calls per second)"),
         "{setting:?}"
     );
 }
 
 #[test]
 fn a_running_statement_gives_no_yes() {
-    let (setting, node_calls, screen) = advice(&with_log_timing(Ok(lookups(1e4)), &[3.0, 354.0]));
+    let (setting, node_calls, screen) = advice(&with_sessions(counted(1e4), 0.0, 354.0));
     assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
     assert!(setting.summary.contains("a statement has been running for 354 s"), "{setting:?}");
     assert_eq!(setting.hint.as_deref(), node_calls.hint.as_deref());
@@ -54,10 +158,10 @@ fn a_running_statement_gives_no_yes() {
     assert_eq!(setting.core_share.unwrap().high, None);
     assert!(screen.lines().any(|line| line.contains(">= 0.0") && line.ends_with("not determined")), "{screen}");
     // Statements that take less than half of the window are counted.
-    let (setting, ..) = advice(&with_log_timing(Ok(lookups(1e4)), &[3.0]));
+    let (setting, ..) = advice(&with_sessions(counted(1e4), 0.0, 3.0));
     assert_eq!(setting.advice, Action::Keep);
     // A certain cost does not depend on it.
-    let (setting, node_calls, _) = advice(&with_log_timing(Ok(lookups(1e7)), &[354.0]));
+    let (setting, node_calls, _) = advice(&with_sessions(counted(1e7), 0.0, 354.0));
     assert_eq!((setting.advice, node_calls.answer), (Action::TurnOff, LogTimingAnswer::No));
     // But the figures are lower bounds, and no sample_rate is known to be low enough.
     assert!(setting.summary.starts_with("no: at least ") && setting.summary.ends_with(" of a core"), "{setting:?}");
@@ -65,11 +169,20 @@ fn a_running_statement_gives_no_yes() {
 }
 
 #[test]
+fn hidden_sessions_give_no_yes() {
+    let (setting, node_calls, _) = advice(&with_sessions(counted(1e4), 1.0, 0.0));
+    assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
+    assert!(node_calls.doubt.unwrap().contains("which this user may not see"));
+    assert!(node_calls.hint.unwrap().contains("GRANT pg_monitor"));
+}
+
+#[test]
 fn the_row_and_its_explanation_have_the_same_figures() {
     for per_s in [1e2, 1e4, 1e5, 1e7, 1e9] {
-        let (setting, _, screen) = log_timing(lookups(per_s));
+        let mut facts = counted(per_s);
+        facts.clocks.here.as_mut().unwrap().cpus.online = crate::report::Fact::Known(vec![0, 1]);
+        let (setting, _, screen) = advice(&facts);
         let share = setting.core_share.unwrap();
-        // Two CPUs.
         assert!(share.high.unwrap() <= 2.0, "{share:?}");
         let text = crate::human::percent_range(share.low, share.high);
         let row = screen.lines().find(|line| line.starts_with("auto_explain.log_timing ")).unwrap();
@@ -81,68 +194,15 @@ fn the_row_and_its_explanation_have_the_same_figures() {
 }
 
 #[test]
-fn statements_that_are_not_recorded_give_no_yes() {
-    let facts = |calls_per_s| {
-        let mut facts = with_log_timing(Ok(lookups(calls_per_s)), &[]);
-        facts.server.settings.insert("pg_stat_statements.track".into(), "top".into());
-        facts.server.settings.insert("auto_explain.log_nested_statements".into(), "on".into());
-        facts
+fn the_lower_bound_assumes_that_a_session_executes_fewer_statements() {
+    let share = |needed: f64, log_timing: &str| {
+        let mut facts = counted(1e4);
+        facts.server.settings.insert("auto_explain.log_timing".into(), log_timing.into());
+        counted_calls::share(&facts, Range::between(needed, 2.0 * needed))
     };
-    let (setting, node_calls, _) = advice(&facts(1e3));
-    assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
-    assert!(setting.summary.contains("log_nested_statements"), "{setting:?}");
-    assert!(node_calls.hint.unwrap().contains("ALTER SYSTEM SET pg_stat_statements.track = 'all'"));
-    let (setting, node_calls, _) = advice(&facts(1e7));
-    assert_eq!((setting.advice, node_calls.sample_rate), (Action::TurnOff, None));
-    assert!(setting.summary.starts_with("no: at least "), "{setting:?}");
-}
-
-/// Adds what pg_fast_timing counted in the window.
-fn with_counts(facts: Facts, calls_per_s: f64, count_calls: &str) -> Facts {
-    let snapshot =
-        |calls: f64| Snapshot::of("pg_fast_timing", &[("node_calls", calls), ("failed", 0.0), ("reset", 7.0)]);
-    let Facts { mut server, counts: Counts { before, after }, .. } = facts;
-    server.settings.insert("pg_fast_timing.count_calls".into(), count_calls.into());
-    server.settings.insert("auto_explain.log_timing".into(), "off".into());
-    let counts = Counts { before: before.and(snapshot(5.0)), after: after.and(snapshot(5.0 + 10.0 * calls_per_s)) };
-    Facts { server, counts, ..facts }
-}
-
-#[test]
-fn exact_counts_replace_the_estimate() {
-    let estimated = || with_log_timing(Ok(lookups(1e6)), &[]);
-    let (setting, node_calls, screen) = advice(&with_counts(estimated(), 2e6, "top"));
-    let window = node_calls.window.unwrap();
-    assert_eq!((window.calls_are, window.per_s), (CallsAre::Counted, Range::between(2e6, 2e6)));
-    assert_eq!((setting.events_are, setting.events_per_s), (EventsAre::Counted, Some(2e6)));
-    assert!(setting.summary.starts_with("no: 2 M node calls per second take "), "{setting:?}");
-    assert!(setting.why.contains("pg_fast_timing has counted the calls"), "{setting:?}");
-    // The screen has no "about" sign.
-    assert!(
-        screen.lines().any(|line| line.starts_with("auto_explain.log_timing") && line.contains(" 2 M ")),
-        "{screen}"
-    );
-    // The method had no counter for some statements, so they were not counted.
-    let mut facts = with_counts(estimated(), 2e6, "top");
-    facts.counts.after = facts
-        .counts
-        .after
-        .and(Snapshot::of("pg_fast_timing", &[("node_calls", 5.0 + 2e7), ("failed", 3.0), ("reset", 7.0)]));
-    assert_eq!(advice(&facts).1.window.unwrap().calls_are, CallsAre::Estimated);
-    // The counter contains nested statements, which log_timing does not time.
-    let (_, node_calls, _) = advice(&with_counts(estimated(), 2e6, "all"));
-    assert_eq!(node_calls.window.unwrap().calls_are, CallsAre::Estimated);
-}
-
-#[test]
-fn exact_counts_need_no_statistics_of_statements() {
-    let without = || with_log_timing(Err(Error::new("the database has no pg_stat_statements", "")), &[]);
-    let (setting, node_calls, _) = advice(&with_counts(without(), 2e6, "top"));
-    assert_eq!((setting.advice, node_calls.answer), (Action::None, LogTimingAnswer::No));
-    assert_eq!((node_calls.unavailable, node_calls.window.unwrap().executions_per_s), (None, None));
-    let (setting, node_calls, _) = advice(&with_counts(without(), 1e4, "top"));
-    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOn, LogTimingAnswer::Yes));
-    // An idle server says nothing about a busy one.
-    let (_, node_calls, _) = advice(&with_counts(without(), 0.1, "top"));
-    assert!(node_calls.doubt.unwrap().starts_with("almost nothing ran; "));
+    // A second of work needs 1 to 2 s of clock reads: at least half of the session's time.
+    assert_eq!(share(1.0, "off"), Range { low: 0.5, estimate: 1.5, high: 2.0 });
+    // The present rate contains the cost already.
+    assert_eq!(share(1.0, "on").low, 1.0);
+    assert!((share(0.001, "off").low - 0.001).abs() < 2e-6);
 }

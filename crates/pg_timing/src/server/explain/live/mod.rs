@@ -32,7 +32,6 @@ pub use classic::classic;
 pub use options::{NOT_ROLLED_BACK, RunOptions};
 pub use scan::{Kind as TokenKind, Token, Tokens};
 pub use script::Script;
-pub use statement::Statement;
 
 use crate::error::Error;
 use crate::report::ExplainReport;

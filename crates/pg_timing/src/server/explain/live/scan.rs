@@ -35,17 +35,6 @@ impl Token<'_> {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(keyword)
     }
 
-    /// Whether a text or a quoted name has its closing quote.
-    pub fn is_closed(&self) -> bool {
-        let Some(opening) = self.text.find(['\'', '"', '$']) else { return true };
-        let quoted = &self.text[opening..];
-        let quote = match quoted[1..].find('$') {
-            Some(end) if quoted.starts_with('$') => &quoted[..end + 2],
-            _ => &quoted[..1],
-        };
-        quoted.len() >= 2 * quote.len() && quoted.ends_with(quote)
-    }
-
     pub fn is_symbol(&self, symbol: &str) -> bool {
         self.kind == Kind::Symbol && self.text == symbol
     }

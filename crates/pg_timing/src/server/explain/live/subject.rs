@@ -12,8 +12,8 @@ use super::session::{RunSession, Whose, quoted};
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::server::connection::Sql;
-use crate::server::own_sql::MARK;
 use crate::server::explain::plan::Explained;
+use crate::server::own_sql::MARK;
 
 // Names of prepared statements.
 const BASELINE: &str = "pg_timing_baseline";

@@ -16,7 +16,8 @@ const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 impl RunSession<'_> {
     /// Returns the plan of an EXPLAIN without ANALYZE.
     pub fn plan_of(&mut self, explain: &Sql) -> Result<Explained, Error> {
-        let rows = self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain.clone(), Output::Keep))?;
+        let rows =
+            self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain.clone(), Output::Keep))?;
         parse(&rows.lines())
     }
 
