@@ -6,7 +6,7 @@ use pg_timing::render::{self, escape};
 use pg_timing::report::compare::Comparison;
 use pg_timing::report::document::Document;
 use pg_timing::report::thresholds::Thresholds;
-use pg_timing::report::{AdviseReport, ExplainReport, Report, TopReport};
+use pg_timing::report::{AdviseReport, ExplainReport, Report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -95,25 +95,6 @@ fn each_text_of_an_explain_report_is_escaped() {
     assert!(assert_each_text_is_escaped::<ExplainReport>(&report, render::html::explain::html) > 10);
 }
 
-fn skipped() -> Value {
-    serde_json::json!({"why": "refused", "statements": 1, "time_share": 0.5, "example": "syntax error"})
-}
-
-#[test]
-fn each_text_of_a_report_about_top_statements_is_escaped() {
-    let range = serde_json::json!({"low": 1.0, "estimate": 2.0, "high": 3.0});
-    let statement = serde_json::json!({
-        "query_id": "7", "statement": "SELECT 1", "calls": 5.0, "mean_ms": 1.0, "rows": 1.0, "node_calls": range, "added_ms": range,
-    });
-    let report = serde_json::json!({
-        "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "since_reset_s": 10.0, "interrupted": false,
-        "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"},
-        "statements": [statement], "skipped": [skipped()],
-    });
-    assert!(assert_each_text_is_escaped::<TopReport>(&report, render::text::top::text) > 7);
-    assert!(assert_each_text_is_escaped::<TopReport>(&report, render::html::top::html) > 7);
-}
-
 #[test]
 fn each_text_of_an_advise_report_is_escaped() {
     let setting = serde_json::json!({
@@ -124,7 +105,7 @@ fn each_text_of_an_advise_report_is_escaped() {
     let report = serde_json::json!({
         "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "window_s": 10.0,
         "interrupted": false, "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"},
-        "settings": [setting], "node_calls": {"answer": "no", "planned": 1, "skipped": [skipped()]}, "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
+        "settings": [setting], "node_calls": {"answer": "unknown", "unavailable": "not loaded", "hint": "load it"}, "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
     });
     assert!(assert_each_text_is_escaped::<AdviseReport>(&report, render::text::advise::text) > 10);
     assert_each_text_is_escaped::<AdviseReport>(&report, render::nagios::advise::line);

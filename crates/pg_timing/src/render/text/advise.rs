@@ -125,12 +125,14 @@ fn advice(setting: &SettingAdvice) -> &'static str {
     }
 }
 
-/// Renders what the table does not show: why an advice was not determined, advice without figures, and advice for a busy server where the observed server was idle.
+/// Renders what the table does not show: why an advice was not determined, advice without figures, a lower sample_rate, and
+/// advice for a busy server where the observed server was idle.
 fn notes(report: &AdviseReport) -> String {
     let mut out = String::new();
     for setting in &report.settings {
         let is_clear = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
-        if !is_clear || setting.core_share.is_none() || setting.extrapolated || is_cut(setting) {
+        let has_rate = setting.name == "auto_explain.log_timing" && report.node_calls.sample_rate.is_some();
+        if !is_clear || has_rate || setting.core_share.is_none() || setting.extrapolated || is_cut(setting) {
             let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
             let value = if is_cut(setting) { format!(" = {}", setting.value) } else { String::new() };
             wrapped(&mut out, "- ", &format!("{}{value}: {text}", setting.name));
