@@ -71,7 +71,7 @@ TEXTFILE = [
     "units/pg_timing-textfile.timer",
 ]
 EVERYTHING_ALLOWED = {"pg_timing_allow": ["10.0.0.0/8"], "pg_timing_kernel_log": True}
-TEXTFILE_MODE = {"pg_timing_mode": "textfile"}
+TEXTFILE_MODE = {"pg_timing_mode": "textfile", "pg_timing_textfile_user": "prometheus"}
 # Both modes, and all tasks of each. A run takes seconds, so no other runs are repeated.
 REPEATED = (EVERYTHING_ALLOWED, TEXTFILE_MODE)
 
@@ -94,7 +94,8 @@ def check():
             if variables in REPEATED and (changes := host.play(**variables)):
                 yield f"{what}: {changes} changes in the second run"
         unit = (host.root / "units/pg_timing-textfile.service").read_text()
-        for line in (f"ReadWritePaths=-{host.root}/textfile", f"ExecStart={host.root}/bin/pg_timing monitor --samples 1"):
+        start = f"ExecStart={host.root}/bin/pg_timing monitor --samples 1"
+        for line in (f"ReadWritePaths=-{host.root}/textfile", start, "User=prometheus\n"):
             if line not in unit:
                 yield f"the unit does not have the line {line}"
         (host.root / "textfile/pg_timing.prom").touch()

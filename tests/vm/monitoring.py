@@ -3,7 +3,8 @@
 import json
 
 INTERVAL_S = 0.5
-EVENTS = "/tmp/events"
+# Root does not write directly to /tmp.
+EVENTS = "/results/events"
 # Each part lasts longer than a finding needs to clear: 20 intervals and two more.
 PART_S = 13
 # A mark between the events. Both programs append.

@@ -10,6 +10,7 @@ mod guardian;
 pub mod host;
 pub mod human;
 pub mod monitor;
+mod output_directory;
 pub mod plan_format;
 pub mod render;
 pub mod report;

@@ -14,8 +14,6 @@ use timing_clock::Nanos;
 
 const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
 const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
-const CAPTURE_HINT: Hint =
-    Hint("give the name of a new directory on a local file system, in a directory where you may write");
 
 const LIMITS_HINT: Hint = Hint("a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us");
 
@@ -31,8 +29,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
     // Refuse an unusable name before the measurement, which takes seconds.
-    let target = arguments.capture.as_deref().map(capture::Target::open).transpose();
-    let target = target.map_err(|e| e.context(CAPTURE_HINT))?;
+    let target = arguments.capture.as_deref().map(capture::Target::open).transpose()?;
     let mut report = match host.is_live() {
         true => measure(arguments.time_limit(), &host, &log)?,
         false => survey::captured(&host, &log),
@@ -80,5 +77,5 @@ fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report>
 fn write_capture(host: &Host, log: &KernelLog, report: &Report, target: &capture::Target) -> anyhow::Result<()> {
     let lines = log.entries.known().map(|entries| entries.about_clocks.as_slice()).unwrap_or_default();
     interrupt::ignore_file_size_signal();
-    capture::write(host, lines, report, target).map_err(|e| e.context(CAPTURE_HINT))
+    capture::write(host, lines, report, target)
 }

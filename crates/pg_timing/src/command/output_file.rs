@@ -3,9 +3,9 @@
 //! The directory is opened once. All later steps use it and names without a slash. The text goes into a new file with a random
 //! name, which is then renamed.
 
-use super::Hint;
-use anyhow::anyhow;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use crate::error;
+use crate::output_directory;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,17 +14,10 @@ use std::io::{Error, Result, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// A directory is only searched. Linux needs no permission to read it.
-#[cfg(target_os = "linux")]
-const SEARCH: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const SEARCH: OFlags = OFlags::RDONLY;
-
 /// The rights of a new file. The process's umask takes some away.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 
-const HINT: Hint =
-    Hint("give the name of a new file, or of a regular file to replace; without -o the output goes to stdout");
+const HINT: &str = "give the name of a new file, or of a regular file to replace; without -o the output goes to stdout";
 
 /// The place of a file: an open directory, and a name in it.
 pub struct OutputFile {
@@ -37,14 +30,12 @@ pub struct OutputFile {
 impl OutputFile {
     /// Returns an error if the file cannot be written: the directory must be writable, and an existing file must be a regular
     /// one. A symlink could lead to any file, and the rename of a device would remove it.
-    pub fn open(path: &Path) -> anyhow::Result<OutputFile> {
-        let refused = |why: &str| anyhow!("could not write \"{}\": {why}", path.display()).context(HINT);
-        let failed = |error: Error| refused(&crate::human::reason(&error));
+    pub fn open(path: &Path) -> std::result::Result<OutputFile, error::Error> {
+        let failed = |error: Error| not_written(path, &error);
+        let refused = |why: &str| failed(Error::other(why));
         let is_directory_name = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let name = path.file_name().filter(|_| !is_directory_name).ok_or_else(|| refused("it is not a file name"))?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let flags = SEARCH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, parent, flags, Mode::empty()).map_err(|e| failed(e.into()))?;
+        let directory = output_directory::open(output_directory::of(path)).map_err(failed)?;
         match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => is_regular(&found).map_err(refused)?,
             Err(Errno::NOENT) => {}
@@ -56,10 +47,8 @@ impl OutputFile {
     }
 
     /// Writes the file. If that fails, an existing file stays as it is.
-    pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.written(bytes).map_err(|error| {
-            anyhow!("could not write \"{}\": {}", self.path.display(), crate::human::reason(&error)).context(HINT)
-        })
+    pub fn write(&self, bytes: &[u8]) -> std::result::Result<(), error::Error> {
+        self.written(bytes).map_err(|error| not_written(&self.path, &error))
     }
 
     fn written(&self, bytes: &[u8]) -> Result<()> {
@@ -100,6 +89,11 @@ impl OutputFile {
     fn remove(&self, name: &str) {
         _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
     }
+}
+
+fn not_written(path: &Path, error: &Error) -> error::Error {
+    let what = format!("could not write \"{}\": {}", path.display(), crate::human::reason(error));
+    error::Error::new(what, output_directory::hint(error).unwrap_or(HINT))
 }
 
 fn is_regular(found: &Stat) -> std::result::Result<(), &'static str> {

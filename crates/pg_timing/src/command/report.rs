@@ -49,7 +49,7 @@ fn open(path: &Path) -> anyhow::Result<OutputFile> {
             Error::new(what, "name the page like report.html: pg_timing report -o report.html FILE.json").into()
         );
     }
-    OutputFile::open(path)
+    Ok(OutputFile::open(path)?)
 }
 
 fn read_files(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {

@@ -3,8 +3,9 @@
 //! Each event is written once. If the disk is full, no part of a line remains, and the event waits. The file is opened again
 //! after logrotate has moved it. It is opened for appending, so `copytruncate` works, too.
 
-use super::folder::{FILE_MODE, Folder, identity, is_root};
+use super::folder::{FILE_MODE, Folder, identity};
 use crate::error::Error;
+use crate::output_directory::is_root;
 use crate::render::json::json_line;
 use crate::report::MonitorEvent;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};

@@ -1,8 +1,11 @@
 //! The monitor on a synthetic machine: days of simulated time through the code that real machines run.
 
+use super::events_file::EventsFile;
+use super::textfile::Textfile;
 use super::{Monitor, Schedule, ServerFigures, run};
 use crate::host::facts::{Host, own_use};
 use crate::host::watch::synthetic::{Hardware, SyntheticMachine};
+use crate::output_directory::is_root;
 use crate::report::{COUNTER, MonitorEvent, MonitorReport, ServerReport, Severity};
 use std::time::Duration;
 
@@ -339,4 +342,41 @@ fn each_of_many_faults_is_reported_once_in_constant_memory() {
         let growth = memory.last().unwrap().saturating_sub(memory[0]);
         assert!(growth < 1 << 20, "memory grew by {growth} bytes: {memory:?}");
     }
+}
+
+/// Between two writes, another user replaces the directory, or becomes its owner.
+#[test]
+fn root_writes_only_while_the_directory_is_its_own() {
+    use std::os::unix::fs::{lchown, symlink};
+    let top = tempfile::tempdir().unwrap();
+    let path = |name: &str| top.path().join(name);
+    let give = |name: &str, user: u32| {
+        if is_root() {
+            lchown(path(name), Some(user), None).unwrap()
+        }
+    };
+    for name in ["own", "private", "other"] {
+        std::fs::create_dir(path(name)).unwrap();
+    }
+    give("other", 1000);
+    let mut textfile = Textfile::open(&path("own/a.prom")).unwrap();
+    let mut file = EventsFile::open(&path("own/events")).unwrap();
+    let events = Monitor::new(SyntheticMachine::default(), INTERVAL_S).stop();
+    let mut write = || [textfile.write("a 1\n").is_ok(), file.append(&events).is_ok()];
+    assert_eq!(write(), [true; 2]);
+    give("own", 1000);
+    assert_eq!(write(), [!is_root(); 2]);
+    give("own", 0);
+    std::fs::rename(path("own"), path("moved")).unwrap();
+    for target in ["private", "other"] {
+        symlink(target, path("own")).unwrap();
+        give("own", 1000);
+        assert_eq!(write(), [!is_root(); 2]);
+        std::fs::remove_file(path("own")).unwrap();
+        assert_eq!(path(target).read_dir().unwrap().count() == 0, is_root(), "{target}");
+    }
+    std::fs::rename(path("moved"), path("own")).unwrap();
+    assert_eq!(write(), [true; 2]);
+    let lines = std::fs::read_to_string(path("own/events")).unwrap().lines().count();
+    assert_eq!(lines, if is_root() { 5 } else { 3 }, "no event is lost, because those of root have waited");
 }

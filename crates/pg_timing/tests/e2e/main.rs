@@ -18,6 +18,7 @@ mod interrupt;
 mod limits;
 mod log;
 mod nagios;
+mod output_directories;
 mod plan;
 mod read;
 mod report;

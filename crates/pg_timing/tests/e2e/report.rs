@@ -199,10 +199,11 @@ fn a_file_that_cannot_be_the_page_is_refused() {
     let json = json.to_str().unwrap();
     std::fs::write(path("victim"), "secret").unwrap();
     std::os::unix::fs::symlink(path("victim"), path("link")).unwrap();
+    std::fs::create_dir(path("directory")).unwrap();
     for (output, why) in [
         (path("link"), "it is a symbolic link"),
         (path(""), "it is not a file name"),
-        (dir.path().to_str().unwrap().to_string(), "it is a directory"),
+        (path("directory"), "it is a directory"),
         ("/dev/full".into(), "it is not a regular file"),
         (path("missing/page.html"), "No such file or directory"),
     ] {

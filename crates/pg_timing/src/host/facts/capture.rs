@@ -51,7 +51,7 @@ const CPUINFO: &[&str] = &[
 
 /// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
 pub fn write(host: &Host, log: &[String], report: &Report, target: &Target) -> anyhow::Result<()> {
-    target.write(&files(host, log, report)?)
+    Ok(target.write(&files(host, log, report)?)?)
 }
 
 /// Adds a value that is in no file of the machine, as JSON.

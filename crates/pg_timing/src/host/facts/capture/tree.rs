@@ -3,8 +3,8 @@
 //! For this, the path is resolved only once. All later steps use open directories and names without a slash.
 
 use super::files::{Files, open};
-use anyhow::Context;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use crate::{error, output_directory};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -12,11 +12,7 @@ use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// A parent directory is only searched. Linux needs no permission to read it.
-#[cfg(target_os = "linux")]
-const SEARCH: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const SEARCH: OFlags = OFlags::RDONLY;
+const HINT: &str = "give the name of a new directory on a local file system, in a directory where you may write";
 
 /// The place of a new tree: an open directory, and a name in it.
 pub struct Target {
@@ -29,31 +25,30 @@ pub struct Target {
 impl Target {
     /// Returns an error if no tree can be written to `dir`. Neither `dir` nor a symlink with its name may exist, and
     /// the parent directory must be writable.
-    pub fn open(dir: &Path) -> anyhow::Result<Target> {
-        let name = dir.file_name().with_context(|| format!("\"{}\" is not a directory name", dir.display()))?;
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let flags = SEARCH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let parent = rustix::fs::openat(CWD, parent, flags, Mode::empty()).map_err(|e| not_created(dir, e.into()))?;
+    pub fn open(dir: &Path) -> std::result::Result<Target, error::Error> {
+        let refused = |why: &str| error::Error::new(format!("\"{}\" {why}", dir.display()), HINT);
+        let name = dir.file_name().ok_or_else(|| refused("is not a directory name"))?;
+        let parent = output_directory::open(output_directory::of(dir)).map_err(|e| failed("create", dir, e))?;
         let target = Target { parent, name: name.into(), path: dir.into() };
         match rustix::fs::statat(&target.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => anyhow::bail!("\"{}\" exists", dir.display()),
+            Ok(_) => return Err(refused("exists")),
             Err(Errno::NOENT) => {}
             // A name can be too long.
-            Err(error) => return Err(not_created(dir, error.into())),
+            Err(error) => return Err(failed("create", dir, error)),
         }
-        let partial = Partial::create(&target.parent).map_err(|e| not_created(dir, e))?;
+        let partial = Partial::create(&target.parent).map_err(|e| failed("create", dir, e))?;
         partial.remove();
         Ok(target)
     }
 
     /// Writes the tree. It appears complete or not at all: it is written next to the target and then renamed.
-    pub fn write(&self, files: &Files) -> anyhow::Result<()> {
-        let partial = Partial::create(&self.parent).map_err(|e| not_created(&self.path, e))?;
+    pub fn write(&self, files: &Files) -> std::result::Result<(), error::Error> {
+        let partial = Partial::create(&self.parent).map_err(|e| failed("create", &self.path, e))?;
         let written = files.write(&partial.root).and_then(|()| self.rename(&partial));
         written.map_err(|e| {
             files.remove(&partial.root);
             partial.remove();
-            anyhow::anyhow!("could not write \"{}\": {}", self.path.display(), crate::human::reason(&e))
+            failed("write", &self.path, e)
         })
     }
 
@@ -66,8 +61,11 @@ impl Target {
     }
 }
 
-fn not_created(dir: &Path, error: Error) -> anyhow::Error {
-    anyhow::anyhow!("could not create \"{}\": {}", dir.display(), crate::human::reason(&error))
+/// Returns the error that this program could not create or write a directory.
+fn failed(verb: &str, dir: &Path, error: impl Into<Error>) -> error::Error {
+    let error = error.into();
+    let what = format!("could not {verb} \"{}\": {}", dir.display(), crate::human::reason(&error));
+    error::Error::new(what, output_directory::hint(&error).unwrap_or(HINT))
 }
 
 fn replaced() -> Error {
@@ -151,6 +149,7 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn tree() -> Files {
