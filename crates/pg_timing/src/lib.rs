@@ -10,7 +10,7 @@ mod guardian;
 pub mod host;
 pub mod human;
 pub mod monitor;
-mod output_directory;
+mod output_file;
 pub mod plan_format;
 pub mod render;
 pub mod report;

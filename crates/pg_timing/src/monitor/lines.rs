@@ -145,7 +145,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limited::in_process_with_file_limit;
+    use super::super::tests::in_process_with_file_limit;
     use super::*;
     use rustix::fs::OFlags;
     use std::io::Read;

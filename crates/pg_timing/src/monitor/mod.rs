@@ -17,10 +17,7 @@
 mod changes;
 pub mod events_file;
 mod findings;
-mod folder;
 pub mod http;
-#[cfg(test)]
-mod limited;
 pub mod lines;
 mod read_cost;
 mod run;

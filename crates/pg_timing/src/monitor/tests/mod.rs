@@ -1,11 +1,15 @@
 //! The monitor on a synthetic machine: days of simulated time through the code that real machines run.
 
+mod limited;
+
+pub use limited::in_process_with_file_limit;
+
 use super::events_file::EventsFile;
 use super::textfile::Textfile;
 use super::{Monitor, Schedule, ServerFigures, run};
 use crate::host::facts::{Host, own_use};
 use crate::host::watch::synthetic::{Hardware, SyntheticMachine};
-use crate::output_directory::is_root;
+use crate::output_file::is_root;
 use crate::report::{COUNTER, MonitorEvent, MonitorReport, ServerReport, Severity};
 use std::time::Duration;
 
