@@ -8,7 +8,6 @@
 //! | `read_cost` | whether a read cost rose beyond its noise |
 //! | `totals` | counts since the start |
 //! | `server` | observes the server of `--server` |
-//! | `server_figures` | its last figures, and their age |
 //! | `http` | the endpoint that Prometheus scrapes |
 //! | `textfile` | the file for node_exporter |
 //! | `events_file` | the file of `--events` |
@@ -22,7 +21,6 @@ pub mod lines;
 mod read_cost;
 mod run;
 pub mod server;
-mod server_figures;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -30,7 +28,7 @@ pub mod textfile;
 mod totals;
 
 pub use run::{Schedule, run};
-pub use server_figures::ServerFigures;
+pub use server::ServerFigures;
 
 use crate::host::check::{conclude, judge};
 use crate::host::watch::{Machine, Sample, Watch};

@@ -1,11 +1,14 @@
-use super::grammar::{Metric, Series, parse};
-use super::table::{ALL, PREFIX};
-use super::*;
+mod docs;
+mod grammar;
+
+use super::table::{ALL, PREFIX, SEVERITIES};
+use super::{Kind, bound_s, label, number, text};
 use crate::report::{
-    AccessPath, Action, AdviseReport, ClockTotals, Collector, CoreShare, CounterRate, Drift, EventsAre, FastTiming,
-    Finding, NodeCallsReport, OwnUse, ReadCost, ReadCostLimits, ServerReport, SettingAdvice, Skew, Verdict,
-    WatchedClock, WatchedFinding,
+    AccessPath, Action, AdviseReport, ClockTotals, Collector, CoreShare, CounterRate, Drift, EventKind, EventsAre,
+    FastTiming, Finding, MonitorReport, NodeCallsReport, OwnUse, ReadCost, ReadCostLimits, ServerReport, SettingAdvice,
+    Severity, Skew, Verdict, WatchedClock, WatchedFinding,
 };
+use grammar::{Metric, Series, parse};
 use proptest::prelude::*;
 
 /// Returns a report in which nothing is missing. `text` is in each label that comes from outside.
@@ -136,7 +139,7 @@ fn a_complete_report_has_every_metric_of_the_table() {
     let metrics = parse(&page).unwrap();
     let names: Vec<(String, &str)> = ALL.iter().map(|m| (format!("{PREFIX}{}", m.name), m.kind.name())).collect();
     assert_eq!(metrics.iter().map(|m| (m.name.clone(), m.kind.as_str())).collect::<Vec<_>>(), names);
-    for (found, super::grammar::Metric { series, .. }) in ALL.iter().zip(&metrics) {
+    for (found, Metric { series, .. }) in ALL.iter().zip(&metrics) {
         for series in series {
             let labels: Vec<&str> =
                 series.labels.iter().map(|(name, _)| name.as_str()).filter(|l| *l != "le").collect();
@@ -203,8 +206,8 @@ fn severities_are_state_sets_and_all_events_are_counted() {
     let events = figures(&metrics, "events_total");
     assert_eq!(events.len(), EventKind::ALL.len());
     assert!(events.contains(&"suspend=3".into()) && events.contains(&"pause=0".into()));
-    for severity in SEVERITIES {
-        assert_eq!(serde_json::to_value(severity).unwrap(), name(severity));
+    for (name, severity) in SEVERITIES {
+        assert_eq!(serde_json::to_value(severity).unwrap(), name);
     }
 }
 
@@ -234,7 +237,7 @@ fn a_missing_figure_has_no_series() {
 #[test]
 fn an_unreadable_kernel_log_has_no_count_of_messages() {
     let error = Some("Permission denied".to_string());
-    let collectors = vec![Collector { name: KERNEL_LOG, seconds: 0.0, error }];
+    let collectors = vec![Collector { name: "kernel_log", seconds: 0.0, error }];
     let page = |kernel_messages| {
         text(&MonitorReport { kernel_messages, collectors: collectors.clone(), ..Default::default() })
     };
@@ -298,7 +301,61 @@ fn hostile_labels_stay_in_their_quotes() {
     }
 }
 
+#[test]
+fn names_follow_the_conventions() {
+    let names: std::collections::HashSet<_> = ALL.iter().map(|metric| metric.name).collect();
+    assert_eq!(names.len(), ALL.len(), "a name occurs twice");
+    for super::Metric { name, kind, labels, help, .. } in ALL {
+        assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+        assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
+        assert!(!name.ends_with("_info") || !labels.is_empty(), "{name}");
+        assert!(help.ends_with('.') && !help.contains(['\n', '\\']), "{name}");
+        // Names that Prometheus or its conventions reserve.
+        assert!(!["_count", "_sum", "_bucket", "_created"].iter().any(|end| name.ends_with(end)), "{name}");
+        assert!(!labels.iter().any(|label| ["le", "quantile", "job", "instance"].contains(label)), "{name}");
+    }
+}
+
+#[test]
+fn numbers_are_short() {
+    for (figure, text) in [
+        (0.0, "0"),
+        (1.0, "1"),
+        (20.1 / 1e9, "2.01e-8"),
+        (0.25, "0.25"),
+        (2_596_098_013.0, "2596098013"),
+        (1e20, "1e20"),
+        (-0.5e-6, "-5e-7"),
+    ] {
+        assert_eq!(number(figure), text);
+    }
+}
+
+#[test]
+fn label_values_are_escaped() {
+    for (value, text) in [
+        ("system", "system"),
+        (r#"a"b\c"#, r#"a\"b\\c"#),
+        ("a\nb", r"a\\nb"),
+        ("\x1b[2J\0", r"\\u{1b}[2J\\u{0}"),
+        ("Größe 数", "Größe 数"),
+    ] {
+        assert_eq!(label(value), text);
+    }
+}
+
+#[test]
+fn bounds_are_whole_nanoseconds() {
+    assert_eq!([0, 1, 2, 30].map(bound_s), [0.0, 1e-9, 3e-9, 1.073741823]);
+}
+
 proptest! {
+    #[test]
+    fn numbers_read_back_equal(figure in any::<f64>()) {
+        prop_assume!(figure.is_finite());
+        prop_assert_eq!(number(figure).parse::<f64>().unwrap().to_bits(), figure.to_bits());
+    }
+
     #[test]
     fn any_report_is_a_valid_page(
         text in any::<String>(),

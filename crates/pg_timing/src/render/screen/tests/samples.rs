@@ -1,35 +1,19 @@
 //! Reports for the tests of the screen.
 
-use super::{LocalTime, Sort, View};
+use super::super::{LocalTime, Sort, View};
 use crate::report::*;
+use std::time::{Duration, UNIX_EPOCH};
 
 pub const NOW: f64 = 1_795_632_906.0;
 
-/// Returns a view in UTC. Civil dates: <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>
+/// Returns a view in UTC.
 pub fn view() -> View {
     fn utc(at: f64) -> Option<LocalTime> {
-        if !(0.0..1e12).contains(&at) {
+        if !(0.0..1e11).contains(&at) {
             return None;
         }
-        let (days, second) = (at as i64 / 86_400, at as i64 % 86_400);
-        let z = days + 719_468;
-        let (era, doe) = (z / 146_097, z % 146_097);
-        let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-        let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-        let month = (5 * doy + 2) / 153;
-        let day = doy - (153 * month + 2) / 5 + 1;
-        let month = if month < 10 { month + 3 } else { month - 9 };
-        let year = yoe + era * 400 + i64::from(month <= 2);
-        let [hour, minute, second] = [second / 3600, second / 60 % 60, second % 60].map(|n| n as u8);
-        Some(LocalTime {
-            year: year as i32,
-            month: month as u8,
-            day: day as u8,
-            hour,
-            minute,
-            second,
-            offset_minutes: 0,
-        })
+        let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at as u64)).to_string();
+        Some(LocalTime { date: time[..10].into(), time: time[11..19].into(), zone: "UTC".into() })
     }
     View {
         sort: Sort::Default,

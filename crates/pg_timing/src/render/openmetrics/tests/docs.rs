@@ -1,6 +1,7 @@
 //! docs/metrics.md, generated from the table of all metrics.
 
-use super::table::{ALL, Metric, PREFIX};
+use super::super::Metric;
+use super::super::table::{ALL, PREFIX};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
 
