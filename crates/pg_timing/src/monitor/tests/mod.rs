@@ -8,7 +8,7 @@ use super::events_file::EventsFile;
 use super::textfile::Textfile;
 use super::{Monitor, Schedule, ServerFigures, run};
 use crate::host::facts::{Host, own_use};
-use crate::host::watch::synthetic::{Hardware, SyntheticMachine};
+use crate::host::watch::tests::synthetic::{Hardware, SyntheticMachine};
 use crate::output_file::is_root;
 use crate::report::{COUNTER, MonitorEvent, MonitorReport, ServerReport, Severity};
 use std::time::Duration;

@@ -1,7 +1,9 @@
 //! Samples of a synthetic machine. `monitor` tests the events.
 
 use super::Watch;
-use super::synthetic::SyntheticMachine;
+pub mod synthetic;
+
+use synthetic::SyntheticMachine;
 
 #[test]
 fn the_duration_of_drift_covers_all_pairs_and_no_pause() {

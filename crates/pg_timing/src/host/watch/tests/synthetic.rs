@@ -1,7 +1,7 @@
 //! A synthetic machine: its clocks show one true time, with the faults that a test chooses. Time passes only while a clock is
 //! read and while the machine sleeps.
 
-use super::{Instruments, Machine, OffsetMeter};
+use super::super::{Instruments, Machine, OffsetMeter};
 use crate::host::kernel_log::parse;
 use crate::host::measure::{Budget, ClockMeter, DriftMeter, Drifting, MAX_SLEW, Meter};
 use crate::host::survey::kernel;
