@@ -3,7 +3,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `machine` | what a watch needs of a machine, and this machine; the tests have a synthetic one |
-//! | `clocks` | the clocks, and short readings of them |
+//! | `clocks` | the clocks to read, and the pairs of clocks to compare |
+//! | `reader` | reads the clocks for a short time |
 //! | `counter` | the counter's rate, its steps and changes, and whether it can be used |
 //! | `offsets` | steps of the other clocks against each other |
 //! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
@@ -14,6 +15,7 @@ mod clocks;
 mod counter;
 mod machine;
 mod offsets;
+mod reader;
 mod sample;
 mod skew;
 #[cfg(test)]
@@ -25,8 +27,8 @@ pub use machine::{LiveMachine, Machine, STOP_CHECK};
 pub use sample::{OffsetStep, Sample};
 
 use crate::report::{COUNTER, Clocksource, Collector, Fact, Report};
-use clocks::ClockReader;
 use counter::{CounterJudgement, CounterWatch};
+use reader::ClockReader;
 use sample::Stops;
 use skew::SkewWatch;
 use std::time::Instant;

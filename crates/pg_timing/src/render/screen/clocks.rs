@@ -1,11 +1,11 @@
 //! The read cost of PostgreSQL's clock over time, and the table of clocks.
 
+use super::lines::{MISSING, duration, percent, period};
 use super::view::{Sort, View};
-use super::{BOLD, DIM, Part, lines, of_severity};
+use super::{BOLD, DIM, Part, of_severity};
 use crate::human::count;
 use crate::render::columns::columns;
 use crate::report::{AccessPath, MonitorReport, ReadCostLimits, SYSTEM, Severity, WatchedClock};
-use lines::{MISSING, duration, percent, period};
 use ratatui::layout::Constraint;
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -21,15 +21,10 @@ const ONE_READ: usize = 1;
 const WENT_BACK: usize = 5;
 const GAP: u16 = 2;
 
-/// Returns PostgreSQL's clock.
-pub fn system(report: &MonitorReport) -> Option<&WatchedClock> {
-    report.clocks.iter().find(|clock| clock.name == SYSTEM)
-}
-
 /// Returns the read cost of PostgreSQL's clock over time: one bar per sample, the newest at the right end. The highest one has
 /// the full height. Bars above a limit have the color of its severity.
 pub fn history<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
-    let history = system(report).map(|clock| &clock.history_ns);
+    let history = report.system().map(|clock| &clock.history_ns);
     let Some(history) = history.filter(|history| history.iter().flatten().any(|ns| ns.is_finite())) else {
         return Part::new(0, 0, |_, _| ());
     };

@@ -1,6 +1,5 @@
 //! The parts of the screen that are lines of text. A missing figure is a dash.
 
-use super::clocks::system;
 use super::view::View;
 use super::{BOLD, DIM, of_severity};
 use crate::human;
@@ -134,7 +133,7 @@ pub fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
             facts.push(("no figures", format!("{}: {}", collector.name, view.text(why))));
         }
     }
-    if let Some(clock) = system(report).filter(|clock| clock.unavailable.is_none()) {
+    if let Some(clock) = report.system().filter(|clock| clock.unavailable.is_none()) {
         facts.push(("lost time", lost_time(clock)));
         facts.push(("percentiles", percentiles(clock)));
     }

@@ -19,11 +19,13 @@ use ratatui::widgets::{Paragraph, Widget};
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
+type Draw<'a> = Box<dyn FnOnce(Rect, &mut Buffer) + 'a>;
+
 /// A part of the screen: the least number of lines with which it is useful, the number that it can use, and what draws it.
 struct Part<'a> {
     least: usize,
     most: usize,
-    draw: Box<dyn FnOnce(Rect, &mut Buffer) + 'a>,
+    draw: Draw<'a>,
 }
 
 impl<'a> Part<'a> {
