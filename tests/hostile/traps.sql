@@ -143,7 +143,7 @@ INSERT INTO data.guarded VALUES (1);
 CREATE FUNCTION h.on_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM h.sprung(''event trigger''); END';
 
 -- Others use this view. Later mallory replaces it.
-CREATE VIEW data.report AS SELECT count(*) AS n FROM data.plain;
+CREATE VIEW data.report AS SELECT count(*) AS n FROM data.plain a, data.plain b;
 GRANT USAGE ON SCHEMA data TO public;
 GRANT SELECT ON data.report TO public;
 
