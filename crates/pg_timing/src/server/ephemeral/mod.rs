@@ -30,6 +30,7 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// An error message is at the end of a log, and it is much shorter than this. A statement can fill a log with gigabytes.
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
+const TOO_SLOW: &str = "it did not start in time";
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
@@ -92,8 +93,8 @@ impl Ephemeral {
 
 impl Drop for Ephemeral {
     fn drop(&mut self) {
-        // An error means that the server has ended.
-        _ = shut_down(&mut self.server);
+        // At once (SIGQUIT), because the data is not needed.
+        end(&mut self.server, libc::SIGQUIT);
     }
 }
 
@@ -110,8 +111,14 @@ fn start_server(
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let status = wait(&mut initdb, is_over).map_err(failed)?.ok_or("it did not start in time")?;
-    if !status.success() {
+    while initdb.try_wait().map_err(failed)?.is_none() {
+        if is_over() {
+            end(&mut initdb, libc::SIGTERM);
+            return Err(TOO_SLOW.into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if !initdb.wait().map_err(failed)?.success() {
         let mut messages = Vec::new();
         _ = initdb.stderr.take().map(|pipe| pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut messages));
         return Err(error_message(&String::from_utf8_lossy(&messages)));
@@ -127,37 +134,32 @@ fn start_server(
             return Err(error_message(&end_of(folder.log())));
         }
         if is_over() {
-            _ = shut_down(&mut server);
-            return Err("it did not start in time".into());
+            end(&mut server, libc::SIGQUIT);
+            return Err(TOO_SLOW.into());
         }
         std::thread::sleep(PAUSE);
     }
     Ok(server)
 }
 
-/// Waits for the end of a program. `None` if the time is over before; the program is killed then.
-fn wait(program: &mut Child, is_over: &dyn Fn() -> bool) -> std::io::Result<Option<std::process::ExitStatus>> {
-    loop {
-        if let Some(status) = program.try_wait()? {
-            return Ok(Some(status));
-        }
-        if is_over() {
-            program.kill()?;
-            program.wait()?;
-            return Ok(None);
+/// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory.
+fn end(program: &mut Child, signal: libc::c_int) {
+    let group = program.id() as libc::pid_t;
+    let start = Instant::now();
+    if let Ok(None) = program.try_wait() {
+        // SAFETY: a child of this process, which has not been waited for. The call only sends a signal.
+        unsafe { libc::kill(group, signal) };
+    }
+    // SAFETY: as above. Signal 0 only asks whether the process group, which has the number of the program, still exists.
+    while matches!(program.try_wait(), Ok(None)) || unsafe { libc::kill(-group, 0) } == 0 {
+        if start.elapsed() > END_LIMIT {
+            // SAFETY: as above.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+            _ = program.wait();
+            return;
         }
         std::thread::sleep(PAUSE);
     }
-}
-
-/// Shuts the server down at once (SIGQUIT), because its data is not needed.
-fn shut_down(server: &mut Child) -> std::io::Result<()> {
-    if server.try_wait()?.is_none() {
-        // SAFETY: a child of this process, which has not been waited for. The call only sends a signal.
-        unsafe { libc::kill(server.id() as libc::pid_t, libc::SIGQUIT) };
-    }
-    let start = Instant::now();
-    wait(server, &|| start.elapsed() > END_LIMIT).map(|_| ())
 }
 
 /// Returns the command of a server program. The terminal's signals do not reach it, and it dies with this program.
@@ -292,6 +294,6 @@ mod tests {
     fn the_hint_fits_the_reason() {
         assert!(hint("initdb: error: could not write: No space left on device").contains("60 MB"));
         assert!(hint(&format!("{}/missing", folder::NOT_CREATED)).contains("TMPDIR"));
-        assert!(!hint("it did not start in time").contains("TMPDIR"));
+        assert!(!hint(TOO_SLOW).contains("TMPDIR"));
     }
 }
