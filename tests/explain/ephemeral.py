@@ -132,6 +132,11 @@ def interrupted(path, env):
 
 
 def remove_with_next_run(path, env):
+    """Runs pg_timing again, as soon as the processes of killed runs have ended."""
+    for _ in range(CLEANUP_SECONDS * 20):
+        if not processes():
+            break
+        time.sleep(0.05)
     done = subprocess.run([path, "explain", "--ephemeral", "--time", "2", "-c", COUNT], env=env, capture_output=True, text=True)
     if done.returncode != 0:
         yield f"after a killed run: {done}"

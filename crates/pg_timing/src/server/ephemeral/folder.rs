@@ -1,6 +1,6 @@
 //! The private folder of a temporary server: data directory, socket and log.
 //!
-//! The log is locked as long as the program or the server runs. A folder whose log is not locked was abandoned.
+//! The log is locked as long as the program or a process of the server runs. A folder whose log is not locked was abandoned.
 
 use super::{PAUSE, User};
 use crate::human::reason;

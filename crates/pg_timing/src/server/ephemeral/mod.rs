@@ -15,6 +15,7 @@ use folder::Folder;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,7 @@ fn start_server(
 ) -> Result<Child, String> {
     let failed = |error: std::io::Error| reason(&error);
     let data = folder.path().join("data");
-    let mut initdb = program(installation, "initdb", user, folder.path());
+    let mut initdb = program(installation, "initdb", user, folder);
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
@@ -123,7 +124,7 @@ fn start_server(
         _ = initdb.stderr.take().map(|pipe| pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut messages));
         return Err(error_message(&String::from_utf8_lossy(&messages)));
     }
-    let mut server = program(installation, "postgres", user, folder.path());
+    let mut server = program(installation, "postgres", user, folder);
     server.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
         server.args(["-c", setting]);
@@ -163,26 +164,28 @@ fn end(program: &mut Child, signal: libc::c_int) {
 }
 
 /// Returns the command of a server program. The terminal's signals do not reach it, and it dies with this program.
-fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Path) -> Command {
+fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
     let mut command = Command::new(installation.bin.join(name));
-    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0).env("LC_ALL", "C");
+    command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0).env("LC_ALL", "C");
     if let Some(user) = user {
         // This also removes root's groups.
         command.uid(user.uid).gid(user.gid);
     }
-    #[cfg(target_os = "linux")]
-    {
-        let parent = std::process::id() as libc::pid_t;
-        // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the
-        // user, which would remove the signal.
-        unsafe {
-            command.pre_exec(move || {
-                match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGQUIT) == 0 && libc::getppid() == parent {
-                    true => Ok(()),
-                    false => Err(std::io::Error::last_os_error()),
-                }
-            });
-        }
+    let (log, parent) = (folder.log().as_raw_fd(), std::process::id() as libc::pid_t);
+    // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
+    // which would remove the signal.
+    unsafe {
+        command.pre_exec(move || {
+            // All processes of the server inherit the locked log, so nobody removes the folder before they end.
+            let mut is_done = libc::fcntl(log, libc::F_SETFD, 0) == 0;
+            #[cfg(target_os = "linux")]
+            {
+                is_done &= libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGQUIT) == 0;
+            }
+            // This program may have died before the call.
+            is_done &= libc::getppid() == parent;
+            if is_done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        });
     }
     command
 }
