@@ -22,7 +22,6 @@ pub mod test;
 
 use crate::error::Error;
 use crate::escape;
-use crate::server::connection::exit_if_a_thread_remains;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The exit status after a usage error, and of a command that did not do its work.
@@ -52,9 +51,7 @@ fn note(text: &str) {
 
 /// Prints the error of a command. Returns the exit status.
 pub fn finish(result: anyhow::Result<u8>) -> u8 {
-    let exit_status = result.unwrap_or_else(|error| report_error(&error));
-    exit_if_a_thread_remains(exit_status);
-    exit_status
+    result.unwrap_or_else(|error| report_error(&error))
 }
 
 /// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
