@@ -6,7 +6,7 @@ use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
 use crate::human::grouped;
 use crate::render::{self, escape};
-use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
+use crate::report::{ExplainReport, LogReport, Measured, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{
     Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, text_of, unknown_clock,
 };
@@ -185,6 +185,9 @@ fn read_host_report(path: &Path) -> anyhow::Result<Report> {
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     if report.read_cost_ns(SYSTEM).is_none() {
         return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
+    }
+    if let Err(why) = Measured::of(&report).plausible() {
+        return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
     }
     Ok(report)
 }
