@@ -149,8 +149,7 @@ impl Observer {
     }
 
     fn look(&mut self, observe: bool, report: &mut ServerReport) -> Result<(), Error> {
-        // A connection limits the memory that libpq takes during its whole life. It would reach this limit after some days,
-        // so each observation has a new connection.
+        // Settings of ALTER ROLE and ALTER DATABASE are those of new sessions, so each observation has a new connection.
         if observe {
             self.connection = None;
         }
