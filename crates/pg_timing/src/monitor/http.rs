@@ -246,7 +246,7 @@ impl Client {
             let write = |text: &str| write_until(stream, text.as_bytes(), latest);
             if write(&answer.head).and_then(|()| write(&answer.body)).is_ok() {
                 _ = stream.shutdown(Shutdown::Write);
-                discard(stream, deadline.min(Instant::now() + LINGER));
+                discard(stream, Instant::now() + LINGER);
             }
         }
         // The server has this socket, too.
