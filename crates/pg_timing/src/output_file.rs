@@ -96,29 +96,30 @@ impl OutputFile {
     pub fn write_document(&self, bytes: &[u8]) -> std::result::Result<(), Error> {
         let write = || {
             let directory = self.open_directory()?;
-            // A file that only its owner may read stays so.
+            // A file that only its owner may read stays so. The mode of a symlink means nothing.
             let old = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
+            let old = old.filter(|old| check_regular(old).is_ok());
             let mode = old.map(|old| Mode::from_raw_mode(old.st_mode & 0o777));
             // Some file systems notice only in sync_all that they are full.
-            self.replace_in(&directory, bytes, DOCUMENT, mode, File::sync_all)
+            self.replace_in(&directory, bytes, mode, File::sync_all)
         };
         write().map(|_| ()).map_err(|error| self.not_writable(&error))
     }
 
     /// Replaces the file by one that all users can read. After an error, the old file is as before.
     pub fn replace(&self, bytes: &[u8]) -> Result<Identity> {
-        self.replace_in(&self.open_directory()?, bytes, READABLE, Some(READABLE), |_| Ok(()))
+        self.replace_in(&self.open_directory()?, bytes, Some(READABLE), |_| Ok(()))
     }
 
+    /// `mode` is that of the file, also against the umask. `finish` is called before the file replaces the old one.
     fn replace_in(
         &self,
         directory: &OwnedFd,
         bytes: &[u8],
-        new_mode: Mode,
         mode: Option<Mode>,
         finish: impl FnOnce(&File) -> Result<()>,
     ) -> Result<Identity> {
-        let (partial, mut file) = create_partial(directory, new_mode)?;
+        let (partial, mut file) = create_partial(directory, mode.unwrap_or(DOCUMENT))?;
         let write = || {
             if let Some(mode) = mode {
                 // The umask may have removed permissions.
@@ -373,6 +374,7 @@ mod tests {
             assert!(write(&output));
             assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "secret");
             assert_eq!(std::fs::read_to_string(path("page")).unwrap(), "page");
+            assert_eq!(mode(&path("page")) & 0o111, 0, "the mode of a symlink means nothing");
             std::fs::remove_file(path("page")).unwrap();
         }
     }
