@@ -85,7 +85,7 @@ pub fn table<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
         let mut left = area.width + GAP;
         let widths = HEADS.iter().enumerate().map(|(column, head)| {
             let cells = rows.iter().map(|row| columns(&row[column]));
-            cells.fold(columns(head), usize::max) as u16
+            cells.fold(columns(head), usize::max).min(area.width.into()) as u16
         });
         let fits = |width: &u16| {
             left.checked_sub(width + GAP).is_some_and(|rest| {
