@@ -157,7 +157,7 @@ fn words(comparison: &Comparison) -> String {
     let mut out = String::new();
     for figure in comparison.figures.iter().filter(|figure| figure.effect != Effect::Same) {
         if let (Compared::Text(before), Compared::Text(after)) = (&figure.before, &figure.after) {
-            wrapped(&mut out, &format!("{}  ", figure.label()), &format!("{before} -> {after}{}", meaning(figure)));
+            wrapped(&mut out, &format!("{}  ", figure.label()), &format!("{before} -> {after}"));
         }
     }
     // The alarm about the TSC explains its consequences, and the verdict lists them.
@@ -167,12 +167,6 @@ fn words(comparison: &Comparison) -> String {
         wrapped(&mut out, "", &format!("{}: {}", alarm(change), change.summary));
     }
     out
-}
-
-/// Returns whether a changed text is better or worse, and for which servers.
-fn meaning(figure: &ComparedFigure) -> String {
-    let servers = if figure.needs_postgres_19() { " for PostgreSQL 19" } else { "" };
-    if figure.effect.matters() { format!(" ({}{servers})", figure.effect.word()) } else { String::new() }
 }
 
 fn alarm(change: &FindingChange) -> String {

@@ -85,7 +85,7 @@ pub const TABLE: [Row; 15] = [
         increase: more_per_read, meaning: "each call of a plan node reads the clock twice" },
     Row { name: Name::LoopCost, words: "one loop", unit: Unit::Ns, clocks: all, get: turn_of_loop,
         increase: more_per_read, meaning: "each call of a plan node reads the clock twice" },
-    Row { name: Name::TimedCall, words: "timed call", unit: Unit::Ns, clocks: of_servers, get: timed_call,
+    Row { name: Name::TimedCall, words: "timed call", unit: Unit::Ns, clocks: |_| vec![SYSTEM], get: timed_call,
         increase: more_per_call, meaning: "it is added to each call of a plan node" },
     Row { name: Name::Step, words: "step", unit: Unit::Ns, clocks: of_servers, get: step,
         increase: coarser, meaning: "times are multiples of it" },

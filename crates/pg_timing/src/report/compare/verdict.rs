@@ -129,7 +129,7 @@ fn list(head: &str, items: impl Iterator<Item = String>) -> Option<String> {
 
 impl ComparedFigure {
     /// Returns whether it concerns PostgreSQL 19 only, because older servers do not read the counter.
-    pub fn needs_postgres_19(&self) -> bool {
+    fn needs_postgres_19(&self) -> bool {
         self.figure == FigureName::TscUsable || self.clock.as_deref().is_some_and(needs_postgres_19)
     }
 
