@@ -17,7 +17,6 @@ mod plan;
 mod progress;
 pub mod read;
 pub mod report;
-mod stdout;
 pub mod test;
 
 use crate::error::Error;
@@ -78,12 +77,9 @@ fn print_error(what: &str, hint: &str) {
     }
 }
 
-/// Prints a result on stdout, with colors only on a terminal. A full disk and a closed stdout are errors, because the user
+/// Prints a result on stdout, with colors only on a terminal. A full disk is an error, because the user
 /// did not get the result. A pipe whose reader has ended is no error: `head` has read what it wanted.
 fn print(text: &str) -> anyhow::Result<()> {
-    if stdout::was_closed() {
-        anyhow::bail!("could not write to stdout: it is closed");
-    }
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
