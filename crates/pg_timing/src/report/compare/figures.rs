@@ -332,20 +332,9 @@ impl Measure {
 }
 
 impl Name {
-    fn row(self) -> &'static Row {
+    /// Returns the row of the table.
+    pub fn row(self) -> &'static Row {
         TABLE.iter().find(|row| row.name == self).unwrap_or(&TABLE[0])
-    }
-
-    pub fn words(self) -> &'static str {
-        self.row().words
-    }
-
-    pub fn unit(self) -> Unit {
-        self.row().unit
-    }
-
-    pub fn meaning(self) -> &'static str {
-        self.row().meaning
     }
 
     /// Returns whether it is the cost of a read or of a loop with one read.
