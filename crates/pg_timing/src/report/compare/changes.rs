@@ -14,10 +14,19 @@ const CHANGING_SPEED: f64 = 0.1;
 const OTHER_SPEED: f64 = 1.05;
 /// A change of a clock can slow two others, as `rdtsc` slows `rdtscp` and `system`, but not more.
 const CLOCKS_OF_ONE_SPEED: usize = 4;
+/// A report has up to 12 clocks. Only a damaged one has more than this.
+const MAX_CLOCKS: usize = 64;
 /// If noise can explain a larger factor, the bounds overlap, but "same" would be a claim without proof.
 const UNCLEAR: f64 = 3.0;
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    pub fn new(before: &'a Report, after: &'a Report) -> Pair<'a> {
+        let load = [before, after].map(why_busy);
+        let mut pair = Pair { before, after, load, other_speed: None };
+        pair.other_speed = pair.other_speed();
+        pair
+    }
+
     /// Returns the figures that both reports have, and the other ones with the reason.
     pub fn figures(&self) -> (Vec<ComparedFigure>, Vec<Gap>) {
         let (mut figures, mut gaps) = (Vec::new(), Vec::new());
@@ -44,7 +53,7 @@ impl Pair<'_> {
     fn clocks(&self, row: &Row) -> Vec<&str> {
         let mut clocks: Vec<&str> = Vec::new();
         for clock in (row.clocks)(self.before).into_iter().chain((row.clocks)(self.after)) {
-            if !clocks.contains(&clock) {
+            if clocks.len() < MAX_CLOCKS && !clocks.contains(&clock) {
                 clocks.push(clock);
             }
         }
@@ -112,21 +121,19 @@ impl Pair<'_> {
     /// Adds the effect of load to the bounds of a time: a busy host makes it longer, and never shorter. Returns the reason if
     /// load, or other noise, can explain a difference by a large factor.
     fn add_load(&self, before: &mut Measure, after: &mut Measure) -> Result<(), Reason> {
-        let load = [self.before, self.after].map(why_busy);
-        let speed = self.other_speed();
-        for (measure, load) in [&mut *before, after].into_iter().zip(&load) {
-            if load.known().is_none() || speed.is_some() {
+        for (measure, load) in [&mut *before, &mut *after].into_iter().zip(&self.load) {
+            if load.known().is_none() || self.other_speed.is_some() {
                 measure.low = measure.low.min(measure.low / SLOW_FACTOR);
             }
         }
         if before.differs_from(after) {
             return Ok(());
         }
-        let [busy_before, busy_after] = load;
-        both(busy_before, busy_after)?;
+        let [load_before, load_after] = self.load.clone();
+        both(load_before, load_after)?;
         let (a, b) = before.estimate.zip(after.estimate).unwrap_or_default();
-        match speed {
-            Some(why) => Err((MissingIn::Neither, why)),
+        match &self.other_speed {
+            Some(why) => Err((MissingIn::Neither, why.clone())),
             None if a.min(b) > 0.0 && a.max(b) >= UNCLEAR * a.min(b) => {
                 Err((MissingIn::Neither, "noise can explain even a factor of three between these reports".into()))
             }
@@ -140,7 +147,7 @@ impl Pair<'_> {
         let cost =
             |report: &Report, clock: &str| report.clock(clock).and_then(|clock| clock.undisturbed_ns.or(clock.read_ns));
         let ratio = |name: &str| Some(cost(self.after, name)? / cost(self.before, name)?);
-        let ratios: Vec<f64> = self.before.clocks.iter().filter_map(|clock| ratio(&clock.name)).collect();
+        let ratios: Vec<f64> = self.clocks(&TABLE[0]).into_iter().filter_map(ratio).collect();
         let lie = |low: f64, high: f64| ratios.iter().all(|ratio| (low..=high).contains(ratio));
         let is_other = lie(OTHER_SPEED, SLOW_FACTOR) || lie(1.0 / SLOW_FACTOR, 1.0 / OTHER_SPEED);
         let is_same_model = self.before.host.cpu_model.known() == self.after.host.cpu_model.known();

@@ -15,7 +15,7 @@ mod verdict;
 pub use changes::why_busy;
 pub use figures::{PG19, Unit};
 
-use super::{Origin, Report, Severity};
+use super::{Fact, Origin, Report, Severity};
 use serde::{Deserialize, Serialize};
 
 /// The comparison of two reports.
@@ -190,6 +190,10 @@ pub enum Effect {
 struct Pair<'a> {
     before: &'a Report,
     after: &'a Report,
+    /// why the times of each report are not comparable
+    load: [Fact<()>; 2],
+    /// why no times of the two are comparable
+    other_speed: Option<String>,
 }
 
 /// A figure or a finding that was not compared.
@@ -207,7 +211,7 @@ type Reason = (MissingIn, String);
 
 /// Compares two reports with findings. The sources are file names.
 pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
-    let pair = Pair { before: before.1, after: after.1 };
+    let pair = Pair::new(before.1, after.1);
     let (figures, mut gaps) = pair.figures();
     let findings = pair.findings(&figures, &mut gaps);
     let verdict = pair.verdict(&figures, &findings, &gaps);

@@ -438,3 +438,19 @@ fn the_bounds_of_steps_are_those_of_a_poisson_count() {
         assert!((rate.low / low - 1.0).abs() < 0.03 && (rate.high / high - 1.0).abs() < 0.03, "{steps}: {rate:?}");
     }
 }
+
+/// A damaged report can have any number of clocks, and each clock is searched in both reports.
+#[test]
+fn the_number_of_compared_clocks_is_limited() {
+    let many = with(&host(20.0), |report| {
+        let clock = |nth: usize| ClockReport { name: format!("clock {nth}"), ..report.clocks[0].clone() };
+        let clocks: Vec<ClockReport> = (0..1000).map(clock).collect();
+        report.clocks.extend(clocks);
+    });
+    let comparison = compared(&many, &many);
+    assert!(
+        comparison.figures.len() < 200 && comparison.verdict.effect == Effect::Same,
+        "{}",
+        comparison.figures.len()
+    );
+}
