@@ -157,15 +157,13 @@ fn report_gaps(gaps: &Gaps) -> u8 {
 /// Prints what could not be read. Returns the exit status: damaged text that somebody pasted around a plan is no reason for
 /// another one.
 fn report_unread(gaps: &Gaps) -> u8 {
-    gaps.errors.iter().for_each(|error| note(&error.what));
     if gaps.damaged_messages > 0 {
         note(&format!("messages with plans that cannot be read: {}", grouped(gaps.damaged_messages)));
     }
     if gaps.was_stopped {
         note("stopped before the end of the input");
     }
-    let has_gaps = gaps.damaged_messages > 0 || gaps.was_stopped || !gaps.errors.is_empty();
-    if has_gaps { NOT_DONE } else { 0 }
+    if gaps.damaged_messages > 0 || gaps.was_stopped { NOT_DONE } else { 0 }
 }
 
 /// Returns the error with the names of the files.

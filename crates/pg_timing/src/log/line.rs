@@ -102,14 +102,16 @@ pub fn split_tab(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Adds what the lines of one sender have in common before the server's text to `key`: the host, the process and syslog's
-/// number of the message, but no times and no numbers of parts.
-pub fn push_sender(key: &mut String, before: &str) {
+/// number of the message, but no times. Returns syslog's number of the part of the message.
+pub fn push_sender(key: &mut String, before: &str) -> Option<u32> {
+    let mut number = None;
     for token in before.split_whitespace() {
         let numbered =
             token.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).and_then(|rest| rest.split_once('-'));
         match numbered {
             Some((message, part)) if is_number(message) && is_number(part) => {
-                _ = key.write_fmt(format_args!("[{message}-"))
+                key.push_str(&token[..message.len() + 2]);
+                number = number.or(part.parse().ok());
             }
             _ if changes(token) => key.push('#'),
             // Kubernetes marks a part of a line.
@@ -118,6 +120,7 @@ pub fn push_sender(key: &mut String, before: &str) {
         }
         key.push(' ');
     }
+    number
 }
 
 /// Returns whether a word before a line is a time, a day, or a field that numbers the lines.
@@ -144,8 +147,6 @@ pub fn host_of(sender: &str) -> Option<&str> {
     }
     None
 }
-
-use std::fmt::Write as _;
 
 #[cfg(test)]
 mod tests {

@@ -170,7 +170,8 @@ impl Messages {
             }
             return;
         }
-        let is_untabbed = self.last == Last::Open && self.line_key.is_none();
+        let open = self.open.back().filter(|_| self.last == Last::Open && self.line_key.is_none());
+        let is_untabbed = open.is_some_and(|open| open.text.is_empty() || !open.has_tabs);
         let json = if is_untabbed { None } else { json_in(text) };
         if json.is_none_or(|json| !self.json_line(json, MAX_JSON_IN_JSON, found)) {
             self.text_line(text, &Origin::default(), found);
@@ -303,7 +304,7 @@ impl Messages {
         }
         self.begin_log(false, found);
         let needs_sender = ms.is_some() || !self.open.is_empty();
-        let sent = if needs_sender { sender(origin, text) } else { String::new() };
+        let (sent, part) = if needs_sender { sender(origin, text) } else { (String::new(), None) };
         self.record(record, &sent, found);
         if let Some(ms) = ms {
             let (place, host) = (self.place, origin.host.clone());
@@ -315,6 +316,7 @@ impl Messages {
                 ms,
                 announcement,
                 sender: None,
+                part,
                 host,
                 text,
                 has_tabs,
@@ -338,18 +340,22 @@ impl Messages {
         origin: &Origin,
         found: &mut dyn FnMut(Entry),
     ) -> bool {
-        let sender = sender(origin, before);
+        let (sender, part) = sender(origin, before);
         if let Some(open) = self.open.iter_mut().rev().find(|open| !sender.is_empty() && open.is_from(&sender)) {
             self.has_senders = true;
             open.sender = Some(sender);
-            open.push_tabbed(rest);
+            open.push_tabbed(rest, part);
             return true;
         }
         if !sender.is_empty() {
             return false;
         }
+        // No sender precedes the lines, so the messages before it have ended.
+        while self.last == Last::Open && self.open.len() > 1 {
+            self.open.pop_front().into_iter().for_each(|open| found(open.into_entry()));
+        }
         match (self.last, self.open.back_mut()) {
-            (Last::Open, Some(open)) if open.text.is_empty() || open.has_tabs => open.push_tabbed(rest),
+            (Last::Open, Some(open)) if open.text.is_empty() || open.has_tabs => open.push_tabbed(rest, None),
             (Last::Open, Some(open)) => _ = open.push_untabbed(text),
             _ if self.is_log => {}
             _ => self.outside.push(text, self.place, found),
@@ -359,8 +365,9 @@ impl Messages {
 
     /// Receives the first line of a record: it ends the messages before it, or is their context.
     fn record(&mut self, record: Option<Record>, sent: &str, found: &mut dyn FnMut(Entry)) {
+        // The lines of a message without a line below it may follow, if this record is from another sender.
         let has_senders = self.has_senders;
-        let is_same = |open: &Open| !has_senders || open.sent(sent);
+        let is_same = |open: &Open| if has_senders { open.sent(sent) } else { !open.text.is_empty() };
         if let Some(Record { word: CONTEXT, message }) = record {
             let of_plan = |open: &&mut Open| is_same(open) && open.state == State::Plan;
             if let Some(open) = self.open.iter_mut().rev().find(of_plan) {
@@ -381,7 +388,7 @@ impl Messages {
     /// Receives a line that begins no record.
     fn other_line(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
         if self.has_senders && !self.open.is_empty() {
-            let sent = sender(origin, text);
+            let (sent, _) = sender(origin, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
                 open.damage = open.damage.or(Some(Damage::Split));
                 return;
@@ -430,11 +437,12 @@ impl Origin {
     }
 }
 
-/// Returns the sender of a line: who sent the value that contains it, and what precedes the server's text.
-fn sender(origin: &Origin, before: &str) -> String {
+/// Returns the sender of a line: who sent the value that contains it, and what precedes the server's text. Also returns
+/// syslog's number of the part.
+fn sender(origin: &Origin, before: &str) -> (String, Option<u32>) {
     let mut sender = origin.sender.clone();
-    push_sender(&mut sender, before);
-    sender
+    let part = push_sender(&mut sender, before);
+    (sender, part)
 }
 
 /// Returns the JSON in a line: the whole line, or what follows the prefix of a container.

@@ -147,6 +147,10 @@ impl Log<'_> {
             Ok(ControlFlow::Continue(()))
         });
         let mut gaps = run.gaps(count)?;
+        // The last plan may be in a file that could not be read.
+        if let Some(error) = gaps.errors.pop() {
+            return Err(error);
+        }
         let Some((taken, single)) = last else { return Err(Skips::default().error()) };
         let mut notes = position(gaps.plans, taken).into_iter().chain(gaps.notes.drain(..)).collect::<Vec<_>>();
         notes.extend(gaps.skipped.drain(..).map(|skipped| not_usable(&skipped)));

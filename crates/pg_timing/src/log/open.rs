@@ -16,6 +16,8 @@ pub struct Open {
     pub announcement: String,
     /// the sender of the lines, as the first line after the announcement shows it
     pub sender: Option<String>,
+    /// syslog's number of the last part, if it has one
+    pub part: Option<u32>,
     /// the host, if the log names it
     pub host: Option<Arc<str>>,
     pub text: String,
@@ -50,8 +52,12 @@ impl Open {
         self.sender.as_ref().is_some_and(|sender| !sender.is_empty() && line.starts_with(sender.as_str()))
     }
 
-    /// Adds a line with a tab, without the tab.
-    pub fn push_tabbed(&mut self, line: &str) {
+    /// Adds a line with a tab, without the tab. `part` is its number in a message for syslog.
+    pub fn push_tabbed(&mut self, line: &str, part: Option<u32>) {
+        if self.part.zip(part).is_some_and(|(last, part)| part != last.saturating_add(1)) {
+            self.damage = self.damage.or(Some(Damage::Split));
+        }
+        self.part = part;
         match self.state {
             State::Plan => {
                 self.has_tabs |= self.text.is_empty();

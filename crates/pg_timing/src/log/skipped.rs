@@ -81,7 +81,7 @@ pub fn of_damage(damage: Damage) -> Error {
             "join both files into one (cat FILE FILE), and give that",
         ),
         Damage::Split => Error::new(
-            "syslog has split a line of the plan",
+            "syslog or a container has split a line of the plan, or has lost a part of it",
             "set syslog_split_messages = off, or let the server write a log file (logging_collector)",
         ),
         Damage::Mixed => Error::new(

@@ -153,7 +153,7 @@ impl Totals {
         notes.extend(on_limits(self.plans_without_row, &statements));
         Rows {
             total: LogTotal { nested_runs, ..total_of_all(&of_clients, self.common_error) },
-            nested_ms: nested.iter().map(|statement| statement.reported_ms).sum(),
+            nested_ms: nested.iter().fold(0.0, |sum, statement| sum + statement.reported_ms),
             notes,
             statements: statements.iter().map(|statement| statement.logged(sources)).collect(),
         }
