@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources};
 use crate::render::{self, escape};
-use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
+use crate::report::{ExplainReport, LogReport, Measured, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{Explained, Inputs, ServerClock, unknown_clock};
 use anyhow::anyhow;
 use std::path::Path;
@@ -187,6 +187,9 @@ fn read_host_report(path: &Path) -> anyhow::Result<Report> {
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     if report.read_cost_ns(SYSTEM).is_none() {
         return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
+    }
+    if let Err(why) = Measured::of(&report).plausible() {
+        return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
     }
     Ok(report)
 }

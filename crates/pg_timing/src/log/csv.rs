@@ -71,6 +71,12 @@ pub fn begins_record(line: &str) -> bool {
     false
 }
 
+/// Returns whether a line has a quotation mark that begins or ends a field. Within a field, the server doubles each one that a
+/// client wrote.
+pub fn has_single_quote(line: &str) -> bool {
+    line.as_bytes().chunk_by(|one, other| one == other).any(|run| run[0] == b'"' && run.len() % 2 == 1)
+}
+
 /// Returns whether a quoted field is open after this line, if `is_quoted` says so for the line before. A quotation mark
 /// within a field is doubled.
 pub fn is_quoted_after(line: &str, is_quoted: bool) -> bool {

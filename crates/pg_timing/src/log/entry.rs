@@ -112,7 +112,7 @@ pub fn has_part_of_plan(text: &str) -> bool {
 }
 
 /// What at least one line of every plan contains, in any format and however it was copied. `Plan` is a key in JSON, YAML and XML.
-const SIGNS: [&str; 4] = ["rows=", "cost=", "Plan", "never executed"];
+const SIGNS: [&str; 5] = ["rows=", "cost=", "Plan", "never executed", "<explain"];
 
 /// Returns where the first sign of a plan is. Without one, there is no plan.
 pub fn sign_of_plan(text: &str) -> Option<usize> {

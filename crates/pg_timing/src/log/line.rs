@@ -96,8 +96,8 @@ pub fn split_tab(line: &str) -> Option<(&str, &str)> {
     }
     let near = &line.as_bytes()[..line.len().min(MAX_SENDER_BYTES)];
     let tab = memchr::memchr(b'\t', near).map(|at| (at, 1));
-    let octal = || memmem::find(near, OCTAL_TAB.as_bytes()).map(|at| (at, OCTAL_TAB.len()));
-    let (at, length) = tab.or_else(octal)?;
+    let octal = memmem::find(near, OCTAL_TAB.as_bytes()).map(|at| (at, OCTAL_TAB.len()));
+    let (at, length) = [tab, octal].into_iter().flatten().min()?;
     Some((&line[..at], &line[at + length..]))
 }
 
@@ -106,17 +106,17 @@ pub fn split_tab(line: &str) -> Option<(&str, &str)> {
 pub fn push_sender(key: &mut String, before: &str) -> Option<u32> {
     let mut number = None;
     for token in before.split_whitespace() {
-        let numbered =
-            token.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).and_then(|rest| rest.split_once('-'));
-        match numbered {
-            Some((message, part)) if is_number(message) && is_number(part) => {
-                key.push_str(&token[..message.len() + 2]);
-                number = number.or(part.parse().ok());
-            }
-            _ if changes(token) => key.push('#'),
+        // `[7-2]`, or `[2]` without syslog_sequence_numbers.
+        let numbers = token.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or_default();
+        let (message, part) = numbers.split_once('-').unwrap_or(("", numbers));
+        if is_number(part) && (message.is_empty() || is_number(message)) {
+            key.push_str(&token[..=message.len()]);
+            number = number.or(part.parse().ok());
+        } else if changes(token) {
+            key.push('#');
+        } else {
             // Kubernetes marks a part of a line.
-            _ if token == "P" => key.push('F'),
-            _ => key.push_str(token),
+            key.push_str(if token == "P" { "F" } else { token });
         }
         key.push(' ');
     }
@@ -203,6 +203,7 @@ mod tests {
                 "2019-03-14T00:22:57+00:00 app[postgres.4882]: [GREEN] [15-3] ",
                 None,
             ),
+            ("<134>Nov 25 01:54:25 pg.main[7]: [2] ", "<134>Nov 25 01:54:26 pg.main[7]: [3] ", None),
             ("db-1  | ", "db-1  | ", Some("db-1")),
         ] {
             let key = |before: &str| {

@@ -147,8 +147,9 @@ impl Messages {
     fn next(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
         let begins_csv = csv::begins_record(text);
         if let Some(mut record) = self.csv.take() {
-            let is_next = record.is_quoted && !(begins_csv && self.columns == Some(Columns::Server));
-            if is_next {
+            // Another record begins within a truncated one.
+            let is_truncated = begins_csv && self.columns == Some(Columns::Server) && csv::has_single_quote(text);
+            if record.is_quoted && !is_truncated {
                 record.push(text);
                 return self.continue_csv(record, found);
             }
@@ -171,7 +172,7 @@ impl Messages {
             return;
         }
         let open = self.open.back().filter(|_| self.last == Last::Open && self.line_key.is_none());
-        let is_untabbed = open.is_some_and(|open| open.text.is_empty() || !open.has_tabs);
+        let is_untabbed = open.is_some_and(|open| !open.has_tabs);
         let json = if is_untabbed { None } else { json_in(text) };
         if json.is_none_or(|json| !self.json_line(json, MAX_JSON_IN_JSON, found)) {
             self.text_line(text, &Origin::default(), found);
@@ -274,11 +275,17 @@ impl Messages {
     /// Receives a string value: a whole message, or one line of the server's text log.
     fn value(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-        let ms = announced_ms(first).filter(|_| !rest.trim().is_empty());
-        let Some(ms) = ms else { return self.text_line(first, origin, found) };
+        // The server's own CSV and JSON have no prefix and whole messages. An error can quote a client in its message.
+        let is_server = origin.format != Format::Text;
+        let is_quote = if is_server { !first.starts_with("duration: ") } else { first.contains('"') };
+        let ms = announced_ms(first).filter(|_| !is_quote && !rest.trim().is_empty());
+        if ms.is_none() && !is_server {
+            return self.text_line(first, origin, found);
+        }
         self.begin_log(false, found);
         self.end(found);
         self.last = Last::Other;
+        let Some(ms) = ms else { return };
         let (text, has_context) = without_tabs(rest);
         let is_nested = origin.is_nested || has_context;
         let message = Message { ms, text, has_end: true, is_nested, query_id: origin.query_id, format: origin.format };
@@ -297,7 +304,7 @@ impl Messages {
         {
             return;
         }
-        let ms = announced_ms(text);
+        let ms = announced_ms(text).filter(|_| !origin.is_value || !text.contains('"'));
         let record = record(text);
         if ms.is_none() && record.is_none() {
             return self.other_line(text, origin, found);

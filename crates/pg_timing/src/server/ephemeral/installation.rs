@@ -1,7 +1,6 @@
 //! Finds the installed PostgreSQL servers.
 
-use super::PAUSE;
-use super::user::User;
+use super::{PAUSE, User};
 use crate::error::Error;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -46,7 +45,7 @@ impl Installation {
     /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
     ///
     /// The programs run as `user`, because a user other than root may own them.
-    pub fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
+    pub(super) fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
         let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user, stop));

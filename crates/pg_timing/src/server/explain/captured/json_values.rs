@@ -43,7 +43,10 @@ fn object(value: &str, levels: usize, found: &mut dyn FnMut(Content)) {
         let plan = serde_json::from_str(value).map_err(|error| unreadable(&error));
         return found(Content::Plan(Box::new(plan), value));
     }
-    for inner in [object.query_plan, object.message].into_iter().flatten() {
+    // The server's other messages can quote a client.
+    let is_other = |message: &&RawValue| object.error_severity.is_some() && !message.get().starts_with("\"duration: ");
+    let message = object.message.filter(|message| !is_other(message));
+    for inner in [object.query_plan, message].into_iter().flatten() {
         match serde_json::from_str(inner.get()) {
             Ok(text) => found(Content::Text(text)),
             Err(_) => each_in(inner.get(), levels, found),
@@ -60,6 +63,8 @@ struct Object<'a> {
     query_plan: Option<&'a RawValue>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_severity: Option<&'a RawValue>,
 }
 
 /// Reads a list element by element.

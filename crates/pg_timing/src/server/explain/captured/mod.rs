@@ -23,6 +23,7 @@ mod old_versions;
 #[cfg(test)]
 mod proptests;
 mod repair;
+pub mod root;
 mod select;
 pub mod structured;
 #[cfg(test)]
