@@ -151,7 +151,7 @@ fn a_log_that_begins_within_a_plan_is_damaged() {
     // A CSV log has no tabs, and doubles quotation marks.
     let end = "\",,,,,\"SQL function\",,,,\"psql\",\"client backend\",,7\n";
     let plan =
-        "duration: 9.000 ms  plan:\nSort  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)";
+        "duration: 9.000 ms  plan:\nResult  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)";
     let record =
         format!("2026-11-24 10:00:00 UTC,,,7,,1,1,,,,0,LOG,00000,\"{plan}\",,,,,,,,,\"\",\"client backend\",,0\n");
     for rest in [text.trim_end(), &json.replace('"', "\"\"")] {
