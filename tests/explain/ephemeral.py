@@ -131,6 +131,21 @@ def interrupted(path, env):
         yield from (f"{what}: {left}" for left in leftovers.complaints())
 
 
+def keeps_secrets(path, env):
+    """The server's user, who is another one if this is root, gets neither the environment nor the terminal."""
+    leftovers = Leftovers()
+    program = start(path, env | {"SECRET_OF_ROOT": "geheim", "PGPASSWORD": "geheim"})
+    postmaster = wait_for_statement(program, leftovers)
+    for pid, line in processes().items():
+        if pid != program.pid and b"geheim" in Path(f"/proc/{pid}/environ").read_bytes():
+            yield f"{line} has the environment"
+    if os.getsid(postmaster) == os.getsid(program.pid):
+        yield "the server has the terminal of the program"
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=CLEANUP_SECONDS)
+    yield from leftovers.complaints()
+
+
 def remove_with_next_run(path, env):
     """Runs pg_timing again, as soon as the processes of killed runs have ended."""
     for _ in range(CLEANUP_SECONDS * 20):
@@ -198,5 +213,5 @@ def check(path):
         os.chmod(folder, 0o755)
         # Other users cannot run a program in the home directory of root.
         program = shutil.copy(path, folder)
-        for test in (reports, interrupted, relative_directory, killed_early, full_disk):
+        for test in (reports, keeps_secrets, interrupted, relative_directory, killed_early, full_disk):
             yield from test(program, env)

@@ -20,6 +20,8 @@ class Database:
     works: bool = True
     # The owner of the database owns the schema of the extensions, too.
     owns_extensions: bool = False
+    # A script of the superuser, which runs before.
+    given: str = ""
 
 
 FORMATS = "bytea_output = escape;DateStyle = German;IntervalStyle = sql_standard;TimeZone = 'Asia/Tokyo';extra_float_digits = -15;client_encoding = latin1"
@@ -33,6 +35,8 @@ def settings(texts, whose="DATABASE {name}"):
     return ";".join(f"ALTER {whose} SET {text}" for text in texts.split(";"))
 
 
+OWNED_VIEW = """DO $$BEGIN EXECUTE 'CREATE OR REPLACE RULE "_RETURN" AS ON SELECT TO stats.pg_stat_statements DO INSTEAD '
+    || rtrim(pg_get_viewdef('stats.pg_stat_statements'::regclass), ';') || ' WHERE h.early(''owned view'')'; END$$"""
 # The owner of a database may set all of this, for everybody who connects. The traps are in the schema e, which some databases rename.
 DATABASES = [
     # Without settings. The test of the traps uses it, too.
@@ -45,6 +49,8 @@ DATABASES = [
     Database("named", f"ALTER SCHEMA e RENAME TO postgres;{settings(NAMED + PARSER)}"),
     # The extensions are in `old`, and traps are where the extensions were.
     Database("moved", f"ALTER SCHEMA public RENAME TO old;ALTER SCHEMA e RENAME TO public;{settings('search_path = public, pg_catalog')}", owns_extensions=True),
+    # The owner was a superuser when the extension was created, and still owns its view.
+    Database("owned", OWNED_VIEW, given="GRANT USAGE ON SCHEMA stats TO mallory; ALTER VIEW stats.pg_stat_statements OWNER TO mallory"),
     # Temporary objects of another session.
     Database("temporary", settings("search_path = {temp}, pg_catalog")),
     # The session has the owner's rights until it switches back. The owner may not switch auto_explain off, so explain refuses.
@@ -52,7 +58,7 @@ DATABASES = [
     # Statements of the user reach their limits.
     Database("limited", settings(f"search_path = e, pg_catalog;{TIMEOUTS}"), works=False),
 ]
-QUICK = [database for database in DATABASES if database.name in ("usual", "first", "switched")]
+QUICK = [database for database in DATABASES if database.name in ("usual", "first", "owned", "switched")]
 # The schemas of the extensions change their names all the time. A name can be gone when a command uses it.
 RACED = Database("raced", "", works=False, owns_extensions=True)
 
@@ -92,7 +98,7 @@ SPRUNG = [
 IS_SUPERUSER = "SELECT 'superuser' FROM pg_roles WHERE rolname = 'mallory' AND rolsuper"
 RIGHT = f"ROLLBACK; RESET ROLE; SET search_path = pg_catalog; {IS_SUPERUSER}; ALTER ROLE mallory NOSUPERUSER;"
 # In each database whose settings name the schema of the traps, this springs one.
-WITHOUT_PATH = ("usual", "raced")
+WITHOUT_PATH = ("usual", "owned", "raced")
 IN_PATH = ("SET statement_timeout = 0; SET default_transaction_read_only = off; SELECT pg_catalog.concat('a') = 'b', pg_catalog.current_database() || 1::pg_catalog.oid", ["operator"])
 
 
@@ -114,7 +120,7 @@ def create(server, databases):
             name, temp = database.name, ""
             if not database.owns_extensions:
                 server.psql(MOVE_EXTENSIONS, "-d", name)
-            server.psql(f"{RECORDED}; {EVENT_TRIGGER}", "-d", name)
+            server.psql(f"{RECORDED}; {database.given}; {EVENT_TRIGGER}", "-d", name)
             server.psql(REPLACED, *as_mallory, name)
             if "{temp}" in database.setup:
                 session = temporary_objects(server, name)

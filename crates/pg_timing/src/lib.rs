@@ -11,7 +11,7 @@ pub mod host;
 pub mod human;
 pub mod log;
 pub mod monitor;
-mod output_directory;
+mod output_file;
 pub mod plan_format;
 pub mod render;
 pub mod report;

@@ -4,6 +4,7 @@ use super::arguments::{ExplainArguments, ExplainFormat};
 use super::explained::render_report;
 use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
+use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources};
 use crate::render::{self, escape};
@@ -183,7 +184,7 @@ fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
-    let report = Report::from_json(&input.bytes)
+    let mut report = Report::from_json(&input.bytes)
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     if report.read_cost_ns(SYSTEM).is_none() {
         return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
@@ -191,5 +192,7 @@ fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     if let Err(why) = Measured::of(&report).plausible() {
         return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
     }
+    // Another version may have written it, or only the figures.
+    judge(&mut report);
     Ok(report)
 }

@@ -72,11 +72,11 @@ fn new_log(folder: &Path, user: Option<&User>) -> std::io::Result<File> {
 
 /// Returns the directory for the folder: the one that TMPDIR names, or /tmp if that is not suitable. Another user may have no access
 /// to root's directory.
-pub fn base(given: &Path, has_other_user: bool) -> PathBuf {
+pub fn base(given: &Path, owner: libc::uid_t, has_other_user: bool) -> PathBuf {
     // The server does not run in this program's directory, so the path must be absolute.
-    let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
-    let given = resolved(given).filter(|given| !has_other_user && given.as_os_str().len() <= MAX_BASE);
-    given.or_else(|| resolved(Path::new("/tmp"))).unwrap_or_else(|| "/tmp".into())
+    let is_suitable = |path: &PathBuf| !has_other_user && path.as_os_str().len() <= MAX_BASE && is_safe(path, owner);
+    let given = given.canonicalize().ok().filter(is_suitable);
+    given.or_else(|| Path::new("/tmp").canonicalize().ok()).unwrap_or_else(|| "/tmp".into())
 }
 
 /// Removes the abandoned folders of this user in `base`. Returns those that could not be removed, with the reason.
@@ -95,13 +95,15 @@ pub fn remove_abandoned(base: &Path, owner: libc::uid_t) -> Vec<(PathBuf, String
     abandoned.filter_map(failed).collect()
 }
 
-/// Returns whether no other user than root can rename this user's folders in `base`.
+/// Returns whether no other user than root can rename this user's folders in `base`, or a directory above it.
 fn is_safe(base: &Path, owner: libc::uid_t) -> bool {
     const OTHERS_CAN_WRITE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
-    base.metadata().is_ok_and(|base| {
-        let is_private = base.mode() & OTHERS_CAN_WRITE == 0 || base.mode() & STICKY != 0;
-        is_private && [0, owner].contains(&base.uid())
+    base.ancestors().all(|directory| {
+        directory.metadata().is_ok_and(|state| {
+            let is_private = state.mode() & OTHERS_CAN_WRITE == 0 || state.mode() & STICKY != 0;
+            is_private && [0, owner].contains(&state.uid())
+        })
     })
 }
 
@@ -157,11 +159,15 @@ mod tests {
         let dir = tempfile::tempdir_in("/tmp").unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-        assert_eq!(base(&link, false), dir.path().canonicalize().unwrap());
-        assert_eq!(base(Path::new("/missing"), false), Path::new("/missing"), "for the message");
+        assert_eq!(base(&link, owner(), false), dir.path().canonicalize().unwrap());
         let tmp = Path::new("/tmp").canonicalize().unwrap();
-        assert_eq!(base(&dir.path().join("x".repeat(MAX_BASE)), false), tmp);
-        assert_eq!(base(&link, true), tmp);
+        assert_eq!(base(Path::new("/missing"), owner(), false), tmp);
+        let long = dir.path().join("x".repeat(MAX_BASE));
+        std::fs::create_dir(&long).unwrap();
+        assert_eq!(base(&long, owner(), false), tmp);
+        assert_eq!(base(&link, owner(), true), tmp, "another user has perhaps no access");
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(base(&link, owner(), false), tmp, "another user could rename the folder");
     }
 
     #[test]

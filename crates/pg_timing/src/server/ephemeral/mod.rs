@@ -16,7 +16,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,6 +31,8 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// An error message is at the end of a log, and it is much shorter than this. A statement can fill a log with gigabytes.
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
+/// A server's lock file has about 100 bytes.
+const MAX_LOCK_BYTES: u64 = 4096;
 const TOO_SLOW: &str = "it did not start in time";
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
@@ -48,14 +50,14 @@ pub struct Ephemeral {
 impl Ephemeral {
     /// Starts a server, which takes a few seconds. `stop` cancels that.
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
+        remove_server_variables();
         let user = User::for_server()?;
         let installation = Installation::newest(user.as_ref(), stop);
-        let base = folder::base(&std::env::temp_dir(), user.is_some());
         // SAFETY: it only returns a number.
         let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
+        let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
         let not_removed = folder::remove_abandoned(&base, owner);
         let installation = installation?;
-        remove_server_variables();
         let failed = |why: String| match stop.load(Ordering::Relaxed) {
             true => Error::new("stopped", "the temporary server was removed"),
             false => Error::new(
@@ -86,7 +88,8 @@ impl Ephemeral {
             host: Some(self.folder.path().display().to_string()),
             port: Some(PORT.into()),
             user: Some(SUPERUSER.into()),
-            database: Some("postgres".into()),
+            // The server's user could replace the socket, and ask for a password: this file does not exist.
+            database: Some("dbname=postgres passfile=/dev/null/none".into()),
             password: Password::Never,
         }
     }
@@ -163,14 +166,25 @@ fn end(program: &mut Child, signal: libc::c_int) {
     }
 }
 
-/// Returns the command of a server program. The terminal's signals do not reach it, and it dies with this program.
-fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
-    let mut command = Command::new(installation.bin.join(name));
-    command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0).env("LC_ALL", "C");
+/// Returns the command of a program. Another user, who may own the program, gets neither this program's environment nor its
+/// terminal: on older kernels a process can type into its terminal. So the terminal's signals do not reach it, either.
+fn command_as(user: Option<&User>, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    let kept = ["PATH", "LD_LIBRARY_PATH", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command.env_clear().envs(kept).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Some(user) = user {
         // This also removes root's groups.
         command.uid(user.uid).gid(user.gid);
     }
+    // SAFETY: the closure only makes a system call, which is allowed between fork and exec.
+    unsafe { command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(Into::into)) };
+    command
+}
+
+/// Returns the command of a server program, which dies with this program.
+fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
+    let mut command = command_as(user, &installation.bin.join(name));
+    command.current_dir(folder.path());
     let (log, parent) = (folder.log().as_raw_fd(), std::process::id() as libc::pid_t);
     // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
     // which would remove the signal.
@@ -193,8 +207,12 @@ fn program(installation: &Installation, name: &str, user: Option<&User>, folder:
 /// Returns whether the server accepts connections, which the eighth line of the lock file shows:
 /// <https://github.com/postgres/postgres/blob/master/src/include/utils/pidfile.h>
 fn is_ready(data: &Path) -> bool {
-    std::fs::read_to_string(data.join("postmaster.pid"))
-        .is_ok_and(|lock| lock.lines().nth(7).is_some_and(|state| state.trim() == "ready"))
+    // The server's user can replace the file. A symlink is not followed, a named pipe does not block, and the length is limited.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(data.join("postmaster.pid"));
+    let mut lock = String::new();
+    file.is_ok_and(|file| file.take(MAX_LOCK_BYTES).read_to_string(&mut lock).is_ok())
+        && lock.lines().nth(7).is_some_and(|state| state.trim() == "ready")
 }
 
 /// Returns the last part of a file, or nothing if it cannot be read.
