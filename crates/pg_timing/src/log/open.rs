@@ -109,6 +109,7 @@ pub struct Outside {
     lines: usize,
     /// lines with the server's tab
     tabs: usize,
+    has_sign: bool,
     is_too_long: bool,
 }
 
@@ -134,10 +135,14 @@ impl Outside {
         if length > PIECE_BYTES && line.trim().is_empty() {
             self.end(found);
         } else if length > MAX_BYTES {
-            self.is_too_long = sign_of_plan(&self.text).is_some();
+            self.is_too_long |= sign_of_plan(&self.text).is_some();
+            self.has_sign = false;
             self.text = String::from("\n");
-        } else if before != length / STEP_BYTES && sign_of_plan(&self.text).is_none() {
-            self.drop_beginning();
+        } else if before != length / STEP_BYTES && !self.has_sign {
+            self.has_sign = sign_of_plan(&self.text).is_some();
+            if !self.has_sign {
+                self.drop_beginning();
+            }
         }
     }
 
