@@ -11,7 +11,6 @@ mod explained;
 mod input;
 mod interrupt;
 pub mod monitor;
-mod output_file;
 pub mod pg_test_timing;
 mod plan;
 mod progress;

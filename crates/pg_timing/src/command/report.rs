@@ -2,9 +2,9 @@
 
 use super::arguments::{CheckArguments, ReportArguments};
 use super::input::{self, Input};
-use super::output_file::OutputFile;
 use super::{Hint, check, interrupt, print};
 use crate::error::Error;
+use crate::output_file::OutputFile;
 use crate::render::escape;
 use crate::render::html::report::{Entry, html};
 use crate::report::document::{Document, read_all};
@@ -32,7 +32,7 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
             interrupt::ignore_file_size_signal();
             // A signal waits until the file is complete, so that no partial file remains.
             interrupt::flag_until_restored()?;
-            output.write(page.as_bytes())?;
+            output.write_document(page.as_bytes())?;
         }
         None => print(&page)?,
     }
@@ -49,7 +49,7 @@ fn open(path: &Path) -> anyhow::Result<OutputFile> {
             Error::new(what, "name the page like report.html: pg_timing report -o report.html FILE.json").into()
         );
     }
-    Ok(OutputFile::open(path)?)
+    Ok(OutputFile::to_replace(path)?)
 }
 
 fn read_files(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {

@@ -3,12 +3,11 @@
 //! Each event is written once. If the disk is full, no part of a line remains, and the event waits. The file is opened again
 //! after logrotate has moved it. It is opened for appending, so `copytruncate` works, too.
 
-use super::folder::{FILE_MODE, Folder, identity};
 use crate::error::Error;
-use crate::output_directory::is_root;
+use crate::output_file::{OutputFile, READABLE, check_regular, identity, is_root};
 use crate::render::json::json_line;
 use crate::report::MonitorEvent;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,7 +21,7 @@ const MAX_WAITING: usize = 1000;
 
 /// A file of events.
 pub struct EventsFile {
-    folder: Folder,
+    output: OutputFile,
     file: Option<File>,
     /// lines that are not written yet
     waiting: VecDeque<String>,
@@ -33,9 +32,9 @@ pub struct EventsFile {
 impl EventsFile {
     /// Opens the file, or creates it.
     pub fn open(path: &Path) -> std::result::Result<EventsFile, Error> {
-        let mut events = EventsFile { folder: Folder::of(path)?, file: None, waiting: VecDeque::new(), dropped: 0 };
+        let mut events = EventsFile { output: OutputFile::of(path)?, file: None, waiting: VecDeque::new(), dropped: 0 };
         let opened = events.current().map(|_| ());
-        opened.map_err(|error| events.folder.not_writable(&error))?;
+        opened.map_err(|error| events.output.not_writable(&error))?;
         Ok(events)
     }
 
@@ -56,7 +55,7 @@ impl EventsFile {
         self.write_waiting().map_err(|error| {
             // A part of a line may remain if it could not be cut off. The next open ends that line.
             self.file = None;
-            self.folder.failed(&error)
+            self.output.failed(&error)
         })?;
         Ok(std::mem::take(&mut self.dropped))
     }
@@ -69,7 +68,7 @@ impl EventsFile {
     /// Tries once more to write the events that wait. Returns the number of events that are not written, and the error.
     pub fn finish(mut self) -> Option<(u64, Error)> {
         let error = self.write_waiting().err()?;
-        Some((self.unwritten(), self.folder.not_writable(&error)))
+        Some((self.unwritten(), self.output.not_writable(&error)))
     }
 
     fn write_waiting(&mut self) -> Result<()> {
@@ -85,8 +84,8 @@ impl EventsFile {
 
     /// Returns the open file with this name.
     fn current(&mut self) -> Result<&File> {
-        let open = self.folder.open()?;
-        let in_folder = rustix::fs::statat(&open, &self.folder.name, AtFlags::empty()).ok();
+        let open = self.output.open_directory()?;
+        let in_folder = rustix::fs::statat(&open, &self.output.name, AtFlags::empty()).ok();
         let in_folder = in_folder.as_ref().map(identity);
         let still = match &self.file {
             Some(file) => Some(identity(&rustix::fs::fstat(file)?)) == in_folder,
@@ -106,21 +105,19 @@ impl EventsFile {
         if is_root() {
             flags |= OFlags::NOFOLLOW;
         }
-        let name = &self.folder.name;
+        let name = &self.output.name;
         let file = match rustix::fs::openat(open, name, flags, Mode::empty()) {
             Err(Errno::NOENT) => {
-                let file = rustix::fs::openat(open, name, flags | OFlags::CREATE | OFlags::EXCL, FILE_MODE)?;
+                let file = rustix::fs::openat(open, name, flags | OFlags::CREATE | OFlags::EXCL, READABLE)?;
                 // The umask may have removed permissions.
-                rustix::fs::fchmod(&file, FILE_MODE)?;
+                rustix::fs::fchmod(&file, READABLE)?;
                 file
             }
             Err(Errno::LOOP) => return Err(std::io::Error::other("it is a symlink, which root does not follow")),
             opened => opened?,
         };
         let state = rustix::fs::fstat(&file)?;
-        if FileType::from_raw_mode(state.st_mode) != FileType::RegularFile {
-            return Err(std::io::Error::other("it is not a regular file"));
-        }
+        check_regular(&state)?;
         // Another user can give a second name to a file of root.
         if is_root() && state.st_nlink > 1 {
             return Err(std::io::Error::other("it has several hard links, and root writes only to a file with one"));
@@ -148,7 +145,7 @@ fn append_line(mut file: &File, line: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limited::in_process_with_file_limit;
+    use super::super::tests::in_process_with_file_limit;
     use super::*;
     use crate::report::{EventKind, Severity};
     use std::os::unix::fs::{PermissionsExt, symlink};

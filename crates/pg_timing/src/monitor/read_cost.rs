@@ -7,7 +7,7 @@
 use super::changes::Events;
 use crate::human::duration;
 use crate::report::{ClockReport, EventKind};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The number of samples whose costs are the noise: one hour by default.
 const NOISE_SAMPLES: usize = 240;
@@ -19,32 +19,35 @@ const ABOVE_MAX: f64 = 1.25;
 /// A smaller rise adds less than 10 ns to a row, which no plan shows.
 const MIN_RISE_NS: f64 = 5.0;
 
-/// The noise of each clock's read cost.
+/// The noise of each clock's read cost, by the clock's name.
 #[derive(Default)]
-pub struct ReadCosts {
-    clocks: Vec<Cost>,
+pub struct ReadCosts(BTreeMap<String, Cost>);
+
+#[derive(Default)]
+struct Cost {
+    samples: VecDeque<f64>,
+    risen: Option<Risen>,
 }
 
-struct Cost {
-    name: String,
-    samples: VecDeque<f64>,
-    /// the cost before it rose, while it is risen
-    risen_from_ns: Option<f64>,
+/// The state of a cost that is risen.
+#[derive(Clone, Copy)]
+struct Risen {
+    from_ns: f64,
     /// samples since it rose
-    risen_for: usize,
+    samples: usize,
 }
 
 impl ReadCosts {
     /// Forgets all samples, because another clock source has another cost.
     pub fn forget(&mut self) {
-        self.clocks.clear();
+        self.0.clear();
     }
 
     /// Returns whether a cost rose, so that a second reading must confirm it.
     pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
         clocks.iter().any(|clock| {
-            let known = self.clocks.iter().find(|known| known.name == clock.name);
-            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen_from_ns.is_none() && known.exceeds(ns))
+            let known = self.0.get(&clock.name);
+            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen.is_none() && known.exceeds(ns))
         })
     }
 
@@ -52,15 +55,10 @@ impl ReadCosts {
     pub fn update(&mut self, clocks: &[ClockReport], events: &mut Events) {
         for clock in clocks {
             let Some(ns) = calm_ns(clock) else { continue };
-            let known = match self.clocks.iter_mut().position(|known| known.name == clock.name) {
-                Some(at) => &mut self.clocks[at],
-                None => {
-                    let name = clock.name.clone();
-                    self.clocks.push(Cost { name, samples: VecDeque::new(), risen_from_ns: None, risen_for: 0 });
-                    self.clocks.last_mut().expect("one was added")
-                }
-            };
-            known.update(ns, events);
+            if let Some((kind, summary)) = self.0.entry(clock.name.clone()).or_default().update(ns, &clock.name) {
+                let event = events.add(kind, summary);
+                (event.subject, event.value) = (Some(clock.name.clone()), Some(ns));
+            }
         }
     }
 }
@@ -81,34 +79,37 @@ impl Cost {
         sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
     }
 
-    fn update(&mut self, ns: f64, events: &mut Events) {
-        let exceeds = self.exceeds(ns);
-        match self.risen_from_ns {
-            None if exceeds => {
-                let before = self.median();
-                let summary =
-                    format!("one read of clock {} takes {} instead of {}", self.name, duration(ns), duration(before));
-                self.add_event(EventKind::ReadCostRose, summary, ns, events);
-                (self.risen_from_ns, self.risen_for) = (Some(before), 0);
-            }
-            // A cost that stays is the new normal.
-            Some(_) if exceeds && self.risen_for < NOISE_SAMPLES => self.risen_for += 1,
-            Some(before) => {
-                if exceeds {
-                    self.samples.clear();
-                } else {
-                    let summary = format!(
-                        "one read of clock {} takes {}; before the rise it took {}",
-                        self.name,
-                        duration(ns),
-                        duration(before)
-                    );
-                    self.add_event(EventKind::ReadCostFell, summary, ns, events);
-                }
-                self.risen_from_ns = None;
+    /// Adds the cost of a sample. Returns the event, if there is one.
+    fn update(&mut self, ns: f64, name: &str) -> Option<(EventKind, String)> {
+        let now = duration(ns);
+        match (self.risen, self.exceeds(ns)) {
+            (None, false) => {
                 self.push(ns);
+                None
             }
-            None => self.push(ns),
+            (None, true) => {
+                let from_ns = self.median();
+                self.risen = Some(Risen { from_ns, samples: 0 });
+                let before = duration(from_ns);
+                Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {before}")))
+            }
+            (Some(Risen { from_ns, samples }), true) if samples < NOISE_SAMPLES => {
+                self.risen = Some(Risen { from_ns, samples: samples + 1 });
+                None
+            }
+            (Some(_), true) => {
+                // A cost that stays is the new normal.
+                *self = Cost::default();
+                self.push(ns);
+                None
+            }
+            (Some(Risen { from_ns, .. }), false) => {
+                self.risen = None;
+                self.push(ns);
+                let before = duration(from_ns);
+                let summary = format!("one read of clock {name} takes {now}; before the rise it took {before}");
+                Some((EventKind::ReadCostFell, summary))
+            }
         }
     }
 
@@ -117,11 +118,6 @@ impl Cost {
             self.samples.pop_front();
         }
         self.samples.push_back(ns);
-    }
-
-    fn add_event(&self, kind: EventKind, summary: String, ns: f64, events: &mut Events) {
-        let event = events.add(kind, summary);
-        (event.subject, event.value) = (Some(self.name.clone()), Some(ns));
     }
 }
 

@@ -46,6 +46,13 @@ pub struct MonitorReport {
     pub server: Option<ServerReport>,
 }
 
+impl MonitorReport {
+    /// Returns PostgreSQL's clock.
+    pub fn system(&self) -> Option<&WatchedClock> {
+        self.clocks.iter().find(|clock| clock.name == super::SYSTEM)
+    }
+}
+
 /// One finding with its history.
 #[derive(Clone, Debug)]
 pub struct WatchedFinding {

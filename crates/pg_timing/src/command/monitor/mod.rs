@@ -48,7 +48,7 @@ fn observe_server(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyho
     let figures = server::start(conninfo, arguments.interval.secs(), stop.clone()).map_err(no_thread)?;
     // A monitor that takes only a few samples would end before the first figures.
     if arguments.samples.is_some() {
-        server::wait(&figures, stop);
+        figures.wait(stop);
     }
     Ok(Some(figures))
 }

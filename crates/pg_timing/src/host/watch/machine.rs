@@ -1,10 +1,16 @@
-//! What a watch needs of a machine.
+//! What a watch needs of a machine, and this machine.
 
 use super::Instruments;
-use crate::report::{Activity, Clocksource, Cpus, Fact, OwnUse, Report, TscReport};
-use timing_clock::{Features, Rate};
+use crate::host::facts::{ActivityBefore, FollowedLog, Host, KernelLog, activity_since, own_use};
+use crate::host::measure::{Budget, Pinned, allowed};
+use crate::host::survey::{self, cpu_skew, tsc};
+use crate::report::{Activity, Clocksource, Cpus, Fact, Origin, OwnUse, Report, TscReport};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use timing_clock::{Clock, Features, Nanos, Posix, Rate, Refused, counter};
 
-/// A machine to watch: [`LiveMachine`](super::LiveMachine), or a synthetic one in tests.
+/// A machine to watch: [`LiveMachine`], or a synthetic one in tests.
 pub trait Machine {
     /// Keeps the thread on one CPU while it exists.
     type Pin;
@@ -40,4 +46,132 @@ pub trait Machine {
     fn unix_time(&mut self) -> f64;
     /// Sleeps. Returns for how long the machine or this process was stopped meanwhile, in seconds.
     fn sleep(&mut self, seconds: f64) -> f64;
+}
+
+/// The machine that the program runs on.
+pub struct LiveMachine {
+    host: Host,
+    log: FollowedLog,
+    kernel_log: KernelLog,
+    permission: Result<(), Refused>,
+    cpus: Vec<usize>,
+    activity: Option<ActivityBefore>,
+    started: Instant,
+    /// ends a sleep early
+    stop: Arc<AtomicBool>,
+}
+
+/// The longest time for comparing two CPUs. Idle CPUs need 1 to 2 ms per clock. On busy CPUs both threads wait actively.
+const SKEW_LIMIT: Nanos = Nanos::from_millis(30.0);
+/// A sleep ends this soon after the stop flag was set. Each check wakes the process, which takes CPU time.
+pub const STOP_CHECK: Duration = Duration::from_millis(250);
+
+impl LiveMachine {
+    pub fn new(stop: Arc<AtomicBool>) -> LiveMachine {
+        let log = FollowedLog::start();
+        LiveMachine {
+            host: Host::live(),
+            kernel_log: log.log(),
+            log,
+            permission: counter::permitted(),
+            cpus: allowed().unwrap_or_default(),
+            activity: None,
+            started: Instant::now(),
+            stop,
+        }
+    }
+}
+
+impl Machine for LiveMachine {
+    type Pin = Option<Pinned>;
+
+    fn facts(&mut self) -> Report {
+        self.cpus = allowed().unwrap_or_default();
+        self.kernel_log = self.log.log();
+        survey::facts(&self.host, &self.kernel_log, Origin::Measured)
+    }
+
+    fn instruments(&mut self) -> Instruments {
+        Instruments::live(self.permission)
+    }
+
+    fn clocksource(&mut self) -> Clocksource {
+        self.host.clocksource()
+    }
+
+    fn kernel_messages(&mut self) -> Result<Vec<String>, String> {
+        self.log.new_messages()
+    }
+
+    fn suspends(&mut self) -> Option<u64> {
+        self.host.suspends().known().copied()
+    }
+
+    fn hardware_clock(&mut self) -> Option<(f64, f64)> {
+        let rtc_s = self.host.hardware_clock_s()?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let boottime_ns = Posix::<{ libc::CLOCK_BOOTTIME }>.read();
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let boottime_ns = Posix::<{ libc::CLOCK_MONOTONIC }>.read();
+        Some((rtc_s as f64, boottime_ns as f64 / 1e9))
+    }
+
+    fn features(&mut self) -> Option<Features> {
+        // The thread may run on any CPU. Fast and slow cores of one machine have different base frequencies.
+        let mut features = Features::of_this_cpu();
+        features.leaf_16_hz = None;
+        Some(features)
+    }
+
+    fn pin(&mut self, nth: usize) -> Option<Pinned> {
+        // If the CPU is offline or refused, the clocks are read on any CPU.
+        self.cpus.get(nth % self.cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok())
+    }
+
+    fn start_activity(&mut self) {
+        self.activity = Some(ActivityBefore::now(&self.host));
+    }
+
+    fn activity(&mut self) -> Fact<Activity> {
+        match self.activity.take() {
+            Some(before) => activity_since(&self.host, &before),
+            None => Fact::unavailable("not measured"),
+        }
+    }
+
+    fn judge_counter(&self, report: &Report, rate: &Result<Rate, String>) -> TscReport {
+        tsc::judge(&self.host, report, self.permission, rate, &self.kernel_log)
+    }
+
+    fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus {
+        let stop = AtomicBool::new(false);
+        let rate = rate.ok_or_else(|| "the counter's rate is unknown".to_string());
+        cpu_skew::between_cpus(cpus, self.permission, &rate, &Budget::new(SKEW_LIMIT, &stop))
+    }
+
+    fn own_use(&mut self) -> OwnUse {
+        own_use(&self.host, self.started.elapsed().as_secs_f64())
+    }
+
+    fn monotonic_s(&mut self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    fn unix_time(&mut self) -> f64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    }
+
+    fn sleep(&mut self, seconds: f64) -> f64 {
+        let mut stopped = Duration::ZERO;
+        let mut now = Instant::now();
+        let end = now + Duration::from_secs_f64(seconds.max(0.0));
+        while now < end && !self.stop.load(Ordering::Relaxed) {
+            let nap = (end - now).min(STOP_CHECK);
+            std::thread::sleep(nap);
+            let after = Instant::now();
+            stopped = stopped.max((after - now).saturating_sub(nap));
+            now = after;
+        }
+        stopped.as_secs_f64()
+    }
 }

@@ -2,46 +2,36 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `machine` | what a watch needs of a machine; the tests have a synthetic machine |
-//! | `live` | this machine |
-//! | `instruments` | the clocks to read, and the pairs of clocks to compare |
+//! | `machine` | what a watch needs of a machine, and this machine; the tests have a synthetic one |
+//! | `clocks` | the clocks to read, and the pairs of clocks to compare |
 //! | `reader` | reads the clocks for a short time |
-//! | `counter` | the counter's rate: steps and changes |
-//! | `judgement` | whether PostgreSQL's fast clock can use the counter |
+//! | `counter` | the counter's rate, its steps and changes, and whether it can be used |
 //! | `offsets` | steps of the other clocks against each other |
 //! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
-//! | `stops` | suspends, pauses and restores |
 //! | `skew` | compares one pair of CPUs from time to time |
-//! | `sample` | the result of one interval |
+//! | `sample` | the result of one interval; suspends, pauses and restores |
 
+mod clocks;
 mod counter;
-mod instruments;
-mod judgement;
-mod live;
 mod machine;
 mod offsets;
 mod reader;
 mod sample;
 mod skew;
-mod stops;
 #[cfg(test)]
-pub mod synthetic;
-#[cfg(test)]
-mod tests;
+pub mod tests;
 mod window;
 
-pub use instruments::{Instruments, OffsetMeter};
-pub use live::{LiveMachine, STOP_CHECK};
-pub use machine::Machine;
+pub use clocks::{Instruments, OffsetMeter};
+pub use machine::{LiveMachine, Machine, STOP_CHECK};
 pub use sample::{OffsetStep, Sample};
 
 use crate::report::{COUNTER, Clocksource, Collector, Fact, Report};
-use counter::CounterWatch;
-use judgement::CounterJudgement;
+use counter::{CounterJudgement, CounterWatch};
 use reader::ClockReader;
+use sample::Stops;
 use skew::SkewWatch;
 use std::time::Instant;
-use stops::Stops;
 use timing_clock::REFERENCE_NAME;
 use window::Window;
 

@@ -1,6 +1,6 @@
 //! Steps of the kernel's clocks against each other.
 
-use super::instruments::NO_SLEW;
+use super::clocks::NO_SLEW;
 use super::{OffsetMeter, OffsetStep};
 use crate::host::measure::{Step, Trend, trend_beyond};
 use crate::host::survey::drift::drift;

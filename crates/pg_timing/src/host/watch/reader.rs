@@ -2,7 +2,8 @@
 
 use super::{Instruments, Machine};
 use crate::host::measure::{Budget, Outside};
-use crate::host::survey::{access_path, clocks};
+use crate::host::survey::access_path;
+use crate::host::survey::clocks::summaries;
 use crate::report::{Activity, ClockReport, Collector, Fact, SYSTEM};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -80,7 +81,7 @@ impl ClockReader {
         }
         let activity = machine.activity();
         drop(pinned);
-        self.figures = clocks::summaries(all, rate, *outside_is_counter);
+        self.figures = summaries(all, rate, *outside_is_counter);
         if let Some(current) = current {
             access_path::correct(&mut self.figures, current);
         }

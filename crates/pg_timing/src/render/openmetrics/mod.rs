@@ -1,96 +1,125 @@
 //! Metrics in the text format of Prometheus, version 0.0.4:
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 
-mod clocks;
-#[cfg(test)]
-mod docs;
-#[cfg(test)]
-mod grammar;
-mod page;
-mod server;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::report::{EventKind, MonitorReport, Severity};
-use page::Page;
+use crate::escape::line;
+use crate::report::MonitorReport;
+use std::collections::HashSet;
+use std::fmt::Write;
+use table::PREFIX;
 
-/// Every severity, in the order of the exit status.
-const SEVERITIES: [Severity; 4] = [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Unknown];
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Gauge,
+    Counter,
+    Histogram,
+}
 
-/// The name of the collector of the kernel log.
-const KERNEL_LOG: &str = "kernel_log";
+impl Kind {
+    /// Returns the name in a TYPE line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric.
+pub struct Metric {
+    /// without the prefix
+    pub name: &'static str,
+    pub kind: Kind,
+    pub labels: &'static [&'static str],
+    /// one sentence
+    pub help: &'static str,
+    /// adds the series of a report
+    pub values: fn(&MonitorReport, &mut Series),
+}
 
 /// Returns the page for Prometheus. A figure that is missing or not finite has no series.
 pub fn text(report: &MonitorReport) -> String {
-    let mut page = Page::default();
-    page.add(&table::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
-    findings(&mut page, report);
-    clocks::add(&mut page, report);
-    incidents(&mut page, report);
-    if let Some(server) = &report.server {
-        server::add(&mut page, server);
-    }
-    monitor(&mut page, report);
-    page.text()
-}
-
-fn findings(page: &mut Page, report: &MonitorReport) {
-    for severity in SEVERITIES {
-        let is = |other: Severity| f64::from(severity == other);
-        page.add(&table::VERDICT, &[name(severity)], report.verdict.as_ref().map(|verdict| is(verdict.severity)));
-    }
-    for watched in &report.findings {
-        let id = &watched.finding.id;
-        for severity in SEVERITIES {
-            page.add(&table::FINDING, &[id, name(severity)], f64::from(severity == watched.finding.severity));
+    let mut text = String::new();
+    for metric in table::ALL {
+        let mut series = Series { metric, text: String::new(), known: HashSet::new() };
+        (metric.values)(report, &mut series);
+        if !series.text.is_empty() {
+            let (name, kind) = (metric.name, metric.kind.name());
+            _ = writeln!(text, "# HELP {PREFIX}{name} {}\n# TYPE {PREFIX}{name} {kind}", metric.help);
+            text += &series.text;
         }
-        page.add(&table::FINDING_SINCE, &[id], watched.since);
     }
-    for kind in EventKind::ALL {
-        page.add(&table::EVENTS, &[kind.name()], report.event_counts.get(&kind).copied().unwrap_or(0));
+    text
+}
+
+/// The number of buckets. Their number must not depend on the data, because a bucket that appears later would look like new
+/// values. The largest bound is 2^30 - 1 ns, about 1 s: all longer differences are suspends or stops of the machine.
+const BUCKETS: usize = 31;
+
+/// The series of one metric.
+pub struct Series<'a> {
+    metric: &'a Metric,
+    text: String,
+    /// names with labels of all series: Prometheus refuses a whole page if one of them occurs twice
+    known: HashSet<String>,
+}
+
+impl Series<'_> {
+    /// Adds a series. `values` are those of the metric's labels, in their order. Nothing is added if the figure is missing
+    /// or not finite, or if there is already this series.
+    fn add(&mut self, values: &[&str], figure: impl Into<Option<f64>>) {
+        debug_assert_eq!(self.metric.labels.len(), values.len(), "{}", self.metric.name);
+        let labels: Vec<(&str, &str)> = self.metric.labels.iter().copied().zip(values.iter().copied()).collect();
+        self.line("", &labels, figure.into());
+    }
+
+    /// Adds a histogram with one label. Row n counts the values from the bound of row n - 1 up to its own: 0, 1, 3, 7, 15 ... ns.
+    fn add_histogram(&mut self, value: &str, rows: &[u64], sum: f64) {
+        let Some(label) = self.metric.labels.first().map(|name| (*name, value)).filter(|_| sum.is_finite()) else {
+            return;
+        };
+        let mut cumulative = 0;
+        for row in 0..BUCKETS {
+            cumulative += rows.get(row).copied().unwrap_or(0);
+            self.line("_bucket", &[label, ("le", &number(bound_s(row)))], Some(cumulative as f64));
+        }
+        let count = Some(rows.iter().sum::<u64>() as f64);
+        self.line("_bucket", &[label, ("le", "+Inf")], count);
+        self.line("_sum", &[label], Some(sum));
+        self.line("_count", &[label], count);
+    }
+
+    fn line(&mut self, end: &str, labels: &[(&str, &str)], figure: Option<f64>) {
+        let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return };
+        let mut series = format!("{PREFIX}{}{end}", self.metric.name);
+        if !labels.is_empty() {
+            let labels: Vec<String> =
+                labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label(value))).collect();
+            _ = write!(series, "{{{}}}", labels.join(","));
+        }
+        if self.known.insert(series.clone()) {
+            _ = writeln!(self.text, "{series} {}", number(figure));
+        }
     }
 }
 
-/// Adds what happened to the machine since the start.
-fn incidents(page: &mut Page, report: &MonitorReport) {
-    // An unreadable kernel log has no messages, and that is no good news.
-    let unreadable = |collector: &crate::report::Collector| collector.name == KERNEL_LOG && collector.error.is_some();
-    if report.kernel_messages > 0 || !report.collectors.iter().any(unreadable) {
-        page.add(&table::KERNEL_MESSAGES, &[], report.kernel_messages);
-    }
-    page.add(&table::SUSPENDS, &[], report.suspends);
-    page.add(&table::SUSPENDED, &[], report.suspended_s);
-    page.add(&table::PAUSES, &[], report.pauses);
-    page.add(&table::PAUSED, &[], report.paused_s);
+/// Returns the upper bound of a histogram's row in seconds.
+fn bound_s(row: usize) -> f64 {
+    ((1_u64 << row) - 1) as f64 / 1e9
 }
 
-/// Adds what the monitor knows about itself.
-fn monitor(page: &mut Page, report: &MonitorReport) {
-    page.add(&table::INTERVAL, &[], positive(report.interval_s));
-    page.add(&table::INTERVALS, &[], report.samples);
-    page.add(&table::LAST_SAMPLE, &[], (report.samples > 0).then_some(report.sampled_at));
-    for collector in &report.collectors {
-        page.add(&table::COLLECTOR_DURATION, &[collector.name], collector.seconds);
-        page.add(&table::COLLECTOR_SUCCESS, &[collector.name], f64::from(collector.error.is_none()));
-    }
-    page.add(&table::CPU_SECONDS, &[], report.own.cpu_s);
-    page.add(&table::MEMORY, &[], report.own.memory_bytes);
-    for (code, count) in &report.http_requests {
-        page.add(&table::HTTP_REQUESTS, &[code], *count);
-    }
+/// Returns the value of a label between its quotes. Unsafe characters are visible, as on the screen. Then backslashes and
+/// quotes are escaped for the format.
+fn label(value: &str) -> String {
+    line(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-fn positive(figure: f64) -> Option<f64> {
-    (figure > 0.0).then_some(figure)
-}
-
-/// Returns the name of a severity in labels and in JSON.
-fn name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Ok => "ok",
-        Severity::Warning => "warning",
-        Severity::Critical => "critical",
-        Severity::Unknown => "unknown",
-    }
+/// Returns the shortest decimal number that reads back as the same double.
+fn number(figure: f64) -> String {
+    let (plain, scientific) = (format!("{figure}"), format!("{figure:e}"));
+    if plain.len() <= scientific.len() { plain } else { scientific }
 }

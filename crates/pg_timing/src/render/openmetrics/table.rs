@@ -1,126 +1,286 @@
-//! The table of all metrics: the only source of their names, types, labels and HELP texts. docs/metrics.md is generated from
-//! it. The alert rules and the dashboard in deploy/ are checked against it.
+//! The table of all metrics: the only source of their names, types, labels, HELP texts and values. docs/metrics.md is generated
+//! from it. The alert rules and the dashboard in deploy/ are checked against it.
 //!
 //! Names follow the conventions of Prometheus: base units (seconds, hertz, bytes, ratio), `_total` on counters only, `_info`
 //! for labels. Nothing is here that node_exporter exports: the current clock source, steal, NTP's state and boot time are
 //! metrics of node_exporter.
 
+use super::{Kind, Metric, Series};
+use crate::report::*;
+use std::collections::BTreeMap;
+
 /// The prefix of every metric.
 pub const PREFIX: &str = "pg_timing_";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Gauge,
-    Counter,
-    Histogram,
-}
+const NS_PER_S: f64 = 1e9;
+const PPM: f64 = 1e6;
 
-impl Kind {
-    /// Returns the name in a TYPE line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Histogram => "histogram",
-        }
-    }
-}
+/// The name of the collector of the kernel log.
+const KERNEL_LOG: &str = "kernel_log";
 
-/// One metric.
-#[derive(Clone, Copy, Debug)]
-pub struct Metric {
-    /// without the prefix
-    pub name: &'static str,
-    pub kind: Kind,
-    pub labels: &'static [&'static str],
-    /// one sentence
-    pub help: &'static str,
-}
+/// Every severity with its name in labels and in JSON.
+pub const SEVERITIES: [(&str, Severity); 4] = [
+    ("ok", Severity::Ok),
+    ("warning", Severity::Warning),
+    ("critical", Severity::Critical),
+    ("unknown", Severity::Unknown),
+];
 
-/// Defines a constant for each metric, and `ALL` with every metric in this order.
+/// Defines `ALL` with every metric, in the order of the output: its kind, its name without the prefix, its labels, its HELP text,
+/// and what adds its series.
 macro_rules! metrics {
-    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
-        $(pub const $constant: Metric = Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help };)*
-
-        /// Every metric, in the order of the output.
-        pub const ALL: &[Metric] = &[$($constant),*];
+    ($($kind:ident $name:literal [$($label:literal),*] $help:literal $values:expr;)*) => {
+        pub const ALL: &[Metric] =
+            &[$(Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help, values: $values }),*];
     };
 }
 
 metrics! {
-    BUILD_INFO = Gauge "build_info" ["version"] "Version of pg_timing. The value is always 1.";
+    Gauge "build_info" ["version"] "Version of pg_timing. The value is always 1."
+        |_, out| out.add(&[env!("CARGO_PKG_VERSION")], 1.0);
 
-    VERDICT = Gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities.";
-    FINDING = Gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities.";
-    FINDING_SINCE = Gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970.";
-    EVENTS = Counter "events_total" ["event"] "Number of events of this kind since the monitor started.";
+    Gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
+        |report, out| {
+            for (name, severity) in SEVERITIES {
+                let is = |verdict: &Verdict| f64::from(verdict.severity == severity);
+                out.add(&[name], report.verdict.as_ref().map(is));
+            }
+        };
+    Gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
+        |report, out| {
+            for WatchedFinding { finding, .. } in &report.findings {
+                for (name, severity) in SEVERITIES {
+                    out.add(&[&finding.id, name], f64::from(finding.severity == severity));
+                }
+            }
+        };
+    Gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
+        |report, out| report.findings.iter().for_each(|watched| out.add(&[&watched.finding.id], watched.since));
+    Counter "events_total" ["event"] "Number of events of this kind since the monitor started."
+        |report, out| {
+            for kind in EventKind::ALL {
+                out.add(&[kind.name()], report.event_counts.get(&kind).copied().unwrap_or(0) as f64);
+            }
+        };
 
-    CLOCK_INFO = Gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1.";
-    CLOCK_READ_COST = Gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval.";
-    READ_COST_LIMIT = Gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity.";
-    CLOCK_READ = Histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock.";
-    CLOCK_MEASURED = Counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read.";
-    CLOCK_GAPS = Counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock.";
-    CLOCK_GAP_SECONDS = Counter "clock_gap_seconds_total" ["clock"] "Time lost to gaps while the clock was read.";
-    CLOCK_LARGEST_GAP = Gauge "clock_largest_gap_seconds" ["clock"] "Largest gap in the last interval.";
-    CLOCK_GRANULARITY = Gauge "clock_granularity_seconds" ["clock"] "Smallest step of the clock's value.";
-    CLOCK_BACKWARD_STEPS = Counter "clock_backward_steps_total" ["clock"] "Readings that were lower than the previous one on the same CPU.";
+    Gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
+        |report, out| {
+            for clock in report.clocks.iter().filter(|clock| clock.unavailable.is_none()) {
+                out.add(&[&clock.name, access(clock.access_path)], 1.0);
+            }
+        };
+    Gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
+        |report, out| of_clocks(report, out, |clock| clock.read_ns);
+    Gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
+        |report, out| {
+            let limits = report.read_cost_limits_ns;
+            out.add(&["warning"], limits.map(|limits| limits.warning / NS_PER_S));
+            out.add(&["critical"], limits.map(|limits| limits.critical / NS_PER_S));
+        };
+    Histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
+        |report, out| {
+            for clock in counted(report).filter(|clock| !clock.totals.histogram.is_empty()) {
+                out.add_histogram(&clock.name, &clock.totals.histogram, clock.totals.measured_s);
+            }
+        };
+    Counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
+        |report, out| of_totals(report, out, |totals| totals.measured_s);
+    Counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock."
+        |report, out| of_totals(report, out, |totals| totals.gaps as f64);
+    Counter "clock_gap_seconds_total" ["clock"] "Time lost to gaps while the clock was read."
+        |report, out| of_totals(report, out, |totals| totals.gap_s);
+    Gauge "clock_largest_gap_seconds" ["clock"] "Largest gap in the last interval."
+        |report, out| of_clocks(report, out, |clock| clock.largest_gap_ns);
+    Gauge "clock_granularity_seconds" ["clock"] "Smallest step of the clock's value."
+        |report, out| of_clocks(report, out, |clock| clock.granularity_ns);
+    Counter "clock_backward_steps_total" ["clock"] "Readings that were lower than the previous one on the same CPU."
+        |report, out| of_totals(report, out, |totals| totals.backward_steps as f64);
 
-    DRIFT = Gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1.";
-    DRIFT_ERROR = Gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift.";
-    OFFSET_STEPS = Counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock.";
-    TSC_FREQUENCY = Gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64.";
-    TSC_FREQUENCY_ERROR = Gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate.";
-    SKEW_LOW = Gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs.";
-    SKEW_HIGH = Gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs.";
+    Gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
+        |report, out| {
+            // The rate of the counter is another metric. Its drift has only steps and changes.
+            for drift in report.drifts.iter().filter(|drift| drift.clock != COUNTER) {
+                out.add(&[&drift.clock, &drift.reference], drift.rate_ppm / PPM);
+            }
+        };
+    Gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
+        |report, out| {
+            for drift in &report.drifts {
+                out.add(&[&drift.clock, &drift.reference], drift.uncertainty_ppm / PPM);
+            }
+        };
+    Counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
+        offset_steps;
+    Gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
+        |report, out| out.add(&[], report.counter.map(|counter| counter.hz));
+    Gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
+        |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty_ppm / PPM));
+    Gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs."
+        |report, out| of_skew(report, out, |skew| skew.low_ns);
+    Gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."
+        |report, out| of_skew(report, out, |skew| skew.high_ns);
 
-    KERNEL_MESSAGES = Counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log since the monitor started.";
-    SUSPENDS = Counter "suspends_total" [] "Suspends of the machine since the monitor started.";
-    SUSPENDED = Counter "suspended_seconds_total" [] "Time for which the machine was suspended.";
-    PAUSES = Counter "pauses_total" [] "Pauses since the monitor started: a hypervisor stopped or restored the machine, or pg_timing was stopped.";
-    PAUSED = Counter "paused_seconds_total" [] "Duration of the pauses.";
+    Counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log since the monitor started."
+        |report, out| {
+            // An unreadable kernel log has no messages, and that is no good news.
+            let is_unreadable = |collector: &Collector| collector.name == KERNEL_LOG && collector.error.is_some();
+            let is_known = report.kernel_messages > 0 || !report.collectors.iter().any(is_unreadable);
+            out.add(&[], is_known.then_some(report.kernel_messages as f64));
+        };
+    Counter "suspends_total" [] "Suspends of the machine since the monitor started."
+        |report, out| out.add(&[], report.suspends as f64);
+    Counter "suspended_seconds_total" [] "Time for which the machine was suspended."
+        |report, out| out.add(&[], report.suspended_s);
+    Counter "pauses_total" [] "Pauses since the monitor started: a hypervisor stopped or restored the machine, or pg_timing was stopped."
+        |report, out| out.add(&[], report.pauses as f64);
+    Counter "paused_seconds_total" [] "Duration of the pauses."
+        |report, out| out.add(&[], report.paused_s);
 
-    SERVER_UP = Gauge "server_up" [] "1 if the server of --server answers, 0 if not.";
-    SERVER_INFO = Gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1.";
-    SERVER_READ_COST = Gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound.";
-    SETTING_ON = Gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not.";
-    SETTING_EVENTS = Gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time.";
-    SETTING_COST = Gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound.";
-    SETTING_ADVICE = Gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1.";
-    FAST_TIMING_INFO = Gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1.";
-    FAST_TIMING_CALL_COST = Gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing.";
-    FAST_TIMING_STATEMENTS = Counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed.";
-    FAST_TIMING_NODES = Counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated.";
-    FAST_TIMING_CALLS = Counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted.";
-    FAST_TIMING_WITHOUT = Counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing.";
+    Gauge "server_up" [] "1 if the server of --server answers, 0 if not."
+        |report, out| out.add(&[], report.server.as_ref().map(|server| f64::from(server.error.is_none())));
+    Gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1."
+        |report, out| {
+            for advise in advise(report) {
+                let node_read = advise.node_read.as_ref().unwrap_or(&advise.read);
+                out.add(&[&advise.server, &advise.server_version, &node_read.clock], 1.0);
+            }
+        };
+    Gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
+        |report, out| {
+            for read in advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten() {
+                out.add(&[&read.clock, "low"], read.low_ns.map(|ns| ns / NS_PER_S));
+                out.add(&[&read.clock, "high"], read.high_ns.map(|ns| ns / NS_PER_S));
+            }
+        };
+    Gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
+        |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], f64::from(setting.on)));
+    Gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time."
+        |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], setting.events_per_s));
+    Gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
+        |report, out| {
+            for setting in settings(report) {
+                out.add(&[&setting.name, "low"], setting.core_share.map(|share| share.low));
+                out.add(&[&setting.name, "high"], setting.core_share.and_then(|share| share.high));
+            }
+        };
+    Gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
+        |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, advice(setting.advice)], 1.0));
 
-    INTERVAL = Gauge "monitor_interval_seconds" [] "The interval between two samples.";
-    INTERVALS = Counter "monitor_intervals_total" [] "Samples since the monitor started.";
-    LAST_SAMPLE = Gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970.";
-    COLLECTOR_DURATION = Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server.";
-    COLLECTOR_SUCCESS = Gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not.";
-    CPU_SECONDS = Counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself.";
-    MEMORY = Gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself.";
-    HTTP_REQUESTS = Counter "monitor_http_requests_total" ["code"] "HTTP requests by the status code of the answer; refused for connections beyond the limit.";
+    Gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
+        |report, out| {
+            for FastTiming { method, clock, ticker, scope, .. } in fast_timing(report) {
+                out.add(&[method, clock, ticker, scope], 1.0);
+            }
+        };
+    Gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing."
+        |report, out| fast_timing(report).for_each(|fast| out.add(&[], fast.call_cost_ns.map(|ns| ns / NS_PER_S)));
+    Counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed."
+        |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.statements));
+    Counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
+        |report, out| {
+            for fast in fast_counts(report) {
+                out.add(&["exact"], fast.exact_nodes);
+                out.add(&["estimated"], fast.estimated_nodes);
+            }
+        };
+    Counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
+        |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.node_calls));
+    Counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."
+        |report, out| {
+            for fast in fast_counts(report) {
+                out.add(&["tsc"], fast.without_tsc);
+                out.add(&["ticks"], fast.without_ticks);
+            }
+        };
+
+    Gauge "monitor_interval_seconds" [] "The interval between two samples."
+        |report, out| out.add(&[], Some(report.interval_s).filter(|seconds| *seconds > 0.0));
+    Counter "monitor_intervals_total" [] "Samples since the monitor started."
+        |report, out| out.add(&[], report.samples as f64);
+    Gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970."
+        |report, out| out.add(&[], (report.samples > 0).then_some(report.sampled_at));
+    Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server."
+        |report, out| report.collectors.iter().for_each(|collector| out.add(&[collector.name], collector.seconds));
+    Gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not."
+        |report, out| report.collectors.iter().for_each(|c| out.add(&[c.name], f64::from(c.error.is_none())));
+    Counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself."
+        |report, out| out.add(&[], report.own.cpu_s);
+    Gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself."
+        |report, out| out.add(&[], report.own.memory_bytes.map(|bytes| bytes as f64));
+    Counter "monitor_http_requests_total" ["code"] "HTTP requests by the status code of the answer; refused for connections beyond the limit."
+        |report, out| report.http_requests.iter().for_each(|(code, count)| out.add(&[code], *count as f64));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
+/// Adds a figure of each clock, from ns.
+fn of_clocks(report: &MonitorReport, out: &mut Series, ns: impl Fn(&WatchedClock) -> Option<f64>) {
+    report.clocks.iter().for_each(|clock| out.add(&[&clock.name], ns(clock).map(|ns| ns / NS_PER_S)));
+}
 
-    #[test]
-    fn names_follow_the_conventions() {
-        let names: HashSet<_> = ALL.iter().map(|metric| metric.name).collect();
-        assert_eq!(names.len(), ALL.len(), "a name occurs twice");
-        for Metric { name, kind, labels, help } in ALL {
-            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
-            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
-            assert!(!name.ends_with("_info") || !labels.is_empty(), "{name}");
-            assert!(help.ends_with('.') && !help.contains(['\n', '\\']), "{name}");
-            // Names that Prometheus or its conventions reserve.
-            assert!(!["_count", "_sum", "_bucket", "_created"].iter().any(|end| name.ends_with(end)), "{name}");
-            assert!(!labels.iter().any(|label| ["le", "quantile", "job", "instance"].contains(label)), "{name}");
-        }
+/// Returns the clocks that were read. Before the first sample, nothing was counted.
+fn counted(report: &MonitorReport) -> impl Iterator<Item = &WatchedClock> {
+    report.clocks.iter().filter(|clock| clock.totals.measured_s > 0.0)
+}
+
+fn of_totals(report: &MonitorReport, out: &mut Series, figure: impl Fn(&ClockTotals) -> f64) {
+    counted(report).for_each(|clock| out.add(&[&clock.name], figure(&clock.totals)));
+}
+
+/// Adds a bound of each pair of CPUs: b's reading minus that of a, the reference.
+fn of_skew(report: &MonitorReport, out: &mut Series, ns: impl Fn(&Skew) -> f64) {
+    for skew in &report.skew {
+        out.add(&[&skew.clock, &skew.b.to_string(), &skew.a.to_string()], ns(skew) / NS_PER_S);
+    }
+}
+
+/// Adds the steps of each pair of clocks. A pair that is compared, but is not in the list, has had none.
+fn offset_steps(report: &MonitorReport, out: &mut Series) {
+    let compared = report.drifts.iter().map(|drift| ((drift.clock.as_str(), drift.reference.as_str()), 0));
+    let mut steps: BTreeMap<(&str, &str), u64> = compared.collect();
+    steps.extend(report.offset_steps.iter().map(|((clock, reference), count)| ((&**clock, &**reference), *count)));
+    for ((clock, reference), count) in steps {
+        out.add(&[clock, reference], count as f64);
+    }
+}
+
+/// Returns the server, if it gave figures in the last interval: older ones would look like new ones.
+fn server(report: &MonitorReport) -> impl Iterator<Item = &ServerReport> {
+    report.server.iter().filter(|server| server.error.is_none())
+}
+
+fn advise(report: &MonitorReport) -> impl Iterator<Item = &AdviseReport> {
+    server(report).filter_map(|server| server.advise.as_ref())
+}
+
+fn settings(report: &MonitorReport) -> impl Iterator<Item = &SettingAdvice> {
+    advise(report).flat_map(|advise| &advise.settings)
+}
+
+fn fast_timing(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
+    server(report).filter_map(|server| server.fast_timing.as_ref())
+}
+
+/// Returns the figures if they count the whole server. Those of the monitor's own session say nothing about it.
+fn fast_counts(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
+    fast_timing(report).filter(|fast| fast.scope == "server")
+}
+
+fn advice(action: Action) -> &'static str {
+    match action {
+        Action::Keep => "keep",
+        Action::TurnOn => "turn_on",
+        Action::TurnOff => "turn_off",
+        Action::None => "none",
+        Action::SampleLess => "sample_less",
+        Action::Unknown => "unknown",
+    }
+}
+
+fn access(path: Option<AccessPath>) -> &'static str {
+    match path {
+        Some(AccessPath::Instruction) => "instruction",
+        Some(AccessPath::Vdso) => "vdso",
+        Some(AccessPath::Syscall) => "syscall",
+        Some(AccessPath::Interposed) => "interposed",
+        None => "unknown",
     }
 }

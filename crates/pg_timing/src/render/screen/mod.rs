@@ -1,84 +1,106 @@
 //! The live screen of `pg_timing monitor`: a pure function of the monitor's report and of what the user selected.
-//!
-//! Each part of the screen is a list of lines. [`layout`] decides how many lines a part gets. A part shortens its lines to
-//! the width.
 
-mod bars;
-mod chart;
 mod clocks;
-mod events;
-mod facts;
-mod figures;
-mod findings;
-mod footer;
-mod header;
 mod help;
-mod layout;
-#[cfg(test)]
-mod samples;
-mod server;
-mod style;
+mod lines;
 #[cfg(test)]
 mod tests;
 mod view;
 
 pub use view::{LocalTime, Sort, View};
 
-use crate::report::MonitorReport;
-use layout::{Part, Place, Wishes, divide};
+use crate::report::{MonitorReport, Severity};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Widget};
+
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+
+type Draw<'a> = Box<dyn FnOnce(Rect, &mut Buffer) + 'a>;
+
+/// A part of the screen: the least number of lines with which it is useful, the number that it can use, and what draws it.
+struct Part<'a> {
+    least: usize,
+    most: usize,
+    draw: Draw<'a>,
+}
+
+impl<'a> Part<'a> {
+    fn new(least: usize, most: usize, draw: impl FnOnce(Rect, &mut Buffer) + 'a) -> Part<'a> {
+        Part { least: least.min(most), most, draw: Box::new(draw) }
+    }
+
+    fn of_lines(least: usize, lines: Vec<Line<'a>>) -> Part<'a> {
+        Part::new(least, lines.len(), |area, buffer| Paragraph::new(lines).render(area, buffer))
+    }
+}
 
 /// Draws the report into the area.
 pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) {
-    let (width, height) = (usize::from(area.width), usize::from(area.height));
-    if width == 0 || height == 0 {
-        return;
-    }
-    let places = divide(height, &wishes(report, view, width));
-    let used: usize = places.iter().map(|place| place.height + usize::from(place.gap)).sum();
+    let width = usize::from(area.width);
+    // From top to bottom. The last part is in the last line.
+    let parts = [
+        Part::new(1, 1, |area, buffer| lines::header(report, view, area, buffer)),
+        Part::of_lines(1, lines::verdict(report, view, width)),
+        clocks::history(report, view),
+        clocks::table(report, view),
+        Part::of_lines(1, lines::findings(report, view)),
+        Part::of_lines(3, lines::facts(report, view)),
+        Part::of_lines(1, lines::server(report, view, width)),
+        Part::new(3, 1 + report.events.len(), |area, buffer| lines::events(report, view, area, buffer)),
+        Part::of_lines(1, vec![lines::footer(report, view)]),
+    ];
+    let heights = divide(&parts.each_ref().map(|part| (part.least, part.most)), usize::from(area.height));
+    let last = parts.len() - 1;
     let mut y = area.top();
-    for place in places {
-        y += u16::from(place.gap);
-        if place.part == Part::Footer {
-            // The keys are in the last line, also if lines remain.
-            y = y.saturating_add((height - used) as u16);
-        }
-        for (line, y) in lines(report, view, width, place).iter().take(place.height).zip(y..area.bottom()) {
-            buffer.set_line(area.left(), y, line, area.width);
-        }
-        y += place.height as u16;
+    for (nth, (part, height)) in parts.into_iter().zip(heights).enumerate() {
+        let height = height as u16;
+        let y_of_part = if nth == last { area.bottom() - height } else { y };
+        y += height;
+        (part.draw)(Rect { y: y_of_part, height, ..area }, buffer);
     }
     if view.help {
         help::draw(view, area, buffer);
     }
 }
 
-fn wishes(report: &MonitorReport, view: &View, width: usize) -> Wishes {
-    Wishes {
-        verdict: header::verdict(report, view, width, usize::from(u8::MAX)).len(),
-        clocks: clocks::heights(report),
-        chart: chart::lines(report, view, width, layout::HIGH_CHART).len(),
-        facts: facts::lines(report, view, width).len(),
-        server: server::heights(report, width),
-        findings: findings::heights(report),
-        // One line for the head. Without events, a line says so.
-        events: report.events.len().max(1) + usize::from(!report.events.is_empty()),
+/// The parts of [`draw`] in the order in which they get their least number of lines: first what is wrong, where and when.
+const FIRST: [usize; 9] = [1, 4, 0, 8, 3, 7, 6, 5, 2];
+/// The order in which they get more lines.
+const THEN: [usize; 9] = [1, 4, 6, 5, 3, 7, 2, 0, 8];
+
+/// Divides the lines: each part gets its least number or none, and then at most the number that it can use.
+fn divide(parts: &[(usize, usize); 9], lines: usize) -> [usize; 9] {
+    let mut heights = [0; 9];
+    let mut left = lines;
+    for nth in FIRST {
+        let (least, _) = parts[nth];
+        if least <= left {
+            heights[nth] = least;
+            left -= least;
+        }
     }
+    for nth in THEN {
+        let (least, most) = parts[nth];
+        if heights[nth] == least {
+            let more = (most - least).min(left);
+            heights[nth] += more;
+            left -= more;
+        }
+    }
+    heights
 }
 
-fn lines(report: &MonitorReport, view: &View, width: usize, place: Place) -> Vec<Line<'static>> {
-    let height = place.height;
-    match place.part {
-        Part::Header => vec![header::line(report, view, width)],
-        Part::Verdict => header::verdict(report, view, width, height),
-        Part::Clocks => clocks::lines(report, view, width, height),
-        Part::Chart => chart::lines(report, view, width, height),
-        Part::Facts => facts::lines(report, view, width),
-        Part::Server => server::lines(report, view, width, height),
-        Part::Findings => findings::lines(report, view, width, height),
-        Part::Events => events::lines(report, view, width, height),
-        Part::Footer => vec![footer::line(report, view, width)],
-    }
+/// Returns the style of a severity's word: the colors of `pg_timing check`.
+fn of_severity(severity: Severity, view: &View) -> Style {
+    let color = match severity {
+        Severity::Ok => Color::Green,
+        Severity::Warning => Color::Yellow,
+        Severity::Critical => Color::Red,
+        Severity::Unknown => Color::Cyan,
+    };
+    if view.color { BOLD.fg(color) } else { BOLD }
 }

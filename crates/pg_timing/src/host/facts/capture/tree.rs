@@ -3,11 +3,10 @@
 //! For this, the path is resolved only once. All later steps use open directories and names without a slash.
 
 use super::files::{Files, open};
-use crate::{error, output_directory};
+use crate::{error, output_file};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,8 @@ impl Target {
     pub fn open(dir: &Path) -> std::result::Result<Target, error::Error> {
         let refused = |why: &str| error::Error::new(format!("\"{}\" {why}", dir.display()), HINT);
         let name = dir.file_name().ok_or_else(|| refused("is not a directory name"))?;
-        let parent = output_directory::open(output_directory::of(dir)).map_err(|e| failed("create", dir, e))?;
+        let parent =
+            output_file::open_directory(output_file::directory_of(dir)).map_err(|e| failed("create", dir, e))?;
         let target = Target { parent, name: name.into(), path: dir.into() };
         match rustix::fs::statat(&target.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => return Err(refused("exists")),
@@ -65,7 +65,7 @@ impl Target {
 fn failed(verb: &str, dir: &Path, error: impl Into<Error>) -> error::Error {
     let error = error.into();
     let what = format!("could not {verb} \"{}\": {}", dir.display(), crate::human::reason(&error));
-    error::Error::new(what, output_directory::hint(&error).unwrap_or(HINT))
+    error::Error::new(what, output_file::hint(&error).unwrap_or(HINT))
 }
 
 fn replaced() -> Error {
@@ -82,8 +82,7 @@ struct Partial<'a> {
 impl Partial<'_> {
     /// Creates the directory. Its name is random, so that no other user can create it first.
     fn create(parent: &OwnedFd) -> Result<Partial<'_>> {
-        // The hasher of the standard library has a random seed.
-        let name = format!(".pg_timing.{:016x}", RandomState::new().build_hasher().finish());
+        let name = output_file::random_name();
         rustix::fs::mkdirat(parent, &name, Mode::RWXU)?;
         match open_new(parent, &name, rustix::process::geteuid().as_raw()) {
             Ok(root) => Ok(Partial { parent, name, root }),

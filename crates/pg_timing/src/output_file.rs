@@ -1,0 +1,408 @@
+//! Files that a user named as outputs. A file is written completely or not at all: the bytes go into a new file with a random
+//! name, which then replaces the old one.
+//!
+//! Root writes only to a directory that nobody else can change, and cannot lead elsewhere. For this, root opens each directory
+//! on the path by itself, follows symlinks by itself, and checks the open directories. So no other user can change the path
+//! between the check and the write.
+
+use crate::error::Error;
+use crate::human::reason;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{CStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{ErrorKind, Result, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A directory is only searched. Linux needs no permission to read it.
+#[cfg(target_os = "linux")]
+const SEARCH: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const SEARCH: OFlags = OFlags::RDONLY;
+
+const FLAGS: OFlags = SEARCH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// As many as Linux follows.
+const MAX_SYMLINKS: u32 = 40;
+
+/// The mode of files that programs of other users read.
+pub const READABLE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
+/// The mode of a new document. The process's umask removes some permissions.
+const DOCUMENT: Mode = Mode::from_raw_mode(0o666);
+
+const PARTIAL_START: &str = ".pg_timing.";
+const PARTIAL_END: &str = ".tmp";
+/// A partial file that nobody has written for this time belongs to a killed program. A write takes milliseconds.
+const PARTIAL_LIFE_S: u64 = 60;
+
+const OTHER_DIRECTORY: &str = "name a file in another directory";
+const OTHER_FILE: &str = "give the name of a new file, or of a regular file to replace";
+const ONLY_ROOT: &str = "use a directory that only root can change, such as /root";
+
+/// Device and inode.
+pub type Identity = (u64, u64);
+
+/// A directory, and the name of a file in it. The directory is opened again for each write, because someone may create it anew.
+pub struct OutputFile {
+    /// only for messages
+    path: PathBuf,
+    directory: PathBuf,
+    pub name: OsString,
+}
+
+impl OutputFile {
+    /// Splits the path of a file.
+    pub fn of(path: &Path) -> std::result::Result<OutputFile, Error> {
+        let is_directory_name = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        match path.file_name().filter(|_| !is_directory_name) {
+            Some(name) => Ok(OutputFile { path: path.into(), directory: directory_of(path).into(), name: name.into() }),
+            None => {
+                let what = format!("could not write \"{}\": it is not a file name", path.display());
+                Err(Error::new(what, OTHER_FILE))
+            }
+        }
+    }
+
+    /// Returns the place of a file that [`replace`](OutputFile::replace) can write: an existing file must be a regular one,
+    /// because the rename of a device would remove it. Removes what a killed program has left.
+    pub fn to_replace(path: &Path) -> std::result::Result<OutputFile, Error> {
+        let output = OutputFile::of(path)?;
+        output.check().map_err(|error| output.not_writable(&error))?;
+        Ok(output)
+    }
+
+    fn check(&self) -> Result<()> {
+        let directory = self.open_directory()?;
+        match rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => check_regular(&found)?,
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        remove_old_partial_files(&directory);
+        let (partial, _) = create_partial(&directory, DOCUMENT)?;
+        Ok(rustix::fs::unlinkat(&directory, partial, AtFlags::empty())?)
+    }
+
+    pub fn open_directory(&self) -> Result<OwnedFd> {
+        open_directory(&self.directory)
+    }
+
+    /// Writes a document on the disk. It gets the permissions of the file that it replaces. After an error, an existing file is
+    /// as before.
+    pub fn write_document(&self, bytes: &[u8]) -> std::result::Result<(), Error> {
+        let write = || {
+            let directory = self.open_directory()?;
+            // A file that only its owner may read stays so. The mode of a symlink means nothing.
+            let old = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
+            let old = old.filter(|old| check_regular(old).is_ok());
+            let mode = old.map(|old| Mode::from_raw_mode(old.st_mode & 0o777));
+            // Some file systems notice only in sync_all that they are full.
+            self.replace_in(&directory, bytes, mode, File::sync_all)
+        };
+        write().map(|_| ()).map_err(|error| self.not_writable(&error))
+    }
+
+    /// Replaces the file by one that all users can read. After an error, the old file is as before.
+    pub fn replace(&self, bytes: &[u8]) -> Result<Identity> {
+        self.replace_in(&self.open_directory()?, bytes, Some(READABLE), |_| Ok(()))
+    }
+
+    /// `mode` is that of the file, also against the umask. `finish` is called before the file replaces the old one.
+    fn replace_in(
+        &self,
+        directory: &OwnedFd,
+        bytes: &[u8],
+        mode: Option<Mode>,
+        finish: impl FnOnce(&File) -> Result<()>,
+    ) -> Result<Identity> {
+        let (partial, mut file) = create_partial(directory, mode.unwrap_or(DOCUMENT))?;
+        let write = || {
+            if let Some(mode) = mode {
+                // The umask may have removed permissions.
+                rustix::fs::fchmod(&file, mode)?;
+            }
+            file.write_all(bytes)?;
+            finish(&file)?;
+            let identity = identity(&rustix::fs::fstat(&file)?);
+            rustix::fs::renameat(directory, &partial, directory, &self.name)?;
+            Ok(identity)
+        };
+        write().inspect_err(|_| _ = rustix::fs::unlinkat(directory, &partial, AtFlags::empty()))
+    }
+
+    /// Removes the file if it is the one with this identity.
+    pub fn remove(&self, last: Identity) {
+        let Ok(directory) = self.open_directory() else { return };
+        let found = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        if found.is_ok_and(|found| identity(&found) == last) {
+            _ = rustix::fs::unlinkat(&directory, &self.name, AtFlags::empty());
+        }
+    }
+
+    /// Returns the text that this file could not be written.
+    pub fn failed(&self, error: &std::io::Error) -> String {
+        format!("could not write \"{}\": {}", self.path.display(), reason(error))
+    }
+
+    /// Returns the error that this file cannot be written, with a hint.
+    pub fn not_writable(&self, error: &std::io::Error) -> Error {
+        let directory = self.directory.display();
+        let hint = match error.kind() {
+            // procfs has the directory, and no file can be created there.
+            ErrorKind::NotFound if self.open_directory().is_ok() => OTHER_DIRECTORY.into(),
+            ErrorKind::NotFound => format!("create the directory: mkdir -p \"{directory}\""),
+            // Root may write to each directory, except in file systems that permit no new files, for example sysfs.
+            ErrorKind::PermissionDenied if is_root() => OTHER_DIRECTORY.into(),
+            ErrorKind::PermissionDenied => format!("let this user write to the directory \"{directory}\""),
+            ErrorKind::StorageFull => format!("free space in the file system of \"{directory}\""),
+            _ if error.raw_os_error() == Some(libc::EMFILE) => "raise the limit of open files: ulimit -n".into(),
+            _ => hint(error).unwrap_or(OTHER_DIRECTORY).into(),
+        };
+        Error::new(self.failed(error), hint)
+    }
+}
+
+/// Returns an error if it is not a regular file.
+pub fn check_regular(found: &Stat) -> Result<()> {
+    let why = match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => "it is a directory",
+        FileType::Symlink => "it is a symbolic link",
+        _ => "it is not a regular file",
+    };
+    Err(refused(why, OTHER_FILE))
+}
+
+pub fn identity(state: &Stat) -> Identity {
+    // The types differ between systems.
+    #[allow(clippy::unnecessary_cast)]
+    (state.st_dev as u64, state.st_ino as u64)
+}
+
+/// Returns a random name, so that no other user and no other process creates the same file.
+pub fn random_name() -> String {
+    // The hasher of the standard library has a random seed.
+    format!("{PARTIAL_START}{:016x}", RandomState::new().build_hasher().finish())
+}
+
+fn create_partial(directory: &OwnedFd, mode: Mode) -> Result<(String, File)> {
+    let name = random_name() + PARTIAL_END;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, &name, flags, mode)?;
+    Ok((name, file.into()))
+}
+
+fn remove_old_partial_files(directory: &OwnedFd) {
+    let readable = rustix::fs::openat(directory, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    for entry in readable.and_then(Dir::new).into_iter().flatten().flatten() {
+        if is_old_partial_file(directory, entry.file_name()) {
+            _ = rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty());
+        }
+    }
+}
+
+fn is_old_partial_file(directory: &OwnedFd, name: &CStr) -> bool {
+    let random = name.to_str().ok().and_then(|name| name.strip_prefix(PARTIAL_START)?.strip_suffix(PARTIAL_END));
+    let is_ours = random.is_some_and(|random| random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit()));
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let oldest_s = now_s.saturating_sub(PARTIAL_LIFE_S) as i64;
+    is_ours
+        && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_mtime < oldest_s)
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Returns the directory of an output.
+pub fn directory_of(output: &Path) -> &Path {
+    output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens the directory. As root, returns an error with a hint if another user can change the directory or the way to it.
+pub fn open_directory(directory: &Path) -> Result<OwnedFd> {
+    match is_root() {
+        true => open_as_root(directory),
+        false => Ok(rustix::fs::openat(CWD, directory, FLAGS, Mode::empty())?),
+    }
+}
+
+/// Returns the hint of an error of this module, if it has its own.
+pub fn hint(error: &std::io::Error) -> Option<&str> {
+    error.get_ref()?.downcast_ref().map(|Error { hint, .. }| hint.as_str())
+}
+
+fn open_as_root(directory: &Path) -> Result<OwnedFd> {
+    let mut open = rustix::fs::openat(CWD, ".", FLAGS, Mode::empty())?;
+    let mut path = PathBuf::new();
+    let mut is_shared = false;
+    // The remaining parts, last first. The first part is the root directory or the working directory.
+    let mut parts = reversed(&Path::new(".").join(directory));
+    let mut symlinks = 0;
+    while let Some(part) = parts.pop() {
+        if let Ok(target) = rustix::fs::readlinkat(&open, &part, Vec::new()) {
+            let owner = rustix::fs::statat(&open, &part, AtFlags::SYMLINK_NOFOLLOW)?.st_uid;
+            check_symlink(&path.join(&part), owner, is_shared)?;
+            symlinks += 1;
+            if symlinks > MAX_SYMLINKS {
+                return Err(Errno::LOOP.into());
+            }
+            parts.extend(reversed(Path::new(&OsString::from_vec(target.into_bytes()))));
+            continue;
+        }
+        open = rustix::fs::openat(&open, &part, FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
+        path.push(&part);
+        let state = rustix::fs::fstat(&open)?;
+        let refused =
+            |why: &str| refused(format!("root does not write below \"{}\", because {why}", path.display()), ONLY_ROOT);
+        if state.st_uid != 0 {
+            return Err(refused(&format!("this directory belongs to user {}", state.st_uid)));
+        }
+        // The group's permission counts, too: it can stand for the ACL of another user.
+        is_shared = state.st_mode & 0o022 != 0;
+        // In a sticky directory such as /tmp, other users cannot rename a directory of root.
+        let is_sticky = state.st_mode & 0o1000 != 0;
+        if is_shared && (!is_sticky || parts.is_empty()) {
+            return Err(refused("other users can write to this directory"));
+        }
+    }
+    Ok(open)
+}
+
+/// Returns an error if another user can replace the symlink, or can move one of root to its place.
+fn check_symlink(path: &Path, owner: u32, is_shared: bool) -> Result<()> {
+    let why = match owner {
+        _ if is_shared => "other users can write to its directory".into(),
+        0 => return Ok(()),
+        owner => format!("it belongs to user {owner}"),
+    };
+    Err(refused(format!("root does not follow the symlink \"{}\", because {why}", path.display()), ONLY_ROOT))
+}
+
+fn reversed(path: &Path) -> Vec<OsString> {
+    path.components().rev().map(|part| part.as_os_str().into()).collect()
+}
+
+fn refused(what: impl Into<String>, hint: &str) -> std::io::Error {
+    std::io::Error::other(Error::new(what, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_keeps_its_permissions() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page.html");
+        let output = OutputFile::to_replace(&path).unwrap();
+        assert_eq!(names(dir.path()), [""; 0], "a check leaves nothing");
+        for (text, permissions) in [("long text", 0o640), ("new", 0o600)] {
+            output.write_document(text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(permissions)).unwrap();
+            output.write_document(b"same permissions").unwrap();
+            assert_eq!(mode(&path), permissions);
+        }
+        let last = output.replace(b"for all users").unwrap();
+        assert_eq!(mode(&path), 0o644);
+        assert_eq!(names(dir.path()), ["page.html"]);
+        output.remove((last.0, last.1 + 1));
+        assert_eq!(names(dir.path()), ["page.html"], "another file");
+        output.remove(last);
+        assert_eq!(names(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_refused_with_a_hint() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir(path("directory")).unwrap();
+        std::fs::write(path("victim"), "secret").unwrap();
+        symlink(path("victim"), path("link")).unwrap();
+        for (path, why, hint) in [
+            (path("directory"), "it is a directory", "give the name of a new file"),
+            (path("link"), "it is a symbolic link", "give the name of a new file"),
+            ("/dev/null".into(), "it is not a regular file", "give the name of a new file"),
+            (path("new/"), "it is not a file name", "give the name of a new file"),
+            (path(".."), "it is not a file name", "give the name of a new file"),
+            ("".into(), "it is not a file name", "give the name of a new file"),
+            (path("missing/page"), "No such file or directory", "create the directory: mkdir -p \""),
+            (path("victim/page"), "Not a directory", OTHER_DIRECTORY),
+            (path(&"x".repeat(256)), "File name too long", OTHER_DIRECTORY),
+        ] {
+            let error = OutputFile::to_replace(&path).err().unwrap_or_else(|| panic!("{}", path.display()));
+            assert!(error.what.ends_with(why) && error.hint.starts_with(hint), "{error}; {}", error.hint);
+        }
+        assert_eq!(names(dir.path()), ["directory", "link", "victim"]);
+        // Not even root can create files in sysfs and procfs.
+        #[cfg(target_os = "linux")]
+        for path in ["/sys/a", "/proc/a"] {
+            let hint = OutputFile::to_replace(Path::new(path)).err().unwrap().hint;
+            let is_permission = hint == "let this user write to the directory \"/sys\"";
+            assert!(hint == OTHER_DIRECTORY || is_permission, "{path}: {hint}");
+        }
+    }
+
+    /// Another user creates a symlink after the check. It is replaced, and not followed.
+    #[test]
+    fn a_symlink_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("victim"), "secret").unwrap();
+        let output = OutputFile::to_replace(&path("page")).unwrap();
+        let writes: [fn(&OutputFile) -> bool; 2] =
+            [|o| o.write_document(b"page").is_ok(), |o| o.replace(b"page").is_ok()];
+        for write in writes {
+            symlink(path("victim"), path("page")).unwrap();
+            assert!(write(&output));
+            assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "secret");
+            assert_eq!(std::fs::read_to_string(path("page")).unwrap(), "page");
+            assert_eq!(mode(&path("page")) & 0o111, 0, "the mode of a symlink means nothing");
+            std::fs::remove_file(path("page")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page");
+        let output = OutputFile::to_replace(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(output.write_document(b"page").is_err() && output.replace(b"page").is_err());
+        assert_eq!(names(dir.path()), ["page"]);
+    }
+
+    #[test]
+    fn only_old_partial_files_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [old, new] = [".pg_timing.0123456789abcdef.tmp", ".pg_timing.fedcba9876543210.tmp"];
+        let others = [".pg_timing.0123.tmp", ".pg_timing.0123456789abcdeg.tmp", ".pg_timing.0123456789abcdef"];
+        for name in others.iter().chain(&[old, new]) {
+            let file = File::create(dir.path().join(name)).unwrap();
+            if *name != new {
+                file.set_modified(SystemTime::now() - std::time::Duration::from_secs(2 * PARTIAL_LIFE_S)).unwrap();
+            }
+        }
+        OutputFile::to_replace(&dir.path().join("a")).unwrap();
+        let mut expected = [&others[..], &[new]].concat();
+        expected.sort();
+        assert_eq!(names(dir.path()), expected);
+    }
+}

@@ -1,0 +1,280 @@
+//! Reports for the tests of the screen.
+
+use super::super::{LocalTime, Sort, View};
+use crate::report::*;
+use std::time::{Duration, UNIX_EPOCH};
+
+pub const NOW: f64 = 1_795_632_906.0;
+
+/// Returns a view in UTC.
+pub fn view() -> View {
+    fn utc(at: f64) -> Option<LocalTime> {
+        if !(0.0..1e11).contains(&at) {
+            return None;
+        }
+        let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at as u64)).to_string();
+        Some(LocalTime { date: time[..10].into(), time: time[11..19].into(), zone: "UTC".into() })
+    }
+    View {
+        sort: Sort::Default,
+        paused: false,
+        overdue: false,
+        unwritten: None,
+        help: false,
+        scroll: 0,
+        color: true,
+        unicode: true,
+        local_time: utc,
+    }
+}
+
+pub fn clock(name: &str, read_ns: f64, access_path: AccessPath, samples: usize) -> WatchedClock {
+    // Small variations, and a disturbance of ten minutes that began 40 minutes before the end.
+    let disturbed = samples.saturating_sub(160)..samples.saturating_sub(120);
+    let noise = |nth: usize| {
+        let small = 1.0 + 0.2 * ((nth * 7919 % 17) as f64 / 17.0 - 0.5);
+        if disturbed.contains(&nth) { small + 0.5 } else { small }
+    };
+    let percentile = |factor: f64| (read_ns * factor).round();
+    WatchedClock {
+        name: name.into(),
+        unavailable: None,
+        access_path: Some(access_path),
+        read_ns: Some(read_ns),
+        history_ns: (0..samples).map(|nth| (nth != 3).then(|| (read_ns * noise(nth)) as f32)).collect(),
+        percentiles: Some(Percentiles {
+            min_ns: percentile(0.9),
+            p50_ns: percentile(1.0),
+            p90_ns: percentile(1.05),
+            p99_ns: percentile(1.1),
+            p99_9_ns: percentile(1.5),
+            p99_99_ns: 1_240.0,
+            p99_999_ns: 12_400.0,
+            max_ns: 212_000.0,
+        }),
+        granularity_ns: Some(1.0),
+        largest_gap_ns: Some(212_000.0),
+        totals: ClockTotals {
+            histogram: vec![0, 0, 0, 0, 0, 94_000_000, 1_200, 30],
+            measured_s: 1.38,
+            backward_steps: 0,
+            gaps: 812,
+            gap_s: 0.015,
+        },
+    }
+}
+
+pub fn event(at: f64, event: EventKind, severity: Option<Severity>, summary: &str) -> MonitorEvent {
+    MonitorEvent {
+        time: String::new(),
+        unix_seconds: at,
+        event,
+        summary: summary.into(),
+        subject: None,
+        severity,
+        value: None,
+    }
+}
+
+fn watched(finding: Finding) -> WatchedFinding {
+    WatchedFinding { finding, since: NOW - 18_000.0, appeared_at: None, cleared_at: None }
+}
+
+/// Returns a host without problems, after five hours.
+pub fn healthy() -> MonitorReport {
+    use AccessPath::*;
+    let clocks = [
+        ("system", 20.1, Vdso),
+        ("rdtscp", 16.6, Instruction),
+        ("rdtsc", 9.0, Instruction),
+        ("system_syscall", 112.0, Syscall),
+        ("monotonic_raw", 20.3, Vdso),
+        ("boottime", 21.2, Vdso),
+        ("realtime", 20.2, Vdso),
+        ("monotonic_coarse", 4.1, Vdso),
+    ];
+    let mut cleared = watched(Finding::ok(finding_id::CLOCK_GAPS, "interruptions took 2.1% of the time"));
+    (cleared.appeared_at, cleared.cleared_at) = (Some(NOW - 2_400.0), Some(NOW - 1_800.0));
+    let mut report = MonitorReport {
+        host: "db1".into(),
+        started_at: NOW - 18_000.0,
+        sampled_at: NOW,
+        interval_s: 15.0,
+        samples: 1_201,
+        verdict: Some(Verdict {
+            severity: Severity::Ok,
+            summary:
+                "EXPLAIN ANALYZE can be trusted on this host. It adds up to about 76 ns per row and plan node (36 ns \
+                with PostgreSQL 19's tsc): a million rows through three nodes take up to about 0.23 s longer."
+                    .into(),
+        }),
+        clocksource: Some(Fact::Known("tsc".into())),
+        findings: vec![
+            watched(Finding::ok(finding_id::CLOCK_SLOW, "one read of PostgreSQL's clock takes 20.1 ns")),
+            cleared,
+            watched(Finding::ok(finding_id::CPU_SKEW, "CPUs 0 and 1 agree within 31 ns")),
+            watched(Finding::unknown(finding_id::TSC_FIRMWARE, "the kernel log is not readable")),
+        ],
+        read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 500.0 }),
+        clocks: clocks.map(|(name, read_ns, access)| clock(name, read_ns, access, 240)).into(),
+        drifts: vec![Drift {
+            clock: "system".into(),
+            reference: timing_clock::REFERENCE_NAME.into(),
+            rate_ppm: 0.12,
+            uncertainty_ppm: 0.004,
+            bend_ppm: 0.0,
+            steps: vec![],
+            over_seconds: 285.0,
+        }],
+        counter: Some(CounterRate { hz: 2_596_098_012.0, uncertainty_ppm: 0.02 }),
+        own: OwnUse { cpu_s: 12.6, cpu_share: 0.0007, memory_bytes: Some(11_800_000) },
+        ..MonitorReport::default()
+    };
+    report.events.extend([
+        event(NOW - 18_000.0, EventKind::MonitorStarted, None, "pg_timing monitor started"),
+        event(
+            NOW - 2_400.0,
+            EventKind::FindingAppeared,
+            Some(Severity::Warning),
+            "clock-gaps: interruptions took 31% of the time",
+        ),
+        event(
+            NOW - 1_800.0,
+            EventKind::FindingCleared,
+            Some(Severity::Warning),
+            "clock-gaps: interruptions took 2.1% of the time",
+        ),
+    ]);
+    report
+}
+
+/// Returns a host whose kernel has stopped using the TSC, with a clock that goes back, and with a server.
+pub fn bad() -> MonitorReport {
+    let mut report = healthy();
+    report.clocksource = Some(Fact::Known("hpet".into()));
+    let slow = "one read of PostgreSQL's clock takes 1249 ns";
+    report.verdict = Some(Verdict {
+        severity: Severity::Critical,
+        summary: "One read of PostgreSQL's clock takes 1249 ns. The kernel stopped using the TSC. EXPLAIN ANALYZE adds up to \
+            about 2.5 us per row and plan node: a million rows through three nodes take up to about 7.5 s longer."
+            .into(),
+    });
+    let alarm = |id: &str, severity, text: &str, evidence: &str, command: &str, ago: f64| {
+        let finding = Finding::new(id, severity, text);
+        let finding = if evidence.is_empty() { finding } else { finding.evidence(evidence) };
+        let finding = if command.is_empty() { finding } else { finding.fix(Fix::new("do it").command(command)) };
+        WatchedFinding { finding, since: NOW - ago, appeared_at: Some(NOW - ago), cleared_at: None }
+    };
+    report.events.truncate(1);
+    const USE_TSC: &str = "sudo pg_timing clocksource use tsc --for 60";
+    report.findings.splice(
+        0..1,
+        [
+            alarm(finding_id::CLOCK_SLOW, Severity::Critical, slow, "median of 1 249 +- 12 ns", USE_TSC, 1_800.0),
+            alarm(finding_id::CLOCK_BACKWARD, Severity::Critical, "rdtsc went back 12 times", "by 31 ns", "", 90.0),
+            alarm(
+                finding_id::TSC_DEMOTED,
+                Severity::Warning,
+                "the kernel stopped using the TSC",
+                "",
+                USE_TSC,
+                200_000.0,
+            ),
+        ],
+    );
+    for (clock, factor) in report.clocks.iter_mut().zip([62.0, 1.0, 1.0, 11.0, 62.0]) {
+        clock.read_ns = clock.read_ns.map(|ns| ns * factor);
+        let rose = clock.history_ns.len() - 12;
+        clock.history_ns.iter_mut().skip(rose).for_each(|ns| *ns = ns.map(|ns| ns * factor as f32));
+    }
+    report.clocks[2].totals.backward_steps = 12;
+    report.clocks[7] = WatchedClock {
+        name: "monotonic_coarse".into(),
+        unavailable: Some("the kernel does not have this clock".into()),
+        ..WatchedClock::default()
+    };
+    report.skew_unavailable = Some("only one CPU is allowed".into());
+    report.kernel_messages = 3;
+    (report.suspends, report.suspended_s) = (1, 12.5);
+    (report.pauses, report.paused_s) = (2, 7.25);
+    report.offset_steps.insert(("system".into(), "monotonic_raw".into()), 2);
+    report.collectors = vec![
+        Collector { name: "clocks", seconds: 0.2, error: None },
+        Collector { name: "kernel_log", seconds: 0.0, error: Some("permission denied".into()) },
+    ];
+    report.server = Some(server());
+    report.events.extend([
+        event(
+            NOW - 1_810.0,
+            EventKind::KernelMessage,
+            None,
+            "clocksource: timekeeping watchdog on CPU1: Marking clocksource 'tsc' as unstable because the skew is too large",
+        ),
+        event(NOW - 1_800.0, EventKind::ClocksourceChanged, None, "The clock source changed from tsc to hpet."),
+        event(NOW - 1_800.0, EventKind::FindingAppeared, Some(Severity::Critical), &format!("clock-slow: {slow}")),
+        event(NOW - 90.0, EventKind::BackwardStep, None, "rdtsc went back by 31 +- 1 ns."),
+    ]);
+    report
+}
+
+fn server() -> ServerReport {
+    let setting = |name: &str, value: &str, per_s, share, advice| SettingAdvice {
+        name: name.into(),
+        value: value.into(),
+        on: value == "on",
+        events_per_s: per_s,
+        events_are: EventsAre::Counted,
+        reads_per_event: 2.0,
+        core_share: share,
+        limit_per_s: None,
+        advice,
+        summary: String::new(),
+        hint: None,
+        why: String::new(),
+        line: None,
+        undo: None,
+        extrapolated: false,
+    };
+    let share = |low, high| Some(CoreShare { low, high: Some(high) });
+    let advise = AdviseReport {
+        core_share_limits: None,
+        schema_version: 1,
+        version: "1.0.0".into(),
+        server_version: "18.6".into(),
+        server: "database shop on db1:5432".into(),
+        window_s: 15.0,
+        interrupted: false,
+        read: ReadCost {
+            ns: Some(1249.0),
+            low_ns: Some(1230.0),
+            high_ns: Some(1262.0),
+            clock: "system".into(),
+            how: "measured on this host".into(),
+        },
+        node_read: None,
+        settings: vec![
+            setting("track_io_timing", "on", Some(41_000.0), share(0.098, 0.11), Action::TurnOff),
+            setting("track_wal_io_timing", "off", Some(220.0), share(0.0005, 0.0006), Action::Keep),
+            setting("auto_explain.log_timing", "not loaded", None, None, Action::Unknown),
+        ],
+        node_calls: NodeCallsReport::default(),
+        findings: vec![],
+        verdict: Verdict {
+            severity: Severity::Warning,
+            summary: "track_io_timing costs 9.8% to 11% of a core: turn it off.".into(),
+        },
+        not_seen: vec![],
+    };
+    let fast_timing = FastTiming {
+        method: "auto".into(),
+        clock: "tsc".into(),
+        ticker: "worker".into(),
+        scope: "server".into(),
+        call_cost_ns: Some(14.0),
+        statements: 12_000.0,
+        exact_nodes: 34_000.0,
+        estimated_nodes: 12.0,
+        ..FastTiming::default()
+    };
+    ServerReport { error: None, advise: Some(advise), fast_timing: Some(fast_timing) }
+}
