@@ -65,8 +65,8 @@ fn severity(text: &str) -> Option<Severity> {
     outputs.iter().map(judged).max()
 }
 
-/// Cuts at every seventh byte save time, with another offset in each line.
-const STEP: usize = if cfg!(debug_assertions) { 7 } else { 1 };
+/// Debug builds are slow, so they cut at fewer places.
+const STEP: usize = if cfg!(debug_assertions) { 41 } else { 1 };
 
 /// What is missing could be the problem.
 #[test]
@@ -87,7 +87,7 @@ fn a_cut_output_is_never_good() {
             }
         }
     }
-    assert!(good >= 5 && cuts > 500, "{good} {cuts}");
+    assert!(good >= 5 && cuts > 300, "{good} {cuts}");
 }
 
 /// Returns whether the readings that the cut output lacks are fewer than the rounding of its shares.
