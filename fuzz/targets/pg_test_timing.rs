@@ -3,12 +3,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use pg_timing::host::check::judge;
-use pg_timing::host::pg_test_timing::{parse, report};
+use pg_timing::host::pg_test_timing::{parse, report, ticket};
 use pg_timing::render;
 
 fuzz_target!(|data: &[u8]| {
-    for output in parse(&String::from_utf8_lossy(data)).unwrap_or_default() {
-        let mut report = report::report(&output);
+    let text = String::from_utf8_lossy(data);
+    let outputs = parse(&text).unwrap_or_default();
+    let mut reports: Vec<_> = outputs.iter().map(report::report).collect();
+    ticket::complete(&text, &outputs, &mut reports);
+    for mut report in reports {
         judge(&mut report);
         _ = render::text::text(&report);
         _ = render::json::json(&report);

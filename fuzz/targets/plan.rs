@@ -2,17 +2,24 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::log::{Log, Sources};
 use pg_timing::plan_format::PlanFormat;
 use pg_timing::render;
 use pg_timing::report::Range;
-use pg_timing::server::explain::{Explained, Inputs, ServerClock, captured, text_of};
+use pg_timing::server::explain::{Explained, Inputs, ServerClock};
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+
+static FILE: LazyLock<tempfile::NamedTempFile> = LazyLock::new(|| tempfile::NamedTempFile::new().unwrap());
 
 fuzz_target!(|data: &[u8]| {
-    let text = text_of(data);
+    std::fs::write(FILE.path(), data).unwrap();
     let clock = |plan: &Explained| Ok(ServerClock::given(20.0, plan));
     for (plain_ms, format) in [(None, PlanFormat::Text), (Some(0.5), PlanFormat::Json)] {
         let inputs = Inputs { clock: plain_ms.is_none().then_some(&clock), plain_ms, document: Some(format) };
-        let Ok(report) = captured(&text, &inputs) else { continue };
+        let (sources, stop) = (Sources::new(vec![FILE.path().into()]), AtomicBool::new(false));
+        let Ok(plans) = (Log { sources, inputs, stop: &stop, progress: &mut |_| {} }).last() else { continue };
+        let report = &plans.reports[0];
         assert_ordered(report.corrected_ms);
         assert_ordered(report.capture.as_ref().unwrap().calls);
         assert_ordered(report.capture.as_ref().unwrap().clock_share);
@@ -20,12 +27,12 @@ fuzz_target!(|data: &[u8]| {
             assert_ordered(node.corrected_ms);
             assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
         }
-        _ = render::text::explain::text(&report);
-        _ = render::json::json(&report);
-        _ = render::html::explain::html(&report);
+        _ = render::text::explain::text(report);
+        _ = render::json::json(report);
+        _ = render::html::explain::html(report);
         _ = match format {
-            PlanFormat::Text => render::plan::text(&report).unwrap(),
-            PlanFormat::Json => render::plan::json(&report).unwrap(),
+            PlanFormat::Text => render::plan::text(report).unwrap(),
+            PlanFormat::Json => render::plan::json(report).unwrap(),
         };
     }
 });

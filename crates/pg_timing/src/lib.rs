@@ -9,6 +9,7 @@ mod escape;
 mod guardian;
 pub mod host;
 pub mod human;
+pub mod log;
 pub mod monitor;
 mod output_file;
 pub mod plan_format;

@@ -30,9 +30,10 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
     // Refuse an unusable name before the measurement, which takes seconds.
     let target = arguments.capture.as_deref().map(capture::Target::open).transpose()?;
-    let mut report = match host.is_live() {
-        true => measure(arguments.time_limit(), &host, &log)?,
-        false => survey::captured(&host, &log),
+    let mut report = match survey::of_other_host(&host, &log) {
+        Some(report) => report,
+        None if host.is_live() => measure(arguments.time_limit(), &host, &log)?,
+        None => survey::captured(&host, &log),
     };
     judge(&mut report);
     if let Some(target) = &target {
@@ -75,7 +76,7 @@ fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report>
 }
 
 fn write_capture(host: &Host, log: &KernelLog, report: &Report, target: &capture::Target) -> anyhow::Result<()> {
-    let lines = log.entries.known().map(|entries| entries.about_clocks.as_slice()).unwrap_or_default();
+    let lines = log.entries.known().map(|entries| entries.lines_about_clocks()).unwrap_or_default();
     interrupt::ignore_file_size_signal();
-    capture::write(host, lines, report, target)
+    capture::write(host, &lines, report, target)
 }

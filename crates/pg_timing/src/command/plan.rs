@@ -4,22 +4,18 @@ use super::arguments::{ExplainArguments, ExplainFormat};
 use super::explained::render_report;
 use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
+use crate::host::check::judge;
 use crate::human::grouped;
+use crate::log::{Gaps, Log, Plans, Sources};
 use crate::render::{self, escape};
 use crate::report::{ExplainReport, LogReport, Measured, Report, SYSTEM, SkippedPlans};
-use crate::server::explain::{
-    Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, text_of, unknown_clock,
-};
+use crate::server::explain::{Explained, Inputs, ServerClock, unknown_clock};
 use anyhow::anyhow;
 use std::path::Path;
-
-/// A plan over a thousand partitions has a few MB.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.
 const MAX_REPORT_BYTES: u64 = 4 << 20;
 
-const TOO_LONG_HINT: Hint = Hint("for a log, add --all, --slowest N or --nth N; or cut out the part with the plan");
 const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
 
 /// Prints the overhead estimated from the read cost, the host report or the plain time. Returns the exit status.
@@ -38,34 +34,10 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         let is_several = arguments.all || arguments.slowest.is_some();
         return Err(unknown_clock(is_several).into());
     }
-    let is_log = arguments.all || arguments.slowest.is_some() || arguments.nth.is_some();
-    match is_log {
-        true => run_log(arguments, inputs),
-        false => run_last_plan(arguments, &inputs),
-    }
+    run_log(arguments, inputs)
 }
 
-/// Prints the last usable plan of the files.
-fn run_last_plan(arguments: &ExplainArguments, inputs: &Inputs) -> anyhow::Result<u8> {
-    let mut names = Vec::new();
-    let mut text = String::new();
-    for path in &arguments.plan {
-        let input = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
-        let input_text = text_of(&input.bytes);
-        if input_text.contains('\0') {
-            let hint = "if it is text in another encoding, convert it to UTF-8; for a compressed log, add --all";
-            return Err(Error::new(format!("{}: not a text file", input.name), hint).into());
-        }
-        text += &input_text;
-        text.push('\n');
-        names.push(input.name);
-    }
-    let with_file_name = |Error { what, hint, .. }: Error| Error::new(format!("{}: {what}", names.join(", ")), hint);
-    print(&render_report(&captured(&text, inputs).map_err(with_file_name)?, arguments.format)?)?;
-    Ok(0)
-}
-
-/// Reads the files as logs, and prints what the options ask for.
+/// Reads the files, and prints what the options ask for: the last usable plan without an option.
 fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     let is_several = arguments.all || arguments.slowest.is_some_and(|most| most > 1);
     if is_several && arguments.format.plan().is_some() {
@@ -82,7 +54,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     let result = match (arguments.slowest, arguments.nth) {
         (Some(most), _) => log.slowest(most).map(Output::Plans),
         (_, Some(nth)) => log.nth(nth).map(Output::Plan),
-        _ if arguments.format == ExplainFormat::Jsonl => {
+        _ if arguments.all && arguments.format == ExplainFormat::Jsonl => {
             let mut printed = Ok(());
             let gaps = log.each(&mut |report| {
                 printed = print(&render::json::json_line(&report));
@@ -91,7 +63,8 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
             printed?;
             gaps.map(Output::Printed)
         }
-        _ => log.totals().map(Output::Totals),
+        _ if arguments.all => log.totals().map(Output::Totals),
+        _ => log.last().map(Output::Last).map_err(|error| with_file_names(arguments, error)),
     };
     progress::show(bar.as_ref(), 1.0);
     match result? {
@@ -109,6 +82,12 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
             }
             Ok(report_gaps(&gaps))
         }
+        Output::Last(Plans { reports, gaps }) => {
+            for report in &reports {
+                print(&render_report(report, arguments.format)?)?;
+            }
+            Ok(report_unread(&gaps))
+        }
         Output::Printed(gaps) => Ok(report_gaps(&gaps)),
     }
 }
@@ -122,6 +101,8 @@ enum Output {
     Plans(Plans),
     /// one plan
     Plan(Plans),
+    /// the last usable plan; its notes name the others
+    Last(Plans),
     /// the plans are already printed
     Printed(Gaps),
 }
@@ -174,6 +155,28 @@ fn report_gaps(gaps: &Gaps) -> u8 {
     status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || !gaps.hosts.is_empty())
 }
 
+/// Prints what could not be read. Returns the exit status: damaged text that somebody pasted around a plan is no reason for
+/// another one.
+fn report_unread(gaps: &Gaps) -> u8 {
+    if gaps.damaged_messages > 0 {
+        note(&format!("messages with plans that cannot be read: {}", grouped(gaps.damaged_messages)));
+    }
+    if gaps.was_stopped {
+        note("stopped before the end of the input");
+    }
+    if gaps.damaged_messages > 0 || gaps.was_stopped { NOT_DONE } else { 0 }
+}
+
+/// Returns the error with the names of the files.
+fn with_file_names(arguments: &ExplainArguments, Error { what, hint, .. }: Error) -> Error {
+    let sources = Sources::new(arguments.plan.clone());
+    let names: Vec<String> = (0..sources.paths.len()).map(|file| sources.name(file)).collect();
+    match names.iter().any(|name| what.contains(name)) {
+        true => Error::new(what, hint),
+        false => Error::new(format!("{}: {what}", names.join(", ")), hint),
+    }
+}
+
 /// Returns 0 if all plans could be read. `has_gaps`: something else is missing, or is not known.
 fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
     if has_gaps || skipped.iter().any(|skipped| skipped.is_damaged) { NOT_DONE } else { 0 }
@@ -181,7 +184,7 @@ fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
-    let report = Report::from_json(&input.bytes)
+    let mut report = Report::from_json(&input.bytes)
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     if report.read_cost_ns(SYSTEM).is_none() {
         return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
@@ -189,5 +192,7 @@ fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     if let Err(why) = Measured::of(&report).plausible() {
         return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
     }
+    // Another version may have written it, or only the figures.
+    judge(&mut report);
     Ok(report)
 }

@@ -5,7 +5,7 @@ use super::input::{self, Input};
 use super::{Hint, print};
 use crate::error::Error;
 use crate::host::check::judge;
-use crate::host::pg_test_timing::{ParseError, parse, report};
+use crate::host::pg_test_timing::{ParseError, parse, report, ticket};
 use crate::render::{self, escape};
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
@@ -18,8 +18,10 @@ const TOO_LONG_HINT: Hint = Hint("cut out the part that pg_test_timing printed")
 pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     let Input { name, bytes } = input::read(&arguments.file, MAX_BYTES, TOO_LONG_HINT)?;
     // The output is ASCII. Text around it may have another encoding.
-    let outputs = parse(&String::from_utf8_lossy(&bytes)).map_err(|e| anyhow!("{name}: {e}").context(hint(&e)))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let outputs = parse(&text).map_err(|e| anyhow!("{name}: {e}").context(hint(&e)))?;
     let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
+    ticket::complete(&text, &outputs, &mut reports);
     reports.iter_mut().for_each(judge);
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {

@@ -86,12 +86,8 @@ pub fn title(statement: &LoggedStatement) -> String {
         (None, Some(id)) => format!("(query {id})"),
         (None, None) => "(other statements, or plans without a statement)".into(),
     };
-    let LogTotal { runs, nested_runs, .. } = statement.total;
-    match nested_runs {
-        0 => text,
-        nested if nested == runs => format!("(nested) {text}"),
-        nested => format!("(nested in {} of {} runs) {text}", grouped(nested), grouped(runs)),
-    }
+    let nested_runs = statement.total.nested_runs;
+    if nested_runs == 0 { text } else { format!("(nested) {text}") }
 }
 
 /// Returns the facts below the table. `shown` statements are in it.
@@ -118,9 +114,10 @@ pub fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
         facts.push((
             "nested",
             format!(
-                "plans of statements in functions and triggers: {}. Their rows are marked. Their time and overhead are also in \
-                 the rows of their callers, if the log has their plans; the first line counts them once",
-                grouped(report.total.nested_runs)
+                "plans of statements in functions and triggers: {}, {}. Their rows are marked. The first line does not include \
+                 them, because their time is also in the time of the statements that executed them",
+                grouped(report.total.nested_runs),
+                time(report.nested_ms)
             ),
         ));
     }
@@ -187,6 +184,6 @@ mod tests {
             let total = LogTotal { runs: 2000, nested_runs, ..LogTotal::default() };
             title(&LoggedStatement { statement: Some("select  1".into()), total, ..LoggedStatement::default() })
         };
-        assert_eq!([0, 2000, 7].map(row), ["select 1", "(nested) select 1", "(nested in 7 of 2 000 runs) select 1"]);
+        assert_eq!([0, 2000].map(row), ["select 1", "(nested) select 1"]);
     }
 }

@@ -173,10 +173,6 @@ pub struct Capture {
     /// a function or a trigger executed the statement, so its time is also in its caller's time
     #[serde(default)]
     pub is_nested: bool,
-    /// overhead of the nested statements that this one executed, from their plans in the log. corrected_ms and the times of the
-    /// nodes include it; missing if there are no such plans
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub called_overhead_ms: Option<Range>,
     /// timed calls of all nodes, per process
     pub calls: Range,
     /// read cost of the server's clock, as given
@@ -202,16 +198,6 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Returns the plan's time without overhead, and without that of the nested statements that it executed.
-    pub fn without_called(&self, corrected_ms: Range) -> Range {
-        let called = self.called_overhead_ms.unwrap_or_default();
-        Range {
-            low: (corrected_ms.low - called.high).max(0.0),
-            estimate: (corrected_ms.estimate - called.estimate).max(0.0),
-            high: (corrected_ms.high - called.low).max(0.0),
-        }
-    }
-
     /// Returns the run-to-run variation that the figures assume, as a fraction. `None` without a time from another run.
     pub fn assumed_variation(&self) -> Option<f64> {
         self.given_plain_ms.map(|_| RUN_TO_RUN_VARIATION)

@@ -6,8 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KernelReport {
-    /// messages about clocks in plain English, in order
-    pub story: Vec<String>,
+    /// the kernel's messages about clocks since boot, in order; a repeated one appears once
+    #[serde(default)]
+    pub messages: Vec<KernelMessage>,
+    /// number of recognized lines since boot; if it is 0, the log proves nothing about clocks
+    #[serde(default)]
+    pub recognized_lines: usize,
+    /// why the log cannot be from this host; then it was judged alone, and nothing was measured
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_host: Option<String>,
     /// the log goes back to the boot, so it is complete
     pub since_boot: bool,
     pub demotion: Option<Demoted>,
@@ -23,6 +30,39 @@ pub struct KernelReport {
     pub refused: Option<String>,
 }
 
+/// A message of the kernel about clocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KernelMessage {
+    /// seconds since boot
+    pub seconds: Option<f64>,
+    /// wall-clock time, as printed before the message
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<String>,
+    /// the kernel's own text
+    pub text: String,
+    /// what it means
+    pub meaning: String,
+    pub level: MessageLevel,
+    /// how often it came; the figures in `text` are those of the first one
+    pub times: u64,
+    /// seconds since boot of the last one, if there were several
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seconds: Option<f64>,
+}
+
+/// How important a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MessageLevel {
+    Detail,
+    /// worth showing, and no fault
+    Note,
+    /// the kernel found a fault
+    Fault,
+}
+
 /// By this time the kernel has selected its clock source: refining the TSC's rate takes a second, drivers take longer.
 const BOOT_COMPLETE_S: f64 = 60.0;
 
@@ -35,6 +75,11 @@ pub struct LateSwitch<'a> {
 }
 
 impl KernelReport {
+    /// Returns whether the log has a message that a screen should show.
+    pub fn has_notes(&self) -> bool {
+        self.messages.iter().any(|message| message.level >= MessageLevel::Note)
+    }
+
     /// Returns whether the log shows a clock problem.
     pub fn has_problems(&self) -> bool {
         self.demotion.is_some() || self.unstable || self.firmware_bug || self.rate_warning || self.refused.is_some()
@@ -65,6 +110,9 @@ pub struct Demoted {
     /// it happened during boot, so it will happen again at the next boot
     pub at_boot: bool,
     pub cpu: Option<u32>,
+    /// `tsc`, or `tsc-early` during boot
+    #[serde(default)]
+    pub clocksource: String,
     pub watchdog: Option<String>,
     pub skew_ns: Option<i64>,
     pub interval_ns: Option<u64>,
@@ -72,6 +120,9 @@ pub struct Demoted {
     pub reason: Option<String>,
     /// the reason in a few words
     pub because: String,
+    /// what usually causes what the counters show
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// why this kind of kernel verdict may be wrong
     pub doubt: Option<String>,
 }

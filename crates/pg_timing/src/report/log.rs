@@ -15,9 +15,10 @@ pub struct LogReport {
     pub files: Vec<String>,
     /// number of plans that were found, with those that were skipped
     pub plans: u64,
-    /// what this log shows about all its plans together, without those that were skipped
+    /// all plans together, without those that were skipped, and without nested plans: their time is also in the time of the
+    /// statements that executed them
     pub total: LogTotal,
-    /// time of nested plans that is also in the time of their caller's plan; the total contains it once
+    /// reported time of nested plans, which the total does not contain
     #[serde(default)]
     pub nested_ms: f64,
     /// the statement that lost the most time to timing comes first
@@ -38,9 +39,9 @@ pub struct LogReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogTotal {
-    /// number of plans
+    /// number of plans; in the total, without nested ones
     pub runs: u64,
-    /// number of plans of nested statements: a function or a trigger executed them
+    /// number of plans of nested statements: a function or a trigger executed them. They have rows of their own
     #[serde(default)]
     pub nested_runs: u64,
     /// execution time that auto_explain reported
@@ -75,13 +76,8 @@ pub struct LoggedStatement {
     /// the server's identifier of the query, if the log has it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_id: Option<i64>,
-    /// with the overhead of the nested statements that these runs executed
     #[serde(flatten)]
     pub total: LogTotal,
-    /// overhead of the nested statements that these runs executed; missing if the log has none of their plans, or does not
-    /// show which process wrote them
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub called_overhead_ms: Option<Range>,
     /// number of different plans; at most 8 are counted
     pub plan_shapes: usize,
     /// file and line of the slowest plan

@@ -47,7 +47,7 @@ pub use drift::{Drift, DriftStep, QUARTZ_PPM};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
-pub use kernel::{Demoted, KernelReport, LateSwitch, Switch};
+pub use kernel::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
 pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use measured::Measured;
 pub use monitor::{
@@ -143,6 +143,9 @@ pub struct Report {
     pub interrupted: bool,
     /// parts of the pg_test_timing output are missing
     pub excerpt: bool,
+    /// which parts are missing, or which figures contradict each other
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
     pub host: HostFacts,
     pub clocks: Vec<ClockReport>,
     pub tsc: TscReport,
@@ -168,6 +171,15 @@ pub struct ReadCostLimits {
 }
 
 impl Report {
+    /// Returns the kernel log, or why it proves nothing.
+    pub fn kernel_log(&self) -> Result<&KernelReport, &'static str> {
+        match self.kernel.known() {
+            None => Err("the kernel log is not readable"),
+            Some(kernel) if kernel.recognized_lines == 0 => Err("the kernel log has no recognized line about clocks"),
+            Some(kernel) => Ok(kernel),
+        }
+    }
+
     /// Returns a report without facts, for the reason `why`.
     pub fn empty(origin: Origin, why: &str) -> Report {
         Report {
@@ -178,6 +190,7 @@ impl Report {
             measured_seconds: 0.0,
             interrupted: false,
             excerpt: false,
+            missing: None,
             host: HostFacts::unavailable(why),
             clocks: Vec::new(),
             tsc: TscReport::unavailable(why),

@@ -53,6 +53,26 @@ fn screens() {
     }
 }
 
+/// Two reports of one host under load, eight minutes apart. The explanation of a plan says so, too.
+#[test]
+fn a_busy_host_is_not_compared() {
+    let [one, other] = ["busy-1.json", "busy-2.json"].map(|name| fixture("reports").join(name));
+    let (status, screen) = compare(&one, &other);
+    insta::assert_snapshot!("busy_host", screen);
+    let (back, report) = compare_json(&other, &one);
+    assert_eq!((status, back), (3, 3));
+    assert_eq!(report["verdict"]["effect"], "not_compared");
+    let is_same = |figure: &Value| figure["effect"] == "same";
+    assert!(report["figures"].as_array().unwrap().iter().all(is_same), "{report}");
+    let plan = fixture("plans").join("docker-hpet.txt");
+    let (_, screen, _) = run(pg_timing().args(["explain", "--host-report"]).arg(&one).arg("--plan").arg(plan));
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("the read cost in the host report is uncertain (busy host: interruptions took 68%"),
+        "{screen}"
+    );
+}
+
 /// No pair has a line over 80 columns, and the exit status is that of the verdict.
 #[test]
 fn every_pair_of_outputs() {
@@ -97,7 +117,7 @@ fn one_report_can_come_from_stdin() {
     command.args(["compare", "-"]).arg(output("i7-860-acpi_pm.txt")).write_stdin(text);
     let (status, stdout, _) = run(&mut command);
     assert_eq!(status, 2);
-    assert!(stdout.starts_with("before  stdin: pg_test_timing 9.2 to 18"), "{stdout}");
+    assert!(stdout.contains("\nbefore  stdin: pg_test_timing 9.2 to 18"), "{stdout}");
     assert!(refused(&["compare", "-", "-"]).contains("only one of the reports"));
 }
 

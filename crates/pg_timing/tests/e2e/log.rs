@@ -157,8 +157,9 @@ fn single_plans_of_a_log_are_those_of_the_whole_log() {
     assert!(refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", "25"]).contains("the input has 24"));
 }
 
+/// The time of a nested statement is also in the time of the statement that executed it, so the total does not contain it.
 #[test]
-fn a_single_plan_shows_the_overhead_of_nested_plans() {
+fn nested_statements_have_rows_outside_the_total() {
     let plan = |context: &str, table: &str, ms: &str, rows: u32| {
         format!(
             "2026-11-25 07:40:27.191 UTC [7] LOG:  duration: {ms} ms  plan:\n\tQuery Text: select f() from {table}\n\tSeq Scan on \
@@ -166,24 +167,68 @@ fn a_single_plan_shows_the_overhead_of_nested_plans() {
         )
     };
     let context = "2026-11-25 07:40:27.191 UTC [7] CONTEXT:  PL/pgSQL function f() line 3 at PERFORM\n";
+    let parameters = "2026-11-25 07:40:27.191 UTC [7] CONTEXT:  unnamed portal with parameters: $1 = '7'\n";
     let dir = tempfile::tempdir().unwrap();
-    let log = plan(context, "inner_t", "40.000", 400_000) + &plan("", "t", "50.000", 10);
+    let log = plan(context, "inner_t", "40.000", 400_000) + &plan(parameters, "t", "50.000", 10);
     let path = write(&dir.path().join("log"), log.as_bytes());
-    for option in [["--slowest", "1"], ["--nth", "2"]] {
-        let (status, text, _) = explain(&[&[path.as_str()][..], &option].concat());
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let first = "auto_explain reported 50.0 ms; without EXPLAIN this run would have taken about 31.9 ms (28.2 ms to 39.1 ms). \
-                     Clock reads are 0% of the reported time. The statements that it executed lost 18.1 ms to their own timing.";
-        assert!(status == 0 && text.starts_with(first), "{text}");
-        assert!(text.contains("nested the log has plans of statements that this one executed"), "{text}");
-        let (_, report, _) = explain(&[&[path.as_str()][..], &option, &["--format", "json"]].concat());
-        let report = json(&report);
-        // --slowest prints a list.
-        let capture = &report.get(0).unwrap_or(&report)["capture"];
-        assert!(capture["called_overhead_ms"]["estimate"].as_f64().is_some_and(|ms| ms > 5.0), "{capture}");
+    let report = totals(&[&path]);
+    let total = &report["total"];
+    assert_eq!((&total["runs"], &total["nested_runs"], &total["reported_ms"]), (&1.into(), &1.into(), &50.0.into()));
+    assert_eq!((&report["nested_ms"], &report["statements"][0]["nested_runs"]), (&40.0.into(), &1.into()));
+    let (_, text, _) = explain(&[&path, "--all"]);
+    assert!(text.contains("(nested) select f() from inner_t") && text.contains("1, 40.0 ms"), "{text}");
+    let (_, text, _) = explain(&[&path, "--nth", "1"]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("number 1 of 2") && text.contains("nested: its time is also in its caller's time"), "{text}");
+}
+
+/// As clouds, containers and collectors export a log: one plan, with and without --all.
+#[test]
+fn logs_of_clouds_and_collectors_are_read() {
+    for (name, ms) in [
+        ("azure.json", 841.4),
+        ("cloud_sql.json", 841.4),
+        ("cloudwatch.json", 841.4),
+        ("heroku.log", 841.4),
+        ("filebeat.json", 30.2),
+        ("docker.json", 30.2),
+        ("quoted_plan.log", 6.0),
+    ] {
+        let path = fixture("cloud_logs").join(name).to_str().unwrap().to_string();
+        let report = totals(&[&path]);
+        assert_eq!((&report["plans"], &report["total"]["reported_ms"]), (&1.into(), &ms.into()), "{name}");
+        let (status, last, stderr) = explain(&[&path, "--format", "json"]);
+        assert_eq!((status, stderr.as_str(), &json(&last)["reported_ms"]), (0, "", &ms.into()), "{name}");
+        // Another message is damaged: its number is named, and the exit status shows it.
+        let text = std::fs::read_to_string(&path).unwrap();
+        let damaged = "{\"message\": \"2026-11-20 UTC [7] LOG:  duration: 5.000 ms  plan:\\nQuery Text: select\n";
+        let both = write(&tempfile::tempdir().unwrap().keep().join(name), (text + damaged).as_bytes());
+        let (status, last, stderr) = explain(&[&both, "--format", "json"]);
+        assert_eq!((status, &json(&last)["reported_ms"]), (3, &ms.into()), "{name}");
+        assert!(stderr.contains("messages with plans that cannot be read: 1"), "{name} {stderr}");
+        let (status, report, _) = explain(&[&both, "--all", "--format", "json"]);
+        assert_eq!((status, &json(&report)["skipped"][0]["plans"]), (3, &1.into()), "{name}");
     }
-    // The time without EXPLAIN contains no overhead of nested statements.
-    let arguments = ["explain", "--plan", &path, "--nth", "2", "--plain-ms", "30", "--format", "json"];
-    let (_, report, _) = run(pg_timing().args(arguments));
-    assert_eq!(json(&report)["capture"]["called_overhead_ms"], Value::Null);
+}
+
+/// Rows of a log service: the first line names the columns, and each message is a field.
+#[test]
+fn exports_as_csv_are_read() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let mut messages: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match messages.last_mut() {
+            Some(message) if line.starts_with('\t') => *message += &format!("\n{line}"),
+            _ => messages.push(line.into()),
+        }
+    }
+    let row = |message: &str| format!("2026-11-24T10:00:00Z,db1,\"{}\"\n", message.replace('"', "\"\""));
+    let header = "\"Date\",\"Host\",\"Message\"\n";
+    let dir = tempfile::tempdir().unwrap();
+    let expected = figures(totals(&[&log("server.log")]));
+    let by_message = header.to_string() + &messages.iter().map(|message| row(message)).collect::<String>();
+    let by_line = header.to_string() + &text.lines().map(row).collect::<String>();
+    for log in [by_message, by_line] {
+        assert_eq!(figures(totals(&[&write(&dir.path().join("export.csv"), log.as_bytes())])), expected);
+    }
 }

@@ -5,7 +5,7 @@ use super::{alarms, fixture, fixtures, json, pg_timing, run};
 #[test]
 fn text_of_every_fixture() {
     let names = fixtures("pg_test_timing");
-    assert_eq!(names.len(), 17, "{names:?}");
+    assert_eq!(names.len(), 20, "{names:?}");
     for name in names {
         let (status, stdout, stderr) = run(pg_timing().arg("read").arg(fixture("pg_test_timing").join(&name)));
         assert_eq!(stderr, "", "{name}");
@@ -74,4 +74,96 @@ fn kernel_log_is_recognized() {
     let (error, hint) = stderr.split_once('\n').unwrap();
     assert!(error.contains("kernel log"), "{stderr}");
     assert_eq!(hint, "hint: for a kernel log, type: pg_timing check --kernel-log FILE\n");
+}
+
+/// Returns the status, the screen as words, and the first report of a text.
+fn read(text: &str) -> (i32, String, serde_json::Value) {
+    let (status, screen, stderr) = run(pg_timing().args(["read", "-"]).write_stdin(text));
+    assert_eq!(stderr, "");
+    let (_, stdout, _) = run(pg_timing().args(["read", "-", "--format", "json"]).write_stdin(text));
+    let mut reports = serde_json::Deserializer::from_str(&stdout).into_iter::<serde_json::Value>();
+    (status, screen.split_whitespace().collect::<Vec<_>>().join(" "), reports.next().unwrap().unwrap())
+}
+
+fn output(name: &str) -> String {
+    std::fs::read_to_string(fixture("pg_test_timing").join(name)).unwrap()
+}
+
+/// What is missing could be the problem.
+#[test]
+fn a_part_of_an_output_is_never_good() {
+    for text in [
+        "Per loop time including overhead: 35.96 nsec".to_string(),
+        output("pg15.txt").lines().take(4).collect::<Vec<_>>().join("\n"),
+        output("pg15.txt").replace("    16      0.00003         13\n", ""),
+        output("pg19.txt").split_once("TSC frequency source").unwrap().0.to_string(),
+        output("contradictory-figures.txt"),
+    ] {
+        let (status, screen, report) = read(&text);
+        assert_eq!((status, &report["verdict"]["severity"]), (3, &"unknown".into()), "{text}\n{screen}");
+    }
+    assert!(read(&output("contradictory-figures.txt")).1.contains("the figures contradict each other: 1.2 M readings"));
+}
+
+/// Pages and mails lose line breaks.
+#[test]
+fn an_output_on_one_line_has_the_same_verdict() {
+    for name in fixtures("pg_test_timing").iter().filter(|name| *name != "ticket.txt") {
+        let (text, flat) = (output(name), output(name).replace(['\n', '\r'], " "));
+        let ((status, _, report), (flat_status, _, flat)) = (read(&text), read(&flat));
+        assert_eq!(
+            (flat_status, &flat["verdict"], &flat["clocks"]),
+            (status, &report["verdict"], &report["clocks"]),
+            "{name}"
+        );
+    }
+    assert_eq!(read(&output("coarse-on-one-line.txt")).0, 2);
+    assert_eq!(read(&output("thousands-separator.txt")).2["clocks"][0]["loop_ns"], 1044.67);
+}
+
+/// A time is ticks divided by the rate in use, so 2 994 357 kHz counted at 2 500 000 makes times 19.8% too long.
+#[test]
+fn a_wrong_rate_in_use_has_one_number() {
+    let lines = "TSC frequency in use: 2500000 kHz\nTSC frequency from calibration: 2994357 kHz\n\
+                 WARNING: Calibrated TSC frequency differs by 19.8% from the TSC frequency in use\n\
+                 HINT: Consider setting timing_clock_source to 'system'.\n";
+    let text = output("pg19.txt");
+    let text = text.split_once("TSC frequency in use").unwrap().0.to_string() + lines;
+    for text in [text.clone(), text.replace('\n', " ")] {
+        let (status, screen, report) = read(&text);
+        assert_eq!((status, alarms(&report)), (2, vec![("tsc-rate-mismatch", "critical")]));
+        assert_eq!(screen.matches("19.8%").count(), 4, "{screen}");
+        assert!(screen.contains("times by it are 19.8% too long") && !screen.contains("16.5"), "{screen}");
+    }
+}
+
+/// A ticket has the output, the clock sources and the kernel log.
+#[test]
+fn everything_in_a_ticket_is_used() {
+    let ticket = format!(
+        "Hi,\n$ pg_test_timing\n{}\n$ cat /sys/devices/system/clocksource/clocksource0/current_clocksource\nhpet\n\
+         $ cat /sys/devices/system/clocksource/clocksource0/available_clocksource\nhpet acpi_pm \n$ dmesg | grep -i clocks\n\
+         [ 7823.104882] clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew is \
+         too large:\n[ 7823.105771] clocksource: Switched to clocksource hpet\n",
+        output("docker-mac-hpet.txt")
+    );
+    for ticket in [ticket.clone(), ticket.lines().map(|line| format!("> {line}\n")).collect()] {
+        let (status, screen, report) = read(&ticket);
+        assert_eq!((status, &report["clocksource"]["current"]), (2, &"hpet".into()));
+        assert_eq!(report["clocksource"]["available"], serde_json::json!(["hpet", "acpi_pm"]));
+        for id in ["clock-slow", "tsc-demoted", "clocksource-slow"] {
+            assert!(alarms(&report).iter().any(|(alarm, _)| *alarm == id), "{id}: {screen}");
+        }
+        assert!(screen.contains("marked the TSC unstable 7823 s after boot on CPU 2"), "{screen}");
+    }
+    // Among several outputs, a clock source belongs to the outputs after it.
+    let two = format!(
+        "{}\n# echo acpi_pm > /sys/devices/system/clocksource/clocksource0/current_clocksource\n{}",
+        output("i7-860-tsc.txt"),
+        output("i7-860-acpi_pm.txt")
+    );
+    let (_, stdout, _) = run(pg_timing().args(["read", "-", "--format", "json"]).write_stdin(two));
+    let reports = serde_json::Deserializer::from_str(&stdout).into_iter::<serde_json::Value>();
+    let current: Vec<_> = reports.map(|report| report.unwrap()["clocksource"]["current"].clone()).collect();
+    assert!(current[0].is_object() && current[1] == "acpi_pm", "{current:?}");
 }

@@ -17,8 +17,9 @@ pub fn check(report: &Report) -> Finding {
         .evidence(format!("current_clocksource: {before} at the start, {now} at the end"))
         .why("figures from before the change and after it belong to different clocks; measure again");
     }
-    let Some(kernel) = report.kernel.known() else {
-        return Finding::unknown(ID, "the kernel log is not readable");
+    let kernel = match report.kernel_log() {
+        Ok(kernel) => kernel,
+        Err(why) => return Finding::unknown(ID, why),
     };
     let now = report.clocksource.current.known();
     if let Some((now, last)) = now.and_then(|now| Some((now, kernel.other_last_clocksource(now)?))) {

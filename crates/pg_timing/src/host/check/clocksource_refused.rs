@@ -5,8 +5,9 @@ use crate::report::{Finding, Fix, Report, Severity, finding_id};
 const ID: &str = finding_id::CLOCKSOURCE_REFUSED;
 
 pub fn check(report: &Report) -> Finding {
-    let Some(kernel) = report.kernel.known() else {
-        return Finding::unknown(ID, "the kernel log is not readable");
+    let kernel = match report.kernel_log() {
+        Ok(kernel) => kernel,
+        Err(why) => return Finding::unknown(ID, why),
     };
     let current = report.clocksource.current.known();
     let Some(name) = kernel.refused.as_ref().filter(|name| current != Some(*name)) else {

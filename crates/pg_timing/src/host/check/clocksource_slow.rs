@@ -1,7 +1,11 @@
 //! `clocksource-slow`: does the kernel's clock run on slow hardware?
 
 use super::advice::other_clocksource;
+use crate::human::duration;
 use crate::report::{Fact, Finding, Grade, Report, Severity, finding_id, traits_of};
+
+/// The kernel's tick takes at least 1 ms. A clock with smaller steps does not run on it, whatever its name is.
+const TICK_NS: f64 = 1e6;
 
 const ID: &str = finding_id::CLOCKSOURCE_SLOW;
 
@@ -25,6 +29,13 @@ pub fn check(report: &Report) -> Finding {
         };
     };
     if traits.grade == Grade::Coarse {
+        let step_ns = report
+            .system()
+            .and_then(|clock| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high)));
+        if let Some(step_ns) = step_ns.filter(|step| *step < TICK_NS) {
+            let summary = format!("clock source {current}, whose steps are at most {} on this host", duration(step_ns));
+            return Finding::ok(ID, summary);
+        }
         return Finding::ok(
             ID,
             format!("clock source {current}: it is coarse (see clock-coarse), and not slow hardware"),
@@ -70,6 +81,18 @@ mod tests {
             assert_eq!(jiffies.severity, Severity::Ok);
             assert!(jiffies.summary.contains("coarse"), "{}", jiffies.summary);
         }
+    }
+
+    /// An old Linux calls its clock jiffies, and takes the time within a tick from another counter.
+    #[test]
+    fn jiffies_with_small_steps_are_not_coarse() {
+        let mut report = Report::empty(Origin::Captured, "");
+        report.clocksource.current = Fact::Known("jiffies".into());
+        let clock =
+            ClockReport { name: SYSTEM.into(), granularity_between_ns: Some((0.0, 2000.0)), ..ClockReport::default() };
+        report.clocks = vec![clock];
+        let summary = check(&report).summary;
+        assert!(summary.contains("at most 2 us") && !summary.contains("coarse"), "{summary}");
     }
 
     #[test]

@@ -6,6 +6,9 @@ use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM, 
 /// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
 
+/// NTP's own limit. chrony exceeds it by changing the kernel's tick.
+const MOST_PPM: f64 = 500.0;
+
 /// Smaller differences come from the errors of the samples, and not from NTP.
 const NOTICEABLE_PPM: f64 = 0.1;
 
@@ -20,6 +23,9 @@ pub fn check(report: &Report) -> Finding {
     let suspensions = Suspensions { steps: suspended, count: usize::try_from(suspends).unwrap_or(usize::MAX) };
     if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, &suspensions)) {
         return finding;
+    }
+    if let Some(ntp) = report.host.ntp.known().filter(|ntp| ntp.frequency_ppm.abs() > MOST_PPM) {
+        return beyond_ntp(ntp.frequency_ppm);
     }
     let Some(system) = of(SYSTEM) else {
         return Finding::unknown(ID, "the drift was not measured");
@@ -48,6 +54,19 @@ pub fn check(report: &Report) -> Finding {
     };
     let finding = Finding::ok(ID, summary).evidence(rate(system));
     counter.map(rate).into_iter().fold(finding, Finding::evidence)
+}
+
+/// Returns the finding for a correction that no crystal needs.
+fn beyond_ntp(ppm: f64) -> Finding {
+    let summary = format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm");
+    Finding::new(ID, Severity::Warning, summary)
+        .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
+        .why(format!(
+            "the rate that the kernel uses for its clock source is wrong by that much. PostgreSQL 19's TSC would be {:.1}% off, \
+             because NTP does not correct the counter",
+            ppm.abs() / 1e4
+        ))
+        .fix(Fix::new("look at the correction, and at how the kernel got the TSC's rate at boot").command("chronyc tracking"))
 }
 
 /// The suspends of the machine during the measurement.
@@ -113,7 +132,7 @@ fn rate(drift: &Drift) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Activity, COUNTER, Fact, Origin};
+    use crate::report::{Activity, COUNTER, Fact, Ntp, Origin};
 
     fn drift(clock: &str, rate_ppm: f64) -> Drift {
         Drift {
@@ -142,6 +161,18 @@ mod tests {
         assert!(finding.summary.contains("NTP adjusts"), "{finding:?}");
         assert_eq!(judged(vec![drift(SYSTEM, 480.0)]).severity, Severity::Warning);
         assert_eq!(judged(vec![drift(SYSTEM, 0.01)]).severity, Severity::Ok);
+    }
+
+    /// chrony also changes the kernel's tick.
+    #[test]
+    fn a_correction_beyond_the_limit_of_ntp_is_a_warning() {
+        let mut report = Report::empty(Origin::Captured, "");
+        for (frequency_ppm, severity) in [(499.0, Severity::Unknown), (-74_443.0, Severity::Warning)] {
+            report.host.ntp = Fact::Known(Ntp { synchronized: true, frequency_ppm });
+            let finding = check(&report);
+            assert_eq!(finding.severity, severity);
+            assert_eq!(finding.why.contains("7.4% off"), severity == Severity::Warning, "{finding:?}");
+        }
     }
 
     #[test]

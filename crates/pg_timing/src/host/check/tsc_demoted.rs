@@ -2,7 +2,8 @@
 
 use super::advice::restart;
 use crate::human::duration;
-use crate::report::{ClockReport, Demoted, Fact, Finding, Fix, Report, Severity, System, finding_id};
+use crate::report::{ClockReport, Demoted, Fact, Finding, Fix, Report, Severity, System, finding_id, traits_of};
+use timing_clock::clocksource::is_tsc;
 
 const ID: &str = finding_id::TSC_DEMOTED;
 
@@ -19,14 +20,25 @@ pub fn check(report: &Report) -> Finding {
         }
         _ => {}
     }
-    let current = report.clocksource.current.known().map_or("another one", String::as_str);
+    let logged = || {
+        report
+            .kernel
+            .known()
+            .and_then(|kernel| kernel.switches.last())
+            .map(|last| &last.to)
+            .filter(|name| !is_tsc(name))
+    };
+    let current = report.clocksource.current.known().or_else(logged).map_or("another one", String::as_str);
     let summary = match demotion {
         Some(demotion) => story(demotion, current),
         None => format!("the kernel does not trust the TSC; the clock source is {current}"),
     };
     // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
     let on_counter = report.clocksource.names().is_some_and(|kernel| kernel.uses_counter());
-    let cheap = report.system().and_then(ClockReport::cost_ns).is_none_or(|ns| ns <= super::clock_slow::LIMITS_NS.0);
+    let cheap = match report.system().and_then(ClockReport::cost_ns) {
+        Some(ns) => ns <= super::clock_slow::LIMITS_NS.0,
+        None => traits_of(current).is_none_or(|traits| !traits.is_slow()),
+    };
     let finding = match on_counter && cheap {
         true => return evidence(report, demotion).into_iter().fold(Finding::ok(ID, summary), Finding::evidence),
         false => Finding::new(ID, Severity::Warning, summary),
@@ -64,6 +76,8 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     }
     let reason = demotion.and_then(|d| d.reason.as_ref());
     lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
+    lines.extend(demotion.and_then(|d| d.cause.clone()));
+    lines.extend(demotion.and_then(|demotion| without_effect(report, demotion)));
     lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
     if let (None, Fact::Unavailable { unavailable }, System::Linux) =
         (demotion, &report.kernel, System::of_facts(&report.host))
@@ -71,6 +85,27 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
         lines.push(format!("the reason would be in the kernel log, which is not readable: {unavailable}"));
     }
     lines
+}
+
+/// The clock source of the first seconds. Before Linux 5.5 the watchdog checks it, also with `tsc=reliable`.
+const EARLY: &str = "tsc-early";
+const TRUSTED: &[&str] = &["clocksource=tsc", "clock=tsc", "tsc=reliable", "tsc=nowatchdog"];
+
+/// Returns whether the kernel demoted the TSC before `tsc=reliable` counted.
+fn is_checked_early(report: &Report, demotion: &Demoted) -> bool {
+    let reliable = |words: &Vec<String>| words.iter().any(|word| word == "tsc=reliable" || word == "tsc=nowatchdog");
+    demotion.clocksource == EARLY && report.host.boot_parameters.known().is_some_and(reliable)
+}
+
+/// Returns the boot parameters that should keep the TSC, and did not.
+fn without_effect(report: &Report, demotion: &Demoted) -> Option<String> {
+    let words: Vec<&str> = report.host.boot_parameters.known()?.iter().map(String::as_str).collect();
+    let set: Vec<&str> = words.into_iter().filter(|word| TRUSTED.contains(word)).collect();
+    let why = match is_checked_early(report, demotion) {
+        true => ": before Linux 5.5 the kernel checks tsc-early before tsc=reliable counts",
+        false => "",
+    };
+    (!set.is_empty()).then(|| format!("boot parameters without effect: {}{why}", set.join(" ")))
 }
 
 fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
@@ -109,6 +144,12 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
              (hyperv_clocksource_tsc_page), which is cheap to read",
         );
     }
+    if demotion.is_some_and(|demotion| is_checked_early(report, demotion)) {
+        return Fix::new(
+            "install Linux 5.5 or later, in which tsc=reliable covers tsc-early, too; in a virtual machine, let the hypervisor \
+             offer an invariant TSC",
+        );
+    }
     let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
     match demotion {
         Some(Demoted { at_boot: true, .. }) if guest => Fix::new(
@@ -118,7 +159,10 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
         Some(Demoted { at_boot: true, .. }) => Fix::new(
             "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)",
         ),
-        _ => Fix::new(format!("{}: a running kernel does not use an unstable TSC again", restart(report)))
+        _ => Fix::new(format!(
+            "{}: a running kernel does not use an unstable TSC again, a restarted one does",
+            restart(report)
+        ))
             .risk("stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
     }
 }

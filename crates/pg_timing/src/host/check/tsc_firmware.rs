@@ -5,8 +5,9 @@ use crate::report::{Finding, Fix, Report, Severity, finding_id};
 const ID: &str = finding_id::TSC_FIRMWARE;
 
 pub fn check(report: &Report) -> Finding {
-    let Some(kernel) = report.kernel.known() else {
-        return Finding::unknown(ID, "the kernel log is not readable");
+    let kernel = match report.kernel_log() {
+        Ok(kernel) => kernel,
+        Err(why) => return Finding::unknown(ID, why),
     };
     if !kernel.firmware_bug {
         return Finding::ok(ID, "the kernel log shows no change of a counter by the firmware");

@@ -43,7 +43,11 @@ pub fn check(report: &Report) -> Finding {
         claims.iter().find(|claim| self::severity(claim) == severity && severity > Severity::Ok).unwrap_or(worst);
     let evidence = |finding: Finding| {
         claims.iter().fold(finding, |finding, claim| {
-            finding.evidence(format!("{}: {:.0} kHz, {:+.1} ppm", claim.source, claim.khz, claim.error_ppm))
+            let error = match claim.in_use && claim.error_ppm.abs() > 10.0 * VISIBLE_PPM {
+                true => format!("times {}", wrong_times(measured / claim.khz)),
+                false => format!("{:+.1} ppm", claim.error_ppm),
+            };
+            finding.evidence(format!("{}: {:.0} kHz, {error}", claim.source, claim.khz))
         })
     };
     if severity == Severity::Ok {
@@ -54,15 +58,15 @@ pub fn check(report: &Report) -> Finding {
         return evidence(kernel_rate(worst, measured, severity));
     }
     let summary = format!(
-        "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: a difference of {:.2}%",
+        "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: times by it are {}",
         worst.khz,
         worst.source,
-        worst.error_ppm.abs() / 1e4
+        wrong_times(measured / worst.khz)
     );
     let finding = evidence(Finding::new(ID, severity, summary));
     match worst.in_use {
         true => finding
-            .why("PostgreSQL 19 uses this rate: every time that it measures with the TSC is wrong by that much")
+            .why("PostgreSQL 19 divides ticks by this rate, so all times that it measures with the TSC are wrong by that much")
             .fix(system_clock_on_19()),
         false => {
             finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
@@ -107,9 +111,21 @@ fn in_use(khz: f64, calibrated: f64) -> Claimed {
     Claimed {
         source: "PostgreSQL 19's frequency in use".into(),
         khz,
-        error_ppm: (khz - calibrated) / calibrated * 1e6,
+        // PostgreSQL's own measure, which is also the error of the times
+        error_ppm: (calibrated - khz) / khz * 1e6,
         noise_ppm: 10.0 * VISIBLE_PPM,
         in_use: true,
+    }
+}
+
+/// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.
+fn wrong_times(factor: f64) -> String {
+    let percent = (factor - 1.0).abs() * 100.0;
+    let decimals = if percent < 1.0 { 2 } else { 1 };
+    match factor {
+        2.0.. => format!("{factor:.0} times too long"),
+        1.0.. => format!("{percent:.decimals$}% too long"),
+        _ => format!("{percent:.decimals$}% too short"),
     }
 }
 

@@ -14,6 +14,12 @@ pub fn check(report: &Report) -> Finding {
     let Some(parameter) = parameters.iter().find(|word| UNWATCHED.contains(&word.as_str())) else {
         return Finding::ok(ID, "no boot parameter stops the kernel from checking the TSC");
     };
+    if report.kernel.known().is_some_and(|kernel| kernel.demotion.is_some()) {
+        return Finding::ok(
+            ID,
+            format!("{parameter} is set, and the kernel checked and rejected the TSC all the same"),
+        );
+    }
     let skew = report.findings.iter().find(|f| f.id == finding_id::CPU_SKEW && f.severity >= Severity::Warning);
     let Some(skew) = skew else {
         return Finding::ok(

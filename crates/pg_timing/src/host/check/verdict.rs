@@ -9,6 +9,8 @@ pub fn verdict(report: &Report) -> Verdict {
     // The facts of a captured tree can raise an alarm. But without a read cost the verdict cannot be "ok".
     let severity = match worst {
         Severity::Ok if report.system().and_then(|clock| clock.cost_ns()).is_none() => Severity::Unknown,
+        // What is missing could be the problem.
+        Severity::Ok if report.missing.is_some() => Severity::Unknown,
         worst => worst,
     };
     // Among equal severities the first one counts, because causes come before effects.
@@ -29,6 +31,9 @@ fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> Stri
         }
         Severity::Ok if report.origin == Origin::Captured => "EXPLAIN ANALYZE can be trusted on that host.".into(),
         Severity::Ok => "EXPLAIN ANALYZE can be trusted on this host.".into(),
+        Severity::Unknown if let Some(missing) = &report.missing => {
+            format!("Not determined whether EXPLAIN ANALYZE can be trusted on that host: {missing}.")
+        }
         Severity::Unknown => {
             let why = match report.system().is_some() {
                 true => "the read cost of PostgreSQL's clock is unknown",

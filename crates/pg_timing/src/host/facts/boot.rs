@@ -40,7 +40,7 @@ impl Host {
 }
 
 /// Returns whether a boot parameter concerns clocks.
-fn about_clocks(word: &str) -> bool {
+pub fn about_clocks(word: &str) -> bool {
     ABOUT_CLOCKS.contains(&word.split('=').next().unwrap_or_default())
 }
 

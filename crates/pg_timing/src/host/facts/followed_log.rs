@@ -43,7 +43,7 @@ impl FollowedLog {
         }
         let mut text = String::new();
         self.source.as_mut().map_err(|why| why.clone())?.read_new(&mut text)?;
-        Ok(if text.is_empty() { Vec::new() } else { self.add(&text).about_clocks })
+        Ok(if text.is_empty() { Vec::new() } else { self.add(&text).lines_about_clocks() })
     }
 
     /// Returns the log's entries about clocks.
@@ -58,7 +58,7 @@ impl FollowedLog {
     /// Adds lines. Returns their entries.
     fn add(&mut self, text: &str) -> KernelClockLog {
         let log = parse(text);
-        self.lines.extend(log.about_clocks.iter().cloned());
+        self.lines.extend(log.lines_about_clocks());
         let excess = self.lines.len().saturating_sub(FIRST + LAST);
         if excess > 0 {
             self.lines.drain(FIRST..FIRST + excess);
@@ -79,7 +79,7 @@ mod tests {
     fn the_beginning_and_the_end_of_a_long_log_are_kept() {
         let mut log = FollowedLog::new(Err("not readable".into()), "[    0.000000] Linux version 6.1 (x)\n");
         for seconds in 1..10_000 {
-            assert_eq!(log.add(&line(seconds)).about_clocks.len(), 1);
+            assert_eq!(log.add(&line(seconds)).messages.len(), 1);
         }
         assert_eq!(log.lines.len(), FIRST + LAST);
         assert!(log.lines[0].contains("Linux version") && log.lines.last().unwrap().contains("9999"));
@@ -91,7 +91,7 @@ mod tests {
     fn other_messages_are_left_out() {
         let mut log = FollowedLog::new(Err(String::new()), &line(5));
         assert!(log.truncated, "the log does not begin with a boot");
-        assert!(log.add("[    6.000000] usb 1-1: new device\n").about_clocks.is_empty());
+        assert!(log.add("[    6.000000] usb 1-1: new device\n").messages.is_empty());
         assert_eq!(log.lines.len(), 1);
     }
 }

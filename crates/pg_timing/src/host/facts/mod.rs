@@ -19,6 +19,7 @@ mod proc_text;
 mod sysctl;
 
 pub use activity::{ActivityBefore, activity_since};
+pub use boot::about_clocks;
 pub use clocksource::{CLOCKSOURCE_DIR, CURRENT_CLOCKSOURCE};
 pub use followed_log::FollowedLog;
 pub use kernel_log::{KernelLog, LogSource};

@@ -1,8 +1,6 @@
-//! Finds the demotion of the TSC: its time, CPU and reason.
+//! Finds the demotion of the TSC: its time, CPU and reason, and what the watchdog's counters show.
 
-use super::Entry;
-use super::event::{Event, ReadBack};
-use super::skew::{Figures, Rates};
+use super::{Kind, Message, RateSource, mhz};
 use timing_clock::clocksource::is_tsc;
 
 /// The kernel marked the TSC unstable. This holds until the next boot.
@@ -18,35 +16,24 @@ pub struct Demotion {
     pub cpu: Option<u32>,
     /// the clock source that it was compared with
     pub watchdog: Option<String>,
-    /// TSC minus watchdog, as printed or computed from their counters
-    pub skew_ns: Option<i64>,
-    /// the interval of the comparison, by the watchdog
-    pub interval_ns: Option<u64>,
-    /// The assumed rate of the watchdog in MHz, if the log does not contain it. Figures are then given only if the
-    /// clocks disagree at every rate that an HPET can have.
-    pub assumed_mhz: Option<f64>,
-    /// The number of overflows of the watchdog's counter that explains the skew. Then the TSC was right.
-    pub rounds: Option<u64>,
+    pub comparison: Option<Comparison>,
     /// the text after "due to"
     pub reason: Option<String>,
-    /// how the kernel found the fault
     pub kind: DemotionKind,
     /// whether the machine had slept before
     pub after_suspend: bool,
 }
 
 /// How the kernel found the fault of the TSC.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DemotionKind {
-    /// the TSC and the watchdog had different rates
+    /// the TSC and the watchdog counted different times
     Watchdog,
-    /// the same, in the wording of Linux 7.1
-    FrequencySkew,
     /// the comparison took too long, which points to a busy machine rather than to the TSC
     ReadBackDelay { delay_ns: Option<i64> },
     /// the TSC went back from one CPU to another while the kernel started CPUs
-    Warp { cycles: Option<u64>, cpus: Option<(u32, u32)> },
-    /// the watchdog found a difference between CPUs (7.1)
+    Warp { cycles: Option<u64> },
+    /// the watchdog found a difference between CPUs (Linux 7.1)
     InterCpuSkew,
     /// the kernel suspects the firmware and gives no other reason
     Firmware,
@@ -54,78 +41,268 @@ pub enum DemotionKind {
     Reason,
 }
 
-impl DemotionKind {
-    /// Returns whether this kind of fault causes the kernel's `reason`.
-    fn explains(&self, reason: Option<&str>) -> bool {
-        match (self, reason) {
-            (DemotionKind::Reason, _) => false,
-            (DemotionKind::Warp { .. }, Some(reason)) => reason.starts_with("check_tsc_sync"),
-            (_, Some(reason)) => reason.starts_with("clocksource watchdog"),
-            (_, None) => true,
+/// What the counters of the TSC and its watchdog show between two checks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Comparison {
+    /// the rates differ: TSC minus watchdog, and the interval by the watchdog
+    Drift { skew_ns: i64, interval_ns: u64 },
+    /// The TSC is lower than before: someone reset, restored or wrote it. `ns` is missing if its rate is.
+    WentBack { ns: Option<f64>, reset: bool },
+    /// the TSC is ahead by more than any rate explains: someone wrote it, or the watchdog stood still. `ns` is a lower bound if the interval is unknown
+    JumpedAhead { ns: f64, interval_ns: Option<u64> },
+    /// the watchdog's counter overflowed between the checks, and the TSC was right
+    WatchdogOverflowed,
+}
+
+/// ACPI's power management timer, by the ACPI specification.
+const ACPI_PM_MHZ: f64 = 3.579545;
+/// The HPET specification allows a period of 100 ns at most, and QEMU's HPET of 100 MHz is the fastest.
+const HPET_MHZ: (f64, f64) = (10.0, 100.0);
+/// Two intervals with a smaller difference count as equal, apart from overflows of the watchdog. The kernel allowed 62
+/// ms up to 5.12. The limit must allow a few ms of rate error over one or two overflows of the ACPI timer, 4.7 s each.
+const SAME_NS: f64 = 10e6;
+/// A CPU changes its frequency by less than this factor. A TSC that counted more was written.
+const MAX_RATE_FACTOR: f64 = 4.0;
+/// A counter that restarted from 0 has less than this share of its last value.
+const RESET_SHARE: f64 = 0.01;
+/// No TSC runs for that long between two checks. The kernel printed a difference that had wrapped below zero.
+const WRAPPED_NS: f64 = 1e18;
+/// The kernel prints the lines of an event at once. A slow serial console can delay them.
+const MAX_DISTANCE_S: f64 = 5.0;
+
+/// The rates of counters in MHz, as far as the log contains them.
+#[derive(Default)]
+struct Rates {
+    /// rate and quality; the kernel replaces a first estimate by better values
+    tsc: Option<(f64, u8)>,
+    hpet: Option<f64>,
+}
+
+impl Rates {
+    fn learn(&mut self, message: &Message) {
+        match message.kind {
+            Kind::Rate(RateSource::Hpet) => self.hpet = mhz(message).or(self.hpet),
+            Kind::Rate(RateSource::Processor) => self.learn_tsc(mhz(message), 1),
+            Kind::Rate(RateSource::Hypervisor) => self.learn_tsc(mhz(message), 2),
+            Kind::Rate(RateSource::Tsc) => self.learn_tsc(mhz(message), 3),
+            Kind::Rate(RateSource::Refined) => self.learn_tsc(mhz(message), 4),
+            Kind::Registered if is_tsc(message.source()) => self.learn_tsc(registered_mhz(message), 0),
+            Kind::Registered if message.source() == "hpet" => self.hpet = self.hpet.or(registered_mhz(message)),
+            _ => {}
+        }
+    }
+
+    fn learn_tsc(&mut self, mhz: Option<f64>, quality: u8) {
+        if let Some(mhz) = mhz.filter(|_| self.tsc.is_none_or(|(_, known)| known <= quality)) {
+            self.tsc = Some((mhz, quality));
+        }
+    }
+
+    /// Returns the smallest and the largest rate that a watchdog can have.
+    fn watchdog(&self, name: &str) -> Option<(f64, f64)> {
+        match name {
+            "hpet" => Some(self.hpet.map_or(HPET_MHZ, |mhz| (mhz, mhz))),
+            "acpi_pm" => Some((ACPI_PM_MHZ, ACPI_PM_MHZ)),
+            // Clocks of hypervisors count nanoseconds.
+            "xen" | "kvm-clock" => Some((1e3, 1e3)),
+            _ => None,
         }
     }
 }
 
-/// Returns the last demotion of the TSC in these entries.
-pub(super) fn last(entries: &[Entry]) -> Option<Demotion> {
-    let (mut rates, mut last, mut slept) = (Rates::default(), None, false);
-    for entry in entries {
-        rates.learn(&entry.event);
-        slept |= matches!(entry.event, Event::Suspend { .. } | Event::Resume { .. });
-        let new = found(entry, &rates, slept);
-        match &entry.event {
-            // The line "tsc: Marking TSC unstable due to clocksource watchdog" belongs to the fault above it.
-            Event::Unstable { clocksource, reason } if is_tsc(clocksource) => match &mut last {
-                Some(Demotion { reason: missing @ None, kind, .. }) if kind.explains(reason.as_deref()) => {
-                    missing.clone_from(reason);
-                }
-                _ => last = new,
-            },
-            Event::UnstableAfterBoot => last = last.or(new),
-            _ => last = new.or(last),
+/// Returns the rate of a clock source from the two numbers that the kernel prints when it registers it.
+///
+/// The second number is the duration of that many cycles, minus 11% for adjustments of the clock, and divided by two
+/// (`clocks_calc_max_nsecs`).
+fn registered_mhz(message: &Message) -> Option<f64> {
+    let (cycles, ns) = (message.fields.hex("cycles")?, message.fields.number::<u64>("idle_ns")?);
+    (cycles > 0 && ns > 0).then(|| cycles as f64 * 0.89 / 2.0 / ns as f64 * 1e3)
+}
+
+/// The figures of one watchdog event, which stand in several lines.
+#[derive(Default)]
+struct Figures {
+    watchdog: Option<Reading>,
+    source: Option<Reading>,
+    skew_ns: Option<i64>,
+    interval_ns: Option<u64>,
+}
+
+/// Two readings of a counter.
+struct Reading {
+    /// the time between them, computed by the kernel (since 6.1)
+    nsec: Option<i64>,
+    /// the first and the last reading, and the mask
+    ticks: Option<(u64, u64, u64)>,
+}
+
+impl Reading {
+    fn of(message: &Message) -> Reading {
+        let hex = |name| message.fields.hex(name);
+        // All digits of a mask are ones. A mask that lost digits at the end of the line is smaller than the readings.
+        let complete = |(last, now, mask): &(u64, u64, u64)| {
+            *mask != 0 && mask & mask.wrapping_add(1) == 0 && now <= mask && last <= mask
+        };
+        let ticks = hex("last").zip(hex("now")).zip(hex("mask")).map(|((last, now), mask)| (last, now, mask));
+        Reading { nsec: message.fields.number("nsec"), ticks: ticks.filter(complete) }
+    }
+
+    /// Returns the ticks between the readings, negative if the counter went back: the mask gives the sign.
+    fn signed(&self) -> Option<i128> {
+        let (last, now, mask) = self.ticks?;
+        let ticks = now.wrapping_sub(last) & mask;
+        Some(if ticks > mask / 2 { i128::from(ticks) - i128::from(mask) - 1 } else { i128::from(ticks) })
+    }
+
+    /// Returns the ticks between the readings of a counter that only overflows, and the ticks of an overflow.
+    fn forward(&self) -> Option<(f64, f64)> {
+        let (last, now, mask) = self.ticks?;
+        Some(((now.wrapping_sub(last) & mask) as f64, mask as f64 + 1.0))
+    }
+}
+
+impl Figures {
+    /// Adds the figures of a message, unless they are already there. Returns whether it has any.
+    fn add(&mut self, message: &Message) -> bool {
+        match message.kind {
+            Kind::WatchdogReading => _ = self.watchdog.get_or_insert_with(|| Reading::of(message)),
+            Kind::SourceReading => _ = self.source.get_or_insert_with(|| Reading::of(message)),
+            Kind::Difference => self.interval_ns = self.interval_ns.or(message.fields.number("interval_ns")),
+            Kind::Skew => {}
+            _ => return false,
+        }
+        self.skew_ns = self.skew_ns.or(message.fields.number("skew_ns"));
+        true
+    }
+
+    /// Returns what the counters show, if the log has enough of them.
+    fn compare(&self, watchdog: Option<&str>, rates: &Rates) -> Option<Comparison> {
+        let tsc_mhz = rates.tsc.map(|(mhz, _)| mhz);
+        let signed = self.source.as_ref().and_then(Reading::signed);
+        if let Some(ticks) = signed.filter(|ticks| *ticks < 0) {
+            let (last, now, _) = self.source.as_ref()?.ticks?;
+            let ns = tsc_mhz.map(|mhz| -ticks as f64 * 1e3 / mhz);
+            return Some(Comparison::WentBack { ns, reset: (now as f64) < RESET_SHARE * last as f64 });
+        }
+        let printed = self.source.as_ref().and_then(|reading| reading.nsec);
+        if printed.is_some_and(|ns| ns < 0 || ns as f64 > WRAPPED_NS) {
+            return Some(Comparison::WentBack { ns: None, reset: false });
+        }
+        let (low, high) = self.interval(watchdog, rates)?;
+        let by_ticks = signed.zip(tsc_mhz).map(|(ticks, mhz)| ticks as f64 * 1e3 / mhz);
+        let by_skew = self.skew_ns.map(|skew| skew as f64 + low);
+        let tsc_ns = printed.map(|ns| ns as f64).or(by_ticks.filter(|_| self.interval_ns.is_none())).or(by_skew)?;
+        if self.overflows(watchdog, rates, tsc_ns) {
+            return Some(Comparison::WatchdogOverflowed);
+        }
+        let known = (low == high).then_some(low as u64);
+        if tsc_ns > MAX_RATE_FACTOR * high {
+            return Some(Comparison::JumpedAhead { ns: tsc_ns - high, interval_ns: known });
+        }
+        let skew_ns = self.skew_ns.unwrap_or((tsc_ns - low).round() as i64);
+        Some(Comparison::Drift { skew_ns, interval_ns: known? })
+    }
+
+    /// Returns bounds of the time between the two checks in ns, by the watchdog.
+    fn interval(&self, watchdog: Option<&str>, rates: &Rates) -> Option<(f64, f64)> {
+        let reading = self.watchdog.as_ref();
+        let printed = self.interval_ns.map(|ns| ns as f64);
+        if let Some(ns) = printed.or_else(|| reading?.nsec.filter(|ns| *ns >= 0).map(|ns| ns as f64)) {
+            return Some((ns, ns));
+        }
+        let (slowest, fastest) = rates.watchdog(watchdog?)?;
+        let (ticks, _) = reading?.forward()?;
+        Some(((ticks * 1e3 / fastest).round(), (ticks * 1e3 / slowest).round()))
+    }
+
+    /// Returns whether both clocks agree, apart from overflows of the watchdog's counter.
+    fn overflows(&self, watchdog: Option<&str>, rates: &Rates, tsc_ns: f64) -> bool {
+        let counted = || {
+            let (slowest, fastest) = rates.watchdog(watchdog?)?;
+            let (ticks, range) = self.watchdog.as_ref()?.forward()?;
+            (slowest == fastest).then_some((ticks * 1e3 / slowest, range * 1e3 / slowest))
+        };
+        counted().is_some_and(|(ns, range_ns)| {
+            let rounds = ((tsc_ns - ns) / range_ns).round();
+            rounds >= 1.0 && (tsc_ns - ns - rounds * range_ns).abs() < SAME_NS
+        })
+    }
+}
+
+/// Returns the last demotion of the TSC in these messages.
+pub(super) fn last(messages: &[Message]) -> Option<Demotion> {
+    let (mut rates, mut figures) = (Rates::default(), Figures::default());
+    let (mut last, mut slept): (Option<Demotion>, bool) = (None, false);
+    // The lines of an event can follow until the kernel selects another clock source.
+    let mut open = false;
+    for message in messages {
+        rates.learn(message);
+        slept |= matches!(message.kind, Kind::Suspend | Kind::Resume);
+        open &= message.kind != Kind::Switched;
+        let is_part = matches!(message.kind, Kind::WatchdogReading | Kind::SourceReading | Kind::Difference);
+        let near = last.as_ref().is_some_and(|demotion| {
+            demotion.seconds.zip(message.seconds).is_none_or(|(then, now)| (now - then).abs() < MAX_DISTANCE_S)
+        });
+        if !(is_part && open && near)
+            && let Some(new) = found(message, slept, last.as_mut())
+        {
+            last = Some(new);
+            figures = Figures::default();
+            open = true;
+        }
+        let of_tsc = is_tsc(message.source());
+        if let Some(demotion) = last.as_mut().filter(|_| open && of_tsc && figures.add(message)) {
+            demotion.watchdog = demotion.watchdog.take().or_else(|| message.fields.text("watchdog").map(String::from));
+            demotion.comparison = figures.compare(demotion.watchdog.as_deref(), &rates);
         }
     }
     last
 }
 
-/// Returns the demotion that this entry alone shows.
-fn found(entry: &Entry, rates: &Rates, after_suspend: bool) -> Option<Demotion> {
-    let (clocksource, cpu, watchdog, kind) = match &entry.event {
-        Event::Skew(skew) => {
-            let kind = if skew.frequency { DemotionKind::FrequencySkew } else { DemotionKind::Watchdog };
-            (skew.clocksource.as_deref(), skew.cpu, skew.watchdog.clone(), kind)
-        }
-        Event::CpuSkew(skew) => (skew.clocksource.as_deref(), None, None, DemotionKind::InterCpuSkew),
-        Event::ReadBack(ReadBack { clocksource, cpu, watchdog, delay_ns, .. }) => {
-            (clocksource.as_deref(), *cpu, watchdog.clone(), DemotionKind::ReadBackDelay { delay_ns: *delay_ns })
-        }
-        Event::Warp(warp) => (None, None, None, DemotionKind::Warp { cycles: warp.cycles, cpus: warp.cpus }),
-        Event::Unstable { clocksource, .. } => (Some(clocksource.as_str()), None, None, DemotionKind::Reason),
-        Event::UnstableAfterBoot => (None, None, None, DemotionKind::Firmware),
+/// Returns the demotion that this message shows. If it only explains the demotion before it, completes that one.
+fn found(message: &Message, after_suspend: bool, before: Option<&mut Demotion>) -> Option<Demotion> {
+    let fields = &message.fields;
+    let reason = fields.text("reason").map(String::from);
+    let kind = match message.kind {
+        Kind::Skew | Kind::Difference | Kind::SourceReading | Kind::WatchdogReading => DemotionKind::Watchdog,
+        Kind::ReadBack => DemotionKind::ReadBackDelay { delay_ns: fields.number("delay_ns") },
+        Kind::Warp => DemotionKind::Warp { cycles: fields.number("cycles") },
+        Kind::CpuSkew if message.fields.text("source").is_some() => DemotionKind::InterCpuSkew,
+        Kind::Unstable => DemotionKind::Reason,
+        Kind::UnstableAfterBoot if before.is_none() => DemotionKind::Firmware,
         _ => return None,
     };
-    // If the name is missing, it is the TSC: on a PC the kernel watches no other clock source.
-    let clocksource = clocksource.unwrap_or("tsc");
-    let figures = match &entry.event {
-        Event::Skew(skew) => rates.figures(skew),
-        _ => Figures::default(),
-    };
-    let reason = match &entry.event {
-        Event::Unstable { reason, .. } => reason.clone(),
-        _ => None,
-    };
-    is_tsc(clocksource).then(|| Demotion {
-        clocksource: clocksource.into(),
-        seconds: entry.seconds,
-        stamp: entry.stamp.clone(),
-        cpu,
-        watchdog,
-        skew_ns: figures.skew_ns,
-        interval_ns: figures.watchdog_ns,
-        assumed_mhz: figures.assumed_mhz,
-        rounds: figures.rounds,
-        reason,
-        kind,
-        after_suspend,
-    })
+    if !is_tsc(message.source()) {
+        return None;
+    }
+    match before {
+        // "tsc: Marking TSC unstable due to clocksource watchdog" belongs to the fault above it.
+        Some(before) if kind == DemotionKind::Reason && before.reason.is_none() && before.kind.explains(&reason) => {
+            before.reason = reason;
+            None
+        }
+        _ => Some(Demotion {
+            clocksource: message.source().into(),
+            seconds: message.seconds,
+            stamp: message.stamp.clone(),
+            cpu: fields.number("cpu"),
+            watchdog: fields.text("watchdog").map(String::from),
+            comparison: None,
+            reason,
+            kind,
+            after_suspend,
+        }),
+    }
+}
+
+impl DemotionKind {
+    /// Returns whether this kind of fault causes the kernel's `reason`.
+    fn explains(self, reason: &Option<String>) -> bool {
+        let begins = |words| reason.as_ref().is_none_or(|reason| reason.starts_with(words));
+        match self {
+            DemotionKind::Reason => false,
+            DemotionKind::Warp { .. } => begins("check_tsc_sync"),
+            _ => begins("clocksource watchdog"),
+        }
+    }
 }

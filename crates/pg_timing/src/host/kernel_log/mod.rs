@@ -1,54 +1,66 @@
-//! Parses the messages about clocks in a kernel log.
+//! The messages about clocks in a kernel log.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `line` | removes the time and every kind of prefix from a line |
-//! | `message` | parses a single message, in the wording of every kernel version |
-//! | `join` | joins the lines of one event |
-//! | `skew` | computes the error of a clock from the watchdog's counters |
-//! | `demotion`, `query` | find the facts that checks need |
-//! | `story` | describes the events in sentences |
+//! | `table` | each message: pattern, kind, meaning |
+//! | `frame` | the times and other text before a message |
+//! | `json` | logs in JSON |
+//! | `demotion` | how the TSC lost the kernel's trust |
 //!
-//! Logs come from `dmesg`, journals, mails and containers. They can be cut or damaged anywhere. So a number counts only
-//! if it is complete, and missing values stay missing.
+//! Logs come from dmesg, journals, mails and containers, and can be cut anywhere. A message is recognized wherever it
+//! stands in a line, and a number counts only if it is complete.
 
 mod demotion;
-mod event;
-mod join;
-mod line;
-mod message;
-mod query;
-mod scan;
-mod skew;
-mod stamp;
-mod story;
+mod frame;
+mod json;
+mod table;
 
 #[cfg(test)]
 mod tests;
 
-pub use demotion::{Demotion, DemotionKind};
-pub use event::{
-    CheckSkipped, CpuSkew, Cpus, Event, FirmwareBug, OverrideRefused, Rate, RateSource, ReadBack, Reading, Skew,
-    SyncCheck, Timecounter, Warp,
-};
-pub use story::story;
+use super::facts::about_clocks;
+use super::pattern::Fields;
+use std::borrow::Cow;
 
-/// One event about clocks, with its time.
+pub use demotion::{Comparison, Demotion, DemotionKind};
+pub use table::{Kind, Level, RateSource};
+
+/// One message about clocks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct Message {
+    pub kind: Kind,
+    pub level: Level,
     /// seconds since boot, by the kernel's clock
     pub seconds: Option<f64>,
     /// wall-clock time, as printed before the message
     pub stamp: Option<String>,
-    pub event: Event,
+    /// the kernel's own text
+    pub text: String,
+    /// empty if the message only carries figures
+    pub meaning: &'static str,
+    pub fields: Fields,
 }
 
-/// The events about clocks in a log, in the order of the log.
+impl Message {
+    /// Returns the clock source that the message is about. A message without a name is about the TSC: on a PC the
+    /// kernel watches no other clock source.
+    pub fn source(&self) -> &str {
+        self.fields.text("source").unwrap_or("tsc")
+    }
+
+    /// Returns the message as dmesg prints it.
+    pub fn line(&self) -> String {
+        match self.seconds {
+            Some(seconds) => format!("[{seconds:12.6}] {}", self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
+/// The messages about clocks in a log, in the order of the log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelClockLog {
-    pub entries: Vec<Entry>,
-    /// the lines about clocks, without prefixes
-    pub about_clocks: Vec<String>,
+    pub messages: Vec<Message>,
     /// number of all lines
     pub lines: usize,
     /// The log may lack the beginning of this boot: the kernel overwrote it, or someone cleared or filtered the log.
@@ -61,30 +73,132 @@ const BOOT_S: f64 = 1.0;
 
 /// Parses a log of any kind.
 pub fn parse(text: &str) -> KernelClockLog {
-    let mut joiner = join::Joiner::default();
-    let (mut lines, mut first, mut boot, mut about_clocks) = (0, None, false, Vec::new());
-    for text in text.lines() {
-        lines += 1;
-        let plain = line::plain(text);
-        let line = line::split(&plain);
-        first = first.or(line.seconds);
-        if let Some(parsed) = message::parse(line.message) {
-            boot |= matches!(parsed.event, Event::Boot { .. });
-            about_clocks.push(without_prefix(&line, &parsed.event));
-            joiner.push(&line, parsed);
-        }
+    let text = json::as_lines(text);
+    let (mut log, mut first) = (KernelClockLog::default(), None);
+    for line in text.lines() {
+        log.lines += 1;
+        let line = plain(line);
+        let found = message(&line);
+        first = first.or_else(|| match &found {
+            Some(message) => message.seconds,
+            None => frame::frame(line.get(..line.find(']')? + 1)?)?.seconds,
+        });
+        log.messages.extend(found);
     }
-    let truncated = !boot && first.is_none_or(|first| first > BOOT_S);
-    KernelClockLog { entries: joiner.finish(), about_clocks, lines, truncated }
+    let boot = log.messages.iter().any(|message| message.kind == Kind::Boot);
+    log.truncated = !boot && first.is_none_or(|first| first > BOOT_S);
+    log
 }
 
-/// Returns the line as `[seconds] message`. A syslog prefix would identify the host, and the kernel's first line
-/// identifies the person who built the kernel.
-fn without_prefix(line: &line::Line, event: &Event) -> String {
-    let boot = matches!(event, Event::Boot { .. });
-    let message = if boot { line.message.split(" (").next().unwrap_or_default() } else { line.message };
-    match line.seconds {
-        Some(seconds) => format!("[{seconds:12.6}] {message}"),
-        None => message.to_string(),
+/// Longer lines are not the kernel's: its records have at most 1024 bytes.
+const MAX_LINE: usize = 4096;
+
+/// Returns the kernel's message about clocks in a line.
+fn message(line: &str) -> Option<Message> {
+    if line.len() > MAX_LINE {
+        return None;
     }
+    let table::Found { row, meaning, found } = table::message(line)?;
+    let frame = frame::frame(&line[..found.start])?;
+    let text = line[frame.begin..].trim_end();
+    let text = match row.kind {
+        // The rest of the line names the person who built the kernel.
+        Kind::Boot => text.split(" (").next().unwrap_or("").to_string(),
+        Kind::CommandLine => command_line(found.fields.text("line")?)?,
+        _ => text.to_string(),
+    };
+    Some(Message {
+        kind: row.kind,
+        level: row.level,
+        seconds: frame.seconds,
+        stamp: frame.stamp,
+        text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
+        meaning,
+        fields: found.fields,
+    })
+}
+
+/// Returns the boot parameters about clocks, if there are any. Others can contain addresses and keys.
+fn command_line(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().filter(|word| about_clocks(word)).collect();
+    (!words.is_empty()).then(|| format!("Kernel command line: {}", words.join(" ")))
+}
+
+/// Returns the line without colors (`dmesg --color=always`).
+fn plain(line: &str) -> Cow<'_, str> {
+    let Some((first, escaped)) = line.split_once('\u{1b}') else { return Cow::Borrowed(line) };
+    let mut plain = first.to_string();
+    for part in escaped.split('\u{1b}') {
+        // ESC [ parameters and a letter
+        let rest = part.strip_prefix('[').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+        match rest {
+            Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => plain.push_str(&rest[1..]),
+            Some(rest) => plain.push_str(rest),
+            None => plain.push_str(part),
+        }
+    }
+    Cow::Owned(plain)
+}
+
+impl KernelClockLog {
+    /// Returns the messages since the last boot, because a journal can contain several.
+    pub fn this_boot(&self) -> &[Message] {
+        let boot = self.messages.iter().rposition(|message| message.kind == Kind::Boot);
+        &self.messages[boot.unwrap_or(0)..]
+    }
+
+    /// Returns the messages of a kind since the last boot.
+    pub fn of(&self, kind: Kind) -> impl DoubleEndedIterator<Item = &Message> {
+        self.this_boot().iter().filter(move |message| message.kind == kind)
+    }
+
+    /// Returns the lines about clocks as dmesg prints them. A prefix of syslog would identify the host.
+    pub fn lines_about_clocks(&self) -> Vec<String> {
+        self.messages.iter().map(Message::line).collect()
+    }
+
+    /// Returns whether the kernel marked a clock source unstable.
+    pub fn demoted(&self, name: &str) -> bool {
+        let is_demotion = |kind: Kind| matches!(kind, Kind::Unstable | Kind::Skew | Kind::CpuSkew | Kind::ReadBack);
+        self.this_boot().iter().any(|message| is_demotion(message.kind) && message.source() == name)
+    }
+
+    /// Returns the last demotion of the TSC.
+    pub fn demotion(&self) -> Option<Demotion> {
+        demotion::last(self.this_boot())
+    }
+
+    /// Returns the rates in MHz, in the order of the log.
+    pub fn rates(&self) -> impl Iterator<Item = (RateSource, f64)> {
+        self.this_boot().iter().filter_map(|message| match message.kind {
+            Kind::Rate(source) => Some((source, mhz(message)?)),
+            _ => None,
+        })
+    }
+
+    /// Returns the clock source of a Linux before 2.6.21 for x86-64, which had no list of clock sources.
+    ///
+    /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older
+    /// kernels name only the timer of the tick.
+    pub fn old_clocksource(&self) -> Option<&'static str> {
+        let timer = self.of(Kind::OldTimer).next_back()?;
+        timer.fields.text("wall")?;
+        match timer.fields.text("timer")? {
+            "PIT/TSC" | "HPET/TSC" => Some("tsc"),
+            "HPET" | "PIT/HPET" => Some("hpet"),
+            "PM" => Some("acpi_pm"),
+            "PIT" => Some("pit"),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the rate that a message prints.
+fn mhz(message: &Message) -> Option<f64> {
+    message.fields.number("mhz").filter(|mhz: &f64| *mhz > 0.0 && mhz.is_finite())
+}
+
+/// Returns whether a text has a line of a kernel log about clocks.
+pub fn is_kernel_log(text: &str) -> bool {
+    parse(text).messages.iter().any(|message| message.kind != Kind::Boot)
 }

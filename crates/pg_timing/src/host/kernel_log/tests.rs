@@ -1,11 +1,10 @@
-//! Facts in whole logs.
-
-mod damaged;
+//! Lines and whole logs.
 
 use super::*;
+use proptest::prelude::*;
 
 /// Published in a ticket about slow EXPLAIN ANALYZE in Docker Desktop.
-pub(super) const DOCKER: &str = "\
+const DOCKER: &str = "\
 [    0.000000] tsc: Detected 2900.000 MHz processor
 [    0.301420] clocksource: Switched to clocksource tsc
 [ 7823.104882] clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew is too large:
@@ -14,92 +13,147 @@ pub(super) const DOCKER: &str = "\
 [ 7823.105771] clocksource: Switched to clocksource hpet
 ";
 
-/// Every message with several lines, and some with one line.
-const ALL_KINDS: &str = "\
-Nov 20 10:00:00 db kernel: [    0.000000] Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)
-Nov 20 10:00:00 db kernel: [    0.000000] tsc: Detected 1900.000 MHz processor
-Nov 20 10:00:00 db kernel: [    0.000000] tsc: Detected 1896.000 MHz TSC
-Nov 20 10:00:00 db kernel: [    0.100000] [Firmware Bug]: TSC ADJUST differs: CPU3 0 --> 12345. Restoring
-Nov 20 10:00:00 db kernel: [    0.110000] TSC synchronization [CPU#0 -> CPU#1]:
-Nov 20 10:00:00 db kernel: [    0.110001] Measured 4294 cycles TSC warp between CPUs, turning off TSC clock.
-Nov 20 10:00:00 db kernel: [    0.110002] tsc: Marking TSC unstable due to check_tsc_sync_source failed
-Nov 20 10:00:00 db kernel: [    0.200000] hpet0: 3 comparators, 64-bit 25.000000 MHz counter
-Nov 20 10:00:00 db kernel: [    0.300000] clocksource: Switched to clocksource tsc
-Nov 20 10:00:10 db kernel: [   10.000000] PM: suspend entry (deep)
-Nov 20 10:00:11 db kernel: [   11.000000] PM: suspend exit
-Nov 20 10:01:00 db kernel: [   60.000000] clocksource: timekeeping watchdog on CPU4: hpet wd-wd read-back delay of 1203520ns
-Nov 20 10:01:00 db kernel: [   60.000001] clocksource: wd-tsc-wd read-back delay of 181880ns, clock-skew test skipped!
-Nov 20 10:01:01 db kernel: [   61.000000] clocksource: timekeeping watchdog on CPU4: hpet retried 3 times before success
-Nov 20 10:01:02 db kernel: [   62.000000] clocksource: timekeeping watchdog on CPU4: Marking clocksource 'tsc' as unstable because the skew is too large:
-Nov 20 10:01:02 db kernel: [   62.000001] clocksource:                       'hpet' wd_nsec: 495412266 wd_now: 74b2d4c wd_last: 6def0b2 mask: ffffffff
-Nov 20 10:01:02 db kernel: [   62.000002] clocksource:                       'tsc' cs_nsec: 496288695 cs_now: 1a21e4cda2 cs_last: 19b1b24352 mask: ffffffffffffffff
-Nov 20 10:01:02 db kernel: [   62.000003] clocksource:                       Clocksource 'tsc' skewed 876429 ns (0 ms) over watchdog 'hpet' interval of 495412266 ns (495 ms)
-Nov 20 10:01:02 db kernel: [   62.000004] clocksource:                       'tsc' is current clocksource.
-Nov 20 10:01:02 db kernel: [   62.000005] tsc: Marking TSC unstable due to clocksource watchdog
-Nov 20 10:01:02 db kernel: [   62.000100] clocksource: Checking clocksource tsc synchronization from CPU 4 to CPUs 0,5.
-Nov 20 10:01:02 db kernel: [   62.000101] clocksource:         CPUs 0-2 ahead of CPU 4 for clocksource tsc.
-Nov 20 10:01:02 db kernel: [   62.000102] clocksource:         CPU 4 check durations 1446ns - 32908ns for clocksource tsc.
-Nov 20 10:01:02 db kernel: [   62.000103] clocksource: Override clocksource tsc is unstable and not HRT compatible - cannot switch while in HRT/NOHZ mode
-Nov 20 10:01:02 db kernel: [   62.000104] clocksource: Switched to clocksource hpet
-";
+/// Line, seconds, stamp
+const FRAMES: &[(&str, Option<f64>, Option<&str>)] = &[
+    ("[    0.000000] tsc: Detected", Some(0.0), None),
+    ("[12345.678901] tsc: Detected", Some(12345.678901), None),
+    ("tsc: Detected", None, None),
+    ("12:[    1.5] tsc: Detected", Some(1.5), None),
+    ("/var/log/kern.log:Nov 20 10:29:43 host kernel: tsc: Detected", None, Some("Nov 20 10:29:43")),
+    ("kern.log:12:2026-11-20T10:29:43Z host kernel: tsc: Detected", None, Some("2026-11-20T10:29:43Z")),
+    ("[Fri Nov 20 10:29:43 2026] tsc: Detected", None, Some("Fri Nov 20 10:29:43 2026")),
+    ("2026-11-20T10:29:43,123456+00:00 tsc: Detected", None, Some("2026-11-20T10:29:43,123456+00:00")),
+    ("[Nov20 10:29] tsc: Detected", None, Some("Nov20 10:29")),
+    ("[  +0.000003] tsc: Detected", None, None),
+    ("[    1.500000 <    0.000012>] tsc: Detected", Some(1.5), None),
+    ("kern  :warn  : [    1.5] tsc: Detected", Some(1.5), None),
+    ("kern  :info  : tsc: Detected", None, None),
+    ("<6>[69848.656985][T25549] tsc: Detected", Some(69848.656985), None),
+    ("[    1.5] [   C11] tsc: Detected", Some(1.5), None),
+    ("Nov 20 10:29:43 host kernel: [    1.500000] tsc: Detected", Some(1.5), Some("Nov 20 10:29:43")),
+    ("Nov  2 10:29:43 db-1.example kernel: tsc: Detected", None, Some("Nov  2 10:29:43")),
+    ("12月 24 19:00:00 db1 kernel: tsc: Detected", None, Some("12月 24 19:00:00")),
+    ("déc. 24 19:00:00 db1 kernel: tsc: Detected", None, Some("déc. 24 19:00:00")),
+    ("Fri 2026-11-20 10:29:43 UTC host kernel: tsc: Detected", None, Some("Fri 2026-11-20 10:29:43")),
+    ("[ 7823.104882] host kernel: tsc: Detected", Some(7823.104882), None),
+    ("1795170583.123456 host kernel: tsc: Detected", None, None),
+    ("kernel: [    1.5] tsc: Detected", Some(1.5), None),
+    ("6,342,10301420,-,caller=T1;tsc: Detected", Some(10.30142), None),
+    ("\u{1b}[32m[    1.500000] \u{1b}[0m\u{1b}[33mtsc: \u{1b}[0mDetected", Some(1.5), None),
+    ("\u{feff}> > [    1.5] tsc: Detected", Some(1.5), None),
+    ("vm-1  | [    1.5] tsc: Detected", Some(1.5), None),
+    ("[pod/db-0/log] [    1.5] tsc: Detected", Some(1.5), None),
+    ("(120) - 2018-08-14T10:11:10.123456789Z: tsc: Detected", None, Some("2018-08-14T10:11:10.123456789Z")),
+    ("Nov 20 10:29:43 host kernel[12]: [    1.5] tsc: Detected", Some(1.5), Some("Nov 20 10:29:43")),
+    ("<6>1 2026-11-20T10:29:43Z host kernel - - - [    1.5] tsc: Detected", Some(1.5), Some("2026-11-20T10:29:43Z")),
+    ("1 2026-11-20T10:29:43Z host kernel - - - tsc: Detected", None, Some("2026-11-20T10:29:43Z")),
+];
+
+const REST: &str = " 2900.000 MHz processor";
 
 #[test]
-fn facts_in_the_log_of_docker_desktop() {
-    let log = parse(DOCKER);
-    assert_eq!((log.lines, log.entries.len(), log.truncated), (6, 4, false));
-    let demotion = Demotion {
-        clocksource: "tsc".into(),
-        seconds: Some(7823.104882),
-        stamp: None,
-        cpu: Some(2),
-        watchdog: Some("hpet".into()),
-        // 47 139 156 798 ticks at 2900 MHz less 15 908 256 at 14.318180 MHz
-        skew_ns: Some(15_143_828_713),
-        interval_ns: Some(1_111_052_941),
-        assumed_mhz: Some(14.318180),
-        rounds: None,
-        reason: None,
-        kind: DemotionKind::Watchdog,
-        after_suspend: false,
-    };
-    assert_eq!(log.demotion(), Some(demotion));
-    assert_eq!(log.switches().collect::<Vec<_>>(), [(Some(0.30142), "tsc"), (Some(7823.105771), "hpet")]);
-    assert_eq!(log.rates().collect::<Vec<_>>(), [&Rate { source: RateSource::Processor, mhz: 2900.0 }]);
-    assert_eq!((log.firmware_bug(), log.override_refused(), log.rate_warning()), (None, None, false));
+fn every_frame_is_removed() {
+    for (line, seconds, stamp) in FRAMES {
+        let log = parse(&format!("{line}{REST}\n"));
+        let [message] = log.messages.as_slice() else { panic!("{line:?}: {log:?}") };
+        let found = (message.seconds, message.stamp.as_deref(), message.text.as_str());
+        assert_eq!(found, (*seconds, *stamp, "tsc: Detected 2900.000 MHz processor"), "{line:?}");
+    }
 }
 
 #[test]
-fn facts_in_a_log_with_all_messages() {
-    let log = parse(ALL_KINDS);
+fn lines_of_other_programs_are_not_the_kernels() {
+    for line in [
+        "Nov 20 10:29:43 host app[77]: tsc: Detected",
+        "Nov 20 10:29:43 host systemd: tsc: Detected",
+        "[    5.1] systemd[1]: tsc: Detected",
+        "it was the kernel: tsc: Detected",
+        "I think that it wrote tsc: Detected",
+    ] {
+        assert_eq!(parse(&format!("{line}{REST}\n")).messages, [], "{line:?}");
+    }
+}
+
+#[test]
+fn logs_in_json() {
+    let expected = parse("[    1.500000] clocksource: Switched to clocksource hpet\n").messages;
+    let journal = r#"{"SYSLOG_IDENTIFIER": "kernel", "_SOURCE_MONOTONIC_TIMESTAMP": "1500000", "MESSAGE": "clocksource: Switched to clocksource hpet"}"#;
+    let other = journal.replace("\"kernel\"", "\"app\"");
+    assert_eq!(parse(&format!("{other}\n{journal}\n")).messages, expected);
+    assert_eq!(parse(&journal.replace(", ", ",\n   ")).messages, expected, "json-pretty");
+    let dmesg = r#"{ "dmesg": [ { "pri": 6, "time": 0.1, "msg": "usb 1-1: x" },{
+        "pri": 6, "time":    1.500000, "msg": "clocksource: Switched to clocksource hpet" } ] }"#;
+    assert_eq!(parse(dmesg).messages, expected);
+    assert!(!parse(&dmesg[..dmesg.len() - 4]).messages.is_empty(), "cut off");
+}
+
+#[test]
+fn names_and_secrets_stay_out() {
+    let log = parse(
+        "[    0.000000] Linux version 6.1.0 (me@build.example) (gcc)\n\
+         [    0.000001] Kernel command line: root=/dev/sda1 key=secret tsc=reliable quiet\n\
+         [    0.000002] Kernel command line: root=/dev/sda1\n",
+    );
+    assert_eq!(
+        log.lines_about_clocks(),
+        ["[    0.000000] Linux version 6.1.0", "[    0.000001] Kernel command line: tsc=reliable"]
+    );
+}
+
+#[test]
+fn a_missing_beginning_is_noticed() {
+    for (text, truncated) in [
+        ("", true),
+        ("Switched to clocksource tsc", true),
+        ("[    0.000000] x", false),
+        ("[ 7823.104882] x\n[    0.000000] x", true),
+        ("[ 7823.104882] x\n[    0.000000] Linux version 6.1 (gcc)", false),
+        ("[Fri Nov 20 10:29:43 2026] Linux version 6.1 (gcc)", false),
+        ("[Fri Nov 20 10:29:43 2026] x", true),
+        ("6,342,10301420,-;x", true),
+    ] {
+        assert_eq!(parse(text).truncated, truncated, "{text}");
+    }
+}
+
+#[test]
+fn the_docker_desktop_log() {
+    let log = parse(DOCKER);
     let demotion = log.demotion().unwrap();
-    assert_eq!((demotion.skew_ns, demotion.interval_ns, demotion.cpu), (Some(876_429), Some(495_412_266), Some(4)));
-    assert_eq!((demotion.kind, demotion.after_suspend, demotion.assumed_mhz), (DemotionKind::Watchdog, true, None));
-    assert_eq!(demotion.reason.as_deref(), Some("clocksource watchdog"));
-    assert_eq!(demotion.stamp.as_deref(), Some("Nov 20 10:01:02"));
-    assert_eq!(log.firmware_bug(), Some(&FirmwareBug { cpu: Some(3), expected: Some(0), found: Some(12345) }));
-    assert!(log.override_refused().is_some_and(|refused| refused.unstable && refused.clocksource == "tsc"));
-    assert_eq!(log.rates().count(), 3);
+    assert_eq!(
+        (demotion.seconds, demotion.cpu, demotion.watchdog.as_deref()),
+        (Some(7823.104882), Some(2), Some("hpet"))
+    );
+    // 47 139 156 798 ticks at 2900 MHz less 15 908 256 of an HPET whose rate is not in the log
+    let Some(Comparison::JumpedAhead { ns, interval_ns: None }) = demotion.comparison else { panic!("{demotion:?}") };
+    assert!((14.6e9..14.7e9).contains(&ns), "{ns}");
+    let sources: Vec<&str> = log.of(Kind::Switched).map(Message::source).collect();
+    assert_eq!(sources, ["tsc", "hpet"]);
 }
 
 #[test]
 fn every_kind_of_demotion_is_found() {
     let kind = |text: &str| parse(text).demotion().map(|demotion| (demotion.kind, demotion.reason));
-    let warp = DemotionKind::Warp { cycles: Some(7), cpus: None };
+    let warp = DemotionKind::Warp { cycles: Some(7) };
     let watchdog = Some("clocksource watchdog".to_string());
     for (text, expected) in [
         ("Clocksource tsc unstable (delta = -62503714 ns)", Some((DemotionKind::Watchdog, None))),
         (
-            "hpet wd_now\n'hpet' wd_now: 1 wd_last: 0 mask: f\ntsc: Marking TSC unstable due to clocksource watchdog",
+            "'hpet' wd_now: 1 wd_last: 0 mask: f\ntsc: Marking TSC unstable due to clocksource watchdog",
             Some((DemotionKind::Watchdog, watchdog.clone())),
         ),
-        ("Marking clocksource tsc unstable due to frequency skew", Some((DemotionKind::FrequencySkew, None))),
+        ("Marking clocksource tsc unstable due to frequency skew", Some((DemotionKind::Watchdog, None))),
         ("Marking clocksource tsc-early unstable due to inter CPU skew", Some((DemotionKind::InterCpuSkew, None))),
         (
             "timekeeping watchdog on CPU1: hpet read-back delay of 150280ns, attempt 3, marking unstable\n\
              tsc: Marking TSC unstable due to clocksource watchdog\nTSC found unstable after boot",
             Some((DemotionKind::ReadBackDelay { delay_ns: Some(150_280) }, watchdog.clone())),
         ),
-        ("Measured 7 cycles TSC warp between CPUs, turning off TSC clock.", Some((warp.clone(), None))),
+        (
+            "timekeeping watchdog on CPU1: wd-tsc-wd excessive read-back delay of 1000614ns vs. limit of 125000ns",
+            Some((DemotionKind::ReadBackDelay { delay_ns: Some(1_000_614) }, None)),
+        ),
+        ("Measured 7 cycles TSC warp between CPUs, turning off TSC clock.", Some((warp, None))),
         (
             "Measured 7 cycles TSC warp between CPUs\nMarking TSC unstable due to check_tsc_sync_source failed",
             Some((warp, Some("check_tsc_sync_source failed".into()))),
@@ -122,72 +176,135 @@ fn every_kind_of_demotion_is_found() {
     }
 }
 
+/// Returns what the counters show, for a TSC of 2000 MHz and the watchdog `acpi_pm` after these ticks.
+fn compared(wd_ticks: u64, cs_last: u64, cs_now: u64, mask: u64, extra: &str) -> Option<Comparison> {
+    let wd_now = (5 + wd_ticks) & 0xff_ffff;
+    parse(&format!(
+        "tsc: Detected 2000.000 MHz TSC\nMarking clocksource tsc unstable due to frequency skew\n\
+         'acpi_pm' {wd} wd_now: {wd_now:x} wd_last: 5 mask: ffffff\n\
+         'tsc' {cs} cs_now: {cs_now:x} cs_last: {cs_last:x} mask: {mask:x}\n{extra}",
+        wd = if extra.is_empty() { "" } else { "wd_nsec: 500000000" },
+        cs = if extra.is_empty() { "" } else { "cs_nsec: 9223372036854775807" },
+    ))
+    .demotion()?
+    .comparison
+}
+
+const HALF_S: u64 = 3_579_545 / 2;
+
+/// The mask gives the sign, whatever the kernel printed and however wide the counter is.
 #[test]
-fn a_missing_beginning_is_noticed() {
-    for (text, truncated) in [
-        ("", true),
-        ("Switched to clocksource tsc", true),
-        ("[    0.000000] x", false),
-        ("[ 7823.104882] x\n[    0.000000] x", true),
-        ("[ 7823.104882] x\n[    0.000000] Linux version 6.1 (gcc)", false),
-        ("[Fri Nov 20 10:29:43 2026] Linux version 6.1 (gcc)", false),
-        ("[Fri Nov 20 10:29:43 2026] x", true),
-        ("6,342,10301420,-;x", true),
-    ] {
-        assert_eq!(parse(text).truncated, truncated, "{text}");
+fn a_counter_that_went_back_counted_nothing() {
+    for bits in [24, 32, 48, 56, 64] {
+        let mask = u64::MAX >> (64 - bits);
+        let last = mask / 2;
+        for extra in [
+            "",
+            "Clocksource 'tsc' skewed 7703356249776000000 ns (7 ms) over watchdog 'acpi_pm' interval of 500000000 ns (500 ms)\n",
+        ] {
+            let back = compared(HALF_S, last, last - 2_000_000, mask, extra);
+            assert_eq!(back, Some(Comparison::WentBack { ns: Some(1e6), reset: false }), "{bits} bits");
+        }
+        let Some(Comparison::WentBack { reset: true, .. }) = compared(HALF_S, last, 1000, mask, "") else {
+            panic!("{bits} bits")
+        };
+    }
+    // Linux 7.1 prints no counters.
+    let text = "Marking clocksource tsc unstable due to frequency skew\nWatchdog hpet interval: 500000000ns\n\
+                Clocksource tsc interval: 7703356256689000000ns\n";
+    assert_eq!(parse(text).demotion().unwrap().comparison, Some(Comparison::WentBack { ns: None, reset: false }));
+}
+
+#[test]
+fn drifts_jumps_and_overflows_are_told_apart() {
+    let ticks = |ns: u64| ns * 2;
+    assert_eq!(
+        compared(HALF_S, 0, ticks(500_500_000), u64::MAX, ""),
+        Some(Comparison::Drift { skew_ns: 500_140, interval_ns: 499_999_860 })
+    );
+    assert_eq!(
+        compared(HALF_S, 0, ticks(38_471_000_000_000), u64::MAX, "").map(|found| match found {
+            Comparison::JumpedAhead { interval_ns, .. } => interval_ns,
+            other => panic!("{other:?}"),
+        }),
+        Some(Some(499_999_860))
+    );
+    // The guest stood still for 10 s. The ACPI timer overflows every 4.687 s.
+    let ten_s = 35_795_450 & 0xff_ffff;
+    assert_eq!(compared(ten_s, 0, ticks(10_000_000_000), u64::MAX, ""), Some(Comparison::WatchdogOverflowed));
+    let printed = "Clocksource 'tsc' skewed 876429 ns (0 ms) over watchdog 'hpet' interval of 495412266 ns (495 ms)";
+    let text = format!("Marking clocksource tsc unstable due to frequency skew\n{printed}\n");
+    let drift = Comparison::Drift { skew_ns: 876_429, interval_ns: 495_412_266 };
+    assert_eq!(parse(&text).demotion().unwrap().comparison, Some(drift));
+}
+
+#[test]
+fn lines_of_another_event_are_not_joined() {
+    let lines: Vec<&str> = DOCKER.lines().collect();
+    let watchdog = |text: &str| parse(text).demotion().unwrap().watchdog;
+    assert_eq!(watchdog(&lines[2..4].join("\n")).as_deref(), Some("hpet"));
+    let noise = "\n[ 7823.2] usb 1-1: new device\nNov 20 10:29:43 db app[7]: clocksource\n\n";
+    assert_eq!(parse(&lines.join(noise)).demotion(), parse(DOCKER).demotion());
+    let later = parse(&[lines[2], &lines[3].replace("7823", "7923")].join("\n")).demotion().unwrap();
+    assert_eq!((later.seconds, later.cpu), (Some(7923.104893), None), "100 s later");
+}
+
+#[test]
+fn old_systems() {
+    let old = parse("[    0.000000] time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.\n");
+    assert_eq!((old.old_clocksource(), old.messages[0].level), (Some("tsc"), Level::Note));
+    assert_eq!(parse("time.c: Using 1.193182 MHz PIT timer.").old_clocksource(), None, "only the tick's timer");
+    let log = parse(
+        "Timecounter \"ARM MPCore Timecounter\" frequency 62500000 Hz quality 1000\nTimecounters tick every 1 ms\n",
+    );
+    let [one] = log.messages.as_slice() else { panic!("{log:?}") };
+    assert_eq!((one.fields.text("name"), one.fields.number("quality")), (Some("ARM MPCore Timecounter"), Some(1000)));
+}
+
+/// A cut line has no wrong figure: what it has is also in the whole log.
+#[test]
+fn a_cut_log_has_no_other_facts() {
+    let whole = parse(DOCKER);
+    for at in (0..DOCKER.len()).filter(|at| DOCKER.is_char_boundary(*at)) {
+        let part = parse(&DOCKER[..at]);
+        assert!(part.messages.len() <= whole.messages.len(), "cut at {at}");
+        for (part, whole) in part.messages.iter().zip(&whole.messages) {
+            assert_eq!(
+                (part.kind, part.seconds, part.source()),
+                (whole.kind, whole.seconds, whole.source()),
+                "cut at {at}"
+            );
+        }
     }
 }
 
-/// Returns the only event in the text.
-fn skew(text: &str) -> Skew {
-    match parse(text).entries.as_slice() {
-        [Entry { event: Event::Skew(skew), .. }] => (**skew).clone(),
-        other => panic!("{other:#?}"),
+#[test]
+fn time_grows_linearly_with_the_size() {
+    let took = |unit: &str, bytes: usize| {
+        let text = DOCKER.to_string() + &unit.repeat(bytes / unit.len());
+        let once = || {
+            let start = std::time::Instant::now();
+            assert!(parse(&text).demotion().is_some());
+            start.elapsed()
+        };
+        (0..3).map(|_| once()).min().expect("three times")
+    };
+    // 32 times the size would take 1024 times as long if time grew with its square.
+    for unit in ["[", "> [T1]", "\u{1b}[1m", "'", "clocksource ", "{\"msg\":\"", "[[[[[[[[[\n", DOCKER] {
+        let (short, long) = (took(unit, 8_000), took(unit, 256_000));
+        assert!(long < short * 250, "{unit:?}: {short:?} and {long:?}");
     }
 }
 
-#[test]
-fn lines_of_an_event_are_joined() {
-    let lines: Vec<&str> = DOCKER.lines().skip(2).take(3).collect();
-    let whole = skew(&lines.join("\n"));
-    assert_eq!((whole.cpu, whole.wd.elapsed(), whole.cs.elapsed()), (Some(2), Some(15_908_256), Some(47_139_156_798)));
-    let others = "\n[ 7823.2] usb 1-1: new device\nNov 20 10:29:43 db app[7]: clocksource\n\n";
-    assert_eq!(skew(&lines.join(others)), whole, "other lines between");
-    assert_eq!(skew(&lines.join("\r\n")), whole);
-    assert_eq!(skew(&[lines[0], lines[0], lines[1], lines[1], lines[2]][1..].join("\n")), whole, "a line twice");
-    assert_eq!(skew(&lines[1..].join("\n")), Skew { cpu: None, ..whole.clone() }, "no first line");
-    assert_eq!(skew(&lines[..2].join("\n")), Skew { cs: Reading::default(), ..whole.clone() });
-    let no_watchdog = Skew { watchdog: None, wd: Reading::default(), ..whole };
-    assert_eq!(skew(&[lines[0], lines[2]].join("\n")), no_watchdog);
-}
-
-#[test]
-fn lines_of_different_events_are_not_joined() {
-    let count = |text: &str| parse(text).entries.len();
-    let lines: Vec<&str> = DOCKER.lines().skip(2).collect();
-    let later = lines[1].replace("7823", "7923");
-    assert_eq!(count(&[lines[0], &later].join("\n")), 2, "100 s later");
-    let other = lines[1].replace("eb454b8a", "eb454b8b");
-    assert_eq!(count(&[lines[0], lines[1], &other].join("\n")), 2, "another count");
-    let other = lines[2].replace("'tsc'", "'xen'");
-    assert_eq!(count(&[lines[0], &other].join("\n")), 2, "another clock source");
-    assert_eq!(count(&[lines[0], lines[3], lines[1]].join("\n")), 3, "after its consequence");
-    assert_eq!(count(&[lines[0], lines[1], lines[0], lines[1]].join("\n")), 2, "twice");
-}
-
-#[test]
-fn prefixes_do_not_change_the_facts() {
-    let entries = parse(DOCKER).entries;
-    let each = |change: fn(&str) -> String| DOCKER.lines().map(|line| change(line) + "\n").collect::<String>();
-    for text in [
-        each(|line| format!("kern  :warn  : {line}")),
-        each(|line| format!("<4>{line}")),
-        each(|line| format!("> {line}\r")),
-        each(|line| line.replacen("] ", "][    T1] ", 1)),
-        each(|line| format!("\u{1b}[32m{}\u{1b}[0m", line.replacen("] ", "]\u{1b}[0m ", 1))),
-        each(|line| format!("db-1  | {line}")),
-        each(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").replacen("[ ", "[", 1)),
-    ] {
-        assert_eq!(parse(&text).entries, entries, "{text}");
+proptest! {
+    #[test]
+    fn any_text_is_a_log(words in prop::collection::vec(prop_oneof![
+        Just("clocksource:".to_string()), Just("[    1.5]".into()), Just("'tsc'".into()), Just("cs_now:".into()),
+        Just("Marking TSC unstable due to".into()), Just("Switched to clocksource".into()), Just("10:29:43".into()),
+        Just("\n".into()), Just("12月".into()), Just("ffffffff".into()), Just("{\"msg\":".into()), "\\PC{0,12}",
+    ], 0..40), glue in prop_oneof![Just(" "), Just("")]) {
+        let log = parse(&words.join(glue));
+        prop_assert!(log.messages.iter().all(|message| !message.text.contains(char::is_control)));
+        log.demotion();
     }
 }

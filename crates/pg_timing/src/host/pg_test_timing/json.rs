@@ -50,6 +50,7 @@ fn table(mut clock: TestedClock) -> ClockTable {
         },
         loop_ns: Some(clock.loop_ns),
         unit_ns: 1.0,
+        whole: true,
         bins: bins(&clock.observed),
         observed: clock.observed.iter().map(|seen| Observed { ns: seen.ns, count: seen.count }).collect(),
     }

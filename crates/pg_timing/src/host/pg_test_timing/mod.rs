@@ -3,14 +3,19 @@
 mod figures;
 pub mod getopt;
 mod json;
+mod output;
 mod parse;
 mod print;
+mod reader;
 pub mod report;
+mod table;
+pub mod ticket;
 mod timing;
 mod tsc;
 
 pub use json::parse_json;
-pub use parse::{Bin, ClockKind, ClockTable, Observed, Output, ParseError, TscLines, parse};
+pub use output::{Bin, ClockKind, ClockTable, Observed, Output, TscLines};
+pub use parse::{ParseError, parse};
 
 use crate::host::measure::{self, Budget, ClockMeter};
 use anyhow::Context;

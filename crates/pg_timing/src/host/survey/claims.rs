@@ -1,7 +1,7 @@
 //! The counter's rate according to the firmware, the kernel and procfs.
 
 use crate::host::facts::{Host, KernelLog};
-use crate::host::kernel_log::{Rate, RateSource};
+use crate::host::kernel_log::RateSource;
 use crate::report::Report;
 use timing_clock::{Claim, ClaimSource, Hertz, bogomips_claim, firmware_claim};
 
@@ -28,14 +28,14 @@ pub fn claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
 }
 
 /// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first.
-fn kernel_claims<'a>(rates: impl Iterator<Item = &'a Rate>) -> Vec<Claim> {
+fn kernel_claims(rates: impl Iterator<Item = (RateSource, f64)>) -> Vec<Claim> {
     let (mut processor, mut tsc, mut refined, mut recalibrated) = (None, None, None, None);
-    for rate in rates {
-        match rate.source {
-            RateSource::Processor => processor = Some(rate.mhz),
-            RateSource::Tsc => tsc = Some(rate.mhz),
-            RateSource::Refined => refined = Some(rate.mhz),
-            RateSource::Recalibrated(_) => recalibrated = Some(rate.mhz),
+    for (source, mhz) in rates {
+        match source {
+            RateSource::Processor => processor = Some(mhz),
+            RateSource::Tsc => tsc = Some(mhz),
+            RateSource::Refined => refined = Some(mhz),
+            RateSource::Recalibrated => recalibrated = Some(mhz),
             _ => {}
         }
     }

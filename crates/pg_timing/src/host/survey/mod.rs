@@ -15,7 +15,7 @@ pub use known_faults::known_faults;
 
 use crate::host::facts::{ActivityBefore, Host, KernelLog, activity_since};
 use crate::host::measure::{self, Budget};
-use crate::report::{ClockReport, Clocksource, Cpus, Fact, Measured, Origin, Report, SYSTEM};
+use crate::report::{ClockReport, Clocksource, Cpus, Fact, KernelReport, Measured, Origin, Report, SYSTEM};
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
 
@@ -105,6 +105,21 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     }
     report
 }
+
+/// Returns the report of a log that the user named on this machine, if the log is from another host. Then it is judged
+/// alone: figures of this machine say nothing about that host.
+pub fn of_other_host(host: &Host, log: &KernelLog) -> Option<Report> {
+    let entries = log.entries.known().filter(|_| log.named && host.is_live())?;
+    let why = kernel::other_host(entries, host, &host.facts(), &host.clocksource())?;
+    let mut report = captured(&Host::captured(NOWHERE.into()), log);
+    report.kernel = report.kernel.map(|kernel| KernelReport { other_host: Some(why), ..kernel });
+    Some(report)
+}
+
+/// A tree without files: no file can be below a device.
+const NOWHERE: &str = "/dev/null/none";
+
+pub use kernel::{complete, report as kernel_report};
 
 /// Returns a report with the facts of the host and without figures.
 pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {

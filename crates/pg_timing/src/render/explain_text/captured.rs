@@ -3,7 +3,7 @@
 use super::figures::settings;
 use super::ms;
 use crate::human::{count, duration, percent};
-use crate::report::{Capture, ExplainReport, LogPlace, Range};
+use crate::report::{Capture, ExplainReport, LogPlace};
 
 /// A wider relative error is of little use.
 const TOO_WIDE: f64 = 0.5;
@@ -11,7 +11,7 @@ const TOO_WIDE: f64 = 0.5;
 /// Returns the headline: `EXPLAIN ANALYZE reported 7645 ms; without EXPLAIN this run would have taken about 160 ms (120
 /// to 220 ms).`
 pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
-    let corrected = capture.without_called(report.corrected_ms);
+    let corrected = report.corrected_ms;
     // Only auto_explain prints the statement.
     let source = if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" };
     let reported = format!("{source} reported {}", ms(report.reported_ms));
@@ -50,10 +50,7 @@ fn clock(report: &ExplainReport, capture: &Capture) -> String {
         true => format!(", and {} is unexplained", percent(report.unexplained_share)),
         false => String::new(),
     };
-    let called = capture.called_overhead_ms.map_or(String::new(), |overhead| {
-        format!(" The statements that it executed lost {} to their own timing.", ms(overhead.estimate))
-    });
-    format!("Clock reads are {share} of the reported time{bounds}{unexplained}.{called}")
+    format!("Clock reads are {share} of the reported time{bounds}{unexplained}.")
 }
 
 /// Returns the facts below the plan.
@@ -63,7 +60,6 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         let nested = if capture.is_nested { "; nested: its time is also in its caller's time" } else { "" };
         facts.push(("plan", format!("number {} of {}: {file} line {line}{nested}", capture.taken, capture.plans)));
     }
-    facts.extend(capture.called_overhead_ms.map(|overhead| ("nested", nested(overhead))));
     facts.push(("calls", total_calls(capture)));
     if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
         let call = match capture.timed_call_ns {
@@ -115,15 +111,6 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         facts.push(("statement", shortened(statement)));
     }
     facts
-}
-
-/// Returns a sentence about the overhead of the nested statements that a plan executed.
-fn nested(Range { low, estimate, high }: Range) -> String {
-    let [low, estimate, high] = [low, estimate, high].map(ms);
-    format!(
-        "the log has plans of statements that this one executed, with an overhead of {estimate} ({low} to {high}). The time in \
-         the first line is without it; the corrected times of the nodes include it"
-    )
 }
 
 fn total_calls(capture: &Capture) -> String {

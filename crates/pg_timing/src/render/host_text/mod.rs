@@ -4,7 +4,7 @@ mod clocks;
 mod kernel;
 
 pub use clocks::{MAIN, access, loop_words, not_measured, one_read, step, went_back};
-pub use kernel::{KernelLog, READ_LOG, kernel_problem_or_summary};
+pub use kernel::{READ_LOG, important, kernel_log, meaning};
 
 use super::plus_minus::plus_minus;
 use crate::human::khz;
@@ -91,7 +91,8 @@ pub fn tsc(report: &Report) -> Option<String> {
         const ERROR: &str = "which may be wrong by up to 1000 ppm";
         parts.push(match (calibrated - rate) / rate * 1e6 {
             0.0 => format!("from PostgreSQL's own calibration, {ERROR}"),
-            ppm => format!("PostgreSQL's own calibration, {ERROR}, differs by {ppm:+.0} ppm"),
+            ppm if ppm.abs() < 1e4 => format!("PostgreSQL's own calibration, {ERROR}, differs by {ppm:+.0} ppm"),
+            ppm => format!("PostgreSQL's own calibration, {ERROR}, differs by {:+.1}%", ppm / 1e4),
         });
     }
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {

@@ -1,66 +1,55 @@
 //! The kernel's messages about clocks, on a logarithmic axis of the time since boot and as a list.
 
 use crate::human::uptime;
-use crate::render::host_text::{KernelLog, READ_LOG, kernel_problem_or_summary};
-use crate::report::{Fact, KernelReport, Report};
+use crate::render::host_text::{READ_LOG, kernel_log, meaning};
+use crate::report::{KernelMessage, MessageLevel, Report};
 use maud::{Markup, html};
+
+/// A century. A file can contain any number.
+const MAX_S: f64 = 3.2e9;
 
 /// Returns the kernel's messages. `None` if nothing is known about the kernel log.
 pub fn timeline(report: &Report) -> Option<Markup> {
-    let shown = kernel_problem_or_summary(report)?;
-    let Fact::Known(kernel) = &report.kernel else {
-        return Some(html! { @if let KernelLog::Unreadable(why) = shown { p { (why) " " code { (READ_LOG) } } } });
-    };
-    let messages: Vec<Message> = kernel.story.iter().map(|line| Message::of(line, kernel)).collect();
-    let last = messages.iter().filter_map(|message| message.seconds).fold(0.0, f64::max);
+    let log = kernel_log(report)?;
+    // The page has room for all messages, also if none of them matters.
+    let messages = report.kernel.known().map(|kernel| kernel.messages.as_slice()).unwrap_or_default();
+    let last = messages.iter().filter_map(seconds).fold(0.0, f64::max);
     let up = report.host.uptime_seconds.known().copied().unwrap_or_default();
     Some(html! {
-        @if let KernelLog::Summary(summary) = shown { p { (summary) } }
-        @if messages.iter().any(|message| message.seconds.is_some()) { (axis(&messages, Axis::to(last.max(up)), up >= last)) }
-        ol.story {
-            @for message in &messages {
-                li.critical[message.is_demotion] {
-                    span { (message.when.unwrap_or("-")) }
-                    p { (message.text) }
+        @if let Some(summary) = log.summary { p { (summary) } }
+        @if let Some(why) = log.unreadable { p { (why) " " code { (READ_LOG) } } }
+        @if messages.iter().any(|message| seconds(message).is_some()) { (axis(messages, Axis::to(last.max(up)), up >= last)) }
+        @if !messages.is_empty() {
+            ol.story {
+                @for message in messages {
+                    li.critical[is_fault(message)] {
+                        span { (when(message)) }
+                        p { (message.text) br; span.muted { (meaning(message)) } }
+                    }
                 }
+                @if up >= last && up > 0.0 { li { span { "now" } p.muted { (uptime(up)) " after boot" } } }
             }
-            @if up >= last && up > 0.0 { li { span { "now" } p.muted { (uptime(up)) " after boot" } } }
         }
     })
 }
 
-/// A line of the kernel's story.
-#[derive(Debug, PartialEq)]
-struct Message<'a> {
-    /// like `0.3 s after boot`
-    when: Option<&'a str>,
-    seconds: Option<f64>,
-    text: &'a str,
-    /// the kernel marked the TSC unstable at that time
-    is_demotion: bool,
+fn is_fault(message: &KernelMessage) -> bool {
+    message.level == MessageLevel::Fault
 }
 
-impl Message<'_> {
-    fn of<'a>(line: &'a str, kernel: &KernelReport) -> Message<'a> {
-        const AT_BOOT: &str = "at boot";
-        const AFTER_BOOT: &str = " s after boot";
-        /// A century. The text of a file can contain any number.
-        const MAX_S: f64 = 3.2e9;
-        if let Some(text) = line.strip_prefix(AT_BOOT).and_then(|rest| rest.strip_prefix(' ')) {
-            return Message { when: Some(AT_BOOT), seconds: Some(0.0), text, is_demotion: false };
-        }
-        let timed = line.split_once(AFTER_BOOT).and_then(|(number, rest)| {
-            let seconds = number.parse::<f64>().ok().filter(|seconds| (0.0..=MAX_S).contains(seconds))?;
-            Some((&line[..number.len() + AFTER_BOOT.len()], seconds, rest.strip_prefix(' ')?))
-        });
-        let Some((when, seconds, text)) = timed else {
-            return Message { when: None, seconds: None, text: line, is_demotion: false };
-        };
-        // The line has the time rounded to seconds, or to tenths during boot.
-        let rounding = if when.contains('.') { 0.05 } else { 0.5 };
-        let demoted = kernel.demotion.as_ref().and_then(|demotion| demotion.seconds);
-        let is_demotion = demoted.is_some_and(|at| (at - seconds).abs() <= rounding) && text.contains("unstable");
-        Message { when: Some(when), seconds: Some(seconds), text, is_demotion }
+/// Returns the time since boot, if it is possible.
+fn seconds(message: &KernelMessage) -> Option<f64> {
+    message.seconds.filter(|seconds| (0.0..=MAX_S).contains(seconds))
+}
+
+/// Returns the time in words: `0.3 s after boot`.
+fn when(message: &KernelMessage) -> String {
+    match (seconds(message), &message.stamp) {
+        (Some(0.0), _) => "at boot".into(),
+        (Some(seconds @ ..60.0), _) => format!("{seconds:.1} s after boot"),
+        (Some(seconds), _) => format!("{seconds:.0} s after boot"),
+        (None, Some(stamp)) => stamp.clone(),
+        (None, None) => "-".into(),
     }
 }
 
@@ -103,14 +92,14 @@ impl Axis {
 }
 
 /// `has_now`: the end of the axis is the time of the report.
-fn axis(messages: &[Message], axis: Axis, has_now: bool) -> Markup {
+fn axis(messages: &[KernelMessage], axis: Axis, has_now: bool) -> Markup {
     let end = uptime(axis.end);
     html! {
         div.timeline role="img" aria-label={ "Times of these messages, from boot to " (end) " later. The list has the same times." } {
             span.line {}
             @for message in messages {
-                @if let Some(seconds) = message.seconds {
-                    i.critical[message.is_demotion] style=(format!("left: {:.2}%", axis.percent(seconds))) {}
+                @if let Some(seconds) = seconds(message) {
+                    i.critical[is_fault(message)] style=(format!("left: {:.2}%", axis.percent(seconds))) {}
                 }
             }
             span.tick.start style="left: 0" { "boot" }
@@ -123,41 +112,25 @@ fn axis(messages: &[Message], axis: Axis, has_now: bool) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Demoted, Origin};
+    use crate::report::{Fact, KernelReport, Origin};
 
-    fn kernel(story: &[&str]) -> KernelReport {
-        let demotion = Demoted {
-            when: None,
-            seconds: Some(7823.1),
-            at_boot: false,
-            cpu: None,
-            watchdog: None,
-            skew_ns: None,
-            interval_ns: None,
-            reason: None,
-            because: String::new(),
-            doubt: None,
-        };
-        let story = story.iter().map(|line| line.to_string()).collect();
-        KernelReport { story, demotion: Some(demotion), ..KernelReport::default() }
+    fn message(seconds: f64, text: &str, level: MessageLevel) -> KernelMessage {
+        let meaning = "bad".to_string();
+        KernelMessage {
+            seconds: Some(seconds),
+            stamp: None,
+            text: text.into(),
+            meaning,
+            level,
+            times: 1,
+            last_seconds: None,
+        }
     }
 
     #[test]
-    fn the_time_is_the_start_of_a_message() {
-        let kernel = kernel(&[]);
-        let parts = |line| {
-            let Message { when, seconds, is_demotion, .. } = Message::of(line, &kernel);
-            (when, seconds, is_demotion)
-        };
-        assert_eq!(parts("at boot the kernel"), (Some("at boot"), Some(0.0), false));
-        assert_eq!(parts("0.3 s after boot it"), (Some("0.3 s after boot"), Some(0.3), false));
-        assert!(parts("7823 s after boot it marked tsc unstable").2);
-        assert!(!parts("7823 s after boot it switched").2);
-        for other in
-            ["at Nov 20 10:29:43 the kernel", "x s after boot y", "-1 s after boot y", "1e10 s after boot y", ""]
-        {
-            assert_eq!(parts(other), (None, None, false), "{other}");
-        }
+    fn impossible_times_are_not_on_the_axis() {
+        let times = [0.0, 0.31, 7823.1, 1e300, -1.0, f64::NAN].map(|at| when(&message(at, "", MessageLevel::Detail)));
+        assert_eq!(times, ["at boot", "0.3 s after boot", "7823 s after boot", "-", "-", "-"]);
     }
 
     #[test]
@@ -173,8 +146,10 @@ mod tests {
     fn messages_are_escaped() {
         let mut report = Report::empty(Origin::Measured, "<why>");
         assert!(timeline(&report).unwrap().into_string().contains("&lt;why&gt;"));
-        report.kernel = Fact::Known(kernel(&["at boot <script>", "7823 s after boot it is unstable"]));
+        let messages =
+            vec![message(0.0, "<script>", MessageLevel::Detail), message(7823.0, "unstable", MessageLevel::Fault)];
+        report.kernel = Fact::Known(KernelReport { messages, recognized_lines: 2, ..KernelReport::default() });
         let text = timeline(&report).unwrap().into_string();
-        assert!(text.contains("<p>&lt;script&gt;</p>") && text.contains("<li class=\"critical\">"), "{text}");
+        assert!(text.contains("<p>&lt;script&gt;<br>") && text.contains("<li class=\"critical\">"), "{text}");
     }
 }

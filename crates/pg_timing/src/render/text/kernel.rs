@@ -1,8 +1,8 @@
-//! The line about the kernel log: a summary, or all messages about clock problems.
+//! The kernel log on the screen: a summary, or the kernel's own lines, each with its meaning.
 
 use super::{BOLD, wrapped};
-use crate::render::host_text::{KernelLog, READ_LOG, kernel_problem_or_summary};
-use crate::report::Report;
+use crate::render::host_text::{READ_LOG, important, kernel_log, meaning};
+use crate::report::{KernelMessage, Report};
 use std::fmt::Write;
 
 /// Maximum number of messages on the screen. JSON has all of them.
@@ -12,18 +12,32 @@ const LABEL: &str = "kernel     ";
 const BELOW: &str = "           ";
 
 pub fn line(out: &mut String, report: &Report) {
-    match kernel_problem_or_summary(report) {
-        Some(KernelLog::Story(story)) => {
-            let skipped = story.len().saturating_sub(MAX_MESSAGES);
-            let label = |nth: usize| if nth == 0 { LABEL } else { BELOW };
-            story.iter().skip(skipped).enumerate().for_each(|(nth, line)| wrapped(out, label(nth), line));
+    let Some(log) = kernel_log(report) else { return };
+    let mut labels = std::iter::once(LABEL).chain(std::iter::repeat(BELOW));
+    let mut label = || labels.next().unwrap_or(BELOW);
+    if let Some(summary) = &log.summary {
+        wrapped(out, label(), summary);
+    }
+    if let Some(why) = &log.unreadable {
+        wrapped(out, label(), why);
+        // Never wrap a command: users paste it.
+        _ = writeln!(out, "{BELOW}    {BOLD}{READ_LOG}{BOLD:#}");
+    }
+    let shown = important(log.messages, MAX_MESSAGES);
+    for (nth, message) in shown.iter().enumerate() {
+        wrapped(out, label(), &format!("{}{}", time(message), message.text));
+        // Neighbors with the same meaning share it.
+        if shown.get(nth + 1).is_none_or(|next| next.meaning != message.meaning) {
+            wrapped(out, &format!("{BELOW}  = "), &meaning(message));
         }
-        Some(KernelLog::Summary(summary)) => wrapped(out, LABEL, &summary),
-        Some(KernelLog::Unreadable(why)) => {
-            wrapped(out, LABEL, &why);
-            // Never wrap a command: users paste it.
-            _ = writeln!(out, "{BELOW}    {BOLD}{READ_LOG}{BOLD:#}");
-        }
-        None => {}
+    }
+}
+
+/// Returns the time as the log prints it.
+fn time(message: &KernelMessage) -> String {
+    match (message.seconds, &message.stamp) {
+        (Some(seconds), _) => format!("[{seconds:.6}] "),
+        (None, Some(stamp)) => format!("{stamp} "),
+        (None, None) => String::new(),
     }
 }

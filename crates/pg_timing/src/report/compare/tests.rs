@@ -1,19 +1,13 @@
 //! What counts as a change, and its effect.
 
-mod alarms;
-mod backward;
-mod postgres_19;
-
 use super::*;
-use crate::report::{
-    Bin, COUNTER, ClockReport, Drift, DriftStep, Fact, Finding, Gaps, Origin, Percentiles, SYSTEM, Skew, finding_id,
-};
+use crate::report::{Bin, COUNTER, ClockReport, Drift, DriftStep, Fact, Finding, Origin, SYSTEM, Skew, finding_id};
 
 /// Returns a report of check with a system clock of this undisturbed read cost.
 fn host(read_ns: f64) -> Report {
     let clock = ClockReport {
         name: SYSTEM.into(),
-        read_ns: Some(read_ns * 1.1),
+        read_ns: Some(read_ns * 1.02),
         read_spread_ns: Some(0.5),
         undisturbed_ns: Some(read_ns),
         loop_ns: Some(read_ns + 4.0),
@@ -28,29 +22,21 @@ fn host(read_ns: f64) -> Report {
     report
 }
 
-/// Returns an output of pg_test_timing with this loop cost.
-fn output(loop_ns: f64, program: Program) -> Report {
-    let ge_ns = (program == Program::PgTestTimingClassic).then_some(0);
-    // As many readings show another microsecond as fit the loop cost.
-    let counts = [(999, 1_000_000 - 1000 * loop_ns as u64), (1999, 1000 * loop_ns as u64)];
-    let histogram = counts.map(|(le_ns, count)| Bin { le_ns, ge_ns, count }).into();
+/// Returns an output of pg_test_timing 9.2 to 18, or 19, with this loop cost.
+fn output(loop_ns: f64, is_classic: bool) -> Report {
+    let histogram = vec![Bin { le_ns: 999, ge_ns: is_classic.then_some(0), count: 1_000_000 }];
     let clock = ClockReport { name: SYSTEM.into(), loop_ns: Some(loop_ns), reads: 1_000_000, ..Default::default() };
     let mut report = Report::empty(Origin::PgTestTiming, "not in the output");
     report.clocks = vec![ClockReport { histogram, ..clock }];
     report
 }
 
-fn percentiles(p50_ns: f64, p99_9_ns: f64) -> Percentiles {
-    Percentiles {
-        min_ns: 1.0,
-        p50_ns,
-        p90_ns: p50_ns,
-        p99_ns: p50_ns,
-        p99_9_ns,
-        p99_99_ns: 1e9,
-        p99_999_ns: 1e9,
-        max_ns: 1e9,
-    }
+/// Returns a host with a system clock and a counter of these undisturbed read costs.
+fn two_clocks(system_ns: f64, counter_ns: f64, used_by_default: bool) -> Report {
+    with(&host(system_ns), |report| {
+        report.clocks.push(ClockReport { name: COUNTER.into(), ..host(counter_ns).clocks[0].clone() });
+        report.tsc.used_by_default = Some(used_by_default);
+    })
 }
 
 fn compared(before: &Report, after: &Report) -> Comparison {
@@ -116,7 +102,7 @@ fn the_median_is_used_if_a_report_has_no_undisturbed_cost() {
     assert_eq!(effect(&median(20.0), &host(22.0)), Effect::Same);
     assert_eq!(effect(&median(20.0), &median(30.0)), Effect::Worse);
     let wide = |ns| with(&median(ns), |report| report.clocks[0].read_spread_ns = Some(4.0));
-    assert_eq!(effect(&wide(20.0), &wide(30.0)), Effect::Same, "the spread is a part of the noise");
+    assert_eq!(effect(&wide(20.0), &wide(30.0)), Effect::NotCompared, "the spread shows a changing speed");
 }
 
 #[test]
@@ -139,23 +125,18 @@ fn a_clock_that_postgresql_does_not_read_is_neither_better_nor_worse() {
 
 #[test]
 fn loops_are_compared_if_a_report_has_no_read_cost() {
-    use Program::{PgTestTiming19, PgTestTimingClassic};
-    // PostgreSQL 19 lists exact durations, so the median is known.
-    let nineteen =
-        |ns: f64| with(&output(ns, PgTestTiming19), |report| report.clocks[0].percentiles = Some(percentiles(ns, 1e6)));
-    let comparison = compared(&host(22.0), &output(27.0, PgTestTimingClassic));
-    assert_eq!((of(&comparison, FigureName::LoopCost), comparison.verdict.effect), (Some(Effect::Same), Effect::Same));
     for (before, after, expected) in [
-        (output(36.0, PgTestTimingClassic), output(723.0, PgTestTimingClassic), Effect::MuchWorse),
-        (output(25.0, PgTestTimingClassic), output(50.0, PgTestTimingClassic), Effect::Same),
-        (output(36.0, PgTestTimingClassic), nineteen(19.0), Effect::Same),
-        (nineteen(20.0), output(50.0, PgTestTimingClassic), Effect::Same),
-        (nineteen(20.0), nineteen(50.0), Effect::Worse),
-        (output(36.0, PgTestTimingClassic), host(700.0), Effect::MuchWorse),
+        (host(22.0), output(27.0, true), Effect::Same),
+        (output(36.0, true), output(723.0, true), Effect::MuchWorse),
+        (output(25.0, true), output(50.0, true), Effect::Same),
+        (output(36.0, true), output(19.0, false), Effect::Same),
+        (output(20.0, false), output(50.0, false), Effect::Worse),
+        (output(36.0, true), host(700.0), Effect::MuchWorse),
         // The bounds overlap, but the costs differ by a factor of three.
-        (nineteen(20.0), output(65.0, PgTestTimingClassic), Effect::NotCompared),
+        (output(20.0, false), output(65.0, true), Effect::NotCompared),
     ] {
         let comparison = compared(&before, &after);
+        assert_eq!(of(&comparison, FigureName::LoopCost).is_none(), expected == Effect::NotCompared);
         assert_eq!(comparison.verdict.effect, expected, "{:?}", comparison.verdict);
     }
 }
@@ -166,7 +147,7 @@ fn without_a_cost_the_verdict_is_not_compared_unless_something_is_worse() {
     let comparison = compared(&empty, &host(20.0));
     assert_eq!(comparison.verdict.effect, Effect::NotCompared);
     let group = &comparison.not_compared[0];
-    assert_eq!((group.what.join(""), group.missing_in), ("clock system".into(), MissingIn::Before));
+    assert_eq!((group.what.join(""), group.missing_in), ("system cost".into(), MissingIn::Before));
     let worse = alarm(&empty, finding_id::TSC_DEMOTED, Severity::Warning);
     assert_eq!(effect(&empty, &worse), Effect::Worse);
     assert_eq!(effect(&worse, &empty), Effect::NotCompared);
@@ -190,14 +171,9 @@ fn alarms_count_by_their_severity() {
         assert_eq!(effect(before, after), expected);
     }
     let unknown_before = compared(&unknown, &critical).not_compared;
-    assert!(unknown_before.iter().any(|group| group.what.contains(&"tsc-demoted (CRITICAL)".to_string())));
-    assert_eq!(
-        compared(&unknown, &warning).verdict.summary,
-        "No figure changed by more than the noise. An undisturbed read of PostgreSQL's clock costs 20 ns, before 20 ns; noise can explain \
-         a difference of up to 3 ns. Alarms that only one of the reports can show: tsc-demoted (warning, after)."
-    );
+    assert!(unknown_before.iter().any(|group| group.what == ["tsc-demoted (CRITICAL)"]));
     let summary = compared(&unknown, &critical).verdict.summary;
-    assert_eq!(summary, "Alarms that only one of the reports can show: tsc-demoted (critical, after).");
+    assert_eq!(summary, "Alarms that only one of the reports can show: tsc-demoted (CRITICAL).");
     let not_persistent = alarm(&ok, finding_id::CLOCKSOURCE_NOT_PERSISTENT, Severity::Warning);
     assert_eq!(effect(&ok, &not_persistent), Effect::Changed);
     let faster = alarm(&host(20.0), finding_id::CLOCKSOURCE_NOT_PERSISTENT, Severity::Warning);
@@ -211,8 +187,8 @@ fn an_alarm_about_a_figure_within_noise_does_not_count() {
     assert_eq!((comparison.verdict.effect, comparison.findings[0].effect), (Effect::Same, Effect::Same));
     assert_eq!(
         comparison.verdict.summary,
-        "No figure changed by more than the noise. So these alarms do not count: clock-slow. An undisturbed read of PostgreSQL's clock \
-         costs 101 ns, before 99 ns; noise can explain a difference of up to 11 ns."
+        "No figure changed by more than the noise. An undisturbed read of PostgreSQL's clock costs 101 ns, before 99 ns; \
+         noise can explain a difference of up to 11 ns."
     );
     assert_eq!(effect(&slow(60.0, Severity::Ok), &slow(101.0, Severity::Warning)), Effect::Worse);
 }
@@ -231,7 +207,7 @@ fn the_reason_for_the_verdict_comes_first() {
 }
 
 #[test]
-fn steps_tails_and_lost_time() {
+fn steps_and_timed_calls() {
     let step = |ns| with(&host(20.0), |report| report.clocks[0].granularity_ns = Some(ns));
     assert_eq!(effect(&step(1.0), &step(1.1)), Effect::Same);
     assert_eq!(effect(&step(1.0), &step(70.0)), Effect::Changed);
@@ -241,19 +217,14 @@ fn steps_tails_and_lost_time() {
         report.clocks[0].granularity_between_ns = Some((0.0, 2000.0));
     });
     assert_eq!((effect(&bounded, &step(10.0)), effect(&bounded, &step(4e6))), (Effect::Same, Effect::Worse));
-
-    let lost = |share| {
-        let gaps = Gaps { threshold_ns: 1000.0, count: 9, total_ns: 1.0, largest_ns: 1.0, share };
-        with(&host(20.0), |report| report.clocks[0].gaps = Some(gaps))
-    };
-    assert_eq!(effect(&lost(0.02), &lost(0.2)), Effect::Same);
-    assert_eq!(effect(&lost(0.02), &lost(0.6)), Effect::Changed);
-    assert!(compared(&lost(0.02), &lost(0.6)).verdict.summary.contains("Lost time depends on the machine's load"));
-
-    let tail = |p99_9_ns| with(&host(20.0), |report| report.clocks[0].percentiles = Some(percentiles(1.0, p99_9_ns)));
-    assert_eq!((effect(&tail(30.0), &tail(200.0)), effect(&tail(30.0), &tail(300.0))), (Effect::Same, Effect::Changed));
-    let few = with(&tail(300.0), |report| report.clocks[0].reads = 9_999);
-    assert_eq!(of(&compared(&tail(30.0), &few), FigureName::Tail), None, "too few reads");
+    let call = |ns| with(&host(20.0), |report| report.clocks[0].timed_call_ns = Some(ns));
+    for (before, after, expected) in
+        [(38.0, 45.0, Effect::Same), (38.0, 47.0, Effect::Changed), (38.0, 60.0, Effect::Worse)]
+    {
+        assert_eq!(effect(&call(before), &call(after)), expected);
+    }
+    let summary = compared(&call(38.0), &call(60.0)).verdict.summary;
+    assert_eq!(summary, "Now worse: system timed call (it is added to each call of a plan node).");
 }
 
 #[test]
@@ -302,5 +273,184 @@ fn other_facts_are_neither_better_nor_worse() {
     assert_eq!(
         (effect(&usable(true), &usable(false)), effect(&usable(false), &usable(true))),
         (Effect::Worse, Effect::Better)
+    );
+}
+
+#[test]
+fn a_clock_that_goes_back_counts_by_the_bounds_of_its_rate() {
+    let back = |steps: u64, reads: u64| {
+        let severity = if steps > 0 { Severity::Critical } else { Severity::Ok };
+        with(&alarm(&host(20.0), finding_id::CLOCK_BACKWARD, severity), |report| {
+            report.clocks[0].backward_steps = steps;
+            report.clocks[0].reads = reads;
+        })
+    };
+    for (before, after, expected) in [
+        ((0, 30_000_000), (1, 1000), Effect::MuchWorse),
+        ((0, 1_000_000), (9, 1_000_000), Effect::MuchWorse),
+        ((0, 1_000_000), (3, 1_000_000), Effect::NotCompared),
+        ((0, 1000), (3, 30_000_000), Effect::NotCompared),
+        ((0, 1000), (0, 30_000_000), Effect::Same),
+        ((3, 1_000_000), (9, 3_000_000), Effect::Same),
+        ((3, 1_000_000), (9, 1_000_000), Effect::Same),
+        ((3, 1_000_000), (90, 1_000_000), Effect::Worse),
+        // pg_test_timing stops at the first step, and does not print how often it read.
+        ((0, 1_000_000), (1, 0), Effect::MuchWorse),
+    ] {
+        let [before, after] = [before, after].map(|(steps, reads)| back(steps, reads));
+        assert_eq!(effect(&before, &after), expected, "{:?}", compared(&before, &after));
+        assert_eq!(effect(&after, &before), expected.mirrored(), "{:?}", compared(&after, &before));
+    }
+    let groups = compared(&back(0, 1000), &back(3, 30_000_000)).not_compared;
+    let group = groups.iter().find(|group| group.what.contains(&"system went back".into())).unwrap();
+    assert_eq!(group.what, ["system went back", "clock-backward (CRITICAL)"]);
+    assert_eq!(
+        (group.missing_in, &*group.why),
+        (MissingIn::Before, "too few reads to see steps as rare as in the other report")
+    );
+    let screen = crate::render::text::compare::text(&compared(&back(0, 30_000_000), &back(1, 1000)));
+    let screen = anstream::adapter::strip_str(&screen).to_string();
+    assert!(screen.contains("\nsystem went back   never  1000 per M       -  987 per M  much worse\n"), "{screen}");
+}
+
+/// An alarm and the row of its figure follow one rule: both changed beyond noise, or neither did. An offset that changes within
+/// milliseconds is a fault, whatever its size.
+#[test]
+fn an_alarm_has_the_effect_of_its_figure() {
+    let skewed = |low_ns: f64, high_ns: f64, moving: bool, severity: Severity| {
+        let skew = Skew { clock: SYSTEM.into(), a: 0, b: 1, low_ns, high_ns, moving, passes: 9 };
+        with(&alarm(&host(20.0), finding_id::CPU_SKEW, severity), |report| report.cpus.skew = vec![skew])
+    };
+    let drifting = |rate_ppm, steps: &[DriftStep], severity| {
+        let (clock, reference, steps) = (SYSTEM.into(), "CLOCK_MONOTONIC_RAW".into(), steps.to_vec());
+        let drift = Drift { clock, reference, rate_ppm, uncertainty_ppm: 1.0, bend_ppm: 0.0, steps, over_seconds: 2.0 };
+        with(&alarm(&host(20.0), finding_id::DRIFT, severity), |report| report.drift = vec![drift])
+    };
+    let slow = |tsc_ns, severity| alarm(&two_clocks(20.0, tsc_ns, true), finding_id::TSC_SLOW, severity);
+    let jump = DriftStep { at_seconds: 1.0, by_ns: 1e6, error_ns: 1.0 };
+    use Severity::{Critical, Ok, Warning};
+    for (before, after, expected) in [
+        (skewed(-80.0, 70.0, false, Ok), skewed(50.0, 150.0, false, Warning), Effect::Same),
+        (skewed(-80.0, 70.0, false, Ok), skewed(100.0, 150.0, false, Warning), Effect::Worse),
+        (skewed(900.0, 1100.0, false, Warning), skewed(1000.0, 1200.0, false, Critical), Effect::Same),
+        (skewed(500.0, 700.0, false, Warning), skewed(1000.0, 1200.0, false, Critical), Effect::MuchWorse),
+        (skewed(-80.0, 70.0, false, Ok), skewed(-500.0, 600.0, true, Critical), Effect::MuchWorse),
+        (drifting(395.0, &[], Ok), drifting(405.0, &[], Warning), Effect::Same),
+        (drifting(100.0, &[], Ok), drifting(405.0, &[], Warning), Effect::Worse),
+        (drifting(395.0, &[], Ok), drifting(395.0, &[jump], Critical), Effect::MuchWorse),
+        (slow(39.9, Ok), slow(40.1, Warning), Effect::Same),
+        (slow(30.0, Ok), slow(50.0, Warning), Effect::Worse),
+    ] {
+        assert_eq!(effect(&before, &after), expected, "{:?}", compared(&before, &after));
+        assert_eq!(effect(&after, &before), expected.mirrored(), "{:?}", compared(&after, &before));
+    }
+}
+
+const ONLY_19: &str = "only for PostgreSQL 19: older servers read the system clock.";
+
+#[test]
+fn the_read_cost_decides_whether_another_default_of_postgresql_19_is_worse() {
+    for (system, counter, expected) in [
+        (20.0, 9.0, Effect::Worse),
+        (800.0, 9.0, Effect::MuchWorse),
+        // At most 5 ns, and within noise.
+        (13.0, 9.0, Effect::Changed),
+        (20.0, 20.0, Effect::Changed),
+        // Something intercepts the counter.
+        (20.0, 900.0, Effect::MuchBetter),
+    ] {
+        let [tsc, no_tsc] = [true, false].map(|used| two_clocks(system, counter, used));
+        assert_eq!(effect(&tsc, &no_tsc), expected, "{system} {counter}");
+        assert_eq!(effect(&no_tsc, &tsc), expected.mirrored(), "{system} {counter}");
+    }
+    let unmeasured = with(&two_clocks(20.0, 9.0, true), |report| _ = report.clocks.pop());
+    assert_eq!(effect(&unmeasured, &two_clocks(20.0, 9.0, false)), Effect::Changed);
+    let [tsc, no_tsc] = [true, false].map(|used| two_clocks(20.0, 9.0, used));
+    assert_eq!(
+        compared(&tsc, &no_tsc).verdict.summary,
+        format!(
+            "An undisturbed read of PostgreSQL 19's clock costs 2.2 times as much as before (20 ns, before 9 ns). Worse {ONLY_19}"
+        )
+    );
+}
+
+#[test]
+fn the_verdict_says_that_older_servers_do_not_read_the_counter() {
+    let fast = two_clocks(20.0, 9.0, true);
+    let slow_counter = compared(&fast, &two_clocks(20.0, 30.0, true)).verdict;
+    assert_eq!(slow_counter.effect, Effect::Worse);
+    assert!(slow_counter.summary.ends_with(&format!("Worse {ONLY_19}")), "{}", slow_counter.summary);
+    let both = compared(&fast, &two_clocks(40.0, 30.0, true)).verdict;
+    assert!(both.effect == Effect::Worse && !both.summary.contains(ONLY_19), "{}", both.summary);
+    // The improvement for all servers is in another sentence.
+    let mixed = compared(&two_clocks(40.0, 9.0, true), &two_clocks(20.0, 30.0, true)).verdict;
+    assert!(mixed.effect == Effect::Worse && mixed.summary.contains(&format!("Worse {ONLY_19}")), "{}", mixed.summary);
+}
+
+/// Load makes reads longer, by a factor of at most 2.2. Within this factor, nothing is claimed, and `clock-slow` is no news.
+#[test]
+fn reports_of_a_busy_host_are_not_compared() {
+    let interrupted = |report: &Report| alarm(report, finding_id::CLOCK_GAPS, Severity::Warning);
+    let changing = |ns| with(&host(ns), |report| report.clocks[0].read_ns = Some(ns * 1.5));
+    let slow = |ns| alarm(&interrupted(&host(ns)), finding_id::CLOCK_SLOW, Severity::Warning);
+    for (before, after, expected) in [
+        (host(20.0), interrupted(&host(20.0)), Effect::NotCompared),
+        (host(20.0), interrupted(&host(39.0)), Effect::NotCompared),
+        (host(20.0), changing(39.0), Effect::NotCompared),
+        (interrupted(&host(39.0)), interrupted(&host(20.0)), Effect::NotCompared),
+        (host(60.0), slow(115.0), Effect::NotCompared),
+        (host(20.0), interrupted(&host(700.0)), Effect::MuchWorse),
+    ] {
+        assert_eq!(effect(&before, &after), expected, "{:?}", compared(&before, &after));
+        assert_eq!(effect(&after, &before), expected.mirrored());
+    }
+    let summary = compared(&host(20.0), &interrupted(&host(39.0))).verdict.summary;
+    assert_eq!(
+        summary,
+        "The read cost of PostgreSQL's clock could not be compared (after: busy host: an alarm). New alarm: \
+         clock-gaps (warning)."
+    );
+}
+
+/// A neighbor on the core makes all reads longer, and no interruption shows it.
+#[test]
+fn another_speed_of_the_cpu_is_not_a_change_of_the_clock() {
+    let at = |factor: f64, system_ns: f64| {
+        let clocks = [(SYSTEM, system_ns), (COUNTER, 12.0), ("rdtscp", 23.0), ("monotonic_coarse", 4.2)];
+        with(&host(20.0), |report| {
+            let clock =
+                |(name, ns): (&str, f64)| ClockReport { name: name.into(), ..host(ns * factor).clocks[0].clone() };
+            report.clocks = clocks.map(clock).into();
+        })
+    };
+    assert_eq!(effect(&at(1.0, 28.0), &at(1.9, 28.0)), Effect::NotCompared);
+    assert_eq!(effect(&at(1.9, 28.0), &at(1.0, 28.0)), Effect::NotCompared);
+    assert_eq!(effect(&at(1.0, 28.0), &at(1.0, 55.0)), Effect::Worse, "only one clock changed");
+    assert_eq!(effect(&at(1.0, 28.0), &at(1.9, 300.0)), Effect::MuchWorse);
+}
+
+/// The exact bounds are quantiles of the chi-squared distribution, from tables.
+#[test]
+fn the_bounds_of_steps_are_those_of_a_poisson_count() {
+    for (steps, low, high) in [(3, 0.6187, 8.7673), (10, 4.7954, 18.3904), (100, 81.364, 121.627)] {
+        let clock = ClockReport { backward_steps: steps, reads: 1_000_000, ..ClockReport::default() };
+        let rate = figures::rate_of_steps(&clock).unwrap();
+        assert!((rate.low / low - 1.0).abs() < 0.03 && (rate.high / high - 1.0).abs() < 0.03, "{steps}: {rate:?}");
+    }
+}
+
+/// A damaged report can have any number of clocks, and each clock is searched in both reports.
+#[test]
+fn the_number_of_compared_clocks_is_limited() {
+    let many = with(&host(20.0), |report| {
+        let clock = |nth: usize| ClockReport { name: format!("clock {nth}"), ..report.clocks[0].clone() };
+        let clocks: Vec<ClockReport> = (0..1000).map(clock).collect();
+        report.clocks.extend(clocks);
+    });
+    let comparison = compared(&many, &many);
+    assert!(
+        comparison.figures.len() < 200 && comparison.verdict.effect == Effect::Same,
+        "{}",
+        comparison.figures.len()
     );
 }

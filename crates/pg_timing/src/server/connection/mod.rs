@@ -5,8 +5,7 @@ mod libpq;
 mod result;
 mod statement;
 
-pub use result::{Output, Rows};
-pub use statement::Sql;
+pub use result::{Output, Rows, Sql};
 
 use crate::error::{Error, one_line};
 use libc::{c_char, c_int, c_void};

@@ -1,12 +1,50 @@
-//! The result of a statement.
+//! The text of a statement, and its result.
 
 use super::PERHAPS_FAULTY;
-use super::Sql;
 use super::libpq::{Libpq, Opaque, code, owned, shortened};
 use crate::error::Error;
 use crate::error::SqlState;
 use crate::error::one_line;
 use libc::c_int;
+
+/// A statement. Errors repeat a part of its text, unless it contains values: they can be secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sql {
+    text: String,
+    has_values: bool,
+}
+
+impl Sql {
+    pub fn new(text: impl Into<String>) -> Sql {
+        Sql { text: text.into(), has_values: false }
+    }
+
+    /// Returns a statement whose text is not repeated in errors.
+    pub fn with_values(text: impl Into<String>) -> Sql {
+        Sql { text: text.into(), has_values: true }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text for an error.
+    pub fn shown(&self) -> Option<&str> {
+        (!self.has_values).then_some(&self.text)
+    }
+}
+
+impl From<&str> for Sql {
+    fn from(text: &str) -> Sql {
+        Sql::new(text)
+    }
+}
+
+impl From<&String> for Sql {
+    fn from(text: &String) -> Sql {
+        Sql::new(text)
+    }
+}
 
 /// Whether rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,5 +224,11 @@ mod tests {
         assert_eq!(place("SELECT", 0), None);
         assert_eq!(place("SELECT", 7), Some("in \"SELECT\"".into()));
         assert_eq!(place(&"ü".repeat(1000), 7).unwrap().chars().count(), 4 + 200 + 4);
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        assert_eq!(Sql::from("SELECT 1").shown(), Some("SELECT 1"));
+        assert_eq!(Sql::with_values("EXECUTE q('hunter2')").shown(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Runs one statement with a time limit, and cancels it after the limit or after Ctrl-C.
 
 use super::libpq::{Libpq, Opaque, c_text};
-use super::result::{Output, QueryResult, Rows};
+use super::result::{Output, QueryResult, Rows, Sql};
 use super::{Connection, PERHAPS_FAULTY};
 use crate::error::{Error, one_line};
 use libc::{c_char, c_int};
@@ -22,46 +22,11 @@ const END: Duration = Duration::from_secs(5);
 /// Interval between cancel requests. The server ignores a request that arrives before it starts the statement.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// A statement. Errors repeat a part of its text, unless it contains values: they can be secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sql {
-    text: String,
-    has_values: bool,
-}
-
-impl Sql {
-    pub fn new(text: impl Into<String>) -> Sql {
-        Sql { text: text.into(), has_values: false }
-    }
-
-    /// Returns a statement whose text is not repeated in errors.
-    pub fn with_values(text: impl Into<String>) -> Sql {
-        Sql { text: text.into(), has_values: true }
-    }
-
-    /// Returns the text for an error.
-    pub fn shown(&self) -> Option<&str> {
-        (!self.has_values).then_some(&self.text)
-    }
-}
-
-impl From<&str> for Sql {
-    fn from(text: &str) -> Sql {
-        Sql::new(text)
-    }
-}
-
-impl From<&String> for Sql {
-    fn from(text: &String) -> Sql {
-        Sql::new(text)
-    }
-}
-
 impl Connection {
     /// Runs one statement and waits for its end. If `stop` is set or the time limit is over, the statement is canceled.
     pub fn run(&mut self, sql: impl Into<Sql>, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
         let sql = sql.into();
-        let text = c_text(&sql.text)?;
+        let text = c_text(sql.text())?;
         if let Some(error) = &self.final_error {
             return Err(error.clone());
         }
@@ -265,11 +230,5 @@ mod tests {
             [Wait, Wait, Wait, Cancel, Wait, Cancel, Cancel, Cancel, GiveUp]
         );
         assert_eq!(steps(true, &[0.1, 0.2, 0.7, 5.2]), [Cancel, Wait, Cancel, GiveUp]);
-    }
-
-    #[test]
-    fn values_are_not_shown() {
-        assert_eq!(Sql::from("SELECT 1").shown(), Some("SELECT 1"));
-        assert_eq!(Sql::with_values("EXECUTE q('hunter2')").shown(), None);
     }
 }

@@ -75,7 +75,7 @@ fn each_kind_of_damage_is_named() {
     let begin = text[..second].rfind('\n').unwrap() + 1;
     let nul = |at: usize| [&text.as_bytes()[..at], &[0; 100_000], &text.as_bytes()[at..]].concat();
     let (runs, found) = notes(&[&path("nul.log", &nul(begin))]);
-    assert!(runs >= 19 && found.contains("100 k NUL bytes replace it, in line "), "{runs} {found}");
+    assert!(runs >= 19 && found.contains("NUL bytes replace it, in line "), "{runs} {found}");
     let middle = text.find("  Sort Key").unwrap();
     let (runs, found) = notes(&[&path("nul_in_plan.log", &nul(middle))]);
     assert!(runs >= 18 && found.contains("NUL bytes replace a part of the plan"), "{runs} {found}");
@@ -87,7 +87,7 @@ fn each_kind_of_damage_is_named() {
     assert!(found.contains("the file is truncated: the end of its gzip data is missing"), "{found}");
     let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
     let (runs, found) = notes(&[&path("joined.zst", &[&zstd[..], text.as_bytes()].concat())]);
-    assert!(runs == 20 && found.contains("something that is not zstd data follows"), "{runs} {found}");
+    assert!(runs == 20 && found.contains("its zstd data is damaged"), "{runs} {found}");
     // Files that cannot be read, or do not exist.
     for (file, why) in [(dir.path().to_str().unwrap(), "Is a directory"), ("/nonexistent", "No such file")] {
         let (runs, found) = notes(&[&whole, file]);
@@ -116,7 +116,8 @@ fn each_kind_of_damage_is_named() {
     let latin1 = text.replace("in (1, 2, 3)", "in ('\u{7f}')").replace("Query Text: ", "Query Text: /* \u{7f} */ ");
     let latin1: Vec<u8> = latin1.bytes().map(|byte| if byte == 0x7f { 0xe4 } else { byte }).collect();
     let expected = totals(&[&whole]);
-    for bytes in [latin1, text.encode_utf16().flat_map(u16::to_le_bytes).collect()] {
+    let utf16 = format!("\u{feff}{text}");
+    for bytes in [latin1, utf16.encode_utf16().flat_map(u16::to_le_bytes).collect()] {
         let report = totals(&[&path("encoded.log", &bytes)]);
         for key in ["runs", "reported_ms"] {
             assert_eq!(report["total"][key], expected["total"][key]);

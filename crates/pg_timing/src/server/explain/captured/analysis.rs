@@ -103,7 +103,6 @@ impl Analysis {
                 taken,
                 place: None,
                 is_nested: false,
-                called_overhead_ms: None,
                 calls,
                 read_ns: self.clock.as_ref().map(|clock| clock.read_ns),
                 timed_call_ns: self.clock.and_then(|clock| clock.timed_call_ns),

@@ -3,16 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::announcement::{announced_ms, begins_record, is_log_line};
-use super::csv_log::{self, as_record};
-use super::frame::{without_frame, without_quotes};
+use super::frame::without_frame;
 use super::json_values::{self, Content};
 use super::node_line::node_line;
 use super::repair;
-use super::root::{root_at, without_quoted_line_ends};
 use super::structured::Structured;
 use super::text::TextError;
-use super::transport::{Part, continued, sent};
 use super::unreadable::{Found, Source, Unreadable};
 use crate::server::explain::plan::{Explained, steps};
 use serde_json::value::RawValue;
@@ -27,65 +23,22 @@ pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
 /// log can have many thousands.
 pub fn each_plan(text: &str, found: &mut OnPlan) {
-    match has_records(text) {
-        // A line of a constant can look like any sign of a repair.
-        true => each_plan_in(text, MAX_NESTING, found),
-        false => each_plan_in(&repair::plain_lines(text), MAX_NESTING, found),
-    }
+    each_plan_in(&repair::plain_lines(text), MAX_NESTING, found);
 }
 
 fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
-    let text = csv_log::expand_records(text.trim_start_matches('\u{feff}'));
-    let is_log = has_records(&text);
-    let clean = without_frames(&text, is_log);
-    let mut search = Search {
-        nesting,
-        found,
-        is_log,
-        in_log: false,
-        logged_ms: None,
-        query: None,
-        announced: false,
-        reported_damage: false,
-    };
+    let clean = without_frames(text.trim_start_matches('\u{feff}'));
+    let mut search = Search { nesting, found, query: None, reported_damage: false };
     let mut rest = &*clean;
     while !rest.is_empty() {
         let done = search.next(rest);
         steps::count(done);
         rest = &rest[done..];
     }
-    search.end_of_announced_plan();
-}
-
-/// Returns whether a text has records of a server's log that begin without a tab. Then no line with a tab begins one.
-fn has_records(text: &str) -> bool {
-    let begins =
-        |line: &str| !line.starts_with(char::is_whitespace) && (is_log_line(line) || announced_ms(line).is_some());
-    memchr::memmem::find(text.as_bytes(), b"  ").is_some()
-        && text.lines().any(|line| begins(without_quotes(sent(line.trim_end()).text)))
-}
-
-/// Returns the text of a line that continues a record.
-fn continued_line(line: &str) -> Option<&str> {
-    let sent = sent(line);
-    let text = match sent.text.starts_with("  ") {
-        // journalctl writes spaces instead of the prefix.
-        true => sent.text.trim_start_matches(' '),
-        false => sent.text,
-    };
-    let is_next_part = matches!(sent.part, Part::Next { .. });
-    continued(text).or_else(|| is_next_part.then_some(text)).or_else(|| continued(without_quotes(text)))
 }
 
 /// Returns the text with each line as the server printed it. It is not copied before the first line with a frame.
-fn without_frames(text: &str, is_log: bool) -> Cow<'_, str> {
-    if is_log {
-        let lines = text.lines().map(|line| match continued_line(line) {
-            Some(text) => ["\t", text.trim_end(), "\n"].concat(),
-            None => [without_frame(line), "\n"].concat(),
-        });
-        return Cow::Owned(lines.collect());
-    }
+fn without_frames(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let mut done = 0;
     for line in text.split_inclusive('\n') {
@@ -109,16 +62,8 @@ fn without_frames(text: &str, is_log: bool) -> Cow<'_, str> {
 struct Search<'a> {
     nesting: usize,
     found: &'a mut OnPlan<'a>,
-    /// records begin without a tab
-    is_log: bool,
-    /// the first record has begun
-    in_log: bool,
-    /// auto_explain's log line precedes the plan
-    logged_ms: Option<f64>,
     /// auto_explain's `Query Text` precedes the plan
     query: Option<String>,
-    /// a log line announced a plan, which has not been found yet
-    announced: bool,
     /// report a damaged plan once, not for each of its lines
     reported_damage: bool,
 }
@@ -131,14 +76,7 @@ impl Search<'_> {
         if trimmed.is_empty() {
             return line.len();
         }
-        if self.is_log
-            && let Some(length) = self.record(line, rest)
-        {
-            return length;
-        }
-        if let Some(ms) = announced_ms(line) {
-            self.announce(ms);
-        } else if let Some(query) = trimmed.strip_prefix("Query Text: ") {
+        if let Some(query) = trimmed.strip_prefix("Query Text: ") {
             // YAML writes it as a constant. No statement begins with a quotation mark.
             self.query = Some(serde_json::from_str(query).unwrap_or_else(|_| query.into()));
         } else if trimmed.starts_with(['{', '[']) {
@@ -158,62 +96,10 @@ impl Search<'_> {
         line.len()
     }
 
-    fn announce(&mut self, ms: f64) {
-        self.end_of_announced_plan();
-        (self.logged_ms, self.query, self.announced, self.reported_damage) = (Some(ms), None, true, false);
-    }
-
-    /// Reads the record that begins with the first line of `rest`, and whose further lines have tabs. Only a record that announces a
-    /// plan contains one, and only one: all other text in it is what a client wrote. Returns its length.
-    fn record(&mut self, line: &str, rest: &str) -> Option<usize> {
-        if line.starts_with('\t') {
-            // The rest of a record whose beginning is missing, or text with tabs.
-            return (!self.in_log || announced_ms(line).is_some()).then_some(line.len());
-        }
-        let ms = announced_ms(line);
-        if line.starts_with(' ') || ms.is_none() && !begins_record(line) {
-            return None;
-        }
-        self.in_log = true;
-        let lines = rest.split_inclusive('\n').skip(1).take_while(|line| line.starts_with('\t'));
-        let length = line.len() + lines.map(str::len).sum::<usize>();
-        if length == line.len() {
-            return None;
-        }
-        if let Some(ms) = ms {
-            self.announce(ms);
-            self.message(&rest[line.len()..length].lines().map(|line| [&line[1..], "\n"].concat()).collect::<String>());
-        }
-        Some(length)
-    }
-
-    /// Reads the plan below its announcement.
-    fn message(&mut self, text: &str) {
-        let is_text = !text.trim_start().starts_with(['{', '<']) && !text.starts_with("Query Text: \"");
-        if let Some(root) = root_at(text).filter(|_| is_text) {
-            let (query, plan) = text.split_at(root);
-            self.query = query.trim_end().strip_prefix("Query Text: ").map(String::from);
-            let plan = without_quoted_line_ends(plan);
-            return self.push(repair::text_plan(&plan).map_err(Unreadable::Text), Some(Source::Text(&plan)));
-        }
-        let mut done = 0;
-        self.is_log = false;
-        while done < text.len() && self.announced {
-            done += self.next(&text[done..]);
-        }
-        self.is_log = true;
-        self.end_of_announced_plan();
-    }
-
-    /// Reports a plan, with the time and the query that auto_explain prints above it.
+    /// Reports a plan, with the query that auto_explain prints above it.
     fn push(&mut self, plan: Found, source: Option<Source<&str>>) {
-        let (logged_ms, query) = (self.logged_ms.take(), self.query.take());
-        let plan = plan.map(|plan| Explained {
-            execution_ms: plan.execution_ms.or(logged_ms),
-            query: plan.query.or(query),
-            ..plan
-        });
-        self.announced = false;
+        let query = self.query.take();
+        let plan = plan.map(|plan| Explained { query: plan.query.or(query), ..plan });
         (self.found)(plan, source);
     }
 
@@ -236,12 +122,6 @@ impl Search<'_> {
             Err(unreadable) => self.push(Err(unreadable), None),
         }
         length
-    }
-
-    fn end_of_announced_plan(&mut self) {
-        if self.announced {
-            self.push(Err(Unreadable::Missing), None);
-        }
     }
 
     /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
@@ -271,7 +151,7 @@ impl Search<'_> {
                 Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
                 Content::Text(text) => {
                     if let Some(nesting) = self.nesting.checked_sub(1) {
-                        each_plan_in(&as_record(&text), nesting, &mut |plan, source| self.push(plan, source));
+                        each_plan_in(&text, nesting, &mut |plan, source| self.push(plan, source));
                     }
                 }
             }
@@ -318,10 +198,8 @@ fn ends_text_plan(rest: &str, last: &str) -> bool {
     if line.trim().is_empty() {
         return false;
     }
-    announced_ms(line).is_some()
-        || Structured::begins(rest).is_some()
+    Structured::begins(rest).is_some()
         || line.trim() == "QUERY PLAN"
-        || !line.starts_with([' ', '\t']) && is_log_line(line)
         || first_arrow(rest) == Some(None) && !repair::folded::is_open(last)
         || looks_like_json(rest)
 }

@@ -1,6 +1,4 @@
-//! Removes what logs, psql, tickets and pgAdmin put around each line.
-
-use super::transport::{TAB, sent};
+//! Removes what psql, tickets and pgAdmin put around each line.
 
 /// psql's borders
 pub const BARS: [char; 2] = ['|', '│'];
@@ -14,16 +12,13 @@ pub fn without_quotes(line: &str) -> &str {
     line
 }
 
-/// Returns a line without log prefixes, quotation marks, psql's borders, and psql's line continuation signs.
+/// Returns a line without quotation marks, psql's borders, and psql's line continuation signs.
 pub fn without_frame(line: &str) -> &str {
     let line = line.trim_end();
     if line.is_empty() {
         return line;
     }
-    let sent = sent(line);
-    let has_octal_tab = sent.process.is_some();
-    let mut line =
-        without_quotes(if has_octal_tab { sent.text.strip_prefix(TAB).unwrap_or(sent.text) } else { sent.text });
+    let mut line = without_quotes(line);
     // The expanded display has a second bar after the column of names.
     while let Some(rest) = line.trim_start().strip_prefix(BARS) {
         line = rest.strip_suffix(BARS).unwrap_or(rest).trim_end();

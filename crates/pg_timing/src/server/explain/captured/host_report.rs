@@ -3,7 +3,8 @@
 use super::ServerClock;
 use super::errors::ONLY_PLAIN_TIME;
 use crate::error::Error;
-use crate::report::{ClockReport, Report, SYSTEM};
+use crate::report::compare::why_busy;
+use crate::report::{ClockReport, Fact, Report, SYSTEM};
 use crate::server::explain::plan::Explained;
 
 const TSC_SOURCE: &str = "tsc";
@@ -63,6 +64,15 @@ impl ServerClock {
                  a server, use --read-cost {option} (the TSC's read cost in ns); the interval is then wider"
             )
         });
+        // Load makes reads longer, so the cost is at most the reported one.
+        let busy = match why_busy(host) {
+            Fact::Known(()) => None,
+            Fact::Unavailable { unavailable } => Some(format!(
+                "the read cost in the host report is uncertain ({unavailable}): measure it on a quiet host"
+            )),
+        };
+        let notes: Vec<String> = busy.into_iter().chain(note).collect();
+        let note = (!notes.is_empty()).then(|| notes.join(". "));
         // In a container, pg_timing sees the same limit as the server, except for a CPU quota.
         let cpus = [&host.cpus.online, &host.cpus.allowed];
         let cpus = cpus.into_iter().filter_map(|cpus| cpus.known().map(Vec::len)).min().filter(|cpus| *cpus > 0);

@@ -2,11 +2,7 @@
 //! server's host, from the read cost of its clock, or from the statement's time without EXPLAIN.
 
 mod analysis;
-pub mod announcement;
-mod csv_log;
-pub mod csv_record;
 mod document;
-mod encoding;
 pub mod errors;
 mod expected;
 mod extract;
@@ -23,20 +19,17 @@ mod old_versions;
 #[cfg(test)]
 mod proptests;
 mod repair;
-pub mod root;
 mod select;
 pub mod structured;
 #[cfg(test)]
 mod tests;
 pub mod text;
-pub mod transport;
 mod unreadable;
 mod xml;
 mod yaml;
 mod yaml_json;
 
 pub use analysis::Analysis;
-pub use encoding::text_of;
 pub use extract::each_plan;
 pub use select::{Selected, executed};
 pub use unreadable::{Found, Source, Unreadable};
@@ -45,6 +38,7 @@ use super::plan::Explained;
 use crate::error::Error;
 use crate::plan_format::PlanFormat;
 use crate::report::ExplainReport;
+#[cfg(test)]
 use select::last_usable_plan;
 
 /// The clock of the plan's server.
@@ -74,6 +68,7 @@ pub struct Inputs<'a> {
 }
 
 /// Estimates the time without overhead of the last plan in a text.
+#[cfg(test)]
 pub fn captured(text: &str, inputs: &Inputs) -> Result<ExplainReport, Error> {
     report(last_usable_plan(text, inputs.document.is_some())?, inputs)
 }

@@ -3,14 +3,17 @@
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
 mod skipped;
 
 use super::errors::{self, TakenBy};
+#[cfg(test)]
 use super::extract::each_plan;
 use super::unreadable::Source;
 use crate::error::Error;
 use crate::server::explain::plan::Explained;
 use crate::server::explain::plan::validate::check_figures;
+#[cfg(test)]
 use skipped::Skipped;
 
 /// The plan that is analyzed.
@@ -28,6 +31,7 @@ pub struct Selected {
     pub notes: Vec<String>,
 }
 
+#[cfg(test)]
 /// Returns the last usable plan of a text. `keep_source` also keeps the plan's own text.
 pub fn last_usable_plan(text: &str, keep_source: bool) -> Result<Selected, Error> {
     let mut plans = 0;
@@ -55,6 +59,7 @@ pub fn last_usable_plan(text: &str, keep_source: bool) -> Result<Selected, Error
 }
 
 /// Returns a note about an input with several plans.
+#[cfg(test)]
 fn position(plans: usize, taken: usize) -> Option<String> {
     match taken {
         _ if plans == 1 => None,

@@ -188,16 +188,6 @@ fn times_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
-fn a_plan_in_a_csv_log_is_read() {
-    let log = "2026-11-21 22:20:13 UTC,,,7,,,1,,,,0,LOG,00000,\"duration: 5.100 ms  plan:\nQuery Text: SELECT 1\n\
-        Seq Scan on t  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..5.000 rows=9 loops=1)\n\
-          Filter: (\"\"I\"\" = 1)\",,,,,\n2026-11-21 22:20:14 UTC,,,7,,,2,,,,0,LOG,00000,\"checkpoint\",,,,,\n";
-    let report = estimate(None, Some(1.0), log).unwrap();
-    assert_eq!((report.reported_ms, report.statement.as_deref()), (5.1, Some("SELECT 1")));
-    assert_eq!(report.nodes.len(), 1);
-}
-
-#[test]
 fn a_truncated_plan_is_refused() {
     let log = "LOG:  duration: 100.000 ms  plan:\n".to_string() + &join_plan(100.0);
     let whole = log.trim_end().rsplit_once('\n').unwrap().0;

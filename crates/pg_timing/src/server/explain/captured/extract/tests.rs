@@ -76,36 +76,6 @@ fn json_plans_are_found_in_every_frame() {
 }
 
 #[test]
-fn plans_are_found_in_logs() {
-    let tree: String = TEXT.lines().take(3).map(|line| format!("\t{}\n", &line[1..])).collect();
-    let log = format!(
-        "2026-11-21 22:20:13.745 UTC [4080] postgres@postgres LOG:  duration: 26.105 ms  plan:\n\tQuery Text: SELECT 1\n{tree}2026-11-21 22:20:14 UTC [4080] LOG:  checkpoint starting: time\n"
-    );
-    let plan = only_plan(&log);
-    assert_eq!((plan.execution_ms, plan.query.as_deref()), (Some(26.105), Some("SELECT 1")));
-    let kept: String = log
-        .lines()
-        .enumerate()
-        .map(|(n, line)| format!("Nov 21 22:20:13 db postgres[7]: [4-{}] {}\n", n + 1, line.replace('\t', "#011")))
-        .collect();
-    assert_eq!(only_plan(&kept), plan, "{kept}");
-    let json = JSON.replace("    \"Execution Time\": 20.197\n", "    \"Query Text\": \"SELECT 2\"\n");
-    let object: String =
-        json.lines().filter(|line| !["[", "]"].contains(line)).map(|line| format!("\t{line}\n")).collect();
-    let both = format!("{log}x LOG:  duration: 3.5 ms  plan:\n{object}");
-    let all = plans(&both);
-    assert_eq!(all.len(), 2, "{all:?}");
-    let second = all[1].as_ref().unwrap();
-    assert_eq!((second.execution_ms, second.query.as_deref()), (Some(3.5), Some("SELECT 2")));
-    let message = format!(
-        "duration: 1.5 ms  plan:\nQuery Text: x\n{}",
-        TEXT.lines().take(3).map(|line| line[1..].to_string() + "\n").collect::<String>()
-    );
-    let line = serde_json::json!({"timestamp": "now", "message": message}).to_string();
-    assert_eq!(only_plan(&format!("{line}\n")).execution_ms, Some(1.5));
-}
-
-#[test]
 fn pasted_yaml_and_xml_have_the_same_plan_as_json() {
     let json = "[{\"Plan\": {\"Node Type\": \"Result\", \"Alias\": \"a<b&c->d\", \"Actual Total Time\": 1.5, \"Actual Rows\": 1, \"Actual Loops\": 1}, \"Execution Time\": 1.6}]";
     let xml = "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Plan>\n      <Node-Type>Result</Node-Type>\n      <Alias>a&lt;b&amp;c-&gt;d</Alias>\n      <Actual-Total-Time>1.500</Actual-Total-Time>\n      <Actual-Rows>1</Actual-Rows>\n      <Actual-Loops>1</Actual-Loops>\n    </Plan>\n    <Execution-Time>1.6</Execution-Time>\n  </Query>\n</explain>\n";

@@ -1,0 +1,255 @@
+//! One table of pg_test_timing: its rows, and whether they are complete.
+
+use super::output::{Bin, Observed};
+
+/// The kind of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Histogram,
+    /// PostgreSQL 19's exact durations
+    Observed,
+}
+
+/// The columns of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// bound, share, count: up to 18
+    Share,
+    /// bound, share, running share, count: 19
+    Running,
+    /// `bound: count share%`, longest first: in the first builds of 9.2
+    Colon,
+}
+
+/// The meaning of the first column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// `<=`, not `<`
+    pub inclusive: bool,
+    /// 1 or 1000
+    pub unit_ns: f64,
+}
+
+impl Scale {
+    pub const MICROSECONDS: Scale = Scale { inclusive: false, unit_ns: 1000.0 };
+    pub const NANOSECONDS: Scale = Scale { inclusive: true, unit_ns: 1.0 };
+
+    /// Returns the row with this bound, or `None` if no version prints such a bound.
+    ///
+    /// Bounds are powers of two, or one less if inclusive. The differences of a row start at the end of the previous
+    /// row, those of the first row at 0. Microseconds were cut before the subtraction, so a duration can be shorter
+    /// than the difference by almost 1 us.
+    fn bin(self, bound: u64, count: u64) -> Option<Bin> {
+        let below = if self.inclusive { bound.checked_add(1)? } else { bound };
+        let smallest = if below == 1 { 0.0 } else { below as f64 / 2.0 };
+        let from = if self.unit_ns > 1.0 { (smallest - 1.0).max(0.0) } else { smallest };
+        let bin = Bin { from_ns: from * self.unit_ns, below_ns: below as f64 * self.unit_ns, count };
+        below.is_power_of_two().then_some(bin)
+    }
+}
+
+/// A row as printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    pub layout: Layout,
+    pub bound: u64,
+    /// in percent; the running share if there is one
+    pub share: f64,
+    /// the rounding error of `share`
+    pub rounding: f64,
+    pub count: u64,
+}
+
+impl Row {
+    /// Parses a row at the start of these words. Returns also the number of its words.
+    pub fn of(words: &[&str]) -> Option<(Row, usize)> {
+        let first = whole(words.first()?.trim_end_matches(':'))?;
+        let (layout, share, count) = match words {
+            [bound, count, share, ..] if bound.ends_with(':') => (Layout::Colon, share.strip_suffix('%')?, count),
+            [_, share, running, count, ..] if is_share(share) && is_share(running) => {
+                (Layout::Running, *running, count)
+            }
+            [_, share, count, ..] if is_share(share) => (Layout::Share, *share, count),
+            _ => return None,
+        };
+        let length = if layout == Layout::Running { 4 } else { 3 };
+        let decimals = share.len() - share.find(['.', ','])? - 1;
+        let rounding = 0.5 * 10f64.powi(-i32::try_from(decimals).ok()?);
+        Some((Row { layout, bound: first, share: decimal(share)?, rounding, count: whole(count)? }, length))
+    }
+}
+
+/// Shares have 4 or 5 decimals.
+fn is_share(word: &str) -> bool {
+    decimal(word).is_some()
+}
+
+/// Parses a whole number, also with separators of thousands.
+fn whole(word: &str) -> Option<u64> {
+    let digits: String = match word.split_once(',') {
+        Some((first, groups)) if (1..=3).contains(&first.len()) && groups.split(',').all(|group| group.len() == 3) => {
+            word.replace(',', "")
+        }
+        Some(_) => return None,
+        None => word.into(),
+    };
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// Parses a number with decimals. The decimal separator can be a comma, as in some locales; another separator before it
+/// separates thousands.
+pub fn decimal(word: &str) -> Option<f64> {
+    let at = word.rfind(['.', ','])?;
+    let (whole, fraction) = (&word[..at], &word[at + 1..]);
+    let mut groups = whole.split(|c: char| ".,'".contains(c) && !word[at..].starts_with(c));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let first = groups.next().filter(|first| digits(first))?;
+    let rest: Vec<&str> = groups.collect();
+    let grouped = rest.iter().all(|group| group.len() == 3 && digits(group));
+    if !digits(fraction) || !grouped {
+        return None;
+    }
+    format!("{first}{}.{fraction}", rest.concat()).parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// A table that is being read.
+#[derive(Debug)]
+pub struct Table {
+    pub kind: Kind,
+    scale: Option<Scale>,
+    rows: Vec<Row>,
+    /// the number of rows before the last `...`
+    elided_at: Option<usize>,
+    damaged: bool,
+}
+
+impl Table {
+    pub fn new(kind: Kind, scale: Option<Scale>) -> Table {
+        Table { kind, scale, rows: Vec::new(), elided_at: None, damaged: false }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds a row if it fits the rows before it.
+    pub fn add(&mut self, row: Row) {
+        let fits = self.rows.last().is_none_or(|last| {
+            last.layout == row.layout
+                && if row.layout == Layout::Colon { row.bound < last.bound } else { row.bound > last.bound }
+        });
+        let valid = self.kind == Kind::Observed || self.scale_of(&row).bin(row.bound, row.count).is_some();
+        match fits && valid {
+            true => self.rows.push(row),
+            false => self.damaged = true,
+        }
+    }
+
+    /// Notes a part of a row.
+    pub fn damage(&mut self) {
+        self.damaged = true;
+    }
+
+    /// Notes a `...`.
+    pub fn elision(&mut self) {
+        self.damaged |= self.elided_at.is_some();
+        self.elided_at = Some(self.rows.len());
+    }
+
+    fn scale_of(&self, row: &Row) -> Scale {
+        self.scale.unwrap_or(if row.layout == Layout::Running { Scale::NANOSECONDS } else { Scale::MICROSECONDS })
+    }
+
+    /// Returns the unit of the first column.
+    pub fn unit_ns(&self) -> f64 {
+        self.rows.first().map_or(1.0, |row| self.scale_of(row).unit_ns)
+    }
+
+    /// Returns the rows of a histogram, shortest durations first.
+    pub fn bins(&self) -> Vec<Bin> {
+        let mut bins: Vec<Bin> =
+            self.rows.iter().filter_map(|row| self.scale_of(row).bin(row.bound, row.count)).collect();
+        bins.sort_by(|a, b| a.below_ns.total_cmp(&b.below_ns));
+        bins
+    }
+
+    /// Returns the rows of exact durations, shortest first.
+    pub fn observed(&self) -> Vec<Observed> {
+        self.rows.iter().map(|row| Observed { ns: row.bound, count: row.count }).collect()
+    }
+
+    /// Returns whether all rows are there. `total`: the number of readings.
+    pub fn is_complete(&self, total: f64) -> bool {
+        let whole_list = match (self.kind, self.elided_at) {
+            (_, None) => true,
+            // PostgreSQL's own `...`: only the longest duration follows.
+            (Kind::Observed, Some(at)) => at + 1 == self.rows.len(),
+            (Kind::Histogram, Some(_)) => false,
+        };
+        !self.damaged && whole_list && !self.has_gap() && self.shares_agree(total)
+    }
+
+    /// Returns whether a row within the histogram is missing. Every version also prints empty rows, starting at 0.
+    fn has_gap(&self) -> bool {
+        let bounds = |nth: usize| self.unit_ns() * 2f64.powi(i32::try_from(nth).unwrap_or(i32::MAX));
+        self.kind == Kind::Histogram && self.bins().iter().enumerate().any(|(nth, bin)| bin.below_ns != bounds(nth))
+    }
+
+    /// Returns whether the printed shares add up to 100%.
+    pub fn is_whole(&self) -> bool {
+        let Some(last) = self.rows.last() else { return false };
+        let sum: f64 = self.rows.iter().map(|row| row.share).sum();
+        let sum = if last.layout == Layout::Running { last.share } else { sum };
+        (sum - 100.0).abs() <= last.rounding * self.rows.len() as f64
+    }
+
+    /// Returns whether each printed share is that of its count, so that no digit and no row is missing.
+    fn shares_agree(&self, total: f64) -> bool {
+        let mut running = 0.0;
+        let agree = self.rows.iter().enumerate().all(|(nth, row)| {
+            running += row.count as f64;
+            let counted = if row.layout == Layout::Running { running } else { row.count as f64 };
+            // After the `...` the running share contains durations that are not listed.
+            let hidden = self.elided_at.is_some_and(|at| nth >= at);
+            let expected = if hidden { 100.0 } else { 100.0 * counted / total };
+            (row.share - expected).abs() <= row.rounding * 1.001
+        });
+        agree && self.is_whole() && total > 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_powers_of_two() {
+        let span = |scale: Scale, bound| scale.bin(bound, 7).map(|bin| (bin.from_ns, bin.below_ns));
+        assert_eq!(span(Scale::MICROSECONDS, 1), Some((0.0, 1000.0)));
+        assert_eq!(span(Scale::MICROSECONDS, 2), Some((0.0, 2000.0)));
+        assert_eq!(span(Scale::MICROSECONDS, 4), Some((1000.0, 4000.0)));
+        assert_eq!(span(Scale::NANOSECONDS, 0), Some((0.0, 1.0)));
+        assert_eq!(span(Scale::NANOSECONDS, 31), Some((16.0, 32.0)));
+        // The last rows of a 64-bit histogram.
+        assert_eq!(span(Scale::NANOSECONDS, i64::MAX as u64), Some((2f64.powi(62), 2f64.powi(63))));
+        assert_eq!(span(Scale::NANOSECONDS, u64::MAX), None);
+        for (scale, bound) in [(Scale::MICROSECONDS, 0), (Scale::MICROSECONDS, 3), (Scale::NANOSECONDS, 8)] {
+            assert_eq!(span(scale, bound), None);
+        }
+    }
+
+    #[test]
+    fn numbers_have_separators() {
+        for (word, value) in [("35.96", 35.96), ("28,01", 28.01), ("1,044.67", 1044.67), ("1.044,67", 1044.67)] {
+            assert_eq!(decimal(word), Some(value), "{word}");
+        }
+        for word in ["35", ".5", "5.", "1,04.67", "1e9.0", "-nan", "1..5", "x.5"] {
+            assert_eq!(decimal(word), None, "{word}");
+        }
+        assert_eq!(decimal(&format!("{}.5", "9".repeat(400))), None, "too big");
+        assert_eq!(
+            (whole("1,155,682"), whole("1155682"), whole("1,15"), whole("")),
+            (Some(1_155_682), Some(1_155_682), None, None)
+        );
+    }
+}

@@ -1,0 +1,490 @@
+//! Finds the messages with plans in the lines of a log. A message is a line that the server logged, with the lines below it
+//! that begin with a tab, or any string value in JSON or in a CSV record that begins with `duration: N ms  plan:`. What a
+//! message quotes of a client never is one. docs/explain.md has the rule.
+
+use super::csv::{self, Columns};
+use super::entry::{Content, Damage, Entry, Format, Message, Place};
+use super::json::{self, Value, Values};
+use super::line::{CONTEXT, Record, announced_ms, push_sender, record, split_tab};
+use super::lines::Line;
+use super::open::{MAX_BYTES, Open, Outside, State};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// More senders never write a message at the same time.
+const MAX_OPEN: usize = 16;
+
+/// Values of these keys quote a client.
+const QUOTES: [&str; 7] = ["statement", "query", "detail", "context", "hint", "internal_query", "error_query"];
+
+/// Keys of the host, container or pod.
+const HOSTS: [&str; 6] = ["_HOSTNAME", "hostname", "host", "pod_name", "logging_pod", "container_name"];
+
+/// journald's key of the process.
+const PROCESS: &str = "_PID";
+
+/// Values of JSON that are JSON themselves: a container's runtime around a collector around the server's log.
+const MAX_JSON_IN_JSON: usize = 3;
+
+/// Searches the lines of all files.
+#[derive(Default)]
+pub struct Messages {
+    place: Place,
+    open: VecDeque<Open>,
+    last: Last,
+    outside: Outside,
+    /// a record of a log was read in this file
+    is_log: bool,
+    /// syslog or a container has added something before the lines of this file
+    has_senders: bool,
+    columns: Option<Columns>,
+    csv: Option<CsvRecord>,
+    parser: csv::Parser,
+    /// the key of the values that are lines of the server's text log
+    line_key: Option<String>,
+    /// the line is too long, and only its beginning is known
+    is_cut: bool,
+    /// a message may end without a line end, because somebody has copied it
+    accepts_cut_end: bool,
+}
+
+/// What the line before belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Last {
+    #[default]
+    Nothing,
+    /// a record that is no plan
+    Other,
+    /// the newest open message
+    Open,
+}
+
+/// A record of a CSV log whose lines are read.
+struct CsvRecord {
+    place: Place,
+    text: String,
+    is_quoted: bool,
+}
+
+/// What a value of JSON or CSV is within.
+#[derive(Default)]
+struct Origin {
+    host: Option<Arc<str>>,
+    /// the host and the process
+    sender: String,
+    is_nested: bool,
+    query_id: Option<i64>,
+    is_value: bool,
+    format: Format,
+}
+
+impl Messages {
+    pub fn new(accepts_cut_end: bool) -> Messages {
+        Messages { accepts_cut_end, ..Messages::default() }
+    }
+
+    pub fn begin_file(&mut self, file: usize) {
+        self.place = Place { file, line: 0 };
+        (self.is_log, self.has_senders, self.last) = (false, false, Last::Nothing);
+        (self.columns, self.line_key) = (None, None);
+    }
+
+    /// Receives a line of the file.
+    pub fn line(&mut self, line: &Line, found: &mut dyn FnMut(Entry)) {
+        self.place.line += 1;
+        let text = String::from_utf8_lossy(line.text);
+        let mut text = &*text;
+        if self.place.line == 1 {
+            text = text.trim_start_matches('\u{feff}');
+            self.first_line(text, found);
+        }
+        if line.has_nul {
+            self.open.iter_mut().for_each(|open| open.damage = Some(Damage::Nul));
+            text = text.rsplit('\0').next().unwrap_or_default();
+        }
+        self.is_cut = line.is_cut;
+        self.next(text, found);
+        if line.is_cut && self.last == Last::Open {
+            self.open.iter_mut().for_each(|open| open.damage = Some(Damage::TooLong));
+        }
+    }
+
+    /// Receives the end of a file. `is_unfinished`: its last line has no end.
+    pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
+        if let Some(record) = self.csv.take() {
+            self.end_csv(record, found);
+        }
+        self.outside.end(found);
+        if is_unfinished && !self.accepts_cut_end {
+            let of_plan = self.open.iter_mut().filter(|open| open.has_tabs && open.state == State::Plan);
+            of_plan.for_each(|open| open.damage = open.damage.or(Some(Damage::Truncated)));
+        }
+    }
+
+    /// Forgets what is not complete.
+    pub fn drop_open(&mut self) {
+        self.open.clear();
+        self.outside = Outside::default();
+        self.csv = None;
+    }
+
+    /// Receives the end of the last file.
+    pub fn end(&mut self, found: &mut dyn FnMut(Entry)) {
+        self.open.drain(..).for_each(|open| found(open.into_entry()));
+    }
+
+    /// A plan at the end of a file can go on in the next one.
+    fn first_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
+        if let Some((before, _)) = split_tab(text).filter(|_| !self.open.is_empty()) {
+            self.has_senders = !before.trim().is_empty();
+            self.open.iter_mut().for_each(|open| open.damage = open.damage.or(Some(Damage::Rotated)));
+            (self.last, self.is_log) = (Last::Other, true);
+        }
+        self.end(found);
+        self.columns = Columns::of_header(text);
+    }
+
+    fn next(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
+        let begins_csv = csv::begins_record(text);
+        if let Some(mut record) = self.csv.take() {
+            // Another record begins within a truncated one.
+            let is_truncated = begins_csv && self.columns == Some(Columns::Server) && csv::has_single_quote(text);
+            if record.is_quoted && !is_truncated {
+                record.push(text);
+                return self.continue_csv(record, found);
+            }
+            self.end_csv(record, found);
+        }
+        if begins_csv || matches!(self.columns, Some(Columns::Named(_))) {
+            if begins_csv && !matches!(self.columns, Some(Columns::Named(_))) {
+                self.columns = Some(Columns::Server);
+            }
+            self.begin_log(true, found);
+            let mut record = CsvRecord { place: self.place, text: String::new(), is_quoted: false };
+            record.push(text);
+            return self.continue_csv(record, found);
+        }
+        if self.columns == Some(Columns::Server) {
+            // The rest of a damaged record, or another format.
+            if announced_ms(text).is_some() {
+                found(self.damaged(Damage::Mixed));
+            }
+            return;
+        }
+        let open = self.open.back().filter(|_| self.last == Last::Open && self.line_key.is_none());
+        let is_untabbed = open.is_some_and(|open| !open.has_tabs);
+        let json = if is_untabbed { None } else { json_in(text) };
+        if json.is_none_or(|json| !self.json_line(json, MAX_JSON_IN_JSON, found)) {
+            self.text_line(text, &Origin::default(), found);
+        }
+    }
+
+    /// The first record of a file ends the text before it.
+    fn begin_log(&mut self, is_csv: bool, found: &mut dyn FnMut(Entry)) {
+        match self.is_log {
+            true => self.outside.end(found),
+            false => self.outside.end_before_record(is_csv, found),
+        }
+        self.is_log = true;
+    }
+
+    fn continue_csv(&mut self, record: CsvRecord, found: &mut dyn FnMut(Entry)) {
+        match record.is_quoted {
+            true => self.csv = Some(record),
+            false => self.end_csv(record, found),
+        }
+    }
+
+    fn end_csv(&mut self, record: CsvRecord, found: &mut dyn FnMut(Entry)) {
+        let Some(columns) = self.columns.clone() else { return };
+        let has_announcement = memchr::memmem::find(record.text.as_bytes(), b" ms  plan:").is_some();
+        if columns == Columns::Server && !has_announcement {
+            return;
+        }
+        let first = record.text.lines().next().unwrap_or_default();
+        let announces = first.rsplit('"').next().is_some_and(|message| announced_ms(message).is_some());
+        let damage = match record.text.len() >= MAX_BYTES {
+            true => Some(Damage::TooLong),
+            false => record.is_quoted.then_some(Damage::Truncated),
+        };
+        let place = std::mem::replace(&mut self.place, record.place);
+        match (damage, self.parser.message(&record.text, &columns)) {
+            (Some(damage), _) if announces => found(self.damaged(damage)),
+            (None, Some(message)) => {
+                let origin = Origin {
+                    is_nested: is_nested(&message.context),
+                    query_id: message.query_id,
+                    is_value: true,
+                    format: if columns == Columns::Server { Format::Csv } else { Format::Text },
+                    ..Origin::default()
+                };
+                self.value(&message.text, &origin, found);
+            }
+            _ => {}
+        }
+        self.place = place;
+    }
+
+    fn damaged(&self, damage: Damage) -> Entry {
+        Entry { place: self.place, host: None, content: Content::Damaged(damage) }
+    }
+
+    /// Receives a line of JSON. Returns whether it is one of a log.
+    fn json_line(&mut self, line: &str, depth: usize, found: &mut dyn FnMut(Entry)) -> bool {
+        if ["\"Plan\":", "\"QUERY PLAN\""].iter().any(|key| line.contains(key)) {
+            return false;
+        }
+        let is_object = line.starts_with('{') && line.trim_end().ends_with('}');
+        let announces = memchr::memmem::find(line.as_bytes(), b" ms  plan:").is_some();
+        if !announces && self.open.is_empty() {
+            if is_object {
+                self.begin_log(false, found);
+                (self.last, self.line_key) = (Last::Other, self.line_key.take().or(Some(String::new())));
+            }
+            return is_object || self.line_key.is_some();
+        }
+        let values: Vec<Value> = Values::of(line).collect();
+        let origin = Origin::of_json(line, &values);
+        let mut is_log = is_object || self.line_key.is_some();
+        for value in values.iter().filter(|value| !QUOTES.contains(&value.key)) {
+            is_log |= self.json_value(value, &origin, depth, found);
+        }
+        is_log
+    }
+
+    fn json_value(&mut self, value: &Value, origin: &Origin, depth: usize, found: &mut dyn FnMut(Entry)) -> bool {
+        if value.raw.starts_with("{\\\"") && depth > 0 {
+            return self.json_line(&value.text(), depth - 1, found);
+        }
+        let first = value.raw.split("\\n").next().unwrap_or_default();
+        let is_line = self.line_key.as_deref() == Some(value.key);
+        let announces = first.ends_with("plan:") && announced_ms(&first.replace("\\t", "\t")).is_some();
+        if !announces && !is_line {
+            return false;
+        }
+        if value.is_truncated && announces {
+            self.begin_log(false, found);
+            found(self.damaged(if self.is_cut { Damage::TooLong } else { Damage::Truncated }));
+            return true;
+        }
+        self.line_key = Some(value.key.to_string());
+        self.value(&value.text(), origin, found);
+        true
+    }
+
+    /// Receives a string value: a whole message, or one line of the server's text log.
+    fn value(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        // The server's own CSV and JSON have no prefix and whole messages. An error can quote a client in its message.
+        let is_server = origin.format != Format::Text;
+        let is_quote = if is_server { !first.starts_with("duration: ") } else { first.contains('"') };
+        let ms = announced_ms(first).filter(|_| !is_quote && !rest.trim().is_empty());
+        if ms.is_none() && !is_server {
+            return self.text_line(first, origin, found);
+        }
+        self.begin_log(false, found);
+        self.end(found);
+        self.last = Last::Other;
+        let Some(ms) = ms else { return };
+        let (text, has_context) = without_tabs(rest);
+        let is_nested = origin.is_nested || has_context;
+        let message = Message { ms, text, has_end: true, is_nested, query_id: origin.query_id, format: origin.format };
+        found(Entry { place: self.place, host: origin.host.clone(), content: Content::Message(message) });
+    }
+
+    /// Receives a line of a text log, or of text outside of a log.
+    fn text_line(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
+        if let Some(lines) = text.split_once("plan:#012") {
+            // rsyslog writes a message in one line.
+            self.text_line(&[lines.0, "plan:"].concat(), origin, found);
+            return lines.1.split("#012").for_each(|line| self.text_line(line, origin, found));
+        }
+        if let Some((before, rest)) = split_tab(text)
+            && self.tabbed_line(before, rest, text, origin, found)
+        {
+            return;
+        }
+        let ms = announced_ms(text).filter(|_| !origin.is_value || !text.contains('"'));
+        let record = record(text);
+        if ms.is_none() && record.is_none() {
+            return self.other_line(text, origin, found);
+        }
+        self.begin_log(false, found);
+        let needs_sender = ms.is_some() || !self.open.is_empty();
+        let (sent, part) = if needs_sender { sender(origin, text) } else { (String::new(), None) };
+        self.record(record, &sent, found);
+        if let Some(ms) = ms {
+            let (place, host) = (self.place, origin.host.clone());
+            let (text, state) = (String::new(), State::Plan);
+            let (damage, is_nested, has_tabs) = (None, false, false);
+            let announcement = sent;
+            self.open.push_back(Open {
+                place,
+                ms,
+                announcement,
+                sender: None,
+                part,
+                host,
+                text,
+                has_tabs,
+                state,
+                damage,
+                is_nested,
+            });
+            self.last = Last::Open;
+            if self.open.len() > MAX_OPEN {
+                self.open.pop_front().into_iter().for_each(|open| found(open.into_entry()));
+            }
+        }
+    }
+
+    /// Receives a line with the server's tab. Returns whether it belongs to the record before it.
+    fn tabbed_line(
+        &mut self,
+        before: &str,
+        rest: &str,
+        text: &str,
+        origin: &Origin,
+        found: &mut dyn FnMut(Entry),
+    ) -> bool {
+        let (sender, part) = sender(origin, before);
+        if let Some(open) = self.open.iter_mut().rev().find(|open| !sender.is_empty() && open.is_from(&sender)) {
+            self.has_senders = true;
+            open.sender = Some(sender);
+            open.push_tabbed(rest, part);
+            return true;
+        }
+        if !sender.is_empty() {
+            return false;
+        }
+        // No sender precedes the lines, so the messages before it have ended.
+        while self.last == Last::Open && self.open.len() > 1 {
+            self.open.pop_front().into_iter().for_each(|open| found(open.into_entry()));
+        }
+        match (self.last, self.open.back_mut()) {
+            (Last::Open, Some(open)) if open.text.is_empty() || open.has_tabs => open.push_tabbed(rest, None),
+            (Last::Open, Some(open)) => _ = open.push_untabbed(text),
+            _ if self.is_log => {}
+            _ => self.outside.push(text, self.place, found),
+        }
+        true
+    }
+
+    /// Receives the first line of a record: it ends the messages before it, or is their context.
+    fn record(&mut self, record: Option<Record>, sent: &str, found: &mut dyn FnMut(Entry)) {
+        // The lines of a message without a line below it may follow, if this record is from another sender.
+        let has_senders = self.has_senders;
+        let is_same = |open: &Open| if has_senders { open.sent(sent) } else { !open.text.is_empty() };
+        if let Some(Record { word: CONTEXT, message }) = record {
+            let of_plan = |open: &&mut Open| is_same(open) && open.state == State::Plan;
+            if let Some(open) = self.open.iter_mut().rev().find(of_plan) {
+                (open.is_nested, open.state) = (is_nested(message), State::Context);
+                return;
+            }
+        }
+        for _ in 0..self.open.len() {
+            let Some(open) = self.open.pop_front() else { break };
+            match is_same(&open) {
+                true => found(open.into_entry()),
+                false => self.open.push_back(open),
+            }
+        }
+        self.last = Last::Other;
+    }
+
+    /// Receives a line that begins no record.
+    fn other_line(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
+        if self.has_senders && !self.open.is_empty() {
+            let (sent, _) = sender(origin, text);
+            if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
+                open.damage = open.damage.or(Some(Damage::Split));
+                return;
+            }
+        }
+        if let Some(open) = self.open.back_mut().filter(|open| self.last == Last::Open && open.sender.is_none()) {
+            if open.push_untabbed(text) || text.trim().is_empty() {
+                return;
+            }
+            open.state = State::Ended;
+        }
+        if !origin.is_value && !self.has_senders {
+            self.outside.push(text, self.place, found);
+        }
+    }
+}
+
+impl CsvRecord {
+    fn push(&mut self, line: &str) {
+        self.is_quoted = csv::is_quoted_after(line, self.is_quoted);
+        if self.text.len() < MAX_BYTES {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+}
+
+impl Origin {
+    fn of_json(line: &str, values: &[Value]) -> Origin {
+        let value = |key: &str| values.iter().find(|value| value.key == key && !value.raw.is_empty());
+        let host = HOSTS.iter().find_map(|key| value(key)).map(Value::text);
+        let process = value(PROCESS).map(|process| process.raw);
+        let mut sender = String::new();
+        for part in host.as_deref().into_iter().chain(process) {
+            sender.push_str(part);
+            sender.push(' ');
+        }
+        Origin {
+            host: host.map(Arc::from),
+            sender,
+            is_nested: value("context").is_some_and(|context| is_nested(context.raw)),
+            query_id: json::number(line, "\"query_id\":"),
+            is_value: true,
+            format: if line.contains("\"error_severity\":") { Format::Json } else { Format::Text },
+        }
+    }
+}
+
+/// Returns the sender of a line: who sent the value that contains it, and what precedes the server's text. Also returns
+/// syslog's number of the part.
+fn sender(origin: &Origin, before: &str) -> (String, Option<u32>) {
+    let mut sender = origin.sender.clone();
+    let part = push_sender(&mut sender, before);
+    (sender, part)
+}
+
+/// Returns the JSON in a line: the whole line, or what follows the prefix of a container.
+fn json_in(line: &str) -> Option<&str> {
+    let start = line.trim_start_matches(' ');
+    if start.starts_with(['{', '"']) || start.starts_with("[{") || start.starts_with("[\"") {
+        return Some(start);
+    }
+    let at = memchr::memchr(b'{', line.as_bytes())?;
+    let (before, json) = line.split_at(at);
+    let is_container = before.ends_with(" F ") || before.ends_with("| ");
+    (is_container && !before.contains(":  ") && !before.contains(['\t', '"'])).then_some(json)
+}
+
+/// Returns whether a context shows that a function or a trigger executed the statement. The parameters of a client's
+/// statement are a context, too.
+fn is_nested(context: &str) -> bool {
+    !context.is_empty() && !context.starts_with("unnamed portal") && !context.starts_with("portal \"")
+}
+
+/// Returns a message without the server's tabs, if it has them, and whether the context of a function follows.
+fn without_tabs(text: &str) -> (String, bool) {
+    let tab = |line| split_tab(line).filter(|(before, _)| before.is_empty()).map(|(_, rest)| rest);
+    if text.lines().next().and_then(tab).is_none() {
+        return (text.into(), false);
+    }
+    let mut plan = String::with_capacity(text.len());
+    let mut lines = text.lines();
+    for line in lines.by_ref() {
+        let Some(line) = tab(line) else {
+            let context = record(line).filter(|record| record.word == CONTEXT);
+            return (plan, context.is_some_and(|record| is_nested(record.message)));
+        };
+        plan.push_str(line);
+        plan.push('\n');
+    }
+    (plan, false)
+}

@@ -1,0 +1,352 @@
+//! Reads all plans of logs, or of any text. A log can have gigabytes, so it is read once, from its beginning to its end, and
+//! only figures are kept.
+
+mod compressed;
+mod csv;
+mod entry;
+mod hosts;
+mod json;
+mod line;
+mod lines;
+mod messages;
+mod normalize;
+mod open;
+mod parse;
+mod pipeline;
+mod query;
+mod shapes;
+mod skipped;
+mod source;
+#[cfg(test)]
+mod tests;
+mod totals;
+
+pub use source::Sources;
+
+use crate::error::Error;
+use crate::human::grouped;
+use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
+use crate::server::explain::captured::{Inputs, Selected, report};
+use entry::{Format, Place};
+use hosts::Hosts;
+use parse::Logged;
+use pipeline::Reading;
+use skipped::{Skips, is_damage};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use totals::{AnalyzedPlan, Rows, Totals};
+
+/// A log that is read once.
+pub struct Log<'a> {
+    pub sources: Sources,
+    /// what the user knows about the server
+    pub inputs: Inputs<'a>,
+    /// ends the reading; the results then contain what was read
+    pub stop: &'a AtomicBool,
+    /// called with the fraction that was read, if it is known
+    pub progress: &'a mut dyn FnMut(f64),
+}
+
+/// Single plans of a log.
+pub struct Plans {
+    pub reports: Vec<ExplainReport>,
+    /// what was skipped, and what could not be read
+    pub gaps: Gaps,
+}
+
+/// What the results do not contain.
+pub struct Gaps {
+    /// number of all plans
+    pub plans: usize,
+    pub skipped: Vec<SkippedPlans>,
+    /// what the user should know about the files
+    pub notes: Vec<String>,
+    /// the hosts that wrote the plans, if there are several
+    pub hosts: Vec<LogHost>,
+    /// files that could not be read to their end
+    pub errors: Vec<Error>,
+    /// the user stopped the reading
+    pub was_stopped: bool,
+    /// messages of the server that cannot be read
+    pub damaged_messages: u64,
+}
+
+/// One thread finds the messages, and cannot feed more threads than this.
+const MAX_THREADS: usize = 4;
+
+/// A plan that can be reported.
+struct Single {
+    place: Place,
+    is_nested: bool,
+    selected: Selected,
+}
+
+/// One reading of a log.
+struct Run<'a> {
+    sources: &'a Sources,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn FnMut(f64),
+    threads: usize,
+    /// the plans' own texts are needed
+    needs_source: bool,
+    /// the last plan may end without a line end
+    accepts_cut_end: bool,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Count {
+    plans: usize,
+    skips: Skips,
+    hosts: Hosts,
+    formats: BTreeSet<Format>,
+    damaged_messages: u64,
+    errors: Vec<Error>,
+}
+
+impl Log<'_> {
+    /// Reads all plans, and adds up their overhead by statement.
+    pub fn totals(self) -> Result<LogReport, Error> {
+        self.totals_with(threads())
+    }
+
+    fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
+        let Log { sources, inputs, stop, progress } = self;
+        let mut run = Run { threads, ..Run::new(&sources, &inputs, stop, progress) };
+        let mut totals = Totals::default();
+        let count = run.read(&|logged| AnalyzedPlan::of(logged, &inputs), &mut |_, plan| {
+            totals.add(plan?);
+            Ok(ControlFlow::Continue(()))
+        });
+        let gaps = run.gaps(count)?;
+        let Rows { total, nested_ms, statements, notes } = totals.into_rows(&sources);
+        let errors = gaps.errors.iter().map(|error| error.what.clone());
+        Ok(LogReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            files: (0..sources.paths.len()).map(|file| sources.file(file)).collect(),
+            plans: gaps.plans as u64,
+            total,
+            nested_ms,
+            statements,
+            notes: notes.into_iter().chain(gaps.notes).chain(errors).collect(),
+            is_incomplete: gaps.was_stopped || !gaps.errors.is_empty(),
+            skipped: gaps.skipped,
+            hosts: gaps.hosts,
+        })
+    }
+
+    /// Returns the last usable plan.
+    pub fn last(self) -> Result<Plans, Error> {
+        let Log { sources, inputs, stop, progress } = self;
+        let mut run = Run { accepts_cut_end: true, ..Run::new(&sources, &inputs, stop, progress) };
+        let mut last = None;
+        let count = run.read(&Single::of, &mut |number, single| {
+            last = Some((number, single?));
+            Ok(ControlFlow::Continue(()))
+        });
+        let mut gaps = run.gaps(count)?;
+        // The last plan may be in a file that could not be read.
+        if let Some(error) = gaps.errors.pop() {
+            return Err(error);
+        }
+        let Some((taken, single)) = last else { return Err(Skips::default().error()) };
+        let mut notes = position(gaps.plans, taken).into_iter().chain(gaps.notes.drain(..)).collect::<Vec<_>>();
+        notes.extend(gaps.skipped.drain(..).map(|skipped| not_usable(&skipped)));
+        notes.extend(single.selected.notes);
+        let selected = Selected { notes, plans: gaps.plans, taken, ..single.selected };
+        let mut report = report(selected, &inputs)?;
+        if let Some(capture) = &mut report.capture {
+            capture.is_nested = single.is_nested;
+        }
+        Ok(Plans { reports: vec![report], gaps })
+    }
+
+    /// Returns the slowest plans, the slowest one first.
+    pub fn slowest(self, most: usize) -> Result<Plans, Error> {
+        let Log { sources, inputs, stop, progress } = self;
+        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut slowest: Vec<ExplainReport> = Vec::new();
+        let count = run.read(&Single::of, &mut |number, single| {
+            let single = single?;
+            let ms = single.selected.execution_ms;
+            // Of equally slow plans, the first ones of the log count.
+            let at = slowest.partition_point(|known| known.reported_ms >= ms);
+            if at < most {
+                slowest.insert(at, single.report(number, &inputs, &sources)?);
+                slowest.truncate(most);
+            }
+            Ok(ControlFlow::Continue(()))
+        });
+        let gaps = run.gaps(count)?;
+        slowest.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
+        Ok(Plans { reports: slowest, gaps })
+    }
+
+    /// Returns plan number `nth`, from 1.
+    pub fn nth(self, nth: usize) -> Result<Plans, Error> {
+        let Log { sources, inputs, stop, progress } = self;
+        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut found: Option<Result<ExplainReport, Error>> = None;
+        let count = run.read(&Single::of, &mut |number, single| {
+            if number != nth {
+                return single.map(|_| ControlFlow::Continue(()));
+            }
+            let report = single.and_then(|single| single.report(number, &inputs, &sources));
+            let result = report.as_ref().err().cloned().map_or(Ok(ControlFlow::Continue(())), Err);
+            found = Some(report);
+            result
+        });
+        let plans = count.plans;
+        let mut report = match found {
+            Some(report) => report?,
+            None => {
+                run.gaps(count)?;
+                let what = format!("there is no plan number {nth}: the input has {plans}");
+                return Err(Error::new(what, "give a smaller number"));
+            }
+        };
+        report.capture.iter_mut().for_each(|capture| capture.plans = plans);
+        Ok(Plans { reports: vec![report], gaps: run.gaps(count)? })
+    }
+
+    /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
+    pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
+        let Log { sources, inputs, stop, progress } = self;
+        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let count = run.read(&Single::of, &mut |number, single| {
+            let is_wanted = found(single?.report(number, &inputs, &sources)?);
+            Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        });
+        run.gaps(count)
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(sources: &'a Sources, inputs: &Inputs, stop: &'a AtomicBool, progress: &'a mut dyn FnMut(f64)) -> Run<'a> {
+        let needs_source = inputs.document.is_some();
+        Run { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
+    }
+
+    /// Reads the log. `work` receives each usable plan in one of several threads. `collect` receives the numbers of the plans,
+    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped.
+    fn read<T: Send>(
+        &mut self,
+        work: &(dyn Fn(Logged) -> Result<T, Error> + Sync),
+        collect: &mut dyn FnMut(usize, Result<T, Error>) -> Result<ControlFlow<()>, Error>,
+    ) -> Count {
+        let mut count = Count::default();
+        let needs_source = self.needs_source;
+        let parse = |entry, results: &mut Vec<_>| {
+            parse::each(entry, needs_source, &mut |logged| {
+                let origin = (logged.place, logged.host.clone(), logged.format, logged.is_message);
+                results.push((origin, work(logged)));
+            });
+        };
+        let reading = Reading {
+            sources: self.sources,
+            stop: self.stop,
+            progress: self.progress,
+            threads: self.threads,
+            accepts_cut_end: self.accepts_cut_end,
+        };
+        count.errors = pipeline::read(reading, &parse, &mut |((place, host, format, is_message), result)| {
+            count.plans += 1;
+            count.formats.extend(format);
+            host.iter().for_each(|host| count.hosts.add(host));
+            collect(count.plans, result).unwrap_or_else(|error| {
+                count.damaged_messages += u64::from(is_message && is_damage(&error));
+                count.skips.add(place, error);
+                ControlFlow::Continue(())
+            })
+        });
+        count
+    }
+
+    /// Returns what the results do not contain, or an error if there are no results.
+    fn gaps(&self, count: Count) -> Result<Gaps, Error> {
+        let was_stopped = self.stop.load(Ordering::Relaxed);
+        let Count { plans, skips, hosts, formats, damaged_messages, errors } = count;
+        if plans as u64 <= skips.plans() {
+            return Err(match errors.into_iter().next() {
+                _ if was_stopped => Error::new("stopped before a plan was read", "wait until the progress bar moves"),
+                Some(error) => error,
+                None => skips.error(),
+            });
+        }
+        let hosts = hosts.several();
+        let notes = notes(self.sources, &hosts, &formats);
+        let skipped = skips.into_plans(self.sources);
+        Ok(Gaps { plans, skipped, notes, hosts, errors, was_stopped, damaged_messages })
+    }
+}
+
+impl Single {
+    fn of(logged: Logged) -> Result<Single, Error> {
+        let Logged { place, is_nested, selected, .. } = logged;
+        Ok(Single { place, is_nested, selected: selected? })
+    }
+
+    /// Returns the report of the plan. The number of all plans is not known yet.
+    fn report(self, number: usize, inputs: &Inputs, sources: &Sources) -> Result<ExplainReport, Error> {
+        let Single { place, is_nested, selected } = self;
+        let mut report = report(Selected { taken: number, plans: number, ..selected }, inputs)?;
+        if let Some(capture) = &mut report.capture {
+            capture.place = Some(LogPlace { file: sources.file(place.file), line: place.line });
+            capture.is_nested = is_nested;
+        }
+        Ok(report)
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+}
+
+/// Returns a note about an input with several plans.
+fn position(plans: usize, taken: usize) -> Option<String> {
+    match taken {
+        _ if plans == 1 => None,
+        _ if plans == taken => {
+            Some(format!("the input has {plans} plans; this is the last one; --nth N shows another one"))
+        }
+        _ => Some(format!("the input has {plans} plans; this is number {taken}, the last usable one")),
+    }
+}
+
+fn not_usable(SkippedPlans { plans, reason, first, .. }: &SkippedPlans) -> String {
+    let plans = if *plans == 1 { "1 plan is".into() } else { format!("{} plans are", grouped(*plans)) };
+    format!("{plans} not usable: {reason} (first: {} line {})", first.file, first.line)
+}
+
+/// The number of hosts whose names a note has.
+const NAMED_HOSTS: usize = 5;
+
+/// Returns what the user should know about the files: plans that count twice, and plans of several servers.
+fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !hosts.is_empty() {
+        let named = hosts.iter().take(NAMED_HOSTS).map(|host| format!("{} ({})", host.name, grouped(host.plans)));
+        let more = match hosts.len().saturating_sub(NAMED_HOSTS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        notes.push(format!(
+            "the plans are from {} hosts or containers (number of plans): {}{more}. Each host has its own clock, so the figures \
+             are right only for plans of the host whose clock was given: read the lines of one host at a time",
+            hosts.len(),
+            named.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    if formats.len() > 1 {
+        notes.push(format!(
+            "the input has the server's logs in several formats ({}). A server writes each plan to all of them, so plans may \
+             count several times: give the files of one format",
+            formats.iter().map(Format::name).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let repeated = (0..sources.paths.len()).filter(|file| sources.is_repeated(*file));
+    notes.extend(repeated.map(|file| format!("{} is given more than once; it was read once", sources.name(file))));
+    notes
+}

@@ -1,0 +1,136 @@
+//! Reads the plans of an entry. Only this file knows how the text of a plan is read.
+
+use super::entry::{Content, Damage, Entry, Format, Message, Place};
+use super::query::{is_mixed, root_at, without_quoted_line_ends};
+use super::skipped::of_damage;
+use crate::error::Error;
+use crate::server::explain::captured::errors::unreadable_plan;
+use crate::server::explain::captured::structured::Structured;
+use crate::server::explain::captured::{Found, Selected, Source, Unreadable, each_plan, executed, text};
+use crate::server::explain::plan::Explained;
+use std::sync::Arc;
+
+/// A plan of a log, or why it cannot be used.
+pub struct Logged {
+    pub place: Place,
+    pub host: Option<Arc<str>>,
+    /// the format of the log, if it is known
+    pub format: Option<Format>,
+    /// the server logged it; otherwise somebody pasted it
+    pub is_message: bool,
+    /// a function or a trigger executed the statement
+    pub is_nested: bool,
+    /// the query's identifier, from the plan or from the log
+    pub query_id: Option<i64>,
+    pub selected: Result<Selected, Error>,
+}
+
+/// A plan, and its own text if that is needed.
+type WithSource = (Result<Explained, Error>, Option<Source<String>>);
+
+/// Passes the plans of an entry to `found`. `needs_source`: the plan's own text is needed, too.
+pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
+    let Entry { place, host, content } = entry;
+    let is_message = !matches!(content, Content::Pasted(_));
+    let format = if let Content::Message(Message { format, .. }) = &content { Some(*format) } else { None };
+    let logged = |(plan, source): WithSource, is_nested: bool, query_id: Option<i64>| {
+        let of_plan = plan.as_ref().ok().and_then(|plan| plan.query_id);
+        let selected = plan.and_then(executed).map(|selected| Selected { source, ..selected });
+        Logged { place, host: host.clone(), format, is_message, is_nested, query_id: of_plan.or(query_id), selected }
+    };
+    match content {
+        Content::Damaged(damage) => found(logged((Err(of_damage(damage)), None), false, None)),
+        Content::Pasted(text) => pasted(&text, needs_source, &mut |plan| found(logged(plan, false, None))),
+        Content::Message(Message { ms, text, has_end, is_nested, query_id, .. }) => {
+            // The log's identifier is that of the client's command.
+            let query_id = query_id.filter(|_| !is_nested);
+            let mut with_time = |(plan, source): WithSource| {
+                let plan = plan.map(|plan| Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan });
+                found(logged((plan, source), is_nested, query_id));
+            };
+            if has_end {
+                with_time(announced(&text, needs_source));
+            } else {
+                let mut plans = Vec::new();
+                pasted(&text, needs_source, &mut |plan| plans.push(plan));
+                let first = if plans.is_empty() { missing() } else { plans.remove(0) };
+                with_time(first);
+                plans.into_iter().for_each(|plan| found(logged(plan, false, None)));
+            }
+        }
+    }
+}
+
+fn missing() -> WithSource {
+    (Err(unreadable_plan(&Unreadable::Missing)), None)
+}
+
+/// Reads the plans in a text that somebody pasted.
+fn pasted(text: &str, needs_source: bool, found: &mut dyn FnMut(WithSource)) {
+    each_plan(text, &mut |plan, source| {
+        found((readable(plan), source.filter(|_| needs_source).map(Source::to_owned)));
+    });
+}
+
+fn readable(plan: Found) -> Result<Explained, Error> {
+    plan.map_err(|unreadable| unreadable_plan(&unreadable))
+}
+
+/// Reads the plan below its announcement, as auto_explain writes it.
+fn announced(text: &str, needs_source: bool) -> WithSource {
+    let start = text.trim_start();
+    let read = if start.starts_with('{') {
+        let plan = serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
+        (readable(plan), needs_source.then(|| Source::Json(start.to_string())))
+    } else if let Some(format) = structured(start) {
+        structured_plan(format, start, needs_source)
+    } else if let Some(root) = root_at(text) {
+        return text_plan(text, root, needs_source);
+    } else {
+        missing()
+    };
+    if read.0.is_ok() { read } else { repaired(text, needs_source).unwrap_or(read) }
+}
+
+/// Returns the format of a plan that auto_explain wrote in YAML or XML.
+fn structured(start: &str) -> Option<Structured> {
+    // In YAML, the query is in quotation marks. No statement begins with one.
+    if start.starts_with("Query Text: \"") || start.starts_with("Plan:") {
+        return Some(Structured::Yaml);
+    }
+    start.starts_with("<explain").then_some(Structured::Xml)
+}
+
+fn structured_plan(format: Structured, text: &str, needs_source: bool) -> WithSource {
+    match format.as_json(text) {
+        Ok(json) => {
+            let plan = serde_json::from_str(&json).map_err(|error| format.unreadable(&error));
+            (readable(plan), needs_source.then_some(Source::Json(json)))
+        }
+        Err(unreadable) => (readable(Err(unreadable)), None),
+    }
+}
+
+/// Reads a plan in text format, whose topmost node begins at `root`.
+fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
+    let (query, plan) = text.split_at(root);
+    let plan = without_quoted_line_ends(plan);
+    if is_mixed(&plan) {
+        return (Err(of_damage(Damage::Mixed)), None);
+    }
+    let query = query.trim_end().strip_prefix("Query Text: ");
+    let query =
+        query.map(|query| query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query).to_string());
+    let (explained, source) = match text::plan(plan.lines()) {
+        Ok(explained) => (Ok(explained), needs_source.then(|| Source::Text(plan.to_string()))),
+        Err(error) => repaired(&plan, needs_source).unwrap_or((readable(Err(Unreadable::Text(error))), None)),
+    };
+    (explained.map(|explained| Explained { query: explained.query.or(query), ..explained }), source)
+}
+
+/// Reads a plan that something has changed after the server wrote it.
+fn repaired(text: &str, needs_source: bool) -> Option<WithSource> {
+    let mut last = None;
+    pasted(text, needs_source, &mut |plan| last = Some(plan));
+    last.filter(|(plan, _)| plan.is_ok())
+}

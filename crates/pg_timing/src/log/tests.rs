@@ -1,0 +1,244 @@
+//! Whole logs, from their bytes to the report.
+
+use super::*;
+use crate::report::Range;
+use crate::server::explain::captured::ServerClock;
+use crate::server::explain::{ClockOf, Explained};
+use proptest::prelude::*;
+use std::io::Write;
+
+fn clock(_: &Explained) -> Result<ServerClock, Error> {
+    Ok(ServerClock { read_ns: 20.0, timed_call_ns: None, system_read_ns: Some(20.0), cpus: None, note: None })
+}
+
+/// Calls `read` with a log of this text.
+fn with_log<T>(text: &str, read: impl FnOnce(Log) -> T) -> T {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let (stop, clock): (_, &ClockOf) = (AtomicBool::new(false), &clock);
+    read(Log {
+        sources: Sources::new(vec![file.path().into()]),
+        inputs: Inputs { clock: Some(clock), plain_ms: None, document: None },
+        stop: &stop,
+        progress: &mut |_| {},
+    })
+}
+
+/// Returns an entry. The scan's self time is larger with timing, and the aggregate's without.
+fn entry(table: &str, rows: u32, ms: f64) -> String {
+    format!(
+        "LOG:  duration: {ms:.3} ms  plan:\n\tQuery Text: select count(*) from {table} where a > {rows}\n\tAggregate (actual time={ms:.3}..{ms:.3} rows=1 loops=1)\n\t  ->  Seq Scan on {table} (actual time=0.010..{:.3} rows={rows} loops=1)\n",
+        ms * 0.52
+    )
+}
+
+fn totals(text: &str) -> LogReport {
+    with_log(text, |log| log.totals()).unwrap()
+}
+
+#[test]
+fn executions_of_a_statement_are_added_up() {
+    let log = entry("t", 1000, 1.0) + &entry("u", 1000, 9.0) + &entry("t", 2000, 2.0);
+    let report = totals(&log);
+    assert_eq!((report.plans, report.total.runs, report.total.reported_ms), (3, 3, 12.0));
+    let [t, u] = report.statements.as_slice() else { panic!("{report:?}") };
+    assert_eq!(t.statement.as_deref(), Some("select count(*) from t where a > ?"));
+    assert_eq!((t.total.runs, t.total.reported_ms, t.slowest.line), (2, 3.0, 9));
+    assert_eq!((u.total.runs, u.nodes, u.plan_shapes), (1, 2, 1));
+    // The statement with more calls lost more time, although the other one took longer.
+    assert!(t.total.overhead_ms().estimate > u.total.overhead_ms().estimate, "{report:?}");
+    let sum = t.total.corrected_ms.estimate + u.total.corrected_ms.estimate;
+    assert!((report.total.corrected_ms.estimate - sum).abs() < 1e-9);
+    // Errors of different statements are independent, so the sum is known better than each part.
+    let half = |range: Range| range.half_width() / range.estimate;
+    assert!(half(report.total.corrected_ms) < half(t.total.corrected_ms), "{report:?}");
+}
+
+#[test]
+fn nodes_with_another_rank_are_shown() {
+    // Half of the scan's calls fall into the aggregate's self time, so both lose the same: the order stays.
+    assert_eq!(totals(&entry("t", 10_000, 2.0)).statements[0].rank_changes, []);
+    // The calls of the sort cost 1.9 ms: half of it falls into the aggregate's time, and nothing into the scan's.
+    let log = "LOG:  duration: 10.000 ms  plan:\n\tQuery Text: select 1\n\tAggregate (actual time=10.000..10.000 rows=1 loops=1)\n\t  ->  Sort (actual time=4.000..6.500 rows=40000 loops=1)\n\t        ->  Seq Scan on t (actual time=0.010..3.400 rows=10 loops=1)\n";
+    let changes = &totals(log).statements[0].rank_changes;
+    let ranks: Vec<_> = changes.iter().map(|c| (c.title.as_str(), c.rank, c.corrected_rank)).collect();
+    assert_eq!(ranks, [("Seq Scan on t", 2, 1), ("Aggregate", 1, 2)], "{changes:?}");
+}
+
+#[test]
+fn rank_changes_within_the_errors_are_not_reported() {
+    // Without timing, the scan takes 0.21 ms more than the aggregate, but the errors of both add up to 0.25 ms.
+    let entry = "LOG:  duration: 10.000 ms  plan:\n\tQuery Text: select 1\n\tAggregate (actual time=10.000..10.000 rows=1 loops=1)\n\t  ->  Sort (actual time=4.000..6.500 rows=12000 loops=1)\n\t        ->  Seq Scan on t (actual time=0.010..3.400 rows=10 loops=1)\n";
+    let statement = |log: &str| totals(log).statements.remove(0);
+    assert_eq!(statement(entry).rank_changes, []);
+    // The errors of all executions have the same sign, so they add up like the times.
+    assert_eq!(statement(&entry.repeat(50)).rank_changes, []);
+}
+
+#[test]
+fn single_plans_have_their_numbers() {
+    let log = entry("t", 10, 1.0)
+        + "LOG:  duration: 7.000 ms  plan:\n\tdamaged\n"
+        + &entry("u", 10, 9.0)
+        + &entry("v", 10, 9.0);
+    let slowest = with_log(&log, |log| log.slowest(2)).unwrap();
+    let numbers = |plans: &Plans| -> Vec<_> {
+        plans.reports.iter().map(|r| r.capture.as_ref().map(|c| (c.taken, c.plans, r.reported_ms)).unwrap()).collect()
+    };
+    assert_eq!(numbers(&slowest), [(3, 4, 9.0), (4, 4, 9.0)]);
+    let place = |report: &ExplainReport| report.capture.as_ref().unwrap().place.as_ref().unwrap().line;
+    assert_eq!(slowest.reports.iter().map(place).collect::<Vec<_>>(), [7, 11]);
+    assert_eq!((slowest.gaps.skipped.len(), slowest.gaps.skipped[0].first.line), (1, 5));
+    assert_eq!(numbers(&with_log(&log, |log| log.nth(3)).unwrap()), [(3, 4, 9.0)]);
+    assert!(with_log(&log, |log| log.nth(2)).is_err_and(|error| error.what.contains("no readable plan")));
+    assert!(with_log(&log, |log| log.nth(5)).is_err_and(|error| error.what.contains("the input has 4")));
+    let mut all = Vec::new();
+    let gaps = with_log(&log, |log| {
+        log.each(&mut |report| {
+            all.push(report.capture.map(|capture| capture.taken));
+            true
+        })
+    });
+    assert_eq!((all, gaps.unwrap().plans), (vec![Some(1), Some(3), Some(4)], 4));
+}
+
+#[test]
+fn a_log_without_a_usable_plan_is_an_error() {
+    let what = |text: &str| with_log(text, |log| log.totals()).unwrap_err().what;
+    assert_eq!(what("LOG:  checkpoint starting\n"), "there is no plan in the input");
+    let untimed = "LOG:  duration: 7.000 ms  plan:\n\tResult (actual rows=1 loops=1)\n";
+    assert!(what(untimed).starts_with("the plan was taken with TIMING OFF"));
+    // auto_explain prints the statement.
+    let logged = untimed.replace("\tResult", "\tQuery Text: select 1\n\tResult");
+    assert!(what(&logged).starts_with("the plan was taken with auto_explain.log_timing = off"));
+    assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan was taken"));
+}
+
+/// Returns the number of plans with figures, and of damaged plans.
+fn plans_of_files(texts: &[&str]) -> (u64, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = texts.iter().enumerate().map(|(number, text)| {
+        let path = dir.path().join(number.to_string());
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let (stop, clock): (_, &ClockOf) = (AtomicBool::new(false), &clock);
+    let inputs = Inputs { clock: Some(clock), plain_ms: None, document: None };
+    let log = Log { sources: Sources::new(paths.collect()), inputs, stop: &stop, progress: &mut |_| {} };
+    let report = log.totals().unwrap();
+    (report.total.runs, report.skipped.iter().filter(|skipped| skipped.is_damaged).map(|skipped| skipped.plans).sum())
+}
+
+/// The end of a plan in any format, from any of its lines.
+#[test]
+fn a_log_that_begins_within_a_plan_is_damaged() {
+    let whole = "2026-11-24 [7] LOG:  x\n".to_string() + &entry("t", 9, 1.0);
+    let lines = |text: &str, tab: &str| text.lines().map(|line| format!("{tab}{line}\n")).collect::<Vec<_>>();
+    let text = "  ->  Hash Join  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)\n        Hash Cond: (a = b)\n        Buffers: shared hit=7\n";
+    let json = "    \"Node Type\": \"Sort\",\n    \"Actual Total Time\": 2.500,\n    \"Actual Loops\": 1,\n    \"Sort Method\": \"quicksort\",\n    \"Shared Hit Blocks\": 7\n  }\n}\n";
+    let yaml = "  Actual Loops: 1\n  Sort Method: \"quicksort\"\n  Shared Hit Blocks: 7\n";
+    let xml =
+        "    <Actual-Loops>1</Actual-Loops>\n    <Shared-Hit-Blocks>7</Shared-Hit-Blocks>\n  </Plan>\n</explain>\n";
+    for rest in [text, json, yaml, xml] {
+        let rest = lines(rest, "\t");
+        let last =
+            rest.iter().rposition(|line| line.contains("Hit Blocks") || line.contains("hit=") || line.contains("Hit-"));
+        for first in 0..=last.unwrap() {
+            let rest = rest[first..].concat();
+            assert_eq!(plans_of_files(&[&(rest.clone() + &whole)]), (1, 1), "{rest}");
+        }
+    }
+    // A CSV log has no tabs, and doubles quotation marks.
+    let end = "\",,,,,\"SQL function\",,,,\"psql\",\"client backend\",,7\n";
+    let plan =
+        "duration: 9.000 ms  plan:\nResult  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)";
+    let record =
+        format!("2026-11-24 10:00:00 UTC,,,7,,1,1,,,,0,LOG,00000,\"{plan}\",,,,,,,,,\"\",\"client backend\",,0\n");
+    for rest in [text.trim_end(), &json.replace('"', "\"\"")] {
+        let rest = rest.to_string() + end;
+        assert_eq!(plans_of_files(&[&(rest.clone() + &record)]), (1, 1), "{rest}");
+    }
+    // The rest of another entry, and text of another kind.
+    for rest in ["\tselect 1\n\tfrom t\n", "\tFilter: 7 rows=1\n", "Plan of the week: rows=1\n"] {
+        assert_eq!(plans_of_files(&[&(rest.to_string() + &whole)]), (1, 0), "{rest}");
+    }
+}
+
+#[test]
+fn a_log_that_is_rotated_within_a_plan_is_damaged() {
+    let other = "2026-11-24 [7] LOG:  x\n";
+    let container = |text: &str| text.lines().map(|line| format!("db-1  | {line}\n")).collect::<String>();
+    for form in [&|text: &str| text.to_string() as _, &container as &dyn Fn(&str) -> String] {
+        let [first, second] =
+            [entry("t", 9, 1.0), entry("u", 9, 1.0)].map(|entry| entry.replace("Aggregate", "Append"));
+        let half = first.len();
+        let first = first + "\t  ->  Seq Scan on u (actual time=0.010..0.100 rows=9 loops=1)\n";
+        let [begin, end] = [&first[..half], &first[half..]].map(form);
+        let [second, other] = [&second, other].map(form);
+        // The last line of the first file is one of the plan.
+        assert_eq!(plans_of_files(&[&(second.clone() + &begin), &(end.clone() + &second)]), (2, 1));
+        assert_eq!(plans_of_files(&[&(second.clone() + &begin), &end]), (1, 1));
+        // The file after it does not begin within a plan.
+        assert_eq!(plans_of_files(&[&form(&first), &second]), (2, 0));
+        assert_eq!(plans_of_files(&[&form(&first), &(other.clone() + &second)]), (2, 0));
+        assert_eq!(plans_of_files(&[&form(&first), "", &second]), (2, 0));
+        // The plan is not the end of the first file.
+        assert_eq!(plans_of_files(&[&(form(&first) + &other), &(end.clone() + &second)]), (2, 1));
+    }
+}
+
+#[test]
+fn statements_beyond_the_limit_are_one_row() {
+    let log: String = (0..5100).map(|n| entry(&format!("t{n}"), 10, 1.0)).collect();
+    let report = totals(&log);
+    assert_eq!(report.total.runs, 5100);
+    let rest = report.statements.iter().find(|statement| statement.statement.is_none()).unwrap();
+    assert_eq!((report.statements.len(), rest.total.runs, rest.nodes), (5001, 100, 0));
+    // The first ones of the log have rows.
+    assert!(
+        report.statements.iter().all(|statement| !statement.statement.as_ref().is_some_and(|s| s.contains("t5000")))
+    );
+    let note = "only the first 5 000 statements of the log have their own rows; the other 100 plans are one row";
+    assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn plans_beyond_the_limit_are_not_ranked() {
+    let plan = |nodes: usize| {
+        let scans = "\t  ->  Seq Scan on t (actual time=0.010..0.100 rows=9 loops=1)\n".repeat(nodes);
+        format!(
+            "LOG:  duration: 9.000 ms  plan:\n\tQuery Text: select 1\n\tAppend (actual time=9.000..9.000 rows=9 loops=1)\n{scans}"
+        )
+    };
+    let report = totals(&(2..11).map(plan).collect::<String>());
+    assert_eq!((report.statements[0].plan_shapes, report.statements[0].nodes), (8, 3));
+    assert_eq!(report.notes, ["statements with more than 8 different plans: 1; their ranks are from the first 8"]);
+}
+
+proptest! {
+    /// The number of threads changes nothing, also if limits are reached.
+    #[test]
+    fn one_thread_finds_what_several_find(
+        plans in prop::collection::vec((0..4u32, 1..3000u32, 1..900u32, 0..4usize), 1..60),
+        repeated in 1..40usize,
+    ) {
+        let contexts = ["", "", "PL/pgSQL function f() line 3", "SQL function \"g\" statement 1\n\tPL/pgSQL function f() line 3"];
+        let log: String = plans.iter().map(|(t, rows, us, context)| {
+            let entry = entry(&format!("t{t}"), *rows, f64::from(rows * 100 + us) / 1000.0);
+            let context = contexts[*context];
+            let command = ["SELECT", "CALL"][usize::from(us % 7 == 0)];
+            let context = if context.is_empty() { "".into() } else { format!("[7] {command} CONTEXT:  {context}\n") };
+            let failure = if us % 11 == 0 { "[7] SELECT ERROR:  no\n" } else { "" };
+            format!("[7] {command} {entry}{context}{failure}")
+        }).collect();
+        let log = log.repeat(repeated);
+        let report = |threads| with_log(&log, |log| log.totals_with(threads)).unwrap();
+        let (one, several) = (report(1), report(3));
+        prop_assert_eq!((one.total.runs + one.total.nested_runs) as usize, plans.len() * repeated);
+        let Range { low, estimate, high } = one.total.corrected_ms;
+        prop_assert!(0.0 <= low && low <= estimate && estimate <= high && high <= one.total.reported_ms);
+        let json = |report: &LogReport| serde_json::to_value(report).map(|mut json| { json["files"].take(); json.to_string() }).unwrap();
+        let without_name = |text: String, report: &LogReport| text.replace(&report.files[0], "FILE");
+        prop_assert_eq!(without_name(json(&one), &one), without_name(json(&several), &several));
+    }
+}
