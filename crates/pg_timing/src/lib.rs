@@ -11,7 +11,7 @@ pub mod host;
 pub mod human;
 pub mod monitor;
 mod output_directory;
-pub mod plan_format;
+pub mod plan;
 pub mod render;
 pub mod report;
 pub mod server;

@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::human::grouped;
 use crate::render::{self, escape};
 use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
-use crate::server::explain::{
-    Explained, Gaps, Inputs, Log, Plans, ServerClock, Sources, captured, text_of, unknown_clock,
-};
+use crate::plan::errors::unknown_clock;
+use crate::plan::{Explained, Inputs, ServerClock};
+use crate::server::explain::{Gaps, Log, Plans, Sources, captured, text_of};
 use anyhow::anyhow;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --forma
 pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
-        (Some(host), _) => ServerClock::on_host(host, plan),
+        (Some(host), _) => ServerClock::on_host(host, plan, arguments.clock.as_deref()),
         (None, ns) => Ok(ServerClock::given(ns.unwrap_or_default(), plan)),
     };
     let inputs = Inputs {

@@ -1,6 +1,6 @@
 //! Reads a server's log in CSV format, where a plan is one field of a record.
 
-use super::announcement::announced_ms;
+use crate::plan::find::announced_ms;
 use super::csv_record::{Message, begins_with_message, is_quoted_after, message, message_at};
 use std::borrow::Cow;
 

@@ -3,9 +3,9 @@
 use super::overhead::Overhead;
 use super::run_results::Runs;
 use crate::report::run_mode::{BASELINE, ROWS_ONLY};
-use crate::server::explain::plan::generated::{check_self_times, tree, with_consistent_times};
-use crate::server::explain::plan::validate::check_run;
-use crate::server::explain::plan::{Explained, Node, Plan};
+use crate::plan::generated::{check_self_times, tree, with_consistent_times};
+use crate::plan::validate::check_run;
+use crate::plan::{Explained, Node, Plan};
 use proptest::prelude::*;
 
 const RUNS: usize = 5;

@@ -6,7 +6,7 @@ use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::parse;
 use crate::server::explain::live::own_statements;
 use crate::server::explain::live::plan_mode::PlanMode;
-use crate::server::explain::plan::Explained;
+use crate::plan::Explained;
 use crate::server::own_sql::{self, MARK};
 use std::time::Duration;
 

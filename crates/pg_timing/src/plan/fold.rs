@@ -1,0 +1,117 @@
+//! Joins the lines that a mail program, a ticket or a terminal has broken at its width.
+//!
+//! A node's line ends with the parenthesis after its figures, so it is known where it ends. Its figures have spaces only at
+//! known places, so it does not matter whether a break was at a space.
+
+use super::kinds::is_known;
+use super::node_line::{ARROW, FIGURES, Ran, column, names_node, node_line};
+use super::steps;
+use super::text::{is_task, label};
+
+/// A node's line has about 100 characters and its indentation, and no mail is narrower than 40 columns.
+const MAX_PARTS: usize = 12;
+
+/// Returns whether a line has an arrow and a node's name, but not all of its figures.
+pub fn is_open(line: &str) -> bool {
+    let text = line.trim();
+    (begins_node(text) || names_node(text)) && !is_task(text) && label(text).is_none() && node_line(line).is_none()
+}
+
+/// Returns whether a condition continues on the next line.
+pub fn has_broken_condition(plan: &str) -> bool {
+    plan.lines().any(|line| !is_balanced(line) && node_line(line).is_none())
+}
+
+/// Returns the lines of a plan with broken lines joined.
+pub fn joined(plan: &str) -> String {
+    let mut joined = String::with_capacity(plan.len());
+    let mut lines = plan.lines().filter(|line| !line.trim().is_empty()).peekable();
+    let root = lines.peek().map_or(0, |line| column(line));
+    let mut is_root = true;
+    while let Some(line) = lines.next() {
+        let is_node = std::mem::take(&mut is_root) || begins_node(line.trim());
+        let mut parts = vec![line];
+        while let Some(&next) = lines.peek() {
+            steps::count(next.len());
+            let continues = match is_node {
+                true => !is_complete(&parts) && !begins_node(next.trim()),
+                false => column(line) > root && !is_balanced(&parts.concat()) && node_line(next).is_none(),
+            };
+            if !continues || parts.len() == MAX_PARTS {
+                break;
+            }
+            parts.push(next);
+            lines.next();
+        }
+        match node_of(&parts).filter(|_| is_node && parts.len() > 1) {
+            Some(node) => joined += &node,
+            None if is_node => joined += &parts.join("\n"),
+            None => {
+                joined += parts[0];
+                parts[1..].iter().for_each(|part| joined += &format!(" {}", part.trim()));
+            }
+        }
+        joined.push('\n');
+    }
+    joined
+}
+
+/// Returns whether the parts of a node's line have all of its figures.
+fn is_complete(parts: &[&str]) -> bool {
+    match parts {
+        [line] => node_line(line).is_some_and(|node| node.ran != Ran::Unknown),
+        parts => node_of(parts).is_some(),
+    }
+}
+
+/// Returns whether a line is the beginning of a node's line. A condition can have an arrow, too: `-> 'a'`.
+fn begins_node(text: &str) -> bool {
+    let name = text.strip_prefix(ARROW).map(str::trim_start);
+    name.is_some_and(|name| name.is_empty() || names_node(name))
+}
+
+/// Returns a node's whole line from its parts, if it has all of its figures. A break in the node's name was at a space, or
+/// within a word if a terminal made it.
+fn node_of(parts: &[&str]) -> Option<String> {
+    let line = |between: &str| {
+        let whole = parts[1..].iter().fold(parts[0].trim_end().to_string(), |whole, part| whole + between + part.trim());
+        let dense = |figures: &str| whole.find(figures).or_else(|| whole.find(&figures.replace(' ', "")));
+        let figures = FIGURES.iter().filter_map(|figures| dense(figures)).min()?;
+        let line = format!("{}  {}", whole[..figures].trim_end(), with_spaces(&whole[figures..]));
+        node_line(&line).filter(|node| node.ran != Ran::Unknown).map(|node| (is_known(&node.node.kind), line))
+    };
+    let lines = [line(" "), line("")];
+    let known = lines.iter().flatten().find(|(is_known, _)| *is_known);
+    known.or_else(|| lines.iter().flatten().next()).map(|(_, line)| line.clone())
+}
+
+/// Returns a node's figures with spaces only where EXPLAIN prints them.
+fn with_spaces(figures: &str) -> String {
+    let mut text: String = figures.split(' ').collect();
+    for (without, with) in [
+        ("rows=", " rows="),
+        ("width=", " width="),
+        ("loops=", " loops="),
+        ("(actualtime=", " (actual time="),
+        ("(actual rows=", " (actual rows="),
+        ("(neverexecuted)", " (never executed)"),
+    ] {
+        text = text.replace(without, with);
+    }
+    text.trim_start().to_string()
+}
+
+/// Returns whether all parentheses outside of quotation marks are closed.
+fn is_balanced(line: &str) -> bool {
+    let (mut depth, mut quote) = (0_i32, None);
+    for byte in line.bytes() {
+        match (byte, quote) {
+            (b'\'' | b'"', None) => quote = Some(byte),
+            (byte, Some(open)) if byte == open => quote = None,
+            (b'(', None) => depth += 1,
+            (b')', None) => depth -= 1,
+            _ => {}
+        }
+    }
+    depth <= 0 && quote.is_none()
+}
