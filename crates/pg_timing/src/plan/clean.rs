@@ -47,7 +47,7 @@ fn without_html(text: &str) -> String {
                 continue;
             };
             rest = &rest[at + end + 1..];
-            if name.is_some_and(|name| LINE_ENDS.contains(&name)) && !rest.is_empty() && !plain.ends_with('\n') {
+            if name.is_some_and(|name| LINE_ENDS.contains(&name)) && !rest.is_empty() && !plain.is_empty() && !plain.ends_with('\n') {
                 plain.push('\n');
             }
         }
@@ -137,8 +137,9 @@ fn unwrapped(text: &str) -> String {
         while let Some(mark) = ends_wrapped(line) {
             let next = lines.peek().copied().unwrap_or_default();
             let in_width = width == Some(line.chars().count());
-            let Some(rest) = wrapped_rest(next, mark, true).or_else(|| wrapped_rest(next, mark, !in_width)) else { break };
-            joined += line.trim_end_matches(BARS).trim_end_matches(mark);
+            let Some(rest) = wrapped_rest(next, mark, !in_width) else { break };
+            let part = line.trim_end_matches(BARS);
+            joined += part.strip_suffix(mark).unwrap_or(part);
             (line, _) = (rest, lines.next());
         }
         joined += line;
@@ -167,10 +168,19 @@ fn separator(line: &str) -> Option<&str> {
     Some(equal[..end].trim_end()).filter(|separator| !separator.is_empty())
 }
 
+/// Returns the line from the name of its first node on: it follows a quotation mark or a bracket.
+fn from_root(line: &str) -> &str {
+    let head = &line[..FIGURES.iter().filter_map(|figures| line.find(figures)).min().unwrap_or_default()];
+    let roots = head.rmatch_indices(['"', '\'', '(', '[']).map(|(at, _)| &line[at + 1..]);
+    roots.into_iter().find(|root| root.starts_with(|c: char| c.is_ascii_uppercase())).unwrap_or(line)
+}
+
 fn with_line_ends(text: &str) -> String {
     let mut split = String::with_capacity(text.len());
     for line in text.lines() {
-        match separator(line).filter(|_| has_several_lines(line)) {
+        let separator = separator(line).filter(|_| has_several_lines(line));
+        let line = if separator.is_some() { from_root(line) } else { line };
+        match separator {
             Some(separator) if separator.contains('\\') => {
                 split += &line.replace(separator, "\n").replace("\\t", "\t").replace("\\\"", "\"");
             }
@@ -217,7 +227,7 @@ mod tests {
         assert_eq!(
             plain(rows).lines().collect::<Vec<_>>(),
             [
-                "[('Sort (actual time=1.0..2.0 rows=1 loops=1)",
+                "Sort (actual time=1.0..2.0 rows=1 loops=1)",
                 "  ->  Result (actual time=1.0..2.0 rows=1 loops=1)",
                 "Execution Time: 3.000 ms',)]"
             ]

@@ -115,7 +115,8 @@ impl Search<'_> {
     fn text(&mut self, rest: &str, frame: &Frame) -> usize {
         let length = text_plan_length(rest);
         let whole = &rest[..length];
-        let plan = match frame.is_empty() && !whole.contains("\n\"") {
+        let is_plain = frame.is_empty() && whole[..frame.lead()].trim().is_empty() && !whole.contains("\n\"");
+        let plan = match is_plain {
             true => Cow::Borrowed(whole),
             false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
         };
@@ -169,7 +170,7 @@ impl Search<'_> {
     /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
     fn json(&mut self, rest: &str, frame: &Frame) -> usize {
         if frame.is_empty() {
-            return self.json_values(rest);
+            return frame.lead() + self.json_values(&rest[frame.lead()..]);
         }
         let (json, length) = unframed(rest, frame, |line| line.starts_with([']', '}']));
         self.json_values(&json);
@@ -228,7 +229,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Reads the lines of one plan, also if they were folded or have lost their indentation. Returns the lines that were read.
-fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
+pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
     let read = text::plan(plan.lines());
     // If a condition was folded, its second line can hide that the node uses an InitPlan.
     let is_folded = matches!(read, Err(TextError::Cut | TextError::NoBeginning))

@@ -4,7 +4,7 @@
 //! known places, so it does not matter whether a break was at a space.
 
 use super::kinds::is_known;
-use super::node_line::{ARROW, FIGURES, Ran, column, names_node, node_line};
+use super::node_line::{ARROW, Ran, column, names_node, node_line};
 use super::steps;
 use super::text::{is_task, label};
 
@@ -28,13 +28,14 @@ pub fn joined(plan: &str) -> String {
     let mut lines = plan.lines().filter(|line| !line.trim().is_empty()).peekable();
     let root = lines.peek().map_or(0, |line| column(line));
     let mut is_root = true;
+    let terminal = terminal_width(plan);
     while let Some(line) = lines.next() {
         let is_node = std::mem::take(&mut is_root) || begins_node(line.trim());
         let mut parts = vec![line];
         while let Some(&next) = lines.peek() {
             steps::count(next.len());
             let continues = match is_node {
-                true => !is_complete(&parts) && !begins_node(next.trim()),
+                true => !is_complete(&parts, terminal) && !begins_node(next.trim()),
                 false => column(line) > root && !is_balanced(&parts.concat()) && node_line(next).is_none(),
             };
             if !continues || parts.len() == MAX_PARTS {
@@ -43,12 +44,11 @@ pub fn joined(plan: &str) -> String {
             parts.push(next);
             lines.next();
         }
-        match node_of(&parts).filter(|_| is_node && parts.len() > 1) {
+        match node_of(&parts, terminal).filter(|_| is_node && parts.len() > 1) {
             Some(node) => joined += &node,
             None if is_node => joined += &parts.join("\n"),
             None => {
-                joined += parts[0];
-                parts[1..].iter().for_each(|part| joined += &format!(" {}", part.trim()));
+                joined += &whole(&parts, terminal);
             }
         }
         joined.push('\n');
@@ -57,10 +57,10 @@ pub fn joined(plan: &str) -> String {
 }
 
 /// Returns whether the parts of a node's line have all of its figures.
-fn is_complete(parts: &[&str]) -> bool {
+fn is_complete(parts: &[&str], terminal: Option<usize>) -> bool {
     match parts {
         [line] => node_line(line).is_some_and(|node| node.ran != Ran::Unknown),
-        parts => node_of(parts).is_some(),
+        parts => node_of(parts, terminal).is_some(),
     }
 }
 
@@ -70,17 +70,39 @@ fn begins_node(text: &str) -> bool {
     name.is_some_and(|name| name.is_empty() || names_node(name))
 }
 
-/// Returns a node's whole line from its parts, if it has all of its figures. A break in the node's name was at a space, or
-/// within a word if a terminal made it.
-fn node_of(parts: &[&str]) -> Option<String> {
-    let line = |between: &str| {
-        let whole = parts[1..].iter().fold(parts[0].trim_end().to_string(), |whole, part| whole + between + part.trim());
-        let dense = |figures: &str| whole.find(figures).or_else(|| whole.find(&figures.replace(' ', "")));
-        let figures = FIGURES.iter().filter_map(|figures| dense(figures)).min()?;
-        let line = format!("{}  {}", whole[..figures].trim_end(), with_spaces(&whole[figures..]));
+/// Returns the width of the terminal that has broken the lines, if it was a terminal: all broken lines have the same
+/// width, except for spaces at their ends.
+fn terminal_width(plan: &str) -> Option<usize> {
+    const MAX_SPACES: usize = 2;
+    let widths = plan.lines().filter(|line| begins_node(line.trim()) && is_open(line)).map(|line| line.chars().count());
+    let (least, most) = widths.fold((usize::MAX, 0), |(least, most), width| (least.min(width), most.max(width)));
+    (least != usize::MAX && least + MAX_SPACES >= most).then_some(most)
+}
+
+/// Returns the line that was broken into parts: at a space, or anywhere if a terminal of this width has broken it.
+fn whole(parts: &[&str], terminal: Option<usize>) -> String {
+    let mut whole = parts[0].trim_end().to_string();
+    for pair in parts.windows(2) {
+        let is_within_word = terminal == Some(pair[0].chars().count()) && !pair[1].starts_with(' ');
+        whole += if is_within_word { "" } else { " " };
+        whole += pair[1].trim();
+    }
+    whole
+}
+
+/// Returns a node's whole line from its parts, if it has all of its figures.
+fn node_of(parts: &[&str], terminal: Option<usize>) -> Option<String> {
+    let line = |terminal: Option<usize>| {
+        let whole = whole(parts, terminal);
+        let dense: String = whole.split(' ').collect();
+        // The figures begin where as many characters, without spaces, are left as in the dense line.
+        let figures = ["(cost=", "(actual", "(neverexecuted)"].iter().filter_map(|figures| dense.rfind(figures)).min()?;
+        let before = dense[..figures].chars().count();
+        let (at, _) = whole.char_indices().filter(|(_, c)| *c != ' ').nth(before)?;
+        let line = format!("{}  {}", whole[..at].trim_end(), with_spaces(&whole[at..]));
         node_line(&line).filter(|node| node.ran != Ran::Unknown).map(|node| (is_known(&node.node.kind), line))
     };
-    let lines = [line(" "), line("")];
+    let lines = [line(terminal), line(None)];
     let known = lines.iter().flatten().find(|(is_known, _)| *is_known);
     known.or_else(|| lines.iter().flatten().next()).map(|(_, line)| line.clone())
 }

@@ -90,11 +90,12 @@ fn is_after(text: &str) -> bool {
 /// Returns where the name of a topmost node begins in the first line of `rest`, and what follows its figures. A mail program
 /// may have broken the line.
 fn root(rest: &str, lead: usize) -> Option<(usize, &str)> {
-    let line = first_line(rest).trim_end();
+    let line = first_line(rest);
     let begins_figures = |text: &str| FIGURES.iter().any(|figures| text.starts_with(figures));
     let is_root = |at: usize| {
-        let name = line[at..].split('(').next().unwrap_or_default();
-        names_node(&line[at..]) && !name.contains(ARROW)
+        // A name in quotation marks can have an arrow, too.
+        let kind = line[at..].split(" on ").next().and_then(|kind| kind.split('(').next());
+        names_node(&line[at..]) && kind.is_some_and(|kind| !kind.contains(ARROW))
     };
     let end = figures_end(line);
     match line.rfind('(').map(|at| &line[at..]) {
@@ -124,16 +125,23 @@ impl<'a> Frame<'a> {
         let text = before.trim_end();
         let mark = text.chars().last().map(kind);
         let marks = |mark: char| count_marks(text, mark);
-        let after = after.trim();
+        let after = if is_after(after.trim()) { after.trim() } else { "" };
+        // A quotation mark at the beginning of a cell with several lines.
+        let is_cell = after.is_empty() && mark.is_some_and(|mark| ['"', '\''].contains(&mark));
         Frame {
             before,
-            mark: mark.map(|mark| (mark, marks(mark))),
+            mark: mark.filter(|_| !is_cell).map(|mark| (mark, marks(mark))),
             spaces: before[text.len()..].chars().count(),
-            after: if is_after(after) { after } else { "" },
+            after,
         }
     }
 
-    /// Returns whether only spaces are before the lines, and nothing after them.
+    /// Returns the length of what is before the first line.
+    pub fn lead(&self) -> usize {
+        self.before.len()
+    }
+
+    /// Returns whether only spaces are before the other lines, and nothing after them.
     pub fn is_empty(&self) -> bool {
         self.mark.is_none() && self.after.is_empty()
     }
@@ -215,14 +223,13 @@ mod tests {
         for (before, after, line, expected) in [
             ("", "", "  Sort Key: a", "  Sort Key: a"),
             ("> ", "", ">   Sort Key: a", "  Sort Key: a"),
-            ("> > ", "", ">>", ">>"),
+            ("> > ", "", ">>", ""),
             ("     9\t", "", "    10\t  Sort Key: a", "  Sort Key: a"),
             ("9: ", "", "10:   Sort Key: a", "  Sort Key: a"),
             ("| ", "   |", "|   Sort Key: a    |", "  Sort Key: a"),
             ("", "   |", "  Sort Key: a    |", "  Sort Key: a"),
             ("\"", "\",", "\"  Sort Key: \"\"a\"\"\",", "  Sort Key: \"a\""),
             ("\"", "\"", "\"  Sort Key: a\"", "  Sort Key: a"),
-            ("[('", "", "  Sort Key: a", "  Sort Key: a"),
             ("[('", "',),", " ('  Sort Key: a',),", "  Sort Key: a"),
             ("[('", "',),", " ('  Sort Key: a',)]", "  Sort Key: a"),
             ("QUERY PLAN | ", "", "QUERY PLAN |   Sort Key: a", "  Sort Key: a"),

@@ -9,7 +9,7 @@ use super::select::Selected;
 use super::server_clock::{ClockOf, ServerClock};
 use super::tree::Explained;
 use super::validate::check_run;
-use super::{Plan, PlanNode};
+use super::{Node, Plan, PlanNode};
 use crate::error::Error;
 use crate::report::{CallCost, Capture, ExplainReport, ExplainedNode, MS_PER_NS, PlanFormat, Range};
 use crate::statistics::RUN_TO_RUN_VARIATION;
@@ -195,12 +195,17 @@ fn other_nodes(plan: &Plan) -> Option<String> {
     const MAX_NAMED: usize = 3;
     let is_above = |node: &&PlanNode| !node.rows_are_calls && !super::kinds::is_known(&node.node.kind);
     let names: BTreeSet<&str> =
-        plan.nodes.iter().filter(is_above).map(|node| node.node.name.split(" on ").next().unwrap_or_default()).collect();
+        plan.nodes.iter().filter(is_above).map(|node| short_name(&node.node)).collect();
     let more = if names.len() > MAX_NAMED { " and others" } else { "" };
     let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| {
         format!("rows of {named}{more}, and of the nodes below, may not be calls: the overhead of these nodes can be 0")
     })
+}
+
+/// Returns the name of an extension's node, or the kind of a node of PostgreSQL's relatives.
+fn short_name(node: &Node) -> &str {
+    if node.kind == "Custom Scan" { node.name.split(" on ").next().unwrap_or_default() } else { &node.kind }
 }
 
 /// Returns reported / corrected. `None` if the corrected time could be 0.

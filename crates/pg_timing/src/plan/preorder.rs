@@ -15,6 +15,13 @@ struct Open {
     rows: f64,
     /// its conditions contain these subplans
     conditions: String,
+    /// number in the label of the subplan that begins with it
+    number: Option<u32>,
+}
+
+/// Returns the number of a subplan: 2 of `InitPlan 2 (returns $1)`.
+fn number(label: &str) -> Option<u32> {
+    label.split(' ').nth(1)?.parse().ok()
 }
 
 /// Whether another node can be an input.
@@ -27,12 +34,13 @@ enum Needs {
 }
 
 impl Open {
-    /// Returns whether another node can be an input.
-    fn needs(&self) -> Needs {
-        let own = self.node.all_rows();
+    /// Returns whether a node can be its next input.
+    fn needs(&self, next: Option<&Node>) -> Needs {
+        let (own, next) = (self.node.all_rows(), next.map(Node::all_rows).unwrap_or_default());
         match inputs(&self.node.kind) {
             Some((least, most)) if least == most => if self.inputs < most { Needs::One } else { Needs::None },
             _ if is_append(&self.node.kind) && own.per_loop > self.rows + own.rounding => Needs::One,
+            _ if is_append(&self.node.kind) && self.rows + next.per_loop > own.per_loop + own.rounding + next.rounding => Needs::None,
             Some((_, most)) if self.inputs >= most => Needs::None,
             Some((least, _)) if self.inputs < least => Needs::One,
             _ => Needs::Unknown,
@@ -57,10 +65,10 @@ pub fn restored(plan: &str) -> Result<String, TextError> {
             if let Some(label) = label_above {
                 restored += &format!("{:column$}{label}\n", "");
             }
-            let column = column + if label_above.take().is_some() { 2 } else { 0 };
+            let column = column + if label_above.is_some() { 2 } else { 0 };
             restored += &format!("{:column$}{text}\n", "");
             let inner = column + if text.starts_with(ARROW) { 6 } else { 2 };
-            open.push(Open { node, column: inner, inputs: 0, rows: 0.0, conditions: String::new() });
+            open.push(Open { node, column: inner, inputs: 0, rows: 0.0, conditions: String::new(), number: label_above.take().and_then(number) });
         } else {
             // A total is not indented. The reader knows its name.
             let column = if is_total(text) { 0 } else { open.last().map_or(0, |last| last.column) };
@@ -70,7 +78,7 @@ pub fn restored(plan: &str) -> Result<String, TextError> {
             }
         }
     }
-    match open.iter().find(|node| node.needs() == Needs::One && !is_append(&node.node.kind)) {
+    match open.iter().find(|node| node.needs(None) == Needs::One && !is_append(&node.node.kind)) {
         Some(lacking) => Err(TextError::NoTree(format!("{} has too few inputs", lacking.node.title()))),
         None => Ok(restored),
     }
@@ -79,7 +87,7 @@ pub fn restored(plan: &str) -> Result<String, TextError> {
 /// Closes the nodes that have all of their inputs, and returns the column of the next one.
 fn place(open: &mut Vec<Open>, node: &Node, label: Option<&str>) -> Result<usize, TextError> {
     match label {
-        Some(label) => open.truncate(owner(open, label) + 1),
+        Some(label) => open.truncate(owner(open, label)? + 1),
         None => close(open, node)?,
     }
     let Some(parent) = open.last_mut() else {
@@ -94,28 +102,37 @@ fn place(open: &mut Vec<Open>, node: &Node, label: Option<&str>) -> Result<usize
 }
 
 /// Returns the node that defines a subplan. A SubPlan follows the inputs of the node that has it in a condition. Others are
-/// above the inputs of their node.
-fn owner(open: &[Open], label: &str) -> usize {
-    let owner = match label.starts_with("SubPlan") {
-        true => open.iter().rposition(|node| node.conditions.contains(label)),
-        false => open.iter().rposition(|node| node.inputs == 0 && node.needs() == Needs::One),
+/// above the inputs of their node, and PostgreSQL numbers them after those within them.
+fn owner(open: &[Open], label: &str) -> Result<usize, TextError> {
+    let is_outside = |node: &&Open| node.number.is_none_or(|outer| number(label).is_none_or(|inner| outer > inner));
+    let candidates: Vec<usize> = match label.starts_with("SubPlan") {
+        true => open.iter().rposition(|node| node.conditions.contains(&format!("{label})"))).into_iter().collect(),
+        false => {
+            let around = open.iter().take_while(is_outside).enumerate();
+            around.filter(|(_, node)| node.inputs == 0).map(|(index, _)| index).collect()
+        }
     };
-    owner.unwrap_or(open.len().saturating_sub(1))
+    match candidates[..] {
+        [owner] => Ok(owner),
+        _ => Err(TextError::NoTree(format!("several nodes can have {label}"))),
+    }
 }
 
+/// Closes the nodes that have all of their inputs.
 fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), TextError> {
     while let Some(last) = open.last() {
-        let needs = last.needs();
-        let waiting = || open.iter().rev().skip(1).find(|above| above.needs() == Needs::One);
-        match (needs, waiting()) {
-            (Needs::None, _) => {}
-            (Needs::Unknown, Some(waiting)) => {
-                let [first, second] = [last, waiting].map(|open| open.node.title());
-                return Err(TextError::NoTree(format!("{} can be below {first} or below {second}", node.title())));
-            }
-            _ => break,
+        let waiting = || open.iter().rev().skip(1).find(|above| above.needs(Some(node)) != Needs::None);
+        match last.needs(Some(node)) {
+            Needs::One => break,
+            Needs::None => _ = open.pop(),
+            Needs::Unknown => match waiting() {
+                None => break,
+                Some(waiting) => {
+                    let [first, second] = [last, waiting].map(|open| open.node.title());
+                    return Err(TextError::NoTree(format!("{} can be below {first} or below {second}", node.title())));
+                }
+            },
         }
-        open.pop();
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
 
 #[test]
 fn a_node_has_its_corrected_time_and_margins() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
     let [gather, scan] = &nodes[..] else { panic!("{nodes:?}") };
     // Estimates: (100 - 0.1 * 249) * 56.2 / 60.2 and (40 - 0.1 * 50) * 56.2 / 60.2. Their margins: the variation of the
     // runs, 2 ms * share, 0.0025 ms * calls and the distribution margin in quadrature, then rounding.
@@ -64,7 +64,7 @@ fn a_node_has_its_corrected_time_and_margins() {
 
 #[test]
 fn a_node_has_its_place_and_its_calls() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
     let scan = &nodes[1];
     assert_eq!((scan.path.as_str(), scan.kind.as_str(), scan.title.as_str()), ("0.0", "Seq Scan", "Seq Scan on t"));
     assert_eq!((scan.depth(), scan.processes, scan.calls), (1, 3, 300.0));
@@ -74,7 +74,7 @@ fn a_node_has_its_place_and_its_calls() {
 #[test]
 fn a_node_takes_no_longer_without_timing_than_with_it() {
     let nodes =
-        attribute(&runs(), TOTAL_CALLS, &Charge { baseline_margin: 150.0, calls_margin: 150.0, ..CHARGE }, None, None);
+        attribute(&runs(), TOTAL_CALLS, &Charge { baseline_margin: 150.0, calls_margin: 150.0, ..CHARGE }, None);
     // The upper limit is the reported time with the margin of the runs and rounding.
     assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 100.0]);
     assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.254642224307965]);
@@ -85,11 +85,11 @@ fn a_node_takes_no_longer_without_timing_than_with_it() {
 #[test]
 fn a_node_takes_no_longer_than_its_caller() {
     // The clock went back: the scan seems to take longer than the Gather.
-    let nodes = attribute(&[run(100.0, 104.0)], TOTAL_CALLS, &CHARGE, None, None);
+    let nodes = attribute(&[run(100.0, 104.0)], TOTAL_CALLS, &CHARGE, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert_eq!((scan.estimate, scan.high, scan.low), (gather.estimate, gather.high, gather.low));
     // A scan that fits keeps its lower bound.
-    let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None, None);
+    let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert!(scan.estimate < gather.estimate && scan.low > 60.0, "{gather:?} {scan:?}");
 }
@@ -98,7 +98,7 @@ fn a_node_takes_no_longer_than_its_caller() {
 fn no_node_takes_longer_than_the_statement() {
     // The Gather has a part of the calls only, so 70 ms remain of its 100 ms.
     let whole = Range { low: 50.0, estimate: 56.2, high: 60.0 };
-    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { whole, ..CHARGE }, None, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { whole, ..CHARGE }, None);
     assert_range(nodes[0].corrected_ms, [50.0, 56.2, 60.0]);
     assert!((nodes[0].corrected_self_ms - (56.2 - nodes[1].corrected_ms.estimate)).abs() < 1e-9, "{nodes:?}");
     // The limit of a subplan that no known node runs.
@@ -106,7 +106,7 @@ fn no_node_takes_longer_than_the_statement() {
         {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 90.0,
           "Actual Rows": 1, "Actual Loops": 1}]}}"#;
     let plan = Plan::new(serde_json::from_str(json).unwrap(), 100.0);
-    let nodes = attribute(&[plan], 101.0, &Charge { whole, ..CHARGE }, None, None);
+    let nodes = attribute(&[plan], 101.0, &Charge { whole, ..CHARGE }, None);
     assert_range(nodes[1].corrected_ms, [50.0, 56.2, 60.0]);
 }
 
@@ -120,7 +120,7 @@ fn a_subplan_takes_no_longer_than_its_only_caller() {
         );
         let plan = Plan::new(serde_json::from_str(&json).unwrap(), 24.0);
         let charge = Charge { reported: 24.0, unexplained: 0.0, baseline_margin: 0.0, ..CHARGE };
-        let nodes = attribute(&[plan], 101.0, &charge, None, None);
+        let nodes = attribute(&[plan], 101.0, &charge, None);
         [0, 1].map(|index| nodes[index].corrected_ms.estimate)
     };
     let [scan, subplan] = corrected("(a > (InitPlan 1).col1)");
@@ -132,21 +132,21 @@ fn a_subplan_takes_no_longer_than_its_only_caller() {
 
 #[test]
 fn a_node_without_time_has_no_clock_share() {
-    let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None, None);
+    let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None);
     assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));
 }
 
 #[test]
 fn the_first_rank_is_1() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None, None);
-    assert_eq!([0, 1].map(|index| (nodes[index].rank, nodes[index].corrected_rank)), [(1, 1), (2, 2)]);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    assert_eq!([0, 1].map(|index| (nodes[index].rank, nodes[index].corrected_rank)), [(Some(1), Some(1)), (Some(2), Some(2))]);
 }
 
 #[test]
 fn the_topmost_node_takes_as_long_as_the_statement_without_its_start_and_end() {
     // The execution takes 10 ms longer than the Gather, so the Gather takes at least 79.5 - 10 ms.
     let whole = Range { low: 79.5, estimate: 80.0, high: 90.0 };
-    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { reported: 110.0, whole, ..CHARGE }, None, None);
+    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { reported: 110.0, whole, ..CHARGE }, None);
     let gather = nodes[0].corrected_ms;
     assert!(gather.low == 69.5 && gather.low < gather.estimate, "{gather:?}");
 }

@@ -7,4 +7,7 @@ mod log;
 pub use captured::{captured, text_of};
 pub use live::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 pub use log::{Gaps, Log, Plans, Sources};
+#[cfg(test)]
+pub use crate::plan::{ClockOf, Explained};
+
 use crate::plan;

@@ -218,7 +218,7 @@ mod tests {
         assert!((10.0..13.0).contains(&scan.corrected_ms.half_width()), "{:?}", scan.corrected_ms);
         assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
-        assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (1, 1, 2));
+        assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (Some(1), Some(1), Some(2)));
     }
 
     #[test]

@@ -42,6 +42,6 @@ proptest! {
         let runs = Runs { bare_call_ms, ..runs_of(&root, speeds, baseline, rows_only) };
         prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
         let overhead = Overhead::of(&runs);
-        check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.corrected)?;
+        check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.reported, overhead.corrected)?;
     }
 }
