@@ -25,8 +25,30 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 
 /// HTML elements that are removed. Other text in angle brackets stays.
 const ELEMENTS: [&str; 24] = [
-    "a", "b", "blockquote", "body", "br", "code", "div", "em", "font", "html", "i", "kbd", "li", "mark", "p", "pre", "samp",
-    "span", "strong", "table", "tbody", "td", "tr", "ul",
+    "a",
+    "b",
+    "blockquote",
+    "body",
+    "br",
+    "code",
+    "div",
+    "em",
+    "font",
+    "html",
+    "i",
+    "kbd",
+    "li",
+    "mark",
+    "p",
+    "pre",
+    "samp",
+    "span",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "tr",
+    "ul",
 ];
 /// Elements that begin or end a line.
 const LINE_ENDS: [&str; 7] = ["br", "div", "li", "p", "td", "tr", "pre"];
@@ -47,7 +69,11 @@ fn without_html(text: &str) -> String {
                 continue;
             };
             rest = &rest[at + end + 1..];
-            if name.is_some_and(|name| LINE_ENDS.contains(&name)) && !rest.is_empty() && !plain.is_empty() && !plain.ends_with('\n') {
+            if name.is_some_and(|name| LINE_ENDS.contains(&name))
+                && !rest.is_empty()
+                && !plain.is_empty()
+                && !plain.ends_with('\n')
+            {
                 plain.push('\n');
             }
         }
@@ -159,11 +185,13 @@ fn has_several_lines(line: &str) -> bool {
 fn separator(line: &str) -> Option<&str> {
     let mut after = line.match_indices(" loops=").filter_map(|(at, _)| Some(&line[at + line[at..].find(')')? + 1..]));
     let (first, second) = (after.next()?, after.next()?);
-    let equal = first.char_indices().zip(second.chars()).find(|((_, a), b)| a != b).map_or(second.len(), |((at, _), _)| at);
+    let equal =
+        first.char_indices().zip(second.chars()).find(|((_, a), b)| a != b).map_or(second.len(), |((at, _), _)| at);
     let equal = first.get(..equal)?;
     // An escape has a letter: `\n`. Another letter or an arrow begins the next line.
     let is_escape = |at: usize| equal[..at].ends_with('\\') && equal[at..].starts_with(['n', 'r']);
-    let begins = |(at, c): &(usize, char)| c.is_ascii_alphanumeric() && !is_escape(*at) || equal[*at..].starts_with(ARROW);
+    let begins =
+        |(at, c): &(usize, char)| c.is_ascii_alphanumeric() && !is_escape(*at) || equal[*at..].starts_with(ARROW);
     let end = equal.char_indices().find(begins).map_or(equal.len(), |(at, _)| at);
     Some(equal[..end].trim_end()).filter(|separator| !separator.is_empty())
 }

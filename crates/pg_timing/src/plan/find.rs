@@ -29,7 +29,16 @@ pub fn each_plan(text: &str, found: &mut OnPlan) {
 
 fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
     let text = clean::plain(text);
-    let mut search = Search { nesting, found, logged_ms: None, query: None, announced: false, reported_damage: false, has_found: false, unread: None };
+    let mut search = Search {
+        nesting,
+        found,
+        logged_ms: None,
+        query: None,
+        announced: false,
+        reported_damage: false,
+        has_found: false,
+        unread: None,
+    };
     let mut rest = &*text;
     while !rest.is_empty() {
         let done = search.next(rest);
@@ -130,7 +139,8 @@ impl Search<'_> {
         let (plan, length) = match frame.is_empty() {
             true => (Cow::Borrowed(rest), None),
             false => {
-                let is_end = |line: &str| line.starts_with("</explain>") || line.is_empty() || line.starts_with("(1 row)");
+                let is_end =
+                    |line: &str| line.starts_with("</explain>") || line.is_empty() || line.starts_with("(1 row)");
                 let (plan, length) = unframed(rest, frame, is_end);
                 (plan.into(), Some(length))
             }
@@ -258,6 +268,9 @@ pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
 fn unframed(rest: &str, frame: &Frame, is_end: impl Fn(&str) -> bool) -> (String, usize) {
     let (mut plain, mut length) = (String::new(), 0);
     for line in rest.split_inclusive('\n') {
+        if announced_ms(line).is_some() {
+            break;
+        }
         let inner = frame.inner(line);
         length += line.len();
         plain += &inner;

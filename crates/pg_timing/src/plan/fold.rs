@@ -29,6 +29,9 @@ pub fn joined(plan: &str) -> String {
     let root = lines.peek().map_or(0, |line| column(line));
     let mut is_root = true;
     let terminal = terminal_width(plan);
+    if terminal.is_some() && has_broken_indentation(plan) {
+        return plan.into();
+    }
     while let Some(line) = lines.next() {
         let is_node = std::mem::take(&mut is_root) || begins_node(line.trim());
         let mut parts = vec![line];
@@ -79,6 +82,12 @@ fn terminal_width(plan: &str) -> Option<usize> {
     (least != usize::MAX && least + MAX_SPACES >= most).then_some(most)
 }
 
+/// Returns whether a node follows an empty line: that was the beginning of its indentation, so its column is unknown.
+fn has_broken_indentation(plan: &str) -> bool {
+    let next = plan.lines().skip(1);
+    plan.lines().zip(next).any(|(line, next)| line.trim().is_empty() && begins_node(next.trim()))
+}
+
 /// Returns the line that was broken into parts: at a space, or anywhere if a terminal of this width has broken it.
 fn whole(parts: &[&str], terminal: Option<usize>) -> String {
     let mut whole = parts[0].trim_end().to_string();
@@ -96,7 +105,8 @@ fn node_of(parts: &[&str], terminal: Option<usize>) -> Option<String> {
         let whole = whole(parts, terminal);
         let dense: String = whole.split(' ').collect();
         // The figures begin where as many characters, without spaces, are left as in the dense line.
-        let figures = ["(cost=", "(actual", "(neverexecuted)"].iter().filter_map(|figures| dense.rfind(figures)).min()?;
+        let figures =
+            ["(cost=", "(actual", "(neverexecuted)"].iter().filter_map(|figures| dense.rfind(figures)).min()?;
         let before = dense[..figures].chars().count();
         let (at, _) = whole.char_indices().filter(|(_, c)| *c != ' ').nth(before)?;
         let line = format!("{}  {}", whole[..at].trim_end(), with_spaces(&whole[at..]));

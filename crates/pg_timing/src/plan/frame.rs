@@ -84,7 +84,7 @@ fn json(line: &str) -> Option<Frame<'_>> {
 
 /// Returns whether a text can be the end of a frame.
 fn is_after(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c == '+' || is_frame(c) && !"[]{}()".contains(c) && !c.is_ascii_digit())
+    !text.is_empty() && text.chars().all(|c| c == '+' || is_frame(c) && !"[]{}".contains(c) && !c.is_ascii_digit())
 }
 
 /// Returns where the name of a topmost node begins in the first line of `rest`, and what follows its figures. A mail program
@@ -162,7 +162,9 @@ impl<'a> Frame<'a> {
         let is_quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"') && !text.contains("\": ");
         match () {
             () if is_quoted => text[1..text.len() - 1].replace("\"\"", "\"").into(),
-            () if self.after.starts_with('"') && text.contains('"') => text.replace("\"\"", "\"").replace("\\\"", "\"").into(),
+            () if self.after.starts_with('"') && text.contains('"') => {
+                text.replace("\"\"", "\"").replace("\\\"", "\"").into()
+            }
             () => text.into(),
         }
     }
@@ -213,7 +215,9 @@ mod tests {
     #[track_caller]
     fn inner(root: &str, line: &str) -> String {
         match begins(root) {
-            Some(Begin::Text(frame) | Begin::Json(frame) | Begin::Structured(_, frame)) => frame.inner(line).into_owned(),
+            Some(Begin::Text(frame) | Begin::Json(frame) | Begin::Structured(_, frame)) => {
+                frame.inner(line).into_owned()
+            }
             other => panic!("{other:?}: {root}"),
         }
     }
@@ -246,7 +250,9 @@ mod tests {
 
     #[test]
     fn other_lines_begin_nothing() {
-        for line in ["", "  Filter: (a > 1)", "(4 rows)", "[unknown]", "{a, b}", "2026-11-24 LOG:  x", "Plan: x", "a (cost=1)"] {
+        for line in
+            ["", "  Filter: (a > 1)", "(4 rows)", "[unknown]", "{a, b}", "2026-11-24 LOG:  x", "Plan: x", "a (cost=1)"]
+        {
             assert_eq!(begins(line), None, "{line}");
         }
         assert_eq!(begins(&format!("  ->  {NODE}")), Some(Begin::Below));

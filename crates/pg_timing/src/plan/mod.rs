@@ -11,8 +11,7 @@ pub mod errors;
 pub mod find;
 mod fold;
 mod frame;
-#[cfg(test)]
-pub mod generated;
+mod json_text;
 mod json_values;
 pub mod kinds;
 mod name;

@@ -174,10 +174,13 @@ impl Analysis {
         notes.extend(other_nodes(plan));
         let hidden: u32 = plan.nodes.iter().filter_map(|node| node.node.hidden_tasks).sum();
         if hidden > 0 {
-            notes.push(format!("Citus shows one task of several: {hidden} tasks are not in the plan, and neither are their calls"));
+            notes.push(format!(
+                "Citus shows one task of several: {hidden} tasks are not in the plan, and neither are their calls"
+            ));
         }
         if self.counts_buffers {
-            notes.push("BUFFERS was on: buffer counting costs a few ns per call, in addition to the clock reads".into());
+            notes
+                .push("BUFFERS was on: buffer counting costs a few ns per call, in addition to the clock reads".into());
         }
         if plan.uses_jit {
             notes.push("JIT compilation ran; all figures include its time".into());
@@ -194,8 +197,7 @@ impl Analysis {
 fn other_nodes(plan: &Plan) -> Option<String> {
     const MAX_NAMED: usize = 3;
     let is_above = |node: &&PlanNode| !node.rows_are_calls && !super::kinds::is_known(&node.node.kind);
-    let names: BTreeSet<&str> =
-        plan.nodes.iter().filter(is_above).map(|node| short_name(&node.node)).collect();
+    let names: BTreeSet<&str> = plan.nodes.iter().filter(is_above).map(|node| short_name(&node.node)).collect();
     let more = if names.len() > MAX_NAMED { " and others" } else { "" };
     let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| {

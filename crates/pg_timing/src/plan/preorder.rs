@@ -38,9 +38,19 @@ impl Open {
     fn needs(&self, next: Option<&Node>) -> Needs {
         let (own, next) = (self.node.all_rows(), next.map(Node::all_rows).unwrap_or_default());
         match inputs(&self.node.kind) {
-            Some((least, most)) if least == most => if self.inputs < most { Needs::One } else { Needs::None },
+            Some((least, most)) if least == most => {
+                if self.inputs < most {
+                    Needs::One
+                } else {
+                    Needs::None
+                }
+            }
             _ if is_append(&self.node.kind) && own.per_loop > self.rows + own.rounding => Needs::One,
-            _ if is_append(&self.node.kind) && self.rows + next.per_loop > own.per_loop + own.rounding + next.rounding => Needs::None,
+            _ if is_append(&self.node.kind)
+                && self.rows + next.per_loop > own.per_loop + own.rounding + next.rounding =>
+            {
+                Needs::None
+            }
             Some((_, most)) if self.inputs >= most => Needs::None,
             Some((least, _)) if self.inputs < least => Needs::One,
             _ => Needs::Unknown,
@@ -68,7 +78,14 @@ pub fn restored(plan: &str) -> Result<String, TextError> {
             let column = column + if label_above.is_some() { 2 } else { 0 };
             restored += &format!("{:column$}{text}\n", "");
             let inner = column + if text.starts_with(ARROW) { 6 } else { 2 };
-            open.push(Open { node, column: inner, inputs: 0, rows: 0.0, conditions: String::new(), number: label_above.take().and_then(number) });
+            open.push(Open {
+                node,
+                column: inner,
+                inputs: 0,
+                rows: 0.0,
+                conditions: String::new(),
+                number: label_above.take().and_then(number),
+            });
         } else {
             // A total is not indented. The reader knows its name.
             let column = if is_total(text) { 0 } else { open.last().map_or(0, |last| last.column) };
@@ -138,7 +155,17 @@ fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), TextError> {
 }
 
 fn is_total(text: &str) -> bool {
-    ["Planning Time:", "Planning time:", "Execution Time:", "Execution time:", "Total runtime:", "Settings:", "JIT:", "Planning:", "Trigger "]
-        .iter()
-        .any(|total| text.starts_with(total))
+    [
+        "Planning Time:",
+        "Planning time:",
+        "Execution Time:",
+        "Execution time:",
+        "Total runtime:",
+        "Settings:",
+        "JIT:",
+        "Planning:",
+        "Trigger ",
+    ]
+    .iter()
+    .any(|total| text.starts_with(total))
 }

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::node::{Callers, PlanNode, callees, callers_first};
 use super::kinds::is_append;
+use super::node::{Callers, PlanNode, callees, callers_first};
 use super::{parameters, steps};
 use std::collections::HashMap;
 
@@ -46,7 +46,10 @@ fn divide_shared_subplans(nodes: &mut [PlanNode]) {
     for node in nodes.iter_mut().filter(|node| node.callers.are_several()) {
         let equal = 1.0 / node.callers.parts.len() as f64;
         let sum: f64 = node.callers.parts.iter().map(|(caller, _)| own_ms[*caller]).sum();
-        node.callers.parts.iter_mut().for_each(|(caller, part)| *part = if sum > 0.0 { own_ms[*caller] / sum } else { equal });
+        node.callers
+            .parts
+            .iter_mut()
+            .for_each(|(caller, part)| *part = if sum > 0.0 { own_ms[*caller] / sum } else { equal });
     }
 }
 

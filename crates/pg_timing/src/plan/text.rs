@@ -43,7 +43,8 @@ pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Explained, TextE
 pub fn label(text: &str) -> Option<&str> {
     let is_label = ["CTE ", "InitPlan ", "SubPlan "].iter().any(|kind| text.starts_with(kind)) && !text.contains(": ")
         || ["InitPlan", "SubPlan"].contains(&text);
-    let of_citus = || text.strip_prefix(ARROW).map(str::trim_start).filter(|name| name.starts_with("Distributed Subplan "));
+    let of_citus =
+        || text.strip_prefix(ARROW).map(str::trim_start).filter(|name| name.starts_with("Distributed Subplan "));
     if is_label { Some(text) } else { of_citus() }
 }
 

@@ -107,9 +107,10 @@ fn lacks_rows(node: &Node) -> bool {
         return false;
     }
     let own = node.all_rows();
-    let (inputs, rounding) = node.inputs().map(Node::all_rows).fold((0.0, own.rounding), |sum, rows| {
-        (sum.0 + rows.per_loop, sum.1 + rows.rounding)
-    });
+    let (inputs, rounding) = node
+        .inputs()
+        .map(Node::all_rows)
+        .fold((0.0, own.rounding), |sum, rows| (sum.0 + rows.per_loop, sum.1 + rows.rounding));
     own.per_loop > inputs + rounding
 }
 

@@ -2,7 +2,7 @@
 //! long as this text.
 
 use super::errors::Unreadable;
-use super::structured::{is_number, is_written_if_empty, push_string};
+use super::json_text::{is_number, is_written_if_empty, push_string};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 

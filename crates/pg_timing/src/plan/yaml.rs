@@ -1,7 +1,7 @@
 //! Rewrites the YAML of EXPLAIN as JSON text. EXPLAIN writes a small part of YAML: one key or element per line, two spaces per
 //! level, and strings in quotation marks with JSON's escapes.
 
-use super::structured::{is_number, is_string, is_written_if_empty};
+use super::json_text::{is_number, is_string, is_written_if_empty};
 use serde::de::IgnoredAny;
 
 /// Returns the JSON text of EXPLAIN's YAML, or the line that EXPLAIN does not write in this way.
@@ -152,15 +152,24 @@ mod tests {
             "Settings": {"jit": "off"}, "Triggers": []
         });
         assert_eq!(value(text), expected);
-        let list = value("- Plan: \n    Node Type: \"A\"\n    Group Key: \n      - \"a\"\n  Triggers: \n- Plan: \n    Node Type: \"B\"\n");
+        let list = value(
+            "- Plan: \n    Node Type: \"A\"\n    Group Key: \n      - \"a\"\n  Triggers: \n- Plan: \n    Node Type: \"B\"\n",
+        );
         assert_eq!(list.as_array().map(Vec::len), Some(2));
     }
 
     #[test]
     fn other_yaml_is_refused() {
-        for text in
-            ["a: &x [1]\nb: *x", "Plan:\n  a: 1\n b: 2", "a: 1\n  b: 2", "- 1\nb: 2", "a: |\n  b", "a: text", "\ta: 1", "a: \"x"]
-        {
+        for text in [
+            "a: &x [1]\nb: *x",
+            "Plan:\n  a: 1\n b: 2",
+            "a: 1\n  b: 2",
+            "- 1\nb: 2",
+            "a: |\n  b",
+            "a: text",
+            "\ta: 1",
+            "a: \"x",
+        ] {
             assert!(as_json(text).is_err(), "{text}");
         }
     }

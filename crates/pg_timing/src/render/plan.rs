@@ -2,10 +2,10 @@
 
 use super::explain_text::ExplainText;
 use crate::error::Error;
+use crate::escape;
 use crate::human::percent;
 use crate::plan::node_line::node_line;
 use crate::plan::text::CORRECTION;
-use crate::escape;
 use crate::report::{ExplainReport, ExplainedNode, PlanSource};
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,10 @@ fn source(report: &ExplainReport) -> Result<&PlanSource, Error> {
 }
 
 fn not_the_same() -> Error {
-    Error::new("the plan of the last run differs from that of the report", "run pg_timing again, or give another format")
+    Error::new(
+        "the plan of the last run differs from that of the report",
+        "run pg_timing again, or give another format",
+    )
 }
 
 /// Returns what was removed from the times: `pg_timing 1.0.0 removed 35% (30% to 40%) of the reported 123.456 ms`.
@@ -99,23 +102,27 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     let mut lines = plan.lines().filter(|line| !line.trim().is_empty()).peekable();
     let indent = lines.peek().map_or(0, |line| line.len() - line.trim_start().len());
     for line in lines {
-        let line = line.get(indent..).filter(|_| line[..indent.min(line.len())].trim().is_empty()).unwrap_or(line).trim_end();
+        let line =
+            line.get(indent..).filter(|_| line[..indent.min(line.len())].trim().is_empty()).unwrap_or(line).trim_end();
         let is_node = node_line(line).is_some();
         let is_below = line.starts_with(' ');
         // What follows the tree is a total, or not a part of the plan.
         if !is_node && !is_below && nodes.len() == 0 && !is_total(line) {
             break;
         }
-        let printed = if is_node { line.rfind("(actual time=") } else { line.find("actual time=").filter(|_| is_worker(line)) };
+        let printed =
+            if is_node { line.rfind("(actual time=") } else { line.find("actual time=").filter(|_| is_worker(line)) };
         let split = printed.and_then(|at| split_at_times(line, at));
         if is_node {
             let node = nodes.next().ok_or_else(not_the_same)?;
             correction = split.map(|(_, printed, _)| Correction::of(node, printed));
         }
-        let is_execution = !is_below && line.split_once(": ").is_some_and(|(name, _)| name.eq_ignore_ascii_case(EXECUTION_TIME));
+        let is_execution =
+            !is_below && line.split_once(": ").is_some_and(|(name, _)| name.eq_ignore_ascii_case(EXECUTION_TIME));
         let changed = match (split, correction) {
             (Some((before, printed, after)), Some(correction)) => {
-                let Times { startup, total } = if is_node { correction.node(printed) } else { correction.worker(printed) };
+                let Times { startup, total } =
+                    if is_node { correction.node(printed) } else { correction.worker(printed) };
                 Some(format!("{before}{:.3}..{:.3}{after}", rounded(startup), rounded(total)))
             }
             _ if is_execution => Some(format!("{EXECUTION_TIME}: {:.3} ms", rounded(report.corrected_ms.estimate))),

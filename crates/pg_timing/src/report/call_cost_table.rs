@@ -13,8 +13,8 @@ pub const COUNTING_NS: (f64, f64) = (4.0, 12.0);
 /// Reads per call, if only the read cost is known.
 pub const CALL_READS: f64 = 2.0;
 /// The part that a node adds to a call.
-pub const NODE_PART: f64 = 0.08;
+pub const NODE_PART: f64 = 0.10;
 /// Relative error of a plan's overhead if the cost of a timed call was measured, for read costs below the first figure in ns.
-pub const ERRORS: [(f64, f64); 2] = [(100.0, 0.27), (f64::INFINITY, 0.15)];
+pub const ERRORS: [(f64, f64); 2] = [(100.0, 0.29), (f64::INFINITY, 0.15)];
 /// The same if only the read cost is known.
-pub const READ_COST_ERRORS: [(f64, f64); 2] = [(100.0, 0.45), (f64::INFINITY, 0.30)];
+pub const READ_COST_ERRORS: [(f64, f64); 2] = [(100.0, 0.47), (f64::INFINITY, 0.30)];

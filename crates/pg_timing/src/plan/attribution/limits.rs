@@ -2,8 +2,8 @@
 //! read plans subtract the times of inputs from that of their caller.
 
 use super::charge::Charge;
-use crate::report::{ExplainedNode, Range};
 use crate::plan::node::{PlanNode, callers_first};
+use crate::report::{ExplainedNode, Range};
 
 /// Limits all nodes to the corrected time of the statement. The topmost node takes almost as long: only the start and the end
 /// of the execution do not belong to any node.

@@ -47,7 +47,8 @@ fn calls_below(plan: &Plan) -> Vec<f64> {
     let callees = callees(&plan.nodes);
     let mut below = vec![0.0; plan.nodes.len()];
     for index in callers_first(&plan.nodes).into_iter().rev() {
-        let called = callees[index].iter().map(|&(callee, part)| part * (below[callee] + plan.nodes[callee].calls.estimate));
+        let called =
+            callees[index].iter().map(|&(callee, part)| part * (below[callee] + plan.nodes[callee].calls.estimate));
         below[index] = called.sum();
     }
     below

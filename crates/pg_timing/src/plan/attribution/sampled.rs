@@ -3,9 +3,9 @@
 //! Sampling costs almost nothing per call. So each node's share of the time is correct, without an estimate of the
 //! overhead per call.
 
-use crate::report::{ExplainedNode, Range};
 use crate::plan::Plan;
 use crate::plan::node::callees;
+use crate::report::{ExplainedNode, Range};
 use crate::statistics::{median, median_error, weighted_mean};
 
 /// The mean time between pg_fast_timing's samples with its default sample rate.

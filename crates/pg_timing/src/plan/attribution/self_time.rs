@@ -96,8 +96,10 @@ impl SelfTimes {
     /// same part of the time that there is, and their own self times are not determined. This applies to small errors of the
     /// times, too, without the last consequence.
     fn of(plan: &[PlanNode], times: &[f64], whole_ms: f64) -> SelfTimes {
-        let called_ms: Vec<f64> =
-            callees(plan).iter().map(|callees| callees.iter().map(|&(callee, part)| part * times[callee]).sum()).collect();
+        let called_ms: Vec<f64> = callees(plan)
+            .iter()
+            .map(|callees| callees.iter().map(|&(callee, part)| part * times[callee]).sum())
+            .collect();
         let (mut granted, mut factors, mut rest_ms) = (vec![0.0; plan.len()], vec![1.0; plan.len()], whole_ms);
         let mut divided = SelfTimes {
             estimates: vec![0.0; plan.len()],
@@ -121,7 +123,8 @@ impl SelfTimes {
             divided.bounds[index] = Range::exactly(estimate);
             if times[index] > with_tolerance(ms, plan[index].rounding_ms) {
                 divided.is_determined[index] = false;
-                divided.bounds[index] = Range { low: 0.0, estimate, high: (times[index] - called_ms[index]).max(estimate) };
+                divided.bounds[index] =
+                    Range { low: 0.0, estimate, high: (times[index] - called_ms[index]).max(estimate) };
             }
         }
         for (index, node) in plan.iter().enumerate().filter(|(_, node)| node.callers.are_several()) {

@@ -1,8 +1,8 @@
 //! The overhead that timing is expected to add to a plan, computed from the cost of a timed call.
 
+use crate::plan::Plan;
 use crate::plan::node::{PlanNode, callees, workers};
 use crate::plan::server_clock::ServerClock;
-use crate::plan::Plan;
 use crate::report::{CallCost, MS_PER_NS, Range};
 
 /// The expected overhead of a plan, in ms.
@@ -111,7 +111,8 @@ fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
     let most_ms = |index: usize| plan.nodes[index].calls.high * call_ms * LARGEST_PART;
     let mut longest = plan.other_calls * call_ms;
     for (index, children) in callees(&plan.nodes).iter().enumerate() {
-        let children_ms: f64 = children.iter().map(|&(child, part)| part * plan.nodes[child].reported_or_zero_ms()).sum();
+        let children_ms: f64 =
+            children.iter().map(|&(child, part)| part * plan.nodes[child].reported_or_zero_ms()).sum();
         let all = || children.iter().map(|(child, _)| *child).chain([index]);
         let rounding: f64 = all().map(|each| plan.nodes[each].rounding_ms).sum();
         let self_ms = (plan.nodes[index].reported_or_zero_ms() - children_ms).max(0.0) + rounding;

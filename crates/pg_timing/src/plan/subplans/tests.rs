@@ -159,7 +159,13 @@ fn too_many_subplans_of_one_name_keep_their_callers() {
 
 #[test]
 fn the_only_possible_caller_is_known() {
-    let has_one_caller = |json: &str| plan(json).nodes.iter().map(|node| node.parent.is_some() && node.callers.are_certain && !node.callers.are_several()).collect::<Vec<_>>();
+    let has_one_caller = |json: &str| {
+        plan(json)
+            .nodes
+            .iter()
+            .map(|node| node.parent.is_some() && node.callers.are_certain && !node.callers.are_several())
+            .collect::<Vec<_>>()
+    };
     let cte = |kind: &str, scans: usize| {
         let scan = r#", {"Node Type": "CTE Scan", "CTE Name": "c", "Actual Loops": 1}"#.repeat(scans);
         has_one_caller(&format!(

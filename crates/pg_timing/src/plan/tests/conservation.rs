@@ -2,7 +2,7 @@
 
 use super::psql::real_plans;
 use super::published::estimate;
-use crate::plan::generated::check_self_times;
+use crate::plan::tests::generated::check_self_times;
 use crate::plan::{Plan, each_plan, last_usable_plan};
 use crate::report::MS_PER_NS;
 use std::path::Path;
@@ -21,9 +21,13 @@ fn no_part_is_larger_than_the_whole() {
     for text in plans() {
         let selected = last_usable_plan(&text, false).unwrap_or_else(|error| panic!("{error}: {text}"));
         let plan = Plan::new(selected.explained, selected.execution_ms);
-        for (read_ns, plain_part) in [(Some(20.0), None), (Some(500.0), None), (None, Some(0.6)), (Some(20.0), Some(0.6))] {
+        for (read_ns, plain_part) in
+            [(Some(20.0), None), (Some(500.0), None), (None, Some(0.6)), (Some(20.0), Some(0.6))]
+        {
             // A slow clock does not belong to the plan, which is an error.
-            let Ok(report) = estimate(read_ns, plain_part.map(|part| part * plan.execution_ms), &text) else { continue };
+            let Ok(report) = estimate(read_ns, plain_part.map(|part| part * plan.execution_ms), &text) else {
+                continue;
+            };
             checked += 1;
             check_self_times(&report.nodes, &plan, report.reported_ms, report.corrected_ms).unwrap();
             let capture = report.capture.unwrap();

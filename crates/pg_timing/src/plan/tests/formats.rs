@@ -1,8 +1,8 @@
 //! A plan has the same tree and the same figures in JSON, YAML and XML.
 
 use super::proptests::json_of;
+use crate::plan::tests::generated::{tree, with_consistent_times};
 use crate::plan::{Explained, each_plan};
-use crate::plan::generated::{tree, with_consistent_times};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -4,6 +4,7 @@ mod conservation;
 mod folded;
 mod formats;
 mod found;
+pub mod generated;
 mod old_versions;
 mod preorder;
 pub mod proptests;

@@ -1,9 +1,9 @@
 //! Plans that have lost their indentation.
 
 use super::psql::{plans, real_plans};
+use crate::plan::Explained;
 use crate::plan::preorder::restored;
 use crate::plan::text::{self, TextError};
-use crate::plan::Explained;
 use proptest::prelude::*;
 
 fn flat(plan: &str) -> String {

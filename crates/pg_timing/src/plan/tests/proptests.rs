@@ -1,7 +1,7 @@
 //! Properties that hold for any plan and any text.
 
 use super::published::estimate;
-use crate::plan::generated::{check_self_times, tree, with_consistent_times};
+use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::{Explained, Inputs, Node, Plan, Selected, ServerClock, each_plan, last_usable_plan, report};
 use crate::render;
 use crate::report::{ExplainReport, MS_PER_NS, PlanFormat, Range};

@@ -15,7 +15,10 @@ pub fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Resu
             note: None,
         })
     };
-    report(last_usable_plan(text, false)?, &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms, document: None })
+    report(
+        last_usable_plan(text, false)?,
+        &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms, document: None },
+    )
 }
 
 pub fn by_read_cost(ns: f64, text: &str) -> ExplainReport {
@@ -275,7 +278,10 @@ fn a_json_plan_after_a_text_plan_is_read() {
 ]
 "#;
     let report = by_read_cost(20.0, &format!("{}and with the index:\n{json}", count_plan(10, 5.0)));
-    assert_eq!((report.reported_ms, report.notes[0].as_str()), (2.1, "the input has 2 plans; this is the last one (--nth N shows another one)"));
+    assert_eq!(
+        (report.reported_ms, report.notes[0].as_str()),
+        (2.1, "the input has 2 plans; this is the last one (--nth N shows another one)")
+    );
 }
 
 #[test]

@@ -27,7 +27,9 @@ fn plans_in_a_clients_frame_are_read() {
 fn any_frame_that_all_lines_share_is_removed() {
     let plan = count_plan(1000, 20.0);
     let expected = by_read_cost(20.0, &plan).nodes.len();
-    let all = |frame: &dyn Fn(usize, &str) -> String| plan.lines().enumerate().map(|(n, line)| frame(n, line)).collect::<String>();
+    let all = |frame: &dyn Fn(usize, &str) -> String| {
+        plan.lines().enumerate().map(|(n, line)| frame(n, line)).collect::<String>()
+    };
     for text in [
         all(&|_, line| format!("db_1 | {line}\n")),
         all(&|_, line| format!("# {line}\n")),
@@ -38,7 +40,8 @@ fn any_frame_that_all_lines_share_is_removed() {
         all(&|_, line| format!(" {line:100}+\n")),
         format!("[{}]\n", all(&|_, line| format!("\"{line}\",\n")).trim_end_matches(",\n")),
         format!("x = '{}'\n", plan.trim_end().replace('\n', "\\n")),
-        serde_json::to_string(&plan.lines().map(|line| serde_json::json!({"QUERY PLAN": line})).collect::<Vec<_>>()).unwrap(),
+        serde_json::to_string(&plan.lines().map(|line| serde_json::json!({"QUERY PLAN": line})).collect::<Vec<_>>())
+            .unwrap(),
         serde_json::json!({"text": plan}).to_string(),
     ] {
         let report = by_read_cost(20.0, &text);
@@ -50,7 +53,10 @@ fn any_frame_that_all_lines_share_is_removed() {
 fn what_surrounds_an_unreadable_plan_is_named() {
     let text = count_plan(10, 1.0).lines().enumerate().map(|(n, line)| format!("a{n}x {line}\n")).collect::<String>();
     let error = estimate(Some(20.0), None, &text).unwrap_err();
-    assert!(error.what.contains("the first one is: a0x Aggregate") && error.hint.contains("before and after"), "{error}");
+    assert!(
+        error.what.contains("the first one is: a0x Aggregate") && error.hint.contains("before and after"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -79,7 +85,10 @@ fn reads_of_the_tsc_overlap_with_other_work() {
 fn inputs_that_contradict_each_other_widen_the_interval() {
     let report = estimate(Some(723.0), Some(110.0), &count_plan(100_000, 115.9)).unwrap();
     let corrected = report.corrected_ms;
-    assert!(corrected.low < 20.0 && corrected.high > 110.0 && report.capture.as_ref().unwrap().inputs_contradict, "{corrected:?}");
+    assert!(
+        corrected.low < 20.0 && corrected.high > 110.0 && report.capture.as_ref().unwrap().inputs_contradict,
+        "{corrected:?}"
+    );
     let screen = crate::render::text::explain::text(&report).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(screen.contains("contradicts the expected cost: the interval covers both"), "{screen}");
 }
@@ -115,7 +124,8 @@ fn plans_of_postgresqls_relatives_are_read() {
     let motion = by_read_cost(20.0, &fixture("greenplum-motion.txt"));
     assert_eq!((motion.reported_ms, motion.nodes[0].kind.as_str(), motion.nodes.len()), (0.964, "Gather Motion", 3));
     assert!(note(&motion, "rows of Gather Motion, and"), "{:?}", motion.notes);
-    let yugabyte = "YB Batched Nested Loop Join  (cost=0.00..9.00 rows=1 width=8) (actual time=1.000..9.000 rows=10 loops=1)
+    let yugabyte =
+        "YB Batched Nested Loop Join  (cost=0.00..9.00 rows=1 width=8) (actual time=1.000..9.000 rows=10 loops=1)
   Join Filter: (a.i = b.i)
   ->  YB Seq Scan on a  (cost=0.00..4.00 rows=1 width=4) (actual time=0.500..1.000 rows=10 loops=1)
         Storage Table Read Requests: 1
@@ -128,6 +138,10 @@ Execution Time: 9.500 ms
 /// PostgreSQL 19 prints these lines with EXPLAIN (IO).
 #[test]
 fn lines_of_io_are_ordinary_properties() {
-    let plan = count_plan(10, 1.0).replacen("Planning", "        Prefetch: avg=89.53 max=127 capacity=128\n        I/O: stalls=19 size=13.02 inprogress=6.63\nPlanning", 1);
+    let plan = count_plan(10, 1.0).replacen(
+        "Planning",
+        "        Prefetch: avg=89.53 max=127 capacity=128\n        I/O: stalls=19 size=13.02 inprogress=6.63\nPlanning",
+        1,
+    );
     assert_eq!(by_read_cost(20.0, &plan).nodes.len(), 2);
 }

@@ -4,10 +4,16 @@ use super::published::{by_read_cost, count_plan, estimate, join_plan};
 fn the_last_usable_plan_is_used() {
     let two = count_plan(10, 1.0) + &count_plan(10, 2.0);
     let report = by_read_cost(20.0, &two);
-    assert_eq!((report.reported_ms, report.notes[0].as_str()), (2.0, "the input has 2 plans; this is the last one (--nth N shows another one)"));
+    assert_eq!(
+        (report.reported_ms, report.notes[0].as_str()),
+        (2.0, "the input has 2 plans; this is the last one (--nth N shows another one)")
+    );
     let cut = two + "Result  (cost=0.00..0.01 rows=1 width=4)\n";
     let report = by_read_cost(20.0, &cut);
-    assert_eq!(report.notes[0], "the input has 3 plans; this is number 2, the last usable one (--nth N shows another one)");
+    assert_eq!(
+        report.notes[0],
+        "the input has 3 plans; this is number 2, the last usable one (--nth N shows another one)"
+    );
     assert_eq!(report.notes[1], "plan 3 is not usable: the plan was not executed (EXPLAIN without ANALYZE)");
 }
 

@@ -1,7 +1,7 @@
 //! Reads a server's log in CSV format, where a plan is one field of a record.
 
-use crate::plan::find::announced_ms;
 use super::csv_record::{Message, begins_with_message, is_quoted_after, message, message_at};
+use crate::plan::find::announced_ms;
 use std::borrow::Cow;
 
 /// Replaces each record that contains a plan with its message, as a plain log would show it, and removes other records: a

@@ -55,9 +55,14 @@ mod tests {
     #[test]
     fn plans_in_logs_are_read() {
         const TREE: &str = "Aggregate  (cost=1.00..2.00 rows=1 width=8) (actual time=20.000..20.000 rows=1 loops=1)\n  ->  Seq Scan on \"t\"  (cost=0.00..1.00 rows=1 width=0) (actual time=0.012..10.442 rows=100000 loops=1)\n";
-        let tabbed: String = format!("Query Text: SELECT 1\n{TREE}").lines().map(|line| format!("\t{line}\n")).collect();
-        let log = format!("2026-11-21 22:20:13.745 UTC [4080] LOG:  duration: 26.105 ms  plan:\n{tabbed}2026-11-21 22:20:14 UTC [4080] LOG:  x\n");
-        let sent = |(n, line): (usize, &str)| format!("Nov 21 22:20:13 db postgres[7]: [4-{}] {}\n", n + 1, line.replace('\t', "#011"));
+        let tabbed: String =
+            format!("Query Text: SELECT 1\n{TREE}").lines().map(|line| format!("\t{line}\n")).collect();
+        let log = format!(
+            "2026-11-21 22:20:13.745 UTC [4080] LOG:  duration: 26.105 ms  plan:\n{tabbed}2026-11-21 22:20:14 UTC [4080] LOG:  x\n"
+        );
+        let sent = |(n, line): (usize, &str)| {
+            format!("Nov 21 22:20:13 db postgres[7]: [4-{}] {}\n", n + 1, line.replace('\t', "#011"))
+        };
         let csv = format!(
             "2026-11-21 22:20:13 UTC,,,7,,,1,,,,0,LOG,00000,\"duration: 26.105 ms  plan:\nQuery Text: SELECT 1\n{}\",,,,,\n",
             TREE.replace('"', "\"\"")

@@ -2,9 +2,9 @@
 
 use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
-use crate::server::connection::SUPPORTED_SERVERS;
 use crate::plan::validate::{Impossible, check_figures, check_run};
 use crate::plan::{Explained, Plan};
+use crate::server::connection::SUPPORTED_SERVERS;
 use serde::de::IgnoredAny;
 
 const RULES: &str =

@@ -94,8 +94,8 @@ fn min_max(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::run_mode::{BASELINE, ROWS_ONLY};
     use crate::plan::Plan;
+    use crate::report::run_mode::{BASELINE, ROWS_ONLY};
     use std::time::Duration;
 
     fn run(rows: u32) -> Plan {

@@ -7,10 +7,10 @@
 
 use super::run_results::Runs;
 use super::times::{Times, time_ms};
-use crate::report::run_mode::{BASELINE, ROWS_ONLY, WITHOUT_BUFFERS};
-use crate::report::{ExplainedNode, Range, Spread};
 use crate::plan::Plan;
 use crate::plan::attribution::{Charge, attribute};
+use crate::report::run_mode::{BASELINE, ROWS_ONLY, WITHOUT_BUFFERS};
+use crate::report::{ExplainedNode, Range, Spread};
 use crate::statistics::{median, quantile};
 
 /// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
@@ -124,12 +124,7 @@ impl Overhead {
             clock_per_call: self.per_call * clock_part,
             of_any_session: self.baseline(),
         };
-        attribute(
-            &runs.reported,
-            self.calls,
-            &charge,
-            runs.sampled().map(|sampled| (sampled, self.corrected)),
-        )
+        attribute(&runs.reported, self.calls, &charge, runs.sampled().map(|sampled| (sampled, self.corrected)))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::overhead::Overhead;
 use super::run_results::Runs;
-use crate::report::run_mode::{BASELINE, ROWS_ONLY};
-use crate::plan::generated::{check_self_times, tree, with_consistent_times};
+use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::validate::check_run;
 use crate::plan::{Explained, Node, Plan};
+use crate::report::run_mode::{BASELINE, ROWS_ONLY};
 use proptest::prelude::*;
 
 const RUNS: usize = 5;

@@ -7,9 +7,9 @@ use super::script::Script;
 use super::server::LiveServer;
 use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
+use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainReport, LiveRuns, NS_PER_MS, Range, Timed};
-use crate::plan::Plan;
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainReport {

@@ -3,9 +3,9 @@
 use super::plan_mode::PlanMode;
 use super::timing::Timing;
 use crate::error::Error;
-use crate::report::{PlanSource, RunSample};
-use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY, WITHOUT_BUFFERS};
 use crate::plan::Plan;
+use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY, WITHOUT_BUFFERS};
+use crate::report::{PlanSource, RunSample};
 use crate::statistics::undisturbed::{Machine, ProbedRun};
 use crate::statistics::{deviation, median};
 use std::time::Duration;

@@ -11,8 +11,8 @@ use super::script::Script;
 use super::session::{RunSession, Whose, quoted};
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
-use crate::server::connection::Sql;
 use crate::plan::Explained;
+use crate::server::connection::Sql;
 use crate::server::own_sql::MARK;
 
 // Names of prepared statements.

@@ -2,13 +2,13 @@
 
 use super::{RunSession, Whose};
 use crate::error::Error;
+use crate::plan::Plan;
 use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::{parse_executed, parse_planning_ms};
 use crate::server::explain::live::own_statements::{EMPTY, bare_calls};
 use crate::server::explain::live::run_results::BaselineRun;
 use crate::server::explain::live::statement::explain_analyze;
 use crate::server::explain::live::timing::Timing;
-use crate::plan::Plan;
 use crate::server::own_sql::{self, MARK};
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Random plans for property tests.
 
-use super::kinds;
-use super::{Node, Plan, Rows};
+use crate::plan::kinds;
+use crate::plan::{Node, Plan, Rows};
 use crate::report::{ExplainedNode, Range};
 use proptest::prelude::*;
 
@@ -62,7 +62,12 @@ pub fn with_consistent_times(mut node: Node) -> Node {
 
 /// Checks the conservation of time: self times are not negative and add up to at most the time of the statement, with and
 /// without timing. No corrected time is longer than the reported one, than that of the only caller, or than the statement.
-pub fn check_self_times(nodes: &[ExplainedNode], plan: &Plan, reported_ms: f64, statement: Range) -> Result<(), TestCaseError> {
+pub fn check_self_times(
+    nodes: &[ExplainedNode],
+    plan: &Plan,
+    reported_ms: f64,
+    statement: Range,
+) -> Result<(), TestCaseError> {
     prop_assert_eq!(nodes.len(), plan.nodes.len());
     for (node, in_plan) in nodes.iter().zip(&plan.nodes) {
         let [own, all] = [node.self_ms, node.corrected_ms];
