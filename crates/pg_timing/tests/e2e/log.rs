@@ -145,8 +145,11 @@ fn single_plans_of_a_log_are_those_of_the_whole_log() {
     let number = slowest[0]["capture"]["taken"].to_string();
     let (status, same, _) = explain(&[&path, "--nth", &number, "--format", "json"]);
     assert_eq!((status, &json(&same)), (0, &slowest[0]));
-    let (_, plan, _) = explain(&[&path, "--nth", &number, "--format", "plan-text"]);
-    assert!(plan.contains("(actual time=") && plan.contains("Time Correction: "), "{plan}");
+    // A plan is printed in the format that was read, and the slowest plan is JSON.
+    let (_, plan, _) = explain(&[&path, "--nth", &number, "--format", "plan-json"]);
+    assert!(plan.contains("\"Actual Total Time\"") && plan.contains("\"Time Correction\": "), "{plan}");
+    let stderr = refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", &number, "--format", "plan-text"]);
+    assert!(stderr.contains("hint: give --format plan-json"), "{stderr}");
     let (_, page, _) = explain(&[&path, "--all", "--format", "html"]);
     assert!(page.contains("<table>") && !page.contains("<script"), "{page}");
     assert!(
@@ -171,7 +174,7 @@ fn a_single_plan_shows_the_overhead_of_nested_plans() {
     for option in [["--slowest", "1"], ["--nth", "2"]] {
         let (status, text, _) = explain(&[&[path.as_str()][..], &option].concat());
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let first = "auto_explain reported 50.0 ms; without EXPLAIN this run would have taken about 31.9 ms (28.2 ms to 39.1 ms). \
+        let first = "auto_explain reported 50.0 ms; without EXPLAIN this run would have taken about 31.9 ms (28.1 ms to 39.6 ms). \
                      Clock reads are 0% of the reported time. The statements that it executed lost 18.1 ms to their own timing.";
         assert!(status == 0 && text.starts_with(first), "{text}");
         assert!(text.contains("nested the log has plans of statements that this one executed"), "{text}");

@@ -31,10 +31,10 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         false => ms(corrected.estimate),
     };
     let takes = format!("{reported}; without EXPLAIN the statement takes {time}");
-    if report.reported_ms <= corrected.high {
+    if report.reported_ms <= corrected.high && !capture.inputs_contradict {
         return format!("{takes}. The overhead is below measurement noise.");
     }
-    let overhead = |ms: f64| 100.0 * (1.0 - ms / report.reported_ms);
+    let overhead = |ms: f64| 100.0 * (1.0 - ms / report.reported_ms).max(0.0);
     let share = match is_range {
         true => format!("{:.0}% to {:.0}%", overhead(corrected.high), overhead(corrected.low)),
         false => format!("{:.0}%", overhead(corrected.estimate)),
