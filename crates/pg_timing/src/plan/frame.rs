@@ -75,7 +75,7 @@ fn lead(line: &str) -> usize {
 fn json(line: &str) -> Option<Frame<'_>> {
     let at = line.find(['[', '{'])?;
     let before = &line[..at];
-    let is_lead = lead(before) == before.len() && !before.contains(['(', '\'']);
+    let is_lead = lead(line) >= at && !before.contains(['(', '\'']);
     let text = line[at..].trim_end();
     let rest = text[1..].trim_start();
     let is_json = rest.is_empty() || rest.starts_with(['"', '{', '[', '}', ']']) || is_after(rest);

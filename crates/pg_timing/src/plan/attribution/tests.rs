@@ -46,15 +46,15 @@ fn a_node_has_its_corrected_time_and_margins() {
     assert_range(scan.corrected_ms, [28.439567337658584, 32.674418604651166, 36.90926987164375]);
     for (off, expected) in [
         (gather.reported_self_off_ms, 3.2551422243079693),
-        (gather.corrected_self_off_ms, 3.8859001494078225),
+        (gather.corrected_self_off_ms, 4.317624716290598),
         (scan.reported_self_off_ms, 3.2546422243079656),
-        (scan.corrected_self_off_ms, 3.8816488472221202),
+        (scan.corrected_self_off_ms, 4.072065846905037),
     ] {
         assert!((off - expected).abs() < 1e-9, "{nodes:?}");
     }
     // The Gather's self time: the difference of both estimates. Its margin includes 2 ms of the machine's speed *
     // share.
-    let (estimate, off) = (70.10996677740863 - 32.674418604651166, 3.8859001494078225f64);
+    let (estimate, off) = (70.10996677740863 - 32.674418604651166, 4.317624716290598f64);
     let margin = off.hypot(2.0 * estimate / 56.2);
     assert_range(gather.self_ms, [estimate - margin, estimate, estimate + margin]);
     assert_eq!(scan.self_ms, scan.corrected_ms, "a node without children");
