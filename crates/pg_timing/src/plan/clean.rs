@@ -4,6 +4,8 @@ use super::node_line::{ARROW, FIGURES};
 use super::steps;
 use std::borrow::Cow;
 
+type Repair = fn(&str) -> String;
+
 /// Returns the text with one line of a plan per line, in ASCII where EXPLAIN writes ASCII. It is not copied if nothing
 /// changes.
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -11,7 +13,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     // XML has entities, too: they are decoded with the plan.
     let is_html = ["-&gt;", "&gt; ", "&quot;Plan&quot;", "<td", "<br", "<pre"].iter().any(|sign| text.contains(sign))
         && !text.contains("<explain xmlns=");
-    let repairs: [(bool, fn(&str) -> String); 5] = [
+    let repairs: [(bool, Repair); 5] = [
         (is_html, without_html),
         (!text.is_ascii() && text.contains(is_special), in_ascii),
         // a cell of a CSV file

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 #[derive(Debug, Default, PartialEq)]
 pub struct Frame<'a> {
     before: &'a str,
-    /// the last character of `before` that is not a space (a digit counts as `0`), and how often it is there
+    /// the last character of `before`, if it is neither a space nor a letter (a digit counts as `0`), and how often it is there
     mark: Option<(char, usize)>,
     /// number of spaces after it
     spaces: usize,
@@ -130,7 +130,7 @@ impl<'a> Frame<'a> {
         let is_cell = after.is_empty() && mark.is_some_and(|mark| ['"', '\''].contains(&mark));
         Frame {
             before,
-            mark: mark.filter(|_| !is_cell).map(|mark| (mark, marks(mark))),
+            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, marks(mark))),
             spaces: before[text.len()..].chars().count(),
             after,
         }
@@ -143,7 +143,7 @@ impl<'a> Frame<'a> {
 
     /// Returns whether only spaces are before the other lines, and nothing after them.
     pub fn is_empty(&self) -> bool {
-        self.mark.is_none() && self.after.is_empty()
+        self.mark.is_none() && self.after.is_empty() && !self.before.contains(char::is_alphabetic)
     }
 
     /// Returns a line as the server printed it.
