@@ -33,7 +33,7 @@ def shared_memory():
 
 
 def processes():
-    """Returns the command lines of temporary servers and of their guardians, by process id."""
+    """Returns the command lines of temporary servers, by process id."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -92,10 +92,6 @@ def children(process):
     return out.splitlines()
 
 
-def guardian(program):
-    return int(subprocess.run(["pgrep", "-P", str(program.pid)], capture_output=True, text=True, check=True).stdout.split()[0])
-
-
 def reports(path, env):
     """explain reports with --ephemeral, and also if no server runs on the default socket."""
     leftovers = Leftovers()
@@ -113,13 +109,12 @@ def reports(path, env):
 
 
 def interrupted(path, env):
-    """Signals to pg_timing, to its guardian and to the server."""
+    """Signals to pg_timing and to the server. The kernel ends the server of a killed program, and the next run removes its folder."""
     signals = {
         "Ctrl-C": lambda program, _: program.send_signal(signal.SIGINT),
         "SIGTERM": lambda program, _: program.send_signal(signal.SIGTERM),
         "SIGKILL": lambda program, _: program.kill(),
-        "SIGKILL of the guardian": lambda program, _: os.kill(guardian(program), signal.SIGKILL),
-        "SIGKILL of the server": lambda _, postmaster: os.kill(postmaster, signal.SIGKILL),
+        "SIGQUIT of the server": lambda _, postmaster: os.kill(postmaster, signal.SIGQUIT),
         "two Ctrl-C": lambda program, _: [program.send_signal(signal.SIGINT), time.sleep(0.01), program.send_signal(signal.SIGINT)],
     }
     for what, send in signals.items():
@@ -129,39 +124,56 @@ def interrupted(path, env):
         out, errors = program.communicate(timeout=CLEANUP_SECONDS)
         if program.returncode == 0 or out or "panicked" in errors:
             yield f"{what}: {program.returncode} {out!r} {errors!r}"
-        if what not in ("SIGKILL", "two Ctrl-C") and "pg_timing: error: " not in errors:
+        if what in ("SIGKILL", "two Ctrl-C"):
+            yield from remove_with_next_run(path, env)
+        elif "pg_timing: error: " not in errors:
             yield f"{what}: {errors!r}"
         yield from (f"{what}: {left}" for left in leftovers.complaints())
+
+
+def keeps_secrets(path, env):
+    """The server's user, who is another one if this is root, gets neither the environment nor the terminal."""
+    leftovers = Leftovers()
+    program = start(path, env | {"SECRET_OF_ROOT": "geheim", "PGPASSWORD": "geheim"})
+    postmaster = wait_for_statement(program, leftovers)
+    for pid, line in processes().items():
+        if pid != program.pid and b"geheim" in Path(f"/proc/{pid}/environ").read_bytes():
+            yield f"{line} has the environment"
+    if os.getsid(postmaster) == os.getsid(program.pid):
+        yield "the server has the terminal of the program"
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=CLEANUP_SECONDS)
+    yield from leftovers.complaints()
+
+
+def remove_with_next_run(path, env):
+    """Runs pg_timing again, as soon as the processes of killed runs have ended."""
+    for _ in range(CLEANUP_SECONDS * 20):
+        if not processes():
+            break
+        time.sleep(0.05)
+    done = subprocess.run([path, "explain", "--ephemeral", "--time", "2", "-c", COUNT], env=env, capture_output=True, text=True)
+    if done.returncode != 0:
+        yield f"after a killed run: {done}"
 
 
 def killed_early(path, env):
     """Signals while pg_timing starts the server. These delays are the test itself."""
     for delay in (*(0.001 * ms for ms in range(4, 34)), 0.2, 0.5):
-        for sign in (signal.SIGKILL, signal.SIGINT):
-            leftovers = Leftovers()
-            program = start(path, env)
-            time.sleep(delay)
-            program.send_signal(sign)
-            program.communicate(timeout=CLEANUP_SECONDS)
-            yield from (f"{sign.name} after {delay} s: {left}" for left in leftovers.complaints())
-
-
-def killed_with_guardian(path, env):
-    """Nobody can remove the server if the guardian is killed, too. The next run does."""
+        leftovers = Leftovers()
+        program = start(path, env)
+        time.sleep(delay)
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=CLEANUP_SECONDS)
+        yield from (f"SIGINT after {delay} s: {left}" for left in leftovers.complaints())
     leftovers = Leftovers()
-    program = start(path, env)
-    wait_for_statement(program, leftovers)
-    # A stopped program cannot notice that the guardian has died.
-    program.send_signal(signal.SIGSTOP)
-    os.kill(guardian(program), signal.SIGKILL)
-    program.kill()
-    program.communicate(timeout=CLEANUP_SECONDS)
-    if not folders() - leftovers.before[0]:
-        yield "the test left no folder, so it tests nothing"
-    done = subprocess.run([path, "explain", "--ephemeral", "--time", "2", "-c", COUNT], env=env, capture_output=True, text=True)
-    if done.returncode != 0:
-        yield f"after a killed run: {done}"
-    yield from leftovers.complaints()
+    for delay in (0.05, 0.1, 0.2, 0.5, 1):
+        program = start(path, env)
+        time.sleep(delay)
+        program.kill()
+        program.communicate(timeout=CLEANUP_SECONDS)
+    yield from remove_with_next_run(path, env)
+    yield from (f"after SIGKILL: {left}" for left in leftovers.complaints())
 
 
 def relative_directory(path, env):
@@ -201,5 +213,5 @@ def check(path):
         os.chmod(folder, 0o755)
         # Other users cannot run a program in the home directory of root.
         program = shutil.copy(path, folder)
-        for test in (reports, interrupted, killed_with_guardian, relative_directory, killed_early, full_disk):
+        for test in (reports, keeps_secrets, interrupted, relative_directory, killed_early, full_disk):
             yield from test(program, env)

@@ -17,12 +17,10 @@ mod plan;
 mod progress;
 pub mod read;
 pub mod report;
-mod stdout;
 pub mod test;
 
 use crate::error::Error;
 use crate::escape;
-use crate::server::connection::exit_if_a_thread_remains;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The exit status after a usage error, and of a command that did not do its work.
@@ -52,9 +50,7 @@ fn note(text: &str) {
 
 /// Prints the error of a command. Returns the exit status.
 pub fn finish(result: anyhow::Result<u8>) -> u8 {
-    let exit_status = result.unwrap_or_else(|error| report_error(&error));
-    exit_if_a_thread_remains(exit_status);
-    exit_status
+    result.unwrap_or_else(|error| report_error(&error))
 }
 
 /// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
@@ -81,12 +77,9 @@ fn print_error(what: &str, hint: &str) {
     }
 }
 
-/// Prints a result on stdout, with colors only on a terminal. A full disk and a closed stdout are errors, because the user
+/// Prints a result on stdout, with colors only on a terminal. A full disk is an error, because the user
 /// did not get the result. A pipe whose reader has ended is no error: `head` has read what it wanted.
 fn print(text: &str) -> anyhow::Result<()> {
-    if stdout::was_closed() {
-        anyhow::bail!("could not write to stdout: it is closed");
-    }
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -8,7 +8,7 @@ use crate::human::grouped;
 use crate::plan::errors::unknown_clock;
 use crate::plan::{Explained, Inputs, ServerClock};
 use crate::render::{self, escape};
-use crate::report::{ExplainReport, LogReport, Report, SYSTEM, SkippedPlans};
+use crate::report::{ExplainReport, LogReport, Measured, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{Gaps, Log, Plans, Sources, captured, text_of};
 use anyhow::anyhow;
 use std::path::Path;
@@ -185,6 +185,9 @@ fn read_host_report(path: &Path) -> anyhow::Result<Report> {
         .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
     if report.read_cost_ns(SYSTEM).is_none() {
         return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
+    }
+    if let Err(why) = Measured::of(&report).plausible() {
+        return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
     }
     Ok(report)
 }

@@ -1,11 +1,12 @@
 //! Finds the plans in a text: a file, a ticket, psql's output, a log.
 
+use super::announcement::{announced_ms, is_log_line};
 use super::clean;
 use super::errors::{Found, Unreadable};
 use super::fold;
 use super::frame::{Begin, Frame, begins};
 use super::json_values::{self, Content};
-use super::node_line::{FIGURES, number};
+use super::node_line::FIGURES;
 use super::preorder;
 use super::steps;
 use super::structured::Structured;
@@ -16,21 +17,29 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
-const MAX_NESTING: usize = 2;
+pub const MAX_NESTING: usize = 2;
 
 /// Receives a plan and the text that it was read from. A plan that is missing has none.
 pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
 
+/// Finds the plans in a text that is within JSON, which has a number of such levels left.
+pub type Nested<'a> = dyn Fn(&str, usize, &mut OnPlan) + 'a;
+
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
 /// log can have many thousands.
 pub fn each_plan(text: &str, found: &mut OnPlan) {
-    each_plan_in(text, MAX_NESTING, found);
+    fn nested(text: &str, nesting: usize, found: &mut OnPlan) {
+        each_plan_in(text, nesting, &nested, found);
+    }
+    each_plan_in(text, MAX_NESTING, &nested, found);
 }
 
-fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
+/// The same for a text with levels of JSON around it. `nested` reads the texts within JSON.
+pub fn each_plan_in(text: &str, nesting: usize, nested: &Nested, found: &mut OnPlan) {
     let text = clean::plain(text);
     let mut search = Search {
         nesting,
+        nested,
         found,
         logged_ms: None,
         query: None,
@@ -48,17 +57,10 @@ fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
     search.end();
 }
 
-/// Returns the time in a line of a log that announces a plan: `... LOG:  duration: 123.456 ms  plan:`.
-pub fn announced_ms(line: &str) -> Option<f64> {
-    let (before, rest) = line.trim_end().strip_suffix("plan:")?.rsplit_once("duration: ")?;
-    // In a statement, the same text can follow a quotation mark, a bracket or a word.
-    let is_message = |before: &str| !before.ends_with(|c: char| c.is_alphanumeric() || "'(,=".contains(c));
-    number(rest.trim_end().strip_suffix(" ms")?).filter(|_| is_message(before.trim_end()))
-}
-
 /// The search for plans from the beginning of a text to its end.
 struct Search<'a> {
     nesting: usize,
+    nested: &'a Nested<'a>,
     found: &'a mut OnPlan<'a>,
     /// auto_explain's log line precedes the plan
     logged_ms: Option<f64>,
@@ -213,7 +215,8 @@ impl Search<'_> {
                 Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
                 Content::Text(text) => {
                     if let Some(nesting) = self.nesting.checked_sub(1) {
-                        each_plan_in(&text, nesting, &mut |plan, source| self.push(plan, source));
+                        let nested = self.nested;
+                        nested(&text, nesting, &mut |plan, source| self.push(plan, source));
                     }
                 }
             }
@@ -301,6 +304,7 @@ fn ends_text_plan(rest: &str, last: &str) -> bool {
     }
     announced_ms(line).is_some()
         || line.trim() == "QUERY PLAN"
+        || !line.starts_with([' ', '\t']) && is_log_line(line)
         || match begins(rest) {
             Some(Begin::Text(_)) => !fold::is_open(last),
             Some(Begin::Structured(..)) => true,
@@ -313,25 +317,4 @@ fn ends_text_plan(rest: &str, last: &str) -> bool {
 fn looks_like_json(rest: &str) -> bool {
     const NEAR: usize = 10;
     rest.lines().take(NEAR).any(|line| line.contains("\"Plan\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::announced_ms;
-
-    #[test]
-    fn the_announcement_of_a_plan_has_its_time() {
-        for (line, ms) in [
-            ("LOG:  duration: 123.456 ms  plan:", Some(123.456)),
-            ("2026-11-21 UTC,,\"duration: 0.004 ms  plan:", Some(0.004)),
-            ("LOG:  duration: 123.456 ms  statement: select 'plan:'", None),
-            ("LOG:  00000: duration: 123.456 ms  plan:", Some(123.456)),
-            ("LOG:  statement: select 'duration: 123.456 ms  plan:", None),
-            ("ERROR:  no duration: 123.456 ms  plan:", None),
-            ("LOG:  duration: 123.456 ms", None),
-            ("plan:", None),
-        ] {
-            assert_eq!(announced_ms(line), ms, "{line}");
-        }
-    }
 }

@@ -61,9 +61,13 @@ fn object(value: &str, levels: usize, texts: &mut String, found: &mut dyn FnMut(
     if entries.contains_key("Plan") {
         return found(Content::Plan(Box::new(plan(value)), value));
     }
-    for (key, entry) in entries.into_iter().filter(|(key, _)| !QUOTES.contains(&key.as_ref())) {
-        _ = key;
-        each_in(entry.get(), levels, texts, found);
+    // The server's other messages can quote a client.
+    let is_log = entries.contains_key("error_severity");
+    let is_other = |key: &str, entry: &RawValue| is_log && key == "message" && !entry.get().starts_with("\"duration: ");
+    for (key, entry) in entries {
+        if !QUOTES.contains(&key.as_ref()) && !is_other(&key, entry) {
+            each_in(entry.get(), levels, texts, found);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! the same tree as a flat list with calls and processes. `attribution` shares an overhead among its nodes, and `overhead`
 //! estimates the overhead of a captured plan.
 
+pub mod announcement;
 pub mod attribution;
 mod calls;
 mod clean;

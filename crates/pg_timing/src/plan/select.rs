@@ -1,7 +1,7 @@
 //! Selects the plan that is analyzed: the last usable one of the input.
 
 use super::errors::{self, TakenBy};
-use super::find::each_plan;
+use super::find::OnPlan;
 use super::tree::Explained;
 use super::validate::check_figures;
 use crate::error::Error;
@@ -47,8 +47,12 @@ impl Skipped {
     }
 }
 
-/// Returns the last usable plan of a text. `keep_source` also keeps the plan's own text.
-pub fn last_usable_plan(text: &str, keep_source: bool) -> Result<Selected, Error> {
+/// Returns the last usable plan of a text. `each_plan` finds its plans. `keep_source` also keeps the plan's own text.
+pub fn last_usable_plan(
+    text: &str,
+    each_plan: impl Fn(&str, &mut OnPlan),
+    keep_source: bool,
+) -> Result<Selected, Error> {
     let mut plans = 0;
     let mut usable: Option<Selected> = None;
     let mut skipped = Skipped::default();

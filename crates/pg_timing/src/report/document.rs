@@ -85,7 +85,32 @@ fn is_explain(fields: &Map<String, Value>) -> bool {
     fields.contains_key("nodes") && fields.contains_key("corrected_ms")
 }
 
+/// Returns an error if a figure is impossible. A file may contain anything.
+fn check_figures(name: &str, value: &Value) -> Result<(), Error> {
+    /// More than any identifier, and any count of ns.
+    const MAX: f64 = 1e20;
+    /// A share of the reported time. A wrong read cost leads to more than 1.
+    const MAX_SHARE: f64 = 1e6;
+    match value {
+        Value::Number(number) => {
+            let max = if name.ends_with("_share") { MAX_SHARE } else { MAX };
+            match number.as_f64().is_some_and(|figure| figure.abs() <= max) {
+                true => Ok(()),
+                false => Err(damaged(&format!("the figure {number} of {name} is impossible"))),
+            }
+        }
+        Value::Array(values) => values.iter().try_for_each(|value| check_figures(name, value)),
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
+            // A range has the name of its figure.
+            let is_bound = matches!(key.as_str(), "low" | "estimate" | "high");
+            check_figures(if is_bound { name } else { key }, value)
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn document(fields: Map<String, Value>) -> Result<Document, Error> {
+    fields.iter().try_for_each(|(name, value)| check_figures(name, value))?;
     let has = |name: &str| fields.contains_key(name);
     if has("clocks") && has("verdict") {
         return host(fields).map(|report| Document::Host(report.into()));

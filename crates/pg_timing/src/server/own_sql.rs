@@ -21,9 +21,12 @@ pub const EMPTY_SEARCH_PATH: &str = "SET LOCAL search_path = ''";
 pub const USERS_SEARCH_PATH: &str = "SET LOCAL search_path TO DEFAULT";
 pub const ROLLBACK: &str = "ROLLBACK";
 
-/// Returns the SQL that begins a transaction, `READ ONLY` or `READ WRITE`.
+/// Without this, a database's settings `geqo_threshold` and `geqo_pool_size` could make the planning of our joins take minutes.
+pub const USUAL_PLANNER: &str = "SET LOCAL geqo = off";
+
+/// Returns the SQL that begins a transaction, `READ ONLY` or `READ WRITE`. A deferrable one could wait for other sessions.
 pub fn begin(mode: &str) -> String {
-    format!("BEGIN {mode}")
+    format!("BEGIN {mode}, NOT DEFERRABLE")
 }
 
 /// Returns the SQL that sets a setting until the end of the transaction.
@@ -63,32 +66,31 @@ pub fn set_all_if_permitted(settings: &[(&str, &str)]) -> String {
     format!("SELECT {MARK} {}", expressions.join(", "))
 }
 
-/// One row: the process of this session; databases that accept connections; whether this user may see all statistics; whether
-/// this user can become the operating system's user of the server, as superusers can.
+/// One row: the process of this session; databases that accept connections; whether this user may see all statistics.
 pub const SESSION: &str = concat!(
     "SELECT ",
     mark!(),
-    " pg_catalog.pg_backend_pid(), pg_catalog.count(*), pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE'),
-        pg_catalog.pg_has_role(session_user, 'pg_execute_server_program', 'MEMBER')
-        OR pg_catalog.pg_has_role(session_user, 'pg_write_server_files', 'MEMBER')
-        OR pg_catalog.pg_has_role(session_user, 'pg_read_server_files', 'MEMBER')
+    " pg_catalog.pg_backend_pid(), pg_catalog.count(*), pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')
     FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate"
 );
 
-/// The objects of extensions that we use: name, schema, the schema's owner, and whether the owner is a superuser. The owner of a
-/// schema can rename it and create another one with the same name. The name pg_database_owner stands for the database's owner.
+/// The objects of extensions that we use, each with its name, its schema, and three roles that can put other code in its place: the
+/// owners of the schema, of the object and of the extension. The last column tells whether the role is a superuser or this user. The
+/// name pg_database_owner stands for the database's owner.
 pub const EXTENSION_OBJECTS: &str = concat!(
     "SELECT ",
     mark!(),
-    " o.name, pg_catalog.quote_ident(n.nspname), r.rolname, r.rolsuper
-    FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema
-            FROM pg_catalog.pg_class
-        UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proname, pronamespace FROM pg_catalog.pg_proc) o
+    " o.name, pg_catalog.quote_ident(n.nspname), r.rolname, r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user
+    FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema,
+                relowner AS owner FROM pg_catalog.pg_class
+        UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proname, pronamespace, proowner
+            FROM pg_catalog.pg_proc) o
     JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) o.class AND d.objid OPERATOR(pg_catalog.=) o.oid
     JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) d.refobjid
     JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) o.schema
     JOIN pg_catalog.pg_database h ON h.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
-    JOIN pg_catalog.pg_roles s ON s.oid OPERATOR(pg_catalog.=) n.nspowner
+    CROSS JOIN LATERAL (VALUES (n.nspowner), (o.owner), (e.extowner)) AS owners(id)
+    JOIN pg_catalog.pg_roles s ON s.oid OPERATOR(pg_catalog.=) owners.id
     JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=)
         CASE WHEN s.rolname OPERATOR(pg_catalog.=) 'pg_database_owner' THEN h.datdba ELSE s.oid END
     WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
@@ -98,16 +100,20 @@ pub const EXTENSION_OBJECTS: &str = concat!(
             '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL"
 );
 
-/// Settings of roles and databases, which override postgresql.conf in their sessions: `name=value`, role, database.
+/// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions: name, role,
+/// database. Values are not read: they can have the encoding of another database.
 pub const OTHER_SETTINGS: &str = concat!(
     "SELECT ",
     mark!(),
-    " made, r.rolname, d.datname
+    " pg_catalog.split_part(made, '=', 1), r.rolname, d.datname
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
+        JOIN pg_catalog.unnest('{auto_explain.,pg_fast_timing.,pg_stat_statements.,track_,timing_clock_source,log_duration,
+            log_min_duration,session_preload,local_preload}'::pg_catalog.text[]) AS prefix
+            ON pg_catalog.starts_with(made, prefix)
         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole
         LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) setdatabase
-    ORDER BY made, r.rolname, d.datname"
+    ORDER BY 1, 2, 3"
 );
 
 /// Returns the query of the columns of `pg_fast_timing_info()`, as names and values.

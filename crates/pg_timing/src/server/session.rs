@@ -62,6 +62,7 @@ impl<'a> Session<'a> {
 
     fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
         self.run(own_sql::EMPTY_SEARCH_PATH)?;
+        self.run(own_sql::USUAL_PLANNER)?;
         self.run(&own_sql::set_local("statement_timeout", &LIMIT.as_millis().to_string()))?;
         if self.skip_counting {
             // Every user may do that. A query that sets it would itself be counted.

@@ -3,6 +3,7 @@
 pub use super::session::FAST_TIMING_METHOD;
 use super::session::Session;
 use crate::error::Error;
+use crate::server::connection::Rows;
 use crate::server::own_sql;
 use std::collections::BTreeMap;
 
@@ -48,26 +49,32 @@ pub struct ExtensionObject {
     name: String,
     /// quoted
     schema: String,
-    /// the schema's owner
-    owner: String,
-    /// Nobody can replace it by code that then runs with the rights of a superuser.
-    is_safe: bool,
+    /// a role that can replace it by other code, at any time, also between two of our statements; `None` if only superusers and
+    /// this user can do that
+    other_owner: Option<String>,
 }
 
-impl ExtensionObject {
-    /// Reads a row of [`own_sql::EXTENSION_OBJECTS`]. The owner of a schema can give its name to another schema at any time, also
-    /// between two of our statements. This must not matter for a user who has a superuser's rights.
-    fn of(row: Vec<Option<String>>, is_powerful: bool) -> Option<ExtensionObject> {
+/// Returns the objects in the rows of [`own_sql::EXTENSION_OBJECTS`].
+fn extension_objects(rows: Rows) -> Vec<ExtensionObject> {
+    let mut objects: Vec<ExtensionObject> = Vec::new();
+    for row in rows.rows {
         let row: Option<Vec<String>> = row.into_iter().collect();
-        let [name, schema, owner, is_superuser]: [String; 4] = row?.try_into().ok()?;
-        Some(ExtensionObject { name, schema, owner, is_safe: !is_powerful || is_superuser == "t" })
+        let Some([name, schema, owner, is_safe]) = row.and_then(|row| <[String; 4]>::try_from(row).ok()) else {
+            continue;
+        };
+        let other_owner = Some(owner).filter(|_| is_safe != "t");
+        match objects.iter_mut().find(|object| object.name == name) {
+            Some(object) => object.other_owner = object.other_owner.take().or(other_owner),
+            None => objects.push(ExtensionObject { name, schema, other_owner }),
+        }
     }
+    objects
 }
 
 impl ExtensionObject {
     #[cfg(test)]
     pub fn safe(name: &str) -> ExtensionObject {
-        ExtensionObject { name: name.into(), schema: "public".into(), owner: "postgres".into(), is_safe: true }
+        ExtensionObject { name: name.into(), schema: "public".into(), other_owner: None }
     }
 }
 
@@ -102,7 +109,6 @@ impl Server {
         let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
-        let is_powerful = fact(3) == "t";
         let objects = session.query(own_sql::EXTENSION_OBJECTS)?;
         Ok(Server {
             number,
@@ -110,11 +116,7 @@ impl Server {
             name,
             settings,
             pid: fact(0).parse().unwrap_or(0),
-            extension_objects: objects
-                .rows
-                .into_iter()
-                .filter_map(|row| ExtensionObject::of(row, is_powerful))
-                .collect(),
+            extension_objects: extension_objects(objects),
             databases: fact(1).parse().unwrap_or(0),
             monitor: fact(2) == "t",
             other_settings: session
@@ -127,21 +129,22 @@ impl Server {
     }
 
     /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database,
-    /// or if its schema is not safe.
+    /// or if another role could replace it.
     pub fn extension_object(&self, name: &str) -> Option<String> {
         let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        object.is_safe.then(|| format!("{}.{name}", object.schema))
+        object.other_owner.is_none().then(|| format!("{}.{name}", object.schema))
     }
 
     /// Returns why an extension's view or function is not used although it is installed.
     pub fn unsafe_object(&self, name: &str) -> Option<Error> {
-        let object = self.extension_objects.iter().find(|object| object.name == name && !object.is_safe)?;
+        let object = self.extension_objects.iter().find(|object| object.name == name)?;
+        let owner = object.other_owner.as_ref()?;
         Some(Error::new(
             format!(
-                "{name} is in the schema {} of the role {}, who can replace it by code of their own",
-                object.schema, object.owner
+                "the role {owner} owns {name}, its extension or its schema {}, and could put other code in its place",
+                object.schema
             ),
-            "connect to a database that a superuser owns, or as a role that is only a member of pg_monitor",
+            "connect to a database that a superuser owns, for example -d postgres, and CREATE EXTENSION there as a superuser",
         ))
     }
 
@@ -197,23 +200,9 @@ impl Server {
     }
 }
 
-/// Beginnings of the settings that `advise` is about.
-const ADVISED: [&str; 9] = [
-    "auto_explain",
-    "pg_fast_timing",
-    "pg_stat_statements",
-    "track_",
-    "timing_clock_source",
-    "log_duration",
-    "log_min_duration",
-    "session_preload",
-    "local_preload",
-];
-
-/// Returns a setting of a role or a database, like `track_io_timing (role app)`, if `advise` is about it.
+/// Returns a setting of a role or a database, like `track_io_timing (role app)`.
 fn other_setting(row: &[Option<String>]) -> Option<String> {
-    let [Some(made), role, database] = row else { return None };
-    let name = made.split('=').next().filter(|name| ADVISED.iter().any(|start| name.starts_with(start)))?;
+    let [Some(name), role, database] = row else { return None };
     let place = |kind: &str, of: &Option<String>| of.as_ref().map(|of| format!("{kind} {of}"));
     let places: Vec<String> = [place("role", role), place("database", database)].into_iter().flatten().collect();
     Some(format!("{name} ({})", places.join(", ")))

@@ -39,22 +39,19 @@ fn folder(installation: &Path) -> PathBuf {
     }
 }
 
-/// initdb leaves a process, so the guardian needs a second before it can remove the folder.
+/// initdb leaves a process.
 #[test]
 fn the_folder_is_locked_until_it_is_removed() {
     let installation = installation("sleep 1000 > /dev/null 2>&1 &");
     std::thread::scope(|scope| {
         let program = scope.spawn(|| explain(installation.path()));
-        let marker = File::open(folder(installation.path()).join("pg_timing.marker"));
+        let log = File::open(folder(installation.path()).join("pg_timing.log"));
         // On a slow host the folder is already removed.
-        while let Ok(marker) = &marker
-            && marker.metadata().unwrap().nlink() > 0
+        while let Ok(log) = &log
+            && log.metadata().unwrap().nlink() > 0
         {
-            let lock = rustix::fs::flock(marker, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-            assert!(
-                lock.is_err() || marker.metadata().unwrap().nlink() == 0,
-                "another run could remove the folder, too"
-            );
+            let lock = rustix::fs::flock(log, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+            assert!(lock.is_err() || log.metadata().unwrap().nlink() == 0, "another run could remove the folder, too");
             std::thread::sleep(Duration::from_millis(5));
         }
         let (status, stderr) = program.join().unwrap();
@@ -65,7 +62,7 @@ fn the_folder_is_locked_until_it_is_removed() {
 
 /// Only root can remove such a directory.
 #[test]
-fn the_program_removes_what_the_guardian_cannot_remove() {
+fn the_program_removes_what_the_servers_user_cannot_remove() {
     let installation = installation("mkdir -p data/x; chmod 0 data");
     let (status, stderr) = explain(installation.path());
     assert!(status != 0 && stderr.contains("PostgreSQL 999.1"), "{status} {stderr}");
@@ -74,7 +71,7 @@ fn the_program_removes_what_the_guardian_cannot_remove() {
         assert!(!folder.exists());
         return;
     }
-    assert!(folder.join("pg_timing.marker").exists(), "a later run tries it again");
+    assert!(folder.join("pg_timing.log").exists(), "a later run tries it again");
     std::fs::set_permissions(folder.join("data"), Permissions::from_mode(0o700)).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
 }

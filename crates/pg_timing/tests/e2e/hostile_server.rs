@@ -10,29 +10,22 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Runs explain against such a server. Returns stderr, which must be one error and one hint, and harmless.
-fn refused_by_explain(session: fn(&mut TcpStream)) -> String {
+fn refused_by_explain(session: impl Fn(&mut TcpStream) + Clone + Send + 'static) -> String {
+    refused_with_limit(session, "1")
+}
+
+/// The same with a time limit for each statement, in s.
+fn refused_with_limit(session: impl Fn(&mut TcpStream) + Clone + Send + 'static, limit: &str) -> String {
     let port = server(session);
     let mut command = pg_timing();
-    command.args([
-        "explain",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        &port,
-        "-U",
-        "u",
-        "-w",
-        "-d",
-        "connect_timeout=2",
-        "--limit",
-        "1",
-    ]);
+    command.args(["explain", "-h", "127.0.0.1", "-p", &port, "-U", "u", "-w", "-d", "connect_timeout=2"]);
     let start = Instant::now();
-    let (status, stdout, stderr) = run(command.env("PGPASSWORD", "x").args(["-c", "SELECT 1"]));
+    let (status, stdout, stderr) = run(command.env("PGPASSWORD", "x").args(["--limit", limit, "-c", "SELECT 1"]));
     assert_eq!((status, stdout.as_str()), (3, ""), "{stderr}");
     assert!(start.elapsed() < Duration::from_secs(58), "it must end before the test kills it: {:?}", start.elapsed());
     assert!(stderr.starts_with("pg_timing: error: ") && stderr.lines().count() <= 2, "{stderr}");
     assert!(!stderr.chars().any(|c| c != '\n' && c.is_control()), "{stderr:?}");
+    assert!(stderr.len() < 20_000, "{} bytes on stderr", stderr.len());
     stderr
 }
 
@@ -53,13 +46,6 @@ fn the_next_host_of_a_list_is_tried() {
     let database = format!("host=127.0.0.1,127.0.0.1 port={second},{silent} connect_timeout=2");
     let (status, _, stderr) = run(pg_timing().args(["explain", "-U", "u", "-w", "-c", "SELECT 1", "-d", &database]));
     assert!(status == 3 && !stderr.is_empty(), "{stderr}");
-}
-
-/// libpq does not return while messages arrive.
-#[test]
-fn a_server_that_requests_passwords_forever() {
-    let stderr = refused_by_explain(|stream| send_forever(stream, &message(b'R', &3u32.to_be_bytes())));
-    assert!(!stderr.is_empty(), "{stderr}");
 }
 
 #[test]
@@ -110,9 +96,11 @@ fn a_server_that_stops_to_read() {
 fn a_server_that_sends_rows_forever() {
     let stderr = refused_by_explain(|stream| {
         stream.write_all(&welcome()).unwrap();
-        // BEGIN has no rows. The next statement asks for a setting.
-        next_statement(stream);
-        stream.write_all(&done()).unwrap();
+        // BEGIN and SET have no rows. The next statement asks for a setting.
+        for _ in 0..2 {
+            next_statement(stream);
+            stream.write_all(&done()).unwrap();
+        }
         next_statement(stream);
         stream.write_all(&column()).unwrap();
         send_forever(stream, &row(&[b'x'; 100_000]));
@@ -182,6 +170,93 @@ fn a_server_with_hostile_messages() {
     });
     assert!(stderr.contains("bad\\u{1b}[2J") && !stderr.contains("WARNING"), "{stderr}");
     assert!(!stderr.lines().any(|line| line.starts_with("OK")), "{stderr}");
+}
+
+#[test]
+fn a_long_error_is_cut() {
+    let stderr = refused_with_limit(
+        |stream| {
+            stream.write_all(&welcome()).unwrap();
+            next_statement(stream);
+            stream.write_all(&[error(&"long ".repeat(200_000)), ready()].concat()).unwrap();
+            stay_silent(stream);
+        },
+        "1",
+    );
+    assert!(stderr.contains("long long") && stderr.contains("[cut: 1 M bytes]"), "{stderr}");
+    let stderr = refused_with_limit(|stream| stream.write_all(&error(&"long ".repeat(1500))).unwrap(), "1");
+    assert!(stderr.contains("long long") && stderr.contains("[cut: "), "{stderr}");
+}
+
+/// A row of almost 64 MB is within the limit of the rows, and many notices and rows in one statement take no memory.
+#[test]
+fn large_results_and_many_notices_are_no_error() {
+    let stderr = refused_with_limit(
+        |stream| {
+            stream.write_all(&welcome()).unwrap();
+            next_statement(stream);
+            let notices = notice(&"n".repeat(10_000)).repeat(100);
+            stream.write_all(&column()).unwrap();
+            for _ in 0..100 {
+                stream.write_all(&notices).unwrap();
+            }
+            stream.write_all(&row(&vec![b'x'; 63 << 20])).unwrap();
+            stream.write_all(&[message(b'C', b"SELECT 1\0"), ready()].concat()).unwrap();
+            next_statement(stream);
+            stream.write_all(&[error("the second statement"), ready()].concat()).unwrap();
+            stay_silent(stream);
+        },
+        "30",
+    );
+    assert!(stderr.contains("the second statement"), "{stderr}");
+}
+
+/// libpq has closed the connection then.
+#[test]
+fn a_message_without_a_valid_length() {
+    for length in [-1, 0, i32::MIN] {
+        let start = Instant::now();
+        let stderr = refused_with_limit(
+            move |stream| {
+                stream.write_all(&welcome()).unwrap();
+                next_statement(stream);
+                stream.write_all(&[&column()[..], b"D", &i32::to_be_bytes(length)].concat()).unwrap();
+                stay_silent(stream);
+            },
+            "30",
+        );
+        assert!(stderr.contains("the connection was lost: lost synchronization"), "{stderr}");
+        // A silent server would take 34 s.
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    }
+}
+
+/// The statements before the session is open have other time limits.
+#[test]
+fn the_limit_applies_to_the_first_statement() {
+    let start = Instant::now();
+    refused_with_limit(
+        |stream| {
+            stream.write_all(&welcome()).unwrap();
+            stay_silent(stream);
+        },
+        "1",
+    );
+    // The limit of 1 s, the grace after it, and the wait for the cancel request take 5 s. The other limit is 10 s, so it
+    // would take 14 s.
+    assert!(start.elapsed() < Duration::from_secs(13), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_server_without_a_version() {
+    let stderr = refused_with_limit(
+        |stream| {
+            stream.write_all(&[message(b'R', &0u32.to_be_bytes()), ready()].concat()).unwrap();
+            stay_silent(stream);
+        },
+        "1",
+    );
+    assert!(stderr.contains("the server did not send its version"), "{stderr}");
 }
 
 /// Ctrl-C, and the signal of timeout(1), end a wait for a silent server.

@@ -1,6 +1,7 @@
 //! `explain --plan LOG` with --all, --slowest and --nth: real logs in all formats.
 
 mod damage;
+mod hostile;
 mod syslog;
 
 use super::{fixture, json, pg_timing, refused, run};

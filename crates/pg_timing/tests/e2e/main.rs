@@ -11,7 +11,6 @@ mod fake_server;
 mod faults;
 mod guide;
 mod help;
-mod hostile_memory;
 mod hostile_server;
 mod hostile_text;
 mod interrupt;

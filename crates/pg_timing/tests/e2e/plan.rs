@@ -92,6 +92,7 @@ fn host_report_gives_the_read_cost() {
         (r#"{"clocks": []}"#, "has no read cost of the system clock"),
         (r#"{"clocks": [{"name": "system", "read_ns": null}]}"#, "has no read cost of the system clock"),
         (r#"{"clocks": [{"name": "system", "read_ns": -5}]}"#, "has no read cost of the system clock"),
+        (r#"{"clocks": [{"name": "system", "read_ns": 1e308}]}"#, "a clock has an impossible figure"),
     ] {
         write(text);
         let stderr = refused(&["explain", "--plan", &hpet, "--host-report", report]);

@@ -1,6 +1,7 @@
 //! `report` writes a web page. `tests/browser/run` opens such pages in a browser.
 
 use super::{fixture, fixtures, json, pg_timing, refused, run};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -178,6 +179,50 @@ fn what_is_not_a_report_is_refused_and_nothing_is_written() {
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
     assert!(!Path::new(&new).exists());
     assert!(refused(&["report", "/missing.json"]).contains("No such file or directory"));
+}
+
+/// Returns the paths of all numbers in a JSON document. Of a list, only the first element counts.
+fn numbers(value: &Value, path: String) -> Vec<String> {
+    match value {
+        Value::Number(_) => vec![path],
+        Value::Array(values) => values.first().map_or(Vec::new(), |value| numbers(value, format!("{path}/0"))),
+        Value::Object(fields) => {
+            fields.iter().flat_map(|(name, value)| numbers(value, format!("{path}/{name}"))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn impossible_figures_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let explain = |arguments: &[&str]| {
+        run(pg_timing().args(["explain", "--read-cost", "20", "--format", "json"]).args(arguments)).1
+    };
+    let plan = explain(&["--plan", fixture("plans/parallel.log").to_str().unwrap()]);
+    let log = explain(&["--all", "--plan", fixture("logs/server.log").to_str().unwrap()]);
+    let host = host_json("gce");
+    let path = dir.path().join("bad.json");
+    let path = path.to_str().unwrap();
+    let mut shares = 0;
+    for (is_host, report) in [(false, plan), (false, log), (true, host)] {
+        let report = json(&report);
+        for number in numbers(&report, String::new()) {
+            for figure in [1e308, -1e308] {
+                let mut bad = report.clone();
+                *bad.pointer_mut(&number).unwrap() = figure.into();
+                std::fs::write(path, bad.to_string()).unwrap();
+                let error = refused(&["report", path]);
+                let expected = if number == "/schema_version" { "has the JSON format" } else { "damaged report" };
+                assert!(error.contains(expected) || error.contains("is JSON, but not a report"), "{number}: {error}");
+                if is_host {
+                    refused(&["compare", path, path]);
+                }
+                shares += usize::from(number.contains("_share"));
+            }
+        }
+    }
+    assert!(shares > 10, "{shares}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub fn text_of(root: &Node) -> String {
 
 /// Returns the plan that the text shows.
 fn plan_of(text: &str) -> Plan {
-    let Selected { explained, execution_ms, .. } = last_usable_plan(text, false).unwrap();
+    let Selected { explained, execution_ms, .. } = last_usable_plan(text, each_plan, false).unwrap();
     Plan::new(explained, execution_ms)
 }
 
@@ -54,7 +54,7 @@ fn corrected(plan: &str, format: PlanFormat, read_ns: f64) -> Option<(ExplainRep
     let clock =
         |_: &Explained| Ok(ServerClock { read_ns, timed_call_ns: None, system_read_ns: None, cpus: None, note: None });
     let inputs = Inputs { clock: Some(&clock), plain_ms: None, document: Some(format) };
-    let report = report(last_usable_plan(plan, true).unwrap(), &inputs).ok()?;
+    let report = report(last_usable_plan(plan, each_plan, true).unwrap(), &inputs).ok()?;
     let [right, wrong] = match format {
         PlanFormat::Text => [render::plan::text(&report), render::plan::json(&report)],
         PlanFormat::Json => [render::plan::json(&report), render::plan::text(&report)],
@@ -121,7 +121,7 @@ proptest! {
             prop_assert!((read.execution_ms.unwrap() - report.corrected_ms.estimate).abs() < ROUNDING, "{}", plan);
             prop_assert!(read.time_correction.is_some());
             // A corrected plan is not corrected once more.
-            prop_assert!(last_usable_plan(&plan, false).is_err());
+            prop_assert!(last_usable_plan(&plan, each_plan, false).is_err());
             let nodes = Plan::new(read, 0.0).nodes;
             prop_assert_eq!(nodes.len(), report.nodes.len());
             for ((node, original), expected) in nodes.iter().zip(&original).zip(&report.nodes) {

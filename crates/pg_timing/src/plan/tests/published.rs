@@ -1,7 +1,7 @@
 //! Published cases, and the bounds that must hold.
 
 use crate::error::Error;
-use crate::plan::{Explained, Inputs, ServerClock, last_usable_plan, report};
+use crate::plan::{Explained, Inputs, ServerClock, each_plan, last_usable_plan, report};
 use crate::report::{CallCost, ExplainReport, Range};
 
 pub fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Result<ExplainReport, Error> {
@@ -16,7 +16,7 @@ pub fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Resu
         })
     };
     report(
-        last_usable_plan(text, false)?,
+        last_usable_plan(text, each_plan, false)?,
         &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms, document: None },
     )
 }

@@ -1,7 +1,7 @@
 //! Snapshots of the server's statistics, and their differences.
 
 use super::gap::{Gap, NEEDS_MONITOR, RUN_AGAIN};
-use crate::error::Error;
+use crate::error::{Error, SqlState};
 use crate::server::session::Session;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ type Numbers = BTreeMap<String, f64>;
 
 /// The numbers of each part, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, String>>);
+pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, Gap>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
@@ -33,7 +33,10 @@ impl Snapshot {
             let numbers = match session.query(&part.sql) {
                 Ok(rows) => Ok(rows.named().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
-                Err(error) => Err(error.what),
+                Err(error) if error.state.is(SqlState::INSUFFICIENT_PRIVILEGE) => {
+                    Err(Gap::new(error.what, NEEDS_MONITOR))
+                }
+                Err(error) => Err(Gap::new(error.what, RUN_AGAIN)),
             };
             taken.insert(part.name, numbers);
         }
@@ -54,7 +57,7 @@ impl Snapshot {
 
     fn number(&self, part: &str, name: &str) -> Result<f64, Gap> {
         let numbers = self.0.get(part).ok_or_else(|| Gap::new("not queried", RUN_AGAIN))?;
-        let numbers = numbers.as_ref().map_err(|why| Gap::new(why, NEEDS_MONITOR))?;
+        let numbers = numbers.as_ref().map_err(Gap::clone)?;
         match numbers.get(name) {
             Some(number) if number.is_nan() => Err(not_plausible(name)),
             Some(number) => Ok(*number),
@@ -94,7 +97,7 @@ impl Counts {
     /// Returns the parts that the server refused, with its reasons.
     pub fn refused(&self) -> BTreeMap<&'static str, &str> {
         let both = self.before.0.iter().chain(&self.after.0);
-        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.as_str()))).collect()
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.why.as_str()))).collect()
     }
 
     /// Returns a number of the second snapshot.
@@ -118,7 +121,7 @@ mod tests {
         assert_eq!(counts.growth("io", "reads"), Ok(3.0));
         assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
-        let after = Snapshot([("io", Err("permission denied".into()))].into());
+        let after = Snapshot([("io", Err(Gap::new("permission denied", NEEDS_MONITOR)))].into());
         assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 

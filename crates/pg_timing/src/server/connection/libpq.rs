@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::human::count;
 use libc::{c_char, c_int, c_void};
 use std::error::Error as _;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 /// A pointer to `PGconn`, `PGresult` or `PGcancel`, whose contents only libpq knows.
@@ -57,8 +57,6 @@ macro_rules! functions {
 functions! {
     PQconnectStartParams(*const *const c_char, *const *const c_char, c_int) -> Opaque;
     PQconnectPoll(Opaque) -> c_int;
-    PQconninfoParse(*const c_char, *mut *mut c_char) -> *mut ConnectionOption;
-    PQconndefaults() -> *mut ConnectionOption;
     PQconninfo(Opaque) -> *mut ConnectionOption;
     PQconninfoFree(*mut ConnectionOption);
     PQfinish(Opaque);
@@ -76,7 +74,6 @@ functions! {
     PQbackendPID(Opaque) -> c_int;
     PQnotifies(Opaque) -> Opaque;
     PQfreemem(*mut c_void);
-    PQpass(Opaque) -> *const c_char;
     PQsetNoticeProcessor(Opaque, unsafe extern "C" fn(*mut c_void, *const c_char), *mut c_void) -> *mut c_void;
     PQsendQueryParams(Opaque, *const c_char, c_int, *const u32, *const *const c_char, *const c_int, *const c_int, c_int) -> c_int;
     PQsetSingleRowMode(Opaque) -> c_int;
@@ -106,7 +103,6 @@ pub mod code {
     pub const CONNECTION_BAD: c_int = 1;
     /// the socket is connected; later states have higher numbers
     pub const CONNECTION_MADE: c_int = 3;
-    pub const CONNECTION_SSL_STARTUP: c_int = 7;
     pub const POLLING_READING: c_int = 1;
     pub const POLLING_WRITING: c_int = 2;
     pub const EMPTY_QUERY: c_int = 0;
@@ -150,6 +146,12 @@ fn open() -> Result<Libpq, String> {
         }
     }
     Err(why)
+}
+
+/// Returns a C string.
+pub fn c_text(text: &str) -> Result<CString, Error> {
+    CString::new(text)
+        .map_err(|_| Error::new("the text contains a NUL character", "check that the file is a text file"))
 }
 
 /// Longest text of a server in an error. PostgreSQL's own messages have a few hundred characters.

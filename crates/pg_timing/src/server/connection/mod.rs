@@ -1,58 +1,114 @@
-//! A connection to a PostgreSQL server through libpq. It understands all connection settings that psql understands.
+//! A connection to a PostgreSQL server through libpq. It understands all connection settings that psql understands, and never
+//! waits without a limit.
 
-mod cancel;
-mod check;
-mod deadline;
 mod libpq;
-mod memory;
-mod open;
-mod parameters;
 mod result;
-mod secret;
-mod sql;
 mod statement;
-mod target;
-mod wait;
 
 pub use result::{Output, Rows};
-pub use sql::Sql;
-pub use target::{Password, Target};
+pub use statement::Sql;
 
-use crate::error::Error;
-use crate::error::one_line;
-use libpq::{Libpq, Opaque, code, libpq, owned, shortened};
-use memory::MemoryWatch;
-use open::Attempt;
-use secret::Secrets;
+use crate::error::{Error, one_line};
+use libc::{c_char, c_int, c_void};
+use libpq::{Libpq, Opaque, c_text, code, libpq, owned, shortened};
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time limit of a statement, if no other is set. Statements about settings and statistics take milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for each host without `connect_timeout`. A server answers within milliseconds, and through a slow network within
+/// seconds.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// libpq uses at least this much: <https://www.postgresql.org/docs/current/libpq-connect.html>
+const MIN_CONNECT_LIMIT: Duration = Duration::from_secs(2);
+/// The longest single wait for a socket. After each wait comes a check of Ctrl-C and of the time limit.
+const INTERVAL: Duration = Duration::from_millis(50);
 /// Longest version, in characters.
 const MAX_VERSION: usize = 40;
-/// Hints of several errors.
 /// The versions that the tests run on. A newer server is accepted, because most of them change nothing that pg_timing reads.
 pub const SUPPORTED_SERVERS: &str = "pg_timing supports PostgreSQL 15 to 19";
-
+// Hints of several errors.
 const PERHAPS_FAULTY: &str = "perhaps this is not a PostgreSQL server, or a proxy is faulty";
 const CHECK_PSQL: &str = "check that psql connects with the same options";
-/// A thread waits in libpq, and will not return soon.
-static THREAD_REMAINS: AtomicBool = AtomicBool::new(false);
 
 /// Opens libpq. Returns an error with the name of its package if that is not possible.
 pub fn require_libpq() -> Result<(), Error> {
     libpq().map(|_| ())
 }
 
-/// Ends the program at once if a thread remains in libpq. A normal end would run the exit handlers of OpenSSL, which
-/// free the memory that the thread uses.
-pub fn exit_if_a_thread_remains(exit_status: u8) {
-    if THREAD_REMAINS.load(Ordering::Relaxed) {
-        // SAFETY: the call does not return. All output is written already.
-        unsafe { libc::_exit(exit_status.into()) }
+/// When to ask for a password.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Password {
+    /// if the server requires a password and libpq does not find one elsewhere
+    #[default]
+    IfNeeded,
+    /// `-w`
+    Never,
+    /// `-W`
+    Always,
+}
+
+/// The server and the database: psql's options. libpq finds missing ones in PG* variables, a service file and .pgpass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    pub host: Option<String>,
+    pub port: Option<String>,
+    pub user: Option<String>,
+    /// a database name, a `key=value` string or a URI
+    pub database: Option<String>,
+    pub password: Password,
+}
+
+/// Keywords and values for libpq.
+#[derive(Clone, Debug)]
+struct Parameters(Vec<(CString, CString)>);
+
+impl Parameters {
+    /// libpq expands a connection string in `dbname`, and later keywords override it, as in psql.
+    fn of(target: &Target, password: Option<&str>) -> Result<Parameters, Error> {
+        let given = [
+            ("dbname", target.database.as_deref()),
+            ("host", target.host.as_deref()),
+            ("port", target.port.as_deref()),
+            ("user", target.user.as_deref()),
+            ("password", password),
+            // Statements and results are UTF-8, independent of the database's encoding.
+            ("client_encoding", Some("UTF8")),
+            ("application_name", Some("pg_timing")),
+        ];
+        let given = given.into_iter().filter_map(|(keyword, value)| Some((keyword, value?)));
+        let texts = given.map(|(keyword, value)| Ok((c_text(keyword)?, c_text(value)?)));
+        texts.collect::<Result<_, Error>>().map(Parameters)
     }
+
+    /// Calls a function of libpq with both lists, which end with NULL.
+    fn with<T>(&self, call: impl FnOnce(*const *const c_char, *const *const c_char) -> T) -> T {
+        let end = [std::ptr::null()];
+        let keywords: Vec<_> = self.0.iter().map(|(keyword, _)| keyword.as_ptr()).chain(end).collect();
+        let values: Vec<_> = self.0.iter().map(|(_, value)| value.as_ptr()).chain(end).collect();
+        call(keywords.as_ptr(), values.as_ptr())
+    }
+
+    /// Leaves out the first hosts of the lists. Returns false if there is no other host.
+    fn skip_hosts(&mut self, connection: &Connection, tried: usize) -> Result<bool, Error> {
+        let mut has_more = false;
+        for keyword in ["host", "hostaddr", "port"] {
+            if let Some(list) = connection.option(keyword).filter(|list| list.contains(',')) {
+                let rest: Vec<&str> = list.split(',').skip(tried).collect();
+                has_more |= keyword != "port" && !rest.is_empty();
+                self.0.push((c_text(keyword)?, c_text(&rest.join(","))?));
+            }
+        }
+        Ok(has_more)
+    }
+}
+
+/// Why an attempt to connect ended early, and how many hosts of a list were tried.
+struct Timeout {
+    error: Error,
+    tried: usize,
 }
 
 /// An open connection.
@@ -63,8 +119,8 @@ pub struct Connection {
     limit: Duration,
     /// the server did not answer, or violated the protocol: nothing more is sent to it
     final_error: Option<Error>,
-    memory: MemoryWatch,
-    secrets: Secrets,
+    /// a server accepted the connection, even if it refused the session later
+    reached: bool,
     /// time of the last answer, for a caller that notices a silent server
     answered: Option<Arc<Mutex<Instant>>>,
 }
@@ -103,57 +159,107 @@ impl Connection {
         ask: impl Fn() -> Result<String, Error>,
         stop: &AtomicBool,
     ) -> Result<Connection, OpenError> {
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
-        let secrets = &mut Secrets::of(target, variables);
         let pq = libpq()?;
-        check::check(pq, target, secrets)?;
-        let ask = |secrets: &mut Secrets| ask().inspect(|password| secrets.add_password(password));
-        let attempt = |password: Option<&str>| -> Result<(Connection, Attempt), Error> {
-            let attempt = open::attempt(pq, target, password, stop)?;
-            let memory = MemoryWatch::new();
-            let secrets = Secrets::default();
-            let (conn, final_error, answered) = (attempt.conn, None, None);
-            Ok((Connection { pq, conn, limit: LIMIT, final_error, memory, secrets, answered }, attempt))
-        };
-        let password = if target.password == Password::Always { Some(ask(secrets)?) } else { None };
-        let (mut connection, mut tried) = attempt(password.as_deref())?;
-        if !connection.is_open()
-            && password.is_none()
-            && target.password == Password::IfNeeded
-            && connection.needs_password()
-        {
-            (connection, tried) = attempt(Some(&ask(secrets)?))?;
+        let password = if target.password == Password::Always { Some(ask()?) } else { None };
+        let can_ask = password.is_none() && target.password == Password::IfNeeded;
+        let mut connection = Connection::attempt(pq, target, password.as_deref(), stop)?;
+        if !connection.is_open() && can_ask && connection.needs_password() {
+            connection = Connection::attempt(pq, target, Some(&ask()?), stop)?;
         }
-        connection.add_secrets(secrets);
-        match (connection.is_open(), tried.ended) {
-            (true, None) => {
-                // Otherwise libpq waits without a limit for a server that does not read.
-                // SAFETY: the connection is not NULL.
-                unsafe { (pq.PQsetnonblocking)(connection.conn, 1) };
-                Ok(connection)
+        if !connection.is_open() {
+            let hint = connection.hint(target.password);
+            return Err(OpenError {
+                error: Error::new(one_line(&connection.message()), hint),
+                no_server: !connection.reached,
+            });
+        }
+        // Otherwise libpq waits without a limit for a server that does not read.
+        // SAFETY: the connection is not NULL.
+        unsafe { (pq.PQsetnonblocking)(connection.conn, 1) };
+        Ok(connection)
+    }
+
+    /// Returns an open or a failed connection. As in libpq, each host of a list has its own time.
+    fn attempt(
+        pq: &'static Libpq,
+        target: &Target,
+        password: Option<&str>,
+        stop: &AtomicBool,
+    ) -> Result<Connection, Error> {
+        let mut parameters = Parameters::of(target, password)?;
+        loop {
+            // SAFETY: both lists end with NULL, and what they point to outlives the call.
+            let conn = parameters.with(|keywords, values| unsafe { (pq.PQconnectStartParams)(keywords, values, 1) });
+            if conn.is_null() {
+                let hint = "free memory on this host, or raise its limit (ulimit -v)";
+                return Err(Error::new("libpq is out of memory", hint));
             }
-            (_, Some(ended)) => Err(ended.error(secrets).into()),
-            (false, None) => {
-                let error =
-                    Error::new(one_line(&connection.message()), connection.hint(tried.reached, target.password));
-                Err(OpenError { error, no_server: !tried.reached })
+            let mut connection =
+                Connection { pq, conn, limit: LIMIT, final_error: None, reached: false, answered: None };
+            if connection.status() == code::CONNECTION_BAD && is_connection_string(target) {
+                return Err(invalid_string());
+            }
+            // Notices are not printed: a server can send any text at any time. Errors come with the result.
+            // SAFETY: the connection is not NULL, and the function exists as long as the program.
+            unsafe { (pq.PQsetNoticeProcessor)(conn, no_notices, std::ptr::null_mut()) };
+            let Err(timeout) = connection.wait_until_open(stop) else { return Ok(connection) };
+            if stop.load(Ordering::Relaxed) || !parameters.skip_hosts(&connection, timeout.tried)? {
+                return Err(timeout.error);
             }
         }
     }
 
-    /// Adds the secrets that libpq found in a service file or a password file. Later errors do not contain any of them.
-    fn add_secrets(&mut self, secrets: &mut Secrets) {
-        // SAFETY: the connection is not NULL; the list is not used elsewhere, and the text is copied at once.
-        let (options, password) =
-            unsafe { (check::options(self.pq, (self.pq.PQconninfo)(self.conn)), owned((self.pq.PQpass)(self.conn))) };
-        options.iter().for_each(|(keyword, value)| secrets.add_option(keyword, value));
-        secrets.add_password(&password.unwrap_or_default());
-        self.secrets = secrets.clone();
+    /// Waits until the session is open or failed.
+    fn wait_until_open(&mut self, stop: &AtomicBool) -> Result<(), Timeout> {
+        let limit = match self.option("connect_timeout").and_then(|text| text.trim().parse::<u64>().ok()) {
+            None | Some(0) => CONNECT_LIMIT,
+            Some(seconds) => Duration::from_secs(seconds).max(MIN_CONNECT_LIMIT),
+        };
+        let (mut host, mut tried, mut start) = (self.host(), 1, Instant::now());
+        let mut events = libc::POLLOUT;
+        while self.status() != code::CONNECTION_BAD {
+            if self.host() != host {
+                (host, start) = (self.host(), Instant::now());
+                tried += 1;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Timeout { error: Error::new("stopped", "the connection was not open yet"), tried });
+            }
+            if start.elapsed() > limit {
+                let seconds = limit.as_secs();
+                let what = match self.reached {
+                    true => {
+                        format!("the server at {host} accepted the connection, but did not answer within {seconds} s")
+                    }
+                    false => format!("no connection to {host} within {seconds} s"),
+                };
+                let hint = format!("{CHECK_PSQL}; connect_timeout=SECONDS sets another limit");
+                return Err(Timeout { error: Error::new(what, hint), tried });
+            }
+            if self.wait_for(events) {
+                // SAFETY: the connection is not NULL.
+                events = match unsafe { (self.pq.PQconnectPoll)(self.conn) } {
+                    code::POLLING_READING => libc::POLLIN,
+                    code::POLLING_WRITING => libc::POLLOUT,
+                    _ => return Ok(()),
+                };
+            }
+            self.reached |= self.status() >= code::CONNECTION_MADE;
+        }
+        Ok(())
+    }
+
+    /// Waits a moment for the socket. Returns whether it is ready.
+    fn wait_for(&self, events: libc::c_short) -> bool {
+        // SAFETY: the connection is not NULL.
+        let mut socket = libc::pollfd { fd: unsafe { (self.pq.PQsocket)(self.conn) }, events, revents: 0 };
+        // SAFETY: the list has one descriptor. An interrupted wait only ends earlier.
+        unsafe { libc::poll(&mut socket, 1, INTERVAL.as_millis() as c_int) };
+        socket.revents != 0
     }
 
     /// Returns a hint for a failed connection. The server's message can be in another language.
-    fn hint(&self, reached: bool, asks: Password) -> &'static str {
+    fn hint(&self, asks: Password) -> &'static str {
         // SAFETY: the connection is not NULL.
         let used_password = unsafe { (self.pq.PQconnectionUsedPassword)(self.conn) != 0 };
         if self.needs_password() && asks == Password::Never {
@@ -162,16 +268,48 @@ impl Connection {
             "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal, which asks for the password"
         } else if used_password {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
-        } else if self.is_local() && !reached {
+        } else if self.is_local() && !self.reached {
             "use -h and -p to name another server, as with psql, or run \"pg_timing explain --ephemeral\", which starts a temporary server"
         } else {
             CHECK_PSQL
         }
     }
 
-    fn is_open(&self) -> bool {
+    fn status(&self) -> c_int {
         // SAFETY: the connection is not NULL.
-        unsafe { (self.pq.PQstatus)(self.conn) == code::CONNECTION_OK }
+        unsafe { (self.pq.PQstatus)(self.conn) }
+    }
+
+    fn is_open(&self) -> bool {
+        self.status() == code::CONNECTION_OK
+    }
+
+    fn needs_password(&self) -> bool {
+        // SAFETY: the connection is not NULL.
+        unsafe { (self.pq.PQconnectionNeedsPassword)(self.conn) != 0 }
+    }
+
+    /// Returns the value of a connection option, wherever it came from.
+    fn option(&self, keyword: &str) -> Option<String> {
+        // SAFETY: the connection is not NULL. The list ends with an option without a keyword, and is freed once.
+        unsafe {
+            let list = (self.pq.PQconninfo)(self.conn);
+            let (mut option, mut found) = (list, None);
+            while !option.is_null() && !(*option).keyword.is_null() && found.is_none() {
+                found = owned((*option).value).filter(|_| owned((*option).keyword).as_deref() == Some(keyword));
+                option = option.add(1);
+            }
+            (self.pq.PQconninfoFree)(list);
+            found
+        }
+    }
+
+    /// Returns the host or socket directory, and the port.
+    fn host(&self) -> String {
+        // SAFETY: the connection is not NULL; the texts are copied at once.
+        let [host, port] =
+            unsafe { [(self.pq.PQhost)(self.conn), (self.pq.PQport)(self.conn)].map(|text| owned(text)) };
+        format!("{}:{}", host.unwrap_or_default(), port.unwrap_or_default())
     }
 
     /// Lowers the time limit of each following statement.
@@ -196,16 +334,10 @@ impl Connection {
         }
     }
 
-    fn needs_password(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { (self.pq.PQconnectionNeedsPassword)(self.conn) != 0 }
-    }
-
-    /// Returns libpq's message. Its lines are not joined yet, because a password can contain a line break.
+    /// Returns libpq's message.
     fn message(&self) -> String {
         // SAFETY: libpq's own text, valid until its next call.
-        let message = unsafe { shortened((self.pq.PQerrorMessage)(self.conn)) };
-        self.secrets.remove_from_message(&message.unwrap_or_default())
+        unsafe { shortened((self.pq.PQerrorMessage)(self.conn)) }.unwrap_or_default()
     }
 
     /// Returns the version number, like 180006.
@@ -233,21 +365,66 @@ impl Connection {
     pub fn is_local(&self) -> bool {
         // SAFETY: the connection is not NULL; the texts are copied at once.
         let (host, address) = unsafe { (owned((self.pq.PQhost)(self.conn)), owned((self.pq.PQhostaddr)(self.conn))) };
-        let host = host.unwrap_or_default();
-        let address = address.unwrap_or_default();
         // A socket is a path, or a name in Linux's abstract namespace.
-        host.starts_with(['/', '@']) || address.parse::<std::net::IpAddr>().is_ok_and(is_own_address)
+        host.unwrap_or_default().starts_with(['/', '@'])
+            || address.unwrap_or_default().parse::<std::net::IpAddr>().is_ok_and(is_own_address)
     }
 
     /// Returns the server's name on the screen: `db at /run/postgresql:5432`.
     pub fn name(&self) -> String {
         // SAFETY: the connection is not NULL; the text is copied at once.
         let db = unsafe { owned((self.pq.PQdb)(self.conn)) };
-        format!("{} at {}", db.unwrap_or_default(), open::name(self.pq, self.conn))
+        format!("{} at {}", db.unwrap_or_default(), self.host())
     }
+
+    /// Returns the value as an SQL literal, or `NULL`. The server infers its type from the place where it is used.
+    pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
+        let Some(value) = value else { return Ok("NULL".into()) };
+        let value = c_text(value)?;
+        // SAFETY: the connection is not NULL, and the text has this length. The result is copied, and freed once.
+        let literal = unsafe {
+            let escaped = (self.pq.PQescapeLiteral)(self.conn, value.as_ptr(), value.as_bytes().len());
+            let literal = owned(escaped);
+            (self.pq.PQfreemem)(escaped as *mut c_void);
+            literal
+        };
+        literal.ok_or_else(|| Error::new("libpq could not quote a value", "values must be UTF-8 text"))
+    }
+}
+
+unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
+
+/// As in libpq: anything else is the name of a database.
+fn is_connection_string(target: &Target) -> bool {
+    target.database.as_deref().is_some_and(|text| {
+        text.contains('=') || ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
+    })
+}
+
+/// libpq's own message would repeat a part of the string, perhaps with the password.
+fn invalid_string() -> Error {
+    Error::new(
+        "invalid connection string",
+        "check the spelling of each keyword, and write special characters in a URI as %XX; examples: \"host=db1 dbname=shop user=u\" \
+         or postgresql://u@db1/shop",
+    )
 }
 
 /// Returns whether the address belongs to this host: a socket can be bound only to such an address.
 fn is_own_address(address: std::net::IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_options_override_the_connection_string() {
+        let database = Some("service=x host=y".into());
+        let target = Target { host: Some("/tmp".into()), database, ..Target::default() };
+        let parameters = Parameters::of(&target, Some("secret")).unwrap();
+        let keywords: Vec<_> = parameters.0.iter().map(|(keyword, _)| keyword.to_str().unwrap()).collect();
+        assert_eq!(keywords, ["dbname", "host", "password", "client_encoding", "application_name"]);
+    }
 }

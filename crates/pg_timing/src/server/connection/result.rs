@@ -3,7 +3,6 @@
 use super::PERHAPS_FAULTY;
 use super::Sql;
 use super::libpq::{Libpq, Opaque, code, owned, shortened};
-use super::secret::Secrets;
 use crate::error::Error;
 use crate::error::SqlState;
 use crate::error::one_line;
@@ -48,6 +47,15 @@ impl Rows {
             .collect()
     }
 
+    /// Adds the next rows.
+    pub fn add(&mut self, next: Rows) {
+        self.count += next.count;
+        self.rows.extend(next.rows);
+        if self.columns.is_empty() {
+            self.columns = next.columns;
+        }
+    }
+
     /// Returns the columns of the first row as names and values, without those that are NULL.
     pub fn named(self) -> Vec<(String, String)> {
         let values = self.rows.into_iter().next().unwrap_or_default();
@@ -75,12 +83,12 @@ impl Drop for QueryResult {
 
 impl QueryResult {
     /// Returns the rows, or the server's error.
-    pub fn read(&self, sql: &Sql, output: Output, secrets: &Secrets) -> Result<Rows, Error> {
+    pub fn read(&self, sql: &Sql, output: Output) -> Result<Rows, Error> {
         // SAFETY: the result is not NULL.
         match unsafe { (self.pq.PQresultStatus)(self.result) } {
             code::TUPLES_OK | code::SINGLE_TUPLE => Ok(self.rows(output)),
             code::COMMAND_OK | code::EMPTY_QUERY => Ok(Rows::default()),
-            _ => Err(self.error(sql, secrets)),
+            _ => Err(self.error(sql)),
         }
     }
 
@@ -122,24 +130,20 @@ impl QueryResult {
     }
 
     /// Returns the server's error with its position in the statement.
-    fn error(&self, sql: &Sql, secrets: &Secrets) -> Error {
-        let text = |field| Some(secrets.remove_from(&self.field(field)?));
-        let Some(mut what) = text(code::MESSAGE) else {
+    fn error(&self, sql: &Sql) -> Error {
+        let Some(mut what) = self.field(code::MESSAGE) else {
             return Error::new("the server sent an unexpected result", PERHAPS_FAULTY);
         };
         let position = self.field(code::POSITION).and_then(|at| at.parse().ok());
         if let Some(place) = sql.shown().zip(position).and_then(|(sql, at)| place(sql, at)) {
-            what += &format!(" ({})", secrets.remove_from(&place));
+            what += &format!(" ({place})");
         }
-        let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(text).collect();
+        let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(|field| self.field(field)).collect();
         Error {
             what: one_line(&what),
             hint: match (more.is_empty(), sql.shown()) {
                 (false, _) => one_line(&more.join("; ")),
-                (true, Some(sql)) => format!(
-                    "the server refused this statement: {}",
-                    first_characters(&one_line(&secrets.remove_from(sql)))
-                ),
+                (true, Some(sql)) => format!("the server refused this statement: {}", first_characters(&one_line(sql))),
                 (true, None) => "the server refused the statement with these values".into(),
             },
             state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),

@@ -1,64 +1,225 @@
-//! Opens and removes a folder whose contents another user can change meanwhile. Symlinks are not followed.
+//! The private folder of a temporary server: data directory, socket and log.
+//!
+//! The log is locked as long as the program or a process of the server runs. A folder whose log is not locked was abandoned.
 
-use super::marker::MARKER;
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
-use rustix::io::Errno;
-use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use super::{PAUSE, User};
+use crate::human::reason;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// A server nests its directories less deeply. But the server's user can nest directories without a limit.
-const MAX_DEPTH: u32 = 64;
+/// The beginning of the folder's name; 16 hexadecimal digits follow.
+const PREFIX: &str = "pg_timing.";
+const DIGITS: usize = 16;
+const LOG: &str = "pg_timing.log";
+/// The longest base path, in bytes. A socket's address has at most 107 bytes on Linux, and 103 on other systems.
+const MAX_BASE: usize = 60;
+/// A younger folder without a lock may be new: the program that created it has not locked it yet.
+const MIN_AGE: Duration = Duration::from_secs(60);
+/// Time limit of a removal. The last processes of a server may still write files.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(10);
+/// The beginning of an error.
+pub const NOT_CREATED: &str = "could not create ";
 
-/// Returns the open folder, or `None` if it is a symlink or does not belong to this user. The open folder stays the
-/// same, even if another user gives its name to another folder later.
-pub fn open_folder(folder: &Path, owner: libc::uid_t) -> Option<OwnedFd> {
-    let open = open_directory(CWD, folder).ok()?;
-    fstat(&open).is_ok_and(|state| state.st_uid == owner).then_some(open)
+/// A folder that only the server's user can access. Dropping it removes it.
+pub struct Folder {
+    path: PathBuf,
+    /// locked until the folder is removed
+    log: File,
 }
 
-pub fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty())
-}
-
-/// Removes the folder. Its marker is removed last, so that a later run can continue the removal.
-pub fn remove_open(open: &OwnedFd, folder: &Path) -> rustix::io::Result<()> {
-    remove_contents(open, MAX_DEPTH, Some(MARKER))?;
-    match unlinkat(open, MARKER, AtFlags::empty()) {
-        // An earlier attempt has removed it.
-        Err(Errno::NOENT) => {}
-        removed => removed?,
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The next run tries it again.
+        _ = remove(&self.path);
     }
-    rustix::fs::rmdir(folder)
 }
 
-/// Removes the contents of a directory, except for one name. Symlinks are not followed.
-fn remove_contents(directory: &OwnedFd, depth: u32, except: Option<&str>) -> rustix::io::Result<()> {
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if [Some("."), Some(".."), except].iter().flatten().any(|other| name.to_bytes() == other.as_bytes()) {
-            continue;
-        }
-        match remove_entry(directory, name, depth) {
-            // A process of the server has removed it meanwhile.
-            Err(Errno::NOENT) => {}
-            removed => removed?,
+impl Folder {
+    /// Creates a folder with an unused name. Returns why that is not possible.
+    pub fn create(base: &Path, user: Option<&User>) -> Result<Folder, String> {
+        // The hasher of the standard library has a random seed.
+        let path = base.join(format!("{PREFIX}{:016x}", RandomState::new().build_hasher().finish()));
+        let failed = |error: &std::io::Error| format!("{NOT_CREATED}{}: {}", path.display(), reason(error));
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| failed(&error))?;
+        let log = new_log(&path, user).inspect_err(|_| _ = std::fs::remove_dir_all(&path));
+        Ok(Folder { log: log.map_err(|error| failed(&error))?, path })
+    }
+
+    pub fn log(&self) -> &File {
+        &self.log
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Creates the log and locks it. Gives the folder to the server's user afterwards, who then can replace files in it: root opens none
+/// of them for writing.
+fn new_log(folder: &Path, user: Option<&User>) -> std::io::Result<File> {
+    let log = OpenOptions::new().read(true).append(true).create_new(true).open(folder.join(LOG))?;
+    // Some network file systems have no locks. Later runs cannot lock the file there, either, so they leave the folder.
+    _ = flock(&log, FlockOperation::NonBlockingLockExclusive);
+    if let Some(user) = user {
+        std::os::unix::fs::chown(folder, Some(user.uid), Some(user.gid))?;
+    }
+    Ok(log)
+}
+
+/// Returns the directory for the folder: the one that TMPDIR names, or /tmp if that is not suitable. Another user may have no access
+/// to root's directory.
+pub fn base(given: &Path, owner: libc::uid_t, has_other_user: bool) -> PathBuf {
+    // The server does not run in this program's directory, so the path must be absolute.
+    let is_suitable = |path: &PathBuf| !has_other_user && path.as_os_str().len() <= MAX_BASE && is_safe(path, owner);
+    let given = given.canonicalize().ok().filter(is_suitable);
+    given.or_else(|| Path::new("/tmp").canonicalize().ok()).unwrap_or_else(|| "/tmp".into())
+}
+
+/// Removes the abandoned folders of this user in `base`. Returns those that could not be removed, with the reason.
+pub fn remove_abandoned(base: &Path, owner: libc::uid_t) -> Vec<(PathBuf, String)> {
+    if !is_safe(base, owner) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_our_name)).map(|entry| entry.path());
+    // The lock lasts until the folder is removed, so that no other run removes it, too.
+    let abandoned = folders.filter_map(|folder| lock_if_abandoned(&folder, owner).map(|lock| (folder, lock)));
+    let failed = |(folder, _lock): (PathBuf, Option<File>)| {
+        let error = remove(&folder).err().filter(|_| folder.symlink_metadata().is_ok())?;
+        Some((folder, reason(&error)))
+    };
+    abandoned.filter_map(failed).collect()
+}
+
+/// Returns whether no other user than root can rename this user's folders in `base`, or a directory above it.
+fn is_safe(base: &Path, owner: libc::uid_t) -> bool {
+    const OTHERS_CAN_WRITE: u32 = 0o022;
+    const STICKY: u32 = 0o1000;
+    base.ancestors().all(|directory| {
+        directory.metadata().is_ok_and(|state| {
+            let is_private = state.mode() & OTHERS_CAN_WRITE == 0 || state.mode() & STICKY != 0;
+            is_private && [0, owner].contains(&state.uid())
+        })
+    })
+}
+
+fn is_our_name(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX).unwrap_or_default();
+    digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Returns the locked log of an abandoned folder, or `Some(None)` if the folder is old, empty and has no log.
+fn lock_if_abandoned(folder: &Path, owner: libc::uid_t) -> Option<Option<File>> {
+    let state = folder.symlink_metadata().ok()?;
+    if !state.is_dir() || state.uid() != owner {
+        return None;
+    }
+    // The server's user can replace the file. A symlink is not followed, and a named pipe does not block.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    match OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOG)) {
+        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Some(lock)),
+        Err(_) => {
+            let is_old = state.modified().ok()?.elapsed().is_ok_and(|age| age > MIN_AGE);
+            let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            (is_old && is_empty).then_some(None)
         }
     }
-    Ok(())
 }
 
-fn remove_entry(directory: &OwnedFd, name: &CStr, depth: u32) -> rustix::io::Result<()> {
-    match unlinkat(directory, name, AtFlags::empty()) {
-        // A directory: Linux returns ISDIR, other systems PERM.
-        Err(error @ (Errno::ISDIR | Errno::PERM)) => {
-            let contents =
-                open_directory(directory, name).map_err(|open| if open == Errno::NOENT { open } else { error })?;
-            remove_contents(&contents, depth.checked_sub(1).ok_or(Errno::LOOP)?, None)?;
-            unlinkat(directory, name, AtFlags::REMOVEDIR)
+/// Removes a folder. The standard library follows no symlink, also if another user replaces a directory meanwhile.
+fn remove(folder: &Path) -> std::io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && start.elapsed() < REMOVAL_LIMIT => {
+                std::thread::sleep(PAUSE);
+            }
+            removed => return removed,
         }
-        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::SystemTime;
+
+    fn owner() -> libc::uid_t {
+        rustix::process::geteuid().as_raw()
+    }
+
+    #[test]
+    fn the_base_has_no_symlinks() {
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert_eq!(base(&link, owner(), false), dir.path().canonicalize().unwrap());
+        let tmp = Path::new("/tmp").canonicalize().unwrap();
+        assert_eq!(base(Path::new("/missing"), owner(), false), tmp);
+        let long = dir.path().join("x".repeat(MAX_BASE));
+        std::fs::create_dir(&long).unwrap();
+        assert_eq!(base(&long, owner(), false), tmp);
+        assert_eq!(base(&link, owner(), true), tmp, "another user has perhaps no access");
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(base(&link, owner(), false), tmp, "another user could rename the folder");
+    }
+
+    #[test]
+    fn only_abandoned_folders_are_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let folder = base.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let make_old =
+            |folder: &Path| File::open(folder).unwrap().set_modified(SystemTime::now() - 2 * MIN_AGE).unwrap();
+        let in_use = Folder::create(base.path(), None).unwrap();
+        let abandoned = folder("pg_timing.00000000000000ab");
+        std::fs::create_dir(abandoned.join("data")).unwrap();
+        File::create(abandoned.join(LOG)).unwrap();
+        let young = folder("pg_timing.0000000000000003");
+        let old = folder("pg_timing.0000000000000004");
+        make_old(&old);
+        let of_another_program = folder("pg_timing.0000000000000005");
+        std::fs::write(of_another_program.join("data"), "").unwrap();
+        make_old(&of_another_program);
+        let target = folder("target");
+        File::create(target.join(LOG)).unwrap();
+        std::os::unix::fs::symlink(&target, base.path().join("pg_timing.0000000000000006")).unwrap();
+        for other in ["pg_timing.x", "pg_timing.00000000000000zz", "other.0000000000000001"] {
+            File::create(folder(other).join(LOG)).unwrap();
+        }
+        assert!(remove_abandoned(base.path(), owner() + 1).is_empty() && abandoned.exists(), "of another user");
+        assert!(remove_abandoned(base.path(), owner()).is_empty());
+        assert!(!abandoned.exists() && !old.exists());
+        assert!(in_use.path().exists() && young.exists() && of_another_program.exists() && target.join(LOG).exists());
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 8);
+        let path = in_use.path().to_owned();
+        drop(in_use);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nothing_is_removed_where_other_users_can_rename_folders() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("pg_timing.00000000000000ab");
+        let is_removed = |mode: u32| {
+            std::fs::set_permissions(base.path(), Permissions::from_mode(0o700)).unwrap();
+            std::fs::create_dir_all(&folder).unwrap();
+            File::create(folder.join(LOG)).unwrap();
+            std::fs::set_permissions(base.path(), Permissions::from_mode(mode)).unwrap();
+            remove_abandoned(base.path(), owner());
+            !folder.exists()
+        };
+        for (mode, removed) in [(0o700, true), (0o755, true), (0o1777, true), (0o777, false), (0o775, false)] {
+            assert_eq!(is_removed(mode), removed, "{mode:o}");
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! Finds the installed PostgreSQL servers.
 
-use super::PAUSE;
-use super::user::User;
+use super::{PAUSE, User, command_as};
 use crate::error::Error;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -46,7 +44,7 @@ impl Installation {
     /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
     ///
     /// The programs run as `user`, because a user other than root may own them.
-    pub fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
+    pub(super) fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
         let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user, stop));
@@ -93,14 +91,7 @@ fn version(text: &str) -> Option<String> {
 /// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is
 /// killed after the time limit. `stop` ends it at once.
 fn output(program: &Path, option: &str, user: Option<&User>, stop: &AtomicBool) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg(option).current_dir("/");
-    if let Some(user) = user {
-        // This also removes root's groups.
-        command.uid(user.uid).gid(user.gid);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
+    let mut child = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).spawn().ok()?;
     let start = Instant::now();
     while child.try_wait().ok()?.is_none() {
         if stop.load(Ordering::Relaxed) || start.elapsed() > LIMIT {

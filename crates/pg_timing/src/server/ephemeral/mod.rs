@@ -1,67 +1,75 @@
-//! A temporary server, started from the installed binaries. It listens only on a socket in a private folder. It is
-//! removed when this program ends, even if this program is killed.
+//! A temporary server, started from the installed binaries. It listens only on a socket in a private folder.
 //!
-//! A guardian process owns the server. A socket connects it with this program: each side notices when the other one
-//! dies, and then removes the server. If the guardian dies, the kernel sends a signal to the server.
+//! The server dies with this program, because the kernel then sends it a signal. The folder is removed when the program ends. What a
+//! SIGKILL has left is removed at the next start.
 
-mod cleanup;
 mod folder;
-mod guardian;
 mod installation;
-mod lock_file;
-mod marker;
-mod orphans;
-mod processes;
-mod removal_limit;
-mod server;
-mod stale;
-mod user;
 
 pub use installation::Installation;
 
 use crate::error::Error;
+use crate::human::reason;
 use crate::server::connection::{Password, Target};
-use guardian::Guardian;
-use removal_limit::RemovalLimit;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use folder::Folder;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use user::User;
+use std::time::{Duration, Instant};
 
-/// The longest base path, in bytes. A socket's address has at most 107 bytes on Linux, and 103 on other systems.
-const MAX_BASE: usize = 60;
+/// Time limit for initdb and the start. They take two seconds, and several times as much on a slow host.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// Time limit for the end. PostgreSQL waits five seconds for its own processes.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// Interval between checks.
+const PAUSE: Duration = Duration::from_millis(10);
+/// An error message is at the end of a log, and it is much shorter than this. A statement can fill a log with gigabytes.
+const MAX_MESSAGE_BYTES: u64 = 64 << 10;
+/// A server's lock file has about 100 bytes.
+const MAX_LOCK_BYTES: u64 = 4096;
+const TOO_SLOW: &str = "it did not start in time";
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
-/// Interval between checks.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// A running temporary server. Dropping it removes the server.
 pub struct Ephemeral {
     installation: Installation,
-    folder: PathBuf,
-    owner: libc::uid_t,
-    guardian: Guardian,
+    server: Child,
+    // After the server: fields are dropped in this order.
+    folder: Folder,
     not_removed: Vec<(PathBuf, String)>,
 }
 
 impl Ephemeral {
     /// Starts a server, which takes a few seconds. `stop` cancels that.
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
+        remove_server_variables();
         let user = User::for_server()?;
         let installation = Installation::newest(user.as_ref(), stop);
-        let base = base(&std::env::temp_dir(), user.as_ref());
-        let owner = owner(user.as_ref());
-        let not_removed = stale::remove_stale(&base, owner, stop);
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::new("stopped", "the temporary server was not started yet"));
-        }
+        // SAFETY: it only returns a number.
+        let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
+        let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
+        let not_removed = folder::remove_abandoned(&base, owner);
         let installation = installation?;
-        let folder = folder(&base);
-        remove_server_variables();
-        let guardian = Guardian::start(&installation, &folder, user.as_ref(), stop)?;
-        Ok(Ephemeral { installation, folder, owner, guardian, not_removed })
+        let failed = |why: String| match stop.load(Ordering::Relaxed) {
+            true => Error::new("stopped", "the temporary server was removed"),
+            false => Error::new(
+                format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version),
+                hint(&why),
+            ),
+        };
+        let folder = Folder::create(&base, user.as_ref()).map_err(failed)?;
+        let start = Instant::now();
+        let is_over = || stop.load(Ordering::Relaxed) || start.elapsed() > START_LIMIT;
+        let server = start_server(&installation, user.as_ref(), &folder, &is_over).map_err(failed)?;
+        Ok(Ephemeral { installation, server, folder, not_removed })
     }
 
     /// Returns the installation of the server.
@@ -77,10 +85,11 @@ impl Ephemeral {
     /// Returns the connection options of the server.
     pub fn target(&self) -> Target {
         Target {
-            host: Some(self.folder.display().to_string()),
+            host: Some(self.folder.path().display().to_string()),
             port: Some(PORT.into()),
             user: Some(SUPERUSER.into()),
-            database: Some("postgres".into()),
+            // The server's user could replace the socket, and ask for a password: this file does not exist.
+            database: Some("dbname=postgres passfile=/dev/null/none".into()),
             password: Password::Never,
         }
     }
@@ -88,13 +97,155 @@ impl Ephemeral {
 
 impl Drop for Ephemeral {
     fn drop(&mut self) {
-        if !self.guardian.end() {
-            _ = cleanup::remove(&self.folder, self.owner, &RemovalLimit::new(None));
-        }
+        // At once (SIGQUIT), because the data is not needed.
+        end(&mut self.server, libc::SIGQUIT);
     }
 }
 
-/// Removes the PG* variables, because libpq would use them for missing options. PGOPTIONS does not select a server.
+/// Creates a database cluster in the folder and starts a server. Returns the server when it accepts connections, or why it does not.
+fn start_server(
+    installation: &Installation,
+    user: Option<&User>,
+    folder: &Folder,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Child, String> {
+    let failed = |error: std::io::Error| reason(&error);
+    let data = folder.path().join("data");
+    let mut initdb = program(installation, "initdb", user, folder);
+    initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
+    // A full disk has no space for a log. The messages fit into a pipe.
+    let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
+    while initdb.try_wait().map_err(failed)?.is_none() {
+        if is_over() {
+            end(&mut initdb, libc::SIGTERM);
+            return Err(TOO_SLOW.into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if !initdb.wait().map_err(failed)?.success() {
+        let mut messages = Vec::new();
+        _ = initdb.stderr.take().map(|pipe| pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut messages));
+        return Err(error_message(&String::from_utf8_lossy(&messages)));
+    }
+    let mut server = program(installation, "postgres", user, folder);
+    server.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", PORT]);
+    for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
+        server.args(["-c", setting]);
+    }
+    let mut server = server.stderr(folder.log().try_clone().map_err(failed)?).spawn().map_err(failed)?;
+    while !is_ready(&data) {
+        if server.try_wait().map_err(failed)?.is_some() {
+            return Err(error_message(&end_of(folder.log())));
+        }
+        if is_over() {
+            end(&mut server, libc::SIGQUIT);
+            return Err(TOO_SLOW.into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(server)
+}
+
+/// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory.
+fn end(program: &mut Child, signal: libc::c_int) {
+    let group = program.id() as libc::pid_t;
+    let start = Instant::now();
+    if let Ok(None) = program.try_wait() {
+        // SAFETY: a child of this process, which has not been waited for. The call only sends a signal.
+        unsafe { libc::kill(group, signal) };
+    }
+    // SAFETY: as above. Signal 0 only asks whether the process group, which has the number of the program, still exists.
+    while matches!(program.try_wait(), Ok(None)) || unsafe { libc::kill(-group, 0) } == 0 {
+        if start.elapsed() > END_LIMIT {
+            // SAFETY: as above.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+            _ = program.wait();
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Returns the command of a program. Another user, who may own the program, gets neither this program's environment nor its
+/// terminal: on older kernels a process can type into its terminal. So the terminal's signals do not reach it, either.
+fn command_as(user: Option<&User>, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    let kept = ["PATH", "LD_LIBRARY_PATH", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command.env_clear().envs(kept).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Some(user) = user {
+        // This also removes root's groups.
+        command.uid(user.uid).gid(user.gid);
+    }
+    // SAFETY: the closure only makes a system call, which is allowed between fork and exec.
+    unsafe { command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(Into::into)) };
+    command
+}
+
+/// Returns the command of a server program, which dies with this program.
+fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
+    let mut command = command_as(user, &installation.bin.join(name));
+    command.current_dir(folder.path());
+    let (log, parent) = (folder.log().as_raw_fd(), std::process::id() as libc::pid_t);
+    // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
+    // which would remove the signal.
+    unsafe {
+        command.pre_exec(move || {
+            // All processes of the server inherit the locked log, so nobody removes the folder before they end.
+            let mut is_done = libc::fcntl(log, libc::F_SETFD, 0) == 0;
+            #[cfg(target_os = "linux")]
+            {
+                is_done &= libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGQUIT) == 0;
+            }
+            // This program may have died before the call.
+            is_done &= libc::getppid() == parent;
+            if is_done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        });
+    }
+    command
+}
+
+/// Returns whether the server accepts connections, which the eighth line of the lock file shows:
+/// <https://github.com/postgres/postgres/blob/master/src/include/utils/pidfile.h>
+fn is_ready(data: &Path) -> bool {
+    // The server's user can replace the file. A symlink is not followed, a named pipe does not block, and the length is limited.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(data.join("postmaster.pid"));
+    let mut lock = String::new();
+    file.is_ok_and(|file| file.take(MAX_LOCK_BYTES).read_to_string(&mut lock).is_ok())
+        && lock.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+}
+
+/// Returns the last part of a file, or nothing if it cannot be read.
+fn end_of(log: &File) -> String {
+    let mut end = vec![0; MAX_MESSAGE_BYTES as usize];
+    let start = log.metadata().map_or(0, |log| log.len().saturating_sub(MAX_MESSAGE_BYTES));
+    let length = log.read_at(&mut end, start).unwrap_or(0);
+    String::from_utf8_lossy(&end[..length]).into_owned()
+}
+
+/// Returns the first error message in the text.
+fn error_message(text: &str) -> String {
+    const SERVER: [&str; 2] = ["FATAL:  ", "PANIC:  "];
+    const INITDB: &str = "initdb: error: ";
+    let why = |line: &str| {
+        let start = SERVER.iter().find_map(|mark| Some(line.find(mark)? + mark.len()));
+        start.or_else(|| line.starts_with(INITDB).then_some(0)).map(|start| line[start..].trim().to_string())
+    };
+    text.lines().find_map(why).unwrap_or_else(|| "it ended without an error message".into())
+}
+
+/// Returns a hint for the user.
+fn hint(why: &str) -> &'static str {
+    if ["No space left", "Disk quota exceeded"].iter().any(|full| why.contains(full)) {
+        "a temporary server needs 60 MB: free space in /tmp, or set TMPDIR to another directory"
+    } else if why.starts_with(folder::NOT_CREATED) {
+        "check the directory that TMPDIR names, or /tmp: you must have the permission to write there"
+    } else {
+        "try again, or give the connection options of a running server"
+    }
+}
+
+/// Removes the PG* variables, because libpq and the server's programs would use them. PGOPTIONS does not select a server.
 fn remove_server_variables() {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PG") && name != "PGOPTIONS" {
@@ -104,26 +255,35 @@ fn remove_server_variables() {
     }
 }
 
-/// Returns the user who owns the server's files and processes.
-fn owner(user: Option<&User>) -> libc::uid_t {
-    // SAFETY: it only returns a number.
-    user.map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid)
+/// The user of the temporary server if this program runs as root, because PostgreSQL refuses to run as root.
+struct User {
+    uid: libc::uid_t,
+    gid: libc::gid_t,
 }
 
-/// Returns the directory for the server's folder: the one that TMPDIR names, or /tmp.
-fn base(given: &Path, user: Option<&User>) -> PathBuf {
-    // The server does not run in this program's directory, so the path must be absolute. A server's process is found by
-    // its working directory, which the kernel shows without symlinks.
-    let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
-    // Another user may have no access to root's folder.
-    let given = resolved(given).filter(|given| user.is_none() && given.as_os_str().len() <= MAX_BASE);
-    given.or_else(|| resolved(Path::new("/tmp"))).unwrap_or_else(|| "/tmp".into())
-}
+impl User {
+    /// Returns the user for the server, or `None` if this process is not root. Then the server runs as this process's user.
+    fn for_server() -> Result<Option<User>, Error> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let sudo = std::env::var("SUDO_USER").ok();
+        ["postgres"].into_iter().chain(sudo.as_deref()).chain(["nobody"]).find_map(User::named).map(Some).ok_or_else(
+            || {
+                Error::new(
+                    "PostgreSQL refuses to run as root, and no user postgres, $SUDO_USER or nobody was found",
+                    "run pg_timing as an ordinary user",
+                )
+            },
+        )
+    }
 
-/// Returns an unused name. The guardian creates the folder, so if this program ends before that, nothing remains.
-fn folder(base: &Path) -> PathBuf {
-    // The hasher of the standard library has a random seed.
-    base.join(format!("{}{:016x}", stale::PREFIX, RandomState::new().build_hasher().finish()))
+    fn named(name: &str) -> Option<User> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the result is copied at once, and no other thread calls it.
+        let entry = unsafe { libc::getpwnam(name.as_ptr()).as_ref()? };
+        (entry.pw_uid != 0).then_some(User { uid: entry.pw_uid, gid: entry.pw_gid })
+    }
 }
 
 #[cfg(test)]
@@ -131,14 +291,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_base_has_no_symlinks() {
-        let dir = tempfile::tempdir_in("/tmp").unwrap();
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-        assert_eq!(base(&link, None), dir.path().canonicalize().unwrap());
-        assert_eq!(base(Path::new("/missing"), None), Path::new("/missing"), "for the message");
-        let tmp = Path::new("/tmp").canonicalize().unwrap();
-        assert_eq!(base(&dir.path().join("x".repeat(MAX_BASE)), None), tmp);
-        assert_eq!(base(&link, Some(&User { uid: 1, gid: 1 })), tmp);
+    fn only_the_end_of_a_long_log_is_read() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        // The file has a hole, so it takes no space.
+        log.as_file().set_len(1 << 40).unwrap();
+        log.as_file().write_all_at(b"\nFATAL:  last\n", 1 << 40).unwrap();
+        let end = end_of(log.as_file());
+        assert_eq!((end.len() as u64, error_message(&end).as_str()), (MAX_MESSAGE_BYTES, "last"));
+    }
+
+    #[test]
+    fn the_first_error_message_is_found() {
+        for (text, why) in [
+            ("creating directory ... ok\n", "it ended without an error message"),
+            ("x\ninitdb: error: could not write\n", "initdb: error: could not write"),
+            ("2026-11-21 UTC [1] LOG:  starting\n2026-11-21 UTC [1] FATAL:  no space\n", "no space"),
+        ] {
+            assert_eq!(error_message(text), why);
+        }
+    }
+
+    #[test]
+    fn the_hint_fits_the_reason() {
+        assert!(hint("initdb: error: could not write: No space left on device").contains("60 MB"));
+        assert!(hint(&format!("{}/missing", folder::NOT_CREATED)).contains("TMPDIR"));
+        assert!(!hint(TOO_SLOW).contains("TMPDIR"));
     }
 }

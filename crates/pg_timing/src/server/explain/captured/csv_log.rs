@@ -1,7 +1,8 @@
 //! Reads a server's log in CSV format, where a plan is one field of a record.
 
-use super::csv_record::{Message, begins_with_message, is_quoted_after, message, message_at};
-use crate::plan::find::announced_ms;
+use super::announcement::announced_ms;
+use super::csv_record::{Message, begins_with_message, begins_within_field, is_quoted_after, message, message_at};
+use super::transport::continued;
 use std::borrow::Cow;
 
 /// Replaces each record that contains a plan with its message, as a plain log would show it, and removes other records: a
@@ -11,9 +12,11 @@ pub fn expand_records(text: &str) -> Cow<'_, str> {
     let (mut copied, mut at) = (0, 0);
     while at < text.len() {
         let rest = &text[at..];
-        if let Some((message, length)) = plan_message(rest) {
+        if continued(rest).is_some() {
+            at += first_line(rest).len();
+        } else if let Some((message, length)) = plan_message(rest) {
             plain.push_str(&text[copied..at]);
-            plain.push_str(&message);
+            plain.push_str(&as_record(&message));
             plain.push('\n');
             at += length;
             copied = at;
@@ -32,6 +35,17 @@ pub fn expand_records(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Returns a message as the text log has it: a tab precedes each further line.
+pub fn as_record(message: &str) -> String {
+    let mut lines = message.split('\n');
+    let mut record = lines.next().unwrap_or_default().to_string();
+    for line in lines {
+        record.push_str(if continued(line).is_some() { "\n" } else { "\n\t" });
+        record.push_str(line);
+    }
+    record
+}
+
 /// Returns the message of the record that begins here, if it contains a plan, and the record's length in bytes.
 fn plan_message(text: &str) -> Option<(String, usize)> {
     let line = first_line(text).trim_end();
@@ -46,7 +60,7 @@ fn plan_message(text: &str) -> Option<(String, usize)> {
 fn other_record(text: &str) -> usize {
     let (mut length, mut is_quoted) = (0, false);
     for line in text.split_inclusive('\n') {
-        if length > 0 && message_at(line).is_some() {
+        if length > 0 && begins_within_field(line) {
             return length;
         }
         length += line.len();

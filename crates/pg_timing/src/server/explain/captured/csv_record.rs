@@ -46,6 +46,13 @@ pub fn message_at(line: &str) -> Option<usize> {
     None
 }
 
+/// Returns whether a record begins on this line within a quoted field, because the end of the record before is missing. The field
+/// itself can have such a line, with doubled quotation marks.
+pub fn begins_within_field(line: &str) -> bool {
+    let quotes = |at: usize| line[at..].bytes().take_while(|byte| *byte == b'"').count();
+    message_at(line).is_some_and(|at| quotes(at) % 2 == 1)
+}
+
 /// Returns the session of the record that begins on this line, if it shows that the client's statement has failed. `message` is
 /// where its message begins.
 pub fn failed_session(line: &str, message: usize) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! Reads a plan as auto_explain writes it.
 
-use super::root::root_at;
+use crate::server::explain::captured::root::{root_at, without_quoted_line_ends};
 use crate::server::explain::captured::structured::Structured;
 use crate::server::explain::captured::{Found, Source, Unreadable, each_plan, text};
 use crate::server::explain::plan::Explained;
@@ -10,35 +10,37 @@ type WithSource = (Found, Option<Source<String>>);
 
 /// Reads the plan below a line that announces it. `root`: where the topmost node of a text plan begins, if that is known.
 pub fn announced(text: &str, root: Option<usize>, needs_source: bool) -> WithSource {
-    match one_plan(text, root, needs_source) {
-        (Err(damaged), _) => repaired(text, needs_source).unwrap_or((Err(damaged), None)),
-        read => read,
-    }
-}
-
-/// Reads a plan as auto_explain writes it.
-fn one_plan(text: &str, root: Option<usize>, needs_source: bool) -> WithSource {
-    let owned = |source: Source<&str>| needs_source.then(|| source.to_owned());
     let start = text.trim_start();
-    if start.starts_with('{') {
+    let read = if start.starts_with('{') {
         let plan = serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
-        return (plan, owned(Source::Json(start)));
-    }
-    if let Some(format) = structured(start) {
-        return match format.as_json(start) {
+        (plan, needs_source.then(|| Source::Json(start.to_string())))
+    } else if let Some(format) = structured(start) {
+        match format.as_json(start) {
             Ok(json) => {
                 let plan = serde_json::from_str(&json).map_err(|error| format.unreadable(&error));
                 (plan, needs_source.then_some(Source::Json(json)))
             }
             Err(unreadable) => (Err(unreadable), None),
-        };
-    }
-    let Some(root) = root.or_else(|| root_at(text)) else { return (Err(Unreadable::Missing), None) };
+        }
+    } else if let Some(root) = root.or_else(|| root_at(text)) {
+        return text_plan(text, root, needs_source);
+    } else {
+        (Err(Unreadable::Missing), None)
+    };
+    if read.0.is_ok() { read } else { repaired(text, needs_source).unwrap_or(read) }
+}
+
+/// Reads a plan in text format, whose topmost node begins at `root`.
+fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
     let (query, plan) = text.split_at(root);
+    let plan = without_quoted_line_ends(plan);
     let query = query.trim_end().strip_prefix("Query Text: ").map(without_parameters).map(str::to_string);
-    let explained = text::plan(plan.lines()).map_err(Unreadable::Text);
+    let (explained, source) = match text::plan(plan.lines()) {
+        Ok(explained) => (Ok(explained), needs_source.then(|| Source::Text(plan.to_string()))),
+        Err(error) => repaired(&plan, needs_source).unwrap_or((Err(Unreadable::Text(error)), None)),
+    };
     let with_query = |explained: Explained| Explained { query: explained.query.or(query), ..explained };
-    (explained.map(with_query), owned(Source::Text(plan)))
+    (explained.map(with_query), source)
 }
 
 /// Returns the format of a plan that auto_explain wrote in YAML or XML.

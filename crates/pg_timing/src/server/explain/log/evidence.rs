@@ -127,11 +127,8 @@ impl Evidence {
 
 impl Transaction {
     fn in_prefix(prefix: &str) -> Option<Transaction> {
-        let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'/';
-        let (before, after) = prefix.split_at(memchr::memchr(b'/', prefix.as_bytes())?);
-        let begin = before.len() - before.bytes().rev().take_while(|byte| is_part(byte)).count();
-        let end = before.len() + after.bytes().take_while(is_part).count();
-        Transaction::of(&prefix[begin..end]).or_else(|| Transaction::in_prefix(&prefix[end..]))
+        let is_other = |c: char| !c.is_ascii_digit() && c != '/';
+        prefix.split(is_other).find_map(Transaction::of)
     }
 
     /// Returns the transaction with this identifier. Outside of transactions, the number is 0.

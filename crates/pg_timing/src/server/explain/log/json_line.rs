@@ -32,36 +32,51 @@ pub enum JsonLine<'a> {
 /// Returns whether the message in this line announces a plan, and the plan follows in the same message. Other values, such as
 /// the statement of an error, can contain the same text.
 pub fn announces(line: &str) -> bool {
+    /// the keys of [`Keys`]; the server's own is the last one
+    const KEYS: [&str; 4] = ["log", "MESSAGE", "textPayload", SERVER_KEY];
     /// the end of the first line of a message
     const END: &str = "plan:\\n";
-    memmem::find_iter(line.as_bytes(), END.as_bytes()).any(|at| {
-        let end = at + END.len();
-        let is_first_line = !line[end..].starts_with('"');
-        is_first_line
-            && message_before(line, at).is_some_and(|first| announced_ms(&[first, "plan:"].concat()).is_some())
-    })
+    if memmem::find(line.as_bytes(), END.as_bytes()).is_none() {
+        return false;
+    }
+    let is_of_server = line.contains(SEVERITY_KEY);
+    let is_message = |key: &str, text: &str| {
+        let Some((first, rest)) = text.split_once("\\n") else { return false };
+        let is_key =
+            if is_of_server { key == SERVER_KEY && first.starts_with("duration: ") } else { KEYS.contains(&key) };
+        is_key && !rest.is_empty() && announced_ms(first).is_some()
+    };
+    let mut rest = line;
+    let mut key = "";
+    while let Some((before, text)) = rest.split_once('"') {
+        let end = string_length(text);
+        let (text, after) = text.split_at(end);
+        if before.trim() == ":" && is_message(key, text) {
+            return true;
+        }
+        (key, rest) = (text, after.strip_prefix('"').unwrap_or(after));
+    }
+    false
 }
 
-/// Returns the beginning of the value that contains this place, if it is a message.
-fn message_before(line: &str, at: usize) -> Option<&str> {
-    /// the keys of [`Keys`]; the server's own is the last one
-    const KEYS: [&str; 4] = ["\"log\"", "\"MESSAGE\"", "\"textPayload\"", SERVER_KEY];
-    let is_escaped = |quote: usize| line[..quote].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
-    let quote = memchr::memrchr_iter(b'"', &line.as_bytes()[..at]).find(|quote| !is_escaped(*quote))?;
-    let key = line[..quote].trim_end().strip_suffix(':')?.trim_end();
-    let beginning = &line[quote + 1..at];
-    let is_of_server = line.contains("\"error_severity\":");
-    let is_message = match is_of_server {
-        true => key.ends_with(SERVER_KEY) && beginning.starts_with("duration: "),
-        false => KEYS.iter().any(|name| key.ends_with(name)),
-    };
-    is_message.then_some(beginning)
+/// Returns the length of a string of JSON up to its quotation mark, or up to the end of the line.
+fn string_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
 }
 
 const SEVERITY_KEY: &str = "\"error_severity\":";
 
 /// The key of the message in the server's jsonlog.
-const SERVER_KEY: &str = "\"message\"";
+const SERVER_KEY: &str = "message";
 
 /// Returns what a line of JSON is, or `None` if it is not a line of a log.
 pub fn read(line: &str) -> Option<JsonLine<'_>> {

@@ -1,7 +1,7 @@
 //! Finds entries with the lines of two plans. Without logging_collector, several processes can write to the log at the same
 //! time.
 
-use super::root::{can_be_root, possible_roots, unindented_lines};
+use crate::server::explain::captured::root::{can_be_root, possible_roots, unindented_lines};
 use crate::server::explain::live::Tokens;
 use memchr::memmem::{self, Finder};
 use std::sync::LazyLock;

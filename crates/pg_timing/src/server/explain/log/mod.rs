@@ -27,7 +27,6 @@ mod pasted_tests;
 mod pipeline;
 mod relation;
 mod report;
-mod root;
 mod server_line;
 mod shapes;
 mod signs;

@@ -1,6 +1,6 @@
 //! What shows that a text contains a plan.
 
-use super::server_line::is_log_line;
+use crate::server::explain::captured::announcement::is_log_line;
 use crate::server::explain::captured::node_line;
 use memchr::memmem;
 

@@ -6,7 +6,7 @@ use super::lines::Nuls;
 use super::zstd::ZstdFrames;
 use crate::error::Error;
 use crate::human::{count, reason};
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;
@@ -68,8 +68,8 @@ impl Sources {
             false => File::open(path),
         };
         let file = file.map_err(not_read)?;
-        let raw = Stoppable { file, stop, read: Arc::clone(&self.read) };
-        let mut counted = BufReader::with_capacity(BUFFER, raw);
+        let raw = BufReader::with_capacity(BUFFER, Stoppable { file, stop });
+        let mut counted = Counted { raw, read: Arc::clone(&self.read) };
         let start = counted.fill_buf().map_err(not_read)?;
         let text: Box<dyn Read + Send + 'a> = match Compression::of(start) {
             Compression::None => Box::new(counted),
@@ -163,11 +163,35 @@ impl Compression {
     }
 }
 
-/// A file that ends if the user stops the program. It counts the bytes that were read.
+/// Counts the bytes that were used. The buffer itself can have a whole compressed file, whose text has gigabytes.
+struct Counted<R> {
+    raw: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.raw.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.raw.consume(bytes);
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.fill_buf()?.read(to)?;
+        self.consume(bytes);
+        Ok(bytes)
+    }
+}
+
+/// A file that ends if the user stops the program.
 struct Stoppable<'a> {
     file: File,
     stop: &'a AtomicBool,
-    read: Arc<AtomicU64>,
 }
 
 impl Stoppable<'_> {
@@ -194,9 +218,7 @@ impl Read for Stoppable<'_> {
         if !self.wait()? {
             return Ok(0);
         }
-        let bytes = self.file.read(to)?;
-        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
-        Ok(bytes)
+        self.file.read(to)
     }
 }
 
@@ -221,6 +243,25 @@ mod tests {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         writer.write_all(text.as_bytes()).unwrap();
         writer.finish().unwrap()
+    }
+
+    /// A small file can have gigabytes of text.
+    #[test]
+    fn the_progress_is_that_of_the_text() {
+        let text = "a\n".repeat(4 << 20);
+        let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+        for compressed in [gzip(&text), zstd] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&compressed).unwrap();
+            let sources = Sources::new(vec![file.path().into()]);
+            let mut opened = sources.open(0, &GO).unwrap();
+            let mut done = Vec::new();
+            for _ in 0..4 {
+                opened.read_exact(&mut vec![0; text.len() / 4]).unwrap();
+                done.push((sources.done().unwrap() * 4.0).round());
+            }
+            assert_eq!(done, [1.0, 2.0, 3.0, 4.0], "{} bytes", compressed.len());
+        }
     }
 
     #[test]

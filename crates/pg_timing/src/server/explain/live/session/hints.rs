@@ -29,7 +29,10 @@ impl RunSession<'_> {
             state if state.is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit => (
                 format!("one run takes longer than {} s", self.limit.as_secs_f64()),
                 match self.limit < self.options.limit {
-                    true => "this limit is the statement_timeout of this user, or of a SET before the statement".into(),
+                    true => {
+                        "this limit is the statement_timeout of this user or database, or of a SET before the statement"
+                            .into()
+                    }
                     false => "set a longer limit with --limit SECONDS".into(),
                 },
             ),

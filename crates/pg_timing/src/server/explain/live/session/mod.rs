@@ -102,12 +102,15 @@ impl<'a> RunSession<'a> {
     fn apply_settings(&mut self, whose: Whose) -> Result<(), Error> {
         // Before the user's settings: a SET ROLE can take the right to do this.
         self.switch_off_auto_explain()?;
-        self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
-        setting::apply(self.settings, self.connection, self.stop)?;
-        match whose {
-            Whose::Own => self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard).map(|_| ()),
-            Whose::Users => Ok(()),
+        if whose == Whose::Users {
+            self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
         }
+        setting::apply(self.settings, self.connection, self.stop)?;
+        // The user may have set it.
+        if whose == Whose::Own && !self.settings.is_empty() {
+            self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
+        }
+        Ok(())
     }
 
     pub fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {

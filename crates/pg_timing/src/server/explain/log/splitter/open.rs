@@ -1,11 +1,13 @@
 //! An entry whose end has not been seen, or text outside of entries.
 
-use crate::server::explain::captured::csv_record::{is_quoted_after, message_at};
+use crate::server::explain::captured::announcement::is_log_line;
+use crate::server::explain::captured::csv_record::{begins_within_field, is_quoted_after, message_at};
+use crate::server::explain::captured::root::can_be_root;
 use crate::server::explain::captured::transport::{Part, continued};
 use crate::server::explain::log::entry::{Content, Damage, MAX_ENTRY_BYTES, Place};
 use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{context, is_log_line, prefix};
+use crate::server::explain::log::server_line::{context, prefix};
 use crate::server::explain::log::signs::{
     begins_pasted_plan, has_part_of_plan, has_rest_of_plan, has_sign_of_plan, sign_of_plan,
 };
@@ -76,6 +78,9 @@ const PIECE_BYTES: usize = 256 << 10;
 /// constants is shorter.
 const STEP_BYTES: usize = 1 << 20;
 
+/// Shows that records begin without a tab, so that the lines with tabs before it begin none.
+const RECORD: &str = "LOG:  a record";
+
 /// A longer context is cut. A function that calls itself a thousand times has about 100 kB.
 const MAX_CONTEXT_BYTES: usize = 1 << 20;
 
@@ -107,14 +112,20 @@ impl Open {
         }
         match self.kind {
             Kind::Announced { ms } | Kind::Tabbed { ms } => self.add_to_announced(ms, text, part),
-            Kind::Csv { .. } if message_at(text).is_some() => Added::Truncated,
+            Kind::Csv { .. } if begins_within_field(text) => Added::Truncated,
             Kind::Csv { is_quoted } => {
                 self.push(text);
                 let is_quoted = is_quoted_after(text, is_quoted);
                 self.kind = Kind::Csv { is_quoted };
                 if is_quoted { Added::Yes } else { Added::Last }
             }
-            _ if is_log_line(text) || message_at(text).is_some() => Added::No,
+            _ if is_log_line(text) || message_at(text).is_some() => {
+                let can_begin = |line: &str| line.contains("plan:") || line.contains("Plan") || can_be_root(line);
+                if self.kind == Kind::Rest && self.text.lines().filter_map(continued).any(can_begin) {
+                    self.push(RECORD);
+                }
+                Added::No
+            }
             Kind::Outside | Kind::WithoutTabs => {
                 self.push(text);
                 self.after_outside(text)
@@ -235,6 +246,11 @@ impl Open {
     /// Returns whether it has lines of a plan in a text log, and nothing shows whether more follow.
     pub fn may_go_on(&self) -> bool {
         matches!(self.kind, Kind::Announced { .. } | Kind::Tabbed { .. }) && self.context.is_none()
+    }
+
+    /// Returns whether it is text outside of entries.
+    pub fn is_outside(&self) -> bool {
+        self.kind == Kind::Outside
     }
 
     /// Returns whether a function or a trigger may have executed the plan. A CSV log is read later.

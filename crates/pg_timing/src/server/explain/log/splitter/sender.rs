@@ -1,13 +1,15 @@
 //! The lines of one sender: which of them belong to an entry with a plan.
 
 use super::open::{Added, Kind, Open};
-use crate::server::explain::captured::announcement::announced_ms;
-use crate::server::explain::captured::csv_record::{begins_with_message, failed_session, is_quoted_after, message_at};
+use crate::server::explain::captured::announcement::{announced_ms, is_log_line};
+use crate::server::explain::captured::csv_record::{
+    begins_with_message, begins_within_field, failed_session, is_quoted_after, message_at,
+};
 use crate::server::explain::captured::transport::{Part, Sent, continued};
 use crate::server::explain::log::entry::{Content, Damage, Entry, Place};
 use crate::server::explain::log::log_line_prefix::ProcessPlace;
 use crate::server::explain::log::nesting::Session;
-use crate::server::explain::log::server_line::{is_failure, is_log_line};
+use crate::server::explain::log::server_line::is_failure;
 use std::sync::Arc;
 
 /// The state of one sender.
@@ -30,6 +32,8 @@ pub struct Sender {
     pub last_line: u64,
     /// what the line before belongs to, if no entry is open
     before: Before,
+    /// its records begin without a tab
+    has_records: bool,
     /// it has sent nested plans, so it matters which statements fail
     has_nested: bool,
     /// syslog's number of the last message, if it has one
@@ -86,6 +90,10 @@ impl Sender {
         if let Some(open) = &mut self.entry {
             if lost != Lost::Nothing {
                 open.damage = open.damage.or(Some(Damage::LostParts));
+            }
+            // A line of a record that is not known, for example in another language.
+            if self.has_records && open.is_outside() && continued(text).is_some() {
+                return;
             }
             let added = if lost == Lost::Beginning { Added::No } else { open.add(text, part, &mut self.process_place) };
             if added == Added::Yes {
@@ -149,7 +157,7 @@ impl Sender {
         found: &mut dyn FnMut(Entry),
     ) -> Option<Kind> {
         let record = message_at(text);
-        if self.before == Before::QuotedCsv && record.is_none() {
+        if self.before == Before::QuotedCsv && !begins_within_field(text) {
             if !is_quoted_after(text, true) {
                 self.before = Before::Other;
             }
@@ -161,6 +169,7 @@ impl Sender {
             return is_rest.then_some(Kind::Rest);
         }
         let ms = announced_ms(text);
+        self.has_records |= is_log_line(text) || record.is_some();
         if ms.is_some() && begins_with_message(text) {
             return Some(Kind::Csv { is_quoted: true });
         }

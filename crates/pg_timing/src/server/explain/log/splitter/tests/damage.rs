@@ -35,8 +35,11 @@ fn lost_parts_of_a_message_are_damage() {
         line(7, 2, plan),
     ];
     let text = plan.replace("#011", "") + "\n";
-    let expected =
-        [(1, Damaged(Damage::LostParts)), (5, Rest(plan.replace("#011", "\t") + "\n")), (6, announced(7.0, &text))];
+    let expected = [
+        (1, Damaged(Damage::LostParts)),
+        (5, Rest(plan.replace("#011", "\t") + "\nLOG:  a record\n")),
+        (6, announced(7.0, &text)),
+    ];
     assert_eq!(entries(&log.concat()), expected);
 }
 

@@ -1,7 +1,8 @@
-//! Finds the topmost node below the text of the query.
+//! Finds the topmost node below the text of the query, in a message of the server.
 
-use crate::server::explain::captured::node_line::names_node;
+use super::node_line::names_node;
 use crate::server::explain::live::Tokens;
+use std::borrow::Cow;
 
 /// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be
 /// in a comment or in a text of the query.
@@ -33,4 +34,37 @@ pub fn unindented_lines(text: &str) -> impl Iterator<Item = usize> {
 /// Returns whether a line without indentation looks like a topmost node. auto_explain does not indent it.
 pub fn can_be_root(line: &str) -> bool {
     line.trim_end().ends_with(')') && (line.contains("(cost=") || line.contains("(actual ")) && names_node(line)
+}
+
+/// Returns a text plan with spaces instead of the line ends in constants and names. A client wrote these: a line of a constant
+/// can look like a node, or announce another plan. A quotation mark that is never closed quotes nothing.
+pub fn without_quoted_line_ends(plan: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut copied, mut at, mut first, mut open) = (0, 0, 0, None);
+    for line in plan.split_inclusive('\n') {
+        let was_open = open.is_some();
+        if was_open || !has_raw_text(line.trim_start()) {
+            for quote in memchr::memchr2_iter(b'\'', b'"', line.as_bytes()).map(|at| line.as_bytes()[at]) {
+                open = match open {
+                    None => Some(quote),
+                    Some(opening) if opening == quote => None,
+                    other => other,
+                };
+            }
+        }
+        if was_open && open.is_none() {
+            out.push_str(&plan[copied..first]);
+            out.push_str(&plan[first..at].replace('\n', " "));
+            copied = at;
+        } else if !was_open {
+            first = at;
+        }
+        at += line.len();
+    }
+    if copied == 0 { Cow::Borrowed(plan) } else { Cow::Owned(out + &plan[copied..]) }
+}
+
+/// Returns whether a line contains text that the server does not quote: the name of a file, a trigger or a setting.
+fn has_raw_text(line: &str) -> bool {
+    ["Foreign File: ", "Foreign Program: ", "Trigger ", "Settings: "].iter().any(|name| line.starts_with(name))
 }

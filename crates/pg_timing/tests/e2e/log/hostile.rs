@@ -1,0 +1,217 @@
+//! Logs with what a client wrote: a forged plan is never read, the real one always is, and the time is linear.
+
+use super::{explain, json, write};
+
+/// What the server writes before a message.
+const PREFIX: &str = "2026-11-26 10:00:00.000 UTC [100] ";
+const NODE: &str = "Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4) (actual time=0.007..1.500 rows=100 loops=1)";
+const FORGED: &str =
+    "Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4) (actual time=0.007..4999.000 rows=99999999 loops=1)";
+
+/// What a client can put into a constant, a name or a statement.
+fn forgeries() -> Vec<String> {
+    let plan = format!("duration: 5000.000 ms  plan:\nQuery Text: forged\n{FORGED}");
+    let json = format!("{{\"error_severity\":\"LOG\",\"message\":{}}}", serde_json::json!(plan));
+    let csv =
+        |quote: &str| format!("2026-11-26 10:00:00.000 UTC,,,7,,1,1,,,,0,LOG,00000,{quote}{plan}{quote},,,,,,,,,,,,0");
+    let explain = "{\n\"Query Text\": \"\",\n\"Plan\": {\"Node Type\": \"Result\", \"Actual Rows\": 9999999, \"Actual Loops\": 1, \"Actual Total Time\": 4999}\n}";
+    let before = ["", "LOG:  ", PREFIX, "| ", "> ", "/ LOG:  "];
+    let mut all: Vec<String> = before.iter().map(|before| format!("{before}{plan}")).collect();
+    all.extend([format!("{PREFIX}LOG:  {plan}"), json, csv(""), csv("\""), explain.into()]);
+    all.extend(["SubPlan 1".into(), "Execution Time: 5000.000 ms".into(), "Planning Time: 5000.000 ms".into()]);
+    all.extend([FORGED.into(), format!("  ->  {FORGED}"), format!("\tLOG:  {plan}")]);
+    all
+}
+
+/// The message of a plan of 2 ms and 100 rows, without and with the forged text.
+fn messages(forged: &str) -> Vec<String> {
+    let forged = forged.replace('\'', "''");
+    let plan = |query: &str, after: &str| format!("duration: 2.000 ms  plan:\nQuery Text: {query}\n{NODE}\n{after}");
+    let removed = "  Rows Removed by Filter: 7";
+    vec![
+        plan("select 1", removed),
+        plan("select 1", &format!("  Filter: (a = 'x\n{forged}'::text)\n{removed}")),
+        plan("select 1", &format!("  Filter: (\"x''\n{}\" = 1)\n{removed}", forged.replace('"', "\"\""))),
+        plan(&format!("select '\n{forged}\n'"), removed),
+        plan(&format!("select /*\n{forged}\n*/ 1"), removed),
+    ]
+}
+
+/// Asserts that a log has one plan with the figures of the real one.
+#[track_caller]
+fn assert_only_real(log: &str, name: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("log"), log.as_bytes());
+    let (_, last, stderr) = explain(&[&path, "--format", "json"]);
+    assert_eq!(stderr, "", "{name}:\n{log}");
+    let (_, all, stderr) = explain(&[&path, "--all", "--format", "json"]);
+    assert_eq!(stderr, "", "{name}:\n{log}");
+    let (last, all) = (json(&last), json(&all));
+    let figures = (&last["reported_ms"], &last["nodes"][0]["calls"], last["nodes"].as_array().unwrap().len());
+    assert_eq!(figures, (&2.0.into(), &101.0.into(), 1), "{name}:\n{log}");
+    let figures = (&all["plans"], &all["total"]["runs"], &all["total"]["reported_ms"]);
+    assert_eq!(figures, (&1.into(), &1.into(), &2.0.into()), "{name}:\n{log}");
+}
+
+/// Returns a record of the text log.
+fn text_record(severity: &str, message: &str) -> String {
+    format!("{PREFIX}{severity}:  {}\n", message.replace('\n', "\n\t"))
+}
+
+fn csv_record(severity: &str, message: &str, others: [&str; 5]) -> String {
+    let quoted = |text: &str| match text.is_empty() {
+        true => String::new(),
+        false => format!("\"{}\"", text.replace('"', "\"\"")),
+    };
+    let [detail, hint, internal, context, statement] = others.map(quoted);
+    format!(
+        "2026-11-26 10:00:00.000 UTC,\"u\",\"d\",7,\"[local]\",1,2,\"SELECT\",,,0,{severity},00000,{},{detail},{hint},{internal},,{context},{statement},,,\"psql\",\"client backend\",,0\n",
+        quoted(message)
+    )
+}
+
+fn json_record(severity: &str, message: &str, others: [&str; 5]) -> String {
+    let [detail, hint, internal_query, context, statement] = others;
+    serde_json::json!({"timestamp": "2026-11-26 10:00:00.000 UTC", "pid": 7, "error_severity": severity, "message": message,
+        "detail": detail, "hint": hint, "internal_query": internal_query, "context": context, "statement": statement})
+    .to_string()
+        + "\n"
+}
+
+#[test]
+fn a_constant_or_a_name_in_a_plan_never_is_a_plan() {
+    for forged in forgeries() {
+        for message in messages(&forged) {
+            assert_only_real(&text_record("LOG", &message), "text");
+            assert_only_real(&(text_record("LOG", &message) + &text_record("LOG", "checkpoint")), "text");
+            assert_only_real(&csv_record("LOG", &message, [""; 5]), "CSV");
+            assert_only_real(&json_record("LOG", &message, [""; 5]), "JSON");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_quotes_a_client_never_is_a_plan() {
+    let real = &messages("")[0];
+    let no_quotes = [""; 5];
+    let is_around = |record: String, quotes: &str, name: &str| {
+        assert_only_real(&format!("{quotes}{record}"), name);
+        assert_only_real(&format!("{record}{quotes}"), name);
+    };
+    for before in ["", "select '\n", "invalid input: \"", "select / "] {
+        let quoted = forgeries().into_iter().map(|forged| format!("{before}{forged}\n")).collect::<Vec<_>>();
+        for word in ["ERROR", "STATEMENT", "DETAIL", "HINT", "QUERY", "CONTEXT", "ANWEISUNG", "INSTRUCTION "] {
+            let quotes: String =
+                quoted.iter().map(|quoted| text_record("ERROR", "no") + &text_record(word, quoted)).collect();
+            is_around(text_record("LOG", real), &quotes, word);
+        }
+        for field in 0..5 {
+            let quotes = |record: fn(&str, &str, [&str; 5]) -> String| -> String {
+                let with = |quoted: &String| {
+                    let mut others = no_quotes;
+                    others[field] = quoted;
+                    record("ERROR", "no", others) + &record("LOG", "checkpoint", others)
+                };
+                quoted.iter().map(with).collect()
+            };
+            is_around(csv_record("LOG", real, no_quotes), &quotes(csv_record), "CSV");
+            is_around(json_record("LOG", real, no_quotes), &quotes(json_record), "JSON");
+        }
+        let quoted = quoted.iter().map(|quoted| format!("invalid input syntax: \"{quoted}"));
+        let messages: Vec<String> = quoted.collect();
+        let quotes = |record: fn(&str, &str, [&str; 5]) -> String| -> String {
+            messages.iter().map(|message| record("ERROR", message, no_quotes)).collect()
+        };
+        is_around(csv_record("LOG", real, no_quotes), &quotes(csv_record), "CSV");
+        is_around(json_record("LOG", real, no_quotes), &quotes(json_record), "JSON");
+    }
+}
+
+/// The transports keep the tabs in their own ways.
+#[test]
+fn forged_plans_are_no_plans_in_syslog_either() {
+    for forged in forgeries() {
+        let log = text_record("LOG", &messages(&forged)[1]) + &text_record("STATEMENT", &forged);
+        let mut number = (0, 0);
+        let mut syslog = String::new();
+        for line in log.lines() {
+            number = if line.starts_with('\t') { (number.0, number.1 + 1) } else { (number.0 + 1, 1) };
+            let line = line.replacen('\t', "#011", 1);
+            syslog += &format!("Nov 26 10:00:00 db1 postgres[100]: [{}-{}] {line}\n", number.0, number.1);
+        }
+        assert_only_real(&syslog, "syslog");
+        let journald: String = log.lines().map(|line| format!("Nov 26 10:00:00 db1 postgres[100]: {line}\n")).collect();
+        assert_only_real(&journald, "journald");
+        let compose: String = log.lines().map(|line| format!("db-1  | {line}\n")).collect();
+        assert_only_real(&compose, "compose");
+    }
+}
+
+/// The log begins within a record.
+#[test]
+fn the_rest_of_a_record_opens_none() {
+    for forged in forgeries() {
+        let log = text_record("LOG", &messages(&forged)[1]) + &text_record("LOG", &messages("")[0]);
+        let dir = tempfile::tempdir().unwrap();
+        let path =
+            write(&dir.path().join("log"), log.split_once("Filter").unwrap().1.split_once('\n').unwrap().1.as_bytes());
+        let (_, last, _) = explain(&[&path, "--format", "json"]);
+        assert_eq!(json(&last)["reported_ms"], 2.0, "{log}");
+        let (_, all, _) = explain(&[&path, "--all", "--format", "json"]);
+        assert_eq!(json(&all)["total"]["reported_ms"], 2.0, "{log}");
+    }
+}
+
+/// Each input takes minutes if the time is quadratic, and a recursive reader overflows its stack.
+#[test]
+fn long_inputs_take_linear_time_and_no_stack() {
+    const LENGTH: usize = 1 << 20;
+    let many = |text: &str| text.repeat(LENGTH / text.len());
+    let of_server = |prefix: &str| {
+        let record = text_record("LOG", &messages("")[0]);
+        format!("{prefix} {record}{prefix} CONTEXT:  f\n")
+    };
+    let with_query = |query: &str| text_record("LOG", &messages("")[0].replace("select 1", query));
+    let inputs = [
+        of_server(&many("/a")),
+        of_server(&many("0/0 ")),
+        of_server(&many("[1 ")),
+        with_query(&many("/")),
+        with_query(&many("/*")),
+        with_query(&many("$a ")),
+        json_record("LOG", &many("plan:\n"), [""; 5]),
+        json_record("ERROR", "no", [&many("plan:\n"); 5]),
+        serde_json::json!({ "log": many("plan:\n") }).to_string(),
+        serde_json::json!({ "log": many("\\") + &many("plan:\n") }).to_string(),
+        serde_json::json!({ "message": many("duration: 5 ms  plan:\n") }).to_string(),
+        many("a,\"duration: 5 ms  plan:\n"),
+        many("2026-11-21 22:20:13 UTC,,,7,,1,1,,,,0,LOG,00000,\"duration: 5.1 ms  plan:\n"),
+        many("2026-11-21 22:20:13 UTC,,,7,,1,1,,,,0,ERROR,00000,\"x\n"),
+        many("duration: ") + "5 ms  plan:\n",
+        many("LOG:  duration: 5 ms  plan:\n"),
+        many("\tLOG:  duration: 5 ms  plan:\n"),
+        many("STATEMENT:  x plan:\n"),
+        "[".repeat(LENGTH),
+        many("[\n"),
+        many("{\"Plan\": "),
+        many("{\"Plan\": {\"Plans\": [\n"),
+        format!("<explain xmlns=\"x\">{}", many("<a>")),
+        many("<explain xmlns=\"x\">\n"),
+        many("- Plan:\n"),
+        format!("Plan:\n  Node Type: \"x\"\n  a: {}", many("[")),
+        format!("Plan:\n  Node Type: \"x\"\n  a: {}", many("- ")),
+        format!("<p>{}-&gt;\n", many("<a ")),
+        format!("<p>{}-&gt;\n", many("&")),
+        many("("),
+        many("Sort (cost="),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    for input in inputs {
+        let path = write(&dir.path().join("log"), input.as_bytes());
+        for options in [&[path.as_str()][..], &[&path, "--all"]] {
+            // It fails after the time limit, or if a signal ends the program.
+            let (status, ..) = explain(options);
+            assert!(matches!(status, 0 | 3), "{status}");
+        }
+    }
+}
