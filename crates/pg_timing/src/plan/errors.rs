@@ -1,6 +1,7 @@
 //! Errors about captured plans: what failed, and what to do.
 
 use super::MAX_NODES;
+use super::node_line::FIGURES;
 use super::text::TextError;
 use super::tree::Explained;
 use super::validate::Impossible;
@@ -26,8 +27,6 @@ pub enum Unreadable {
     Xml(String),
     /// a log line announces a plan, and none follows
     Missing,
-    /// the first line with a node's figures, if no line is a node's line
-    Surrounded(String),
 }
 
 /// The formats that `explain --plan` reads.
@@ -39,6 +38,18 @@ const COPY_IT_AGAIN: &str =
 
 pub fn no_plan() -> Error {
     Error::new("there is no plan in the input", SUPPORTED)
+}
+
+/// Returns the error for a text without a plan. It shows the first line with a node's figures: something surrounds it.
+pub fn no_plan_in(text: &str) -> Error {
+    const MAX_CHARS: usize = 100;
+    let has_figures = |line: &&str| FIGURES[1..].iter().any(|figures| line.contains(figures));
+    let Some(line) = text.lines().find(has_figures) else { return no_plan() };
+    let line: String = line.trim().chars().take(MAX_CHARS).collect();
+    Error::new(
+        format!("the input has figures of plan nodes, but no line is a plan node's line; the first one is: {line}"),
+        "remove what is before and after each line of the plan",
+    )
 }
 
 pub fn already_corrected() -> Error {
@@ -120,10 +131,6 @@ pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
         Unreadable::Text(TextError::NoTree(why)) => Error::new(
             format!("the plan has lost its indentation, and its kinds of nodes do not show the tree: {why}"),
             COPY_IT_AGAIN,
-        ),
-        Unreadable::Surrounded(line) => Error::new(
-            format!("the input has figures of plan nodes, but no line is a plan node's line; the first one is: {line}"),
-            "remove what is before and after each line of the plan",
         ),
         Unreadable::TooManyNodes | Unreadable::Text(TextError::TooManyNodes) => Error::new(
             format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64)),

@@ -6,7 +6,6 @@ use super::errors::{Found, Unreadable};
 use super::fold;
 use super::frame::{Begin, Frame, begins};
 use super::json_values::{self, Content};
-use super::node_line::FIGURES;
 use super::preorder;
 use super::steps;
 use super::structured::Structured;
@@ -37,24 +36,15 @@ pub fn each_plan(text: &str, found: &mut OnPlan) {
 /// The same for a text with levels of JSON around it. `nested` reads the texts within JSON.
 pub fn each_plan_in(text: &str, nesting: usize, nested: &Nested, found: &mut OnPlan) {
     let text = clean::plain(text);
-    let mut search = Search {
-        nesting,
-        nested,
-        found,
-        logged_ms: None,
-        query: None,
-        announced: false,
-        reported_damage: false,
-        has_found: false,
-        unread: None,
-    };
+    let mut search =
+        Search { nesting, nested, found, logged_ms: None, query: None, announced: false, reported_damage: false };
     let mut rest = &*text;
     while !rest.is_empty() {
         let done = search.next(rest);
         steps::count(done);
         rest = &rest[done..];
     }
-    search.end();
+    search.end_of_announced_plan();
 }
 
 /// The search for plans from the beginning of a text to its end.
@@ -70,9 +60,6 @@ struct Search<'a> {
     announced: bool,
     /// report a damaged plan once, not for each of its lines
     reported_damage: bool,
-    has_found: bool,
-    /// the first line with a node's figures that is no node's line
-    unread: Option<String>,
 }
 
 impl Search<'_> {
@@ -101,12 +88,7 @@ impl Search<'_> {
                 self.push(Err(Unreadable::Text(TextError::NoBeginning)), None);
                 text_plan_length(rest)
             }
-            None => {
-                if self.unread.is_none() && FIGURES[1..].iter().any(|figures| line.contains(figures)) {
-                    self.unread = Some(trimmed.chars().take(100).collect());
-                }
-                line.len()
-            }
+            None => line.len(),
         }
     }
 
@@ -118,7 +100,7 @@ impl Search<'_> {
             query: plan.query.or(query),
             ..plan
         });
-        (self.announced, self.has_found) = (false, true);
+        self.announced = false;
         (self.found)(plan, source);
     }
 
@@ -169,13 +151,6 @@ impl Search<'_> {
     fn end_of_announced_plan(&mut self) {
         if self.announced {
             self.push(Err(Unreadable::Missing), None);
-        }
-    }
-
-    fn end(&mut self) {
-        self.end_of_announced_plan();
-        if let Some(line) = self.unread.take().filter(|_| !self.has_found) {
-            self.push(Err(Unreadable::Surrounded(line)), None);
         }
     }
 

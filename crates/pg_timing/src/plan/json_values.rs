@@ -2,6 +2,7 @@
 //! contains a plan. Values without a plan are skipped and take no memory.
 
 use super::MAX_NODES;
+use super::announcement::announced_ms;
 use super::errors::{Found, Unreadable};
 use super::node_line::FIGURES;
 use super::steps;
@@ -44,10 +45,13 @@ fn each_in(value: &str, levels: usize, texts: &mut String, found: &mut dyn FnMut
         }
         Some(b'{') => object(value, levels, texts, found),
         Some(b'"') => {
-            if let Ok(text) = serde_json::from_str::<Cow<str>>(value) {
-                *texts += &text;
-                texts.push('\n');
+            let Ok(text) = serde_json::from_str::<Cow<str>>(value) else { return };
+            // A message of the server is a text of its own. Rows of a plan are one text.
+            if text.lines().next().is_some_and(|line| announced_ms(line).is_some()) {
+                return found(Content::Text(text.into_owned()));
             }
+            *texts += &text;
+            texts.push('\n');
         }
         _ => {}
     }

@@ -73,7 +73,7 @@ pub fn last_usable_plan(
             Ok(Selected { plans, notes, ..selected })
         }
         (None, Some(error)) => Err(error),
-        (None, None) => Err(errors::no_plan()),
+        (None, None) => Err(errors::no_plan_in(text)),
     }
 }
 

@@ -22,9 +22,12 @@ fn each_in(text: &str, nesting: usize, found: &mut OnPlan) {
     }
 }
 
-/// Reads the message of a record of JSON.
+/// Reads a string of JSON: the message of a record, or another text.
 fn nested(text: &str, nesting: usize, found: &mut OnPlan) {
-    each_in(&as_record(text), nesting, found);
+    match text.lines().next().is_some_and(|line| announced_ms(line).is_some()) {
+        true => each_in(&as_record(text), nesting, found),
+        false => each_in(text, nesting, found),
+    }
 }
 
 /// Returns whether a text has records of a server's log that begin without a tab. Then no line with a tab begins one.
