@@ -1,14 +1,11 @@
 """Fits the cost of a timed call, and the error of the estimate, to recordings of `call_costs`.
 
 pg_timing measures on the host what timing adds to a call of a small function (timed_call_ns). A call of a node costs the same, plus
-a part that depends on the kind of node, plus row counting:
+a part for the node, plus row counting:
 
-    cost = call + part * (min(call, KINDS_NS) + SLOW_PART * max(call - KINDS_NS, 0)) + counting
+    cost = call + part * (min(call, NODE_NS) + SLOW_PART * max(call - NODE_NS, 0)) + counting
 
-If only the read cost is known, `call` is CALL_READS x read cost.
-
-The least squares are weighted by each statement's error. A kind with few calls gets the mean of all kinds, because deviations from
-the mean are penalized.
+If only the read cost is known, `call` is CALL_READS x read cost. The least squares are weighted by each statement's error.
 """
 
 import json
@@ -17,8 +14,8 @@ from collections import Counter
 from math import hypot, inf
 from pathlib import Path
 
-# Kinds of nodes differ by a part of a call's cost, but mainly of its first 100 ns: then the work around the reads matters less.
-KINDS_NS = 100
+# A node adds a part to a call's cost, but mainly to its first 100 ns: then the work around the reads matters less.
+NODE_NS = 100
 SLOW_PART = 0.1
 # A timed call reads the clock twice.
 CALL_READS = 2.0
@@ -41,8 +38,6 @@ MODEL_ERROR = 0.1
 FAR = 1.5
 # Steps of the weighting.
 STEPS = 6
-# Expected differences between kinds, as parts of a call's cost.
-KINDS_DIFFER = 0.1
 # Below this, a read is no system call and no device access.
 FAST_NS = 100
 # The stated error contains this share of the statements.
@@ -50,10 +45,6 @@ COVERAGE = 0.92
 # Clock reads also slow the work between them, if it waits for memory. That adds up to this part of the reported time, but at most the
 # estimated overhead. `show_intervals` checks this, also for statements with few calls.
 WORK_ERROR = 0.03
-# A kind with a smaller share of the calls of each statement was not measured.
-LEAST_CALLS = 0.05
-# These nodes return everything in one call, so they never have many.
-ONE_CALL = ("Hash", "Bitmap Index Scan", "BitmapAnd", "BitmapOr")
 FITTED = ("tpch", "own", "kinds")
 TEST = "third"
 
@@ -77,9 +68,14 @@ def with_read_cost_only(row):
     return row | {"call_ns": CALL_READS * row["read_ns"]}
 
 
-def kinds_ns(row):
-    """Returns the part of a call's cost in which kinds of nodes differ."""
-    return min(row["call_ns"], KINDS_NS) + SLOW_PART * max(row["call_ns"] - KINDS_NS, 0)
+def node_ms(row):
+    """Returns what the nodes add to all calls, for a part of 1."""
+    each = min(row["call_ns"], NODE_NS) + SLOW_PART * max(row["call_ns"] - NODE_NS, 0)
+    return each * calls(row) / 1e6
+
+
+def calls(row):
+    return sum(row["calls"].values())
 
 
 def counting_ns(row):
@@ -89,75 +85,30 @@ def counting_ns(row):
 
 
 def fixed_ms(row):
-    """Returns the part of the overhead that is the same for all kinds."""
-    return (row["call_ns"] + counting_ns(row)) * sum(row["calls"].values()) / 1e6
-
-
-def solve(matrix, right):
-    """Solves a system of linear equations by Gauss's method."""
-    n = len(right)
-    table = [list(line) + [right[i]] for i, line in enumerate(matrix)]
-    for i in range(n):
-        pivot = max(range(i, n), key=lambda k: abs(table[k][i]))
-        table[i], table[pivot] = table[pivot], table[i]
-        for k in range(i + 1, n):
-            factor = table[k][i] / table[i][i]
-            for column in range(i, n + 1):
-                table[k][column] -= factor * table[i][column]
-    result = [0.0] * n
-    for i in reversed(range(n)):
-        result[i] = (table[i][n] - sum(table[i][k] * result[k] for k in range(i + 1, n))) / table[i][i]
-    return result
+    """Returns the overhead without what the nodes add."""
+    return (row["call_ns"] + counting_ns(row)) * calls(row) / 1e6
 
 
 def fit(rows):
-    """Returns (part of any kind, {kind: part}). The sums of squares are weighted again in each step, so that outliers count less."""
-    model = (0.0, {})
+    """Returns the part that a node adds. The squares are weighted again in each step, so that outliers count less."""
+    part = 0.0
     for _ in range(STEPS):
-        model = fit_once(rows, model)
-    return model
+        weights = [weight(row, part) for row in rows]
+        products = sum(factor * node_ms(row) * (row["overhead"] - fixed_ms(row)) for factor, row in zip(weights, rows))
+        part = products / sum(factor * node_ms(row) ** 2 for factor, row in zip(weights, rows))
+    return part
 
 
-def weight(row, model):
+def weight(row, part):
     """Returns the weight of a statement's square: less with a larger error, and less if the error of the model is large."""
-    guess = estimate(model, row)
+    guess = estimate(part, row)
     error = hypot(row["noise"], MODEL_ERROR * guess)
     distance = abs(row["overhead"] - guess) / error
     return min(1, FAR / max(distance, FAR)) / error**2
 
 
-def fit_once(rows, model):
-    """Returns the model of least squares. The previous model gives the weights."""
-    kinds = sorted({kind for row in rows for kind in row["calls"]})
-    # Unknowns: the mean, and each kind's difference from it.
-    n = len(kinds) + 1
-    matrix = [[0.0] * n for _ in range(n)]
-    right = [0.0] * n
-    for row in rows:
-        ms = kinds_ns(row) / 1e6
-        x = [sum(row["calls"].values()) * ms] + [row["calls"].get(kind, 0) * ms for kind in kinds]
-        y = row["overhead"] - fixed_ms(row)
-        factor = weight(row, model)
-        for i in range(n):
-            if x[i]:
-                right[i] += factor * x[i] * y
-                for k in range(n):
-                    matrix[i][k] += factor * x[i] * x[k]
-    for i in range(1, n):
-        matrix[i][i] += 1 / KINDS_DIFFER**2
-    mean, *others = solve(matrix, right)
-    return mean, {kind: max(mean + other, -1) for kind, other in zip(kinds, others)}
-
-
-def measured_kinds(rows):
-    """Returns the kinds that have many calls in some statement."""
-    return {kind for row in rows for kind, calls in row["calls"].items() if kind in ONE_CALL or calls > LEAST_CALLS * sum(row["calls"].values())}
-
-
-def estimate(model, row):
-    mean, kinds = model
-    parts = sum(calls * kinds.get(kind, mean) for kind, calls in row["calls"].items())
-    return min(parts * kinds_ns(row) / 1e6 + fixed_ms(row), row["reported_ms"])
+def estimate(part, row):
+    return min(part * node_ms(row) + fixed_ms(row), row["reported_ms"])
 
 
 def cross_validated(rows):
@@ -231,41 +182,33 @@ def band_errors(what, validated, tested, least):
     return errors
 
 
-def rust(model, with_call, with_read):
+def rust(part, with_call, with_read):
     """Returns the table as Rust code."""
-    mean, kinds = model
-    rows = [(kind.removesuffix(" (inner)"), kind.endswith(" (inner)"), part) for kind, part in kinds.items()]
-    lines = [f'    ("{kind}", {str(inner).lower()}, {round(part, 2) + 0.0:.2f}),' for kind, inner, part in rows]
     limits = [", ".join(f"({'f64::INFINITY' if limit == inf else f'{limit:.1f}'}, {error:.2f})" for limit, error in errors) for errors in (with_call, with_read)]
-    return TABLE.format(KINDS_NS, SLOW_PART, CALL_READS, mean, len(lines), "\n".join(lines), *limits, WORK_ERROR, COUNTING_READS, *COUNTING_LIMITS_NS)
+    return TABLE.format(NODE_NS, SLOW_PART, CALL_READS, part, *limits, WORK_ERROR, COUNTING_READS, *COUNTING_LIMITS_NS)
 
 
 TABLE = """\
 //! Fitted figures of call_cost.rs. `tests/explain/call_costs fit` prints this file.
 
-/// Kinds of nodes differ by a part of the first {0:.0f} ns of a call.
-pub const KINDS_NS: f64 = {0:.1f};
+/// A node adds a part to the first {0:.0f} ns of a call.
+pub const NODE_NS: f64 = {0:.1f};
 /// The rest of a call differs by this fraction of that.
 pub const SLOW_PART: f64 = {1:.1f};
 /// Clock reads also slow the work between them: by up to this part of the reported time.
-pub const WORK_ERROR: f64 = {8:.2f};
+pub const WORK_ERROR: f64 = {6:.2f};
 /// The cost of row counting per call, in reads of the system clock.
-pub const COUNTING_READS: f64 = {9:.2f};
+pub const COUNTING_READS: f64 = {7:.2f};
 /// The limits of the estimated cost of row counting per call, in ns. Buffer counting costs the same again.
-pub const COUNTING_NS: (f64, f64) = ({10:.1f}, {11:.1f});
+pub const COUNTING_NS: (f64, f64) = ({8:.1f}, {9:.1f});
 /// Reads per call, if only the read cost is known.
 pub const CALL_READS: f64 = {2:.1f};
-/// The part that is added for a kind that was not measured.
-pub const ANY_KIND: f64 = {3:.2f};
-/// Kind of node, whether it is on the inner side of a nested loop, and the part that is added to a call.
-#[rustfmt::skip]
-pub const KINDS: [(&str, bool, f64); {4}] = [
-{5}
-];
+/// The part that a node adds to a call.
+pub const NODE_PART: f64 = {3:.2f};
 /// Relative error of a plan's overhead if the cost of a timed call was measured, for read costs below the first figure in ns.
-pub const ERRORS: [(f64, f64); 2] = [{6}];
+pub const ERRORS: [(f64, f64); 2] = [{4}];
 /// The same if only the read cost is known.
-pub const READ_COST_ERRORS: [(f64, f64); 2] = [{7}];
+pub const READ_COST_ERRORS: [(f64, f64); 2] = [{5}];
 """
 
 
@@ -274,7 +217,7 @@ def main(paths):
     cost is known."""
     data = [row for row in rows(paths) if is_known(row)]
     known = [row for row in data if "timed_call_ns" in row]
-    fitted = [row for row in known if row["workload"] in FITTED and row["noise"] < MOST_NOISE_NS * sum(row["calls"].values()) / 1e6]
+    fitted = [row for row in known if row["workload"] in FITTED and row["noise"] < MOST_NOISE_NS * calls(row) / 1e6]
     model = fit(fitted)
     pairs = list(cross_validated(fitted))
     tested = [(row, estimate(model, row)) for row in known if row["workload"] == TEST]
@@ -283,6 +226,4 @@ def main(paths):
     same_host, other_hosts = ([pair for pair in by_read_cost if ("timed_call_ns" in pair[0]) == is_same] for is_same in (True, False))
     # Hosts differ, so only other hosts show the error.
     with_read = band_errors("read cost known, other host", other_hosts, [("host of the fit", same_host)], LEAST_SLOW_ERROR)
-    measured = measured_kinds(fitted)
-    model = model[0], {kind: part for kind, part in model[1].items() if kind in measured}
     print(rust(model, with_call, with_read), end="")

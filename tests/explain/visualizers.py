@@ -71,10 +71,12 @@ class Case:
     def __init__(self, captured, name, plan):
         self.name, self.plan = name, without_log(plan)
         self.report = captured.report(plan)
-        self.text, self.json = (printed(captured, plan, form) for form in ("plan-text", "plan-json"))
+        # A plan is printed in the format that was read.
+        self.form = "plan-json" if self.plan.lstrip().startswith(("[", "{")) else "plan-text"
+        self.corrected = printed(captured, plan, self.form)
 
     def sources(self):
-        return [self.plan, self.text, self.json]
+        return [self.plan, self.corrected]
 
 
 def without_log(plan):
@@ -122,14 +124,14 @@ def corrected_ms(report):
         yield ms
 
 
-def check_case(case, original, text, from_json, dataxplan):
-    """Yields complaints about one plan. The arguments after the case are what pev2 and dataxplan read."""
-    errors = [read["error"] for read in (original, text, from_json) if "error" in read]
+def check_case(case, original, read, dataxplan):
+    """Yields complaints about one plan. The arguments after the case are what pev2 and dataxplan read; dataxplan reads text only."""
+    errors = [plan["error"] for plan in (original, read) if "error" in plan]
     if errors:
         yield f"{case.name}: pev2: {errors[0]}"
         return
     reported = case.report["nodes"]
-    counts = [len(nodes) for nodes in (reported, original["nodes"], text["nodes"], from_json["nodes"], dataxplan["nodes"])]
+    counts = [len(nodes) for nodes in (reported, original["nodes"], read["nodes"], *([dataxplan["nodes"]] if dataxplan else []))]
     if len(set(counts)) != 1:
         yield f"{case.name}: number of nodes {counts}"
         return
@@ -138,26 +140,21 @@ def check_case(case, original, text, from_json, dataxplan):
         # pev2 reads no time of a node that was never executed, if it reads the text format.
         total = total or 0
         share = corrected / node["reported_ms"] if node["reported_ms"] else 1
-        for what, read in (("plan-text", text), ("plan-json", from_json)):
-            _, new_startup, new_total, new_loops, new_subplan, new_cost = read["nodes"][n]["own"]
-            # pev2 does not read the names of subplans in the text format of 19.
-            has_other_name = subplan and new_subplan and subplan.strip() != new_subplan.strip()
-            if (loops, cost) != (new_loops, new_cost) or has_other_name:
-                yield f"{case.name}: {what}: {read['nodes'][n]} {original['nodes'][n]}"
-            new_total = new_total or 0
-            if abs(new_total - total * share) > ROUNDING_MS or not 0 <= (new_startup or 0) <= new_total:
-                yield f"{case.name}: {what}: {node['title']}: {total} ms becomes {new_total} ms instead of {total * share} ms"
-            if not all(abs(new - old * share) <= ROUNDING_MS for new, old in zip(read["nodes"][n]["workers"], original["nodes"][n]["workers"]) if old is not None):
-                yield f"{case.name}: {what}: workers: {read['nodes'][n]} {original['nodes'][n]}"
-        times = [text["nodes"][n]["own"][2], from_json["nodes"][n]["own"][2], dataxplan["nodes"][n]]
-        if len({ms or 0 for ms in times}) != 1:
-            yield f"{case.name}: {node['title']}: the formats differ: {text['nodes'][n]} {from_json['nodes'][n]} {dataxplan['nodes'][n]}"
-    for what, read in (("plan-text", text), ("plan-json", from_json)):
-        # pev2 removes the unit at the end of a text's line.
-        if not re.fullmatch(r"pg_timing \S+ removed .*% \(.*% to .*%\) of the reported [\d.]+( ms)?", str(read.get("correction"))):
-            yield f"{case.name}: {what}: {read.get('correction')}"
-        if original.get("execution") is not None and abs(read["execution"] - case.report["corrected_ms"]["estimate"]) > ROUNDING_MS:
-            yield f"{case.name}: {what}: Execution Time {read['execution']}"
+        _, new_startup, new_total, new_loops, new_subplan, new_cost = read["nodes"][n]["own"]
+        if (loops, cost) != (new_loops, new_cost) or subplan != new_subplan:
+            yield f"{case.name}: {read['nodes'][n]} {original['nodes'][n]}"
+        new_total = new_total or 0
+        if abs(new_total - total * share) > ROUNDING_MS or not 0 <= (new_startup or 0) <= new_total:
+            yield f"{case.name}: {node['title']}: {total} ms becomes {new_total} ms instead of {total * share} ms"
+        if not all(abs(new - old * share) <= ROUNDING_MS for new, old in zip(read["nodes"][n]["workers"], original["nodes"][n]["workers"]) if old is not None):
+            yield f"{case.name}: workers: {read['nodes'][n]} {original['nodes'][n]}"
+        if dataxplan and (dataxplan["nodes"][n] or 0) != new_total:
+            yield f"{case.name}: {node['title']}: pev2 and dataxplan differ: {read['nodes'][n]} {dataxplan['nodes'][n]}"
+    # pev2 removes the unit at the end of a text's line.
+    if not re.fullmatch(r"pg_timing \S+ removed .*% \(.*% to .*%\) of the reported [\d.]+( ms)?", str(read.get("correction"))):
+        yield f"{case.name}: {read.get('correction')}"
+    if original.get("execution") is not None and abs(read["execution"] - case.report["corrected_ms"]["estimate"]) > ROUNDING_MS:
+        yield f"{case.name}: Execution Time {read['execution']}"
 
 
 def read_by_dataxplan(dataxplan, text):
@@ -168,14 +165,6 @@ def read_by_dataxplan(dataxplan, text):
         return [node.raw.get("Actual Total Time"), *(ms for child in node.children for ms in times(child))]
 
     return {"nodes": times(plan.root)}
-
-
-def figures_removed(text):
-    """Returns a plan's lines without figures, and without the lines that differ from run to run."""
-    lines = [line for line in text.splitlines() if not re.match(r" *(Buffers|I/O Timings|WAL|Planning|Heap Blocks|Trigger|Time Correction)\b", line)]
-    # The text format does not show all zeros, and JSON does not show which ones.
-    lines = [line for line in lines if not line.strip().endswith(("Removed by Filter: 0", "Removed by Join Filter: 0"))]
-    return [re.sub(r"\d+(\.\d+)?", "0", line) for line in lines]
 
 
 def agree(text, log, from_text, from_log):
@@ -227,14 +216,11 @@ def check(path, installation, settings):
         captured = Captured(path, server, ("--read-cost", "25"))
         more = ", VERBOSE, BUFFERS, WAL, SETTINGS" + (", SERIALIZE, MEMORY" if installation.major >= 17 else "")
         yield from live(path, server, pev2)
-        cases, texts, runs = [], [], []
+        cases, runs = [], []
         everything = [(one, ONE_PROCESS) for one in [*statements("kinds.sql"), *PROPERTIES]] + [(one, PARALLEL) for one in OF_WORKERS]
         for number, (statement, before) in enumerate(everything):
             options = more if number % 2 or statement in PROPERTIES else ""
-            both = [Case(captured, f"{statement}, {name}", plan) for name, plan in captures(captured, statement, options, before)]
-            cases += both
-            # The methods and the memory of several processes differ from run to run.
-            texts += [both] if before == ONE_PROCESS else []
+            cases += [Case(captured, f"{statement}, {name}", plan) for name, plan in captures(captured, statement, options, before)]
             if can_run(server, "LOAD 'auto_explain'"):
                 yield from formats.compare(captured, statement, before, formats.PAIRS[number % 2])
                 screen, log = same_run(captured, statement, before)
@@ -243,13 +229,9 @@ def check(path, installation, settings):
         read = iter(read_by_pev2(pev2, [source for case in cases for source in case.sources()]))
         by_case = {}
         for case in cases:
-            original, text, from_json = (next(read) for _ in range(3))
-            by_case[case] = from_json
-            yield from check_case(case, original, text, from_json, read_by_dataxplan(dataxplan, case.text))
+            original, corrected = next(read), next(read)
+            by_case[case] = corrected
+            dataxplan_read = read_by_dataxplan(dataxplan, case.corrected) if case.form == "plan-text" else None
+            yield from check_case(case, original, corrected, dataxplan_read)
         for text, log in runs:
             yield from agree(text, log, by_case[text], by_case[log])
-        for from_text, from_json in texts:
-            shapes = [figures_removed(case.text) for case in (from_text, from_json)]
-            if shapes[0] != shapes[1]:
-                different = next(pair for pair in zip(*shapes) if pair[0] != pair[1])
-                yield f"{from_text.name}: another text from JSON: {different}"

@@ -12,7 +12,7 @@ pub mod human;
 pub mod log;
 pub mod monitor;
 mod output_file;
-pub mod plan_format;
+pub mod plan;
 pub mod render;
 pub mod report;
 pub mod server;

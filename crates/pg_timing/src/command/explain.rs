@@ -30,7 +30,7 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
     let options = RunOptions {
-        keep_document: arguments.format.plan().is_some(),
+        document: arguments.format.plan(),
         ..RunOptions::new(
             arguments.allow_writes,
             Duration::from_secs(arguments.limit),

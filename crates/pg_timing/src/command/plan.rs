@@ -7,9 +7,10 @@ use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources};
+use crate::plan::errors::unknown_clock;
+use crate::plan::{Explained, Inputs, ServerClock};
 use crate::render::{self, escape};
 use crate::report::{ExplainReport, LogReport, Measured, Report, SYSTEM, SkippedPlans};
-use crate::server::explain::{Explained, Inputs, ServerClock, unknown_clock};
 use anyhow::anyhow;
 use std::path::Path;
 
@@ -22,7 +23,7 @@ const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --forma
 pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
-        (Some(host), _) => ServerClock::on_host(host, plan),
+        (Some(host), _) => ServerClock::on_host(host, plan, arguments.clock.as_deref()),
         (None, ns) => Ok(ServerClock::given(ns.unwrap_or_default(), plan)),
     };
     let inputs = Inputs {

@@ -26,7 +26,7 @@ pub use source::Sources;
 use crate::error::Error;
 use crate::human::grouped;
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
-use crate::server::explain::captured::{Inputs, Selected, report};
+use crate::plan::{Inputs, Selected, report};
 use entry::{Format, Place};
 use hosts::Hosts;
 use parse::Logged;

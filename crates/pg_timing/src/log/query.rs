@@ -1,6 +1,6 @@
 //! Separates the statement from the plan in a message of the server.
 
-use crate::server::explain::captured::node_line::names_node;
+use crate::plan::node_line::names_node;
 use crate::server::explain::live::Tokens;
 use std::borrow::Cow;
 

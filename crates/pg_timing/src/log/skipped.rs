@@ -5,7 +5,7 @@ use super::open::MAX_BYTES;
 use super::source::Sources;
 use crate::error::Error;
 use crate::report::{LogPlace, SkippedPlans};
-use crate::server::explain::captured::errors::{self, TakenBy};
+use crate::plan::errors::{self, TakenBy};
 use std::collections::BTreeMap;
 
 /// All reasons by their hints. Errors with the same hint count as one reason: their texts can contain figures.

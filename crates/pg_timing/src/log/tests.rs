@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::report::Range;
-use crate::server::explain::captured::ServerClock;
-use crate::server::explain::{ClockOf, Explained};
+use crate::plan::ServerClock;
+use crate::plan::{ClockOf, Explained};
 use proptest::prelude::*;
 use std::io::Write;
 

@@ -8,7 +8,7 @@ use super::source::Sources;
 use crate::error::Error;
 use crate::human::grouped;
 use crate::report::{LogPlace, LogTotal, LoggedStatement, Range};
-use crate::server::explain::captured::{Analysis, Inputs, Selected};
+use crate::plan::{Analysis, Inputs, Selected};
 use crate::statistics::root_sum_squares;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,6 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
 use super::log::LogPlace;
-use crate::plan_format::PlanDocument;
 use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +63,7 @@ pub struct ExplainReport {
     pub nodes: Vec<ExplainedNode>,
     /// the plan as EXPLAIN printed it, if an output format needs it; not a part of the JSON
     #[serde(skip)]
-    pub document: Option<PlanDocument>,
+    pub document: Option<PlanSource>,
 }
 
 impl ExplainReport {
@@ -111,7 +110,7 @@ pub struct LiveRuns {
     /// planning time; it is subtracted from the baseline if each baseline run plans the statement
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_ms: Option<f64>,
-    /// calls of all nodes, per process
+    /// calls of all nodes by all processes
     pub calls: f64,
     /// clock reads per call, mean, in ns; without the unexplained time
     pub clock_per_call_ns: Range,
@@ -159,6 +158,29 @@ pub struct Timed {
     pub clock_per_call_ns: Range,
 }
 
+/// A format of EXPLAIN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanFormat {
+    Text,
+    Json,
+}
+
+/// A plan as EXPLAIN printed it, without what a log or psql adds. YAML and XML are rewritten as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanSource<T = String> {
+    Text(T),
+    Json(T),
+}
+
+impl PlanSource<&str> {
+    pub fn to_owned(self) -> PlanSource {
+        match self {
+            PlanSource::Text(text) => PlanSource::Text(text.into()),
+            PlanSource::Json(text) => PlanSource::Json(text.into()),
+        }
+    }
+}
+
 /// Facts about a captured plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -173,7 +195,7 @@ pub struct Capture {
     /// a function or a trigger executed the statement, so its time is also in its caller's time
     #[serde(default)]
     pub is_nested: bool,
-    /// timed calls of all nodes, per process
+    /// timed calls of all nodes by all processes
     pub calls: Range,
     /// read cost of the server's clock, as given
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,7 +212,10 @@ pub struct Capture {
     /// the given time may include planning, so corrected_ms has a lower bound without planning and an upper bound with it
     #[serde(default)]
     pub plain_may_include_planning: bool,
-    /// (reported - plain) / calls
+    /// the given time contradicts the read cost, so corrected_ms covers both
+    #[serde(default)]
+    pub inputs_contradict: bool,
+    /// (reported - plain) / calls of a process
     #[serde(skip_serializing_if = "Option::is_none")]
     pub implied_call_ns: Option<f64>,
     /// bounds of the clock's share of the reported time
@@ -241,10 +266,11 @@ pub struct ExplainedNode {
     pub reported_self_off_ms: f64,
     /// error of corrected_self_ms, without the machine's speed, which affects all nodes alike
     pub corrected_self_off_ms: f64,
-    /// rank by reported self time, from 1
-    pub rank: usize,
+    /// rank by reported self time, from 1; null if the plan does not show the self time: the node runs a part of a subplan that
+    /// other nodes run, too, or its inputs ran in parallel
+    pub rank: Option<usize>,
     /// rank by corrected self time, from 1
-    pub corrected_rank: usize,
+    pub corrected_rank: Option<usize>,
 }
 
 impl ExplainedNode {

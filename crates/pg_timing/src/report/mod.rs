@@ -35,7 +35,7 @@ pub use advise::{
     Action, AdviseReport, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport, PeriodCalls,
     SettingAdvice,
 };
-pub use call_cost::{CallCost, is_measured};
+pub use call_cost::CallCost;
 pub use classic::ClassicReport;
 pub use clock::{
     AccessPath, Bin, ClockReport, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, SETTABLE_CLOCK, SYSTEM,
@@ -44,7 +44,7 @@ pub use clock::{
 pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
 pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
 pub use drift::{Drift, DriftStep, QUARTZ_PPM};
-pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, RunSample, Spread, Timed};
+pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};

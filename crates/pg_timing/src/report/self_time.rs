@@ -9,7 +9,7 @@ pub struct SelfTime {
     pub reported_margin_ms: f64,
     pub corrected_ms: f64,
     pub corrected_margin_ms: f64,
-    /// from 1
+    /// from 1; 0 if the plan does not show the self time
     pub rank: usize,
     pub corrected_rank: usize,
 }
@@ -24,8 +24,8 @@ impl SelfTime {
             reported_margin_ms: node.reported_self_off_ms,
             corrected_ms: node.corrected_self_ms,
             corrected_margin_ms: node.corrected_self_off_ms,
-            rank: node.rank,
-            corrected_rank: node.corrected_rank,
+            rank: node.rank.unwrap_or_default(),
+            corrected_rank: node.corrected_rank.unwrap_or_default(),
         }
     }
 
@@ -50,7 +50,9 @@ impl SelfTime {
     fn has_swapped_ranks_with(&self, other: &SelfTime) -> bool {
         let reported_margin_ms = self.reported_margin_ms + other.reported_margin_ms;
         let corrected_margin_ms = self.corrected_margin_ms + other.corrected_margin_ms;
-        (self.rank < other.rank) != (self.corrected_rank < other.corrected_rank)
+        let ranks = [self.rank, other.rank, self.corrected_rank, other.corrected_rank];
+        ranks.iter().all(|rank| *rank > 0)
+            && (self.rank < other.rank) != (self.corrected_rank < other.corrected_rank)
             && (self.reported_ms - other.reported_ms).abs() > reported_margin_ms
             && (self.corrected_ms - other.corrected_ms).abs() > corrected_margin_ms
     }

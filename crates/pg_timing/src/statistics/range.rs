@@ -20,6 +20,11 @@ impl Range {
         Range { low, estimate: (low + high) / 2.0, high }
     }
 
+    /// Returns a value without an error.
+    pub fn exactly(value: f64) -> Range {
+        Range { low: value, estimate: value, high: value }
+    }
+
     /// Returns the distance between the estimate and the farther bound.
     pub fn half_width(self) -> f64 {
         (self.high - self.estimate).max(self.estimate - self.low)

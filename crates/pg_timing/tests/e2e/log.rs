@@ -146,8 +146,11 @@ fn single_plans_of_a_log_are_those_of_the_whole_log() {
     let number = slowest[0]["capture"]["taken"].to_string();
     let (status, same, _) = explain(&[&path, "--nth", &number, "--format", "json"]);
     assert_eq!((status, &json(&same)), (0, &slowest[0]));
-    let (_, plan, _) = explain(&[&path, "--nth", &number, "--format", "plan-text"]);
-    assert!(plan.contains("(actual time=") && plan.contains("Time Correction: "), "{plan}");
+    // A plan is printed in the format that was read, and the slowest plan is JSON.
+    let (_, plan, _) = explain(&[&path, "--nth", &number, "--format", "plan-json"]);
+    assert!(plan.contains("\"Actual Total Time\"") && plan.contains("\"Time Correction\": "), "{plan}");
+    let stderr = refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", &number, "--format", "plan-text"]);
+    assert!(stderr.contains("hint: give --format plan-json"), "{stderr}");
     let (_, page, _) = explain(&[&path, "--all", "--format", "html"]);
     assert!(page.contains("<table>") && !page.contains("<script"), "{page}");
     assert!(

@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::values::{count, limit_seconds, milliseconds, nanoseconds, plan_number, window_seconds};
-use crate::plan_format::PlanFormat;
+use crate::report::PlanFormat;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use timing_clock::Nanos;
@@ -118,6 +118,9 @@ pub struct ExplainArguments {
     /// File with the output of pg_timing --format json on the server's host: costs of the clock, number of CPUs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "plan", conflicts_with_all = LIVE)]
     pub host_report: Option<PathBuf>,
+    /// Clock of the host report that the server reads: system, rdtsc or rdtscp. By default, the plan's settings select it
+    #[arg(long, value_name = "NAME", requires = "host_report", conflicts_with_all = LIVE)]
+    pub clock: Option<String>,
     /// Time of the statement without EXPLAIN, in ms, as psql's \timing shows it
     #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = milliseconds, allow_negative_numbers = true)]
     pub plain_ms: Option<f64>,
@@ -139,9 +142,9 @@ pub enum ExplainFormat {
     Jsonl,
     /// a self-contained page
     Html,
-    /// EXPLAIN's text format with corrected times, without their intervals, for a visualizer
+    /// EXPLAIN's text format with corrected times, without their intervals, for a visualizer. A captured plan must be text
     PlanText,
-    /// EXPLAIN's JSON format with corrected times, without their intervals, for a visualizer
+    /// EXPLAIN's JSON format with corrected times, for a visualizer. A captured plan must be JSON, YAML or XML
     PlanJson,
 }
 

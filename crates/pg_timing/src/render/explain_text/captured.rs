@@ -25,16 +25,17 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         let clock = clock(report, capture);
         return format!("{reported}; without EXPLAIN this run would have taken {time}. {clock}");
     }
-    let time = match capture.plain_may_include_planning {
+    let is_range = capture.plain_may_include_planning || capture.inputs_contradict;
+    let time = match is_range {
         true => format!("{} to {}", ms(corrected.low), ms(corrected.high)),
         false => ms(corrected.estimate),
     };
     let takes = format!("{reported}; without EXPLAIN the statement takes {time}");
-    if report.reported_ms <= corrected.high {
+    if report.reported_ms <= corrected.high && !capture.inputs_contradict {
         return format!("{takes}. The overhead is below measurement noise.");
     }
-    let overhead = |ms: f64| 100.0 * (1.0 - ms / report.reported_ms);
-    let share = match capture.plain_may_include_planning {
+    let overhead = |ms: f64| 100.0 * (1.0 - ms / report.reported_ms).max(0.0);
+    let share = match is_range {
         true => format!("{:.0}% to {:.0}%", overhead(corrected.high), overhead(corrected.low)),
         false => format!("{:.0}%", overhead(corrected.estimate)),
     };
@@ -77,7 +78,7 @@ pub fn facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static str, St
         ));
     }
     if let Some(implied) = capture.implied_call_ns {
-        let overhead = format!("{} per call (overhead divided by calls)", duration(implied));
+        let overhead = format!("{} per call (overhead divided by the calls of a process)", duration(implied));
         facts.push(("measured", overhead + &comparison(implied, report, capture)));
     }
     if report.unexplained_share > 0.0 {
@@ -128,8 +129,9 @@ fn comparison(implied: f64, report: &ExplainReport, capture: &Capture) -> String
     let reads = format!("; {:.1} clock reads", implied / read);
     reads
         + match implied {
+            _ if capture.inputs_contradict => ", which contradicts the expected cost: the interval covers both",
             _ if report.unexplained_share > 0.0 => ", more than a call can cost: see unexplained",
-            ns if ns < expected.low => ", less than this clock can cost",
+            ns if ns < expected.low => ", less than expected",
             _ => ", as expected",
         }
 }

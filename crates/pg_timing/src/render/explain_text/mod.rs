@@ -31,6 +31,9 @@ const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the tru
 const RANKS: &str =
     "by corrected self time; in parentheses: by reported self time, where the overhead changed the rank";
 
+const UNKNOWN_RANKS: &str = "the plan does not show the self time: other nodes run a part of the same subplan, or the node's inputs \
+    ran in parallel";
+
 impl ExplainText {
     /// Returns the sentences for a report.
     pub fn of(report: &ExplainReport) -> ExplainText {
@@ -48,6 +51,9 @@ impl ExplainText {
             facts.insert(0, (plus_minus(), margins.into()));
             if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
                 facts.insert(1, ("rank", RANKS.into()));
+            }
+            if report.nodes.iter().any(|node| node.corrected_rank.is_none()) {
+                facts.push(("rank ?", UNKNOWN_RANKS.into()));
             }
             if report.nodes.iter().any(|node| node.processes > 1) {
                 facts.push(("note", "times of parallel nodes are per process".into()));

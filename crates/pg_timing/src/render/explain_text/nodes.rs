@@ -3,11 +3,12 @@
 use super::digits;
 use crate::report::{ExplainReport, ExplainedNode, Range, SelfTime};
 
-/// Returns the node's rank by corrected self time, and in parentheses its rank by reported self time if that changed.
+/// Returns the node's rank by corrected self time, and in parentheses its rank by reported self time if that changed. `?`: the
+/// plan does not show the node's self time.
 pub fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
     match rank_change(node, report) {
         Some((reported, corrected)) => format!("{corrected} ({reported})"),
-        None => node.corrected_rank.to_string(),
+        None => node.corrected_rank.map_or("?".into(), |rank| rank.to_string()),
     }
 }
 
@@ -17,7 +18,7 @@ pub fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
 pub fn rank_change(node: &ExplainedNode, report: &ExplainReport) -> Option<(usize, usize)> {
     let others = report.nodes.iter().map(SelfTime::of);
     let changed = || SelfTime::of(node).has_other_rank(others, report.reported_ms, report.corrected_ms.estimate);
-    (report.runs.is_some() && changed()).then_some((node.rank, node.corrected_rank))
+    node.rank.zip(node.corrected_rank).filter(|_| report.runs.is_some() && changed())
 }
 
 /// Returns the reported time in ms, or its upper bound if it is mostly rounding error: EXPLAIN rounds each loop.
@@ -50,8 +51,8 @@ mod tests {
 
     fn node(rank: usize, corrected_rank: usize, corrected_self_ms: f64, margin: f64) -> ExplainedNode {
         ExplainedNode {
-            rank,
-            corrected_rank,
+            rank: Some(rank),
+            corrected_rank: Some(corrected_rank),
             reported_self_ms: 100.0 / rank as f64,
             corrected_self_ms,
             corrected_self_off_ms: margin,

@@ -40,7 +40,7 @@ fn line(node: &ExplainedNode, report: &ExplainReport, longest_ms: f64) -> Markup
     let indent = (depth > 0).then(|| format!("margin-left: {:.2}em", 1.15 * (depth - 1) as f64));
     let at = |ms: f64| fraction(ms, longest_ms);
     html! {
-        tr.first[node.corrected_rank == 1] {
+        tr.first[node.corrected_rank == Some(1)] {
             th scope="row" { span.title.child[depth > 0] style=[indent] { (node.title) } }
             td title=(format!("{} reported, {} corrected", ms(node.reported_self_ms), ms(node.corrected_self_ms))) {
                 div.track aria-hidden="true" { i.reported style=(extent(0.0, at(node.reported_self_ms))) {} }
@@ -72,7 +72,7 @@ mod tests {
             reported_self_ms: reported,
             corrected_self_ms: estimate,
             self_ms: Range { low, estimate, high },
-            corrected_rank: 1,
+            corrected_rank: Some(1),
             ..Default::default()
         }
     }

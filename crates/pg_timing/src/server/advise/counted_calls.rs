@@ -118,9 +118,9 @@ pub fn call_ns(clocks: &Clocks) -> Option<Range> {
         _ => return None,
     };
     Some(Range {
-        low: low.usual_clock_ns() * (1.0 - low.error()).max(0.0),
-        estimate: (low.usual_clock_ns() + high.usual_clock_ns()) / 2.0,
-        high: high.usual_clock_ns() * (1.0 + high.error()),
+        low: low.clock_ns() * (1.0 - low.error()).max(0.0),
+        estimate: (low.clock_ns() + high.clock_ns()) / 2.0,
+        high: high.clock_ns() * (1.0 + high.error()),
     })
 }
 

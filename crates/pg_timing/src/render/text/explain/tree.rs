@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn ranked(node: ExplainedNode, rank: usize, corrected_rank: usize, reported_self_ms: f64) -> ExplainedNode {
-        ExplainedNode { rank, corrected_rank, reported_self_ms, ..node }
+        ExplainedNode { rank: Some(rank), corrected_rank: Some(corrected_rank), reported_self_ms, ..node }
     }
 
     fn report(nodes: Vec<ExplainedNode>) -> ExplainReport {

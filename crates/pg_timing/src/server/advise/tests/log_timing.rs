@@ -135,7 +135,7 @@ fn incomplete_counts_are_not_used() {
 fn an_idle_server_gives_no_yes() {
     let (setting, node_calls, screen) = advice(&counted(0.0));
     assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
-    let text = "not determined: nothing ran; 145 k node calls per second would cost 1% of a core";
+    let text = "not determined: nothing ran; 141 k node calls per second would cost 1% of a core";
     assert_eq!(setting.summary, text);
     assert_eq!(node_calls.doubt.as_deref(), text.strip_prefix("not determined: "));
     assert!(screen.contains("auto_explain.log_timing: nothing ran;") && screen.contains("  hint: "), "{screen}");

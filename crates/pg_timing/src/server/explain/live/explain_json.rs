@@ -2,10 +2,9 @@
 
 use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
-use crate::plan_format::{PlanDocument, Properties};
+use crate::plan::validate::{Impossible, check_figures, check_run};
+use crate::plan::{Explained, Plan};
 use crate::server::connection::SUPPORTED_SERVERS;
-use crate::server::explain::plan::validate::{Impossible, check_figures, check_run};
-use crate::server::explain::plan::{Explained, Plan};
 use serde::de::IgnoredAny;
 
 const RULES: &str =
@@ -52,12 +51,6 @@ pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
     plan.uses_fast_timing |= fast_timing;
     check_run(&plan).map_err(|why| impossible(&why))?;
     Ok(plan)
-}
-
-/// Returns the plan with all its properties. The JSON has been parsed before, so it has exactly one plan.
-pub fn parse_document(json: &str) -> Option<PlanDocument> {
-    let mut plans: Vec<Properties> = serde_json::from_str(json).ok()?;
-    plans.pop().map(PlanDocument::Json)
 }
 
 fn impossible(why: &Impossible) -> Error {

@@ -7,7 +7,6 @@ use super::server::LiveServer;
 use super::times::precision;
 use crate::human::duration;
 use crate::report::NS_PER_MS;
-use crate::server::explain::attribution::unmeasured_kinds;
 
 /// Returns all notes, those about the server first.
 pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<String> {
@@ -20,7 +19,6 @@ pub fn notes(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> Vec<Strin
     notes.extend(rows_not_sent(runs));
     notes.extend(different_calls(runs));
     notes.extend(imprecise(runs));
-    notes.extend(runs.reported.first().filter(|_| overhead.factor.is_some()).and_then(unmeasured_kinds));
     notes.extend(unexplained_time(overhead));
     if runs.reported.iter().any(|run| run.uses_jit) {
         notes.push("JIT compilation ran in every run; all figures include its time".into());
@@ -73,7 +71,7 @@ fn imprecise(runs: &Runs) -> Option<String> {
 fn different_calls(runs: &Runs) -> Option<String> {
     const TOLERANCE: f64 = 1.1;
     const FEW: f64 = 10.0;
-    let calls: Vec<f64> = runs.reported.iter().map(|run| run.total_calls().estimate).collect();
+    let calls: Vec<f64> = runs.reported.iter().map(|run| run.calls_per_process().estimate).collect();
     let (min, max) = min_max(&calls);
     (max > min * TOLERANCE + FEW)
         .then(|| format!("the number of calls varied from {min} to {max}, so the overhead per call is less certain"))
@@ -96,8 +94,8 @@ fn min_max(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
     use crate::report::run_mode::{BASELINE, ROWS_ONLY};
-    use crate::server::explain::plan::Plan;
     use std::time::Duration;
 
     fn run(rows: u32) -> Plan {

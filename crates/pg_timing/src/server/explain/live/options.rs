@@ -1,5 +1,6 @@
 //! What the runs may do.
 
+use crate::report::PlanFormat;
 use std::time::Duration;
 
 /// What ROLLBACK does not undo.
@@ -16,13 +17,13 @@ pub struct RunOptions {
     pub time: Duration,
     /// the server's auto_explain times the runs without EXPLAIN, too
     pub switch_off_auto_explain: bool,
-    /// the report must contain the plan of a run, as a document
-    pub keep_document: bool,
+    /// the report must contain the plan of a run in this format
+    pub document: Option<PlanFormat>,
 }
 
 impl RunOptions {
     /// Returns options for a server without auto_explain.
     pub fn new(allow_writes: bool, limit: Duration, time: Duration) -> RunOptions {
-        RunOptions { allow_writes, limit, time, switch_off_auto_explain: false, keep_document: false }
+        RunOptions { allow_writes, limit, time, switch_off_auto_explain: false, document: None }
     }
 }

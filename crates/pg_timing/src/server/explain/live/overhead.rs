@@ -7,9 +7,10 @@
 
 use super::run_results::Runs;
 use super::times::{Times, time_ms};
+use crate::plan::Plan;
+use crate::plan::attribution::{Charge, attribute};
 use crate::report::run_mode::{BASELINE, ROWS_ONLY, WITHOUT_BUFFERS};
-use crate::report::{CallCost, ExplainedNode, NS_PER_MS, Range, Spread};
-use crate::server::explain::attribution::{Charge, attribute};
+use crate::report::{ExplainedNode, Range, Spread};
 use crate::statistics::{median, quantile};
 
 /// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
@@ -31,6 +32,8 @@ pub struct Overhead {
     pub spread: Spread,
     /// calls of the whole plan, per process
     pub calls: f64,
+    /// calls of the whole plan by all processes
+    pub all_calls: f64,
     per_call: f64,
 }
 
@@ -48,8 +51,9 @@ impl Overhead {
             }
             None => too_short(&baseline, runs.round_trip_margin_ms),
         };
-        let (calls, processes) =
-            runs.reported.first().map_or((0.0, 1.0), |run| (run.total_calls().estimate, run.concurrent_processes()));
+        let first = runs.reported.first();
+        let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
+        let processes = first.map_or(1.0, Plan::concurrent_processes);
         let mut overhead = Overhead {
             reported,
             factor,
@@ -62,6 +66,7 @@ impl Overhead {
             full_speed_is_uncertain: times.is_some_and(|times| !times.saw_full_speed()),
             spread: Spread::of(&baseline),
             calls,
+            all_calls: first.map_or(0.0, |run| run.all_calls().estimate),
             per_call: 0.0,
         };
         // Parallel processes that share a CPU wait for each other's timing.
@@ -106,13 +111,6 @@ impl Overhead {
         (self.total() - self.per_call * self.calls.max(1.0)).max(0.0)
     }
 
-    /// Returns the cost of a call by kind of node. Only the ratios between kinds count, so the whole overhead of a call serves
-    /// as the cost of its reads.
-    fn call_cost(&self) -> CallCost {
-        let call_ns = self.per_call * NS_PER_MS;
-        CallCost::new(call_ns / 2.0, Some(call_ns), None, self.without_buffers.is_some())
-    }
-
     /// Returns every node with its corrected time.
     pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
         let clock_part = if self.total() > 0.0 { self.timing() / self.total() } else { 0.0 };
@@ -126,14 +124,7 @@ impl Overhead {
             clock_per_call: self.per_call * clock_part,
             of_any_session: self.baseline(),
         };
-        let cost = self.call_cost();
-        attribute(
-            &runs.reported,
-            self.calls,
-            &charge,
-            Some(&cost),
-            runs.sampled().map(|sampled| (sampled, self.corrected)),
-        )
+        attribute(&runs.reported, self.calls, &charge, runs.sampled().map(|sampled| (sampled, self.corrected)))
     }
 }
 
@@ -147,7 +138,6 @@ fn too_short(baseline: &[f64], margin: f64) -> Range {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::explain::plan::Plan;
 
     fn plan(json: &str, execution_ms: f64) -> Plan {
         Plan::new(serde_json::from_str(json).unwrap(), execution_ms)
@@ -223,7 +213,7 @@ mod tests {
         assert!((10.0..13.0).contains(&scan.corrected_ms.half_width()), "{:?}", scan.corrected_ms);
         assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
-        assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (1, 1, 2));
+        assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (Some(1), Some(1), Some(2)));
     }
 
     #[test]

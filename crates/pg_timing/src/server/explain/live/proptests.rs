@@ -2,10 +2,10 @@
 
 use super::overhead::Overhead;
 use super::run_results::Runs;
+use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
+use crate::plan::validate::check_run;
+use crate::plan::{Explained, Node, Plan};
 use crate::report::run_mode::{BASELINE, ROWS_ONLY};
-use crate::server::explain::plan::generated::{check_self_times, tree, with_consistent_times};
-use crate::server::explain::plan::validate::check_run;
-use crate::server::explain::plan::{Explained, Node, Plan};
 use proptest::prelude::*;
 
 const RUNS: usize = 5;
@@ -42,6 +42,6 @@ proptest! {
         let runs = Runs { bare_call_ms, ..runs_of(&root, speeds, baseline, rows_only) };
         prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
         let overhead = Overhead::of(&runs);
-        check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.corrected)?;
+        check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.reported, overhead.corrected)?;
     }
 }

@@ -1,6 +1,5 @@
 //! The report of live runs.
 
-use super::explain_json;
 use super::notes::notes;
 use super::overhead::Overhead;
 use super::run_results::Runs;
@@ -8,9 +7,9 @@ use super::script::Script;
 use super::server::LiveServer;
 use super::times::{Times, difference_ms, time_ms};
 use super::timing::Timing;
+use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainReport, LiveRuns, NS_PER_MS, Range, Timed};
-use crate::server::explain::plan::Plan;
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainReport {
@@ -30,7 +29,7 @@ pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainRepor
         unexplained_share: share(overhead.unexplained(), overhead.reported),
         notes: notes(server, runs, &overhead),
         nodes: overhead.nodes(runs),
-        document: runs.document.as_deref().and_then(explain_json::parse_document),
+        document: runs.document.clone(),
     }
 }
 
@@ -65,7 +64,7 @@ fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns 
         plan_mode: runs.plan_mode.map(|mode| mode.name().into()),
         round_trip_ms: runs.round_trip_ms,
         planning_ms: runs.median_planning_ms(),
-        calls: overhead.calls,
+        calls: overhead.all_calls,
         clock_per_call_ns: part_per_call(overhead.clock(), per_call_ns(REPORTED, ROWS_ONLY), overhead),
         rows_per_call_ns: part_per_call(overhead.counting(), per_call_ns(ROWS_ONLY, BASELINE), overhead),
         timed: runs.timed.iter().map(timed).collect(),

@@ -3,9 +3,9 @@
 use super::plan_mode::PlanMode;
 use super::timing::Timing;
 use crate::error::Error;
-use crate::report::RunSample;
+use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY, WITHOUT_BUFFERS};
-use crate::server::explain::plan::Plan;
+use crate::report::{PlanSource, RunSample};
 use crate::statistics::undisturbed::{Machine, ProbedRun};
 use crate::statistics::{deviation, median};
 use std::time::Duration;
@@ -48,8 +48,8 @@ pub struct Runs {
     pub allowed: Duration,
     /// plans of EXPLAIN ANALYZE as people type it
     pub reported: Vec<Plan>,
-    /// JSON of the first of these plans, if the report needs it
-    pub document: Option<String>,
+    /// the plan as EXPLAIN printed it, if the report needs it
+    pub document: Option<PlanSource>,
     /// plans by each timing method that the server offers
     pub timed: Vec<(Timing, Vec<Plan>)>,
     /// upper limit of the overhead of one call, from a loop of bare calls; `None` if noise hides it

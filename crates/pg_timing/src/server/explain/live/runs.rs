@@ -11,7 +11,7 @@ use super::subject::Subject;
 use super::times::precision;
 use super::timing::Timing;
 use crate::error::Error;
-use crate::report::RunSample;
+use crate::report::{PlanFormat, PlanSource, RunSample};
 use crate::server::connection::Connection;
 use crate::statistics::{deviation, median};
 use std::sync::atomic::AtomicBool;
@@ -72,6 +72,9 @@ pub fn runs(
             break;
         }
     }
+    if session.document() == Some(PlanFormat::Text) {
+        runs.document = Some(PlanSource::Text(session.plan_text(subject.explain_as_text())?));
+    }
     Ok(runs)
 }
 
@@ -103,8 +106,8 @@ fn run(session: &mut RunSession, subject: &Subject, mode: RunMode, runs: &mut Ru
         RunMode::Reported => {
             let (plan, json) = explain("TIMING ON", None)?;
             let plan = runs.checked(plan)?;
-            if session.keeps_document() && runs.reported.is_empty() {
-                runs.document = Some(json);
+            if session.document() == Some(PlanFormat::Json) && runs.reported.is_empty() {
+                runs.document = Some(PlanSource::Json(json));
             }
             let ms = plan.execution_ms;
             runs.reported.push(plan);

@@ -11,8 +11,8 @@ use super::script::Script;
 use super::session::{RunSession, Whose, quoted};
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
+use crate::plan::Explained;
 use crate::server::connection::Sql;
-use crate::server::explain::plan::Explained;
 use crate::server::own_sql::MARK;
 
 // Names of prepared statements.
@@ -47,6 +47,11 @@ impl Subject {
     /// Returns an EXPLAIN ANALYZE of the statement.
     pub fn explain_analyze(&self, options: &str) -> Sql {
         self.sql(explain_analyze(options, &self.explained))
+    }
+
+    /// Returns the same in the format that people read.
+    pub fn explain_as_text(&self) -> Sql {
+        self.explain("ANALYZE, TIMING ON, FORMAT TEXT")
     }
 
     fn explain(&self, options: &str) -> Sql {

@@ -7,6 +7,7 @@ mod timed;
 pub use prepared::quoted;
 
 use crate::error::Error;
+use crate::report::PlanFormat;
 use crate::server::connection::{Connection, Output, Rows, Sql};
 use crate::server::explain::live::auto_explain;
 use crate::server::explain::live::options::RunOptions;
@@ -148,8 +149,9 @@ impl<'a> RunSession<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    pub fn keeps_document(&self) -> bool {
-        self.options.keep_document
+    /// Returns the format of the plan that the report must contain.
+    pub fn document(&self) -> Option<PlanFormat> {
+        self.options.document
     }
 
     pub fn allows_writes(&self) -> bool {

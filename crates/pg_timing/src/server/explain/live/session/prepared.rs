@@ -2,11 +2,11 @@
 
 use super::{RunSession, Whose};
 use crate::error::Error;
+use crate::plan::Explained;
 use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::parse;
 use crate::server::explain::live::own_statements;
 use crate::server::explain::live::plan_mode::PlanMode;
-use crate::server::explain::plan::Explained;
 use crate::server::own_sql::{self, MARK};
 use std::time::Duration;
 

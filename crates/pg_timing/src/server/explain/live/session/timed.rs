@@ -2,13 +2,13 @@
 
 use super::{RunSession, Whose};
 use crate::error::Error;
+use crate::plan::Plan;
 use crate::server::connection::{Output, Sql};
 use crate::server::explain::live::explain_json::{parse_executed, parse_planning_ms};
 use crate::server::explain::live::own_statements::{EMPTY, bare_calls};
 use crate::server::explain::live::run_results::BaselineRun;
 use crate::server::explain::live::statement::explain_analyze;
 use crate::server::explain::live::timing::Timing;
-use crate::server::explain::plan::Plan;
 use crate::server::own_sql::{self, MARK};
 use std::time::Instant;
 
@@ -61,6 +61,14 @@ impl RunSession<'_> {
             session.limit_statement()?;
             let (client_ms, rows) = session.timed(sql)?;
             Ok(BaselineRun { client_ms, rows, planning_ms })
+        })
+    }
+
+    /// Runs an EXPLAIN ANALYZE in text format and returns what it prints.
+    pub fn plan_text(&mut self, explain: Sql) -> Result<String, Error> {
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            session.limit_statement()?;
+            Ok(session.run(explain, Output::Keep)?.lines())
         })
     }
 

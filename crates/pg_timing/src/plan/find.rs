@@ -1,0 +1,295 @@
+//! Finds the plans in a text: a file, a ticket, psql's output, a log.
+
+use super::announcement::{announced_ms, is_log_line};
+use super::clean;
+use super::errors::{Found, Unreadable};
+use super::fold;
+use super::frame::{Begin, Frame, begins};
+use super::json_values::{self, Content};
+use super::preorder;
+use super::steps;
+use super::structured::Structured;
+use super::text::{self, TextError};
+use super::tree::Explained;
+use crate::report::PlanSource as Source;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Levels of JSON around a plan: a JSON log whose message contains a plan.
+pub const MAX_NESTING: usize = 2;
+
+/// Receives a plan and the text that it was read from. A plan that is missing has none.
+pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
+
+/// Finds the plans in a text that is within JSON, which has a number of such levels left.
+pub type Nested<'a> = dyn Fn(&str, usize, &mut OnPlan) + 'a;
+
+/// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
+/// log can have many thousands.
+pub fn each_plan(text: &str, found: &mut OnPlan) {
+    fn nested(text: &str, nesting: usize, found: &mut OnPlan) {
+        each_plan_in(text, nesting, &nested, found);
+    }
+    each_plan_in(text, MAX_NESTING, &nested, found);
+}
+
+/// The same for a text with levels of JSON around it. `nested` reads the texts within JSON.
+pub fn each_plan_in(text: &str, nesting: usize, nested: &Nested, found: &mut OnPlan) {
+    let text = clean::plain(text);
+    let mut search =
+        Search { nesting, nested, found, logged_ms: None, query: None, announced: false, reported_damage: false };
+    let mut rest = &*text;
+    while !rest.is_empty() {
+        let done = search.next(rest);
+        steps::count(done);
+        rest = &rest[done..];
+    }
+    search.end_of_announced_plan();
+}
+
+/// The search for plans from the beginning of a text to its end.
+struct Search<'a> {
+    nesting: usize,
+    nested: &'a Nested<'a>,
+    found: &'a mut OnPlan<'a>,
+    /// auto_explain's log line precedes the plan
+    logged_ms: Option<f64>,
+    /// auto_explain's `Query Text` precedes the plan
+    query: Option<String>,
+    /// a log line announced a plan, which has not been found yet
+    announced: bool,
+    /// report a damaged plan once, not for each of its lines
+    reported_damage: bool,
+}
+
+impl Search<'_> {
+    /// Reads the plan that begins with the first line of `rest`, or else only this line. Returns the length in bytes.
+    fn next(&mut self, rest: &str) -> usize {
+        let line = first_line(rest);
+        let trimmed = line.trim();
+        if trimmed.is_empty() {
+            return line.len();
+        }
+        if let Some(ms) = announced_ms(line) {
+            self.end_of_announced_plan();
+            (self.logged_ms, self.query, self.announced, self.reported_damage) = (Some(ms), None, true, false);
+            return line.len();
+        }
+        if let Some((_, query)) = trimmed.split_once("Query Text: ").filter(|(frame, _)| frame.len() < 3) {
+            // YAML writes it as a constant. No statement begins with a quotation mark.
+            self.query = Some(serde_json::from_str(query).unwrap_or_else(|_| query.into()));
+            return line.len();
+        }
+        match begins(rest) {
+            Some(Begin::Text(frame)) => self.text(rest, &frame),
+            Some(Begin::Json(frame)) => self.json(rest, &frame),
+            Some(Begin::Structured(format, frame)) => self.structured(format, rest, &frame),
+            Some(Begin::Below) => {
+                self.push(Err(Unreadable::Text(TextError::NoBeginning)), None);
+                text_plan_length(rest)
+            }
+            None => line.len(),
+        }
+    }
+
+    /// Reports a plan, with the time and the query that auto_explain prints above it.
+    fn push(&mut self, plan: Found, source: Option<Source<&str>>) {
+        let (logged_ms, query) = (self.logged_ms.take(), self.query.take());
+        let plan = plan.map(|plan| Explained {
+            execution_ms: plan.execution_ms.or(logged_ms),
+            query: plan.query.or(query),
+            ..plan
+        });
+        self.announced = false;
+        (self.found)(plan, source);
+    }
+
+    /// Reads the text plan at the beginning of `rest`. Returns its length.
+    fn text(&mut self, rest: &str, frame: &Frame) -> usize {
+        let length = text_plan_length(rest);
+        let whole = &rest[..length];
+        let is_plain = frame.is_empty() && whole[..frame.lead()].trim().is_empty() && !whole.contains("\n\"");
+        let plan = match is_plain {
+            true => Cow::Borrowed(whole),
+            false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
+        };
+        let (read, plan) = read_text(&plan);
+        self.push(read.map_err(Unreadable::Text), Some(Source::Text(&plan)));
+        length
+    }
+
+    /// Reads the YAML or XML at the beginning of `rest`. Returns its length.
+    fn structured(&mut self, format: Structured, rest: &str, frame: &Frame) -> usize {
+        let (plan, length) = match frame.is_empty() {
+            true => (Cow::Borrowed(rest), None),
+            false => {
+                let is_end =
+                    |line: &str| line.starts_with("</explain>") || line.is_empty() || line.starts_with("(1 row)");
+                let (plan, length) = unframed(rest, frame, is_end);
+                (plan.into(), Some(length))
+            }
+        };
+        let end = format.length(&plan);
+        steps::count(end);
+        let mut is_empty = true;
+        let json = format.as_json(&plan[..end]).map(|json| {
+            json_values::each(&json, &mut |content| {
+                if let Content::Plan(plan, json) = content {
+                    is_empty = false;
+                    self.push(plan.map_err(|why| format.named(why)), Some(Source::Json(json)));
+                }
+            });
+        });
+        match json {
+            Ok(()) if is_empty => self.push(Err(format.named(Unreadable::Json("missing field `Plan`".into()))), None),
+            Ok(()) => {}
+            Err(unreadable) => self.push(Err(unreadable), None),
+        }
+        length.unwrap_or(end)
+    }
+
+    fn end_of_announced_plan(&mut self) {
+        if self.announced {
+            self.push(Err(Unreadable::Missing), None);
+        }
+    }
+
+    /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
+    fn json(&mut self, rest: &str, frame: &Frame) -> usize {
+        if frame.is_empty() {
+            return frame.lead() + self.json_values(&rest[frame.lead()..]);
+        }
+        let (json, length) = unframed(rest, frame, |line| line.starts_with([']', '}']));
+        self.json_values(&json);
+        length
+    }
+
+    fn json_values(&mut self, rest: &str) -> usize {
+        let mut done = 0;
+        loop {
+            let mut values = serde_json::Deserializer::from_str(&rest[done..]).into_iter::<&RawValue>();
+            match values.next() {
+                Some(Ok(value)) => self.json_value(value.get()),
+                Some(Err(error)) => return done + self.damaged_json(&rest[done..], &error),
+                None => return rest.len(),
+            }
+            done += values.byte_offset();
+            // Another value may follow on the same line.
+            let after = rest[done..].trim_start_matches([' ', '\t', ',']);
+            if !after.starts_with(['{', '[']) {
+                return done + first_line(&rest[done..]).len();
+            }
+            done = rest.len() - after.len();
+        }
+    }
+
+    fn json_value(&mut self, value: &str) {
+        json_values::each(value, &mut |content| {
+            self.reported_damage = false;
+            match content {
+                Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
+                Content::Text(text) => {
+                    if let Some(nesting) = self.nesting.checked_sub(1) {
+                        let nested = self.nested;
+                        nested(&text, nesting, &mut |plan, source| self.push(plan, source));
+                    }
+                }
+            }
+        });
+    }
+
+    /// Reports a damaged value at the beginning of `rest`. Returns the length up to the line with the error: the lines
+    /// before it belong to the damaged value, and reading each of them again could take hours.
+    fn damaged_json(&mut self, rest: &str, error: &serde_json::Error) -> usize {
+        if !self.reported_damage && looks_like_json(rest) {
+            self.reported_damage = true;
+            self.push(Err(json_values::unreadable(error)), None);
+        }
+        let before_error: usize = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        steps::count(before_error);
+        before_error.max(first_line(rest).len())
+    }
+}
+
+/// Returns the first line with its line end.
+fn first_line(text: &str) -> &str {
+    text.split_inclusive('\n').next().unwrap_or_default()
+}
+
+/// Reads the lines of one plan, also if they were folded or have lost their indentation. Returns the lines that were read.
+pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
+    let read = text::plan(plan.lines());
+    // If a condition was folded, its second line can hide that the node uses an InitPlan.
+    let is_folded = matches!(read, Err(TextError::Cut | TextError::NoBeginning))
+        || read.is_ok() && plan.contains("InitPlan") && fold::has_broken_condition(plan);
+    let (read, plan) = match is_folded {
+        true => {
+            let joined = fold::joined(plan);
+            (text::plan(joined.lines()), Cow::Owned(joined))
+        }
+        false => (read, Cow::Borrowed(plan)),
+    };
+    if read != Err(TextError::LostIndentation) {
+        return (read, plan);
+    }
+    match preorder::restored(&plan) {
+        Ok(restored) => {
+            let note = "the plan had lost its indentation. Its tree was reconstructed from the kinds of its nodes";
+            let read = text::plan(restored.lines()).map(|plan| Explained { notes: vec![note.into()], ..plan });
+            (read, restored.into())
+        }
+        Err(error) => (Err(error), plan),
+    }
+}
+
+/// Returns the lines at the beginning of `rest` without their frame, up to the one with the end, and their length in bytes.
+fn unframed(rest: &str, frame: &Frame, is_end: impl Fn(&str) -> bool) -> (String, usize) {
+    let (mut plain, mut length) = (String::new(), 0);
+    for line in rest.split_inclusive('\n') {
+        if announced_ms(line).is_some() {
+            break;
+        }
+        let inner = frame.inner(line);
+        length += line.len();
+        plain += &inner;
+        plain.push('\n');
+        if length > line.len() && is_end(&inner) {
+            break;
+        }
+    }
+    (plain, length)
+}
+
+/// Returns the length of the text plan at the beginning of `rest`, in bytes.
+fn text_plan_length(rest: &str) -> usize {
+    let mut last = first_line(rest);
+    let mut end = last.len();
+    while end < rest.len() && !ends_text_plan(&rest[end..], last) {
+        last = first_line(&rest[end..]);
+        end += last.len();
+    }
+    end
+}
+
+/// Returns whether the first line of `rest` cannot belong to the text plan before it. `last` is the line above.
+fn ends_text_plan(rest: &str, last: &str) -> bool {
+    let line = first_line(rest);
+    if line.trim().is_empty() {
+        return false;
+    }
+    announced_ms(line).is_some()
+        || line.trim() == "QUERY PLAN"
+        || !line.starts_with([' ', '\t']) && is_log_line(line)
+        || match begins(rest) {
+            Some(Begin::Text(_)) => !fold::is_open(last),
+            Some(Begin::Structured(..)) => true,
+            Some(Begin::Json(_)) => looks_like_json(rest),
+            Some(Begin::Below) | None => false,
+        }
+}
+
+/// Returns whether a JSON plan begins here. Log lines may begin with a bracket, too.
+fn looks_like_json(rest: &str) -> bool {
+    const NEAR: usize = 10;
+    rest.lines().take(NEAR).any(|line| line.contains("\"Plan\""))
+}

@@ -1,0 +1,213 @@
+use crate::plan::errors::{Found, Unreadable};
+use crate::plan::text::TextError;
+use crate::plan::{Explained, each_plan, steps};
+
+const TEXT: &str = " Aggregate  (cost=1.00..2.00 rows=1 width=8) (actual time=20.000..20.000 rows=1 loops=1)
+   ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=0) (actual time=0.012..10.442 rows=100000 loops=1)
+         Filter: (k = 1)
+ Planning Time: 0.316 ms
+ Execution Time: 20.197 ms
+";
+const JSON: &str = r#"[
+  {
+    "Plan": {
+      "Node Type": "Aggregate",
+      "Actual Total Time": 20.000,
+      "Actual Rows": 1,
+      "Actual Loops": 1
+    },
+    "Execution Time": 20.197
+  }
+]
+"#;
+
+fn plans(text: &str) -> Vec<Found> {
+    let mut plans = Vec::new();
+    each_plan(text, &mut |plan, _| plans.push(plan));
+    plans
+}
+
+fn only_plan(text: &str) -> Explained {
+    let mut all = plans(text);
+    assert_eq!(all.len(), 1, "{text}\n{all:?}");
+    all.remove(0).unwrap_or_else(|unreadable| panic!("{unreadable:?}: {text}"))
+}
+
+fn each_line(text: &str, change: impl Fn(&str) -> String) -> String {
+    text.lines().map(|line| change(line) + "\n").collect()
+}
+
+#[test]
+fn text_plans_are_found_in_every_frame() {
+    let width = TEXT.lines().map(str::len).max().unwrap();
+    let framed: [&dyn Fn(&str) -> String; 9] = [
+        &|line| line.into(),
+        &|line| line.trim_start_matches(' ').replacen("->", "  ->", 1),
+        &|line| format!("> > {line}"),
+        &|line| format!("    {line}"),
+        &|line| format!("\t{line}"),
+        &|line| format!("{line}\r"),
+        &|line| format!("|{line:width$} |"),
+        &|line| format!("│{line:width$} │"),
+        &|line| format!("\"{line}\""),
+    ];
+    for frame in framed {
+        for (before, after) in [("", ""), ("# how it was\n```\nQUERY PLAN\n-----\n", "(4 rows)\n```\nslow!\n")] {
+            let text = format!("{before}{}{after}", each_line(TEXT, frame));
+            assert_eq!(only_plan(&text), only_plan(TEXT), "{text}");
+        }
+    }
+    let plan = only_plan(TEXT);
+    assert_eq!((plan.execution_ms, plan.planning_ms, plan.plan.plans.len()), (Some(20.197), Some(0.316), 1));
+}
+
+#[test]
+fn json_plans_are_found_in_every_frame() {
+    let framed: [&dyn Fn(&str) -> String; 6] = [
+        &|line| line.into(),
+        &|line| format!(" {line:40}+"),
+        &|line| format!("| {line:40}+|"),
+        &|line| format!("> {line}\r"),
+        &|line| format!("\t{line}"),
+        &|line| line.trim().into(),
+    ];
+    for frame in framed {
+        let text = format!("\u{feff}QUERY PLAN\n---\n{}(1 row)\n", each_line(JSON, frame));
+        assert_eq!(only_plan(&text), only_plan(JSON), "{text}");
+    }
+}
+
+#[test]
+fn plans_are_found_in_logs() {
+    let tree: String = TEXT.lines().take(3).map(|line| format!("\t{}\n", &line[1..])).collect();
+    let log = format!(
+        "2026-11-21 22:20:13.745 UTC [4080] postgres@postgres LOG:  duration: 26.105 ms  plan:\n\tQuery Text: SELECT 1\n{tree}2026-11-21 22:20:14 UTC [4080] LOG:  checkpoint starting: time\n"
+    );
+    let plan = only_plan(&log);
+    assert_eq!((plan.execution_ms, plan.query.as_deref()), (Some(26.105), Some("SELECT 1")));
+    let json = JSON.replace("    \"Execution Time\": 20.197\n", "    \"Query Text\": \"SELECT 2\"\n");
+    let object: String =
+        json.lines().filter(|line| !["[", "]"].contains(line)).map(|line| format!("\t{line}\n")).collect();
+    let both = format!("{log}x LOG:  duration: 3.5 ms  plan:\n{object}");
+    let all = plans(&both);
+    assert_eq!(all.len(), 2, "{all:?}");
+    let second = all[1].as_ref().unwrap();
+    assert_eq!((second.execution_ms, second.query.as_deref()), (Some(3.5), Some("SELECT 2")));
+    let message = format!(
+        "duration: 1.5 ms  plan:\nQuery Text: x\n{}",
+        TEXT.lines().take(3).map(|line| line[1..].to_string() + "\n").collect::<String>()
+    );
+    let line = serde_json::json!({"timestamp": "now", "message": message}).to_string();
+    assert_eq!(only_plan(&format!("{line}\n")).execution_ms, Some(1.5));
+}
+
+#[test]
+fn pasted_yaml_and_xml_have_the_same_plan_as_json() {
+    let json = "[{\"Plan\": {\"Node Type\": \"Result\", \"Alias\": \"a<b&c->d\", \"Actual Total Time\": 1.5, \"Actual Rows\": 1, \"Actual Loops\": 1}, \"Execution Time\": 1.6}]";
+    let xml = "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Plan>\n      <Node-Type>Result</Node-Type>\n      <Alias>a&lt;b&amp;c-&gt;d</Alias>\n      <Actual-Total-Time>1.500</Actual-Total-Time>\n      <Actual-Rows>1</Actual-Rows>\n      <Actual-Loops>1</Actual-Loops>\n    </Plan>\n    <Execution-Time>1.6</Execution-Time>\n  </Query>\n</explain>\n";
+    let yaml = "- Plan: \n    Node Type: \"Result\"\n    Alias: \"a<b&c->d\"\n    Actual Total Time: 1.500\n    Actual Rows: 1\n    Actual Loops: 1\n  Execution Time: 1.6\n";
+    let in_psql = |text: &str| text.lines().map(|line| format!(" {line:<60}+\n")).collect::<String>();
+    for text in [xml, yaml, &in_psql(xml), &in_psql(yaml)] {
+        assert_eq!(only_plan(text), only_plan(json), "{text}");
+    }
+}
+
+#[test]
+fn unreadable_plans_say_why() {
+    let unreadable = |text: &str| {
+        let mut all = plans(text);
+        assert_eq!(all.len(), 1, "{text}: {all:?}");
+        all.remove(0).unwrap_err()
+    };
+    assert!(matches!(unreadable(&JSON[..JSON.len() / 2]), Unreadable::Json(_)));
+    assert!(matches!(unreadable("- Plan: \n    Node Type: \"Res\n"), Unreadable::Yaml(_)));
+    assert!(matches!(unreadable("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n"), Unreadable::Xml(_)));
+    let headless: String = TEXT.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    assert_eq!(unreadable(&headless), Unreadable::Text(TextError::NoBeginning));
+    assert_eq!(unreadable("Result  (cost=0.00..0.01 rows=1 width=4)\n"), Unreadable::Text(TextError::NotRun));
+    let deep: String = std::iter::once(TEXT.lines().next().unwrap().to_string())
+        .chain((1..600).map(|n| format!("{}->  Sort (actual rows=1 loops=1)", " ".repeat(n * 6))))
+        .map(|line| line + "\n")
+        .collect();
+    assert_eq!(unreadable(&deep), Unreadable::Text(TextError::TooDeep));
+    assert_eq!(plans("{\n[\n{ \"a\": 1\nHello\n"), vec![]);
+}
+
+#[test]
+fn several_values_on_a_line_are_read() {
+    let object: String = JSON.lines().filter(|line| !["[", "]"].contains(line)).collect();
+    assert_eq!(plans(&format!("[[1]], [{object}] {object}{object}\n{object}")).len(), 4);
+}
+
+#[test]
+fn a_plan_after_a_damaged_one_is_read() {
+    let text = format!("{}Hello\n{JSON}", &JSON[..JSON.len() / 2]);
+    let all = plans(&text);
+    assert!(matches!(all.as_slice(), [Err(Unreadable::Json(_)), Ok(_)]), "{all:?}");
+}
+
+#[test]
+fn the_work_is_linear_in_the_size_of_the_text() {
+    let in_one_array = |count: usize| format!("[{}0]", "[0],".repeat(count));
+    let in_lines = |count: usize| "[0],\n".repeat(count);
+    let on_a_line = |count: usize| "[0],".repeat(count);
+    let unterminated = |count: usize| "[\n".repeat(count);
+    let unterminated_after_values = |count: usize| "[\n0,\n".repeat(count);
+    let unterminated_plans = |count: usize| "{\n\"Plan\": {\n\"Plans\":\n[\n".repeat(count);
+    let nested = |count: usize| format!("{}{}", "[\n".repeat(count), "]\n".repeat(count));
+    let messages = |count: usize| r#"{"message": "[{\"message\": \"[0]\"}]"}"#.repeat(count);
+    let csv = |count: usize| "a,\"duration: 1 ms  plan:\n\"\n".repeat(count);
+    let siblings = |count: usize| {
+        format!(
+            "{}\n{}",
+            TEXT.lines().next().unwrap(),
+            "  InitPlan 1\n    ->  Sort (actual rows=1 loops=1)\n".repeat(count)
+        )
+    };
+    let root = "Append (actual time=0.000..1.000 rows=0 loops=1)\n";
+    let lost =
+        |count: usize| format!("{root}{}", "->  Append (actual time=0.000..1.000 rows=0 loops=1)\n".repeat(count));
+    let folded =
+        |count: usize| format!("{root}{}", "  ->  Sort\n(actual\ntime=0.000..1.000 rows=0 loops=1)\n".repeat(count));
+    let open_conditions = |count: usize| format!("{root}{}", "  InitPlan 1\n    Filter: (((\n".repeat(count));
+    let wrapped = |count: usize| "Sort (a.\n.b.\n".repeat(count);
+    let broken_roots = |count: usize| "Sort  (cost=\n".repeat(count);
+    let shapes: [(&str, &dyn Fn(usize) -> String); 15] = [
+        ("lost indentation", &lost),
+        ("folded", &folded),
+        ("open conditions", &open_conditions),
+        ("wrapped", &wrapped),
+        ("broken roots", &broken_roots),
+        ("one array", &in_one_array),
+        ("arrays in lines", &in_lines),
+        ("arrays on a line", &on_a_line),
+        ("unterminated", &unterminated),
+        ("unterminated after values", &unterminated_after_values),
+        ("unterminated plans", &unterminated_plans),
+        ("nested", &nested),
+        ("messages", &messages),
+        ("csv", &csv),
+        ("siblings", &siblings),
+    ];
+    for (name, text) in shapes {
+        let steps = |count: usize| steps::of(|| _ = plans(&text(count)));
+        let (small, large) = (steps(500), steps(2000));
+        assert!(small >= 500, "{name}: {small}");
+        assert!(large <= 5 * small, "{name}: {small} steps for 500, {large} for 2000");
+        // At most once per level of JSON, and in each nested text.
+        assert!(small <= 20 * text(500).len(), "{name}: {small} steps for {} bytes", text(500).len());
+    }
+}
+
+#[test]
+fn the_query_of_a_log_has_no_marks_of_its_format() {
+    let yaml = "Query Text: \"select \\\"a\\\"\\n  from t\"\nPlan: \n  Node Type: \"Result\"\n  Actual Loops: 1\n";
+    let xml = "<explain xmlns=\"x\">\n<Query-Text>select \"a\"\n  from t</Query-Text>\n<Plan><Node-Type>Result</Node-Type>\n<Actual-Loops>1</Actual-Loops></Plan>\n</explain>\n";
+    for text in [yaml, xml] {
+        let tabbed: String = text.lines().map(|line| format!("\t{line}\n")).collect();
+        let log = format!("LOG:  duration: 3.500 ms  plan:\n{tabbed}");
+        let mut queries = Vec::new();
+        each_plan(&log, &mut |plan, _| queries.push(plan.unwrap().query.unwrap()));
+        assert_eq!(queries, ["select \"a\"\n  from t"], "{log}");
+    }
+}
