@@ -3,16 +3,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use pg_timing::host::check::judge;
+use pg_timing::plan::{Explained, ServerClock};
 use pg_timing::render;
 use pg_timing::render::html::report::Entry;
 use pg_timing::report::document::Document;
 use pg_timing::report::{Report, SYSTEM};
-use pg_timing::server::explain::{Explained, ServerClock};
 
 fuzz_target!(|data: &[u8]| {
     let Some(mut report) = Report::from_json(data) else { return };
     if report.read_cost_ns(SYSTEM).is_some()
-        && let Ok(clock) = ServerClock::on_host(&report, &Explained::default())
+        && let Ok(clock) = ServerClock::on_host(&report, &Explained::default(), None)
     {
         assert!(clock.read_ns > 0.0 && clock.system_read_ns.is_some_and(|ns| ns > 0.0), "{clock:?}");
     }

@@ -25,8 +25,8 @@ pub use source::Sources;
 
 use crate::error::Error;
 use crate::human::grouped;
-use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use crate::plan::{Inputs, Selected, report};
+use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::{Format, Place};
 use hosts::Hosts;
 use parse::Logged;

@@ -4,10 +4,10 @@ use super::entry::{Content, Damage, Entry, Format, Message, Place};
 use super::query::{is_mixed, root_at, without_quoted_line_ends};
 use super::skipped::of_damage;
 use crate::error::Error;
+use crate::plan::Explained;
 use crate::plan::errors::unreadable_plan;
 use crate::plan::structured::Structured;
 use crate::plan::{Found, Selected, Source, Unreadable, each_plan, executed, text};
-use crate::plan::Explained;
 use std::sync::Arc;
 
 /// A plan of a log, or why it cannot be used.

@@ -1,7 +1,7 @@
 //! The self times of a statement's nodes, for each of its different plans.
 
-use crate::report::{ExplainedNode, RankChange, SelfTime};
 use crate::plan::Analysis;
+use crate::report::{ExplainedNode, RankChange, SelfTime};
 use crate::statistics::ranks;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

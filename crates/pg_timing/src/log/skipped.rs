@@ -4,8 +4,8 @@ use super::entry::{Damage, Place};
 use super::open::MAX_BYTES;
 use super::source::Sources;
 use crate::error::Error;
-use crate::report::{LogPlace, SkippedPlans};
 use crate::plan::errors::{self, TakenBy};
+use crate::report::{LogPlace, SkippedPlans};
 use std::collections::BTreeMap;
 
 /// All reasons by their hints. Errors with the same hint count as one reason: their texts can contain figures.

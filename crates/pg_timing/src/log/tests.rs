@@ -1,9 +1,9 @@
 //! Whole logs, from their bytes to the report.
 
 use super::*;
-use crate::report::Range;
 use crate::plan::ServerClock;
 use crate::plan::{ClockOf, Explained};
+use crate::report::Range;
 use proptest::prelude::*;
 use std::io::Write;
 

@@ -3,4 +3,3 @@
 pub mod live;
 
 pub use live::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
-
