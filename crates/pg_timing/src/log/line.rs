@@ -9,22 +9,9 @@ const OCTAL_TAB: &str = "#011";
 /// A longer text before a tab is not that of syslog or of a container.
 const MAX_SENDER_BYTES: usize = 256;
 
-/// The severities of auto_explain.log_level, and PostgreSQL's translations of `LOG`. Only their lines announce a plan: lines
-/// such as `STATEMENT:  ` quote a client, in every language.
-const SEVERITIES: [&str; 12] = [
-    "LOG",
-    "INFO",
-    "NOTICE",
-    "WARNING",
-    "DEBUG",
-    "LOGG",
-    "PROTOKOLL",
-    "СООБЩЕНИЕ",
-    "ЗАПИСУВАННЯ",
-    "日志",
-    "로그",
-    "ჟურნალი",
-];
+/// PostgreSQL's translations of `LOG`. Only their lines announce a plan: lines such as `STATEMENT:  ` quote a client, and any client
+/// can raise a WARNING, a NOTICE, an INFO or a DEBUG with any text.
+const SEVERITIES: [&str; 8] = ["LOG", "LOGG", "PROTOKOLL", "СООБЩЕНИЕ", "ЗАПИСУВАННЯ", "日志", "로그", "ჟურნალი"];
 
 /// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`. Only a log line's prefix and a severity may
 /// precede.
@@ -167,7 +154,8 @@ mod tests {
             ("2026-11-24 [7] INSTRUCTION :  duration: 1.000 ms  plan: x", None),
             ("2026-11-24 [7] STATEMENT:  duration: 1.000 ms  plan:", None),
             ("2026-11-24 [7] ANWEISUNG:  duration: 1.000 ms  plan:", None),
-            ("2026-11-24 [7] DEBUG2:  duration: 1.000 ms  plan:", Some(1.0)),
+            ("2026-11-24 [7] DEBUG2:  duration: 1.000 ms  plan:", None),
+            ("2026-11-24 [7] WARNING:  duration: 1.000 ms  plan:", None),
             ("\tLOG:  duration: 123.456 ms  plan:", None),
             ("LOG:  duration: 123.456 ms", None),
             ("plan:", None),

@@ -45,7 +45,8 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
             // The log's identifier is that of the client's command.
             let query_id = query_id.filter(|_| !is_nested);
             let mut with_time = |(plan, source): WithSource| {
-                let plan = plan.map(|plan| Explained { execution_ms: plan.execution_ms.or(Some(ms)), ..plan });
+                // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
+                let plan = plan.map(|plan| Explained { execution_ms: Some(ms), ..plan });
                 found(logged((plan, source), is_nested, query_id));
             };
             if has_end {

@@ -105,6 +105,10 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
                 quoted.iter().map(|quoted| text_record("ERROR", "no") + &text_record(word, quoted)).collect();
             is_around(text_record("LOG", real), &quotes, word);
         }
+        // Any client can raise these with any text.
+        for word in ["WARNING", "NOTICE", "INFO", "DEBUG1"] {
+            is_around(text_record("LOG", real), &text_record(word, &messages("")[0].replace("2.", "9.")), word);
+        }
         for field in 0..5 {
             let quotes = |record: fn(&str, &str, [&str; 5]) -> String| -> String {
                 let with = |quoted: &String| {
