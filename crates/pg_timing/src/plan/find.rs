@@ -16,28 +16,21 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
-pub const MAX_NESTING: usize = 2;
+const MAX_NESTING: usize = 2;
 
 /// Receives a plan and the text that it was read from. A plan that is missing has none.
 pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
 
-/// Finds the plans in a text that is within JSON, which has a number of such levels left.
-pub type Nested<'a> = dyn Fn(&str, usize, &mut OnPlan) + 'a;
-
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
 /// log can have many thousands.
 pub fn each_plan(text: &str, found: &mut OnPlan) {
-    fn nested(text: &str, nesting: usize, found: &mut OnPlan) {
-        each_plan_in(text, nesting, &nested, found);
-    }
-    each_plan_in(text, MAX_NESTING, &nested, found);
+    each_plan_in(text, MAX_NESTING, found);
 }
 
-/// The same for a text with levels of JSON around it. `nested` reads the texts within JSON.
-pub fn each_plan_in(text: &str, nesting: usize, nested: &Nested, found: &mut OnPlan) {
+/// The same for a text that can contain this number of levels of JSON.
+fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
     let text = clean::plain(text);
-    let mut search =
-        Search { nesting, nested, found, logged_ms: None, query: None, announced: false, reported_damage: false };
+    let mut search = Search { nesting, found, logged_ms: None, query: None, announced: false, reported_damage: false };
     let mut rest = &*text;
     while !rest.is_empty() {
         let done = search.next(rest);
@@ -50,7 +43,6 @@ pub fn each_plan_in(text: &str, nesting: usize, nested: &Nested, found: &mut OnP
 /// The search for plans from the beginning of a text to its end.
 struct Search<'a> {
     nesting: usize,
-    nested: &'a Nested<'a>,
     found: &'a mut OnPlan<'a>,
     /// auto_explain's log line precedes the plan
     logged_ms: Option<f64>,
@@ -190,8 +182,7 @@ impl Search<'_> {
                 Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
                 Content::Text(text) => {
                     if let Some(nesting) = self.nesting.checked_sub(1) {
-                        let nested = self.nested;
-                        nested(&text, nesting, &mut |plan, source| self.push(plan, source));
+                        each_plan_in(&text, nesting, &mut |plan, source| self.push(plan, source));
                     }
                 }
             }
