@@ -25,7 +25,7 @@ class Database:
 
 
 FORMATS = "bytea_output = escape;DateStyle = German;IntervalStyle = sql_standard;TimeZone = 'Asia/Tokyo';extra_float_digits = -15;client_encoding = latin1"
-PLANS = "plan_cache_mode = force_generic_plan;jit_above_cost = 0;enable_seqscan = off;max_parallel_workers_per_gather = 8"
+PLANS = "default_transaction_deferrable = on;plan_cache_mode = force_generic_plan;jit_above_cost = 0;enable_seqscan = off;max_parallel_workers_per_gather = 8"
 NAMED = 'search_path = "$user", public, pg_catalog;'
 PARSER = "quote_all_identifiers = on;transform_null_equals = on;array_nulls = off;xmloption = content"
 TIMEOUTS = "statement_timeout = '1ms';lock_timeout = '1ms';default_transaction_isolation = serializable;restrict_nonsystem_relation_kind = 'view,foreign-table'"

@@ -106,9 +106,10 @@ impl<'a> RunSession<'a> {
             self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
         }
         setting::apply(self.settings, self.connection, self.stop)?;
-        // The user may have set it.
-        if whose == Whose::Own && !self.settings.is_empty() {
+        if whose == Whose::Own {
+            // The user may have set them.
             self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
+            self.run(own_sql::USUAL_PLANNER, Output::Discard)?;
         }
         Ok(())
     }
