@@ -195,7 +195,7 @@ impl Connection {
             }
             let mut connection =
                 Connection { pq, conn, limit: LIMIT, final_error: None, reached: false, answered: None };
-            if connection.status() == code::CONNECTION_BAD && is_connection_string(target) {
+            if connection.status() == code::CONNECTION_BAD && can_show_password(target) {
                 return Err(invalid_string());
             }
             // Notices are not printed: a server can send any text at any time. Errors come with the result.
@@ -393,11 +393,12 @@ impl Connection {
 
 unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
 
-/// As in libpq: anything else is the name of a database.
-fn is_connection_string(target: &Target) -> bool {
-    target.database.as_deref().is_some_and(|text| {
-        text.contains('=') || ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
-    })
+/// Returns whether libpq's message about a malformed connection string can contain a password: about any part of a URI, or if there
+/// is a password at all.
+fn can_show_password(target: &Target) -> bool {
+    let text = target.database.as_deref().unwrap_or_default().to_lowercase();
+    ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
+        || ["pass", "pwd"].iter().any(|word| text.contains(word))
 }
 
 /// libpq's own message would repeat a part of the string, perhaps with the password.
