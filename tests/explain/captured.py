@@ -70,7 +70,9 @@ class Captured:
 
 
 def figures(report):
-    return [(node["path"], node["title"], node["processes"], round(node["reported_ms"], 6)) for node in report["nodes"]]
+    # EXPLAIN's text puts names that are keywords into quotation marks, and JSON does not.
+    title = lambda node: node["title"].replace('"', "")
+    return [(node["path"], title(node), node["processes"], round(node["reported_ms"], 6)) for node in report["nodes"]]
 
 
 def compare(captured, statement, before=ONE_PROCESS):
