@@ -4,18 +4,20 @@ use super::{pg_timing, run};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A directory with programs that look like the newest PostgreSQL. The server's user can write into it.
 fn installation(initdb: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let everyone = Permissions::from_mode(0o777);
-    std::fs::set_permissions(dir.path(), everyone.clone()).unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
     let initdb = format!("{initdb}\npwd > '{0}/new' && mv '{0}/new' '{0}/folder'; exit 1", dir.path().display());
     for (name, script) in [("initdb", initdb.as_str()), ("postgres", "echo 'postgres (PostgreSQL) 999.1'")] {
         let program = dir.path().join(name);
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, everyone.clone()).unwrap();
+        let text = dir.path().join("text");
+        std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        // Another process writes the program: see limits.rs.
+        assert!(Command::new("install").args(["-m", "777"]).args([&text, &program]).status().unwrap().success());
     }
     dir
 }
