@@ -1,37 +1,30 @@
 //! Reads all plans of logs, or of any text. A log can have gigabytes, so it is read once, from its beginning to its end, and
 //! only figures are kept.
 
-mod compressed;
-mod csv;
 mod entry;
-mod hosts;
-mod json;
+mod gaps;
+mod input;
 mod line;
-mod lines;
 mod messages;
 mod normalize;
-mod open;
 mod parse;
 mod pipeline;
-mod query;
 mod shapes;
-mod skipped;
-mod source;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod values;
 
-pub use source::Sources;
+pub use input::{Sources, name};
 
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::{Format, Place};
-use hosts::Hosts;
+use gaps::{Hosts, Skips, is_damage};
 use parse::Logged;
 use pipeline::Reading;
-use skipped::{Skips, is_damage};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -346,7 +339,7 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
             formats.iter().map(Format::name).collect::<Vec<_>>().join(", ")
         ));
     }
-    let repeated = (0..sources.paths.len()).filter(|file| sources.is_repeated(*file));
-    notes.extend(repeated.map(|file| format!("{} is given more than once; it was read once", sources.name(file))));
+    let repeated = sources.repeated.iter();
+    notes.extend(repeated.map(|path| format!("{} is given more than once; it was read once", name(path))));
     notes
 }

@@ -1,10 +1,10 @@
 //! Adds up the plans of a log by statement, in limited memory.
 
 use super::entry::Place;
+use super::input::Sources;
 use super::normalize::{beginning, normalized};
 use super::parse::Logged;
 use super::shapes::{AnalyzedNodes, Shape, Shapes};
-use super::source::Sources;
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::{Analysis, Inputs, Selected};
