@@ -202,14 +202,9 @@ pub struct Outside {
     lines: usize,
     /// lines with the server's tab
     tabs: usize,
-    has_sign: bool,
     is_too_long: bool,
 }
 
-/// A text without a sign of a plan is dropped, except for this much: a plan's first lines can have none.
-const KEPT_BYTES: usize = 1 << 10;
-/// How often the text is searched for a sign of a plan.
-const STEP_BYTES: usize = 64 << 10;
 /// An empty line ends a text of this length.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -221,29 +216,14 @@ impl Outside {
         }
         self.lines += 1;
         self.tabs += usize::from(has_tab);
-        let before = self.text.len() / STEP_BYTES;
         self.text.push_str(line);
         self.text.push('\n');
-        let length = self.text.len();
-        if length > PIECE_BYTES && line.trim().is_empty() {
+        if self.text.len() > PIECE_BYTES && line.trim().is_empty() {
             self.end(found);
-        } else if length > MAX_BYTES {
+        } else if self.text.len() > MAX_BYTES {
             self.is_too_long |= sign_of_plan(&self.text).is_some();
-            self.has_sign = false;
             self.text = String::from("\n");
-        } else if before != length / STEP_BYTES && !self.has_sign {
-            self.has_sign = sign_of_plan(&self.text).is_some();
-            if !self.has_sign {
-                self.drop_beginning();
-            }
         }
-    }
-
-    fn drop_beginning(&mut self) {
-        let near = self.text.len().saturating_sub(KEPT_BYTES);
-        let end = memchr::memchr(b'\n', &self.text.as_bytes()[near..]).map_or(self.text.len(), |end| near + end + 1);
-        self.place.line += memchr::memchr_iter(b'\n', &self.text.as_bytes()[..end]).count() as u64;
-        self.text.drain(..end);
     }
 
     /// Ends the text. It is passed on if it can have a plan.

@@ -9,7 +9,6 @@ mod messages;
 mod normalize;
 mod parse;
 mod pipeline;
-mod shapes;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -75,18 +74,6 @@ struct Single {
     selected: Selected,
 }
 
-/// One reading of a log.
-struct Run<'a> {
-    sources: &'a Sources,
-    stop: &'a AtomicBool,
-    progress: &'a mut dyn FnMut(f64),
-    threads: usize,
-    /// the plans' own texts are needed
-    needs_source: bool,
-    /// the last plan may end without a line end
-    accepts_cut_end: bool,
-}
-
 /// What was found so far.
 #[derive(Default)]
 struct Count {
@@ -106,7 +93,7 @@ impl Log<'_> {
 
     fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run { threads, ..Run::new(&sources, &inputs, stop, progress) };
+        let mut run = Reading { threads, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut totals = Totals::default();
         let count = run.read(&|logged| AnalyzedPlan::of(logged, &inputs), &mut |_, plan| {
             totals.add(plan?);
@@ -133,7 +120,7 @@ impl Log<'_> {
     /// Returns the last usable plan.
     pub fn last(self) -> Result<Plans, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run { accepts_cut_end: true, ..Run::new(&sources, &inputs, stop, progress) };
+        let mut run = Reading { accepts_cut_end: true, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut last = None;
         let count = run.read(&Single::of, &mut |number, single| {
             last = Some((number, single?));
@@ -159,7 +146,7 @@ impl Log<'_> {
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut slowest: Vec<ExplainReport> = Vec::new();
         let count = run.read(&Single::of, &mut |number, single| {
             let single = single?;
@@ -180,7 +167,7 @@ impl Log<'_> {
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut found: Option<Result<ExplainReport, Error>> = None;
         let count = run.read(&Single::of, &mut |number, single| {
             if number != nth {
@@ -207,7 +194,7 @@ impl Log<'_> {
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let count = run.read(&Single::of, &mut |number, single| {
             let is_wanted = found(single?.report(number, &inputs, &sources)?);
             Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -216,10 +203,15 @@ impl Log<'_> {
     }
 }
 
-impl<'a> Run<'a> {
-    fn new(sources: &'a Sources, inputs: &Inputs, stop: &'a AtomicBool, progress: &'a mut dyn FnMut(f64)) -> Run<'a> {
+impl<'a> Reading<'a> {
+    fn new(
+        sources: &'a Sources,
+        inputs: &Inputs,
+        stop: &'a AtomicBool,
+        progress: &'a mut dyn FnMut(f64),
+    ) -> Reading<'a> {
         let needs_source = inputs.document.is_some();
-        Run { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
+        Reading { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
     }
 
     /// Reads the log. `work` receives each usable plan in one of several threads. `collect` receives the numbers of the plans,
@@ -237,14 +229,7 @@ impl<'a> Run<'a> {
                 results.push((origin, work(logged)));
             });
         };
-        let reading = Reading {
-            sources: self.sources,
-            stop: self.stop,
-            progress: self.progress,
-            threads: self.threads,
-            accepts_cut_end: self.accepts_cut_end,
-        };
-        count.errors = pipeline::read(reading, &parse, &mut |((place, host, format, is_message), result)| {
+        count.errors = pipeline::read(self, &parse, &mut |((place, host, format, is_message), result)| {
             count.plans += 1;
             count.formats.extend(format);
             host.iter().for_each(|host| count.hosts.add(host));

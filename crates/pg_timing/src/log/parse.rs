@@ -4,10 +4,10 @@ use super::entry::{Content, Damage, Entry, Format, Message, Place};
 use super::gaps::of_damage;
 use crate::error::Error;
 use crate::plan::Explained;
-use crate::plan::errors::unreadable_plan;
-use crate::plan::node_line::names_node;
+use crate::plan::errors::{missing, surrounded, unreadable_text};
 use crate::plan::structured::Structured;
-use crate::plan::{Found, Selected, Source, Unreadable, each_plan, executed, text};
+use crate::plan::text::{self, names_node};
+use crate::plan::{Selected, Source, each_plan, executed, from_json};
 use crate::server::explain::live::Tokens;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,7 +42,15 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
     };
     match content {
         Content::Damaged(damage) => found(logged((Err(of_damage(damage)), None), false, None)),
-        Content::Pasted(text) => pasted(&text, needs_source, &mut |plan| found(logged(plan, false, None))),
+        Content::Pasted(text) => {
+            let mut has_plan = false;
+            pasted(&text, needs_source, &mut |plan| {
+                has_plan = true;
+                found(logged(plan, false, None));
+            });
+            let error = if has_plan { None } else { surrounded(&text) };
+            error.into_iter().for_each(|error| found(logged((Err(error), None), false, None)));
+        }
         Content::Message(Message { ms, text, has_end, is_nested, query_id, .. }) => {
             // The log's identifier is that of the client's command.
             let query_id = query_id.filter(|_| !is_nested);
@@ -56,7 +64,7 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
             } else {
                 let mut plans = Vec::new();
                 pasted(&text, needs_source, &mut |plan| plans.push(plan));
-                let first = if plans.is_empty() { missing() } else { plans.remove(0) };
+                let first = if plans.is_empty() { (Err(missing()), None) } else { plans.remove(0) };
                 with_time(first);
                 plans.into_iter().for_each(|plan| found(logged(plan, false, None)));
             }
@@ -64,33 +72,24 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
     }
 }
 
-fn missing() -> WithSource {
-    (Err(unreadable_plan(&Unreadable::Missing)), None)
-}
-
 /// Reads the plans in a text that somebody pasted.
 fn pasted(text: &str, needs_source: bool, found: &mut dyn FnMut(WithSource)) {
     each_plan(text, &mut |plan, source| {
-        found((readable(plan), source.filter(|_| needs_source).map(Source::to_owned)));
+        found((plan, source.filter(|_| needs_source).map(Source::to_owned)));
     });
-}
-
-fn readable(plan: Found) -> Result<Explained, Error> {
-    plan.map_err(|unreadable| unreadable_plan(&unreadable))
 }
 
 /// Reads the plan below its announcement, as auto_explain writes it.
 fn announced(text: &str, needs_source: bool) -> WithSource {
     let start = text.trim_start();
     let read = if start.starts_with('{') {
-        let plan = serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
-        (readable(plan), needs_source.then(|| Source::Json(start.to_string())))
+        (from_json(start, "JSON"), needs_source.then(|| Source::Json(start.to_string())))
     } else if let Some(format) = structured(start) {
         structured_plan(format, start, needs_source)
     } else if let Some(root) = root_at(text) {
         return text_plan(text, root, needs_source);
     } else {
-        missing()
+        (Err(missing()), None)
     };
     if read.0.is_ok() { read } else { repaired(text, needs_source).unwrap_or(read) }
 }
@@ -106,11 +105,8 @@ fn structured(start: &str) -> Option<Structured> {
 
 fn structured_plan(format: Structured, text: &str, needs_source: bool) -> WithSource {
     match format.as_json(text) {
-        Ok(json) => {
-            let plan = serde_json::from_str(&json).map_err(|error| format.unreadable(&error));
-            (readable(plan), needs_source.then_some(Source::Json(json)))
-        }
-        Err(unreadable) => (readable(Err(unreadable)), None),
+        Ok(json) => (from_json(&json, format.name()), needs_source.then_some(Source::Json(json))),
+        Err(error) => (Err(error), None),
     }
 }
 
@@ -126,7 +122,7 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
         query.map(|query| query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query).to_string());
     let (explained, source) = match text::plan(plan.lines()) {
         Ok(explained) => (Ok(explained), needs_source.then(|| Source::Text(plan.to_string()))),
-        Err(error) => repaired(&plan, needs_source).unwrap_or((readable(Err(Unreadable::Text(error))), None)),
+        Err(error) => repaired(&plan, needs_source).unwrap_or((Err(unreadable_text(&error)), None)),
     };
     (explained.map(|explained| Explained { query: explained.query.or(query), ..explained }), source)
 }

@@ -18,6 +18,9 @@ const BATCH_BYTES: usize = 128 << 10;
 /// Batches per thread that are not finished: one is parsed, and another one waits.
 const BATCHES_PER_THREAD: usize = 2;
 
+/// Longer texts are parsed one after the other, because a plan needs about 40 times the memory of its text.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// Time between two updates of the progress bar.
 const UPDATE: Duration = Duration::from_millis(100);
 
@@ -29,6 +32,9 @@ pub struct Reading<'a> {
     /// called with the fraction that was read, if it is known
     pub progress: &'a mut dyn FnMut(f64),
     pub threads: usize,
+    /// the plans' own texts are needed
+    pub needs_source: bool,
+    /// the last plan may end without a line end
     pub accepts_cut_end: bool,
 }
 
@@ -38,21 +44,28 @@ type Batch<T> = (Vec<Entry>, SyncSender<Vec<T>>);
 /// Reads all sources. `work` turns an entry into results, in several threads, and `collect` receives them in the order of the
 /// log, until it breaks. Returns the errors of files that could not be read to their end.
 pub fn read<T: Send>(
-    reading: Reading,
+    reading: &mut Reading,
     work: &(dyn Fn(Entry, &mut Vec<T>) + Sync),
     collect: &mut dyn FnMut(T) -> ControlFlow<()>,
 ) -> Vec<Error> {
-    let Reading { sources, stop, progress, threads, accepts_cut_end } = reading;
+    let Reading { sources, stop, threads, accepts_cut_end, .. } = *reading;
+    let progress = &mut *reading.progress;
     // The queue of results has the order of the log. It limits the batches that are not finished.
     let (results, in_order) = sync_channel(BATCHES_PER_THREAD * threads);
     let (batches, to_do) = sync_channel(BATCHES_PER_THREAD * threads);
     let to_do = Arc::new(Mutex::new(to_do));
+    let large = Mutex::new(());
     thread::scope(|scope| {
         let reader = Reader { batches, results, entries: Vec::new(), bytes: 0, is_alone: false };
         let reader = scope.spawn(move || reader.read(sources, stop, accepts_cut_end));
         for _ in 0..threads {
-            let to_do = Arc::clone(&to_do);
-            scope.spawn(move || worker(&to_do, work));
+            let (to_do, large) = (Arc::clone(&to_do), &large);
+            let alone = |entry: Entry, results: &mut Vec<T>| {
+                let is_large = entry.content.len() > LARGE_BYTES;
+                let _lock = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
+                work(entry, results);
+            };
+            scope.spawn(move || worker(&to_do, &alone));
         }
         // If all of these threads panic, their queue ends, and the reader does not wait for them.
         drop(to_do);
