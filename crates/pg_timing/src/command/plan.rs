@@ -6,7 +6,7 @@ use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
-use crate::log::{Gaps, Log, Plans, Sources, name};
+use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::errors::unknown_clock;
 use crate::plan::{Explained, Inputs, ServerClock};
 use crate::render::{self, escape};
@@ -150,7 +150,7 @@ fn report_unread(gaps: &Gaps) -> u8 {
 
 /// Returns the error with the names of the files.
 fn with_file_names(arguments: &ExplainArguments, Error { what, hint, .. }: Error) -> Error {
-    let names: Vec<String> = arguments.plan.iter().map(|path| name(path)).collect();
+    let names: Vec<String> = arguments.plan.iter().map(|path| quoted_name(path)).collect();
     match names.iter().any(|name| what.contains(name)) {
         true => Error::new(what, hint),
         false => Error::new(format!("{}: {what}", names.join(", ")), hint),

@@ -48,13 +48,14 @@ impl Sources {
 
     /// Returns the name of a file, or `stdin`.
     pub fn file(&self, file: usize) -> String {
-        name(&self.paths[file]).trim_matches('"').into()
+        let path = &self.paths[file];
+        if is_stdin(path) { "stdin".into() } else { path.display().to_string() }
     }
 
     /// Opens a file, and returns its lines. `stop` ends them.
     pub fn open<'a>(&'a self, file: usize, stop: &'a AtomicBool) -> Result<Lines<'a>, Error> {
         let path = &self.paths[file];
-        let name = name(path);
+        let name = quoted_name(path);
         let not_read = |error: io::Error| {
             Error::new(format!("could not read {name}: {}", reason(&error)), "give a file, or - for stdin")
         };
@@ -105,7 +106,7 @@ impl Sources {
 }
 
 /// Returns the name of a file for messages, in quotation marks, or `stdin`.
-pub fn name(path: &Path) -> String {
+pub fn quoted_name(path: &Path) -> String {
     if is_stdin(path) { "stdin".into() } else { format!("\"{}\"", path.display()) }
 }
 
@@ -130,7 +131,7 @@ fn other_compression(name: &str, program: &str) -> Error {
 /// Returns the error of a file whose reading failed.
 fn not_read_to_end(path: &Path, error: &io::Error) -> Error {
     Error::new(
-        format!("could not read {} to its end: {}", name(path), reason(error)),
+        format!("could not read {} to its end: {}", quoted_name(path), reason(error)),
         "check a compressed file with gzip -t or zstd -t; the plans before this place were read",
     )
 }
@@ -333,7 +334,7 @@ impl<'a> Lines<'a> {
         if lines == 0 {
             return Ok(());
         }
-        let (name, lines) = (name(self.path), count(lines));
+        let (name, lines) = (quoted_name(self.path), count(lines));
         Err(Error::new(
             format!("a part of {name} is lost: NUL bytes replace it, in line {first} (lines with NUL bytes: {lines})"),
             "the host crashed, or a program truncated the file while the server wrote it",

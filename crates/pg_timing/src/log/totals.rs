@@ -7,7 +7,7 @@ use super::parse::Logged;
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::{Analysis, Inputs, Selected};
-use crate::report::{ExplainedNode, LogPlace, LogTotal, LoggedStatement, Range, RankChange, SelfTime};
+use crate::report::{ExplainedNode, LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SelfTime};
 use crate::statistics::{ranks, root_sum_squares};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -138,9 +138,9 @@ impl Totals {
         }
     }
 
-    /// Returns the sum without nested statements, whose time is within that of their callers; the reported time of nested
-    /// statements; the rows, the one with the largest overhead first; and notes.
-    pub fn into_rows(self, sources: &Sources) -> Rows {
+    /// Returns a report with the sum without nested statements, whose time is within that of their callers, the reported time of
+    /// nested statements, the rows, the one with the largest overhead first, and notes.
+    pub fn into_report(self, sources: &Sources) -> LogReport {
         let mut statements: Vec<Statement> = self.statements.into_values().collect();
         // Equal statements have the order of the log.
         let overhead_ms = |statement: &Statement| statement.reported_ms - statement.corrected_ms.estimate;
@@ -150,21 +150,14 @@ impl Totals {
         let nested_runs = nested.iter().map(|statement| statement.runs).sum();
         let mut notes: Vec<String> = self.notes.into_iter().collect();
         notes.extend(on_limits(self.plans_without_row, &statements));
-        Rows {
+        LogReport {
             total: LogTotal { nested_runs, ..total_of_all(&of_clients, self.common_error) },
             nested_ms: nested.iter().fold(0.0, |sum, statement| sum + statement.reported_ms),
             notes,
             statements: statements.iter().map(|statement| statement.logged(sources)).collect(),
+            ..LogReport::default()
         }
     }
-}
-
-/// The parts of the report.
-pub struct Rows {
-    pub total: LogTotal,
-    pub nested_ms: f64,
-    pub statements: Vec<LoggedStatement>,
-    pub notes: Vec<String>,
 }
 
 impl Statement {

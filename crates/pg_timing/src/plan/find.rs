@@ -9,14 +9,10 @@ use super::layout;
 use super::steps;
 use super::structured::Structured;
 use super::text::{self, TextError};
-use super::tree::Explained;
-use crate::error::Error;
+use super::tree::{Explained, Found};
 use crate::report::PlanSource as Source;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-
-/// A plan, or why something that looks like a plan cannot be read.
-pub type Found = Result<Explained, Error>;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;

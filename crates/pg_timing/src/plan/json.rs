@@ -1,11 +1,11 @@
 //! Reads plans from JSON: EXPLAIN's list, auto_explain's single plan, or rows of a table. Properties and values that pg_timing
 //! does not need are skipped and take no memory.
 
+use super::MAX_NODES;
 use super::errors::{damaged, too_deep, too_many_nodes};
 use super::steps;
 use super::text::FIGURES;
-use super::tree::{Explained, Node, parameters_in};
-use super::{Found, MAX_NODES};
+use super::tree::{Explained, Found, Node, parameters_in};
 use crate::error::Error;
 use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};

@@ -24,12 +24,12 @@ pub mod tree;
 pub mod validate;
 
 pub use crate::report::PlanSource as Source;
-pub use find::{Found, each_plan};
+pub use find::each_plan;
 pub use json::plan as from_json;
 pub use node::{PlanNode, callees, callers_first};
 pub use overhead::{Analysis, Inputs, report};
 pub use server_clock::{ClockOf, ServerClock};
-pub use tree::{Explained, Node, Rows};
+pub use tree::{Explained, Found, Node, Rows};
 pub use validate::{Selected, executed};
 
 use crate::report::Range;

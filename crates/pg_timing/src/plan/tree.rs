@@ -1,9 +1,13 @@
 //! The tree of a plan as EXPLAIN printed it, and what is known about its kinds of nodes. Text, JSON, YAML and XML are read
 //! into it.
 
+use crate::error::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A plan, or why something that looks like a plan cannot be read.
+pub type Found = Result<Explained, Error>;
 
 /// One statement in EXPLAIN's JSON. The other formats are read into the same type.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
