@@ -67,13 +67,15 @@ fn message(error: &anyhow::Error) -> String {
     error.chain().skip(hints).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Prints an error in one line, and its hint in another one if it has any. Both can contain text from outside.
+/// Prints an error in one line, and its hint in another one if it has any.
 fn print_error(what: &str, hint: &str) {
-    let mut stderr = std::io::stderr();
-    _ = writeln!(stderr, "pg_timing: error: {}", escape::line(what));
-    if !hint.is_empty() {
-        _ = writeln!(stderr, "hint: {}", escape::line(hint));
-    }
+    _ = std::io::stderr().write_all(error_text(what, hint).as_bytes());
+}
+
+/// Returns the lines of an error. Both texts can come from outside.
+fn error_text(what: &str, hint: &str) -> String {
+    let hint = if hint.is_empty() { String::new() } else { format!("hint: {}\n", escape::line(hint)) };
+    format!("pg_timing: error: {}\n{hint}", escape::line(what))
 }
 
 /// Prints a result on stdout, with colors only on a terminal. A full disk is an error, because the user

@@ -8,21 +8,18 @@
 //! | `totals` | counts since the start |
 //! | `server` | observes the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
-//! | `textfile` | the file for node_exporter |
-//! | `events_file` | the file of `--events` |
-//! | `lines` | lines on stdout and stderr, which can block |
+//! | `files` | the files of `--events` and `--textfile` |
+//! | `lines` | lines that a thread of their own writes |
 
 mod changes;
-pub mod events_file;
+pub mod files;
 mod findings;
 pub mod http;
 pub mod lines;
 mod read_cost;
 pub mod server;
-mod signals;
 #[cfg(test)]
 mod tests;
-pub mod textfile;
 mod totals;
 
 pub use server::ServerFigures;

@@ -1,6 +1,5 @@
 //! `pg_timing monitor`: watches this host's clocks until it is stopped: as a live screen, or as an exporter.
 
-mod console;
 mod outputs;
 pub mod screen;
 

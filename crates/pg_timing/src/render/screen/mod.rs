@@ -7,7 +7,7 @@ mod lines;
 mod tests;
 mod view;
 
-pub use view::{LocalTime, Sort, View};
+pub use view::{Sort, View};
 
 use crate::report::{MonitorReport, Severity};
 use ratatui::buffer::Buffer;

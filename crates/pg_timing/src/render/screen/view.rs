@@ -18,8 +18,8 @@ pub struct View {
     pub color: bool,
     /// whether the terminal shows UTF-8
     pub unicode: bool,
-    /// returns the local time for seconds since 1970; `None` if it is not determined
-    pub local_time: fn(f64) -> Option<LocalTime>,
+    /// returns the local time for seconds since 1970, like `2026-11-25 18:55:06 UTC`; `None` if it is not determined
+    pub local_time: fn(f64) -> Option<String>,
 }
 
 /// The order of the clocks.
@@ -55,14 +55,6 @@ impl Sort {
             Sort::LostTime => "lost",
         }
     }
-}
-
-/// A local time like `2026-11-25`, `18:55:06` and `UTC`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalTime {
-    pub date: String,
-    pub time: String,
-    pub zone: String,
 }
 
 const DAY_S: f64 = 86_400.0;
@@ -109,13 +101,13 @@ impl View {
 
     /// Returns a time of day like `18:55:06`, or the date if it is more than a day from `now`.
     pub fn time(&self, at: f64, now: f64) -> String {
-        let is_old = (now - at).abs() > DAY_S;
-        (self.local_time)(at).map_or("-".into(), |local| if is_old { local.date } else { local.time })
+        let part = if (now - at).abs() > DAY_S { 0 } else { 1 };
+        (self.local_time)(at).and_then(|local| Some(local.split(' ').nth(part)?.into())).unwrap_or("-".into())
     }
 
     /// Returns a time of day with its time zone.
     pub fn time_with_zone(&self, at: f64) -> String {
-        (self.local_time)(at).map_or("-".into(), |local| format!("{} {}", local.time, local.zone))
+        (self.local_time)(at).and_then(|local| Some(local.split_once(' ')?.1.into())).unwrap_or("-".into())
     }
 
     /// Shows events that are older by this number, of `events` events. A negative number shows newer ones.
