@@ -7,7 +7,7 @@ pub mod clocksource;
 pub mod compare;
 mod connection;
 pub mod explain;
-mod explained;
+mod explain_arguments;
 mod input;
 mod interrupt;
 pub mod monitor;
@@ -17,6 +17,7 @@ mod progress;
 pub mod read;
 pub mod report;
 pub mod test;
+mod values;
 
 use crate::error::Error;
 use crate::escape;

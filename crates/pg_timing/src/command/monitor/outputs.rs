@@ -1,7 +1,6 @@
 //! The outputs of the monitor besides the screen. None of them stops the samples.
 
-use super::no_thread;
-use crate::command::arguments::MonitorArguments;
+use super::{MonitorArguments, no_thread};
 use crate::command::{Hint, NOT_DONE, error_text, interrupt};
 use crate::error::Error;
 use crate::escape;
