@@ -2,6 +2,7 @@
 
 use super::arguments;
 use super::interrupt;
+use super::test::is_done;
 use crate::escape;
 use crate::host::pg_test_timing::getopt::{Request, request};
 use crate::host::pg_test_timing::{Ended, Format, run as test};
@@ -48,15 +49,12 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         Request::Test(options) => interrupt::flag().and_then(|stop| test(&options, &stop, &mut print)),
     };
     match outcome {
-        Ok(Ended::Done) => 0,
-        Ok(Ended::Warning(None)) => FAILED,
-        Ok(Ended::Warning(Some(text)) | Ended::Warp(text)) => {
-            _ = write!(std::io::stderr(), "{text}");
-            FAILED
-        }
-        Ok(Ended::Interrupted) => {
-            _ = writeln!(std::io::stderr(), "{name}: {}", super::test::INTERRUPTED);
-            FAILED
+        Ok(outcome) => {
+            if is_done(outcome, &format!("{name}: ")) {
+                0
+            } else {
+                FAILED
+            }
         }
         Err(error) => {
             _ = writeln!(std::io::stderr(), "{}", escape::line(&format!("{name}: {error}")));

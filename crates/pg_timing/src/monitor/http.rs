@@ -266,7 +266,7 @@ impl Connection {
         if self.answer.is_none()
             && let Some(answer) = answer(&self.received, || lock(&shared.page).clone())
         {
-            shared.count(answer.status.0);
+            shared.count(answer.code);
             self.answer = Some(answer.bytes());
         }
         Ok(())
@@ -281,56 +281,43 @@ impl Connection {
     fn expire(mut self, shared: &Shared) {
         // A client that has sent nothing expects no answer. Browsers open such connections in advance.
         if self.answer.is_none() && !self.received.is_empty() {
-            shared.count(Status::TIMEOUT.0);
+            let answer = Answer::error("408 Request Timeout", true);
+            shared.count(answer.code);
             // The socket's buffer is empty, so one call writes everything, unless the client is gone.
-            _ = self.stream.write(&Answer::error(Status::TIMEOUT, true).bytes());
+            _ = self.stream.write(&answer.bytes());
         }
     }
 }
 
-/// A status code and its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Status(&'static str, &'static str);
-
-impl Status {
-    const OK: Status = Status("200", "OK");
-    const BAD_REQUEST: Status = Status("400", "Bad Request");
-    const NOT_FOUND: Status = Status("404", "Not Found");
-    const METHOD_NOT_ALLOWED: Status = Status("405", "Method Not Allowed");
-    const TIMEOUT: Status = Status("408", "Request Timeout");
-    const TOO_LARGE: Status = Status("413", "Content Too Large");
-    const HEADERS_TOO_LARGE: Status = Status("431", "Request Header Fields Too Large");
-    const UNAVAILABLE: Status = Status("503", "Service Unavailable");
-    const VERSION: Status = Status("505", "HTTP Version Not Supported");
-}
+const METHOD_NOT_ALLOWED: &str = "405 Method Not Allowed";
+const HEADERS_TOO_LARGE: &str = "431 Request Header Fields Too Large";
+const UNAVAILABLE: &str = "503 Service Unavailable";
 
 /// An answer. The connection is closed after it.
 #[derive(Debug)]
 struct Answer {
-    status: Status,
+    /// the three digits of the status
+    code: &'static str,
     head: String,
     /// empty for HEAD
     body: Arc<str>,
 }
 
 impl Answer {
-    fn new(status: Status, content_type: &str, body: Arc<str>, with_body: bool) -> Answer {
-        let Status(code, name) = status;
-        let allow = if status == Status::METHOD_NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" };
+    /// `status` is a code with its name.
+    fn new(status: &'static str, content_type: &str, body: Arc<str>, with_body: bool) -> Answer {
+        let allow = if status == METHOD_NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" };
         let length = body.len();
         let head = format!(
-            "HTTP/1.1 {code} {name}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n{allow}\
+            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n{allow}\
              X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
         );
-        Answer { status, head, body: if with_body { body } else { "".into() } }
+        Answer { code: &status[..3], head, body: if with_body { body } else { "".into() } }
     }
 
-    fn error(status: Status, with_body: bool) -> Answer {
-        let text = match status {
-            Status::UNAVAILABLE => "There is no sample yet.\n".to_string(),
-            Status(code, name) => format!("{code} {name}\n"),
-        };
-        Answer::new(status, TEXT, text.into(), with_body)
+    fn error(status: &'static str, with_body: bool) -> Answer {
+        let text = if status == UNAVAILABLE { "There is no sample yet." } else { status };
+        Answer::new(status, TEXT, format!("{text}\n").into(), with_body)
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -345,9 +332,9 @@ fn answer(received: &[u8], page: impl Fn() -> Arc<str>) -> Option<Answer> {
     let status = match request.parse(received) {
         Ok(httparse::Status::Complete(_)) => return Some(answer_to(&request, page)),
         Ok(httparse::Status::Partial) if received.len() < MAX_HEADER => return None,
-        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => Status::HEADERS_TOO_LARGE,
-        Err(httparse::Error::Version) => Status::VERSION,
-        Err(_) => Status::BAD_REQUEST,
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => HEADERS_TOO_LARGE,
+        Err(httparse::Error::Version) => "505 HTTP Version Not Supported",
+        Err(_) => "400 Bad Request",
     };
     Some(Answer::error(status, true))
 }
@@ -359,15 +346,15 @@ fn answer_to(request: &httparse::Request, page: impl Fn() -> Arc<str>) -> Answer
         values("Content-Length").any(|length| length.value != b"0") || values("Transfer-Encoding").next().is_some();
     let status = match (request.method, path(request.path.unwrap_or_default())) {
         // HTTP/1.1 requires the header Host once, so that a misunderstood request is noticed.
-        _ if request.version == Some(1) && values("Host").count() != 1 => Status::BAD_REQUEST,
-        (Some("GET" | "HEAD"), _) if has_body => Status::TOO_LARGE,
-        (Some("GET" | "HEAD"), "/") => return Answer::new(Status::OK, HTML, START_PAGE.into(), with_body),
+        _ if request.version == Some(1) && values("Host").count() != 1 => "400 Bad Request",
+        (Some("GET" | "HEAD"), _) if has_body => "413 Content Too Large",
+        (Some("GET" | "HEAD"), "/") => return Answer::new("200 OK", HTML, START_PAGE.into(), with_body),
         (Some("GET" | "HEAD"), "/metrics") => match page() {
-            page if page.is_empty() => Status::UNAVAILABLE,
-            page => return Answer::new(Status::OK, METRICS, page, with_body),
+            page if page.is_empty() => UNAVAILABLE,
+            page => return Answer::new("200 OK", METRICS, page, with_body),
         },
-        (Some("GET" | "HEAD"), _) => Status::NOT_FOUND,
-        _ => Status::METHOD_NOT_ALLOWED,
+        (Some("GET" | "HEAD"), _) => "404 Not Found",
+        _ => METHOD_NOT_ALLOWED,
     };
     Answer::error(status, with_body)
 }
@@ -391,13 +378,13 @@ mod tests {
     }
 
     fn code(request: &str) -> &'static str {
-        answer_to(request).map_or("incomplete", |answer| answer.status.0)
+        answer_to(request).map_or("incomplete", |answer| answer.code)
     }
 
     #[test]
     fn a_scrape_gets_the_page() {
         let answer = answer_to("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n").unwrap();
-        assert_eq!((answer.status, &*answer.body), (Status::OK, "metrics\n"));
+        assert_eq!((answer.code, &*answer.body), ("200", "metrics\n"));
         assert!(answer.head.starts_with("HTTP/1.1 200 OK\r\n") && answer.head.ends_with("\r\n\r\n"));
         for line in ["Content-Type: text/plain; version=0.0.4; charset=utf-8", "Content-Length: 8", "Connection: close"]
         {
@@ -465,7 +452,7 @@ mod tests {
     #[test]
     fn without_a_sample_there_is_no_page() {
         let answer = answer(b"GET /metrics HTTP/1.0\r\n\r\n", || "".into()).unwrap();
-        assert_eq!((answer.status.0, &*answer.body), ("503", "There is no sample yet.\n"));
+        assert_eq!((answer.code, &*answer.body), ("503", "There is no sample yet.\n"));
     }
 
     proptest! {
