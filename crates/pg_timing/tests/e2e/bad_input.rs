@@ -47,8 +47,8 @@ fn unknown_commands_and_options_are_refused() {
 #[test]
 fn what_was_meant_is_suggested() {
     for (arguments, hint) in [
-        (&["explian"][..], "did you mean explain?"),
-        (&["explain", "--fromat", "json"], "did you mean --format?"),
+        (&["explains"][..], "did you mean explain?"),
+        (&["explain", "--formats", "json"], "did you mean --format?"),
         (&["help"], "try \"pg_timing --help\""),
         (&["explain", "SELECT 1"], "give the statement with -c"),
         (&["explain", "with a AS (TABLE b) TABLE a"], "give the statement with -c"),
