@@ -1,7 +1,6 @@
 //! `pg_timing explain --plan`: estimates the overhead in captured plans.
 
-use super::arguments::{ExplainArguments, ExplainFormat};
-use super::explained::render_report;
+use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
 use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
 use crate::host::check::judge;
@@ -62,8 +61,8 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     }
     let mut printed = Ok(());
     let plans = match (arguments.slowest, arguments.nth) {
-        (Some(most), _) => log.slowest(most),
-        (_, Some(nth)) => log.nth(nth),
+        (Some(most), _) => log.slowest(most as usize),
+        (_, Some(nth)) => log.nth(nth as usize),
         _ if arguments.all => {
             let gaps = log.each(&mut |report| {
                 printed = print(&render::json::json_line(&report));
