@@ -5,7 +5,7 @@ use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
-use crate::log::{Gaps, Log, Plans, Sources};
+use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::errors::unknown_clock;
 use crate::plan::{Explained, Inputs, ServerClock};
 use crate::render::{self, escape};
@@ -39,8 +39,9 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
 
 /// Reads the files, and prints what the options ask for: the last usable plan without an option.
 fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
+    let format = arguments.format;
     let is_several = arguments.all || arguments.slowest.is_some_and(|most| most > 1);
-    if is_several && arguments.format.plan().is_some() {
+    if is_several && format.plan().is_some() {
         return Err(no_single_plan().into());
     }
     let stop = interrupt::flag()?;
@@ -51,61 +52,40 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
         stop: &stop,
         progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
     };
-    let result = match (arguments.slowest, arguments.nth) {
-        (Some(most), _) => log.slowest(most as usize).map(Output::Plans),
-        (_, Some(nth)) => log.nth(nth as usize).map(Output::Plan),
-        _ if arguments.all && arguments.format == ExplainFormat::Jsonl => {
-            let mut printed = Ok(());
+    if arguments.all && format != ExplainFormat::Jsonl {
+        let report = log.totals();
+        progress::show(bar.as_ref(), 1.0);
+        let report = report?;
+        print(&render_totals(&report, format)?)?;
+        return Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()));
+    }
+    let mut printed = Ok(());
+    let plans = match (arguments.slowest, arguments.nth) {
+        (Some(most), _) => log.slowest(most as usize),
+        (_, Some(nth)) => log.nth(nth as usize),
+        _ if arguments.all => {
             let gaps = log.each(&mut |report| {
                 printed = print(&render::json::json_line(&report));
                 printed.is_ok()
             });
-            printed?;
-            gaps.map(Output::Printed)
+            gaps.map(|gaps| Plans { reports: Vec::new(), gaps })
         }
-        _ if arguments.all => log.totals().map(Output::Totals),
-        _ => log.last().map(Output::Last).map_err(|error| with_file_names(arguments, error)),
+        _ => log.last().map_err(|error| with_file_names(arguments, error)),
     };
     progress::show(bar.as_ref(), 1.0);
-    match result? {
-        Output::Totals(report) => {
-            print(&render_totals(&report, arguments.format)?)?;
-            Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()))
-        }
-        Output::Plans(Plans { reports, gaps }) => {
-            print(&render_plans(&reports, arguments.format)?)?;
-            Ok(report_gaps(&gaps))
-        }
-        Output::Plan(Plans { reports, gaps }) => {
-            for report in &reports {
-                print(&render_report(report, arguments.format)?)?;
-            }
-            Ok(report_gaps(&gaps))
-        }
-        Output::Last(Plans { reports, gaps }) => {
-            for report in &reports {
-                print(&render_report(report, arguments.format)?)?;
-            }
-            Ok(report_unread(&gaps))
-        }
-        Output::Printed(gaps) => Ok(report_gaps(&gaps)),
-    }
+    printed?;
+    let Plans { reports, gaps } = plans?;
+    let text = match arguments.slowest {
+        Some(_) => render_plans(&reports, format)?,
+        None => reports.iter().map(|report| render_report(report, format)).collect::<Result<String, _>>()?,
+    };
+    print(&text)?;
+    let is_last = !arguments.all && arguments.slowest.is_none() && arguments.nth.is_none();
+    Ok(if is_last { report_unread(&gaps) } else { report_gaps(&gaps) })
 }
 
 /// The bar disappears at 1. The end of the input is not the end of the work.
 const LAST_STEP: f64 = 0.99;
-
-enum Output {
-    Totals(LogReport),
-    /// a list, also of one plan
-    Plans(Plans),
-    /// one plan
-    Plan(Plans),
-    /// the last usable plan; its notes name the others
-    Last(Plans),
-    /// the plans are already printed
-    Printed(Gaps),
-}
 
 fn render_totals(report: &LogReport, format: ExplainFormat) -> Result<String, Error> {
     Ok(match format {
@@ -169,8 +149,7 @@ fn report_unread(gaps: &Gaps) -> u8 {
 
 /// Returns the error with the names of the files.
 fn with_file_names(arguments: &ExplainArguments, Error { what, hint, .. }: Error) -> Error {
-    let sources = Sources::new(arguments.plan.clone());
-    let names: Vec<String> = (0..sources.paths.len()).map(|file| sources.name(file)).collect();
+    let names: Vec<String> = arguments.plan.iter().map(|path| quoted_name(path)).collect();
     match names.iter().any(|name| what.contains(name)) {
         true => Error::new(what, hint),
         false => Error::new(format!("{}: {what}", names.join(", ")), hint),

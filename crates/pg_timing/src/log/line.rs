@@ -46,21 +46,7 @@ pub struct Record<'a> {
 pub const CONTEXT: &str = "CONTEXT";
 
 /// Words that show a record even without a prefix. A word of another language needs one.
-const WORDS: [&str; 13] = [
-    "LOG",
-    "ERROR",
-    "FATAL",
-    "PANIC",
-    "WARNING",
-    "NOTICE",
-    "INFO",
-    "STATEMENT",
-    "DETAIL",
-    "HINT",
-    CONTEXT,
-    "QUERY",
-    "LOCATION",
-];
+const WORDS: &str = "LOG ERROR FATAL PANIC WARNING NOTICE INFO STATEMENT DETAIL HINT CONTEXT QUERY LOCATION";
 
 /// Returns the record that begins with this line: a prefix, a word, a colon and two spaces.
 pub fn record(line: &str) -> Option<Record<'_>> {
@@ -71,7 +57,7 @@ pub fn record(line: &str) -> Option<Record<'_>> {
     let prefix = before.trim_end_matches(|c: char| c.is_uppercase() || c.is_alphabetic() && !c.is_ascii());
     let word = &before[prefix.len()..];
     let has_prefix = prefix.bytes().any(|byte| byte.is_ascii_digit()) && !prefix.contains('\'');
-    let is_record = !word.is_empty() && (has_prefix || WORDS.contains(&word)) && !has_tab(prefix);
+    let is_record = !word.is_empty() && (has_prefix || WORDS.split(' ').any(|known| known == word)) && !has_tab(prefix);
     is_record.then_some(Record { word, message: &line[colon + 3..] })
 }
 

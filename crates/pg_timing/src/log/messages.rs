@@ -1,13 +1,11 @@
 //! Finds the messages with plans in the lines of a log. A message is a line that the server logged, with the lines below it
 //! that begin with a tab, or any string value in JSON or in a CSV record that begins with `duration: N ms  plan:`. What a
-//! message quotes of a client never is one. docs/explain.md has the rule.
+//! message quotes of a client never is one. docs/logs.md has the rule.
 
-use super::csv::{self, Columns};
-use super::entry::{Content, Damage, Entry, Format, Message, Place};
-use super::json::{self, Value, Values};
+use super::entry::{Content, Damage, Entry, Format, MAX_BYTES, Message, Open, Outside, Place, State};
+use super::input::Line;
 use super::line::{CONTEXT, Record, announced_ms, push_sender, record, split_tab};
-use super::lines::Line;
-use super::open::{MAX_BYTES, Open, Outside, State};
+use super::values::{self, Csv, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,8 +36,8 @@ pub struct Messages {
     /// syslog or a container has added something before the lines of this file
     has_senders: bool,
     columns: Option<Columns>,
-    csv: Option<CsvRecord>,
-    parser: csv::Parser,
+    record: Option<CsvRecord>,
+    csv: Csv,
     /// the key of the values that are lines of the server's text log
     line_key: Option<String>,
     /// the line is too long, and only its beginning is known
@@ -57,6 +55,15 @@ enum Last {
     Other,
     /// the newest open message
     Open,
+}
+
+/// What the columns of a CSV file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Columns {
+    /// those of the server
+    Server,
+    /// the number of the column with the messages
+    Named(usize),
 }
 
 /// A record of a CSV log whose lines are read.
@@ -103,7 +110,9 @@ impl Messages {
             text = text.rsplit('\0').next().unwrap_or_default();
         }
         self.is_cut = line.is_cut;
-        self.next(text, found);
+        if !self.csv_line(text, found) && !self.is_json_line(text, found) {
+            self.text_line(text, &Origin::default(), found);
+        }
         if line.is_cut && self.last == Last::Open {
             self.open.iter_mut().for_each(|open| open.damage = Some(Damage::TooLong));
         }
@@ -111,13 +120,11 @@ impl Messages {
 
     /// Receives the end of a file. `is_unfinished`: its last line has no end.
     pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        if let Some(record) = self.csv.take() {
-            self.end_csv(record, found);
-        }
+        self.end_csv(found);
         self.outside.end(found);
         if is_unfinished && !self.accepts_cut_end {
             let of_plan = self.open.iter_mut().filter(|open| open.has_tabs && open.state == State::Plan);
-            of_plan.for_each(|open| open.damage = open.damage.or(Some(Damage::Truncated)));
+            of_plan.for_each(|open| open.damage(Damage::Truncated));
         }
     }
 
@@ -125,7 +132,7 @@ impl Messages {
     pub fn drop_open(&mut self) {
         self.open.clear();
         self.outside = Outside::default();
-        self.csv = None;
+        self.record = None;
     }
 
     /// Receives the end of the last file.
@@ -137,46 +144,11 @@ impl Messages {
     fn first_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
         if let Some((before, _)) = split_tab(text).filter(|_| !self.open.is_empty()) {
             self.has_senders = !before.trim().is_empty();
-            self.open.iter_mut().for_each(|open| open.damage = open.damage.or(Some(Damage::Rotated)));
+            self.open.iter_mut().for_each(|open| open.damage(Damage::Rotated));
             (self.last, self.is_log) = (Last::Other, true);
         }
         self.end(found);
-        self.columns = Columns::of_header(text);
-    }
-
-    fn next(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
-        let begins_csv = csv::begins_record(text);
-        if let Some(mut record) = self.csv.take() {
-            // Another record begins within a truncated one.
-            let is_truncated = begins_csv && self.columns == Some(Columns::Server) && csv::has_single_quote(text);
-            if record.is_quoted && !is_truncated {
-                record.push(text);
-                return self.continue_csv(record, found);
-            }
-            self.end_csv(record, found);
-        }
-        if begins_csv || matches!(self.columns, Some(Columns::Named(_))) {
-            if begins_csv && !matches!(self.columns, Some(Columns::Named(_))) {
-                self.columns = Some(Columns::Server);
-            }
-            self.begin_log(true, found);
-            let mut record = CsvRecord { place: self.place, text: String::new(), is_quoted: false };
-            record.push(text);
-            return self.continue_csv(record, found);
-        }
-        if self.columns == Some(Columns::Server) {
-            // The rest of a damaged record, or another format.
-            if announced_ms(text).is_some() {
-                found(self.damaged(Damage::Mixed));
-            }
-            return;
-        }
-        let open = self.open.back().filter(|_| self.last == Last::Open && self.line_key.is_none());
-        let is_untabbed = open.is_some_and(|open| !open.has_tabs);
-        let json = if is_untabbed { None } else { json_in(text) };
-        if json.is_none_or(|json| !self.json_line(json, MAX_JSON_IN_JSON, found)) {
-            self.text_line(text, &Origin::default(), found);
-        }
+        self.columns = values::message_column(text).map(Columns::Named);
     }
 
     /// The first record of a file ends the text before it.
@@ -188,45 +160,89 @@ impl Messages {
         self.is_log = true;
     }
 
-    fn continue_csv(&mut self, record: CsvRecord, found: &mut dyn FnMut(Entry)) {
-        match record.is_quoted {
-            true => self.csv = Some(record),
-            false => self.end_csv(record, found),
-        }
+    fn damaged(&self, damage: Damage) -> Entry {
+        Entry { place: self.place, host: None, content: Content::Damaged(damage) }
     }
 
-    fn end_csv(&mut self, record: CsvRecord, found: &mut dyn FnMut(Entry)) {
-        let Some(columns) = self.columns.clone() else { return };
+    /// Receives a line. Returns whether it is one of a CSV file.
+    fn csv_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) -> bool {
+        let begins_record = values::begins_record(text);
+        let is_named = matches!(self.columns, Some(Columns::Named(_)));
+        // Another record can begin within a truncated one.
+        let is_truncated = begins_record && !is_named && values::has_single_quote(text);
+        if self.record.as_ref().is_none_or(|record| !record.is_quoted || is_truncated) {
+            self.end_csv(found);
+            if !begins_record && !is_named {
+                // The rest of a damaged record, or another format.
+                let is_csv = self.columns.is_some();
+                if is_csv && announced_ms(text).is_some() {
+                    found(self.damaged(Damage::Mixed));
+                }
+                return is_csv;
+            }
+            self.columns = self.columns.or(Some(Columns::Server));
+            self.begin_log(true, found);
+            self.record = Some(CsvRecord { place: self.place, text: String::new(), is_quoted: false });
+        }
+        if let Some(record) = &mut self.record {
+            record.is_quoted = values::is_quoted_after(text, record.is_quoted);
+            if record.text.len() < MAX_BYTES {
+                record.text.push_str(text);
+                record.text.push('\n');
+            }
+            if !record.is_quoted {
+                self.end_csv(found);
+            }
+        }
+        true
+    }
+
+    /// Ends the record of CSV, if there is one.
+    fn end_csv(&mut self, found: &mut dyn FnMut(Entry)) {
+        let (Some(record), Some(columns)) = (self.record.take(), self.columns) else { return };
         let has_announcement = memchr::memmem::find(record.text.as_bytes(), b" ms  plan:").is_some();
         if columns == Columns::Server && !has_announcement {
             return;
         }
-        let first = record.text.lines().next().unwrap_or_default();
-        let announces = first.rsplit('"').next().is_some_and(|message| announced_ms(message).is_some());
         let damage = match record.text.len() >= MAX_BYTES {
             true => Some(Damage::TooLong),
             false => record.is_quoted.then_some(Damage::Truncated),
         };
         let place = std::mem::replace(&mut self.place, record.place);
-        match (damage, self.parser.message(&record.text, &columns)) {
-            (Some(damage), _) if announces => found(self.damaged(damage)),
-            (None, Some(message)) => {
-                let origin = Origin {
-                    is_nested: is_nested(&message.context),
-                    query_id: message.query_id,
-                    is_value: true,
-                    format: if columns == Columns::Server { Format::Csv } else { Format::Text },
-                    ..Origin::default()
-                };
-                self.value(&message.text, &origin, found);
+        if let Some(damage) = damage {
+            let first = record.text.lines().next().unwrap_or_default();
+            if first.rsplit('"').next().is_some_and(|message| announced_ms(message).is_some()) {
+                found(self.damaged(damage));
             }
-            _ => {}
+        } else {
+            self.csv_record(&record.text, columns, found);
         }
         self.place = place;
     }
 
-    fn damaged(&self, damage: Damage) -> Entry {
-        Entry { place: self.place, host: None, content: Content::Damaged(damage) }
+    fn csv_record(&mut self, record: &str, columns: Columns, found: &mut dyn FnMut(Entry)) {
+        let mut origin = Origin { is_value: true, ..Origin::default() };
+        match columns {
+            Columns::Named(column) => {
+                let fields = self.csv.fields(record, [column]);
+                fields.into_iter().for_each(|[message]| self.value(&message, &origin, found));
+            }
+            Columns::Server => {
+                let numbers = [values::MESSAGE, values::CONTEXT, values::QUERY_ID];
+                let Some([message, context, query_id]) = self.csv.fields(record, numbers) else { return };
+                (origin.format, origin.is_nested) = (Format::Csv, is_nested(&context));
+                origin.query_id = query_id.parse().ok().filter(|id| *id != 0);
+                self.value(&message, &origin, found);
+            }
+        }
+    }
+
+    /// Receives a line. Returns whether it is JSON of a log.
+    fn is_json_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) -> bool {
+        let open = self.open.back().filter(|_| self.last == Last::Open && self.line_key.is_none());
+        let is_untabbed = open.is_some_and(|open| !open.has_tabs);
+        let json = if is_untabbed { None } else { json_in(text) };
+        json.is_some_and(|json| self.json_line(json, MAX_JSON_IN_JSON, found))
     }
 
     /// Receives a line of JSON. Returns whether it is one of a log.
@@ -243,7 +259,7 @@ impl Messages {
             }
             return is_object || self.line_key.is_some();
         }
-        let values: Vec<Value> = Values::of(line).collect();
+        let values: Vec<Value> = values::of_json(line).collect();
         let origin = Origin::of_json(line, &values);
         let mut is_log = is_object || self.line_key.is_some();
         for value in values.iter().filter(|value| !QUOTES.contains(&value.key)) {
@@ -312,25 +328,10 @@ impl Messages {
         self.begin_log(false, found);
         let needs_sender = ms.is_some() || !self.open.is_empty();
         let (sent, part) = if needs_sender { sender(origin, text) } else { (String::new(), None) };
-        self.record(record, &sent, found);
+        self.end_before_record(record, &sent, found);
         if let Some(ms) = ms {
             let (place, host) = (self.place, origin.host.clone());
-            let (text, state) = (String::new(), State::Plan);
-            let (damage, is_nested, has_tabs) = (None, false, false);
-            let announcement = sent;
-            self.open.push_back(Open {
-                place,
-                ms,
-                announcement,
-                sender: None,
-                part,
-                host,
-                text,
-                has_tabs,
-                state,
-                damage,
-                is_nested,
-            });
+            self.open.push_back(Open { place, ms, announcement: sent, part, host, ..Open::default() });
             self.last = Last::Open;
             if self.open.len() > MAX_OPEN {
                 self.open.pop_front().into_iter().for_each(|open| found(open.into_entry()));
@@ -348,14 +349,11 @@ impl Messages {
         found: &mut dyn FnMut(Entry),
     ) -> bool {
         let (sender, part) = sender(origin, before);
-        if let Some(open) = self.open.iter_mut().rev().find(|open| !sender.is_empty() && open.is_from(&sender)) {
-            self.has_senders = true;
-            open.sender = Some(sender);
+        if !sender.is_empty() {
+            let Some(open) = self.open.iter_mut().rev().find(|open| open.is_from(&sender)) else { return false };
+            (self.has_senders, open.sender) = (true, Some(sender));
             open.push_tabbed(rest, part);
             return true;
-        }
-        if !sender.is_empty() {
-            return false;
         }
         // No sender precedes the lines, so the messages before it have ended.
         while self.last == Last::Open && self.open.len() > 1 {
@@ -365,13 +363,14 @@ impl Messages {
             (Last::Open, Some(open)) if open.text.is_empty() || open.has_tabs => open.push_tabbed(rest, None),
             (Last::Open, Some(open)) => _ = open.push_untabbed(text),
             _ if self.is_log => {}
-            _ => self.outside.push(text, self.place, found),
+            _ => self.outside.push(text, true, self.place, found),
         }
         true
     }
 
-    /// Receives the first line of a record: it ends the messages before it, or is their context.
-    fn record(&mut self, record: Option<Record>, sent: &str, found: &mut dyn FnMut(Entry)) {
+    /// Ends the messages before a record that `sent` begins, except those of other senders. The record can be the context of
+    /// the message before it.
+    fn end_before_record(&mut self, record: Option<Record>, sent: &str, found: &mut dyn FnMut(Entry)) {
         // The lines of a message without a line below it may follow, if this record is from another sender.
         let has_senders = self.has_senders;
         let is_same = |open: &Open| if has_senders { open.sent(sent) } else { !open.text.is_empty() };
@@ -382,13 +381,9 @@ impl Messages {
                 return;
             }
         }
-        for _ in 0..self.open.len() {
-            let Some(open) = self.open.pop_front() else { break };
-            match is_same(&open) {
-                true => found(open.into_entry()),
-                false => self.open.push_back(open),
-            }
-        }
+        let (ended, others) = std::mem::take(&mut self.open).into_iter().partition(is_same);
+        self.open = others;
+        VecDeque::into_iter(ended).for_each(|open| found(open.into_entry()));
         self.last = Last::Other;
     }
 
@@ -397,8 +392,7 @@ impl Messages {
         if self.has_senders && !self.open.is_empty() {
             let (sent, _) = sender(origin, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
-                open.damage = open.damage.or(Some(Damage::Split));
-                return;
+                return open.damage(Damage::Split);
             }
         }
         if let Some(open) = self.open.back_mut().filter(|open| self.last == Last::Open && open.sender.is_none()) {
@@ -408,17 +402,7 @@ impl Messages {
             open.state = State::Ended;
         }
         if !origin.is_value && !self.has_senders {
-            self.outside.push(text, self.place, found);
-        }
-    }
-}
-
-impl CsvRecord {
-    fn push(&mut self, line: &str) {
-        self.is_quoted = csv::is_quoted_after(line, self.is_quoted);
-        if self.text.len() < MAX_BYTES {
-            self.text.push_str(line);
-            self.text.push('\n');
+            self.outside.push(text, split_tab(text).is_some(), self.place, found);
         }
     }
 }
@@ -437,7 +421,7 @@ impl Origin {
             host: host.map(Arc::from),
             sender,
             is_nested: value("context").is_some_and(|context| is_nested(context.raw)),
-            query_id: json::number(line, "\"query_id\":"),
+            query_id: values::number(line, "\"query_id\":"),
             is_value: true,
             format: if line.contains("\"error_severity\":") { Format::Json } else { Format::Text },
         }
@@ -472,14 +456,12 @@ fn is_nested(context: &str) -> bool {
 
 /// Returns a message without the server's tabs, if it has them, and whether the context of a function follows.
 fn without_tabs(text: &str) -> (String, bool) {
-    let tab = |line| split_tab(line).filter(|(before, _)| before.is_empty()).map(|(_, rest)| rest);
-    if text.lines().next().and_then(tab).is_none() {
+    if !text.starts_with('\t') && !text.starts_with("#011") {
         return (text.into(), false);
     }
     let mut plan = String::with_capacity(text.len());
-    let mut lines = text.lines();
-    for line in lines.by_ref() {
-        let Some(line) = tab(line) else {
+    for line in text.lines() {
+        let Some(("", line)) = split_tab(line) else {
             let context = record(line).filter(|record| record.word == CONTEXT);
             return (plan, context.is_some_and(|record| is_nested(record.message)));
         };

@@ -1,41 +1,33 @@
 //! Reads all plans of logs, or of any text. A log can have gigabytes, so it is read once, from its beginning to its end, and
 //! only figures are kept.
 
-mod compressed;
-mod csv;
 mod entry;
-mod hosts;
-mod json;
+mod gaps;
+mod input;
 mod line;
-mod lines;
 mod messages;
 mod normalize;
-mod open;
 mod parse;
 mod pipeline;
-mod query;
-mod shapes;
-mod skipped;
-mod source;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod values;
 
-pub use source::Sources;
+pub use input::{Sources, quoted_name};
 
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::{Format, Place};
-use hosts::Hosts;
+use gaps::{Hosts, Skips, is_damage};
 use parse::Logged;
 use pipeline::Reading;
-use skipped::{Skips, is_damage};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use totals::{AnalyzedPlan, Rows, Totals};
+use totals::{AnalyzedPlan, Totals};
 
 /// A log that is read once.
 pub struct Log<'a> {
@@ -56,6 +48,7 @@ pub struct Plans {
 }
 
 /// What the results do not contain.
+#[derive(Default)]
 pub struct Gaps {
     /// number of all plans
     pub plans: usize,
@@ -82,29 +75,6 @@ struct Single {
     selected: Selected,
 }
 
-/// One reading of a log.
-struct Run<'a> {
-    sources: &'a Sources,
-    stop: &'a AtomicBool,
-    progress: &'a mut dyn FnMut(f64),
-    threads: usize,
-    /// the plans' own texts are needed
-    needs_source: bool,
-    /// the last plan may end without a line end
-    accepts_cut_end: bool,
-}
-
-/// What was found so far.
-#[derive(Default)]
-struct Count {
-    plans: usize,
-    skips: Skips,
-    hosts: Hosts,
-    formats: BTreeSet<Format>,
-    damaged_messages: u64,
-    errors: Vec<Error>,
-}
-
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
@@ -113,40 +83,36 @@ impl Log<'_> {
 
     fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run { threads, ..Run::new(&sources, &inputs, stop, progress) };
+        let mut run = Reading { threads, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut totals = Totals::default();
-        let count = run.read(&|logged| AnalyzedPlan::of(logged, &inputs), &mut |_, plan| {
+        let gaps = run.read(&|logged| AnalyzedPlan::of(logged, &inputs), &mut |_, plan| {
             totals.add(plan?);
             Ok(ControlFlow::Continue(()))
-        });
-        let gaps = run.gaps(count)?;
-        let Rows { total, nested_ms, statements, notes } = totals.into_rows(&sources);
+        })?;
+        let sums = totals.into_report(&sources);
         let errors = gaps.errors.iter().map(|error| error.what.clone());
         Ok(LogReport {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             files: (0..sources.paths.len()).map(|file| sources.file(file)).collect(),
             plans: gaps.plans as u64,
-            total,
-            nested_ms,
-            statements,
-            notes: notes.into_iter().chain(gaps.notes).chain(errors).collect(),
+            notes: sums.notes.into_iter().chain(gaps.notes).chain(errors).collect(),
             is_incomplete: gaps.was_stopped || !gaps.errors.is_empty(),
             skipped: gaps.skipped,
             hosts: gaps.hosts,
+            ..sums
         })
     }
 
     /// Returns the last usable plan.
     pub fn last(self) -> Result<Plans, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run { accepts_cut_end: true, ..Run::new(&sources, &inputs, stop, progress) };
+        let mut run = Reading { accepts_cut_end: true, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut last = None;
-        let count = run.read(&Single::of, &mut |number, single| {
+        let mut gaps = run.read(&Single::of, &mut |number, single| {
             last = Some((number, single?));
             Ok(ControlFlow::Continue(()))
-        });
-        let mut gaps = run.gaps(count)?;
+        })?;
         // The last plan may be in a file that could not be read.
         if let Some(error) = gaps.errors.pop() {
             return Err(error);
@@ -166,9 +132,9 @@ impl Log<'_> {
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut slowest: Vec<ExplainReport> = Vec::new();
-        let count = run.read(&Single::of, &mut |number, single| {
+        let gaps = run.read(&Single::of, &mut |number, single| {
             let single = single?;
             let ms = single.selected.execution_ms;
             // Of equally slow plans, the first ones of the log count.
@@ -178,8 +144,7 @@ impl Log<'_> {
                 slowest.truncate(most);
             }
             Ok(ControlFlow::Continue(()))
-        });
-        let gaps = run.gaps(count)?;
+        })?;
         slowest.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
         Ok(Plans { reports: slowest, gaps })
     }
@@ -187,9 +152,9 @@ impl Log<'_> {
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run::new(&sources, &inputs, stop, progress);
+        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut found: Option<Result<ExplainReport, Error>> = None;
-        let count = run.read(&Single::of, &mut |number, single| {
+        let gaps = run.read(&Single::of, &mut |number, single| {
             if number != nth {
                 return single.map(|_| ControlFlow::Continue(()));
             }
@@ -198,45 +163,48 @@ impl Log<'_> {
             found = Some(report);
             result
         });
-        let plans = count.plans;
         let mut report = match found {
             Some(report) => report?,
             None => {
-                run.gaps(count)?;
-                let what = format!("there is no plan number {nth}: the input has {plans}");
+                let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
                 return Err(Error::new(what, "give a smaller number"));
             }
         };
-        report.capture.iter_mut().for_each(|capture| capture.plans = plans);
-        Ok(Plans { reports: vec![report], gaps: run.gaps(count)? })
+        let gaps = gaps?;
+        report.capture.iter_mut().for_each(|capture| capture.plans = gaps.plans);
+        Ok(Plans { reports: vec![report], gaps })
     }
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
         let Log { sources, inputs, stop, progress } = self;
-        let mut run = Run::new(&sources, &inputs, stop, progress);
-        let count = run.read(&Single::of, &mut |number, single| {
+        let mut run = Reading::new(&sources, &inputs, stop, progress);
+        run.read(&Single::of, &mut |number, single| {
             let is_wanted = found(single?.report(number, &inputs, &sources)?);
             Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        });
-        run.gaps(count)
+        })
     }
 }
 
-impl<'a> Run<'a> {
-    fn new(sources: &'a Sources, inputs: &Inputs, stop: &'a AtomicBool, progress: &'a mut dyn FnMut(f64)) -> Run<'a> {
+impl<'a> Reading<'a> {
+    fn new(
+        sources: &'a Sources,
+        inputs: &Inputs,
+        stop: &'a AtomicBool,
+        progress: &'a mut dyn FnMut(f64),
+    ) -> Reading<'a> {
         let needs_source = inputs.document.is_some();
-        Run { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
+        Reading { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
     }
 
     /// Reads the log. `work` receives each usable plan in one of several threads. `collect` receives the numbers of the plans,
-    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped.
+    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped. Returns what the results
+    /// do not contain, or an error if there are no results.
     fn read<T: Send>(
         &mut self,
         work: &(dyn Fn(Logged) -> Result<T, Error> + Sync),
         collect: &mut dyn FnMut(usize, Result<T, Error>) -> Result<ControlFlow<()>, Error>,
-    ) -> Count {
-        let mut count = Count::default();
+    ) -> Result<Gaps, Error> {
         let needs_source = self.needs_source;
         let parse = |entry, results: &mut Vec<_>| {
             parse::each(entry, needs_source, &mut |logged| {
@@ -244,31 +212,20 @@ impl<'a> Run<'a> {
                 results.push((origin, work(logged)));
             });
         };
-        let reading = Reading {
-            sources: self.sources,
-            stop: self.stop,
-            progress: self.progress,
-            threads: self.threads,
-            accepts_cut_end: self.accepts_cut_end,
-        };
-        count.errors = pipeline::read(reading, &parse, &mut |((place, host, format, is_message), result)| {
-            count.plans += 1;
-            count.formats.extend(format);
-            host.iter().for_each(|host| count.hosts.add(host));
-            collect(count.plans, result).unwrap_or_else(|error| {
-                count.damaged_messages += u64::from(is_message && is_damage(&error));
-                count.skips.add(place, error);
+        let (mut gaps, mut skips, mut hosts, mut formats) =
+            (Gaps::default(), Skips::default(), Hosts::default(), BTreeSet::new());
+        let errors = pipeline::read(self, &parse, &mut |((place, host, format, is_message), result)| {
+            gaps.plans += 1;
+            formats.extend(format);
+            host.iter().for_each(|host| hosts.add(host));
+            collect(gaps.plans, result).unwrap_or_else(|error| {
+                gaps.damaged_messages += u64::from(is_message && is_damage(&error));
+                skips.add(place, error);
                 ControlFlow::Continue(())
             })
         });
-        count
-    }
-
-    /// Returns what the results do not contain, or an error if there are no results.
-    fn gaps(&self, count: Count) -> Result<Gaps, Error> {
         let was_stopped = self.stop.load(Ordering::Relaxed);
-        let Count { plans, skips, hosts, formats, damaged_messages, errors } = count;
-        if plans as u64 <= skips.plans() {
+        if gaps.plans as u64 <= skips.plans() {
             return Err(match errors.into_iter().next() {
                 _ if was_stopped => Error::new("stopped before a plan was read", "wait until the progress bar moves"),
                 Some(error) => error,
@@ -277,8 +234,7 @@ impl<'a> Run<'a> {
         }
         let hosts = hosts.several();
         let notes = notes(self.sources, &hosts, &formats);
-        let skipped = skips.into_plans(self.sources);
-        Ok(Gaps { plans, skipped, notes, hosts, errors, was_stopped, damaged_messages })
+        Ok(Gaps { skipped: skips.into_plans(self.sources), notes, hosts, errors, was_stopped, ..gaps })
     }
 }
 
@@ -346,7 +302,7 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
             formats.iter().map(Format::name).collect::<Vec<_>>().join(", ")
         ));
     }
-    let repeated = (0..sources.paths.len()).filter(|file| sources.is_repeated(*file));
-    notes.extend(repeated.map(|file| format!("{} is given more than once; it was read once", sources.name(file))));
+    let repeated = sources.repeated.iter();
+    notes.extend(repeated.map(|path| format!("{} is given more than once; it was read once", quoted_name(path))));
     notes
 }

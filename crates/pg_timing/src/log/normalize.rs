@@ -154,41 +154,12 @@ fn is_keyword_last(text: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     let rest = text.trim_end_matches(is_name);
     let word = &text[rest.len()..];
-    !rest.ends_with(['.', '"']) && BEFORE_VALUES.iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
+    !rest.ends_with(['.', '"']) && BEFORE_VALUES.split(' ').any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
 /// Keywords that stand before a value and cannot be the name of a column, or are rarely one.
-const BEFORE_VALUES: [&str; 29] = [
-    "all",
-    "and",
-    "any",
-    "asymmetric",
-    "between",
-    "by",
-    "case",
-    "default",
-    "distinct",
-    "else",
-    "for",
-    "from",
-    "having",
-    "ilike",
-    "in",
-    "like",
-    "limit",
-    "not",
-    "offset",
-    "on",
-    "or",
-    "returning",
-    "select",
-    "similar",
-    "symmetric",
-    "then",
-    "to",
-    "when",
-    "where",
-];
+const BEFORE_VALUES: &str = "all and any asymmetric between by case default distinct else for from having ilike in like limit \
+    not offset on or returning select similar symmetric then to when where";
 
 /// Returns the length of the number at the beginning of a text: `1`, `.5`, `1.5e-3`, `0xff` or `1_000`. It is 0 if there is
 /// none.

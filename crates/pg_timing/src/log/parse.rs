@@ -1,13 +1,15 @@
 //! Reads the plans of an entry. Only this file knows how the text of a plan is read.
 
 use super::entry::{Content, Damage, Entry, Format, Message, Place};
-use super::query::{is_mixed, root_at, without_quoted_line_ends};
-use super::skipped::of_damage;
+use super::gaps::of_damage;
 use crate::error::Error;
 use crate::plan::Explained;
-use crate::plan::errors::unreadable_plan;
+use crate::plan::errors::{missing, surrounded, unreadable_text};
 use crate::plan::structured::Structured;
-use crate::plan::{Found, Selected, Source, Unreadable, each_plan, executed, text};
+use crate::plan::text::{self, names_node};
+use crate::plan::{Selected, Source, each_plan, executed, from_json};
+use crate::server::explain::live::Tokens;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A plan of a log, or why it cannot be used.
@@ -40,7 +42,15 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
     };
     match content {
         Content::Damaged(damage) => found(logged((Err(of_damage(damage)), None), false, None)),
-        Content::Pasted(text) => pasted(&text, needs_source, &mut |plan| found(logged(plan, false, None))),
+        Content::Pasted(text) => {
+            let mut has_plan = false;
+            pasted(&text, needs_source, &mut |plan| {
+                has_plan = true;
+                found(logged(plan, false, None));
+            });
+            let error = if has_plan { None } else { surrounded(&text) };
+            error.into_iter().for_each(|error| found(logged((Err(error), None), false, None)));
+        }
         Content::Message(Message { ms, text, has_end, is_nested, query_id, .. }) => {
             // The log's identifier is that of the client's command.
             let query_id = query_id.filter(|_| !is_nested);
@@ -54,7 +64,7 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
             } else {
                 let mut plans = Vec::new();
                 pasted(&text, needs_source, &mut |plan| plans.push(plan));
-                let first = if plans.is_empty() { missing() } else { plans.remove(0) };
+                let first = if plans.is_empty() { (Err(missing()), None) } else { plans.remove(0) };
                 with_time(first);
                 plans.into_iter().for_each(|plan| found(logged(plan, false, None)));
             }
@@ -62,33 +72,24 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
     }
 }
 
-fn missing() -> WithSource {
-    (Err(unreadable_plan(&Unreadable::Missing)), None)
-}
-
 /// Reads the plans in a text that somebody pasted.
 fn pasted(text: &str, needs_source: bool, found: &mut dyn FnMut(WithSource)) {
     each_plan(text, &mut |plan, source| {
-        found((readable(plan), source.filter(|_| needs_source).map(Source::to_owned)));
+        found((plan, source.filter(|_| needs_source).map(Source::to_owned)));
     });
-}
-
-fn readable(plan: Found) -> Result<Explained, Error> {
-    plan.map_err(|unreadable| unreadable_plan(&unreadable))
 }
 
 /// Reads the plan below its announcement, as auto_explain writes it.
 fn announced(text: &str, needs_source: bool) -> WithSource {
     let start = text.trim_start();
     let read = if start.starts_with('{') {
-        let plan = serde_json::from_str(start).map_err(|error| Unreadable::Json(error.to_string()));
-        (readable(plan), needs_source.then(|| Source::Json(start.to_string())))
+        (from_json(start, "JSON"), needs_source.then(|| Source::Json(start.to_string())))
     } else if let Some(format) = structured(start) {
         structured_plan(format, start, needs_source)
     } else if let Some(root) = root_at(text) {
         return text_plan(text, root, needs_source);
     } else {
-        missing()
+        (Err(missing()), None)
     };
     if read.0.is_ok() { read } else { repaired(text, needs_source).unwrap_or(read) }
 }
@@ -104,11 +105,8 @@ fn structured(start: &str) -> Option<Structured> {
 
 fn structured_plan(format: Structured, text: &str, needs_source: bool) -> WithSource {
     match format.as_json(text) {
-        Ok(json) => {
-            let plan = serde_json::from_str(&json).map_err(|error| format.unreadable(&error));
-            (readable(plan), needs_source.then_some(Source::Json(json)))
-        }
-        Err(unreadable) => (readable(Err(unreadable)), None),
+        Ok(json) => (from_json(&json, format.name()), needs_source.then_some(Source::Json(json))),
+        Err(error) => (Err(error), None),
     }
 }
 
@@ -124,7 +122,7 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
         query.map(|query| query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query).to_string());
     let (explained, source) = match text::plan(plan.lines()) {
         Ok(explained) => (Ok(explained), needs_source.then(|| Source::Text(plan.to_string()))),
-        Err(error) => repaired(&plan, needs_source).unwrap_or((readable(Err(Unreadable::Text(error))), None)),
+        Err(error) => repaired(&plan, needs_source).unwrap_or((Err(unreadable_text(&error)), None)),
     };
     (explained.map(|explained| Explained { query: explained.query.or(query), ..explained }), source)
 }
@@ -134,4 +132,101 @@ fn repaired(text: &str, needs_source: bool) -> Option<WithSource> {
     let mut last = None;
     pasted(text, needs_source, &mut |plan| last = Some(plan));
     last.filter(|(plan, _)| plan.is_ok())
+}
+
+/// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be
+/// in a comment or in a text of the query.
+fn root_at(text: &str) -> Option<usize> {
+    let mut roots = possible_roots(text);
+    let first = roots.next()?;
+    let Some(second) = roots.next() else { return Some(first) };
+    let others = [first, second].into_iter().chain(roots);
+    let mut words = Tokens::of(text).map(|word| word.start).peekable();
+    // A word of a comment or of a text is not a word of the statement.
+    let mut is_word = |at: usize| {
+        while words.next_if(|start| *start < at).is_some() {}
+        words.peek() == Some(&at)
+    };
+    Some(others.into_iter().find(|root| is_word(*root)).unwrap_or(first))
+}
+
+/// Returns whether the lines of another message are within a plan: another statement, or another topmost node. The plan's
+/// constants have no line ends.
+fn is_mixed(plan: &str) -> bool {
+    plan.contains("\nQuery Text: ") || possible_roots(plan).nth(1).is_some()
+}
+
+/// Returns where the lines begin that look like a topmost node.
+fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
+    unindented_lines(text).filter(|at| can_be_root(text[*at..].split('\n').next().unwrap_or_default()))
+}
+
+/// Returns where the lines begin that do not begin with a space. Most lines of a plan do.
+fn unindented_lines(text: &str) -> impl Iterator<Item = usize> {
+    let begins = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
+    std::iter::once(0).chain(begins).filter(|at| text.as_bytes().get(*at).is_some_and(|byte| *byte != b' '))
+}
+
+/// Returns whether a line without indentation looks like a topmost node. auto_explain does not indent it.
+fn can_be_root(line: &str) -> bool {
+    line.trim_end().ends_with(')') && (line.contains("(cost=") || line.contains("(actual ")) && names_node(line)
+}
+
+/// Returns a text plan with spaces instead of the line ends in constants and names. A client wrote these: a line of a constant
+/// can look like a node, or announce another plan. A quotation mark that is never closed quotes nothing.
+fn without_quoted_line_ends(plan: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut copied, mut at, mut first, mut open) = (0, 0, 0, None);
+    for line in plan.split_inclusive('\n') {
+        let was_open = open.is_some();
+        if was_open || !has_raw_text(line.trim_start()) {
+            for quote in memchr::memchr2_iter(b'\'', b'"', line.as_bytes()).map(|at| line.as_bytes()[at]) {
+                open = match open {
+                    None => Some(quote),
+                    Some(opening) if opening == quote => None,
+                    other => other,
+                };
+            }
+        }
+        if was_open && open.is_none() {
+            out.push_str(&plan[copied..first]);
+            out.push_str(&plan[first..at].replace('\n', " "));
+            copied = at;
+        } else if !was_open {
+            first = at;
+        }
+        at += line.len();
+    }
+    if copied == 0 { Cow::Borrowed(plan) } else { Cow::Owned(out + &plan[copied..]) }
+}
+
+/// Returns whether a line contains text that the server does not quote: the name of a file, a trigger or a setting.
+fn has_raw_text(line: &str) -> bool {
+    ["Foreign File: ", "Foreign Program: ", "Trigger ", "Settings: "].iter().any(|name| line.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: &str = "Sort  (cost=1.00..2.00 rows=1 width=1) (actual time=1.000..2.500 rows=7 loops=1)\n";
+
+    #[test]
+    fn a_plan_within_a_statement_is_not_the_plan() {
+        for query in ["Query Text: select 1\n", "Query Text: select '\nNODE'\n", "Query Text: select /*\nNODE*/ 1\n"] {
+            let text = query.replace("NODE", NODE) + NODE;
+            assert_eq!(root_at(&text), Some(text.len() - NODE.len()), "{text}");
+        }
+        assert_eq!(root_at("Query Text: select 1\n"), None);
+    }
+
+    #[test]
+    fn constants_lose_their_line_ends() {
+        let constant = format!("{NODE}  Filter: (a = 'x\n{NODE}'::text)\n");
+        let joined = without_quoted_line_ends(&constant);
+        assert_eq!((joined.lines().count(), is_mixed(&joined)), (2, false), "{joined}");
+        let open = format!("{NODE}  Foreign File: /it's\n{NODE}");
+        assert_eq!((without_quoted_line_ends(&open).as_ref(), is_mixed(&open)), (open.as_str(), true));
+        assert!(is_mixed(&format!("{NODE}Query Text: select 1\n")));
+    }
 }

@@ -1,7 +1,7 @@
 //! Undoes what web pages, word processors, psql's wrapped tables and string literals do to the lines of a text.
 
-use super::node_line::{ARROW, FIGURES};
 use super::steps;
+use super::text::{ARROW, FIGURES, last_bracket};
 use std::borrow::Cow;
 
 type Repair = fn(&str) -> String;
@@ -26,32 +26,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// HTML elements that are removed. Other text in angle brackets stays.
-const ELEMENTS: [&str; 24] = [
-    "a",
-    "b",
-    "blockquote",
-    "body",
-    "br",
-    "code",
-    "div",
-    "em",
-    "font",
-    "html",
-    "i",
-    "kbd",
-    "li",
-    "mark",
-    "p",
-    "pre",
-    "samp",
-    "span",
-    "strong",
-    "table",
-    "tbody",
-    "td",
-    "tr",
-    "ul",
-];
+const ELEMENTS: &str =
+    "a b blockquote body br code div em font html i kbd li mark p pre samp span strong table tbody td tr ul";
 /// Elements that begin or end a line.
 const LINE_ENDS: [&str; 7] = ["br", "div", "li", "p", "td", "tr", "pre"];
 
@@ -64,7 +40,9 @@ fn without_html(text: &str) -> String {
         while let Some(at) = rest.find('<') {
             plain.push_str(&rest[..at]);
             let name = rest[at + 1..].trim_start_matches('/').split(|c: char| !c.is_ascii_alphanumeric()).next();
-            let end = rest[at..].find('>').filter(|_| name.is_some_and(|name| ELEMENTS.contains(&name)));
+            let end = rest[at..]
+                .find('>')
+                .filter(|_| name.is_some_and(|name| ELEMENTS.split(' ').any(|element| element == name)));
             let Some(end) = end else {
                 plain.push('<');
                 rest = &rest[at + 1..];
@@ -224,7 +202,7 @@ fn with_line_ends(text: &str) -> String {
 
 /// Returns the end of the node's figures in a line, in bytes.
 pub fn figures_end(line: &str) -> Option<usize> {
-    let [cost, actual, never] = FIGURES.map(|figures| super::node_line::last_bracket(line, figures));
+    let [cost, actual, never] = FIGURES.map(|figures| last_bracket(line, figures));
     let begin = actual.or(never).or(cost)?;
     Some(begin + line[begin..].find(')')? + 1)
 }

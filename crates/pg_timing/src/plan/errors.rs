@@ -1,55 +1,33 @@
 //! Errors about captured plans: what failed, and what to do.
 
 use super::MAX_NODES;
-use super::node_line::FIGURES;
 use super::text::TextError;
-use super::tree::Explained;
-use super::validate::Impossible;
 use crate::error::Error;
 use crate::human::{count, duration};
 use crate::report::NS_PER_MS;
-
-/// A plan, or why something that looks like a plan cannot be read.
-pub type Found = Result<Explained, Unreadable>;
-
-/// Why a plan cannot be read.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Unreadable {
-    Text(TextError),
-    /// the JSON parser's message
-    Json(String),
-    /// the JSON has more levels than the parser accepts
-    TooDeep,
-    TooManyNodes,
-    /// the line that EXPLAIN does not write
-    Yaml(String),
-    /// the XML parser's message
-    Xml(String),
-    /// a log line announces a plan, and none follows
-    Missing,
-}
 
 /// The formats that `explain --plan` reads.
 pub const SUPPORTED: &str =
     "supported: EXPLAIN ANALYZE as text, JSON, YAML or XML, as printed by psql or auto_explain, or quoted in a ticket";
 
-const COPY_IT_AGAIN: &str =
+/// The hint if the indentation of a plan is lost.
+pub const COPY_IT_AGAIN: &str =
     "copy the plan with the spaces at the beginning of its lines, or take it with EXPLAIN (ANALYZE, FORMAT JSON)";
 
 pub fn no_plan() -> Error {
     Error::new("there is no plan in the input", SUPPORTED)
 }
 
-/// Returns the error for a text without a plan. It shows the first line with a node's figures: something surrounds it.
-pub fn no_plan_in(text: &str) -> Error {
+/// Returns the error for a text that has the figures of a node, but no plan. It shows the first line with them: something
+/// surrounds it.
+pub fn surrounded(text: &str) -> Option<Error> {
     const MAX_CHARS: usize = 100;
-    let has_figures = |line: &&str| FIGURES[1..].iter().any(|figures| line.contains(figures));
-    let Some(line) = text.lines().find(has_figures) else { return no_plan() };
-    let line: String = line.trim().chars().take(MAX_CHARS).collect();
-    Error::new(
+    let has_figures = |line: &&str| ["(actual time=", "(actual rows="].iter().any(|figures| line.contains(figures));
+    let line: String = text.lines().find(has_figures)?.trim().chars().take(MAX_CHARS).collect();
+    Some(Error::new(
         format!("the input has figures of plan nodes, but no line is a plan node's line; the first one is: {line}"),
         "remove what is before and after each line of the plan",
-    )
+    ))
 }
 
 pub fn already_corrected() -> Error {
@@ -95,56 +73,53 @@ pub fn no_execution_time() -> Error {
     )
 }
 
-/// Returns the error for a plan whose figures cannot come from one run.
-pub fn impossible(why: &Impossible) -> Error {
-    let hint = match why {
-        Impossible::Figure { .. } | Impossible::TooManyCalls { .. } | Impossible::TooLong { .. } => {
-            "the plan is damaged, or the server's clock ran backwards"
-        }
-        Impossible::TooFewInputs { .. } | Impossible::TooManyInputs { .. } => COPY_IT_AGAIN,
-        Impossible::RootTookLonger { .. } => {
-            "the root's time and the Execution Time are from different runs, or the server's clock ran backwards"
-        }
-        Impossible::InputsTookLonger { .. } => {
-            "the plan's lines have lost their indentation, or the server's clock ran backwards"
-        }
-    };
-    Error::new(why.to_string(), hint)
+/// Returns the error for a plan in JSON, YAML or XML that cannot be read.
+pub fn damaged(format: &str, why: &str) -> Error {
+    Error::new(format!("the plan's {format} is incomplete or damaged: {why}"), SUPPORTED)
 }
 
-/// Returns the error for a plan that could not be read.
-pub fn unreadable_plan(unreadable: &Unreadable) -> Error {
-    match unreadable {
-        Unreadable::Yaml(why) => Error::new(format!("the plan's YAML is incomplete or damaged: {why}"), SUPPORTED),
-        Unreadable::Xml(why) => Error::new(format!("the plan's XML is incomplete or damaged: {why}"), SUPPORTED),
-        Unreadable::Json(why) => Error::new(format!("the plan's JSON is incomplete or damaged: {why}"), SUPPORTED),
-        Unreadable::Text(TextError::NotRun) => not_executed(TakenBy::Explain),
-        Unreadable::Text(TextError::NoBeginning) => Error::new(
+/// Returns the error for a text in YAML or XML that has no plan.
+pub fn no_plan_in_format(format: &str) -> Error {
+    damaged(format, "missing field `Plan`")
+}
+
+/// Returns the error for JSON with more levels than its parser accepts.
+pub fn too_deep() -> Error {
+    Error::new(
+        "the plan is nested too deeply for this format",
+        "take the plan in text format: EXPLAIN (ANALYZE, FORMAT TEXT)",
+    )
+}
+
+pub fn too_many_nodes() -> Error {
+    let what = format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64));
+    Error::new(what, SUPPORTED)
+}
+
+/// Returns the error for a message of the server that announces a plan, if none follows.
+pub fn missing() -> Error {
+    Error::new("no readable plan follows the log line \"duration: ... plan:\"", "include all of the plan's lines")
+}
+
+/// Returns the error for a plan in text format that cannot be read.
+pub fn unreadable_text(error: &TextError) -> Error {
+    match error {
+        TextError::NotRun => not_executed(TakenBy::Explain),
+        TextError::NoBeginning => Error::new(
             "the beginning of the plan is missing",
             "include the first line, which names the topmost node and has no arrow",
         ),
-        Unreadable::Text(TextError::Cut) => Error::new(
+        TextError::Cut => Error::new(
             "a line of the plan is truncated or wrapped",
             "give the plan as it was printed, with one line per node",
         ),
-        Unreadable::Text(TextError::LostIndentation) => Error::new("the plan has lost its indentation", COPY_IT_AGAIN),
-        Unreadable::Text(TextError::NoTree(why)) => Error::new(
+        TextError::LostIndentation => Error::new("the plan has lost its indentation", COPY_IT_AGAIN),
+        TextError::NoTree(why) => Error::new(
             format!("the plan has lost its indentation, and its kinds of nodes do not show the tree: {why}"),
             COPY_IT_AGAIN,
         ),
-        Unreadable::TooManyNodes | Unreadable::Text(TextError::TooManyNodes) => Error::new(
-            format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64)),
-            SUPPORTED,
-        ),
-        Unreadable::Missing => Error::new(
-            "no readable plan follows the log line \"duration: ... plan:\"",
-            "include all of the plan's lines",
-        ),
-        Unreadable::TooDeep => Error::new(
-            "the plan is nested too deeply for this format",
-            "take the plan in text format: EXPLAIN (ANALYZE, FORMAT TEXT)",
-        ),
-        Unreadable::Text(TextError::TooDeep) => Error::new("the plan is nested deeper than any real plan", SUPPORTED),
+        TextError::TooManyNodes => too_many_nodes(),
+        TextError::TooDeep => Error::new("the plan is nested deeper than any real plan", SUPPORTED),
     }
 }
 

@@ -1,16 +1,15 @@
-//! Finds the plans in a text: a file, a ticket, psql's output, a log.
+//! Finds the plans in a text that somebody pasted: a file, a ticket, psql's output. Also reads a plan in text format that is
+//! folded or has lost its indentation.
 
-use super::announcement::{announced_ms, is_log_line};
 use super::clean;
-use super::errors::{Found, Unreadable};
-use super::fold;
+use super::errors::{no_plan_in_format, unreadable_text};
 use super::frame::{Begin, Frame, begins};
-use super::json_values::{self, Content};
-use super::preorder;
+use super::json::{self, Content};
+use super::layout;
 use super::steps;
 use super::structured::Structured;
 use super::text::{self, TextError};
-use super::tree::Explained;
+use super::tree::{Explained, Found};
 use crate::report::PlanSource as Source;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -22,7 +21,7 @@ const MAX_NESTING: usize = 2;
 pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
 
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
-/// log can have many thousands.
+/// text can have many thousands.
 pub fn each_plan(text: &str, found: &mut OnPlan) {
     each_plan_in(text, MAX_NESTING, found);
 }
@@ -30,26 +29,21 @@ pub fn each_plan(text: &str, found: &mut OnPlan) {
 /// The same for a text that can contain this number of levels of JSON.
 fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
     let text = clean::plain(text);
-    let mut search = Search { nesting, found, logged_ms: None, query: None, announced: false, reported_damage: false };
+    let mut search = Search { nesting, found, query: None, reported_damage: false };
     let mut rest = &*text;
     while !rest.is_empty() {
         let done = search.next(rest);
         steps::count(done);
         rest = &rest[done..];
     }
-    search.end_of_announced_plan();
 }
 
 /// The search for plans from the beginning of a text to its end.
 struct Search<'a> {
     nesting: usize,
     found: &'a mut OnPlan<'a>,
-    /// auto_explain's log line precedes the plan
-    logged_ms: Option<f64>,
     /// auto_explain's `Query Text` precedes the plan
     query: Option<String>,
-    /// a log line announced a plan, which has not been found yet
-    announced: bool,
     /// report a damaged plan once, not for each of its lines
     reported_damage: bool,
 }
@@ -62,11 +56,6 @@ impl Search<'_> {
         if trimmed.is_empty() {
             return line.len();
         }
-        if let Some(ms) = announced_ms(line) {
-            self.end_of_announced_plan();
-            (self.logged_ms, self.query, self.announced, self.reported_damage) = (Some(ms), None, true, false);
-            return line.len();
-        }
         if let Some((_, query)) = trimmed.split_once("Query Text: ").filter(|(frame, _)| frame.len() < 3) {
             // YAML writes it as a constant. No statement begins with a quotation mark.
             self.query = Some(serde_json::from_str(query).unwrap_or_else(|_| query.into()));
@@ -77,22 +66,17 @@ impl Search<'_> {
             Some(Begin::Json(frame)) => self.json(rest, &frame),
             Some(Begin::Structured(format, frame)) => self.structured(format, rest, &frame),
             Some(Begin::Below) => {
-                self.push(Err(Unreadable::Text(TextError::NoBeginning)), None);
+                self.push(Err(unreadable_text(&TextError::NoBeginning)), None);
                 text_plan_length(rest)
             }
             None => line.len(),
         }
     }
 
-    /// Reports a plan, with the time and the query that auto_explain prints above it.
+    /// Reports a plan, with the query that auto_explain prints above it.
     fn push(&mut self, plan: Found, source: Option<Source<&str>>) {
-        let (logged_ms, query) = (self.logged_ms.take(), self.query.take());
-        let plan = plan.map(|plan| Explained {
-            execution_ms: plan.execution_ms.or(logged_ms),
-            query: plan.query.or(query),
-            ..plan
-        });
-        self.announced = false;
+        let query = self.query.take();
+        let plan = plan.map(|plan| Explained { query: plan.query.or(query), ..plan });
         (self.found)(plan, source);
     }
 
@@ -106,7 +90,7 @@ impl Search<'_> {
             false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
         };
         let (read, plan) = read_text(&plan);
-        self.push(read.map_err(Unreadable::Text), Some(Source::Text(&plan)));
+        self.push(read.map_err(|error| unreadable_text(&error)), Some(Source::Text(&plan)));
         length
     }
 
@@ -123,27 +107,22 @@ impl Search<'_> {
         };
         let end = format.length(&plan);
         steps::count(end);
-        let mut is_empty = true;
-        let json = format.as_json(&plan[..end]).map(|json| {
-            json_values::each(&json, &mut |content| {
-                if let Content::Plan(plan, json) = content {
-                    is_empty = false;
-                    self.push(plan.map_err(|why| format.named(why)), Some(Source::Json(json)));
+        match format.as_json(&plan[..end]) {
+            Ok(json) => {
+                let mut is_empty = true;
+                json::each(&json, format.name(), &mut |content| {
+                    if let Content::Plan(plan, json) = content {
+                        is_empty = false;
+                        self.push(*plan, Some(Source::Json(json)));
+                    }
+                });
+                if is_empty {
+                    self.push(Err(no_plan_in_format(format.name())), None);
                 }
-            });
-        });
-        match json {
-            Ok(()) if is_empty => self.push(Err(format.named(Unreadable::Json("missing field `Plan`".into()))), None),
-            Ok(()) => {}
-            Err(unreadable) => self.push(Err(unreadable), None),
+            }
+            Err(error) => self.push(Err(error), None),
         }
         length.unwrap_or(end)
-    }
-
-    fn end_of_announced_plan(&mut self) {
-        if self.announced {
-            self.push(Err(Unreadable::Missing), None);
-        }
     }
 
     /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
@@ -176,7 +155,7 @@ impl Search<'_> {
     }
 
     fn json_value(&mut self, value: &str) {
-        json_values::each(value, &mut |content| {
+        json::each(value, "JSON", &mut |content| {
             self.reported_damage = false;
             match content {
                 Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
@@ -194,7 +173,7 @@ impl Search<'_> {
     fn damaged_json(&mut self, rest: &str, error: &serde_json::Error) -> usize {
         if !self.reported_damage && looks_like_json(rest) {
             self.reported_damage = true;
-            self.push(Err(json_values::unreadable(error)), None);
+            self.push(Err(json::unreadable("JSON", error)), None);
         }
         let before_error: usize = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         steps::count(before_error);
@@ -212,10 +191,10 @@ pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
     let read = text::plan(plan.lines());
     // If a condition was folded, its second line can hide that the node uses an InitPlan.
     let is_folded = matches!(read, Err(TextError::Cut | TextError::NoBeginning))
-        || read.is_ok() && plan.contains("InitPlan") && fold::has_broken_condition(plan);
+        || read.is_ok() && plan.contains("InitPlan") && layout::has_broken_condition(plan);
     let (read, plan) = match is_folded {
         true => {
-            let joined = fold::joined(plan);
+            let joined = layout::joined(plan);
             (text::plan(joined.lines()), Cow::Owned(joined))
         }
         false => (read, Cow::Borrowed(plan)),
@@ -223,7 +202,7 @@ pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
     if read != Err(TextError::LostIndentation) {
         return (read, plan);
     }
-    match preorder::restored(&plan) {
+    match layout::restored(&plan) {
         Ok(restored) => {
             let note = "the plan had lost its indentation. Its tree was reconstructed from the kinds of its nodes";
             let read = text::plan(restored.lines()).map(|plan| Explained { notes: vec![note.into()], ..plan });
@@ -237,9 +216,6 @@ pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
 fn unframed(rest: &str, frame: &Frame, is_end: impl Fn(&str) -> bool) -> (String, usize) {
     let (mut plain, mut length) = (String::new(), 0);
     for line in rest.split_inclusive('\n') {
-        if announced_ms(line).is_some() {
-            break;
-        }
         let inner = frame.inner(line);
         length += line.len();
         plain += &inner;
@@ -264,15 +240,13 @@ fn text_plan_length(rest: &str) -> usize {
 
 /// Returns whether the first line of `rest` cannot belong to the text plan before it. `last` is the line above.
 fn ends_text_plan(rest: &str, last: &str) -> bool {
-    let line = first_line(rest);
-    if line.trim().is_empty() {
+    let line = first_line(rest).trim();
+    if line.is_empty() {
         return false;
     }
-    announced_ms(line).is_some()
-        || line.trim() == "QUERY PLAN"
-        || !line.starts_with([' ', '\t']) && is_log_line(line)
+    line == "QUERY PLAN"
         || match begins(rest) {
-            Some(Begin::Text(_)) => !fold::is_open(last),
+            Some(Begin::Text(_)) => !layout::is_open(last),
             Some(Begin::Structured(..)) => true,
             Some(Begin::Json(_)) => looks_like_json(rest),
             Some(Begin::Below) | None => false,

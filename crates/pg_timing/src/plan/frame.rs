@@ -2,8 +2,8 @@
 //! line of the topmost node shows it, because it is known where a node's line begins and ends.
 
 use super::clean::figures_end;
-use super::node_line::{ARROW, FIGURES, names_node, node_line};
 use super::structured::Structured;
+use super::text::{ARROW, FIGURES, names_node, node_line};
 use std::borrow::Cow;
 
 /// What is before and after each line.

@@ -1,28 +1,18 @@
 //! Plans that were executed: readers of EXPLAIN's text, JSON, YAML and XML, and the overhead of a captured plan.
 //!
-//! `find` finds the plans of a text. `text`, `node_json`, `yaml` and `xml` read one plan into the tree of `tree`. [`Plan`] is
+//! `find` finds the plans of a text. `text`, `json` and `structured` read one plan into the tree of `tree`. [`Plan`] is
 //! the same tree as a flat list with calls and processes. `attribution` shares an overhead among its nodes, and `overhead`
 //! estimates the overhead of a captured plan.
 
-pub mod announcement;
 pub mod attribution;
-mod calls;
 mod clean;
 pub mod errors;
-pub mod find;
-mod fold;
+mod find;
 mod frame;
-mod json_text;
-mod json_values;
-pub mod kinds;
-mod name;
+mod json;
+mod layout;
 mod node;
-mod node_json;
-pub mod node_line;
 mod overhead;
-mod parameters;
-mod preorder;
-mod select;
 mod server_clock;
 pub mod steps;
 pub mod structured;
@@ -32,17 +22,15 @@ pub mod tests;
 pub mod text;
 pub mod tree;
 pub mod validate;
-mod xml;
-mod yaml;
 
 pub use crate::report::PlanSource as Source;
-pub use errors::{Found, Unreadable};
 pub use find::each_plan;
+pub use json::plan as from_json;
 pub use node::{PlanNode, callees, callers_first};
 pub use overhead::{Analysis, Inputs, report};
-pub use select::{Selected, executed, last_usable_plan};
 pub use server_clock::{ClockOf, ServerClock};
-pub use tree::{Explained, Node, Rows};
+pub use tree::{Explained, Found, Node, Rows};
+pub use validate::{Selected, executed};
 
 use crate::report::Range;
 use crate::statistics::{median, median_error};
@@ -146,13 +134,13 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<Place>, path: St
     const ROUNDING_MS: f64 = 0.0005;
     let children = std::mem::take(&mut node.plans);
     let parent = place.as_ref().map(|place| &nodes[place.parent]);
-    let rows_are_calls = kinds::is_known(&node.kind) && parent.is_none_or(|parent| parent.rows_are_calls);
+    let rows_are_calls = tree::is_known(&node.kind) && parent.is_none_or(|parent| parent.rows_are_calls);
     let is_inner = place.as_ref().is_some_and(|place| place.inputs_before > 0);
     let parent_node = parent.map(|parent| &parent.node);
     let all_calls = if rows_are_calls {
-        calls::calls(parent_node, &node, is_inner)
+        node::calls(parent_node, &node, is_inner)
     } else {
-        calls::possible_calls(&calls::calls(parent_node, &node, is_inner), &node)
+        node::possible_calls(&node::calls(parent_node, &node, is_inner), &node)
     };
     let loops = node.loops.unwrap_or(0.0);
     let index = nodes.len();
@@ -165,7 +153,7 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<Place>, path: St
         rows_are_calls,
         processes,
         all_calls,
-        calls: calls::per_process(all_calls, processes),
+        calls: node::per_process(all_calls, processes),
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),
         rounding_ms: ROUNDING_MS * loops / processes,
         node,
@@ -175,7 +163,7 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<Place>, path: St
         let gather = &nodes[index].node;
         // Only the leader runs the subplans of a Gather.
         let below_gather = gather.is_gather() && child.subplan.is_none();
-        let processes = if below_gather { calls::processes_below_gather(&child, gather) } else { processes };
+        let processes = if below_gather { node::processes_below_gather(&child, gather) } else { processes };
         let is_input = child.subplan.is_none();
         let place = Place { parent: index, inputs_before: if is_input { inputs_before } else { 0 } };
         add(nodes, child, Some(place), format!("{path}.{n}"), processes);

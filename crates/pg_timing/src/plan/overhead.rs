@@ -5,10 +5,9 @@ mod expected;
 
 use super::attribution::{Charge, attribute};
 use super::errors;
-use super::select::Selected;
 use super::server_clock::{ClockOf, ServerClock};
 use super::tree::Explained;
-use super::validate::check_run;
+use super::validate::{Selected, check_run};
 use super::{Node, Plan, PlanNode};
 use crate::error::Error;
 use crate::report::{CallCost, Capture, ExplainReport, ExplainedNode, MS_PER_NS, PlanFormat, Range};
@@ -65,7 +64,7 @@ impl Analysis {
         };
         let counts_buffers = explained.plan.any(&|node| node.has_buffers);
         let plan = Plan::new(explained, reported_ms);
-        check_run(&plan).map_err(|why| errors::impossible(&why))?;
+        check_run(&plan)?;
         let cost = clock
             .as_ref()
             .map(|clock| CallCost::new(clock.read_ns, clock.timed_call_ns, clock.system_read_ns, counts_buffers));
@@ -195,7 +194,7 @@ impl Analysis {
 /// Returns a note about nodes whose rows may not be calls. It names the topmost of them.
 fn other_nodes(plan: &Plan) -> Option<String> {
     const MAX_NAMED: usize = 3;
-    let is_above = |node: &&PlanNode| !node.rows_are_calls && !super::kinds::is_known(&node.node.kind);
+    let is_above = |node: &&PlanNode| !node.rows_are_calls && !super::tree::is_known(&node.node.kind);
     let names: BTreeSet<&str> = plan.nodes.iter().filter(is_above).map(|node| short_name(&node.node)).collect();
     let more = if names.len() > MAX_NAMED { " and others" } else { "" };
     let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");

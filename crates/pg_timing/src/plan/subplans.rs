@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::kinds::is_append;
 use super::node::{Callers, PlanNode, callees, callers_first};
-use super::{parameters, steps};
+use super::steps;
+use super::tree::{is_append, parameters_of_init_plan};
 use std::collections::HashMap;
 
 /// Maximum number of subplans with one name at one place. No real plan has more. If there are more, all of them keep
@@ -143,7 +143,7 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
         }
         let label = node.node.subplan.as_deref().filter(|label| label.starts_with("InitPlan "));
         if let (Some(label), Some(definer)) = (label, node.parent) {
-            let sets = parameters::of_init_plan(label);
+            let sets = parameters_of_init_plan(label);
             sets.iter().for_each(|parameter| *namesakes.entry(parameter).or_default() += 1);
             init_plans.push((index, definer, sets));
         }

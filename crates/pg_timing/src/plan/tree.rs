@@ -1,8 +1,13 @@
-//! The tree of a plan as EXPLAIN printed it. Text, JSON, YAML and XML are read into it.
+//! The tree of a plan as EXPLAIN printed it, and what is known about its kinds of nodes. Text, JSON, YAML and XML are read
+//! into it.
 
+use crate::error::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A plan, or why something that looks like a plan cannot be read.
+pub type Found = Result<Explained, Error>;
 
 /// One statement in EXPLAIN's JSON. The other formats are read into the same type.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -163,5 +168,92 @@ impl Node {
     /// Sets how many of Citus's tasks the plan does not show, from `One of 32`.
     pub fn set_tasks_shown(&mut self, shown: &str) {
         self.hidden_tasks = shown.strip_prefix("One of ").and_then(|all| all.parse::<u32>().ok()?.checked_sub(1));
+    }
+}
+
+/// Returns the least and the most inputs of a kind of node, without subplans. Returns `None` for nodes of extensions and
+/// of PostgreSQL's relatives. They may run their inputs in parallel, on other servers, or without one call per row.
+pub fn inputs_of(kind: &str) -> Option<(usize, usize)> {
+    Some(match kind {
+        "Seq Scan"
+        | "Sample Scan"
+        | "Index Scan"
+        | "Index Only Scan"
+        | "Bitmap Index Scan"
+        | "Tid Scan"
+        | "Tid Range Scan"
+        | "Function Scan"
+        | "Table Function Scan"
+        | "Values Scan"
+        | "CTE Scan"
+        | "Named Tuplestore Scan"
+        | "WorkTable Scan" => (0, 0),
+        "Result" | "Foreign Scan" => (0, 1),
+        "Aggregate" | "Bitmap Heap Scan" | "Gather" | "Gather Merge" | "Group" | "Hash" | "Incremental Sort"
+        | "Limit" | "LockRows" | "Materialize" | "Memoize" | "ProjectSet" | "Sort" | "Subquery Scan" | "Unique"
+        | "WindowAgg" => (1, 1),
+        "Nested Loop" | "Hash Join" | "Merge Join" | "Recursive Union" => (2, 2),
+        // two inputs since PostgreSQL 18
+        "SetOp" => (1, 2),
+        "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" | "ModifyTable" => (0, usize::MAX),
+        _ => return None,
+    })
+}
+
+/// Returns whether a kind of node is one of PostgreSQL's own.
+pub fn is_known(kind: &str) -> bool {
+    inputs_of(kind).is_some()
+}
+
+pub fn is_append(kind: &str) -> bool {
+    ["Append", "Merge Append"].contains(&kind)
+}
+
+/// Returns the parameters in a text: `(InitPlan 1).col1` has `InitPlan 1`. Before PostgreSQL 17 it is written `$0`.
+pub fn parameters_in(text: &str) -> impl Iterator<Item = &str> {
+    signs_with_names(text, "$", |c| c.is_ascii_digit()).chain(signs_with_names(text, "InitPlan ", is_in_name))
+}
+
+fn signs_with_names<'a>(text: &'a str, sign: &'static str, belongs: fn(char) -> bool) -> impl Iterator<Item = &'a str> {
+    text.match_indices(sign).filter_map(move |(at, _)| {
+        let start = at + sign.len();
+        let rest = &text[start..];
+        let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+        (length > 0).then(|| &text[at..start + length])
+    })
+}
+
+/// PostgreSQL 19 has names like `InitPlan expr_1`.
+fn is_in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Returns the parameters that an InitPlan sets, from its label: `InitPlan 1`, or before PostgreSQL 17
+/// `InitPlan 1 (returns $0,$1)`.
+pub fn parameters_of_init_plan(label: &str) -> Vec<&str> {
+    match label.split_once(" (returns ") {
+        Some((_, values)) => values.trim_end_matches(')').split(',').collect(),
+        None => vec![label],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_found_in_conditions() {
+        let all = |text: &'static str| parameters_in(text).collect::<Vec<_>>();
+        assert_eq!(all("((a > $0) AND (b = $12))"), ["$0", "$12"]);
+        assert_eq!(all("(a = (InitPlan 1).col1)"), ["InitPlan 1"]);
+        assert_eq!(all("(a = (InitPlan expr_2).col1)"), ["InitPlan expr_2"]);
+        assert_eq!(all("(a = '$'::text) $"), [""; 0]);
+        assert_eq!(all("(InitPlan )"), [""; 0]);
+    }
+
+    #[test]
+    fn labels_name_the_parameters() {
+        assert_eq!(parameters_of_init_plan("InitPlan 1 (returns $0,$1)"), ["$0", "$1"]);
+        assert_eq!(parameters_of_init_plan("InitPlan 1"), ["InitPlan 1"]);
     }
 }

@@ -1,67 +1,58 @@
-//! Checks that a plan's figures can come from one run. A file may be damaged, and a server's clock may be faulty.
+//! Checks that a plan was executed and timed, and that its figures can come from one run. A file may be damaged, and a server's
+//! clock may be faulty.
 
-use super::kinds::{self, is_append, is_known};
+use super::errors::{self, COPY_IT_AGAIN, TakenBy};
+use super::tree::{inputs_of, is_append, is_known};
 use super::{Explained, Node, Plan, PlanNode, callees, steps};
+use crate::error::Error;
+use crate::report::PlanSource as Source;
 
-/// Why a plan's figures cannot come from one run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Impossible {
-    /// negative, not a number, or beyond any real run
-    Figure {
-        /// its key in the JSON format, and the node
-        name: String,
-        value: f64,
-    },
-    TooManyCalls {
-        node: String,
-        calls: f64,
-    },
-    TooLong {
-        node: String,
-        ms: f64,
-    },
-    TooFewInputs {
-        node: String,
-    },
-    TooManyInputs {
-        node: String,
-    },
-    RootTookLonger {
-        root_ms: f64,
-        execution_ms: f64,
-    },
-    InputsTookLonger {
-        node: String,
-        ms: f64,
-        inputs_ms: f64,
-    },
+/// A plan that can be analyzed.
+#[derive(Debug)]
+pub struct Selected {
+    pub explained: Explained,
+    pub execution_ms: f64,
+    /// number of plans in the input
+    pub plans: usize,
+    /// number of this plan, from 1
+    pub taken: usize,
+    /// the text of the plan, if the caller needs it
+    pub source: Option<Source>,
+    /// what the user should know about the selection
+    pub notes: Vec<String>,
 }
 
-impl std::fmt::Display for Impossible {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            // The Debug format prints 1e300 with an exponent and not with 300 digits.
-            Impossible::Figure { name, value } => write!(f, "the plan has an impossible figure: {name} is {value:?}"),
-            Impossible::TooManyCalls { node, calls } => {
-                write!(f, "the plan has an impossible figure: {calls:?} calls of {node}")
-            }
-            Impossible::TooLong { node, ms } => {
-                write!(f, "the plan has an impossible figure: {node} took {ms:?} ms in all loops")
-            }
-            Impossible::TooFewInputs { node } => {
-                write!(f, "the plan is truncated or has lost its indentation: {node} has too few inputs")
-            }
-            Impossible::TooManyInputs { node } => {
-                write!(f, "the plan has lost lines or its indentation: {node} has too many inputs")
-            }
-            Impossible::RootTookLonger { root_ms, execution_ms } => {
-                write!(f, "the plan's root took {root_ms} ms, but its Execution Time is {execution_ms} ms")
-            }
-            Impossible::InputsTookLonger { node, ms, inputs_ms } => {
-                write!(f, "{node} took {ms} ms, but its inputs took {inputs_ms} ms")
-            }
-        }
+/// Checks that the nodes of a plan were executed and timed, and that their figures are possible.
+pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
+    if explained.time_correction.is_some() {
+        return Err(errors::already_corrected());
     }
+    // Only auto_explain prints the statement.
+    let by = if explained.query.is_some() { TakenBy::AutoExplain } else { TakenBy::Explain };
+    let root = &explained.plan;
+    if root.loops.is_none() || root.rows.is_none() {
+        return Err(errors::not_executed(by));
+    }
+    check_figures(&explained)?;
+    let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed(by)) };
+    let mut notes = std::mem::take(&mut explained.notes);
+    let execution_ms = match (explained.execution_ms, root.loops) {
+        (Some(ms), _) => ms,
+        // Without the Execution Time, the root's time replaces it: it is the time of all nodes. But a sampled time is
+        // only an estimate.
+        (None, Some(loops)) if loops > 0.0 && !explained.uses_fast_timing() => {
+            notes.push(
+                "the plan has no Execution Time, so its topmost node's time is used. It excludes triggers, and the start and \
+                 end of the execution. If lines are missing, the calls of their nodes are missing, too"
+                    .into(),
+            );
+            // The calls of triggers, and of SERIALIZE, are not within the root's time.
+            (explained.triggers, explained.serialization) = (Vec::new(), None);
+            loop_ms * loops
+        }
+        (None, _) => return Err(errors::no_execution_time()),
+    };
+    Ok(Selected { explained, execution_ms, plans: 1, taken: 1, source: None, notes })
 }
 
 /// No run takes 30 years (in ms), and no table has that many rows.
@@ -73,19 +64,23 @@ fn is_possible(figure: f64) -> bool {
     (0.0..=MAX_FIGURE).contains(&figure)
 }
 
+/// Returns the error for a figure that is negative, not a number, or beyond any real run.
+fn impossible(what: String) -> Error {
+    let hint = "the plan is damaged, or the server's clock ran backwards";
+    Error::new(format!("the plan has an impossible figure: {what}"), hint)
+}
+
 /// Checks each figure that EXPLAIN printed.
-pub fn check_figures(explained: &Explained) -> Result<(), Impossible> {
-    let of_plan = [("Execution Time", explained.execution_ms), ("Planning Time", explained.planning_ms)];
-    for (name, value) in of_plan {
+pub fn check_figures(explained: &Explained) -> Result<(), Error> {
+    let triggers = explained.triggers.iter().map(|trigger| ("Calls of a trigger", Some(trigger.calls)));
+    let times = [("Execution Time", explained.execution_ms), ("Planning Time", explained.planning_ms)];
+    for (name, value) in times.into_iter().chain(triggers) {
         check_figure(value, || name.into())?;
-    }
-    for trigger in &explained.triggers {
-        check_figure(Some(trigger.calls), || "Calls of a trigger".into())?;
     }
     check_node_figures(&explained.plan)
 }
 
-fn check_node_figures(node: &Node) -> Result<(), Impossible> {
+fn check_node_figures(node: &Node) -> Result<(), Error> {
     let of_node = [
         ("Actual Total Time", node.total_ms),
         ("Actual Rows", node.rows.map(|rows| rows.per_loop)),
@@ -95,9 +90,22 @@ fn check_node_figures(node: &Node) -> Result<(), Impossible> {
         check_figure(value, || format!("{name} of {}", node.title()))?;
     }
     if lacks_rows(node) {
-        return Err(Impossible::TooFewInputs { node: node.title() });
+        return Err(too_few_inputs(node));
     }
     node.plans.iter().try_for_each(check_node_figures)
+}
+
+fn check_figure(value: Option<f64>, name: impl Fn() -> String) -> Result<(), Error> {
+    match value {
+        // The Debug format prints 1e300 with an exponent and not with 300 digits.
+        Some(value) if !is_possible(value) => Err(impossible(format!("{} is {value:?}", name()))),
+        _ => Ok(()),
+    }
+}
+
+fn too_few_inputs(node: &Node) -> Error {
+    let what = format!("the plan is truncated or has lost its indentation: {} has too few inputs", node.title());
+    Error::new(what, COPY_IT_AGAIN)
 }
 
 /// Returns whether an Append has more rows than its inputs: lines of the plan are missing. Each of its rows comes from an
@@ -114,37 +122,32 @@ fn lacks_rows(node: &Node) -> bool {
     own.per_loop > inputs + rounding
 }
 
-fn check_figure(value: Option<f64>, name: impl Fn() -> String) -> Result<(), Impossible> {
-    match value {
-        Some(value) if !is_possible(value) => Err(Impossible::Figure { name: name(), value }),
-        _ => Ok(()),
-    }
-}
-
 /// Checks that no node has too few or too many inputs, that the root fits into the Execution Time, and that a node's inputs
 /// together take no longer than the node.
 ///
 /// Otherwise the plan has lost its indentation, is truncated, mixes lines of two plans, or the clock ran backwards. Nodes of
 /// extensions and of PostgreSQL's relatives run their inputs in other ways, also in parallel: a plan with such nodes can
 /// have any inputs and any times within them.
-pub fn check_run(plan: &Plan) -> Result<(), Impossible> {
+pub fn check_run(plan: &Plan) -> Result<(), Error> {
     let nodes = &plan.nodes;
     let is_postgresql = nodes.iter().all(|node| is_known(&node.node.kind));
     for node in nodes {
+        let title = || node.node.title();
         // Each figure is possible, but their product may not be.
         if let Some(ms) = node.reported_ms.filter(|&ms| !is_possible(ms)) {
-            return Err(Impossible::TooLong { node: node.node.title(), ms });
+            return Err(impossible(format!("{} took {ms:?} ms in all loops", title())));
         }
         let calls = node.all_calls.high;
         if !(0.0..=MAX_CALLS).contains(&calls) {
-            return Err(Impossible::TooManyCalls { node: node.node.title(), calls });
+            return Err(impossible(format!("{calls:?} calls of {}", title())));
         }
-        let (least, most) = kinds::inputs(&node.node.kind).unwrap_or((0, usize::MAX));
+        let (least, most) = inputs_of(&node.node.kind).unwrap_or((0, usize::MAX));
         if node.inputs < least {
-            return Err(Impossible::TooFewInputs { node: node.node.title() });
+            return Err(too_few_inputs(&node.node));
         }
         if is_postgresql && node.inputs > most {
-            return Err(Impossible::TooManyInputs { node: node.node.title() });
+            let what = format!("the plan has lost lines or its indentation: {} has too many inputs", title());
+            return Err(Error::new(what, COPY_IT_AGAIN));
         }
     }
     // Sampled times of parent and child have independent errors.
@@ -153,13 +156,16 @@ pub fn check_run(plan: &Plan) -> Result<(), Impossible> {
     }
     let (root_ms, execution_ms) = (nodes[0].reported_or_zero_ms(), plan.execution_ms);
     if root_ms > with_tolerance(execution_ms, nodes[0].rounding_ms) {
-        return Err(Impossible::RootTookLonger { root_ms, execution_ms });
+        return Err(Error::new(
+            format!("the plan's root took {root_ms} ms, but its Execution Time is {execution_ms} ms"),
+            "the root's time and the Execution Time are from different runs, or the server's clock ran backwards",
+        ));
     }
     if is_postgresql { check_inputs(nodes) } else { Ok(()) }
 }
 
 /// Checks that no node took less time than its inputs.
-fn check_inputs(nodes: &[PlanNode]) -> Result<(), Impossible> {
+fn check_inputs(nodes: &[PlanNode]) -> Result<(), Error> {
     for (parent, callees) in nodes.iter().zip(callees(nodes)) {
         steps::count(callees.len());
         // The times of a parent and its input are comparable if the same processes ran both.
@@ -171,7 +177,10 @@ fn check_inputs(nodes: &[PlanNode]) -> Result<(), Impossible> {
         let rounding: f64 = inputs().map(|input| input.rounding_ms).sum();
         let ms = parent.reported_or_zero_ms();
         if inputs_ms > with_tolerance(ms, parent.rounding_ms + rounding) {
-            return Err(Impossible::InputsTookLonger { node: parent.node.title(), ms, inputs_ms });
+            return Err(Error::new(
+                format!("{} took {ms} ms, but its inputs took {inputs_ms} ms", parent.node.title()),
+                "the plan's lines have lost their indentation, or the server's clock ran backwards",
+            ));
         }
     }
     Ok(())

@@ -4,8 +4,7 @@ use super::explain_text::ExplainText;
 use crate::error::Error;
 use crate::escape;
 use crate::human::percent;
-use crate::plan::node_line::node_line;
-use crate::plan::text::CORRECTION;
+use crate::plan::text::{CORRECTION, node_line};
 use crate::report::{ExplainReport, ExplainedNode, PlanSource};
 use serde_json::{Map, Value, json};
 

@@ -235,3 +235,63 @@ fn exports_as_csv_are_read() {
         assert_eq!(figures(totals(&[&write(&dir.path().join("export.csv"), log.as_bytes())])), expected);
     }
 }
+
+/// Returns the CPU time of reading a log in seconds. The program has 128 MB for all of its data.
+fn cpu_seconds(log: &[u8]) -> f64 {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("log"), log);
+    let script = "ulimit -d 131072 && \"$0\" explain --read-cost 20 --all --plan \"$1\" > /dev/null && times";
+    let program = env!("CARGO_BIN_EXE_pg_timing");
+    let (status, stdout, stderr) = run(assert_cmd::Command::new("sh").args(["-c", script]).arg(program).arg(&path));
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    // The second line has the user and the system time of the children: `0m1.210s 0m0.040s`.
+    let times = stdout.lines().nth(1).unwrap().split_whitespace();
+    let seconds = |time: &str| {
+        let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();
+        60.0 * minutes.parse::<f64>().unwrap() + seconds.replace(',', ".").parse::<f64>().unwrap()
+    };
+    times.map(seconds).sum()
+}
+
+/// Four times the input takes about four times the CPU time, and no more memory. A quadratic reader takes 16 times as long.
+#[test]
+fn each_reader_takes_linear_time_and_bounded_memory() {
+    const BYTES: usize = 512 << 10;
+    let read = |name: &str| std::fs::read_to_string(log(name)).unwrap();
+    let json = r#"{"Plan": {"Node Type": "Sort", "Actual Total Time": 8.0, "Actual Rows": 1, "Actual Loops": 1, "Plans": [{"Node Type": "Result", "Actual Total Time": 7.0, "Actual Rows": 1, "Actual Loops": 1}]}}"#;
+    let yaml = "Query Text: \"select 1\"\nPlan: \n  Node Type: \"Result\"\n  Actual Total Time: 7.0\n  Actual Rows: 1\n  Actual Loops: 1";
+    let xml = "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query-Text>select 1</Query-Text>\n  <Plan>\n    <Node-Type>Result</Node-Type>\n    <Actual-Total-Time>7.0</Actual-Total-Time>\n    <Actual-Rows>1</Actual-Rows>\n    <Actual-Loops>1</Actual-Loops>\n  </Plan>\n</explain>";
+    let logged = |plan: &str| format!("LOG:  duration: 9.000 ms  plan:\n\t{}\n", plan.replace('\n', "\n\t"));
+    let pasted =
+        "Sort (actual time=1.000..2.500 rows=7 loops=3)\n  ->  Result (actual time=1.0..2.0 rows=1 loops=3)\n\n";
+    let docker = |text: &str| text.lines().map(|line| serde_json::json!({"log": line}).to_string() + "\n").collect();
+    for (name, part) in [
+        ("text", read("server.log")),
+        ("CSV", read("server.csv")),
+        ("JSON log", read("server.json")),
+        ("Docker", docker(&read("server.log"))),
+        ("JSON", logged(json)),
+        ("YAML", logged(yaml)),
+        ("XML", logged(xml)),
+        ("pasted text", pasted.into()),
+        ("pasted in a frame", pasted.lines().map(|line| format!("| {line:100} |\n")).collect()),
+        ("pasted JSON", format!("[{}]\n", json.replace("]}}", "]}, \"Execution Time\": 9.0}"))),
+    ] {
+        let text = |bytes: usize| part.repeat(bytes / part.len());
+        let (small, large) = (cpu_seconds(text(BYTES).as_bytes()), cpu_seconds(text(4 * BYTES).as_bytes()));
+        assert!(large < 9.0 * small + 0.5, "{name}: {small} s and {large} s");
+    }
+    let text = |bytes: usize| read("server.log").repeat(bytes / read("server.log").len());
+    let gzip = |text: String| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let zstd =
+        |text: String| ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let utf16 = |text: String| format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    for (name, bytes) in [("gzip", &gzip as &dyn Fn(String) -> Vec<u8>), ("zstd", &zstd), ("UTF-16", &utf16)] {
+        let (small, large) = (cpu_seconds(&bytes(text(BYTES))), cpu_seconds(&bytes(text(4 * BYTES))));
+        assert!(large < 9.0 * small + 0.5, "{name}: {small} s and {large} s");
+    }
+}

@@ -1,9 +1,10 @@
 //! Conservation of time and calls in every plan of the fixtures: no part is larger than the whole.
 
+use super::last_usable_plan;
 use super::psql::real_plans;
 use super::published::estimate;
 use crate::plan::tests::generated::check_self_times;
-use crate::plan::{Plan, each_plan, last_usable_plan};
+use crate::plan::{Plan, each_plan};
 use crate::report::MS_PER_NS;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ fn plans() -> Vec<String> {
 fn no_part_is_larger_than_the_whole() {
     let mut checked = 0;
     for text in plans() {
-        let selected = last_usable_plan(&text, each_plan, false).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let selected = last_usable_plan(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let plan = Plan::new(selected.explained, selected.execution_ms);
         for (read_ns, plain_part) in
             [(Some(20.0), None), (Some(500.0), None), (None, Some(0.6)), (Some(20.0), Some(0.6))]

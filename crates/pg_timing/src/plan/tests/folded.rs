@@ -2,9 +2,8 @@
 
 use super::psql::real_plans;
 use crate::plan::find::read_text;
-use crate::plan::fold::joined;
-use crate::plan::node_line::column;
-use crate::plan::text::TextError;
+use crate::plan::layout::joined;
+use crate::plan::text::{TextError, column};
 use proptest::prelude::*;
 
 const PLAN: &str = "\

@@ -1,6 +1,6 @@
 //! Random plans for property tests.
 
-use crate::plan::kinds;
+use crate::plan::tree;
 use crate::plan::{Node, Plan, Rows};
 use crate::report::{ExplainedNode, Range};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ pub fn with_consistent_times(mut node: Node) -> Node {
     let inputs: f64 = node.plans.iter().map(all_loops_ms).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
     node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
-    let (least, most) = kinds::inputs(&node.kind).unwrap_or((0, usize::MAX));
+    let (least, most) = tree::inputs_of(&node.kind).unwrap_or((0, usize::MAX));
     if !(least..=most).contains(&node.inputs().count()) {
         (node.kind, node.name) = ("Append".into(), "Append".into());
     }

@@ -15,6 +15,19 @@ mod selected;
 
 use super::validate::check_run;
 use super::*;
+use crate::error::Error;
+
+/// Returns the last plan of a text that can be analyzed, or else the last error.
+pub fn last_usable_plan(text: &str) -> Result<Selected, Error> {
+    let mut last = Err(errors::no_plan());
+    each_plan(text, &mut |plan, _| {
+        let plan = plan.and_then(executed);
+        if plan.is_ok() || last.is_err() {
+            last = plan;
+        }
+    });
+    last
+}
 
 /// Returns the steps of building and checking a plan with this many nodes below the root.
 fn steps_of(count: usize, below: impl Fn(usize) -> String) -> usize {

@@ -2,7 +2,7 @@
 
 use super::psql::{plans, real_plans};
 use crate::plan::Explained;
-use crate::plan::preorder::restored;
+use crate::plan::layout::restored;
 use crate::plan::text::{self, TextError};
 use proptest::prelude::*;
 

@@ -1,8 +1,9 @@
 //! Properties that hold for any plan and any text.
 
-use super::published::estimate;
+use super::last_usable_plan;
+use super::published::{estimate, last_report};
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
-use crate::plan::{Explained, Inputs, Node, Plan, Selected, ServerClock, each_plan, last_usable_plan, report};
+use crate::plan::{Explained, Inputs, Node, Plan, Selected, ServerClock, each_plan};
 use crate::render;
 use crate::report::{ExplainReport, MS_PER_NS, PlanFormat, Range};
 use proptest::prelude::*;
@@ -45,7 +46,7 @@ pub fn text_of(root: &Node) -> String {
 
 /// Returns the plan that the text shows.
 fn plan_of(text: &str) -> Plan {
-    let Selected { explained, execution_ms, .. } = last_usable_plan(text, each_plan, false).unwrap();
+    let Selected { explained, execution_ms, .. } = last_usable_plan(text).unwrap();
     Plan::new(explained, execution_ms)
 }
 
@@ -54,7 +55,7 @@ fn corrected(plan: &str, format: PlanFormat, read_ns: f64) -> Option<(ExplainRep
     let clock =
         |_: &Explained| Ok(ServerClock { read_ns, timed_call_ns: None, system_read_ns: None, cpus: None, note: None });
     let inputs = Inputs { clock: Some(&clock), plain_ms: None, document: Some(format) };
-    let report = report(last_usable_plan(plan, each_plan, true).unwrap(), &inputs).ok()?;
+    let report = last_report(plan, inputs).ok()?;
     let [right, wrong] = match format {
         PlanFormat::Text => [render::plan::text(&report), render::plan::json(&report)],
         PlanFormat::Json => [render::plan::json(&report), render::plan::text(&report)],
@@ -121,7 +122,7 @@ proptest! {
             prop_assert!((read.execution_ms.unwrap() - report.corrected_ms.estimate).abs() < ROUNDING, "{}", plan);
             prop_assert!(read.time_correction.is_some());
             // A corrected plan is not corrected once more.
-            prop_assert!(last_usable_plan(&plan, each_plan, false).is_err());
+            prop_assert!(last_usable_plan(&plan).is_err());
             let nodes = Plan::new(read, 0.0).nodes;
             prop_assert_eq!(nodes.len(), report.nodes.len());
             for ((node, original), expected) in nodes.iter().zip(&original).zip(&report.nodes) {

@@ -1,9 +1,13 @@
 //! Published cases, and the bounds that must hold.
 
 use crate::error::Error;
-use crate::plan::{Explained, Inputs, ServerClock, each_plan, last_usable_plan, report};
+use crate::log::{Log, Sources};
+use crate::plan::{Explained, Inputs, ServerClock};
 use crate::report::{CallCost, ExplainReport, Range};
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
 
+/// Returns the report on the last usable plan of a text, as `explain --plan` does.
 pub fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Result<ExplainReport, Error> {
     let read_ns_or_zero = read_ns.unwrap_or_default();
     let clock = |_: &Explained| {
@@ -15,10 +19,15 @@ pub fn estimate(read_ns: Option<f64>, plain_ms: Option<f64>, text: &str) -> Resu
             note: None,
         })
     };
-    report(
-        last_usable_plan(text, each_plan, false)?,
-        &Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms, document: None },
-    )
+    last_report(text, Inputs { clock: read_ns.is_some().then_some(&clock), plain_ms, document: None })
+}
+
+pub fn last_report(text: &str, inputs: Inputs) -> Result<ExplainReport, Error> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let (sources, stop) = (Sources::new(vec![file.path().into()]), AtomicBool::new(false));
+    let log = Log { sources, inputs, stop: &stop, progress: &mut |_| {} };
+    Ok(log.last()?.reports.remove(0))
 }
 
 pub fn by_read_cost(ns: f64, text: &str) -> ExplainReport {
@@ -280,7 +289,7 @@ fn a_json_plan_after_a_text_plan_is_read() {
     let report = by_read_cost(20.0, &format!("{}and with the index:\n{json}", count_plan(10, 5.0)));
     assert_eq!(
         (report.reported_ms, report.notes[0].as_str()),
-        (2.1, "the input has 2 plans; this is the last one (--nth N shows another one)")
+        (2.1, "the input has 2 plans; this is the last one; --nth N shows another one")
     );
 }
 

@@ -42,7 +42,6 @@ fn any_frame_that_all_lines_share_is_removed() {
         format!("x = '{}'\n", plan.trim_end().replace('\n', "\\n")),
         serde_json::to_string(&plan.lines().map(|line| serde_json::json!({"QUERY PLAN": line})).collect::<Vec<_>>())
             .unwrap(),
-        serde_json::json!({"text": plan}).to_string(),
     ] {
         let report = by_read_cost(20.0, &text);
         assert_eq!((report.reported_ms, report.nodes.len()), (20.0, expected), "{text}");

@@ -6,15 +6,12 @@ fn the_last_usable_plan_is_used() {
     let report = by_read_cost(20.0, &two);
     assert_eq!(
         (report.reported_ms, report.notes[0].as_str()),
-        (2.0, "the input has 2 plans; this is the last one (--nth N shows another one)")
+        (2.0, "the input has 2 plans; this is the last one; --nth N shows another one")
     );
     let cut = two + "Result  (cost=0.00..0.01 rows=1 width=4)\n";
     let report = by_read_cost(20.0, &cut);
-    assert_eq!(
-        report.notes[0],
-        "the input has 3 plans; this is number 2, the last usable one (--nth N shows another one)"
-    );
-    assert_eq!(report.notes[1], "plan 3 is not usable: the plan was not executed (EXPLAIN without ANALYZE)");
+    assert_eq!(report.notes[0], "the input has 3 plans; this is number 2, the last usable one");
+    assert!(report.notes[1].starts_with("1 plan is not usable: the plan was not executed (EXPLAIN without ANALYZE)"));
 }
 
 #[test]
@@ -81,19 +78,19 @@ fn a_plan_that_is_not_usable_is_mentioned() {
             let report = by_read_cost(20.0, &format!("{good}{between}{bad}"));
             assert_eq!(
                 (report.reported_ms, &*report.notes[0]),
-                (2.5, "the input has 2 plans; this is number 1, the last usable one (--nth N shows another one)")
+                (2.5, "the input has 2 plans; this is number 1, the last usable one")
             );
-            assert_eq!(report.notes[1], format!("plan 2 is not usable: {why}"), "{bad}");
+            assert!(report.notes[1].starts_with(&format!("1 plan is not usable: {why} (first: ")), "{report:?}");
         }
         let report = by_read_cost(20.0, &format!("{bad}{good}"));
-        assert_eq!(report.notes[0], "the input has 2 plans; this is the last one (--nth N shows another one)");
-        assert_eq!(report.notes[1], format!("plan 1 is not usable: {why}"));
+        assert_eq!(report.notes[0], "the input has 2 plans; this is the last one; --nth N shows another one");
+        assert!(report.notes[1].starts_with(&format!("1 plan is not usable: {why}")), "{report:?}");
         let report = by_read_cost(20.0, &format!("{good}{bad}{bad}"));
-        assert_eq!(report.notes[2], format!("plan 3 is not usable: {why}"));
+        assert!(report.notes[1].starts_with(&format!("2 plans are not usable: {why}")), "{report:?}");
     }
     // A plan in another format ends the text plan above it, also without a log line between them.
     let report = by_read_cost(20.0, &format!("{good}{}", xml.split_once('\n').unwrap().1));
-    assert!(report.notes[1].starts_with("plan 2 is not usable: the plan's XML is incomplete"), "{:?}", report.notes);
+    assert!(report.notes[1].starts_with("1 plan is not usable: the plan's XML is incomplete"), "{:?}", report.notes);
 }
 
 #[test]

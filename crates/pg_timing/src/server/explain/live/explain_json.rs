@@ -2,7 +2,7 @@
 
 use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
-use crate::plan::validate::{Impossible, check_figures, check_run};
+use crate::plan::validate::{check_figures, check_run};
 use crate::plan::{Explained, Plan};
 use crate::server::connection::SUPPORTED_SERVERS;
 use serde::de::IgnoredAny;
@@ -36,7 +36,7 @@ pub fn parse(json: &str) -> Result<Explained, Error> {
 /// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
 pub fn parse_planning_ms(json: &str) -> Result<f64, Error> {
     let explained = parse(json)?;
-    check_figures(&explained).map_err(|why| impossible(&why))?;
+    check_figures(&explained).map_err(impossible)?;
     explained.planning_ms.ok_or_else(|| not_understood("it has no Planning Time"))
 }
 
@@ -46,15 +46,15 @@ pub fn parse_planning_ms(json: &str) -> Result<f64, Error> {
 pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
     let explained = parse(json)?;
     let execution_ms = explained.execution_ms.ok_or_else(|| not_understood("it has no Execution Time"))?;
-    check_figures(&explained).map_err(|why| impossible(&why))?;
+    check_figures(&explained).map_err(impossible)?;
     let mut plan = Plan::new(explained, execution_ms);
     plan.uses_fast_timing |= fast_timing;
-    check_run(&plan).map_err(|why| impossible(&why))?;
+    check_run(&plan).map_err(impossible)?;
     Ok(plan)
 }
 
-fn impossible(why: &Impossible) -> Error {
-    Error::new(why.to_string(), "the server's clock may be faulty: run pg_timing check on the server's host")
+fn impossible(why: Error) -> Error {
+    Error::new(why.what, "the server's clock may be faulty: run pg_timing check on the server's host")
 }
 
 fn removed_by_rule() -> Error {

@@ -1,12 +1,12 @@
-//! The plans that cannot be used, by reason.
+//! What the results do not contain: plans that cannot be used, by reason, and plans of other hosts.
 
-use super::entry::{Damage, Place};
-use super::open::MAX_BYTES;
-use super::source::Sources;
+use super::entry::{Damage, MAX_BYTES, Place};
+use super::input::Sources;
 use crate::error::Error;
 use crate::plan::errors::{self, TakenBy};
-use crate::report::{LogPlace, SkippedPlans};
+use crate::report::{LogHost, LogPlace, SkippedPlans};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// All reasons by their hints. Errors with the same hint count as one reason: their texts can contain figures.
 #[derive(Default)]
@@ -67,35 +67,71 @@ pub fn is_damage(error: &Error) -> bool {
 
 /// Returns the error for a message that is damaged.
 pub fn of_damage(damage: Damage) -> Error {
-    match damage {
-        Damage::Truncated => Error::new(
+    let (what, hint) = match damage {
+        Damage::Truncated => (
             "the end of the plan is missing: the log or its entry is truncated",
             "give the log's files in their order, and include all of the plan's lines",
         ),
-        Damage::NoBeginning => Error::new(
+        Damage::NoBeginning => (
             "the log begins in the middle of a plan",
             "give the file before it, too; the plan is skipped even then, unless both files are joined into one",
         ),
-        Damage::Rotated => Error::new(
+        Damage::Rotated => (
             "the plan ends in the next file: the log was rotated within the plan",
             "join both files into one (cat FILE FILE), and give that",
         ),
-        Damage::Split => Error::new(
+        Damage::Split => (
             "syslog or a container has split a line of the plan, or has lost a part of it",
             "set syslog_split_messages = off, or let the server write a log file (logging_collector)",
         ),
-        Damage::Mixed => Error::new(
+        Damage::Mixed => (
             "lines of something else are within the plan: several processes wrote to the log at the same time, or formats are mixed",
             "set logging_collector = on: the server then writes each entry as a whole",
         ),
-        Damage::Nul => Error::new(
+        Damage::Nul => (
             "NUL bytes replace a part of the plan",
             "the host crashed while the server wrote the log; this part of the log is lost",
         ),
-        Damage::TooLong => Error::new(
-            format!("the plan is longer than {} MB", MAX_BYTES >> 20),
-            "no real plan is that long, except over many thousand partitions; take it with EXPLAIN (FORMAT JSON)",
-        ),
+        Damage::TooLong => {
+            return Error::new(
+                format!("the plan is longer than {} MB", MAX_BYTES >> 20),
+                "no real plan is that long, except over many thousand partitions; take it with EXPLAIN (FORMAT JSON)",
+            );
+        }
+    };
+    Error::new(what, hint)
+}
+
+/// The names and numbers of plans of more hosts are not kept.
+const MAX_HOSTS: usize = 1000;
+
+/// The number of plans by host, container or pod.
+#[derive(Default)]
+pub struct Hosts {
+    plans: BTreeMap<Arc<str>, u64>,
+    /// plans of hosts after the first thousand
+    others: u64,
+}
+
+impl Hosts {
+    /// Counts a plan of a host.
+    pub fn add(&mut self, host: &Arc<str>) {
+        let has_room = self.plans.len() < MAX_HOSTS || self.plans.contains_key(host);
+        *if has_room { self.plans.entry(Arc::clone(host)).or_default() } else { &mut self.others } += 1;
+    }
+
+    /// Returns the hosts, if the plans are not all from one. The one with the most plans comes first.
+    pub fn several(&self) -> Vec<LogHost> {
+        if self.plans.len() < 2 {
+            return Vec::new();
+        }
+        let named = self.plans.iter().map(|(name, plans)| LogHost { name: name.to_string(), plans: *plans });
+        let mut all: Vec<LogHost> = named.collect();
+        all.sort_by_key(|host| std::cmp::Reverse(host.plans));
+        if self.others > 0 {
+            all.push(LogHost { name: "other hosts".into(), plans: self.others });
+        }
+        all
     }
 }
 
@@ -121,5 +157,31 @@ mod tests {
         let fast = errors::timed_by_fast_timing().what;
         assert!(found.contains(&(2, "a takes 5 ms", 5, true)), "{found:?}");
         assert!(found.contains(&(1, &untimed, 6, false)) && found.contains(&(1, &fast, 8, false)), "{found:?}");
+    }
+
+    fn counted(hosts: &Hosts) -> Vec<(String, u64)> {
+        hosts.several().into_iter().map(|host| (host.name, host.plans)).collect()
+    }
+
+    #[test]
+    fn plans_are_counted_by_host() {
+        let of = |names: &[&str]| {
+            let mut hosts = Hosts::default();
+            names.iter().for_each(|name| hosts.add(&Arc::from(*name)));
+            hosts
+        };
+        assert_eq!(counted(&of(&["db-1", "db-1"])), []);
+        assert_eq!(
+            counted(&of(&["db-1", "db-1", "db-2", "db-1", "db-3"])),
+            [("db-1".into(), 3), ("db-2".into(), 1), ("db-3".into(), 1)]
+        );
+    }
+
+    #[test]
+    fn the_number_of_names_is_limited_but_all_plans_are_counted() {
+        let mut hosts = Hosts::default();
+        (0..MAX_HOSTS + 7).for_each(|number| hosts.add(&Arc::from(format!("db-{number}"))));
+        let all = counted(&hosts);
+        assert_eq!((all.len(), all.last()), (MAX_HOSTS + 1, Some(&("other hosts".into(), 7))));
     }
 }
