@@ -135,12 +135,16 @@ pub const DATABASES: &str = concat!(
 );
 
 /// Returns the query of the totals of pg_stat_statements, without our own statements. `statements` and `info` are qualified views.
+/// `asked` are calls of plan nodes that certainly happened: one for each row of a plan and one for its end, and one more for the node
+/// that writes.
 pub fn statements(statements: &str, info: &str) -> String {
     format!(
         "SELECT {MARK} s.calls, s.plans, s.asked, s.hidden, i.dealloc, EXTRACT(epoch FROM i.stats_reset) AS reset
          FROM (SELECT pg_catalog.sum(calls) AS calls, pg_catalog.sum(plans) AS plans,
                 pg_catalog.sum(calls OPERATOR(pg_catalog.+) rows) FILTER (WHERE toplevel AND query OPERATOR(pg_catalog.~*)
-                    '^[[:space:]]*(select|with|insert|update|delete|merge|values|table)[[:>:]]') AS asked,
+                    '^[[:space:]]*(select|with|insert|update|delete|merge|values|table)[[:>:]]')
+                OPERATOR(pg_catalog.+) coalesce(pg_catalog.sum(calls) FILTER (WHERE toplevel
+                    AND query OPERATOR(pg_catalog.~*) '^[[:space:]]*(insert|update|delete|merge)[[:>:]]'), 0) AS asked,
                 pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden
             FROM {statements}
             WHERE query IS NULL OR pg_catalog.strpos(query, '{MARK}') OPERATOR(pg_catalog.=) 0) s, {info} i"

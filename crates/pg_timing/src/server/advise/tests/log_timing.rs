@@ -198,7 +198,7 @@ fn the_lower_bound_assumes_that_a_session_executes_fewer_statements() {
     let share = |needed: f64, log_timing: &str| {
         let mut facts = counted(1e4);
         facts.server.settings.insert("auto_explain.log_timing".into(), log_timing.into());
-        counted_calls::share(&facts, Range::between(needed, 2.0 * needed))
+        super::super::log_timing::share(&facts, Range::between(needed, 2.0 * needed))
     };
     // A second of work needs 1 to 2 s of clock reads: at least half of the session's time.
     assert_eq!(share(1.0, "off"), Range { low: 0.5, estimate: 1.5, high: 2.0 });
