@@ -101,12 +101,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the facts.
+    /// Reads the facts. The session keeps its next queries out of the server's statistics.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
         let number = session.connection().server_version();
         let version = session.connection().supported_version()?;
         let name = session.connection().name();
         let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
+        session.keep_quiet(&settings);
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
         let objects = session.query(own_sql::EXTENSION_OBJECTS)?;

@@ -88,7 +88,6 @@ fn observe(
 ) -> Result<Facts, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
-    session.keep_quiet(|name| server.setting(name).is_some());
     let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
     let parts = parts(&server);
     // The window is the time between the snapshots, without the time for reading them.
@@ -100,9 +99,7 @@ fn observe(
     }
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ends only the window. The second snapshot is still needed.
-    let no_stop = AtomicBool::new(false);
-    let mut session = Session::new(connection, &no_stop);
-    session.keep_quiet(|name| server.setting(name).is_some());
+    session.ignore_stop();
     let after = Snapshot::take(&mut session, &parts)?;
     Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
 }
