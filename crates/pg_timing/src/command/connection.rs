@@ -2,14 +2,14 @@
 
 use super::arguments::ConnectionArguments;
 use super::note;
-use crate::error::Error;
-use crate::server::connection::{Connection, OpenError, Password, Target, require_libpq};
+use crate::error::{Error, SqlState};
+use crate::server::connection::{Connection, Password, Target, require_libpq};
 use crate::server::ephemeral::Ephemeral;
 use std::sync::atomic::AtomicBool;
 
 /// Connects to the server that the arguments name, or else to libpq's default.
 pub fn open(arguments: &ConnectionArguments, stop: &AtomicBool) -> Result<Connection, Error> {
-    Ok(Connection::open(&target(arguments), prompt_password, stop)?)
+    Connection::open(&target(arguments), prompt_password, stop)
 }
 
 /// A connection and its temporary server, if there is one. The fields are dropped in this order: the connection closes
@@ -26,7 +26,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     if !ephemeral {
         match Connection::open(&target, prompt_password, stop) {
             Ok(connection) => return Ok(OpenServer { connection, _ephemeral: None }),
-            Err(OpenError { error, no_server }) if !no_server || is_named(&target) => return Err(error),
+            Err(error) if !error.state.is(SqlState::NO_SERVER) || is_named(&target) => return Err(error),
             Err(_) => {
                 note("no server was given, and no server answers on the default socket: starting a temporary server")
             }
