@@ -94,7 +94,7 @@ fn judge(facts: &Facts) -> (SettingAdvice, NodeCallsReport) {
         Action::Unknown => LogTimingAnswer::Unknown,
     };
     // If it is on without effect, or not loaded, no single line turns it on.
-    let has_lines = (on || server.is(NAME, "off")) && !server.fast_timing();
+    let has_lines = on || server.is(NAME, "off");
     let advice = if has_lines { advice } else { SettingAdvice { line: None, undo: None, ..advice } };
     (advice, NodeCallsReport { answer, ..report })
 }
@@ -115,32 +115,25 @@ fn from_counts(
     let doubt = doubt.filter(|_| share.low <= CHEAP);
     // No rate is known to be low enough for calls that are not in the figures.
     let sample_rate = sample_rate(needed.high).filter(|_| !is_at_least);
-    let action = match (share.low > CHEAP, &doubt, share.high <= CHEAP) {
-        (true, ..) if setting.on => Action::TurnOff,
-        (true, ..) => Action::None,
-        (_, Some(_), _) => Action::Unknown,
-        (_, None, true) if setting.on => Action::Keep,
-        (_, None, true) => Action::TurnOn,
-        (_, None, false) if sample_rate.is_some() => Action::SampleLess,
-        (_, None, false) => Action::Unknown,
-    };
     let calls = count((per_s * rate).round() as u64);
-    let summary = match &doubt {
-        Some(doubt) => format!("not determined: {}", doubt.why),
+    let cost = format!("{calls} node calls per second take {} of a core", percent_range(share.low, Some(share.high)));
+    let with_rate = match sample_rate {
+        Some(rate) => format!("with {SAMPLE_RATE} = {} at most 1%", decimal(rate)),
+        None => "also with the lowest useful sample_rate".into(),
+    };
+    let no = if setting.on { Action::TurnOff } else { Action::None };
+    let yes = if setting.on { Action::Keep } else { Action::TurnOn };
+    let (action, summary) = match &doubt {
+        Some(doubt) => (Action::Unknown, format!("not determined: {}", doubt.why)),
         None if is_at_least => {
-            format!("no: at least {calls} node calls per second take at least {} of a core", percent(share.low))
+            let share = percent(share.low);
+            (no, format!("no: at least {calls} node calls per second take at least {share} of a core"))
         }
+        None if share.low > CHEAP => (no, format!("no: {cost}; {with_rate}")),
+        None if share.high <= CHEAP => (yes, format!("yes: {cost}")),
         None => {
-            let cost =
-                format!("{calls} node calls per second take {} of a core", percent_range(share.low, Some(share.high)));
-            let with_rate = sample_rate.map_or("also with the lowest useful sample_rate".into(), |rate| {
-                format!("with {SAMPLE_RATE} = {} at most 1%", decimal(rate))
-            });
-            match (share.low > CHEAP, share.high <= CHEAP) {
-                (true, _) => format!("no: {cost}; {with_rate}"),
-                (_, true) => format!("yes: {cost}"),
-                _ => format!("no, or only with a lower sample_rate: {cost}; {with_rate}"),
-            }
+            let action = if sample_rate.is_some() { Action::SampleLess } else { Action::Unknown };
+            (action, format!("no, or only with a lower sample_rate: {cost}; {with_rate}"))
         }
     };
     let hides_all = doubt.is_some() && share.low <= 0.0;
