@@ -35,10 +35,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     // Without libpq, no server needs to start.
     require_libpq()?;
     let ephemeral = Ephemeral::start(stop)?;
-    for (folder, why) in ephemeral.not_removed() {
-        note(&format!("could not remove {}, which an earlier run left: {why}", folder.display()));
-    }
-    let installation = ephemeral.installation();
+    let installation = &ephemeral.installation;
     note(&format!(
         "running on a temporary PostgreSQL {} server from {}",
         installation.version,

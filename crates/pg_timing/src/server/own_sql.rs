@@ -96,8 +96,8 @@ pub const EXTENSION_OBJECTS: &str = select!(
             '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL"
 );
 
-/// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions: name, role,
-/// database. Values are not read: they can have the encoding of another database.
+/// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like
+/// `track_io_timing (role app)`. Values are not read: they can have the encoding of another database.
 pub const OTHER_SETTINGS: &str = select!("pg_catalog.split_part(made, '=', 1), r.rolname, d.datname
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
@@ -106,7 +106,7 @@ pub const OTHER_SETTINGS: &str = select!("pg_catalog.split_part(made, '=', 1), r
             ON pg_catalog.starts_with(made, prefix)
         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole
         LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) setdatabase
-    ORDER BY 1, 2, 3");
+    ORDER BY 1");
 
 /// Returns the query of the columns of `pg_fast_timing_info()`, as names and values.
 pub fn fast_timing_info(function: &str) -> String {

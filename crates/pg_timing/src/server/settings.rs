@@ -120,12 +120,7 @@ impl Server {
             extension_objects: extension_objects(objects),
             databases: fact(1).parse().unwrap_or(0),
             monitor: fact(2) == "t",
-            other_settings: session
-                .query(own_sql::OTHER_SETTINGS)?
-                .rows
-                .iter()
-                .filter_map(|row| other_setting(row))
-                .collect(),
+            other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect(),
         })
     }
 
@@ -199,14 +194,6 @@ impl Server {
     pub fn fast_timing(&self) -> bool {
         self.setting(FAST_TIMING_METHOD).is_some_and(|method| ["auto", "sampling"].contains(&method))
     }
-}
-
-/// Returns a setting of a role or a database, like `track_io_timing (role app)`.
-fn other_setting(row: &[Option<String>]) -> Option<String> {
-    let [Some(name), role, database] = row else { return None };
-    let place = |kind: &str, of: &Option<String>| of.as_ref().map(|of| format!("{kind} {of}"));
-    let places: Vec<String> = [place("role", role), place("database", database)].into_iter().flatten().collect();
-    Some(format!("{name} ({})", places.join(", ")))
 }
 
 /// Returns the hint that sets a setting until it is undone.

@@ -48,15 +48,9 @@ impl Sql {
     }
 }
 
-impl From<&str> for Sql {
-    fn from(text: &str) -> Sql {
-        Sql::new(text)
-    }
-}
-
-impl From<&String> for Sql {
-    fn from(text: &String) -> Sql {
-        Sql::new(text)
+impl<T: AsRef<str> + ?Sized> From<&T> for Sql {
+    fn from(text: &T) -> Sql {
+        Sql::new(text.as_ref())
     }
 }
 
