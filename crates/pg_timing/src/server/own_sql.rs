@@ -98,7 +98,11 @@ pub const EXTENSION_OBJECTS: &str = select!(
 
 /// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like
 /// `track_io_timing (role app)`. Values are not read: they can have the encoding of another database.
-pub const OTHER_SETTINGS: &str = select!("pg_catalog.split_part(made, '=', 1), r.rolname, d.datname
+pub const OTHER_SETTINGS: &str = select!(
+    "pg_catalog.concat(pg_catalog.split_part(made, '=', 1), ' (', pg_catalog.concat_ws(', ',
+            CASE WHEN r.rolname IS NOT NULL THEN pg_catalog.concat('role ', r.rolname) END,
+            CASE WHEN d.datname IS NOT NULL THEN pg_catalog.concat('database ', d.datname) END,
+            CASE WHEN r.rolname IS NULL AND d.datname IS NULL THEN 'all roles' END), ')')
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
         JOIN pg_catalog.unnest('{auto_explain.,pg_fast_timing.,pg_stat_statements.,track_,timing_clock_source,log_duration,
@@ -106,7 +110,8 @@ pub const OTHER_SETTINGS: &str = select!("pg_catalog.split_part(made, '=', 1), r
             ON pg_catalog.starts_with(made, prefix)
         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole
         LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) setdatabase
-    ORDER BY 1");
+    ORDER BY 1"
+);
 
 /// Returns the query of the columns of `pg_fast_timing_info()`, as names and values.
 pub fn fast_timing_info(function: &str) -> String {
