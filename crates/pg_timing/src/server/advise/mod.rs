@@ -39,8 +39,9 @@ const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
 /// Returns the statistics that are read before and after the window.
 fn parts(server: &Server) -> Vec<Part> {
     let mut parts = vec![statements::activity(), verdict::sessions_part()];
-    parts.extend(statements::counted(server));
     parts.extend(settings::parts(server));
+    // These two are compared, so they are read one right after the other.
+    parts.extend(statements::counted(server));
     parts.extend(log_timing::parts(server));
     parts
 }
