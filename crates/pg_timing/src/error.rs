@@ -6,6 +6,8 @@
 pub struct SqlState(pub String);
 
 impl SqlState {
+    /// our own use of the code for an impossible connection: nothing listens at the address
+    pub const NO_SERVER: &str = "08001";
     pub const QUERY_CANCELED: &str = "57014";
     pub const READ_ONLY: &str = "25006";
     pub const SYNTAX: &str = "42601";

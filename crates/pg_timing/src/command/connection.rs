@@ -1,8 +1,8 @@
 //! The connection to the server that the arguments name, or to a temporary server.
 
 use super::note;
-use crate::error::Error;
-use crate::server::connection::{Connection, OpenError, Password, Target, require_libpq};
+use crate::error::{Error, SqlState};
+use crate::server::connection::{Connection, Password, Target, require_libpq};
 use crate::server::ephemeral::Ephemeral;
 use clap::{Args, ValueHint};
 use std::sync::atomic::AtomicBool;
@@ -35,7 +35,7 @@ pub struct ConnectionArguments {
 
 /// Connects to the server that the arguments name, or else to libpq's default.
 pub fn open(arguments: &ConnectionArguments, stop: &AtomicBool) -> Result<Connection, Error> {
-    Ok(Connection::open(&target(arguments), prompt_password, stop)?)
+    Connection::open(&target(arguments), prompt_password, stop)
 }
 
 /// A connection and its temporary server, if there is one. The fields are dropped in this order: the connection closes
@@ -52,7 +52,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     if !ephemeral {
         match Connection::open(&target, prompt_password, stop) {
             Ok(connection) => return Ok(OpenServer { connection, _ephemeral: None }),
-            Err(OpenError { error, no_server }) if !no_server || is_named(&target) => return Err(error),
+            Err(error) if !error.state.is(SqlState::NO_SERVER) || is_named(&target) => return Err(error),
             Err(_) => {
                 note("no server was given, and no server answers on the default socket: starting a temporary server")
             }
@@ -61,10 +61,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     // Without libpq, no server needs to start.
     require_libpq()?;
     let ephemeral = Ephemeral::start(stop)?;
-    for (folder, why) in ephemeral.not_removed() {
-        note(&format!("could not remove {}, which an earlier run left: {why}", folder.display()));
-    }
-    let installation = ephemeral.installation();
+    let installation = &ephemeral.installation;
     note(&format!(
         "running on a temporary PostgreSQL {} server from {}",
         installation.version,

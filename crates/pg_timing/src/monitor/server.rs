@@ -1,12 +1,12 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
 use super::lines::without_signals;
-use crate::error::Error;
+use crate::error::{Error, SqlState};
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
 use crate::server::advise::advise_with;
 use crate::server::clock::Clocks;
-use crate::server::connection::{Connection, OpenError, Password, Target};
+use crate::server::connection::{Connection, Password, Target};
 use crate::server::fast_timing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -171,8 +171,8 @@ impl Observer {
 
 fn connect(target: &Target, figures: &ServerFigures, stop: &AtomicBool) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
-    let mut connection = Connection::open(target, no_prompt, stop).map_err(|OpenError { error, no_server }| {
-        match no_server {
+    let mut connection = Connection::open(target, no_prompt, stop).map_err(|error| {
+        match error.state.is(SqlState::NO_SERVER) {
             // The hint of other commands names options that the monitor does not have.
             true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
             false => error,

@@ -7,12 +7,14 @@
 
 /// Marks our statements, so that reports about a server's statements do not contain them. pg_stat_statements removes a comment
 /// before the first word, but keeps this one.
-macro_rules! mark {
-    () => {
-        "/* pg_timing */"
+pub const MARK: &str = "/* pg_timing */";
+
+/// A query with the mark.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT /* pg_timing */ ", $rest)
     };
 }
-pub const MARK: &str = mark!();
 
 /// Our statements see only `pg_catalog`. The setting ends with the transaction, because a connection pooler can give the session
 /// to another client.
@@ -42,10 +44,8 @@ pub const ONE_PROCESS: [&str; 2] = ["SET LOCAL jit = off", "SET LOCAL max_parall
 /// loaded.
 pub fn settings(names: &[&str]) -> String {
     format!(
-        concat!(
-            "SELECT ",
-            mark!(),
-            " name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
+        select!(
+            "name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
              WHERE pg_catalog.array_position('{{{}}}'::pg_catalog.text[], name) IS NOT NULL"
         ),
         names.join(",")
@@ -67,20 +67,16 @@ pub fn set_all_if_permitted(settings: &[(&str, &str)]) -> String {
 }
 
 /// One row: the process of this session; databases that accept connections; whether this user may see all statistics.
-pub const SESSION: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " pg_catalog.pg_backend_pid(), pg_catalog.count(*), pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')
+pub const SESSION: &str = select!(
+    "pg_catalog.pg_backend_pid(), pg_catalog.count(*), pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')
     FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate"
 );
 
 /// The objects of extensions that we use, each with its name, its schema, and three roles that can put other code in its place: the
 /// owners of the schema, of the object and of the extension. The last column tells whether the role is a superuser or this user. The
 /// name pg_database_owner stands for the database's owner.
-pub const EXTENSION_OBJECTS: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " o.name, pg_catalog.quote_ident(n.nspname), r.rolname, r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user
+pub const EXTENSION_OBJECTS: &str = select!(
+    "o.name, pg_catalog.quote_ident(n.nspname), r.rolname, r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user
     FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema,
                 relowner AS owner FROM pg_catalog.pg_class
         UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proname, pronamespace, proowner
@@ -100,12 +96,13 @@ pub const EXTENSION_OBJECTS: &str = concat!(
             '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL"
 );
 
-/// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions: name, role,
-/// database. Values are not read: they can have the encoding of another database.
-pub const OTHER_SETTINGS: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " pg_catalog.split_part(made, '=', 1), r.rolname, d.datname
+/// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like
+/// `track_io_timing (role app)`. Values are not read: they can have the encoding of another database.
+pub const OTHER_SETTINGS: &str = select!(
+    "pg_catalog.concat(pg_catalog.split_part(made, '=', 1), ' (', pg_catalog.concat_ws(', ',
+            CASE WHEN r.rolname IS NOT NULL THEN pg_catalog.concat('role ', r.rolname) END,
+            CASE WHEN d.datname IS NOT NULL THEN pg_catalog.concat('database ', d.datname) END,
+            CASE WHEN r.rolname IS NULL AND d.datname IS NULL THEN 'all roles' END), ')')
     FROM pg_catalog.pg_db_role_setting
         CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS made
         JOIN pg_catalog.unnest('{auto_explain.,pg_fast_timing.,pg_stat_statements.,track_,timing_clock_source,log_duration,
@@ -113,7 +110,7 @@ pub const OTHER_SETTINGS: &str = concat!(
             ON pg_catalog.starts_with(made, prefix)
         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole
         LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) setdatabase
-    ORDER BY 1, 2, 3"
+    ORDER BY 1"
 );
 
 /// Returns the query of the columns of `pg_fast_timing_info()`, as names and values.
@@ -125,22 +122,24 @@ pub fn fast_timing_info(function: &str) -> String {
 }
 
 /// Statistics of all databases together.
-pub const DATABASES: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback) AS transactions,
+pub const DATABASES: &str = select!(
+    "pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback) AS transactions,
         pg_catalog.sum(temp_bytes) AS temp_bytes, pg_catalog.sum(blks_read) AS blks_read,
         EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
     FROM pg_catalog.pg_stat_database"
 );
 
 /// Returns the query of the totals of pg_stat_statements, without our own statements. `statements` and `info` are qualified views.
+/// `asked` are calls of plan nodes that certainly happened: one for each row of a plan and one for its end, and one more for the node
+/// that writes.
 pub fn statements(statements: &str, info: &str) -> String {
     format!(
         "SELECT {MARK} s.calls, s.plans, s.asked, s.hidden, i.dealloc, EXTRACT(epoch FROM i.stats_reset) AS reset
          FROM (SELECT pg_catalog.sum(calls) AS calls, pg_catalog.sum(plans) AS plans,
                 pg_catalog.sum(calls OPERATOR(pg_catalog.+) rows) FILTER (WHERE toplevel AND query OPERATOR(pg_catalog.~*)
-                    '^[[:space:]]*(select|with|insert|update|delete|merge|values|table)[[:>:]]') AS asked,
+                    '^[[:space:]]*(select|with|insert|update|delete|merge|values|table)[[:>:]]')
+                OPERATOR(pg_catalog.+) coalesce(pg_catalog.sum(calls) FILTER (WHERE toplevel
+                    AND query OPERATOR(pg_catalog.~*) '^[[:space:]]*(insert|update|delete|merge)[[:>:]]'), 0) AS asked,
                 pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden
             FROM {statements}
             WHERE query IS NULL OR pg_catalog.strpos(query, '{MARK}') OPERATOR(pg_catalog.=) 0) s, {info} i"
@@ -148,37 +147,29 @@ pub fn statements(statements: &str, info: &str) -> String {
 }
 
 /// Writes of PostgreSQL 15, which counts no other operations.
-pub const WRITES_OF_15: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " buffers_checkpoint OPERATOR(pg_catalog.+) buffers_clean AS writes, buffers_backend AS backend,
+pub const WRITES_OF_15: &str = select!(
+    "buffers_checkpoint OPERATOR(pg_catalog.+) buffers_clean AS writes, buffers_backend AS backend,
         EXTRACT(epoch FROM stats_reset) AS reset
     FROM pg_catalog.pg_stat_bgwriter"
 );
 
 /// Operations on files except WAL, since PostgreSQL 16.
-pub const IO: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " coalesce(pg_catalog.sum(reads), 0) AS reads, coalesce(pg_catalog.sum(writes), 0) AS writes,
+pub const IO: &str = select!(
+    "coalesce(pg_catalog.sum(reads), 0) AS reads, coalesce(pg_catalog.sum(writes), 0) AS writes,
         coalesce(pg_catalog.sum(extends), 0) AS extends, coalesce(pg_catalog.sum(fsyncs), 0) AS fsyncs,
         coalesce(pg_catalog.sum(writebacks), 0) AS writebacks, EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
     FROM pg_catalog.pg_stat_io WHERE object OPERATOR(pg_catalog.<>) 'wal'"
 );
 
 /// Operations on WAL until PostgreSQL 17.
-pub const WAL_UNTIL_17: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " wal_write OPERATOR(pg_catalog.+) wal_sync AS operations, EXTRACT(epoch FROM stats_reset) AS reset
+pub const WAL_UNTIL_17: &str = select!(
+    "wal_write OPERATOR(pg_catalog.+) wal_sync AS operations, EXTRACT(epoch FROM stats_reset) AS reset
     FROM pg_catalog.pg_stat_wal"
 );
 
 /// Operations on WAL since PostgreSQL 18.
-pub const WAL_IO: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " coalesce(pg_catalog.sum(coalesce(reads, 0) OPERATOR(pg_catalog.+) coalesce(writes, 0)
+pub const WAL_IO: &str = select!(
+    "coalesce(pg_catalog.sum(coalesce(reads, 0) OPERATOR(pg_catalog.+) coalesce(writes, 0)
             OPERATOR(pg_catalog.+) coalesce(fsyncs, 0)), 0) AS operations,
         EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
     FROM pg_catalog.pg_stat_io WHERE object OPERATOR(pg_catalog.=) 'wal'"
@@ -186,13 +177,11 @@ pub const WAL_IO: &str = concat!(
 
 /// Calls of functions in this database. The view has no time of the last reset.
 pub const FUNCTION_CALLS: &str =
-    concat!("SELECT ", mark!(), " coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions");
+    select!("coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions");
 
 /// Scans and rows in this database: calls of plan nodes that certainly happened, and rows that scans read.
-pub const TABLES: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked,
+pub const TABLES: &str = select!(
+    "coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked,
         coalesce(pg_catalog.sum(seq_tup_read OPERATOR(pg_catalog.+) coalesce(idx_tup_fetch, 0)), 0) AS scanned
     FROM pg_catalog.pg_stat_user_tables"
 );
@@ -210,10 +199,7 @@ pub fn counted_calls(function: &str) -> String {
 /// Sessions that may run statements: how many this user may not see, and the times of the oldest transaction and of the oldest
 /// running statement in s. The server hides the type of a session, too. A statement that waits for a lock makes no calls of plan
 /// nodes, and some kinds of statements have none.
-pub const SESSIONS: &str = concat!(
-    "SELECT ",
-    mark!(),
-    " pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden,
+pub const SESSIONS: &str = select!("pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden,
         coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) xact_start)), 0) AS oldest,
         coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) query_start)
             FILTER (WHERE state OPERATOR(pg_catalog.=) 'active'
@@ -223,8 +209,7 @@ pub const SESSIONS: &str = concat!(
     FROM pg_catalog.pg_stat_activity
     WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND datid IS NOT NULL
         AND (backend_type IS NULL
-            OR backend_type OPERATOR(pg_catalog.!~) '^(autovacuum worker|walsender|logical replication)')"
-);
+            OR backend_type OPERATOR(pg_catalog.!~) '^(autovacuum worker|walsender|logical replication)')");
 
 /// Returns an EXPLAIN of a query that calls a function of `pg_catalog` for each row: `clock_timestamp` reads the clock, and
 /// `statement_timestamp` does not.

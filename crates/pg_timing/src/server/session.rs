@@ -33,10 +33,16 @@ impl<'a> Session<'a> {
     }
 
     /// Keeps the next queries out of the server's statistics of statements, out of its log and out of pg_fast_timing's counters,
-    /// if this user may do that. `has_setting` returns whether the server has a setting.
-    pub fn keep_quiet(&mut self, has_setting: impl Fn(&str) -> bool) {
-        self.skip_counting = has_setting(FAST_TIMING_METHOD);
-        self.quiet = QUIET.into_iter().filter(|(name, _)| has_setting(name)).collect();
+    /// as far as the server has these settings and this user may set them.
+    pub fn keep_quiet(&mut self, settings: &BTreeMap<String, String>) {
+        self.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
+        self.quiet = QUIET.into_iter().filter(|(name, _)| settings.contains_key(*name)).collect();
+    }
+
+    /// Runs the next queries also after Ctrl-C.
+    pub fn ignore_stop(&mut self) {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        self.stop = &NEVER;
     }
 
     /// Returns the connection.

@@ -101,12 +101,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the facts.
+    /// Reads the facts. The session keeps its next queries out of the server's statistics.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
         let number = session.connection().server_version();
         let version = session.connection().supported_version()?;
         let name = session.connection().name();
         let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
+        session.keep_quiet(&settings);
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
         let objects = session.query(own_sql::EXTENSION_OBJECTS)?;
@@ -119,12 +120,7 @@ impl Server {
             extension_objects: extension_objects(objects),
             databases: fact(1).parse().unwrap_or(0),
             monitor: fact(2) == "t",
-            other_settings: session
-                .query(own_sql::OTHER_SETTINGS)?
-                .rows
-                .iter()
-                .filter_map(|row| other_setting(row))
-                .collect(),
+            other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect(),
         })
     }
 
@@ -198,14 +194,6 @@ impl Server {
     pub fn fast_timing(&self) -> bool {
         self.setting(FAST_TIMING_METHOD).is_some_and(|method| ["auto", "sampling"].contains(&method))
     }
-}
-
-/// Returns a setting of a role or a database, like `track_io_timing (role app)`.
-fn other_setting(row: &[Option<String>]) -> Option<String> {
-    let [Some(name), role, database] = row else { return None };
-    let place = |kind: &str, of: &Option<String>| of.as_ref().map(|of| format!("{kind} {of}"));
-    let places: Vec<String> = [place("role", role), place("database", database)].into_iter().flatten().collect();
-    Some(format!("{name} ({})", places.join(", ")))
 }
 
 /// Returns the hint that sets a setting until it is undone.

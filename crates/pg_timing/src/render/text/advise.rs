@@ -1,4 +1,4 @@
-//! The screen of `advise`: one line per setting, the verdict, and the lines for postgresql.conf.
+//! The screen of `advise`: the verdict, one line per setting, and the lines for postgresql.conf.
 
 use super::lines::verdict;
 use super::table::{Align, Table};
@@ -13,27 +13,18 @@ const NAME: usize = 26;
 const VALUE: usize = 10;
 
 pub fn text(report: &AdviseReport) -> String {
-    let mut out = headline(report);
-    out.push('\n');
-    out.push_str(&table(report));
-    out.push('\n');
-    out.push_str(&notes(report));
-    for block in findings::blocks(&report.findings) {
-        out.push_str(&block);
-        out.push('\n');
-    }
-    out.push_str(&verdict(&report.verdict));
-    out.push_str(&lines(report));
-    if !report.not_seen.is_empty() {
-        out.push('\n');
-    }
+    let mut rest = String::new();
     for line in &report.not_seen {
-        wrapped(&mut out, "not counted  ", line);
+        wrapped(&mut rest, "not counted  ", line);
     }
     if report.interrupted {
-        out.push_str(&format!("Stopped after {:.1} s. The figures are from this time.\n", report.window_s));
+        rest.push_str(&format!("Stopped after {:.1} s. The figures are from this time.\n", report.window_s));
     }
-    out
+    let mut blocks = vec![verdict(&report.verdict), headline(report), table(report), notes(report)];
+    blocks.extend(findings::blocks(&report.findings));
+    blocks.extend([lines(report), rest]);
+    blocks.retain(|block| !block.is_empty());
+    blocks.join("\n")
 }
 
 fn headline(report: &AdviseReport) -> String {
@@ -141,9 +132,6 @@ fn notes(report: &AdviseReport) -> String {
             }
         }
     }
-    if !out.is_empty() {
-        out.push('\n');
-    }
     out
 }
 
@@ -176,6 +164,6 @@ fn lines(report: &AdviseReport) -> String {
     }
     match out.is_empty() {
         true => out,
-        false => format!("\nfor postgresql.conf (or ALTER SYSTEM SET), then SELECT pg_reload_conf():\n{out}"),
+        false => format!("for postgresql.conf (or ALTER SYSTEM SET), then SELECT pg_reload_conf():\n{out}"),
     }
 }

@@ -102,7 +102,7 @@ fn table(comparison: &Comparison) -> String {
 }
 
 fn cells(figure: &ComparedFigure, before: &Measure, after: &Measure) -> [String; 6] {
-    let unit = figure.figure.row().unit;
+    let unit = figure.figure.unit();
     let noise = match figure.noise {
         None => "-".into(),
         Some(noise) if unit == Unit::Khz => format!("{:.2} MHz", noise / KHZ_PER_MHZ),
@@ -139,7 +139,7 @@ fn number(unit: Unit, number: f64) -> String {
 
 /// Renders the relative change. From a factor of 2 on, the factor is easier to read. A rate near zero has none.
 fn change(figure: &ComparedFigure) -> String {
-    match (figure.relative_change, figure.figure.row().unit) {
+    match (figure.relative_change, figure.figure.unit()) {
         (None, _) | (_, Unit::Ppm | Unit::PerMillion) => "-".into(),
         // PostgreSQL's rate can be wrong by less than 0.1%.
         (Some(change), Unit::Khz) => format!("{:+.2}%", change * 100.0),
@@ -200,7 +200,7 @@ fn same(figures: &[ComparedFigure]) -> Vec<String> {
         let clocks = || of_name(figures, figure.figure);
         let name = match clocks().count() {
             many if many > 1 && clocks().all(|other| other.effect == Effect::Same) => {
-                format!("{} of {many} clocks", figure.figure.row().words)
+                format!("{} of {many} clocks", figure.figure.words())
             }
             _ => figure.label(),
         };

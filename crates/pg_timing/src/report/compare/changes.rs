@@ -1,6 +1,6 @@
 //! What changed between two reports: one rule for all figures, the effect of load, and the alarms.
 
-use super::figures::{PG19, READ_NS, Row, Subject, TABLE, needs_postgres_19};
+use super::figures::{PG19, READ_NS, Subject, TABLE, needs_postgres_19};
 use super::{Compared, ComparedFigure, Effect, FigureName, FindingChange, Gap, Measure, MissingIn, Pair, Reason};
 use crate::human::duration;
 use crate::report::{COUNTER, Fact, Finding, Report, SYSTEM, Severity, finding_id};
@@ -35,14 +35,14 @@ impl<'a> Pair<'a> {
             Err(gap) => gaps.push(gap),
         };
         let has_clock = |clock: &str| [self.before, self.after].iter().all(|report| report.clock(clock).is_some());
-        for row in &TABLE {
-            for clock in self.clocks(row) {
-                match row.name {
+        for (name, ..) in TABLE {
+            for clock in self.clocks(name) {
+                match name {
                     FigureName::UndisturbedReadCost => add(self.cost(clock)),
                     FigureName::ReadCost | FigureName::LoopCost => {}
                     // The missing cost names a clock that one report does not have.
                     FigureName::TimedCall | FigureName::Step | FigureName::BackwardSteps if !has_clock(clock) => {}
-                    _ => add(self.figure(row, clock)),
+                    _ => add(self.figure(name, clock)),
                 }
             }
         }
@@ -50,15 +50,15 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns the clocks of both reports that can have the figure, without duplicates.
-    fn clocks(&self, row: &Row) -> Vec<&str> {
+    fn clocks(&self, name: FigureName) -> Vec<&str> {
         let mut clocks: Vec<&str> = Vec::new();
-        for clock in (row.clocks)(self.before).into_iter().chain((row.clocks)(self.after)) {
+        for clock in name.clocks(self.before).into_iter().chain(name.clocks(self.after)) {
             if clocks.len() < MAX_CLOCKS && !clocks.contains(&clock) {
                 clocks.push(clock);
             }
         }
         let defaults = self.before.tsc.used_by_default.zip(self.after.tsc.used_by_default);
-        if row.name.is_cost() && defaults.is_some_and(|(before, after)| before != after) {
+        if name.is_cost() && defaults.is_some_and(|(before, after)| before != after) {
             clocks.push(PG19);
         }
         clocks
@@ -66,49 +66,50 @@ impl<'a> Pair<'a> {
 
     /// Compares the undisturbed read, or the median read, or the loop: the first of them that both reports have.
     fn cost(&self, clock: &str) -> Result<ComparedFigure, Gap> {
-        let [undisturbed, median, looped, ..] = &TABLE;
-        let first = [undisturbed, median].into_iter().find(|row| self.values(row, clock).is_ok());
-        self.figure(first.unwrap_or(looped), clock)
+        let precise = [FigureName::UndisturbedReadCost, FigureName::ReadCost];
+        let first = precise.into_iter().find(|name| self.values(*name, clock).is_ok());
+        self.figure(first.unwrap_or(FigureName::LoopCost), clock)
     }
 
-    fn values(&self, row: &Row, clock: &str) -> Result<(Compared, Compared), Reason> {
-        let before = (row.get)(&Subject { report: self.before, other: self.after, clock });
-        both(before, (row.get)(&Subject { report: self.after, other: self.before, clock }))
+    fn values(&self, name: FigureName, clock: &str) -> Result<(Compared, Compared), Reason> {
+        let before = Subject { report: self.before, other: self.after, clock }.get(name);
+        both(before, Subject { report: self.after, other: self.before, clock }.get(name))
     }
 
-    fn figure(&self, row: &Row, clock: &str) -> Result<ComparedFigure, Gap> {
-        let words = if row.name.is_cost() { "cost" } else { row.words };
+    fn figure(&self, name: FigureName, clock: &str) -> Result<ComparedFigure, Gap> {
+        let words = if name.is_cost() { "cost" } else { name.words() };
         let gap = |reason| Gap {
-            figure: Some((row.name, clock.into())),
+            figure: Some((name, clock.into())),
             alarm: None,
             what: format!("{clock} {words}").trim_start().into(),
             reason,
         };
-        let (mut before, mut after) = self.values(row, clock).map_err(gap)?;
+        let (mut before, mut after) = self.values(name, clock).map_err(gap)?;
         let (mut relative_change, mut noise) = (None, None);
-        let effect = match (&mut before, &mut after) {
-            (Compared::Number(before), Compared::Number(after)) => {
-                if row.name.is_cost() || row.name == FigureName::TimedCall {
-                    self.add_load(before, after).map_err(gap)?;
+        let effect =
+            match (&mut before, &mut after) {
+                (Compared::Number(before), Compared::Number(after)) => {
+                    if name.is_cost() || name == FigureName::TimedCall {
+                        self.add_load(before, after).map_err(gap)?;
+                    }
+                    let estimates = before.estimate.zip(after.estimate);
+                    relative_change = estimates.map(|(a, b)| (b - a) / a).filter(|change| change.is_finite());
+                    noise = before.noise_against(after);
+                    match () {
+                        () if !before.differs_from(after) => Effect::Same,
+                        () if !self.is_read(clock) => Effect::Changed,
+                        () if after.low > before.high => name.increase(before, after),
+                        () => name.increase(after, before).mirrored(),
+                    }
                 }
-                let estimates = before.estimate.zip(after.estimate);
-                relative_change = estimates.map(|(a, b)| (b - a) / a).filter(|change| change.is_finite());
-                noise = before.noise_against(after);
-                match () {
-                    () if !before.differs_from(after) => Effect::Same,
-                    () if !self.is_read(clock) => Effect::Changed,
-                    () if after.low > before.high => (row.increase)(before, after),
-                    () => (row.increase)(after, before).mirrored(),
+                (before, after) if before == after => Effect::Same,
+                (Compared::Text(before), _) if name == FigureName::TscUsable && self.is_read(COUNTER) => {
+                    if before == "no" { Effect::Better } else { Effect::Worse }
                 }
-            }
-            (before, after) if before == after => Effect::Same,
-            (Compared::Text(before), _) if row.name == FigureName::TscUsable && self.is_read(COUNTER) => {
-                if before == "no" { Effect::Better } else { Effect::Worse }
-            }
-            _ => Effect::Changed,
-        };
+                _ => Effect::Changed,
+            };
         let clock = (!clock.is_empty()).then(|| clock.into());
-        Ok(ComparedFigure { figure: row.name, clock, before, after, relative_change, noise, effect })
+        Ok(ComparedFigure { figure: name, clock, before, after, relative_change, noise, effect })
     }
 
     /// Returns whether PostgreSQL reads this clock before and after: the system clock, and the counter if PostgreSQL 19 uses
@@ -147,7 +148,7 @@ impl<'a> Pair<'a> {
         let cost =
             |report: &Report, clock: &str| report.clock(clock).and_then(|clock| clock.undisturbed_ns.or(clock.read_ns));
         let ratio = |name: &str| Some(cost(self.after, name)? / cost(self.before, name)?);
-        let ratios: Vec<f64> = self.clocks(&TABLE[0]).into_iter().filter_map(ratio).collect();
+        let ratios: Vec<f64> = self.clocks(FigureName::UndisturbedReadCost).into_iter().filter_map(ratio).collect();
         let lie = |low: f64, high: f64| ratios.iter().all(|ratio| (low..=high).contains(ratio));
         let is_other = lie(OTHER_SPEED, SLOW_FACTOR) || lie(1.0 / SLOW_FACTOR, 1.0 / OTHER_SPEED);
         let is_same_model = self.before.host.cpu_model.known() == self.after.host.cpu_model.known();

@@ -53,19 +53,94 @@ pub enum Unit {
     Text,
 }
 
-/// A row of the table.
-pub struct Row {
-    pub name: Name,
-    /// the name on the screen
-    pub words: &'static str,
-    pub unit: Unit,
-    /// the clocks of a report that have the figure; a figure of the host has an empty name
-    pub clocks: fn(&Report) -> Vec<&str>,
-    pub get: fn(&Subject) -> Fact<Compared>,
-    /// the meaning of an increase for a server that reads the clock; a decrease means the opposite
-    pub increase: fn(&Measure, &Measure) -> Effect,
-    /// what the figure means for EXPLAIN ANALYZE
-    pub meaning: &'static str,
+/// All figures, with their names and units on the screen. The costs come first, in the order of their precision.
+pub const TABLE: [(Name, &str, Unit); 15] = [
+    (Name::UndisturbedReadCost, "undisturbed read", Unit::Ns),
+    (Name::ReadCost, "one read", Unit::Ns),
+    (Name::LoopCost, "one loop", Unit::Ns),
+    (Name::TimedCall, "timed call", Unit::Ns),
+    (Name::Step, "step", Unit::Ns),
+    (Name::BackwardSteps, "went back", Unit::PerMillion),
+    (Name::TscRate, "TSC rate", Unit::Khz),
+    (Name::TscUsable, "TSC usable", Unit::Text),
+    (Name::TscUsedByDefault, "TSC used by PostgreSQL 19", Unit::Text),
+    (Name::Skew, "skew", Unit::Ns),
+    (Name::Drift, "drift", Unit::Ppm),
+    (Name::ClockSource, "clock source", Unit::Text),
+    (Name::Kernel, "kernel", Unit::Text),
+    (Name::CpuModel, "CPU model", Unit::Text),
+    (Name::Virtualization, "virtualization", Unit::Text),
+];
+
+impl Name {
+    /// Returns the name on the screen.
+    pub fn words(self) -> &'static str {
+        self.row().1
+    }
+
+    pub fn unit(self) -> Unit {
+        self.row().2
+    }
+
+    fn row(self) -> &'static (Name, &'static str, Unit) {
+        TABLE.iter().find(|row| row.0 == self).unwrap_or(&TABLE[0])
+    }
+
+    /// Returns whether it is the cost of a read or of a loop with one read.
+    pub fn is_cost(self) -> bool {
+        matches!(self, Name::UndisturbedReadCost | Name::ReadCost | Name::LoopCost)
+    }
+
+    /// Returns the clocks of a report that have the figure. A figure of the host has an empty name.
+    pub fn clocks(self, report: &Report) -> Vec<&str> {
+        let all = || {
+            // PostgreSQL's clock is always compared, so that its absence has a reason.
+            let others = report.clocks.iter().map(|clock| clock.name.as_str()).filter(|name| *name != SYSTEM);
+            [SYSTEM].into_iter().chain(others)
+        };
+        match self {
+            Name::UndisturbedReadCost | Name::ReadCost | Name::LoopCost => all().collect(),
+            Name::TimedCall => vec![SYSTEM],
+            Name::Step => {
+                all().filter(|clock| matches!(*clock, SYSTEM | "cntvct") || needs_postgres_19(clock)).collect()
+            }
+            Name::BackwardSteps => all().filter(|clock| *clock != SETTABLE_CLOCK).collect(),
+            Name::Skew => report.cpus.skew.iter().map(|skew| skew.clock.as_str()).collect(),
+            Name::Drift => report.drift.iter().map(|drift| drift.clock.as_str()).collect(),
+            _ => vec![""],
+        }
+    }
+
+    /// Returns the meaning of an increase for a server that reads the clock. A decrease means the opposite.
+    pub fn increase(self, low: &Measure, high: &Measure) -> Effect {
+        match self {
+            Name::UndisturbedReadCost | Name::ReadCost | Name::LoopCost => more_ns(low, high, 1.0),
+            // It reads the clock twice.
+            Name::TimedCall => more_ns(low, high, 2.0),
+            Name::Step if high.low >= VISIBLE_NS => Effect::Worse,
+            // A clock that went back before was wrong before, too.
+            Name::BackwardSteps if low.estimate == Some(0.0) => Effect::MuchWorse,
+            Name::BackwardSteps | Name::Skew => Effect::Worse,
+            _ => Effect::Changed,
+        }
+    }
+
+    /// Returns what a change for the better or the worse means for EXPLAIN ANALYZE.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Name::TimedCall => "it is added to each call of a plan node",
+            Name::Step => "times are multiples of it",
+            Name::BackwardSteps => "times can be too short, or negative",
+            Name::Skew => "a time is wrong by it if the process moves to another CPU",
+            Name::TscUsable => "times of PostgreSQL 19 can be wrong with an unsafe TSC",
+            _ => "each call of a plan node reads the clock twice",
+        }
+    }
+}
+
+/// Returns whether only PostgreSQL 19 can read this clock: the counter.
+pub fn needs_postgres_19(clock: &str) -> bool {
+    matches!(clock, COUNTER | "rdtscp" | PG19)
 }
 
 /// A clock of a report, and the other report.
@@ -76,78 +151,58 @@ pub struct Subject<'a> {
     pub clock: &'a str,
 }
 
-/// The costs come first, in the order of their precision.
-#[rustfmt::skip]
-pub const TABLE: [Row; 15] = [
-    Row { name: Name::UndisturbedReadCost, words: "undisturbed read", unit: Unit::Ns, clocks: all, get: undisturbed,
-        increase: more_per_read, meaning: "each call of a plan node reads the clock twice" },
-    Row { name: Name::ReadCost, words: "one read", unit: Unit::Ns, clocks: all, get: median,
-        increase: more_per_read, meaning: "each call of a plan node reads the clock twice" },
-    Row { name: Name::LoopCost, words: "one loop", unit: Unit::Ns, clocks: all, get: turn_of_loop,
-        increase: more_per_read, meaning: "each call of a plan node reads the clock twice" },
-    Row { name: Name::TimedCall, words: "timed call", unit: Unit::Ns, clocks: |_| vec![SYSTEM], get: timed_call,
-        increase: more_per_call, meaning: "it is added to each call of a plan node" },
-    Row { name: Name::Step, words: "step", unit: Unit::Ns, clocks: of_servers, get: step,
-        increase: coarser, meaning: "times are multiples of it" },
-    Row { name: Name::BackwardSteps, words: "went back", unit: Unit::PerMillion, clocks: steady, get: backward_steps,
-        increase: more_often, meaning: "times can be too short, or negative" },
-    Row { name: Name::TscRate, words: "TSC rate", unit: Unit::Khz, clocks: host, get: tsc_rate,
-        increase: neither, meaning: "it converts ticks to time" },
-    Row { name: Name::TscUsable, words: "TSC usable", unit: Unit::Text, clocks: host, get: |it| answer(it, it.report.tsc.usable),
-        increase: neither, meaning: "times of PostgreSQL 19 can be wrong with an unsafe TSC" },
-    Row { name: Name::TscUsedByDefault, words: "TSC used by PostgreSQL 19", unit: Unit::Text, clocks: host,
-        get: |it| answer(it, it.report.tsc.used_by_default),
-        increase: neither, meaning: "the read cost of PostgreSQL 19 is that of another clock" },
-    Row { name: Name::Skew, words: "skew", unit: Unit::Ns, clocks: with_skew, get: skew,
-        increase: |_, _| Effect::Worse, meaning: "a time is wrong by it if the process moves to another CPU" },
-    Row { name: Name::Drift, words: "drift", unit: Unit::Ppm, clocks: with_drift, get: drift,
-        increase: neither, meaning: "NTP corrects it" },
-    Row { name: Name::ClockSource, words: "clock source", unit: Unit::Text, clocks: host, get: |it| text(&it.report.clocksource.current),
-        increase: neither, meaning: "the read cost decides" },
-    Row { name: Name::Kernel, words: "kernel", unit: Unit::Text, clocks: host, get: |it| text(&it.report.host.kernel),
-        increase: neither, meaning: "the read cost decides" },
-    Row { name: Name::CpuModel, words: "CPU model", unit: Unit::Text, clocks: host, get: |it| text(&it.report.host.cpu_model),
-        increase: neither, meaning: "the read cost decides" },
-    Row { name: Name::Virtualization, words: "virtualization", unit: Unit::Text, clocks: host, get: |it| text(&it.report.host.virtualization),
-        increase: neither, meaning: "the read cost decides" },
-];
-
-fn host(_: &Report) -> Vec<&str> {
-    vec![""]
-}
-
-/// PostgreSQL's clock is always compared, so that its absence has a reason.
-fn all(report: &Report) -> Vec<&str> {
-    let mut names = vec![SYSTEM];
-    names.extend(report.clocks.iter().map(|clock| clock.name.as_str()).filter(|name| *name != SYSTEM));
-    names
-}
-
-/// Returns the clocks that PostgreSQL can read.
-fn of_servers(report: &Report) -> Vec<&str> {
-    all(report).into_iter().filter(|clock| *clock == SYSTEM || needs_postgres_19(clock) || *clock == "cntvct").collect()
-}
-
-/// Returns the clocks that may never go back.
-fn steady(report: &Report) -> Vec<&str> {
-    all(report).into_iter().filter(|clock| *clock != SETTABLE_CLOCK).collect()
-}
-
-fn with_skew(report: &Report) -> Vec<&str> {
-    report.cpus.skew.iter().map(|skew| skew.clock.as_str()).collect()
-}
-
-fn with_drift(report: &Report) -> Vec<&str> {
-    report.drift.iter().map(|drift| drift.clock.as_str()).collect()
-}
-
-/// Returns whether only PostgreSQL 19 can read this clock: the counter.
-pub fn needs_postgres_19(clock: &str) -> bool {
-    matches!(clock, COUNTER | "rdtscp" | PG19)
-}
-
 impl<'a> Subject<'a> {
     /// Returns the figure, or the reason why the report does not have it.
+    pub fn get(&self, name: Name) -> Fact<Compared> {
+        let report = self.report;
+        let text = |fact: &Fact<String>| fact.clone().map(Compared::Text);
+        match name {
+            Name::BackwardSteps => self.backward_steps(),
+            Name::TscRate => self.tsc_rate(),
+            Name::TscUsable => self.answer(report.tsc.usable),
+            Name::TscUsedByDefault => self.answer(report.tsc.used_by_default),
+            Name::Skew => self.skew(),
+            Name::Drift => self.drift(),
+            Name::ClockSource => text(&report.clocksource.current),
+            Name::Kernel => text(&report.host.kernel),
+            Name::CpuModel => text(&report.host.cpu_model),
+            Name::Virtualization => text(&report.host.virtualization),
+            _ => self.known(self.find().and_then(|clock| self.of_clock(name, clock))),
+        }
+    }
+
+    /// Returns the cost or the step of a clock.
+    fn of_clock(&self, name: Name, clock: &ClockReport) -> Option<Measure> {
+        match name {
+            Name::UndisturbedReadCost => {
+                let cost = clock.read_ns.and(clock.undisturbed_ns)?;
+                Measure::new(cost, cost * UNDISTURBED_SHARE + READ_NS)
+            }
+            // The spread of the buffers is not divided by the root of their number, because what makes a machine slow lasts for
+            // many buffers.
+            Name::ReadCost => {
+                let cost = clock.read_ns?;
+                Measure::new(cost, cost * MEDIAN_SHARE + READ_NS + two_deviations(clock.read_spread_ns.unwrap_or(0.0)))
+            }
+            // The cost of pg_test_timing's loop is that without heavy interruptions. Another program's loop contains other work.
+            Name::LoopCost => {
+                let work = if program(self.report) == program(self.other) { 0.0 } else { LOOP_WORK_NS };
+                let is_output = self.report.origin == Origin::PgTestTiming;
+                let printed = clock.loop_ns?;
+                let cost = clock.undisturbed_ns.filter(|_| is_output).unwrap_or(printed);
+                Measure::new(cost, cost * LOOP_SHARE + work)
+            }
+            Name::TimedCall => {
+                let ns = clock.plausible_timed_call_ns()?;
+                Measure::new(ns, ns * MEDIAN_SHARE + READ_NS)
+            }
+            _ => match (clock.granularity_ns, clock.granularity_between_ns) {
+                (Some(step), _) => Measure::new(step, step * STEP_SHARE),
+                (None, bounds) => bounds.and_then(|(low, high)| Measure::within(None, low, high)),
+            },
+        }
+    }
+
     fn known(&self, measure: Option<Measure>) -> Fact<Compared> {
         let not_measured = self.report.clocks.iter().find(|clock| clock.name == self.clock);
         match (measure, not_measured.and_then(|clock| clock.unavailable.as_ref()), self.report.origin) {
@@ -166,65 +221,51 @@ impl<'a> Subject<'a> {
         })
     }
 
-    fn of_clock(&self, get: impl FnOnce(&ClockReport) -> Option<Measure>) -> Fact<Compared> {
-        self.known(self.find().and_then(get))
-    }
-}
-
-fn undisturbed(subject: &Subject) -> Fact<Compared> {
-    subject.of_clock(|clock| {
-        let cost = clock.read_ns.and(clock.undisturbed_ns)?;
-        Measure::new(cost, cost * UNDISTURBED_SHARE + READ_NS)
-    })
-}
-
-/// Returns the median read cost. The spread of the buffers is not divided by the root of their number, because what makes a
-/// machine slow lasts for many buffers.
-fn median(subject: &Subject) -> Fact<Compared> {
-    subject.of_clock(|clock| {
-        let cost = clock.read_ns?;
-        Measure::new(cost, cost * MEDIAN_SHARE + READ_NS + two_deviations(clock.read_spread_ns.unwrap_or(0.0)))
-    })
-}
-
-/// Returns the cost of pg_test_timing's loop, without heavy interruptions. Another program's loop contains other work.
-fn turn_of_loop(subject: &Subject) -> Fact<Compared> {
-    let work = if program(subject.report) == program(subject.other) { 0.0 } else { LOOP_WORK_NS };
-    subject.of_clock(|clock| {
-        let printed = clock.loop_ns?;
-        let is_output = subject.report.origin == Origin::PgTestTiming;
-        let cost = clock.undisturbed_ns.filter(|_| is_output).unwrap_or(printed);
-        Measure::new(cost, cost * LOOP_SHARE + work)
-    })
-}
-
-fn timed_call(subject: &Subject) -> Fact<Compared> {
-    subject.of_clock(|clock| {
-        let ns = clock.plausible_timed_call_ns()?;
-        Measure::new(ns, ns * MEDIAN_SHARE + READ_NS)
-    })
-}
-
-/// Returns the step, or its bounds.
-fn step(subject: &Subject) -> Fact<Compared> {
-    subject.of_clock(|clock| match (clock.granularity_ns, clock.granularity_between_ns) {
-        (Some(step), _) => Measure::new(step, step * STEP_SHARE),
-        (None, bounds) => bounds.and_then(|(low, high)| Measure::within(None, low, high)),
-    })
-}
-
-/// Returns the backward steps per million reads. They are unknown if the report has none, but too few reads to see steps that
-/// are as rare as in the other report.
-fn backward_steps(subject: &Subject) -> Fact<Compared> {
-    let own = subject.find().and_then(rate_of_steps);
-    let other = Subject { report: subject.other, ..*subject }.find().and_then(rate_of_steps);
-    match own.zip(other) {
-        Some((own, other))
-            if own.estimate == Some(0.0) && other.estimate > own.estimate && !own.differs_from(&other) =>
-        {
-            Fact::unavailable("too few reads to see steps as rare as in the other report")
+    /// Returns the backward steps per million reads. They are unknown if the report has none, but too few reads to see steps that
+    /// are as rare as in the other report.
+    fn backward_steps(&self) -> Fact<Compared> {
+        let own = self.find().and_then(rate_of_steps);
+        let other = Subject { report: self.other, ..*self }.find().and_then(rate_of_steps);
+        match own.zip(other) {
+            Some((own, other))
+                if own.estimate == Some(0.0) && other.estimate > own.estimate && !own.differs_from(&other) =>
+            {
+                Fact::unavailable("too few reads to see steps as rare as in the other report")
+            }
+            _ => self.known(own),
         }
-        _ => subject.known(own),
+    }
+
+    /// Returns the counter's rate in kHz. Without an uncertainty it is PostgreSQL 19's.
+    fn tsc_rate(&self) -> Fact<Compared> {
+        let tsc = &self.report.tsc;
+        let ppm = tsc.uncertainty_ppm.map_or(CALIBRATED_RATE_PPM, |ppm| ppm + RATE_PPM);
+        tsc.frequency_khz.clone().and_then(|khz| self.known(Measure::new(khz, khz * ppm / 1e6)))
+    }
+
+    /// Returns the largest offset between two CPUs. Its bounds are those of the measurement, so there is no other noise.
+    fn skew(&self) -> Fact<Compared> {
+        let cpus = &self.report.cpus;
+        let offset = cpus.largest_offset(self.clock).and_then(|(low, high)| Measure::within(None, low, high));
+        match &cpus.skew_unavailable {
+            Some(why) if offset.is_none() => Fact::unavailable(why.as_str()),
+            _ => self.known(offset),
+        }
+    }
+
+    /// Returns a drift in ppm, if both reports have the same reference clock.
+    fn drift(&self) -> Fact<Compared> {
+        let of = |report: &'a Report| report.drift.iter().find(|drift| drift.clock == self.clock);
+        let own = of(self.report);
+        match own.zip(of(self.other)) {
+            Some((own, other)) if own.reference != other.reference => Fact::unavailable("the reference clocks differ"),
+            _ => self.known(own.and_then(|own| Measure::new(own.rate_ppm, own.uncertainty_ppm + DRIFT_PPM))),
+        }
+    }
+
+    fn answer(&self, answer: Option<bool>) -> Fact<Compared> {
+        let word = |yes| Compared::Text(if yes { "yes" } else { "no" }.into());
+        answer.map_or_else(|| self.known(None), |yes| Fact::Known(word(yes)))
     }
 }
 
@@ -246,54 +287,6 @@ fn poisson_bounds(steps: f64) -> (f64, f64) {
     }
 }
 
-/// Returns the counter's rate in kHz. Without an uncertainty it is PostgreSQL 19's.
-fn tsc_rate(subject: &Subject) -> Fact<Compared> {
-    let tsc = &subject.report.tsc;
-    let ppm = tsc.uncertainty_ppm.map_or(CALIBRATED_RATE_PPM, |ppm| ppm + RATE_PPM);
-    tsc.frequency_khz.clone().and_then(|khz| subject.known(Measure::new(khz, khz * ppm / 1e6)))
-}
-
-/// Returns the largest offset between two CPUs. Its bounds are those of the measurement, so there is no other noise.
-fn skew(subject: &Subject) -> Fact<Compared> {
-    let cpus = &subject.report.cpus;
-    let offset = cpus.largest_offset(subject.clock).and_then(|(low, high)| Measure::within(None, low, high));
-    match &cpus.skew_unavailable {
-        Some(why) if offset.is_none() => Fact::unavailable(why.as_str()),
-        _ => subject.known(offset),
-    }
-}
-
-/// Returns a drift in ppm, if both reports have the same reference clock.
-fn drift(subject: &Subject) -> Fact<Compared> {
-    let of = |report: &'_ Report| report.drift.iter().find(|drift| drift.clock == subject.clock).cloned();
-    match of(subject.report).zip(of(subject.other)) {
-        Some((own, other)) if own.reference != other.reference => Fact::unavailable("the reference clocks differ"),
-        _ => subject
-            .known(of(subject.report).and_then(|own| Measure::new(own.rate_ppm, own.uncertainty_ppm + DRIFT_PPM))),
-    }
-}
-
-fn answer(subject: &Subject, answer: Option<bool>) -> Fact<Compared> {
-    let word = |yes| Compared::Text(if yes { "yes" } else { "no" }.into());
-    answer.map_or_else(|| subject.known(None), |yes| Fact::Known(word(yes)))
-}
-
-fn text(fact: &Fact<String>) -> Fact<Compared> {
-    fact.clone().map(Compared::Text)
-}
-
-fn neither(_: &Measure, _: &Measure) -> Effect {
-    Effect::Changed
-}
-
-fn more_per_read(low: &Measure, high: &Measure) -> Effect {
-    more_ns(low, high, 1.0)
-}
-
-fn more_per_call(low: &Measure, high: &Measure) -> Effect {
-    more_ns(low, high, 2.0)
-}
-
 fn more_ns(low: &Measure, high: &Measure, reads: f64) -> Effect {
     let Some((cheap, expensive)) = low.estimate.zip(high.estimate) else { return Effect::Changed };
     match () {
@@ -301,15 +294,6 @@ fn more_ns(low: &Measure, high: &Measure, reads: f64) -> Effect {
         () if high.low >= MUCH * low.high && expensive > reads * GOOD_READ_NS => Effect::MuchWorse,
         () => Effect::Worse,
     }
-}
-
-fn coarser(_: &Measure, coarse: &Measure) -> Effect {
-    if coarse.low >= VISIBLE_NS { Effect::Worse } else { Effect::Changed }
-}
-
-/// A clock that went back before was wrong before, too.
-fn more_often(rare: &Measure, _: &Measure) -> Effect {
-    if rare.estimate == Some(0.0) { Effect::MuchWorse } else { Effect::Worse }
 }
 
 impl Measure {
@@ -328,17 +312,5 @@ impl Measure {
     /// Returns whether noise cannot explain the difference: the bounds do not overlap.
     pub(super) fn differs_from(&self, other: &Measure) -> bool {
         self.low > other.high || other.low > self.high
-    }
-}
-
-impl Name {
-    /// Returns the row of the table.
-    pub fn row(self) -> &'static Row {
-        TABLE.iter().find(|row| row.name == self).unwrap_or(&TABLE[0])
-    }
-
-    /// Returns whether it is the cost of a read or of a loop with one read.
-    pub fn is_cost(self) -> bool {
-        matches!(self, Name::UndisturbedReadCost | Name::ReadCost | Name::LoopCost)
     }
 }

@@ -85,7 +85,7 @@ fn same(cost: Option<&ComparedFigure>) -> String {
 fn sentence(figure: &ComparedFigure) -> String {
     let costs = figure.estimates().filter(|_| figure.figure.is_cost());
     let Some((before, after)) = costs else {
-        return format!("Now {}: {} ({}).", figure.effect.word(), figure.label(), figure.figure.row().meaning);
+        return format!("Now {}: {} ({}).", figure.effect.word(), figure.label(), figure.figure.meaning());
     };
     let change = match after / before {
         _ if before <= 0.0 => "more than".into(),
@@ -135,7 +135,7 @@ impl ComparedFigure {
 
     /// Returns the name for the screen, like `system step`.
     pub fn label(&self) -> String {
-        self.clock.iter().map(String::as_str).chain([self.figure.row().words]).collect::<Vec<_>>().join(" ")
+        self.clock.iter().map(String::as_str).chain([self.figure.words()]).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns what has a cost: a read, or a turn of the loop.

@@ -1,10 +1,9 @@
 //! Computes a setting's share of a core from its events, and derives the advice.
 
-use super::facts::{Events, Facts};
-use super::gap::Gap;
+use super::facts::{Events, Facts, Gap};
 use super::statements::is_idle;
 use crate::human::{count, percent, percent_range};
-use crate::report::{Action, CoreShare, ReadCost, SettingAdvice};
+use crate::report::{Action, CoreShare, EventsAre, ReadCost, SettingAdvice};
 
 /// Share of a core. A smaller cost is not visible in the throughput, because pgbench runs differ by more.
 pub const CHEAP: f64 = 0.01;
@@ -38,13 +37,13 @@ pub struct Setting<'a> {
 
 /// Returns the advice for a setting.
 pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
-    let share = share(&setting.events, setting.cost);
     let event_ns = setting.cost.high_ns.map(|ns| setting.reads_per_event * ns);
-    advise_share(facts, setting, share, event_ns)
+    advise_events(facts, setting, event_ns)
 }
 
-/// Returns the advice for a setting that takes this share of a core. An event takes at most `event_ns`.
-pub fn advise_share(facts: &Facts, setting: Setting, share: Option<CoreShare>, event_ns: Option<f64>) -> SettingAdvice {
+/// Returns the advice for a setting whose events take at most `event_ns`.
+pub fn advise_events(facts: &Facts, setting: Setting, event_ns: Option<f64>) -> SettingAdvice {
+    let share = share(&setting.events, setting.cost);
     let busy = event_ns.map(|ns| BUSY_PER_S * ns / 1e9);
     let limit_per_s = event_ns.filter(|ns| *ns > 0.0).map(|ns| CHEAP * 1e9 / ns);
     let few = is_idle(facts) && setting.events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
@@ -74,7 +73,7 @@ pub fn advise_share(facts: &Facts, setting: Setting, share: Option<CoreShare>, e
         }
         _ => summary,
     };
-    let advice = setting.advice(share, limit_per_s, advice, &summary);
+    let advice = setting.advice(share, limit_per_s, advice, summary);
     SettingAdvice { hint, extrapolated: few, ..advice }
 }
 
@@ -85,7 +84,7 @@ impl Setting<'_> {
         core_share: Option<CoreShare>,
         limit_per_s: Option<f64>,
         advice: Action,
-        summary: &str,
+        summary: String,
     ) -> SettingAdvice {
         let (line, undo) = match (advice, self.on) {
             (Action::TurnOn, _) => (Some(self.turn_on), Some(self.turn_off)),
@@ -93,27 +92,48 @@ impl Setting<'_> {
             _ => (None, None),
         };
         SettingAdvice {
-            name: self.name.into(),
-            value: self.value,
             on: self.on,
             events_per_s: self.events.per_s,
-            events_are: self.events.are,
+            events_are: self.events.are(),
             reads_per_event: self.reads_per_event,
             core_share,
             limit_per_s,
-            advice,
-            summary: summary.into(),
-            hint: None,
-            why: self.why,
             line,
             undo,
-            extrapolated: false,
+            ..without_events(self.name, self.value, advice, summary, self.why)
         }
     }
 }
 
+/// Returns an advice about something whose events are not counted.
+pub fn without_events(
+    name: &str,
+    value: impl Into<String>,
+    advice: Action,
+    summary: impl Into<String>,
+    why: impl Into<String>,
+) -> SettingAdvice {
+    SettingAdvice {
+        name: name.into(),
+        value: value.into(),
+        on: false,
+        events_per_s: None,
+        events_are: EventsAre::Unknown,
+        reads_per_event: 0.0,
+        core_share: None,
+        limit_per_s: None,
+        advice,
+        summary: summary.into(),
+        hint: None,
+        why: why.into(),
+        line: None,
+        undo: None,
+        extrapolated: false,
+    }
+}
+
 /// Returns the share of a core, or `None` if there is neither a lower nor an upper bound.
-pub fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
+fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
     let (low_ns, high_ns) = cost.low_ns.zip(cost.high_ns)?;
     if events.per_s.is_none() && events.reads_high.is_none() {
         return None;

@@ -1,10 +1,11 @@
-//! The facts behind the advice.
+//! The facts behind the advice: the server, its clocks, and how its statistics grew in the window.
 
-use super::counts::Counts;
-use super::gap::{Gap, RUN_AGAIN};
+use crate::error::{Error, SqlState};
 use crate::report::EventsAre;
 use crate::server::clock::Clocks;
+use crate::server::session::Session;
 use crate::server::settings::Server;
+use std::collections::BTreeMap;
 
 /// The server, its clocks, and its statistics over the window.
 pub struct Facts {
@@ -18,11 +19,35 @@ pub struct Facts {
 /// window of the counted events can be longer or shorter by this time.
 pub const REPORT_DELAY_S: f64 = 1.0;
 
+/// Why a number is not known, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub why: String,
+    /// with the command to type
+    pub hint: String,
+}
+
+/// For a gap that a second run can close.
+pub const RUN_AGAIN: &str = "run it again: pg_timing advise";
+/// For statistics that the server does not show to this user.
+pub const NEEDS_MONITOR: &str = "let a superuser run: GRANT pg_monitor TO \"ROLE\"";
+/// For statistics of one database.
+pub const OTHER_DATABASES: &str = "run it in each database: pg_timing advise -d DATABASE";
+
+impl Gap {
+    pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Gap {
+        Gap { why: why.into(), hint: hint.into() }
+    }
+
+    fn nothing_counted() -> Gap {
+        Gap::new("stopped before anything was counted", RUN_AGAIN)
+    }
+}
+
 /// Events that read the clock, and their reads per second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Events {
     pub per_s: Option<f64>,
-    pub are: EventsAre,
     /// lower bound, per second
     pub reads_low: f64,
     /// upper bound, per second; `None` if there is none
@@ -32,23 +57,25 @@ pub struct Events {
 }
 
 impl Events {
-    /// No number is known.
-    pub const NONE: Events =
-        Events { per_s: None, are: EventsAre::Unknown, reads_low: 0.0, reads_high: None, gap: None };
-
     /// Returns unknown events with the reason.
     pub fn unknown(gap: Gap) -> Events {
-        Events { gap: Some(gap), ..Events::NONE }
+        Events { gap: Some(gap), ..Events::default() }
     }
 
-    /// Returns events that are not counted, with an upper bound on their reads per second.
-    pub fn at_most(reads_per_s: f64, gap: Gap) -> Events {
-        Events { reads_high: Some(reads_per_s), ..Events::unknown(gap) }
+    /// Marks the count as a lower bound, if there is a reason.
+    pub fn or_more(self, gap: Option<Gap>) -> Events {
+        match gap {
+            Some(gap) => Events { reads_high: None, gap: Some(gap), ..self },
+            None => self,
+        }
     }
 
-    /// Marks the count as a lower bound, with the reason.
-    pub fn or_more(self, gap: Gap) -> Events {
-        Events { are: EventsAre::AtLeast, reads_high: None, gap: Some(gap), ..self }
+    pub fn are(&self) -> EventsAre {
+        match (self.per_s, &self.gap) {
+            (None, _) => EventsAre::Unknown,
+            (Some(_), None) => EventsAre::Counted,
+            (Some(_), Some(_)) => EventsAre::AtLeast,
+        }
     }
 }
 
@@ -60,16 +87,175 @@ impl Facts {
 
     /// Returns counted events, with bounds on all reads together.
     pub fn counted_reads(&self, events: f64, low: f64, high: f64) -> Events {
-        if self.window_s <= 0.0 {
-            return Events::unknown(Gap::new("stopped before anything was counted", RUN_AGAIN));
+        match self.per_s(events) {
+            Err(gap) => Events::unknown(gap),
+            Ok(per_s) => {
+                Events { per_s: Some(per_s), reads_low: self.least(low), reads_high: self.most(high), gap: None }
+            }
         }
-        let shortest_window = self.window_s - REPORT_DELAY_S;
-        Events {
-            per_s: Some(events / self.window_s),
-            are: EventsAre::Counted,
-            reads_low: low / (self.window_s + REPORT_DELAY_S),
-            reads_high: (shortest_window > 0.0).then(|| high / shortest_window),
-            gap: None,
+    }
+
+    /// Returns the growth of a number in the window, per second.
+    pub fn per_s(&self, growth: f64) -> Result<f64, Gap> {
+        if self.window_s > 0.0 { Ok(growth / self.window_s) } else { Err(Gap::nothing_counted()) }
+    }
+
+    /// Returns the lowest rate of this growth.
+    pub fn least(&self, growth: f64) -> f64 {
+        growth / (self.window_s + REPORT_DELAY_S)
+    }
+
+    /// Returns the highest rate of this growth, or `None` if the window is too short.
+    pub fn most(&self, growth: f64) -> Option<f64> {
+        (self.window_s > REPORT_DELAY_S).then(|| growth / (self.window_s - REPORT_DELAY_S))
+    }
+}
+
+/// A part of the statistics: its name, and a query of one row of numbers. The column `reset` is the time of
+/// the last reset.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub name: &'static str,
+    pub sql: String,
+}
+
+/// Largest plausible number: 1 GB per second for 30 years.
+const MAX: f64 = 1e18;
+/// Largest plausible growth during a window, which is a day or less: 10 GB per second.
+const MAX_GROWTH: f64 = 1e15;
+
+/// Names and numbers. A number that is not plausible is NaN.
+type Numbers = BTreeMap<String, f64>;
+
+/// The numbers of each part, or the reason why they are missing.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, Gap>>);
+
+impl Snapshot {
+    /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
+    pub fn take(session: &mut Session, parts: &[Part]) -> Result<Snapshot, Error> {
+        let mut taken = BTreeMap::new();
+        for part in parts {
+            let numbers = match session.query(&part.sql) {
+                Ok(rows) => Ok(rows.named().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
+                Err(error) if error.state.ends_session() => return Err(error),
+                Err(error) if error.state.is(SqlState::INSUFFICIENT_PRIVILEGE) => {
+                    Err(Gap::new(error.what, NEEDS_MONITOR))
+                }
+                Err(error) => Err(Gap::new(error.what, RUN_AGAIN)),
+            };
+            taken.insert(part.name, numbers);
+        }
+        Ok(Snapshot(taken))
+    }
+
+    #[cfg(test)]
+    pub fn of(part: &'static str, numbers: &[(&str, f64)]) -> Snapshot {
+        let numbers = numbers.iter().map(|(name, number)| (name.to_string(), *number)).collect();
+        Snapshot([(part, Ok(numbers))].into())
+    }
+
+    #[cfg(test)]
+    pub fn and(mut self, other: Snapshot) -> Snapshot {
+        self.0.extend(other.0);
+        self
+    }
+
+    fn number(&self, part: &str, name: &str) -> Result<f64, Gap> {
+        let numbers = self.0.get(part).ok_or_else(|| Gap::new("not queried", RUN_AGAIN))?;
+        let numbers = numbers.as_ref().map_err(Gap::clone)?;
+        match numbers.get(name) {
+            Some(number) if number.is_nan() => Err(not_plausible(name)),
+            Some(number) => Ok(*number),
+            None => Err(Gap::new(format!("the server's statistics have no {name}"), RUN_AGAIN)),
+        }
+    }
+}
+
+/// Returns the number, or NaN. Statistics are never negative.
+fn plausible(text: &str) -> f64 {
+    text.parse().ok().filter(|number| (0.0..=MAX).contains(number)).unwrap_or(f64::NAN)
+}
+
+fn not_plausible(name: &str) -> Gap {
+    Gap::new(format!("the server's number of {name} is not plausible"), RUN_AGAIN)
+}
+
+/// Two snapshots.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    pub before: Snapshot,
+    pub after: Snapshot,
+}
+
+impl Counts {
+    /// Returns the growth of a number.
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Gap> {
+        let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
+        let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
+        match after - before {
+            growth if growth > MAX_GROWTH => Err(not_plausible(name)),
+            growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
+            _ => Err(Gap::new("the statistics were reset during the window", RUN_AGAIN)),
+        }
+    }
+
+    /// Returns the parts that the server refused, with its reasons.
+    pub fn refused(&self) -> BTreeMap<&'static str, &str> {
+        let both = self.before.0.iter().chain(&self.after.0);
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.why.as_str()))).collect()
+    }
+
+    /// Returns a number of the second snapshot.
+    pub fn level(&self, part: &str, name: &str) -> Result<f64, Gap> {
+        self.after.number(part, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counts(before: &[(&str, f64)], after: &[(&str, f64)]) -> Counts {
+        Counts { before: Snapshot::of("io", before), after: Snapshot::of("io", after) }
+    }
+
+    #[test]
+    fn missing_numbers_are_errors_and_not_zero() {
+        let counts = counts(&[("reads", 1.0)], &[("reads", 4.0)]);
+        assert_eq!(counts.growth("io", "reads"), Ok(3.0));
+        assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
+        assert_eq!(counts.level("io", "reads"), Ok(4.0));
+        let after = Snapshot([("io", Err(Gap::new("permission denied", NEEDS_MONITOR)))].into());
+        assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
+    }
+
+    #[test]
+    fn numbers_that_are_not_plausible_are_errors() {
+        for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
+            let counts = counts(&[("reads", 1.0)], &[("reads", plausible(text))]);
+            let why = Err(not_plausible("reads"));
+            assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
+        }
+        assert_eq!((plausible("0"), plausible("123.5"), plausible("9e17")), (0.0, 123.5, 9e17));
+        assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
+    }
+
+    #[test]
+    fn a_reset_is_noticed_even_if_the_number_is_higher() {
+        assert!(counts(&[("reads", 9.0)], &[("reads", 4.0)]).growth("io", "reads").is_err());
+        let reset = counts(&[("reads", 1.0), ("reset", 5.0)], &[("reads", 4.0), ("reset", 6.0)]);
+        assert!(reset.growth("io", "reads").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn growth_is_never_negative(before in 0.0..1e15, after in 0.0..1e15) {
+            match counts(&[("n", before)], &[("n", after)]).growth("io", "n") {
+                Ok(growth) => prop_assert!(growth >= 0.0 && after >= before),
+                Err(_) => prop_assert!(after < before),
+            }
         }
     }
 }

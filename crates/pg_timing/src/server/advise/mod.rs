@@ -1,68 +1,50 @@
-//! Estimates the cost of each setting that reads the clock. Each setting has a file with its
-//! `fn(&Facts) -> Option<SettingAdvice>` and the statistics that it needs.
+//! Estimates the cost of each setting that reads the clock. Each setting has a `fn(&Facts) -> Option<SettingAdvice>`.
 
 mod advice;
-mod auto_explain;
-mod clock_source;
-mod cost_delay;
-mod counted_calls;
-mod counts;
 mod facts;
-mod fast_timing;
-mod gap;
-mod host_findings;
-mod node_calls;
-mod not_seen;
-mod serialize;
-mod statement_log;
+mod log_timing;
+mod other;
+mod settings;
 mod statements;
 #[cfg(test)]
 mod tests;
-mod track_functions;
-mod track_io_timing;
-mod track_planning;
-mod track_wal_io_timing;
 mod verdict;
-
-use crate::server::clock::Clocks;
-use crate::server::session::Session;
-use crate::server::settings::Server;
-use counts::{Counts, Part, Snapshot};
-use facts::Facts;
 
 use crate::error::{Error, SqlState};
 use crate::host::measure::Budget;
 use crate::report::{AdviseReport, CoreShareLimits, SettingAdvice};
+use crate::server::clock::Clocks;
 use crate::server::connection::Connection;
+use crate::server::session::Session;
+use crate::server::settings::Server;
+use facts::{Counts, Facts, Part, Snapshot};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
 
 /// All settings, in display order. The result is `None` if the server does not have the setting.
 const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
-    track_io_timing::setting,
-    track_wal_io_timing::setting,
-    track_functions::setting,
-    statement_log::setting,
-    track_planning::setting,
-    cost_delay::setting,
-    auto_explain::setting,
-    fast_timing::setting,
-    clock_source::setting,
-    serialize::setting,
+    settings::track_io_timing,
+    settings::track_wal_io_timing,
+    settings::track_functions,
+    settings::statement_log,
+    settings::track_planning,
+    settings::track_cost_delay_timing,
+    log_timing::setting,
+    other::fast_timing,
+    other::clock_source,
+    other::serialize,
 ];
 
-/// The statistics that are read before and after the window.
-const PARTS: &[fn(&Server) -> Option<Part>] = &[
-    statements::activity,
-    statements::counted,
-    track_io_timing::part,
-    track_wal_io_timing::part,
-    track_functions::part,
-    auto_explain::part,
-    counted_calls::part,
-    not_seen::part,
-];
+/// Returns the statistics that are read before and after the window.
+fn parts(server: &Server) -> Vec<Part> {
+    let mut parts = vec![statements::activity(), verdict::sessions_part()];
+    parts.extend(settings::parts(server));
+    // These two are compared, so they are read one right after the other.
+    parts.extend(statements::counted(server));
+    parts.extend(log_timing::parts(server));
+    parts
+}
 
 /// Interval between checks for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -107,9 +89,8 @@ fn observe(
 ) -> Result<Facts, Error> {
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
-    session.keep_quiet(|name| server.setting(name).is_some());
     let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
-    let parts: Vec<Part> = PARTS.iter().filter_map(|part| part(&server)).collect();
+    let parts = parts(&server);
     // The window is the time between the snapshots, without the time for reading them.
     let budget = Budget::new(window, stop);
     let before = Snapshot::take(&mut session, &parts)?;
@@ -119,9 +100,7 @@ fn observe(
     }
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ends only the window. The second snapshot is still needed.
-    let no_stop = AtomicBool::new(false);
-    let mut session = Session::new(connection, &no_stop);
-    session.keep_quiet(|name| server.setting(name).is_some());
+    session.ignore_stop();
     let after = Snapshot::take(&mut session, &parts)?;
     Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
 }
@@ -131,7 +110,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
     let settings: Vec<SettingAdvice> = SETTINGS.iter().filter_map(|setting| setting(facts)).collect();
     let clocks = &facts.clocks;
     let counted = facts.window_s > facts::REPORT_DELAY_S;
-    let findings = host_findings::findings(facts);
+    let findings = verdict::host_findings(facts);
     let verdict = verdict::verdict(&settings, clocks.read.low_ns.is_some(), counted);
     AdviseReport {
         schema_version: 1,
@@ -142,11 +121,11 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
         interrupted,
         read: clocks.read.clone(),
         node_read: (clocks.node.clock != clocks.read.clock).then(|| clocks.node.clone()),
-        verdict: host_findings::add_to(verdict, &findings),
+        verdict: verdict::add(verdict, &findings),
         settings,
-        node_calls: auto_explain::node_calls(facts),
+        node_calls: log_timing::node_calls(facts),
         findings,
         core_share_limits: Some(CoreShareLimits { warning: advice::CHEAP, critical: advice::VERY_EXPENSIVE }),
-        not_seen: not_seen::not_seen(facts),
+        not_seen: verdict::not_seen(facts),
     }
 }

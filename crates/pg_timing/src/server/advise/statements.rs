@@ -1,8 +1,6 @@
 //! Numbers of transactions and statements, which several settings use.
 
-use super::counts::Part;
-use super::facts::{Events, Facts};
-use super::gap::Gap;
+use super::facts::{Events, Facts, Gap, Part};
 use crate::server::own_sql;
 use crate::server::settings::{Server, set_hint};
 
@@ -10,8 +8,8 @@ pub const ACTIVITY: &str = "activity";
 pub const STATEMENTS: &str = "statements";
 
 /// Statistics of all databases together.
-pub fn activity(_: &Server) -> Option<Part> {
-    Some(Part { name: ACTIVITY, sql: own_sql::DATABASES.into() })
+pub fn activity() -> Part {
+    Part { name: ACTIVITY, sql: own_sql::DATABASES.into() }
 }
 
 /// Statistics of pg_stat_statements. A plan that returns n rows to a client has at least n calls, and one call if it
@@ -76,11 +74,11 @@ pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
 /// lower bound.
 pub fn events(facts: &Facts, low: f64, high: f64) -> Events {
     match (growth(facts, "calls"), transactions(facts)) {
-        (Ok((calls, None)), _) => facts.counted(calls, low, high),
-        (Ok((calls, Some(more))), _) => facts.counted(calls, low, high).or_more(more),
-        (Err(gap), Ok(transactions)) => facts
-            .counted(transactions, low, high)
-            .or_more(Gap::new(format!("only transactions are counted: {}", gap.why), gap.hint)),
+        (Ok((calls, more)), _) => facts.counted(calls, low, high).or_more(more),
+        (Err(gap), Ok(transactions)) => {
+            let gap = Gap::new(format!("only transactions are counted: {}", gap.why), gap.hint);
+            facts.counted(transactions, low, high).or_more(Some(gap))
+        }
         (Err(_), Err(why)) => Events::unknown(why),
     }
 }

@@ -2,8 +2,6 @@
 
 mod log_timing;
 
-use super::counts::{Counts, Snapshot};
-use super::facts::Facts;
 use super::*;
 use crate::render;
 use crate::report::{Action, ClockReport, EventsAre, Finding, LogTimingAnswer, ReadCost, Severity};
@@ -69,7 +67,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
 fn hidden_transactions_are_noted_even_if_the_oldest_one_is_not_plausible() {
     let mut facts = facts(Some(20.0), 0.0, &[]);
     facts.counts.after = facts.counts.after.and(Snapshot::of("sessions", &[("hidden", 1.0), ("oldest", 1e12)]));
-    let lines = not_seen::not_seen(&facts);
+    let lines = verdict::not_seen(&facts);
     assert!(lines.iter().any(|line| line.contains("transactions of other users")), "{lines:?}");
 }
 
@@ -220,7 +218,7 @@ fn advice_on_timing_clock_source() {
     );
     assert!(source.summary.ends_with("the kernel demoted it"));
     assert_eq!(report.verdict.severity, Severity::Warning);
-    assert!(report.verdict.summary.ends_with("timing_clock_source: do not use the TSC: the kernel demoted it."));
+    assert!(report.verdict.summary.starts_with("timing_clock_source: do not use the TSC: the kernel demoted it."));
 
     // With the system clock in use, the TSC is advised if it is faster and has no faults.
     let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
@@ -306,14 +304,11 @@ fn the_verdict_calls_only_counted_settings_cheap() {
         ("pg_fast_timing.method", "sampling"),
     ];
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
-    assert!(
-        summary.starts_with("These settings are on and cost less than 1% of a core each: track_io_timing. "),
-        "{summary}"
-    );
+    assert!(summary.starts_with("On, and less than 1% of a core each: track_io_timing. "), "{summary}");
     // The method tsc times each call.
     let on = on.map(|(name, value)| (name, if name == "pg_fast_timing.method" { "tsc" } else { value }));
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
-    assert!(summary.contains("On, but not determined: auto_explain.log_timing."), "{summary}");
+    assert!(summary.starts_with("On, but not determined: auto_explain.log_timing."), "the bad news first: {summary}");
     assert!(
         report(&facts(Some(22.0), 1e3, &[]), false)
             .verdict

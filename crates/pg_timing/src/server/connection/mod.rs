@@ -2,12 +2,11 @@
 //! waits without a limit.
 
 mod libpq;
-mod result;
 mod statement;
 
-pub use result::{Output, Rows, Sql};
+pub use statement::{Output, Rows, Sql};
 
-use crate::error::{Error, one_line};
+use crate::error::{Error, SqlState, one_line};
 use libc::{c_char, c_int, c_void};
 use libpq::{Libpq, Opaque, c_text, code, libpq, owned, shortened};
 use std::ffi::CString;
@@ -104,12 +103,6 @@ impl Parameters {
     }
 }
 
-/// Why an attempt to connect ended early, and how many hosts of a list were tried.
-struct Timeout {
-    error: Error,
-    tried: usize,
-}
-
 /// An open connection.
 pub struct Connection {
     pq: &'static Libpq,
@@ -131,33 +124,14 @@ impl Drop for Connection {
     }
 }
 
-/// A failed attempt to connect.
-#[derive(Debug)]
-pub struct OpenError {
-    pub error: Error,
-    /// nothing listens at this address
-    pub no_server: bool,
-}
-
-impl From<Error> for OpenError {
-    fn from(error: Error) -> OpenError {
-        OpenError { error, no_server: false }
-    }
-}
-
-impl From<OpenError> for Error {
-    fn from(OpenError { error, .. }: OpenError) -> Error {
-        error
-    }
-}
-
 impl Connection {
-    /// Connects like psql. `ask` asks for a password at the terminal.
+    /// Connects like psql. `ask` asks for a password at the terminal. The error has the code [`SqlState::NO_SERVER`] if nothing
+    /// listens at the address.
     pub fn open(
         target: &Target,
         ask: impl Fn() -> Result<String, Error>,
         stop: &AtomicBool,
-    ) -> Result<Connection, OpenError> {
+    ) -> Result<Connection, Error> {
         let pq = libpq()?;
         let password = if target.password == Password::Always { Some(ask()?) } else { None };
         let can_ask = password.is_none() && target.password == Password::IfNeeded;
@@ -166,11 +140,9 @@ impl Connection {
             connection = Connection::attempt(pq, target, Some(&ask()?), stop)?;
         }
         if !connection.is_open() {
-            let hint = connection.hint(target.password);
-            return Err(OpenError {
-                error: Error::new(one_line(&connection.message()), hint),
-                no_server: !connection.reached,
-            });
+            let error = Error::new(one_line(&connection.message()), connection.hint(target.password));
+            let state = if connection.reached { "" } else { SqlState::NO_SERVER };
+            return Err(Error { state: SqlState(state.into()), ..error });
         }
         // Otherwise libpq waits without a limit for a server that does not read.
         // SAFETY: the connection is not NULL.
@@ -201,15 +173,15 @@ impl Connection {
             // Notices are not printed: a server can send any text at any time. Errors come with the result.
             // SAFETY: the connection is not NULL, and the function exists as long as the program.
             unsafe { (pq.PQsetNoticeProcessor)(conn, no_notices, std::ptr::null_mut()) };
-            let Err(timeout) = connection.wait_until_open(stop) else { return Ok(connection) };
-            if stop.load(Ordering::Relaxed) || !parameters.skip_hosts(&connection, timeout.tried)? {
-                return Err(timeout.error);
+            let Err((error, tried)) = connection.wait_until_open(stop) else { return Ok(connection) };
+            if stop.load(Ordering::Relaxed) || !parameters.skip_hosts(&connection, tried)? {
+                return Err(error);
             }
         }
     }
 
-    /// Waits until the session is open or failed.
-    fn wait_until_open(&mut self, stop: &AtomicBool) -> Result<(), Timeout> {
+    /// Waits until the session is open or failed. Returns why the attempt ended early, and how many hosts of a list were tried.
+    fn wait_until_open(&mut self, stop: &AtomicBool) -> Result<(), (Error, usize)> {
         let limit = match self.option("connect_timeout").and_then(|text| text.trim().parse::<u64>().ok()) {
             None | Some(0) => CONNECT_LIMIT,
             Some(seconds) => Duration::from_secs(seconds).max(MIN_CONNECT_LIMIT),
@@ -222,7 +194,7 @@ impl Connection {
                 tried += 1;
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(Timeout { error: Error::new("stopped", "the connection was not open yet"), tried });
+                return Err((Error::new("stopped", "the connection was not open yet"), tried));
             }
             if start.elapsed() > limit {
                 let seconds = limit.as_secs();
@@ -233,7 +205,7 @@ impl Connection {
                     false => format!("no connection to {host} within {seconds} s"),
                 };
                 let hint = format!("{CHECK_PSQL}; connect_timeout=SECONDS sets another limit");
-                return Err(Timeout { error: Error::new(what, hint), tried });
+                return Err((Error::new(what, hint), tried));
             }
             if self.wait_for(events) {
                 // SAFETY: the connection is not NULL.

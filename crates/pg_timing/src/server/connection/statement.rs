@@ -1,9 +1,8 @@
 //! Runs one statement with a time limit, and cancels it after the limit or after Ctrl-C.
 
-use super::libpq::{Libpq, Opaque, c_text};
-use super::result::{Output, QueryResult, Rows, Sql};
+use super::libpq::{Libpq, Opaque, c_text, code, owned, shortened};
 use super::{Connection, PERHAPS_FAULTY};
-use crate::error::{Error, one_line};
+use crate::error::{Error, SqlState, one_line};
 use libc::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -21,6 +20,101 @@ const ACCEPT: Duration = Duration::from_secs(2);
 const END: Duration = Duration::from_secs(5);
 /// Interval between cancel requests. The server ignores a request that arrives before it starts the statement.
 const INTERVAL: Duration = Duration::from_millis(500);
+
+/// A statement. Errors repeat a part of its text, unless it contains values: they can be secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sql {
+    text: String,
+    has_values: bool,
+}
+
+impl Sql {
+    pub fn new(text: impl Into<String>) -> Sql {
+        Sql { text: text.into(), has_values: false }
+    }
+
+    /// Returns a statement whose text is not repeated in errors.
+    pub fn with_values(text: impl Into<String>) -> Sql {
+        Sql { text: text.into(), has_values: true }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text for an error.
+    fn shown(&self) -> Option<&str> {
+        (!self.has_values).then_some(&self.text)
+    }
+}
+
+impl<T: AsRef<str> + ?Sized> From<&T> for Sql {
+    fn from(text: &T) -> Sql {
+        Sql::new(text.as_ref())
+    }
+}
+
+/// Whether rows are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    Keep,
+    /// counted and discarded
+    Discard,
+}
+
+/// Rows of text values. NULL is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// names of the columns, if rows were kept
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Option<String>>>,
+    /// number of rows, also of discarded ones
+    pub count: u64,
+}
+
+impl Rows {
+    /// Returns the first column of the first row.
+    pub fn value(&self) -> Option<&str> {
+        self.rows.first()?.first()?.as_deref()
+    }
+
+    /// Returns the memory that the rows take, in bytes. NULL takes memory, too.
+    fn bytes(&self) -> usize {
+        let value = |value: &Option<String>| size_of::<Option<String>>() + value.as_ref().map_or(0, String::len);
+        self.rows.iter().map(|row| size_of_val(row) + row.iter().map(value).sum::<usize>()).sum()
+    }
+
+    /// Returns the two columns as names and values, without rows that contain NULL.
+    pub fn pairs(self) -> Vec<(String, String)> {
+        self.rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
+            .map(|[name, value]: [String; 2]| (name, value))
+            .collect()
+    }
+
+    /// Adds the next rows. Returns the memory that they take, in bytes.
+    fn add(&mut self, next: Rows) -> usize {
+        let bytes = next.bytes();
+        self.count += next.count;
+        self.rows.extend(next.rows);
+        if self.columns.is_empty() {
+            self.columns = next.columns;
+        }
+        bytes
+    }
+
+    /// Returns the columns of the first row as names and values, without those that are NULL.
+    pub fn named(self) -> Vec<(String, String)> {
+        let values = self.rows.into_iter().next().unwrap_or_default();
+        self.columns.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// Returns the first column with one line per row: a plan as text or JSON.
+    pub fn lines(&self) -> String {
+        self.rows.iter().filter_map(|row| row.first()?.as_deref()).collect::<Vec<_>>().join("\n")
+    }
+}
 
 impl Connection {
     /// Runs one statement and waits for its end. If `stop` is set or the time limit is over, the statement is canceled.
@@ -47,18 +141,17 @@ impl Connection {
         let mut rows = Ok(Rows::default());
         let (mut bytes, mut results) = (0, 0);
         while let Some(result) = self.next_result(&mut watch)? {
-            if result.is_copy() {
+            let status = result.status();
+            // The server sends no other result until the end of a COPY.
+            if matches!(status, code::COPY_OUT | code::COPY_IN | code::COPY_BOTH) {
                 return Err(self.protocol_error("the server started a COPY, which pg_timing did not request"));
             }
-            match (&mut rows, result.read(&sql, output)) {
-                (Ok(rows), Ok(part)) => {
-                    bytes += part.bytes();
-                    rows.add(part);
-                }
-                (Ok(_), Err(error)) => rows = Err(error),
-                (Err(_), _) => {}
+            match (&mut rows, status) {
+                (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += rows.add(result.rows(output)),
+                (Err(_), _) | (_, code::COMMAND_OK | code::EMPTY_QUERY) => {}
+                (Ok(_), _) => rows = Err(result.error(&sql)),
             }
-            results += usize::from(!result.is_row());
+            results += usize::from(status != code::SINGLE_TUPLE);
             if results > MAX_RESULTS {
                 return Err(self.protocol_error("the server sent several results for one statement"));
             }
@@ -212,6 +305,88 @@ fn cancel(pq: &'static Libpq, conn: Opaque) -> bool {
     thread.is_ok() && result.recv_timeout(ACCEPT).unwrap_or(false)
 }
 
+/// A result of libpq: of a statement, or one of its rows.
+struct QueryResult {
+    pq: &'static Libpq,
+    result: Opaque,
+}
+
+impl Drop for QueryResult {
+    fn drop(&mut self) {
+        // SAFETY: this object owns the result, and nothing uses it afterwards.
+        unsafe { (self.pq.PQclear)(self.result) }
+    }
+}
+
+impl QueryResult {
+    fn status(&self) -> c_int {
+        // SAFETY: the result is not NULL.
+        unsafe { (self.pq.PQresultStatus)(self.result) }
+    }
+
+    fn rows(&self, output: Output) -> Rows {
+        // SAFETY: the result is not NULL, and the indexes are valid.
+        let (rows, columns) = unsafe { ((self.pq.PQntuples)(self.result), (self.pq.PQnfields)(self.result)) };
+        let value = |row, column| unsafe {
+            // SAFETY: as above.
+            match (self.pq.PQgetisnull)(self.result, row, column) {
+                0 => owned((self.pq.PQgetvalue)(self.result, row, column)),
+                _ => None,
+            }
+        };
+        let row = |row| (0..columns).map(|column| value(row, column)).collect();
+        // SAFETY: as above.
+        let name = |column| unsafe { owned((self.pq.PQfname)(self.result, column)) }.unwrap_or_default();
+        Rows {
+            columns: if output == Output::Keep && rows > 0 { (0..columns).map(name).collect() } else { Vec::new() },
+            rows: if output == Output::Keep { (0..rows).map(row).collect() } else { Vec::new() },
+            count: rows.try_into().unwrap_or(0),
+        }
+    }
+
+    fn field(&self, field: c_int) -> Option<String> {
+        // SAFETY: the result is not NULL; the text is copied at once.
+        unsafe { shortened((self.pq.PQresultErrorField)(self.result, field)) }
+    }
+
+    /// Returns the server's error with its position in the statement.
+    fn error(&self, sql: &Sql) -> Error {
+        let Some(mut what) = self.field(code::MESSAGE) else {
+            return Error::new("the server sent an unexpected result", PERHAPS_FAULTY);
+        };
+        let position = self.field(code::POSITION).and_then(|at| at.parse().ok());
+        if let Some(place) = sql.shown().zip(position).and_then(|(sql, at)| place(sql, at)) {
+            what += &format!(" ({place})");
+        }
+        let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(|field| self.field(field)).collect();
+        Error {
+            what: one_line(&what),
+            hint: match (more.is_empty(), sql.shown()) {
+                (false, _) => one_line(&more.join("; ")),
+                (true, Some(sql)) => format!("the server refused this statement: {}", first_characters(&one_line(sql))),
+                (true, None) => "the server refused the statement with these values".into(),
+            },
+            state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),
+        }
+    }
+}
+
+/// Returns the line of an error in the statement. `position` counts characters from 1.
+fn place(sql: &str, position: usize) -> Option<String> {
+    let before: String = sql.chars().take(position.checked_sub(1)?).collect();
+    let line = sql.lines().nth(before.matches('\n').count())?;
+    Some(format!("in \"{}\"", first_characters(line.trim())))
+}
+
+/// Returns the start of a statement, for an error.
+fn first_characters(sql: &str) -> String {
+    const MAX: usize = 200;
+    match sql.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", &sql[..end]),
+        None => sql.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +405,27 @@ mod tests {
             [Wait, Wait, Wait, Cancel, Wait, Cancel, Cancel, Cancel, GiveUp]
         );
         assert_eq!(steps(true, &[0.1, 0.2, 0.7, 5.2]), [Cancel, Wait, Cancel, GiveUp]);
+    }
+    #[test]
+    fn rows_without_text_take_memory() {
+        let rows = |rows: Vec<Vec<Option<String>>>| Rows { count: rows.len() as u64, rows, ..Rows::default() }.bytes();
+        let empty = rows(vec![vec![]]);
+        assert!(empty > 0 && rows(vec![vec![None; 1000]]) > 8000);
+        assert_eq!(rows(vec![vec![Some("abc".into())]]), rows(vec![vec![None]]) + 3);
+    }
+
+    #[test]
+    fn an_error_is_one_line_and_shows_its_position() {
+        assert_eq!(one_line("connection failed:\n\tno such file\n"), "connection failed:; no such file");
+        assert_eq!(place("SELECT 1\nFRM x\n", 10), Some("in \"FRM x\"".into()));
+        assert_eq!(place("SELECT", 0), None);
+        assert_eq!(place("SELECT", 7), Some("in \"SELECT\"".into()));
+        assert_eq!(place(&"ü".repeat(1000), 7).unwrap().chars().count(), 4 + 200 + 4);
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        assert_eq!(Sql::from("SELECT 1").shown(), Some("SELECT 1"));
+        assert_eq!(Sql::with_values("EXECUTE q('hunter2')").shown(), None);
     }
 }

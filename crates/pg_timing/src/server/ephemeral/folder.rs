@@ -79,20 +79,18 @@ pub fn base(given: &Path, owner: libc::uid_t, has_other_user: bool) -> PathBuf {
     given.or_else(|| Path::new("/tmp").canonicalize().ok()).unwrap_or_else(|| "/tmp".into())
 }
 
-/// Removes the abandoned folders of this user in `base`. Returns those that could not be removed, with the reason.
-pub fn remove_abandoned(base: &Path, owner: libc::uid_t) -> Vec<(PathBuf, String)> {
+/// Removes the abandoned folders of this user in `base`. The next run tries again what cannot be removed.
+pub fn remove_abandoned(base: &Path, owner: libc::uid_t) {
     if !is_safe(base, owner) {
-        return Vec::new();
+        return;
     }
-    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_our_name)).map(|entry| entry.path());
-    // The lock lasts until the folder is removed, so that no other run removes it, too.
-    let abandoned = folders.filter_map(|folder| lock_if_abandoned(&folder, owner).map(|lock| (folder, lock)));
-    let failed = |(folder, _lock): (PathBuf, Option<File>)| {
-        let error = remove(&folder).err().filter(|_| folder.symlink_metadata().is_ok())?;
-        Some((folder, reason(&error)))
-    };
-    abandoned.filter_map(failed).collect()
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_our_name);
+        // The lock lasts until the folder is removed, so that no other run removes it, too.
+        if let Some(_lock) = is_ours.then(|| lock_if_abandoned(&entry.path(), owner)).flatten() {
+            _ = remove(&entry.path());
+        }
+    }
 }
 
 /// Returns whether no other user than root can rename this user's folders in `base`, or a directory above it.
@@ -196,8 +194,9 @@ mod tests {
         for other in ["pg_timing.x", "pg_timing.00000000000000zz", "other.0000000000000001"] {
             File::create(folder(other).join(LOG)).unwrap();
         }
-        assert!(remove_abandoned(base.path(), owner() + 1).is_empty() && abandoned.exists(), "of another user");
-        assert!(remove_abandoned(base.path(), owner()).is_empty());
+        remove_abandoned(base.path(), owner() + 1);
+        assert!(abandoned.exists(), "of another user");
+        remove_abandoned(base.path(), owner());
         assert!(!abandoned.exists() && !old.exists());
         assert!(in_use.path().exists() && young.exists() && of_another_program.exists() && target.join(LOG).exists());
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 8);

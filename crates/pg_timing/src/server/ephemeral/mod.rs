@@ -18,7 +18,7 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -40,11 +40,10 @@ const PORT: &str = "5432";
 
 /// A running temporary server. Dropping it removes the server.
 pub struct Ephemeral {
-    installation: Installation,
+    pub installation: Installation,
     server: Child,
     // After the server: fields are dropped in this order.
     folder: Folder,
-    not_removed: Vec<(PathBuf, String)>,
 }
 
 impl Ephemeral {
@@ -56,7 +55,7 @@ impl Ephemeral {
         // SAFETY: it only returns a number.
         let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
         let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
-        let not_removed = folder::remove_abandoned(&base, owner);
+        folder::remove_abandoned(&base, owner);
         let installation = installation?;
         let failed = |why: String| match stop.load(Ordering::Relaxed) {
             true => Error::new("stopped", "the temporary server was removed"),
@@ -69,17 +68,7 @@ impl Ephemeral {
         let start = Instant::now();
         let is_over = || stop.load(Ordering::Relaxed) || start.elapsed() > START_LIMIT;
         let server = start_server(&installation, user.as_ref(), &folder, &is_over).map_err(failed)?;
-        Ok(Ephemeral { installation, server, folder, not_removed })
-    }
-
-    /// Returns the installation of the server.
-    pub fn installation(&self) -> &Installation {
-        &self.installation
-    }
-
-    /// Returns the folders of earlier runs that could not be removed, with the reason.
-    pub fn not_removed(&self) -> &[(PathBuf, String)] {
-        &self.not_removed
+        Ok(Ephemeral { installation, server, folder })
     }
 
     /// Returns the connection options of the server.

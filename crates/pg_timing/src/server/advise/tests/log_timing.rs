@@ -71,7 +71,9 @@ fn counted_calls_give_a_yes_or_no() {
 fn a_setting_that_is_off_gets_the_same_answer() {
     let off = |calls_per_s| {
         let mut facts = counted(calls_per_s);
-        facts.server.settings.insert("auto_explain.log_timing".into(), "off".into());
+        for (name, value) in [("auto_explain.log_timing", "off"), ("pg_fast_timing.method", "auto")] {
+            facts.server.settings.insert(name.into(), value.into());
+        }
         advice(&facts)
     };
     let (setting, node_calls, _) = off(2e6);
@@ -81,6 +83,7 @@ fn a_setting_that_is_off_gets_the_same_answer() {
     assert!(setting.summary.starts_with("no: 2 M node calls per second take "), "{setting:?}");
     let (setting, node_calls, _) = off(1e4);
     assert_eq!((setting.advice, node_calls.answer), (Action::TurnOn, LogTimingAnswer::Yes));
+    assert_eq!(setting.line.as_deref(), Some("auto_explain.log_timing = on"));
 }
 
 #[test]
@@ -198,7 +201,7 @@ fn the_lower_bound_assumes_that_a_session_executes_fewer_statements() {
     let share = |needed: f64, log_timing: &str| {
         let mut facts = counted(1e4);
         facts.server.settings.insert("auto_explain.log_timing".into(), log_timing.into());
-        counted_calls::share(&facts, Range::between(needed, 2.0 * needed))
+        super::super::log_timing::share(&facts, Range::between(needed, 2.0 * needed))
     };
     // A second of work needs 1 to 2 s of clock reads: at least half of the session's time.
     assert_eq!(share(1.0, "off"), Range { low: 0.5, estimate: 1.5, high: 2.0 });

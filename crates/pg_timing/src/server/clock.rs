@@ -1,15 +1,22 @@
-//! The read cost of a server's clock through the server: statements that read the clock take longer.
+//! Measures the read cost of the server's clock: on this host if the server runs here, or else through the server, because
+//! statements that read the clock take longer.
 
-use super::{Clocks, known, unknown};
+use super::session::Session;
+use super::settings::Server;
+use crate::error::Error;
+use crate::host::check::judge;
+use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
-use crate::report::{NS_PER_MS, ReadCost, SYSTEM};
+use crate::host::survey;
+use crate::report::{NS_PER_MS, ReadCost, Report, SYSTEM};
+use crate::server::connection::Connection;
 use crate::server::own_sql;
-use crate::server::session::Session;
-use crate::server::settings::Server;
 use crate::statistics::{RUN_TO_RUN_VARIATION, median, median_error};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
+/// Measuring time on this host. It gives the read cost with an error of 1%.
+const HOST_TIME: Nanos = Nanos::from_millis(700.0);
 /// The least number of pairs. With fewer, the error of the median is unreliable.
 const MIN_PAIRS: usize = 7;
 const MAX_PAIRS: usize = 40;
@@ -18,11 +25,104 @@ const SERVER_TIME: Nanos = Nanos::from_millis(1000.0);
 /// Rows of a statement. They fit into a small work_mem, and reading them takes a few ms.
 const ROWS: u32 = 50_000;
 
+/// The read costs of the server's clocks.
+#[derive(Clone, Debug)]
+pub struct Clocks {
+    /// the clock of timestamps, in every version
+    pub system: ReadCost,
+    /// the clock of the timing settings; the same clock, unless PostgreSQL 19 reads the TSC
+    pub read: ReadCost,
+    /// the clock of plan nodes
+    pub node: ReadCost,
+    /// the report about this host, if the server runs here
+    pub here: Option<Report>,
+}
+
+impl Clocks {
+    /// Returns the number of CPUs of the server's host, if it was measured.
+    pub fn cpus(&self) -> Option<f64> {
+        self.here.as_ref().and_then(|here| here.cpus.online.known().map(|cpus| cpus.len() as f64))
+    }
+
+    /// Measures the clocks.
+    pub fn of(session: &mut Session, server: &Server, stop: &AtomicBool) -> Clocks {
+        let here = match check_location(session, server) {
+            Ok(()) => on_host(server, stop),
+            Err(why) => return by_statements(session, server, &why, stop),
+        };
+        match here.read.ns {
+            Some(_) => here,
+            // For example, the host was too busy for the short measurement.
+            None => Clocks { here: here.here, ..by_statements(session, server, &here.read.how, stop) },
+        }
+    }
+}
+
+/// Measures the read cost of the clock that times the server's plan nodes.
+pub fn node_read(connection: &mut Connection, stop: &AtomicBool) -> Result<ReadCost, Error> {
+    let mut session = Session::new(connection, stop);
+    let server = Server::of(&mut session)?;
+    Ok(Clocks::of(&mut session, &server, stop).node)
+}
+
+fn known(clock: &str, ns: f64, error: f64, how: &str) -> ReadCost {
+    ReadCost {
+        ns: Some(ns),
+        low_ns: Some((ns - error).max(0.0)),
+        high_ns: Some(ns + error),
+        clock: clock.into(),
+        how: how.into(),
+    }
+}
+
+fn unknown(clock: &str, how: &str) -> ReadCost {
+    ReadCost { ns: None, low_ns: None, high_ns: None, clock: clock.into(), how: how.into() }
+}
+
+/// Returns an error if the server does not run on this host.
+///
+/// A socket or a loopback address can lead to another host or into a container. So this host must also have a process
+/// named postgres with the number of the server's backend.
+fn check_location(session: &Session, server: &Server) -> Result<(), String> {
+    if !session.connection().is_local() {
+        return Err("the server is on another host".into());
+    }
+    let pid = server.pid;
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    match comm.starts_with("postgres") || comm.starts_with("postmaster") {
+        true => Ok(()),
+        false => Err(format!("the server's process {pid} is not visible on this host")),
+    }
+}
+
+/// Measures the clocks on this host.
+fn on_host(server: &Server, stop: &AtomicBool) -> Clocks {
+    let host = Host::live();
+    let mut report = survey::live(&host, &KernelLog::own(&host), HOST_TIME, &Budget::new(HOST_TIME, stop), &mut |_| ());
+    judge(&mut report);
+    let of = |name: &str| measured(&report, name);
+    let (read, node) = match server.uses_tsc() {
+        // PostgreSQL 19 reads the counter without a fence for plan nodes, and with a fence otherwise.
+        true => (of("rdtscp"), of("rdtsc")),
+        false => (of(SYSTEM), of(SYSTEM)),
+    };
+    Clocks { system: of(SYSTEM), read, node, here: Some(report) }
+}
+
+/// Returns the read cost of a clock in the report.
+fn measured(report: &Report, name: &str) -> ReadCost {
+    let figures = report.clock(name).and_then(|clock| clock.read_ns.zip(clock.read_spread_ns));
+    match figures {
+        Some((ns, spread)) => known(name, ns, spread.max(0.1), "measured on this host, where the server runs"),
+        None => unknown(name, "not measurable on this host"),
+    }
+}
+
 /// Measures the system clock through the server.
 ///
 /// Two statements alternate. One reads the clock for each row, the other returns a timestamp that already exists. The
 /// other work per row is the same, so the difference is one read.
-pub fn clocks(session: &mut Session, server: &Server, why: &str, stop: &AtomicBool) -> Clocks {
+fn by_statements(session: &mut Session, server: &Server, why: &str, stop: &AtomicBool) -> Clocks {
     let budget = Budget::new(SERVER_TIME, stop);
     let mut pairs = Vec::new();
     let mut failed = None;

@@ -1,8 +1,36 @@
-//! The report of `advise`. The serde names are the JSON contract.
+//! The reports about a server: of `advise`, and of `explain` without a statement. The serde names are the JSON contract.
 
-use super::{Finding, Range, ReadCost, Verdict};
+use super::{ExplainReport, Finding, Range, Verdict};
 use serde::{Deserialize, Serialize};
 
+/// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
+/// nothing is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReadCost {
+    pub ns: Option<f64>,
+    pub low_ns: Option<f64>,
+    pub high_ns: Option<f64>,
+    /// `system`, `rdtscp`, `rdtsc` or `tsc`
+    pub clock: String,
+    /// how it was measured, or why it was not
+    pub how: String,
+}
+
+/// The classic test: one report per statement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ClassicReport {
+    /// 100 000 rows in one loop
+    #[serde(flatten)]
+    pub count: ExplainReport,
+    /// 100 000 rows in 400 loops
+    pub nested: ExplainReport,
+    /// read cost of the clock that times the server's plan nodes
+    pub read: ReadCost,
+}
+
+/// The report of `advise`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AdviseReport {

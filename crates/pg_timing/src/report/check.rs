@@ -1,0 +1,218 @@
+//! The report of a host check, and the measured figures in it. The serde names are the JSON contract.
+
+use super::{
+    Activity, ClockReport, Clocksource, Cpus, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Severity, Skew,
+    TscReport, Verdict,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The source of the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// measured on this host
+    Measured,
+    /// a captured tree (`--root`): nothing was measured now
+    Captured,
+    /// a pg_test_timing output (`read`)
+    PgTestTiming,
+}
+
+/// The report of a host check.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Report {
+    /// version of this JSON format
+    pub schema_version: u32,
+    /// version of pg_timing
+    pub version: String,
+    pub origin: Origin,
+    /// time of day when the measurement ended, like `2026-11-25T18:55:06Z`; missing if the figures are not from a measurement
+    /// of this program on this host
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<String>,
+    /// measuring time in seconds
+    pub measured_seconds: f64,
+    /// stopped early: the figures are from a shorter time
+    pub interrupted: bool,
+    /// parts of the pg_test_timing output are missing
+    pub excerpt: bool,
+    /// which parts are missing, or which figures contradict each other
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    pub host: HostFacts,
+    pub clocks: Vec<ClockReport>,
+    pub tsc: TscReport,
+    pub cpus: Cpus,
+    pub clocksource: Clocksource,
+    pub kernel: Fact<KernelReport>,
+    pub activity: Fact<Activity>,
+    /// drift between clocks
+    pub drift: Vec<Drift>,
+    pub findings: Vec<Finding>,
+    pub verdict: Verdict,
+    /// set by the checks
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_cost_limits_ns: Option<ReadCostLimits>,
+}
+
+/// The read costs in ns above which `clock-slow` warns, and is critical.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReadCostLimits {
+    pub warning: f64,
+    pub critical: f64,
+}
+
+impl Report {
+    /// Returns the kernel log, or why it proves nothing.
+    pub fn kernel_log(&self) -> Result<&KernelReport, &'static str> {
+        match self.kernel.known() {
+            None => Err("the kernel log is not readable"),
+            Some(kernel) if kernel.recognized_lines == 0 => Err("the kernel log has no recognized line about clocks"),
+            Some(kernel) => Ok(kernel),
+        }
+    }
+
+    /// Returns a report without facts, for the reason `why`.
+    pub fn empty(origin: Origin, why: &str) -> Report {
+        Report {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            origin,
+            measured_at: None,
+            measured_seconds: 0.0,
+            interrupted: false,
+            excerpt: false,
+            missing: None,
+            host: HostFacts::unavailable(why),
+            clocks: Vec::new(),
+            tsc: TscReport::unavailable(why),
+            cpus: Cpus {
+                online: Fact::unavailable(why),
+                allowed: Fact::unavailable(why),
+                skew: Vec::new(),
+                skew_unavailable: Some(why.into()),
+            },
+            clocksource: Clocksource {
+                current: Fact::unavailable(why),
+                available: Fact::unavailable(why),
+                before: None,
+            },
+            kernel: Fact::unavailable(why),
+            activity: Fact::unavailable(why),
+            drift: Vec::new(),
+            findings: Vec::new(),
+            verdict: Verdict { severity: Severity::Unknown, summary: why.into() },
+            read_cost_limits_ns: None,
+        }
+    }
+
+    /// Reads a report from JSON. Another version may have written it: missing fields get the values of an empty report.
+    pub fn from_json(json: &[u8]) -> Option<Report> {
+        let written: Value = serde_json::from_slice(json).ok()?;
+        written.get("clocks")?.as_array()?;
+        Report::from_value(written).ok()
+    }
+
+    /// Reads a report from a JSON object, as [`Report::from_json`] does. Returns an error if a field has an unexpected type.
+    pub fn from_value(written: Value) -> serde_json::Result<Report> {
+        let mut empty = Report::empty(Origin::Measured, "not in the report");
+        // A complete report omits this field if there is nothing to say.
+        empty.cpus.skew_unavailable = None;
+        // The program writes JSON text in any case, so this needs no second copy of the serializers.
+        let mut report = serde_json::from_str(&serde_json::to_string_pretty(&empty)?)?;
+        merge(&mut report, written);
+        serde_json::from_value(report)
+    }
+
+    /// Returns the clock of that name, if it has figures.
+    pub fn clock(&self, name: &str) -> Option<&ClockReport> {
+        self.clocks.iter().find(|clock| clock.name == name && clock.unavailable.is_none())
+    }
+
+    /// Returns the read cost of the clock of that name in ns, if it is a positive number. Another program may have
+    /// written the report.
+    pub fn read_cost_ns(&self, name: &str) -> Option<f64> {
+        let clock = self.clocks.iter().find(|clock| clock.name == name)?;
+        clock.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
+    }
+
+    /// Returns PostgreSQL's clock, if it has figures.
+    pub fn system(&self) -> Option<&ClockReport> {
+        self.clock(SYSTEM)
+    }
+}
+
+/// Replaces the values in `base` with those in `changes`, object by object.
+fn merge(base: &mut Value, changes: Value) {
+    match (base, changes) {
+        (Value::Object(base), Value::Object(changes)) => {
+            for (key, change) in changes {
+                merge(base.entry(key).or_insert(Value::Null), change);
+            }
+        }
+        (base, change) => *base = change,
+    }
+}
+
+/// The measured figures of a run, without conclusions. A captured tree contains them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Measured {
+    pub seconds: f64,
+    pub clocks: Vec<ClockReport>,
+    pub frequency_khz: Option<f64>,
+    pub uncertainty_ppm: Option<f64>,
+    pub permitted: Option<bool>,
+    pub skew: Vec<Skew>,
+    pub skew_unavailable: Option<String>,
+    pub activity: Option<Activity>,
+    pub drift: Vec<Drift>,
+}
+
+impl Measured {
+    /// Returns the measured figures of a report.
+    pub fn of(report: &Report) -> Measured {
+        Measured {
+            seconds: report.measured_seconds,
+            clocks: report.clocks.clone(),
+            frequency_khz: report.tsc.frequency_khz.known().copied(),
+            uncertainty_ppm: report.tsc.uncertainty_ppm,
+            permitted: report.tsc.permitted,
+            skew: report.cpus.skew.clone(),
+            skew_unavailable: report.cpus.skew_unavailable.clone(),
+            activity: report.activity.known().copied(),
+            drift: report.drift.clone(),
+        }
+    }
+
+    /// Returns the figures, or an error if one of them is impossible. A file may contain anything.
+    pub fn plausible(self) -> Result<Measured, String> {
+        // A century in ns.
+        const MAX_NS: f64 = 3.2e18;
+        let spans = self.clocks.iter().flat_map(|clock| {
+            let gaps = clock.gaps.map_or([0.0; 4], |g| [g.threshold_ns, g.total_ns, g.largest_ns, g.share]);
+            let percentiles = clock.percentiles.map_or([0.0; 3], |p| [p.min_ns, p.p99_9_ns, p.max_ns]);
+            let own = [clock.read_ns, clock.read_spread_ns, clock.loop_ns, clock.granularity_ns, clock.stood_still_ns];
+            let own = own.into_iter().chain([clock.undisturbed_ns, clock.timed_call_ns]);
+            own.flatten().chain([clock.largest_backward_ns]).chain(gaps).chain(percentiles)
+        });
+        if !spans.chain([self.seconds]).all(|ns| (0.0..=MAX_NS).contains(&ns)) {
+            return Err("a clock has an impossible figure".into());
+        }
+        let rate = self.frequency_khz.is_none_or(|khz| (1.0..=1e9).contains(&khz));
+        if !rate || !self.uncertainty_ppm.is_none_or(|ppm| (0.0..=1e6).contains(&ppm)) {
+            return Err("the counter's rate is impossible".into());
+        }
+        if !self.skew.iter().all(|s| s.low_ns <= s.high_ns && s.low_ns.abs() <= MAX_NS && s.high_ns.abs() <= MAX_NS) {
+            return Err("a skew has impossible bounds".into());
+        }
+        if !self.drift.iter().all(|d| d.rate_ppm.abs() <= 1e9 && (0.0..=1e9).contains(&d.uncertainty_ppm)) {
+            return Err("a drift has impossible figures".into());
+        }
+        Ok(self)
+    }
+}
