@@ -1,7 +1,7 @@
 //! `timing_clock_source` (19): the system clock, or the CPU's counter.
 
 use super::facts::Facts;
-use crate::host::check::tsc_slow;
+use crate::host::check::tsc_slow_if;
 use crate::human::duration;
 use crate::report::{Action, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id};
 
@@ -25,7 +25,7 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
                 (Action::TurnOff, format!("do not use the TSC: {why}"), line("system"), line(now))
             }
             (Some(why), _) => (Action::None, format!("do not use the TSC: {why}"), None, None),
-            (None, _) if tsc_slow(here, Some(uses_tsc)).severity >= Severity::Warning => (
+            (None, _) if tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning => (
                 Action::TurnOff,
                 format!("the TSC is slower than the system clock{}", comparison(here)),
                 line("system"),
