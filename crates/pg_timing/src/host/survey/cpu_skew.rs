@@ -1,9 +1,13 @@
-//! Measures whether the clocks of the CPUs agree.
+//! Measures whether the clocks of the CPUs agree, and finds known faults of a clock source before a switch to it.
 
+use crate::host::check;
+use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
 use crate::human::reason;
 use crate::report::{COUNTER, Cpus, SYSTEM, Skew};
-use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, Refused, System};
+use timing_clock::clocksource::is_counter;
+use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Ppm, Rate, Reference, Refused, System};
+use timing_clock::{counter, measure_rate};
 
 /// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
 const MIN_PER_PAIR: Nanos = Nanos::from_millis(20.0);
@@ -112,6 +116,35 @@ impl<C: Clock + Sync> ComparedClock<C> {
             passes: bounds.passes,
         })
     }
+}
+
+/// The skew is shown in ns, so a coarse rate is enough.
+const RATE_ERROR: Ppm = Ppm(10.0);
+/// The longest time for measuring the rate.
+const RATE_TIME: Nanos = Nanos::from_millis(20.0);
+
+/// Returns the known faults: from the kernel's log, and for the CPUs' counter, proven differences between CPUs.
+pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
+    let mut faults = Vec::new();
+    if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
+        faults.push(format!("the kernel log says that {name} was marked unstable"));
+    }
+    if is_counter(name) {
+        faults.extend(cpu_differences(host, budget));
+    }
+    faults
+}
+
+/// Returns the proven differences between the CPUs' counters.
+fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
+    let permission = counter::permitted();
+    let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
+        measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
+    });
+    let cpus =
+        Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
+    let cpus = between_cpus(cpus, permission, &rate, budget);
+    cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }
 
 #[cfg(test)]

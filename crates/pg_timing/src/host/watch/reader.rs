@@ -1,9 +1,8 @@
 //! Reads the clocks of this machine for a short time in each interval.
 
-use super::{Instruments, Machine};
-use crate::host::measure::{Budget, Outside};
-use crate::host::survey::access_path;
-use crate::host::survey::clocks::summaries;
+use super::Machine;
+use crate::host::measure::Budget;
+use crate::host::survey::clocks::{Instruments, correct_access};
 use crate::report::{Activity, ClockReport, Collector, Fact, SYSTEM};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -72,18 +71,12 @@ impl ClockReader {
         let pinned = machine.pin(turn);
         machine.start_activity();
         let budget = Budget::new(self.limit, &stop);
-        let Instruments { clocks: all, outside, outside_cost, outside_is_counter, .. } = instruments;
-        let outside = Outside { clock: &**outside, cost: *outside_cost };
-        let weights: f64 = all.iter().flatten().map(|meter| meter.weight()).sum();
-        for meter in all.iter_mut().flatten() {
-            meter.restart();
-            meter.slice(&outside, &budget.part(Nanos(self.limit.0 * meter.weight() / weights.max(1.0))));
-        }
+        instruments.read_once(&budget, self.limit);
         let activity = machine.activity();
         drop(pinned);
-        self.figures = summaries(all, rate, *outside_is_counter);
+        self.figures = instruments.figures(rate);
         if let Some(current) = current {
-            access_path::correct(&mut self.figures, current);
+            correct_access(&mut self.figures, current);
         }
         let seconds = start.elapsed().as_secs_f64();
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
