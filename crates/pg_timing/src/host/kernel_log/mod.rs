@@ -22,8 +22,9 @@ use super::facts::about_clocks;
 use super::pattern::Fields;
 use std::borrow::Cow;
 
+pub use crate::report::MessageLevel as Level;
 pub use demotion::{Comparison, Demotion, DemotionKind};
-pub use table::{Kind, Level, RateSource};
+pub use table::{Kind, RateSource};
 
 /// One message about clocks.
 #[derive(Debug, Clone, PartialEq)]

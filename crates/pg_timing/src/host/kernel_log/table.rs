@@ -1,6 +1,7 @@
 //! The kernel's messages about clocks: how each begins, what it is, and what it means.
 
 use crate::host::pattern::{Fields, Match, find};
+use crate::report::MessageLevel as Level;
 
 /// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,16 +72,6 @@ impl RateSource {
     pub fn is_tsc(self) -> bool {
         matches!(self, RateSource::Processor | RateSource::Tsc | RateSource::Refined | RateSource::Hypervisor)
     }
-}
-
-/// How important a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Detail,
-    /// worth showing, and no fault
-    Note,
-    /// the kernel found a fault
-    Fault,
 }
 
 /// One wording of a message.
