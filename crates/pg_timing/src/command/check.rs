@@ -29,7 +29,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
     // Refuse an unusable name before the measurement, which takes seconds.
-    let target = arguments.capture.as_deref().map(capture::Target::open).transpose()?;
+    let target = arguments.capture.as_deref().map(capture::Target::create).transpose()?;
     let mut report = match survey::of_other_host(&host, &log) {
         Some(report) => report,
         None if host.is_live() => measure(arguments.time_limit(), &host, &log)?,

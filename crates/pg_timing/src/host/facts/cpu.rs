@@ -1,7 +1,6 @@
 //! The CPU's description of its counter, and the list of CPUs.
 
 use super::Host;
-use super::proc_text::{cpuinfo_field, number_list};
 use crate::host::measure;
 use crate::report::Fact;
 use serde::{Deserialize, Serialize};
@@ -104,6 +103,30 @@ fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpu
     features
 }
 
+/// Returns the first value of a field in /proc/cpuinfo.
+pub fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then_some(value.trim())
+    })
+}
+
+/// Parses the kernel's list format, like `0-3,8`.
+pub fn number_list(list: &str) -> Option<Vec<usize>> {
+    // No machine has more CPUs. A longer range is invalid.
+    const MAX: usize = 1 << 16;
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        if from > to || to > MAX || numbers.len() > MAX {
+            return None;
+        }
+        numbers.extend(from..=to);
+    }
+    Some(numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +137,21 @@ mod tests {
         let guest = features("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
         assert!(guest.rdtscp && guest.invariant && guest.hypervisor && !guest.tsc_adjust);
         assert!(!features("constant_tsc").invariant);
+    }
+
+    #[test]
+    fn lists_have_ranges_and_single_numbers() {
+        assert_eq!(number_list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(number_list("0"), Some(vec![0]));
+        for invalid in ["", "x", "5-3", "0-99999999999", "1-", "0-0-0"] {
+            assert_eq!(number_list(invalid), None, "{invalid}");
+        }
+    }
+
+    #[test]
+    fn the_first_value_of_a_field_is_returned() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: A B\nmodel name\t: C\n";
+        assert_eq!(cpuinfo_field(cpuinfo, "model name"), Some("A B"));
+        assert_eq!(cpuinfo_field(cpuinfo, "model"), None);
     }
 }
