@@ -9,7 +9,6 @@ mod classic;
 mod clock;
 pub mod compare;
 pub mod document;
-mod drift;
 mod explain;
 mod finding;
 pub mod finding_id;
@@ -28,7 +27,6 @@ pub mod thresholds;
 mod tsc;
 
 mod clocksource;
-mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use advise::{
@@ -38,12 +36,13 @@ pub use advise::{
 pub use call_cost::CallCost;
 pub use classic::ClassicReport;
 pub use clock::{
-    AccessPath, Bin, ClockReport, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, SETTABLE_CLOCK, SYSTEM,
-    VISIBLE_NS,
+    AccessPath, Bin, ClockReport, Drift, DriftStep, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, QUARTZ_PPM,
+    SETTABLE_CLOCK, SYSTEM, VISIBLE_NS,
 };
-pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
-pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
-pub use drift::{Drift, DriftStep, QUARTZ_PPM};
+pub use clocksource::{
+    ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
+    traits_of,
+};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};

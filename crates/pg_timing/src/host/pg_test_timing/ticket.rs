@@ -1,7 +1,7 @@
 //! What the text around an output says about its host: clock sources, and lines of the kernel log.
 
-use super::output::Output;
-use super::reader::unquote;
+use super::parse::unquote;
+use super::table::Output;
 use crate::host::{kernel_log, survey};
 use crate::report::{Fact, Report, traits_of};
 

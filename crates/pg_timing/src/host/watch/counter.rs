@@ -4,7 +4,7 @@
 //! more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
 use super::sample::Sample;
-use super::{Machine, OffsetStep, window};
+use super::{Machine, OffsetStep, readings};
 use crate::host::measure::{Drifting, MAX_WANDER, Sample as Offset};
 use crate::report::{COUNTER, CounterRate, Drift, DriftStep, Report, TscReport};
 use timing_clock::{REFERENCE_NAME, Rate};
@@ -64,7 +64,7 @@ impl CounterWatch {
                 }
             }
         }
-        meter.keep_last(window::LENGTH);
+        meter.keep_last(readings::LENGTH);
         self.rate =
             meter.rate().filter(|new| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0).or(self.rate);
         self.forget();
@@ -78,7 +78,7 @@ impl CounterWatch {
 
     /// Forgets faults that are older than the window.
     fn forget(&mut self) {
-        let oldest = self.intervals.saturating_sub(window::LENGTH as u64);
+        let oldest = self.intervals.saturating_sub(readings::LENGTH as u64);
         self.steps.retain(|(interval, _)| *interval > oldest);
         self.change_ppm = self.change_ppm.filter(|(interval, _)| *interval > oldest);
     }

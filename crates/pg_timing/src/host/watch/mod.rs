@@ -3,20 +3,18 @@
 //! | file | what it does |
 //! |---|---|
 //! | `machine` | what a watch needs of a machine, and this machine; the tests have a synthetic one |
-//! | `reader` | reads the clocks for a short time |
+//! | `readings` | reads the clocks for a short time; the figures of the last intervals |
 //! | `counter` | the counter's rate, its steps and changes, and whether it can be used |
-//! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
 //! | `skew` | compares one pair of CPUs from time to time |
 //! | `sample` | the result of one interval; steps of the clocks, suspends, pauses and restores |
 
 mod counter;
 mod machine;
-mod reader;
+mod readings;
 mod sample;
 mod skew;
 #[cfg(test)]
 pub mod tests;
-mod window;
 
 pub use machine::{LiveMachine, Machine, STOP_CHECK};
 pub use sample::{OffsetStep, Sample};
@@ -24,12 +22,11 @@ pub use sample::{OffsetStep, Sample};
 use crate::host::survey::clocks::Instruments;
 use crate::report::{COUNTER, Clocksource, Collector, Fact, Report};
 use counter::{CounterJudgement, CounterWatch};
-use reader::ClockReader;
+use readings::{ClockReader, Window};
 use sample::Stops;
 use skew::SkewWatch;
 use std::time::Instant;
 use timing_clock::REFERENCE_NAME;
-use window::Window;
 
 /// The facts of the host are read again after this many intervals, because files can change without a sign.
 const FACTS_EVERY: u64 = 240;
@@ -181,7 +178,7 @@ impl<M: Machine> Watch<M> {
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
         sample.offset_steps = sample::steps(offsets);
         sample.suspended_s = sample::suspended_s(&sample.offset_steps);
-        offsets.iter_mut().for_each(|offset| offset.meter.keep_last(window::LENGTH));
+        offsets.iter_mut().for_each(|offset| offset.meter.keep_last(readings::LENGTH));
         self.machine.monotonic_s() - start_s
     }
 
