@@ -83,6 +83,11 @@ pub fn traits_of(name: &str) -> Option<&'static ClocksourceTraits> {
     TABLE.iter().find(|traits| traits.name == name)
 }
 
+/// Returns whether a name is the beginning of a clock source's name, and not a whole name.
+pub fn is_cut_name(name: &str) -> bool {
+    traits_of(name).is_none() && TABLE.iter().any(|traits| traits.name.starts_with(name))
+}
+
 /// Returns the recommended clock sources, the best first.
 pub fn best_first() -> impl Iterator<Item = &'static ClocksourceTraits> {
     TABLE.iter().filter(|traits| traits.grade == Grade::Fast)

@@ -41,7 +41,7 @@ pub use clock::{
 };
 pub use clocksource::{
     ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
-    traits_of,
+    is_cut_name, traits_of,
 };
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
@@ -72,6 +72,12 @@ pub const MS_PER_NS: f64 = 1.0 / NS_PER_MS;
 pub enum Fact<T> {
     Known(T),
     Unavailable { unavailable: String },
+}
+
+impl<T> Default for Fact<T> {
+    fn default() -> Fact<T> {
+        Fact::unavailable("")
+    }
 }
 
 impl<T> Fact<T> {

@@ -32,13 +32,11 @@ fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> Stri
         }
         Severity::Ok if report.origin == Origin::Captured => "EXPLAIN ANALYZE can be trusted on that host.".into(),
         Severity::Ok => "EXPLAIN ANALYZE can be trusted on this host.".into(),
-        Severity::Unknown if let Some(missing) = &report.missing => {
-            format!("Not determined whether EXPLAIN ANALYZE can be trusted on that host: {missing}.")
-        }
         Severity::Unknown => {
-            let why = match report.system().is_some() {
-                true => "the read cost of PostgreSQL's clock is unknown",
-                false => "PostgreSQL's clock was not measured",
+            let why = match (&report.missing, report.system()) {
+                (Some(missing), _) => missing,
+                (None, Some(_)) => "the read cost of PostgreSQL's clock is unknown",
+                (None, None) => "PostgreSQL's clock was not measured",
             };
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {} host: {why}.", this_or_that(report))
         }

@@ -17,17 +17,8 @@ pub struct CapturedCpuid {
 }
 
 /// The CPU flags about the counter.
-const COUNTER_FLAGS: &[&str] = &[
-    "tsc",
-    "rdtscp",
-    "constant_tsc",
-    "nonstop_tsc",
-    "nonstop_tsc_s3",
-    "tsc_known_freq",
-    "tsc_reliable",
-    "tsc_adjust",
-    "hypervisor",
-];
+const COUNTER_FLAGS: &str =
+    "tsc rdtscp constant_tsc nonstop_tsc nonstop_tsc_s3 tsc_known_freq tsc_reliable tsc_adjust hypervisor";
 
 impl Host {
     /// Returns the CPU's features: from CPUID, or in a captured tree from the flags in /proc/cpuinfo and the captured
@@ -60,7 +51,8 @@ impl Host {
         self.cpuinfo().and_then(|text| {
             match cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features")) {
                 Some(flags) => {
-                    let flags = flags.split_whitespace().filter(|flag| COUNTER_FLAGS.contains(flag));
+                    let flags =
+                        flags.split_whitespace().filter(|flag| COUNTER_FLAGS.split(' ').any(|known| known == *flag));
                     Fact::Known(flags.map(Into::into).collect())
                 }
                 None => Fact::unavailable("/proc/cpuinfo has no flags"),

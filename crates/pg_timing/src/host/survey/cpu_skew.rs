@@ -36,48 +36,32 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     // The order is spread over the machine, so that every socket is compared even if time runs out.
     let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
-    let mut results = Results { budget, limit: MIN_PER_PAIR, skew: Vec::new(), failure: None };
     let counter = Counter::new()
         .ok()
         .zip(rate.as_ref().ok())
         .map(|(counter, rate)| ComparedClock::new(COUNTER, counter, rate.rate, budget));
     let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
+    let (mut skew, mut failure) = (Vec::new(), None);
     for (nth, &other) in others.iter().enumerate() {
         let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
-        results.limit = Nanos(share.clamp(MIN_PER_PAIR.0, MAX_PER_PAIR.0));
+        let limit = Nanos(share.clamp(MIN_PER_PAIR.0, MAX_PER_PAIR.0));
         if !budget.go_on() {
-            let why = if budget.interrupted() { "interrupted" } else { "the time limit was reached" };
-            results.failure = Some(why.into());
+            failure = Some(if budget.interrupted() { "interrupted" } else { "the time limit was reached" }.into());
             break;
         }
-        results.compare(counter.as_ref(), first, other);
-        results.compare(system.as_ref(), first, other);
-    }
-    if results.skew.is_empty() && results.failure.is_none() {
-        results.failure = Some("this process cannot read a clock that can be compared".into());
-    }
-    Cpus { skew: results.skew, skew_unavailable: results.failure, ..cpus }
-}
-
-/// The results so far.
-struct Results<'a> {
-    budget: &'a Budget<'a>,
-    /// time limit for one clock of a pair
-    limit: Nanos,
-    skew: Vec<Skew>,
-    /// reason of the last failed comparison
-    failure: Option<String>,
-}
-
-impl Results<'_> {
-    /// Compares one clock of two CPUs.
-    fn compare<C: Clock + Sync>(&mut self, clock: Option<&ComparedClock<C>>, a: usize, b: usize) {
-        match clock.map(|clock| clock.pair(a, b, self.budget, self.limit)) {
-            Some(Ok(bounds)) => self.skew.push(bounds),
-            Some(Err(why)) => self.failure = Some(why),
-            None => {}
+        let by_counter = counter.as_ref().map(|clock| clock.pair(first, other, budget, limit));
+        let by_system = system.as_ref().map(|clock| clock.pair(first, other, budget, limit));
+        for bounds in by_counter.into_iter().chain(by_system) {
+            match bounds {
+                Ok(bounds) => skew.push(bounds),
+                Err(why) => failure = Some(why),
+            }
         }
     }
+    if skew.is_empty() && failure.is_none() {
+        failure = Some("this process cannot read a clock that can be compared".into());
+    }
+    Cpus { skew, skew_unavailable: failure, ..cpus }
 }
 
 /// A clock to compare.

@@ -121,30 +121,8 @@ pub struct Window {
 
 /// One reading of all clocks.
 struct Reading {
-    clocks: Vec<Counts>,
+    clocks: Vec<ClockReport>,
     activity: Fact<Activity>,
-}
-
-struct Counts {
-    name: String,
-    reads: u64,
-    backward_steps: u64,
-    largest_backward_ns: f64,
-    gaps: Option<Gaps>,
-    measured_ns: f64,
-}
-
-impl Counts {
-    fn of(clock: &ClockReport) -> Counts {
-        Counts {
-            name: clock.name.clone(),
-            reads: clock.reads,
-            backward_steps: clock.backward_steps,
-            largest_backward_ns: clock.largest_backward_ns,
-            gaps: clock.gaps,
-            measured_ns: clock.measured_ns().unwrap_or(0.0),
-        }
-    }
 }
 
 impl Window {
@@ -171,7 +149,7 @@ impl Window {
 
     /// Adds a reading of all clocks.
     pub fn add_reading(&mut self, figures: &[ClockReport], activity: Fact<Activity>) {
-        push(&mut self.readings, Reading { clocks: figures.iter().map(Counts::of).collect(), activity });
+        push(&mut self.readings, Reading { clocks: figures.to_vec(), activity });
     }
 
     /// Returns the figures of the last reading, with the number of reads, the backward steps and the lost time of the window.
@@ -180,13 +158,11 @@ impl Window {
     }
 
     fn with_counts(&self, mut clock: ClockReport) -> ClockReport {
-        let name = clock.name.clone();
-        let counts: Vec<&Counts> =
-            self.readings.iter().flat_map(|reading| &reading.clocks).filter(|counts| counts.name == name).collect();
+        let counts: Vec<&ClockReport> = self.of(&clock.name).collect();
         clock.reads = counts.iter().map(|counts| counts.reads).sum();
         clock.backward_steps = counts.iter().map(|counts| counts.backward_steps).sum();
         clock.largest_backward_ns = counts.iter().map(|counts| counts.largest_backward_ns).fold(0.0, f64::max);
-        let measured_ns: f64 = counts.iter().map(|counts| counts.measured_ns).sum();
+        let measured_ns = measured_ns(counts.iter().copied());
         let gaps = counts.iter().filter_map(|counts| counts.gaps).reduce(|a, b| Gaps {
             threshold_ns: a.threshold_ns.max(b.threshold_ns),
             count: a.count + b.count,
@@ -202,8 +178,12 @@ impl Window {
 
     /// Returns the time for which PostgreSQL's clock was read.
     pub fn measured_s(&self) -> f64 {
-        let system = self.readings.iter().flat_map(|reading| &reading.clocks).filter(|counts| counts.name == SYSTEM);
-        system.map(|counts| counts.measured_ns).sum::<f64>() / 1e9
+        measured_ns(self.of(SYSTEM)) / 1e9
+    }
+
+    /// Returns the figures of one clock in each interval.
+    fn of(&self, name: &str) -> impl Iterator<Item = &ClockReport> {
+        self.readings.iter().flat_map(|reading| &reading.clocks).filter(move |clock| clock.name == name)
     }
 
     /// Returns the activity in the window, if the clocks were read for long enough.
@@ -227,6 +207,10 @@ impl Window {
             throttled_ms: sum(|activity| activity.throttled_ms),
         })
     }
+}
+
+fn measured_ns<'a>(clocks: impl Iterator<Item = &'a ClockReport>) -> f64 {
+    clocks.filter_map(ClockReport::measured_ns).sum()
 }
 
 fn push<T>(queue: &mut VecDeque<T>, value: T) {
