@@ -85,6 +85,11 @@ impl<T> Fact<T> {
         Fact::Unavailable { unavailable: why.into() }
     }
 
+    /// Returns the value, or why it is not available.
+    pub fn of(value: Option<T>, why: impl Into<String>) -> Fact<T> {
+        value.map_or_else(|| Fact::unavailable(why), Fact::Known)
+    }
+
     pub fn known(&self) -> Option<&T> {
         match self {
             Fact::Known(value) => Some(value),

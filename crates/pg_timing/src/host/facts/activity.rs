@@ -1,7 +1,7 @@
 //! Activity of the machine during the measurement (waits for a CPU, context switches, steal, suspends), and what this process uses.
 
 use super::Host;
-use crate::report::{Activity, Fact, OwnUse};
+use crate::report::{Activity, OwnUse};
 use timing_clock::{Clock, SystemSyscall, ticks_between};
 
 /// Counters at one instant.
@@ -30,8 +30,8 @@ impl ActivityBefore {
 }
 
 /// Returns the activity since the start of the measurement.
-pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
-    Fact::Known(difference(before, &ActivityBefore::now(host)))
+pub fn activity_since(host: &Host, before: &ActivityBefore) -> Activity {
+    difference(before, &ActivityBefore::now(host))
 }
 
 /// Returns the growth of each counter.

@@ -28,12 +28,7 @@ impl Host {
 impl Clocksource {
     /// Returns the names of the kernel's clock sources, if they are known.
     pub fn names(&self) -> Option<ClockSources> {
-        match (&self.current, &self.available) {
-            (Fact::Known(current), Fact::Known(available)) => {
-                Some(ClockSources::new(current.clone(), available.clone()))
-            }
-            _ => None,
-        }
+        Some(ClockSources::new(self.current.known()?.clone(), self.available.known()?.clone()))
     }
 }
 
@@ -43,10 +38,7 @@ const MAX_NAMES: usize = 64;
 
 /// Returns the name of the current clock source. `place` is where it was read.
 fn current_name(name: String, place: &str) -> Fact<String> {
-    match is_name(&name) {
-        true => Fact::Known(name),
-        false => Fact::unavailable(format!("{place}: not the name of a clock source")),
-    }
+    Fact::of(is_name(&name).then_some(name), format!("{place}: not the name of a clock source"))
 }
 
 /// Returns the names that can be the name of a clock source. A kernel has fewer than ten.
@@ -101,10 +93,8 @@ impl Sysctls {
 
     /// Returns a value as text.
     pub fn text(&self, name: &str) -> Fact<String> {
-        match self.0.iter().find(|(known, value)| known == name && !value.is_empty()) {
-            Some((_, value)) => Fact::Known(value.clone()),
-            None => Fact::unavailable(format!("sysctl {name}: missing")),
-        }
+        let found = self.0.iter().find(|(known, value)| known == name && !value.is_empty());
+        Fact::of(found.map(|(_, value)| value.clone()), format!("sysctl {name}: missing"))
     }
 
     fn number(&self, name: &str) -> Option<f64> {

@@ -48,15 +48,11 @@ impl Host {
 
     /// Returns the CPU flags about the counter, with the kernel's names.
     pub fn cpu_flags(&self) -> Fact<Vec<String>> {
+        let about_counter = |flag: &&str| COUNTER_FLAGS.split(' ').any(|known| known == *flag);
         self.cpuinfo().and_then(|text| {
-            match cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features")) {
-                Some(flags) => {
-                    let flags =
-                        flags.split_whitespace().filter(|flag| COUNTER_FLAGS.split(' ').any(|known| known == *flag));
-                    Fact::Known(flags.map(Into::into).collect())
-                }
-                None => Fact::unavailable("/proc/cpuinfo has no flags"),
-            }
+            let flags = cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features"));
+            let flags = flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect());
+            Fact::of(flags, "/proc/cpuinfo has no flags")
         })
     }
 
@@ -71,10 +67,7 @@ impl Host {
     /// Returns the CPUs that are online.
     pub fn online_cpus(&self) -> Fact<Vec<usize>> {
         let path = "/sys/devices/system/cpu/online";
-        self.read_line(path).and_then(|list| match number_list(&list) {
-            Some(cpus) => Fact::Known(cpus),
-            None => Fact::unavailable(format!("{path}: not a list of CPUs")),
-        })
+        self.read_line(path).and_then(|list| Fact::of(number_list(&list), format!("{path}: not a list of CPUs")))
     }
 }
 

@@ -47,10 +47,8 @@ impl Host {
             return sysctls.text("hw.model");
         }
         self.cpuinfo().and_then(|text| {
-            match cpuinfo_field(&text, "model name").or_else(|| cpuinfo_field(&text, "Model")) {
-                Some(model) => Fact::Known(model.to_string()),
-                None => Fact::unavailable("/proc/cpuinfo has no model name"),
-            }
+            let model = cpuinfo_field(&text, "model name").or_else(|| cpuinfo_field(&text, "Model"));
+            Fact::of(model.map(Into::into), "/proc/cpuinfo has no model name")
         })
     }
 
@@ -78,31 +76,22 @@ impl Host {
 
     fn uptime(&self) -> Fact<f64> {
         let path = "/proc/uptime";
-        self.read_line(path).and_then(|text| match text.split_whitespace().next().and_then(|s| s.parse().ok()) {
-            Some(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Fact::Known(seconds),
-            _ => Fact::unavailable(format!("{path}: not a number")),
+        self.read_line(path).and_then(|text| {
+            let seconds = text.split_whitespace().next().and_then(|s| s.parse::<f64>().ok());
+            Fact::of(seconds.filter(|s| s.is_finite() && *s >= 0.0), format!("{path}: not a number"))
         })
     }
 
     /// Returns the number of suspends since boot.
     pub fn suspends(&self) -> Fact<u64> {
-        self.number_in("/sys/power/suspend_stats/success")
-    }
-
-    /// Returns the number in a file.
-    fn number_in(&self, path: &str) -> Fact<u64> {
-        self.read_line(path).and_then(|text| match text.parse() {
-            Ok(number) => Fact::Known(number),
-            Err(_) => Fact::unavailable(format!("{path}: not a number")),
-        })
+        let path = "/sys/power/suspend_stats/success";
+        self.read_line(path).and_then(|text| Fact::of(text.parse().ok(), format!("{path}: not a number")))
     }
 
     fn numa_nodes(&self) -> Fact<usize> {
         let path = "/sys/devices/system/node/online";
-        self.read_line(path).and_then(|list| match number_list(&list) {
-            Some(nodes) => Fact::Known(nodes.len()),
-            None => Fact::unavailable(format!("{path}: not a list of nodes")),
-        })
+        let count = |list: String| number_list(&list).map(|nodes| nodes.len());
+        self.read_line(path).and_then(|list| Fact::of(count(list), format!("{path}: not a list of nodes")))
     }
 }
 
@@ -127,22 +116,18 @@ impl Host {
         if let Some(name) = self.by_product().map(|(name, _)| name.to_string()).or(named).or_else(|| self.by_sysfs()) {
             return Fact::Known(name);
         }
-        match self.features() {
-            Fact::Known(features) if features.hypervisor => Fact::Known("an unknown hypervisor".into()),
-            Fact::Known(_) if self.architecture().known().is_some_and(|arch| arch == "x86_64") => {
-                Fact::Known("none".into())
-            }
-            Fact::Known(_) => Fact::unavailable("this CPU does not report a hypervisor"),
-            Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
-        }
+        self.features().and_then(|features| match self.architecture().known().map(String::as_str) {
+            _ if features.hypervisor => Fact::Known("an unknown hypervisor".into()),
+            Some("x86_64") => Fact::Known("none".into()),
+            _ => Fact::unavailable("this CPU does not report a hypervisor"),
+        })
     }
 
     /// Returns the cloud platform.
     pub(super) fn platform(&self) -> Fact<String> {
-        match self.by_product().and_then(|(_, platform)| platform).or_else(|| self.firecracker()) {
-            Some(name) => Fact::Known(name.into()),
-            None => Fact::unavailable("the firmware's tables are missing, unknown, or not readable for this user"),
-        }
+        let platform = self.by_product().and_then(|(_, platform)| platform).or_else(|| self.firecracker());
+        let why = "the firmware's tables are missing, unknown, or not readable for this user";
+        Fact::of(platform.map(Into::into), why)
     }
 
     /// Returns hypervisor and platform from the product names in the firmware's tables.
@@ -187,31 +172,30 @@ impl Host {
         self.read("/proc/version").known().is_some_and(|text| text.starts_with(GVISOR_VERSION))
     }
 
+    fn has(&self, path: &str) -> bool {
+        self.read(path).known().is_some()
+    }
+
     /// Returns the kind of container, or "none".
     pub(super) fn container(&self) -> Fact<String> {
         if self.sysctls().is_some() {
             return Fact::unavailable("not available on FreeBSD");
         }
-        let known = |path| self.read(path).known().is_some();
-        if self.is_gvisor() {
-            return Fact::Known("gvisor".into());
-        }
-        if known("/.dockerenv") {
-            return Fact::Known("docker".into());
-        }
-        if known("/run/.containerenv") {
-            return Fact::Known("podman".into());
+        let signs = [
+            ("gvisor", self.is_gvisor()),
+            ("docker", self.has("/.dockerenv")),
+            ("podman", self.has("/run/.containerenv")),
+        ];
+        if let Some((kind, _)) = signs.iter().find(|(_, found)| *found) {
+            return Fact::Known((*kind).into());
         }
         if let Fact::Known(name) = self.read_line("/run/systemd/container") {
             return Fact::Known(name);
         }
-        match self.read("/proc/1/cgroup") {
-            Fact::Known(text) => {
-                let kind = ["kubepods", "docker", "lxc"].into_iter().find(|kind| text.contains(kind));
-                Fact::Known(kind.map_or("none", |kind| if kind == "kubepods" { "kubernetes" } else { kind }).into())
-            }
-            Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
-        }
+        self.read("/proc/1/cgroup").map(|text| {
+            let kinds = [("kubepods", "kubernetes"), ("docker", "docker"), ("lxc", "lxc")];
+            kinds.iter().find(|(word, _)| text.contains(word)).map_or("none", |(_, kind)| kind).into()
+        })
     }
 }
 

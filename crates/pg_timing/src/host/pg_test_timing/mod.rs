@@ -108,7 +108,7 @@ impl Tester<'_> {
         let budget = Budget::new(Nanos::from_secs(f64::from(duration_s)), self.stop);
         let timing = match time(title, clock, rate, Unit::of(format), &budget) {
             Ok(timing) => timing,
-            Err(warp) => return Ok(Some(Ended::Warp(warp.text()))),
+            Err(message) => return Ok(Some(Ended::Warp(message))),
         };
         match format {
             Format::Nineteen => (self.out)(&writer::nineteen(&timing, cutoff))?,

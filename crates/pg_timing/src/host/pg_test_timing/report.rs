@@ -117,10 +117,7 @@ fn tsc(lines: &TscLines) -> TscReport {
         _ => "not in the output of pg_test_timing",
     };
     TscReport {
-        frequency_khz: lines
-            .in_use_khz
-            .filter(|khz| *khz > 0)
-            .map_or_else(|| Fact::unavailable(why), |khz| Fact::Known(khz as f64)),
+        frequency_khz: Fact::of(lines.in_use_khz.filter(|khz| *khz > 0).map(|khz| khz as f64), why),
         source: lines.source.clone().or_else(|| lines.in_use_khz.map(|_| "PostgreSQL 19".into())),
         usable: lines.not_usable.then_some(false),
         used_by_default: lines.used_by_default,

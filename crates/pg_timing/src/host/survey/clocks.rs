@@ -127,7 +127,7 @@ impl Instruments {
 
     /// Returns the counter's rate over the whole time, or over the longest period without a break.
     pub fn rate(&self) -> Result<Rate, String> {
-        self.counter.as_ref()?.rate().ok_or_else(|| "the counter did not move".into())
+        self.counter.as_ref()?.rate().ok_or_else(|| "the counter or its reference did not move".into())
     }
 
     /// Returns the counter's drift, without its measured rate: only changes of the rate and steps remain.

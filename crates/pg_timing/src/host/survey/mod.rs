@@ -39,7 +39,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     }
     report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
     report.drift.extend(instruments.offset_drifts());
-    report.activity = activity_since(host, &before);
+    report.activity = Fact::Known(activity_since(host, &before));
     report.tsc = judge_counter(host, &report, permission, rate, log);
     report.cpus = cpu_skew::between_cpus(report.cpus, permission, rate, budget);
     report.measured_at = Some(humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string());
@@ -108,7 +108,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     }
     report.measured_seconds = figures.seconds;
     report.clocks = figures.clocks;
-    report.activity = figures.activity.map_or_else(|| Fact::unavailable(&why), Fact::Known);
+    report.activity = Fact::of(figures.activity, &why);
     report.drift = figures.drift;
     if !figures.skew.is_empty() {
         report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };

@@ -136,10 +136,7 @@ impl Machine for LiveMachine {
     }
 
     fn activity(&mut self) -> Fact<Activity> {
-        match self.activity.take() {
-            Some(before) => activity_since(&self.host, &before),
-            None => Fact::unavailable("not measured"),
-        }
+        Fact::of(self.activity.take().map(|before| activity_since(&self.host, &before)), "not measured")
     }
 
     fn judge_counter(&self, report: &Report, rate: &Result<Rate, String>) -> TscReport {
