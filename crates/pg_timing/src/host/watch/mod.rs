@@ -65,7 +65,7 @@ impl<M: Machine> Watch<M> {
             samples: 0,
             stops: Stops::new(&mut machine),
             reader: ClockReader::new(interval_s),
-            judgement: CounterJudgement::new(),
+            judgement: CounterJudgement::default(),
             log_readable: true,
             facts_are_old: false,
             requested_s: 0.0,
@@ -230,8 +230,8 @@ impl<M: Machine> Watch<M> {
         report.activity = self.window.activity();
         report.drift = self.instruments.offset_drifts().chain(self.counter.drift()).collect();
         report.tsc = self.judgement.of(&self.machine, &report, self.counter.measured());
-        report.cpus.skew = self.skew.bounds();
-        report.cpus.skew_unavailable = self.skew.unavailable();
+        report.cpus.skew = self.skew.bounds.clone();
+        report.cpus.skew_unavailable = self.skew.unavailable.clone();
         report
     }
 }
