@@ -16,8 +16,10 @@ pub use cpu_skew::differs;
 
 use crate::report::{Finding, GOOD_READ_NS, ReadCostLimits, Report, Severity, finding_id as id};
 
+type Check = fn(&Report) -> Finding;
+
 /// Every check with its id, a cause before its effects. Findings are shown in this order.
-const CHECKS: &[(&str, fn(&Report) -> Finding)] = &[
+const CHECKS: &[(&str, Check)] = &[
     (id::TSC_DEMOTED, trust::tsc_demoted),
     (id::CLOCK_BACKWARD, steps::clock_backward),
     (id::CLOCK_SLOW, cost::clock_slow),
