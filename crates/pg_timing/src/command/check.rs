@@ -84,7 +84,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
     // Refuse an unusable name before the measurement, which takes seconds.
-    let target = arguments.capture.as_deref().map(capture::Target::open).transpose()?;
+    let target = arguments.capture.as_deref().map(capture::Target::create).transpose()?;
     let limit = arguments.duration.unwrap_or(Nanos::from_secs(if arguments.long { LONG_S } else { DEFAULT_S }));
     let mut report = match survey::of_other_host(&host, &log) {
         Some(report) => report,

@@ -1,7 +1,114 @@
-//! The clock sources of a host, and the steps of switching to another one.
+//! Clock sources: what each is, those of a host, and the steps of switching to another one.
 
-use super::{ClockReport, ClocksourceTraits, Fact, Grade, HostFacts, best_first};
+use super::{ClockReport, Fact, HostFacts};
 use timing_clock::Nanos;
+
+/// One kind of clock source.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ClocksourceTraits {
+    /// the kernel's name
+    pub name: &'static str,
+    pub what: &'static str,
+    /// typical cost of one read, by the fastest access path of this clock source
+    pub read: &'static str,
+    pub vdso: Vdso,
+    pub grade: Grade,
+}
+
+/// Whether the vDSO can read it without a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vdso {
+    Yes,
+    No,
+    /// depends on the hypervisor or the kernel version
+    Depends,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grade {
+    /// recommended
+    Fast,
+    /// acceptable, but no improvement
+    Fair,
+    /// a read goes to a device, to the hypervisor, or at least into the kernel
+    Slow,
+    /// slow, and one device for all CPUs: a large host can stall
+    Stalls,
+    /// the kernel's tick: the steps are too large for timers, so a host can stall; a read need not be slow
+    Coarse,
+}
+
+const fn of(name: &'static str, what: &'static str, read: &'static str, vdso: Vdso, grade: Grade) -> ClocksourceTraits {
+    ClocksourceTraits { name, what, read, vdso, grade }
+}
+
+/// Best first. Linux's names, then FreeBSD's.
+#[rustfmt::skip]
+const TABLE: &[ClocksourceTraits] = &[
+    of("tsc", "the CPU's counter (TSC)", "15 to 50 ns", Vdso::Yes, Grade::Fast),
+    of("arch_sys_counter", "the CPU's counter (ARM's generic timer)", "15 to 60 ns", Vdso::Yes, Grade::Fast),
+    of("kvm-clock", "KVM's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
+    of("hyperv_clocksource_tsc_page", "Hyper-V's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
+    of("tsc-early", "the TSC, while the kernel measures its rate", "15 to 50 ns", Vdso::Yes, Grade::Fair),
+    of("xen", "Xen's clock; older kernels need a system call", "50 to 700 ns", Vdso::Depends, Grade::Slow),
+    of("hyperv_clocksource_msr", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
+    of("hpet", "a timer chip, slowest in virtual machines", "0.5 to 15 us", Vdso::No, Grade::Stalls),
+    of("acpi_pm", "the power management timer, in steps of 280 ns", "0.5 us or more", Vdso::No, Grade::Stalls),
+    of("pit", "the PC's first timer chip", "several us", Vdso::No, Grade::Stalls),
+    of("jiffies", "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", Vdso::No, Grade::Coarse),
+    of("refined-jiffies", "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", Vdso::No, Grade::Coarse),
+    // Clock sources of old kernels or rare machines. Nobody measured them for this table; all read a device's register.
+    of("hyperv_clocksource", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
+    of("vmi-timer", "VMware's clock of old kernels; each read calls the hypervisor", "unknown", Vdso::No, Grade::Slow),
+    of("cyclone", "a counter in old IBM chipsets, shared by all CPUs", "0.5 us or more", Vdso::No, Grade::Stalls),
+    of("sgi_rtc", "a counter in SGI's large machines", "0.5 us or more", Vdso::No, Grade::Slow),
+    of("scx200_hrt", "a timer in Geode chipsets", "0.5 us or more", Vdso::No, Grade::Stalls),
+
+    of("TSC-low", "the CPU's counter (TSC) without its lowest bits", "15 to 50 ns", Vdso::Yes, Grade::Fast),
+    of("TSC", "the CPU's counter (TSC)", "15 to 50 ns", Vdso::Yes, Grade::Fast),
+    of("ARM MPCore Timecounter", "the CPU's counter (ARM's generic timer)", "15 to 60 ns", Vdso::Yes, Grade::Fast),
+    of("kvmclock", "KVM's clock, based on the TSC", "20 to 70 ns", Vdso::Depends, Grade::Fast),
+    of("Hyper-V-TSC", "Hyper-V's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
+    of("XENTIMER", "Xen's clock; needs a system call", "100 to 700 ns", Vdso::No, Grade::Slow),
+    of("Hyper-V", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
+    of("HPET", "a timer chip, slowest in virtual machines", "0.5 to 15 us", Vdso::Depends, Grade::Stalls),
+    of("ACPI-fast", "the power management timer, in steps of 280 ns", "0.5 us or more", Vdso::No, Grade::Stalls),
+    of("ACPI-safe", "the power management timer, read three times", "1.5 us or more", Vdso::No, Grade::Stalls),
+    of("piix", "the power management timer of old Intel chipsets", "0.5 us or more", Vdso::No, Grade::Stalls),
+    of("i8254", "the PC's first timer chip", "several us", Vdso::No, Grade::Stalls),
+];
+
+/// Returns what is known about a clock source.
+pub fn traits_of(name: &str) -> Option<&'static ClocksourceTraits> {
+    TABLE.iter().find(|traits| traits.name == name)
+}
+
+/// Returns whether a name is the beginning of a clock source's name, and not a whole name.
+pub fn is_cut_name(name: &str) -> bool {
+    traits_of(name).is_none() && TABLE.iter().any(|traits| traits.name.starts_with(name))
+}
+
+/// Returns the recommended clock sources, the best first.
+pub fn best_first() -> impl Iterator<Item = &'static ClocksourceTraits> {
+    TABLE.iter().filter(|traits| traits.grade == Grade::Fast)
+}
+
+impl ClocksourceTraits {
+    /// Returns whether a read is slow on every host.
+    pub fn is_slow(&self) -> bool {
+        matches!(self.grade, Grade::Slow | Grade::Stalls)
+    }
+
+    /// Returns whether programs can use it as PostgreSQL's clock without a loss.
+    pub fn is_good(&self) -> bool {
+        matches!(self.grade, Grade::Fast | Grade::Fair)
+    }
+
+    /// Returns whether a host can stall while it is the clock source.
+    pub fn can_stall(&self) -> bool {
+        matches!(self.grade, Grade::Stalls | Grade::Coarse)
+    }
+}
 
 /// The clock sources of a host.
 #[derive(Debug)]
@@ -122,5 +229,30 @@ impl System {
             ),
             System::FreeBsd => format!("kern.timecounter.hardware={name} in /etc/sysctl.conf"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for (at, one) in TABLE.iter().enumerate() {
+            assert!(TABLE[..at].iter().all(|other| other.name != one.name), "{}", one.name);
+        }
+    }
+
+    #[test]
+    fn clock_sources_that_stall_a_host_are_not_recommended() {
+        for (name, slow) in
+            [("hpet", true), ("acpi_pm", true), ("cyclone", true), ("jiffies", false), ("refined-jiffies", false)]
+        {
+            let traits = traits_of(name).unwrap();
+            assert_eq!((traits.can_stall(), traits.is_slow(), traits.is_good()), (true, slow, false), "{name}");
+        }
+        assert!(best_first().all(|traits| !traits.is_slow() && traits.vdso != Vdso::No));
+        assert_eq!(best_first().next().map(|traits| traits.name), Some("tsc"));
+        assert_eq!(traits_of("flux-capacitor"), None);
     }
 }

@@ -107,6 +107,12 @@ impl Finding {
         self
     }
 
+    /// Adds several lines of evidence.
+    pub fn evidence_lines(mut self, lines: impl IntoIterator<Item = String>) -> Finding {
+        self.evidence.extend(lines);
+        self
+    }
+
     pub fn why(mut self, why: impl Into<String>) -> Finding {
         self.why = why.into();
         self

@@ -62,6 +62,16 @@ impl<'a> ClocksourceParameter<'a> {
 }
 
 impl HostFacts {
+    /// Returns the boot parameters about clocks, as far as they are known.
+    pub fn parameters(&self) -> &[String] {
+        self.boot_parameters.known().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether this is a virtual machine.
+    pub fn is_guest(&self) -> bool {
+        self.virtualization.known().is_some_and(|guest| guest != "none")
+    }
+
     pub fn unavailable(why: &str) -> HostFacts {
         let text = || Fact::unavailable(why);
         HostFacts {

@@ -8,7 +8,6 @@ mod check;
 mod clock;
 pub mod compare;
 pub mod document;
-mod drift;
 mod explain;
 mod finding;
 pub mod finding_id;
@@ -25,18 +24,18 @@ pub mod thresholds;
 mod tsc;
 
 mod clocksource;
-mod clocksource_table;
 
 pub use crate::statistics::Range;
 pub use call_cost::CallCost;
 pub use check::{Measured, Origin, ReadCostLimits, Report};
 pub use clock::{
-    AccessPath, Bin, ClockReport, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, SETTABLE_CLOCK, SYSTEM,
-    VISIBLE_NS,
+    AccessPath, Bin, ClockReport, Drift, DriftStep, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, QUARTZ_PPM,
+    SETTABLE_CLOCK, SYSTEM, VISIBLE_NS,
 };
-pub use clocksource::{ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent, System};
-pub use clocksource_table::{ClocksourceTraits, Grade, Vdso, best_first, traits_of};
-pub use drift::{Drift, DriftStep, QUARTZ_PPM};
+pub use clocksource::{
+    ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
+    is_cut_name, traits_of,
+};
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
@@ -69,9 +68,20 @@ pub enum Fact<T> {
     Unavailable { unavailable: String },
 }
 
+impl<T> Default for Fact<T> {
+    fn default() -> Fact<T> {
+        Fact::unavailable("")
+    }
+}
+
 impl<T> Fact<T> {
     pub fn unavailable(why: impl Into<String>) -> Fact<T> {
         Fact::Unavailable { unavailable: why.into() }
+    }
+
+    /// Returns the value, or why it is not available.
+    pub fn of(value: Option<T>, why: impl Into<String>) -> Fact<T> {
+        value.map_or_else(|| Fact::unavailable(why), Fact::Known)
     }
 
     pub fn known(&self) -> Option<&T> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
 
 /// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TscReport {
     /// `rdtsc` or `cntvct`
@@ -58,23 +58,6 @@ pub struct ClaimReport {
 
 impl TscReport {
     pub fn unavailable(why: &str) -> TscReport {
-        TscReport {
-            counter: COUNTER.into(),
-            frequency_khz: Fact::unavailable(why),
-            uncertainty_ppm: None,
-            source: None,
-            reference: None,
-            independent: None,
-            usable: None,
-            distrust: Vec::new(),
-            used_by_default: None,
-            postgres19_source: None,
-            postgres19_frequency_khz: None,
-            calibrated_khz: None,
-            invariant: None,
-            permitted: None,
-            accepted_by_kernel: None,
-            claims: Vec::new(),
-        }
+        TscReport { counter: COUNTER.into(), frequency_khz: Fact::unavailable(why), ..TscReport::default() }
     }
 }

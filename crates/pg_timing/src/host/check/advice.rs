@@ -1,8 +1,7 @@
 //! Advice that several findings share.
 
-use crate::report::{
-    ClocksourceParameter, Fact, Fix, Grade, Report, Severity, System, best_first, finding_id, traits_of,
-};
+use super::alarm;
+use crate::report::{ClocksourceParameter, Fact, Fix, Grade, Report, System, best_first, finding_id, traits_of};
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
 ///
@@ -16,7 +15,9 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     if traits_of(current).is_some_and(|traits| traits.grade == Grade::Fast) {
         return None;
     }
-    if let Some(parameter) = boot_parameter(report, current) {
+    let parameter = ClocksourceParameter::of(report.host.parameters());
+    if let Some(ClocksourceParameter { word: parameter, .. }) = parameter.filter(|parameter| parameter.name == current)
+    {
         return Some(
             Fix::new(format!("the boot parameter {parameter} selects it: remove the parameter and restart; then the kernel selects the best clock source"))
                 .undo(format!("add {parameter} again"))
@@ -26,7 +27,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     if let Some(name) = best_first().map(|traits| traits.name).find(|name| available.iter().any(|a| a == name)) {
         return Some(switch(report, current, name));
     }
-    let demoted = report.findings.iter().any(|f| f.id == finding_id::TSC_DEMOTED && f.severity >= Severity::Warning);
+    let demoted = alarm(report, finding_id::TSC_DEMOTED).is_some();
     (!demoted).then(|| Fix::new(format!("this kernel has no faster clock source (available: {})", available.join(" "))))
 }
 
@@ -47,12 +48,6 @@ pub fn other_than_tsc(report: &Report) -> Option<Fix> {
         )
         .command("pg_timing check --long"),
     })
-}
-
-/// Returns the boot parameter that selects the current clock source, if there is one.
-fn boot_parameter(report: &Report, current: &str) -> Option<String> {
-    let parameter = ClocksourceParameter::of(report.host.boot_parameters.known()?)?;
-    (parameter.name == current).then(|| parameter.word.to_string())
 }
 
 /// Returns the fix that switches the clock source.
@@ -91,10 +86,9 @@ pub fn system_clock_on_19() -> Fix {
 
 /// Returns what to restart, as an instruction.
 pub fn restart(report: &Report) -> &'static str {
-    let guest = report.host.virtualization.known().is_some_and(|guest| guest != "none");
     match report.host.kernel.known() {
         Some(kernel) if kernel.contains("linuxkit") => "restart Docker Desktop, which restarts its virtual machine",
-        _ if guest => "restart this virtual machine",
+        _ if report.host.is_guest() => "restart this virtual machine",
         _ => "restart this machine",
     }
 }

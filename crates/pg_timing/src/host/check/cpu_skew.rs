@@ -1,21 +1,20 @@
-//! `cpu-skew`: do the clocks of the CPUs differ?
+//! Finding `cpu-skew`: do the clocks of the CPUs differ?
 
+use super::{ok, unknown, with_severity};
 use crate::human::duration;
-use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew, VISIBLE_NS, finding_id};
+use crate::report::{Fact, Finding, Fix, Report, SYSTEM, Severity, Skew, VISIBLE_NS};
 
 /// A message between CPUs takes about 100 ns. Wider bounds mean that the CPUs were busy.
 const WIDE_NS: f64 = 10_000.0;
 
-const ID: &str = finding_id::CPU_SKEW;
-
-pub fn check(report: &Report) -> Finding {
+pub fn cpu_skew(report: &Report) -> Finding {
     let skews = &report.cpus.skew;
     if skews.is_empty() {
         if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
-            return Finding::ok(ID, "one CPU is online");
+            return ok("one CPU is online");
         }
         let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "not measured".into());
-        return Finding::unknown(ID, format!("not determined whether the CPUs' clocks agree: {why}"));
+        return unknown(format!("not determined whether the CPUs' clocks agree: {why}"));
     }
     // PostgreSQL's clock comes first; within a clock, the largest certain skew.
     let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
@@ -44,7 +43,7 @@ pub fn check(report: &Report) -> Finding {
         ),
     };
     let lines = bad.iter().filter_map(|skew| differs(skew));
-    let finding = lines.fold(Finding::new(ID, severity, summary), Finding::evidence);
+    let finding = with_severity(severity, summary).evidence_lines(lines);
     if severity == Severity::Ok {
         return finding
             .evidence("neither the kernel (its clock source is another one) nor PostgreSQL 19 uses the counter");
@@ -64,15 +63,12 @@ fn no_difference(report: &Report) -> Finding {
         .map(|why| format!(" (not all CPUs were compared: {why})"))
         .unwrap_or_default();
     match widest(&all) {
-        w if w > WIDE_NS => Finding::unknown(
-            ID,
-            format!(
-                "{}: their clocks agree within {}, but the CPUs were too busy for a narrower bound{missing}",
-                cpu_list(&all),
-                duration(w)
-            ),
-        ),
-        _ => Finding::ok(ID, agreement(&all) + &missing),
+        w if w > WIDE_NS => unknown(format!(
+            "{}: their clocks agree within {}, but the CPUs were too busy for a narrower bound{missing}",
+            cpu_list(&all),
+            duration(w)
+        )),
+        _ => ok(agreement(&all) + &missing),
     }
 }
 

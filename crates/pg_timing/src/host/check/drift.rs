@@ -1,7 +1,9 @@
-//! `drift`: did the clocks run at the same rate during the measurement?
+//! Finding `drift`: did the clocks run at the same rate during the measurement?
 
+use super::advice::system_clock_on_19;
+use super::{critical, ok, unknown, warning};
 use crate::human::duration;
-use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM, Severity, finding_id};
+use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM};
 
 /// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
@@ -12,9 +14,7 @@ const MOST_PPM: f64 = 500.0;
 /// Smaller differences come from the errors of the samples, and not from NTP.
 const NOTICEABLE_PPM: f64 = 0.1;
 
-const ID: &str = finding_id::DRIFT;
-
-pub fn check(report: &Report) -> Finding {
+pub fn drift(report: &Report) -> Finding {
     let of = |name: &str| report.drift.iter().find(|drift| drift.clock == name);
     let counter = of(&report.tsc.counter);
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
@@ -28,18 +28,18 @@ pub fn check(report: &Report) -> Finding {
         return beyond_ntp(ntp.frequency_ppm);
     }
     let Some(system) = of(SYSTEM) else {
-        return Finding::unknown(ID, "the drift was not measured");
+        return unknown("the drift was not measured");
     };
     if let Some(step) = system.steps.first() {
         let summary = format!("PostgreSQL's clock jumped by {} against {}", duration(step.by_ns), system.reference);
-        return Finding::new(ID, Severity::Critical, summary)
+        return critical(summary)
             .evidence(format!("{:.1} s after the start", step.at_seconds))
             .why("the duration of an interval that contains the jump is wrong by that much");
     }
     if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
         let summary =
             format!("NTP adjusts this host's clock by {:+.0} ppm, close to its limit of 500 ppm", system.rate_ppm);
-        return Finding::new(ID, Severity::Warning, summary)
+        return warning(summary)
             .evidence(rate(system))
             .why("without NTP this host's clock would run at that wrong rate: its clock source, or the host of this virtual machine, is faulty")
             .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking"));
@@ -52,14 +52,13 @@ pub fn check(report: &Report) -> Finding {
             format!("the clocks ran at the same rate within {:.2} ppm", system.uncertainty_ppm.max(0.01))
         }
     };
-    let finding = Finding::ok(ID, summary).evidence(rate(system));
-    counter.map(rate).into_iter().fold(finding, Finding::evidence)
+    ok(summary).evidence(rate(system)).evidence_lines(counter.map(rate))
 }
 
 /// Returns the finding for a correction that no crystal needs.
 fn beyond_ntp(ppm: f64) -> Finding {
     let summary = format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm");
-    Finding::new(ID, Severity::Warning, summary)
+    warning(summary)
         .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
         .why(format!(
             "the rate that the kernel uses for its clock source is wrong by that much. PostgreSQL 19's TSC would be {:.1}% off, \
@@ -92,28 +91,23 @@ fn counter_alarm(counter: &Drift, suspensions: &Suspensions) -> Option<Finding> 
             duration(step.by_ns),
             counter.reference
         );
-        faults.iter().fold(Finding::new(ID, Severity::Critical, summary), |finding, step| {
-            finding.evidence(format!(
-                "{:.1} s after the start: {} +- {}",
-                step.at_seconds,
-                duration(step.by_ns),
-                duration(step.error_ns)
-            ))
-        })
+        critical(summary).evidence_lines(faults.iter().map(|step| {
+            let (by, error) = (duration(step.by_ns), duration(step.error_ns));
+            format!("{:.1} s after the start: {by} +- {error}", step.at_seconds)
+        }))
     } else if counter.bend_ppm > QUARTZ_PPM {
         let summary = format!("the counter's rate changed by {:.1} ppm during the measurement", counter.bend_ppm);
-        Finding::new(ID, Severity::Warning, summary).evidence(rate(counter))
+        warning(summary).evidence(rate(counter))
     } else {
         return None;
     };
     Some(
         finding
             .why("a server that reads the counter (PostgreSQL 19's tsc) reports wrong times, because it determines the rate only once, at its start")
-            .fix(
-                Fix::new("after a migration or a suspend, restart the server; if this happens again, use the system clock")
-                    .command("ALTER SYSTEM SET timing_clock_source = 'system'; SELECT pg_reload_conf();")
-                    .undo("ALTER SYSTEM RESET timing_clock_source; SELECT pg_reload_conf();"),
-            ),
+            .fix(Fix {
+                what: "after a migration or a suspend, restart the server; if this happens again, use the system clock".into(),
+                ..system_clock_on_19()
+            }),
     )
 }
 
@@ -131,8 +125,7 @@ fn rate(drift: &Drift) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::{Activity, COUNTER, Fact, Ntp, Origin};
+    use crate::report::*;
 
     fn drift(clock: &str, rate_ppm: f64) -> Drift {
         Drift {
@@ -147,7 +140,7 @@ mod tests {
     }
 
     fn judged(drifts: Vec<Drift>) -> Finding {
-        check(&Report { drift: drifts, ..Report::empty(Origin::Measured, "") })
+        super::drift(&Report { drift: drifts, ..Report::empty(Origin::Measured, "") })
     }
 
     fn step(by_ns: f64) -> DriftStep {
@@ -169,7 +162,7 @@ mod tests {
         let mut report = Report::empty(Origin::Captured, "");
         for (frequency_ppm, severity) in [(499.0, Severity::Unknown), (-74_443.0, Severity::Warning)] {
             report.host.ntp = Fact::Known(Ntp { synchronized: true, frequency_ppm });
-            let finding = check(&report);
+            let finding = super::drift(&report);
             assert_eq!(finding.severity, severity);
             assert_eq!(finding.why.contains("7.4% off"), severity == Severity::Warning, "{finding:?}");
         }
@@ -191,7 +184,7 @@ mod tests {
             let counter = Drift { steps: vec![step(1.1e8); steps], ..drift(COUNTER, 0.0) };
             let activity = Fact::Known(Activity { suspends: Some(suspends), ..Activity::default() });
             let report = Report::empty(Origin::Measured, "");
-            check(&Report { drift: vec![drift(SYSTEM, 0.0), counter], activity, ..report })
+            super::drift(&Report { drift: vec![drift(SYSTEM, 0.0), counter], activity, ..report })
         };
         assert_eq!(check_with(1, 0).severity, Severity::Critical);
         let one = check_with(1, 1);

@@ -1,69 +1,57 @@
-//! The checks: each file has one `fn(&Report) -> Finding`.
+//! The checks: each has the signature `fn(&Report) -> Finding`. Checks of one subject share a file.
 
 mod advice;
-mod clock_backward;
-mod clock_coarse;
-mod clock_gaps;
-mod clock_gaps_of_output;
-mod clock_slow;
-mod clock_syscall;
-mod clocksource_changed;
-mod clocksource_not_persistent;
-mod clocksource_refused;
-mod clocksource_slow;
+mod clocksource;
+mod cost;
+mod counter;
 mod cpu_skew;
 mod drift;
-mod tsc_absent;
-mod tsc_auto_demoted;
-mod tsc_demoted;
-mod tsc_denied;
-mod tsc_firmware;
-mod tsc_not_invariant;
-mod tsc_rate_mismatch;
-mod tsc_slow;
-mod tsc_unchecked;
+mod interruptions;
+mod steps;
+mod trust;
 mod verdict;
 
+pub use cost::tsc_slow_if;
 pub use cpu_skew::differs;
-pub use tsc_slow::finding as tsc_slow;
 
-use crate::report::{Finding, ReadCostLimits, Report};
+use crate::report::{Finding, GOOD_READ_NS, ReadCostLimits, Report, Severity, finding_id as id};
 
-/// Every check, a cause before its effects. Findings are shown in this order.
-const CHECKS: &[fn(&Report) -> Finding] = &[
-    tsc_demoted::check,
-    clock_backward::check,
-    clock_slow::check,
-    clock_coarse::check,
-    clocksource_slow::check,
-    clock_syscall::check,
-    clocksource_changed::check,
-    clocksource_refused::check,
-    clocksource_not_persistent::check,
-    tsc_denied::check,
-    tsc_absent::check,
-    tsc_not_invariant::check,
-    tsc_rate_mismatch::check,
-    tsc_firmware::check,
-    cpu_skew::check,
-    tsc_unchecked::check,
-    tsc_auto_demoted::check,
-    tsc_slow::check,
-    drift::check,
-    clock_gaps::check,
+type Check = fn(&Report) -> Finding;
+
+/// Every check with its id, a cause before its effects. Findings are shown in this order.
+const CHECKS: &[(&str, Check)] = &[
+    (id::TSC_DEMOTED, trust::tsc_demoted),
+    (id::CLOCK_BACKWARD, steps::clock_backward),
+    (id::CLOCK_SLOW, cost::clock_slow),
+    (id::CLOCK_COARSE, steps::clock_coarse),
+    (id::CLOCKSOURCE_SLOW, cost::clocksource_slow),
+    (id::CLOCK_SYSCALL, cost::clock_syscall),
+    (id::CLOCKSOURCE_CHANGED, clocksource::clocksource_changed),
+    (id::CLOCKSOURCE_REFUSED, clocksource::clocksource_refused),
+    (id::CLOCKSOURCE_NOT_PERSISTENT, clocksource::clocksource_not_persistent),
+    (id::TSC_DENIED, counter::tsc_denied),
+    (id::TSC_ABSENT, counter::tsc_absent),
+    (id::TSC_NOT_INVARIANT, counter::tsc_not_invariant),
+    (id::TSC_RATE_MISMATCH, counter::tsc_rate_mismatch),
+    (id::TSC_FIRMWARE, trust::tsc_firmware),
+    (id::CPU_SKEW, cpu_skew::cpu_skew),
+    (id::TSC_UNCHECKED, trust::tsc_unchecked),
+    (id::TSC_AUTO_DEMOTED, trust::tsc_auto_demoted),
+    (id::TSC_SLOW, cost::tsc_slow),
+    (id::DRIFT, drift::drift),
+    (id::CLOCK_GAPS, interruptions::clock_gaps),
 ];
 
 /// Adds the findings and the verdict to the report.
 pub fn judge(report: &mut Report) {
     // A check may use the findings of the checks before it.
     report.findings = Vec::new();
-    for check in CHECKS {
-        let finding = check(report);
+    for (id, check) in CHECKS {
+        let finding = Finding { id: (*id).into(), ..check(report) };
         report.findings.push(finding);
     }
     conclude(report);
-    let (warning, critical) = clock_slow::LIMITS_NS;
-    report.read_cost_limits_ns = Some(ReadCostLimits { warning, critical });
+    report.read_cost_limits_ns = Some(ReadCostLimits { warning: GOOD_READ_NS, critical: cost::BAD_NS });
 }
 
 /// Sets the verdict for the findings of the report.
@@ -71,16 +59,43 @@ pub fn conclude(report: &mut Report) {
     report.verdict = verdict::verdict(report);
 }
 
+/// Returns a finding without its id, which [`judge`] adds.
+fn with_severity(severity: Severity, summary: impl Into<String>) -> Finding {
+    Finding::new("", severity, summary)
+}
+
+fn ok(summary: impl Into<String>) -> Finding {
+    with_severity(Severity::Ok, summary)
+}
+
+/// Returns a finding that cannot be decided, for the reason `why`.
+fn unknown(why: impl Into<String>) -> Finding {
+    with_severity(Severity::Unknown, why)
+}
+
+fn warning(summary: impl Into<String>) -> Finding {
+    with_severity(Severity::Warning, summary)
+}
+
+fn critical(summary: impl Into<String>) -> Finding {
+    with_severity(Severity::Critical, summary)
+}
+
+/// Returns the finding with this id, if it is a warning or critical.
+fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
+    report.findings.iter().find(|finding| finding.id == id && finding.severity >= Severity::Warning)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Origin, finding_id};
+    use crate::report::Origin;
 
     #[test]
     fn each_id_has_one_check_in_the_same_order() {
         let mut report = Report::empty(Origin::Measured, "");
         judge(&mut report);
         let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id.as_str()).collect();
-        assert_eq!(ids, finding_id::ALL);
+        assert_eq!(ids, id::ALL);
     }
 }

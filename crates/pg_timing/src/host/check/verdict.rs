@@ -1,5 +1,6 @@
 //! The verdict: the worst finding, and its meaning for EXPLAIN ANALYZE.
 
+use super::alarm;
 use crate::human::{duration, seconds};
 use crate::report::{Finding, Origin, Report, Severity, Verdict, finding_id};
 
@@ -31,13 +32,11 @@ fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> Stri
         }
         Severity::Ok if report.origin == Origin::Captured => "EXPLAIN ANALYZE can be trusted on that host.".into(),
         Severity::Ok => "EXPLAIN ANALYZE can be trusted on this host.".into(),
-        Severity::Unknown if let Some(missing) = &report.missing => {
-            format!("Not determined whether EXPLAIN ANALYZE can be trusted on that host: {missing}.")
-        }
         Severity::Unknown => {
-            let why = match report.system().is_some() {
-                true => "the read cost of PostgreSQL's clock is unknown",
-                false => "PostgreSQL's clock was not measured",
+            let why = match (&report.missing, report.system()) {
+                (Some(missing), _) => missing,
+                (None, Some(_)) => "the read cost of PostgreSQL's clock is unknown",
+                (None, None) => "PostgreSQL's clock was not measured",
             };
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {} host: {why}.", this_or_that(report))
         }
@@ -60,7 +59,7 @@ fn cause<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding>
     let effects = [finding_id::CLOCK_SLOW, finding_id::CLOCK_COARSE, finding_id::CLOCK_BACKWARD];
     worst.filter(|f| effects.contains(&f.id.as_str()))?;
     let causes = [finding_id::TSC_DEMOTED, finding_id::CLOCKSOURCE_SLOW];
-    report.findings.iter().find(|f| causes.contains(&f.id.as_str()) && f.severity >= Severity::Warning)
+    causes.iter().find_map(|id| alarm(report, id))
 }
 
 /// Returns the finding about lost time, unless it is the worst. The loss is independent of the other findings, and can
@@ -91,11 +90,6 @@ fn consequence(report: &Report) -> Option<String> {
     ))
 }
 
-/// Returns the finding with this id, if it is a warning or critical.
-fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
-    report.findings.iter().find(|f| f.id == id && f.severity >= Severity::Warning)
-}
-
 /// Returns whether a finding may concern the TSC. Then the TSC's lower cost must not look like advice to use the TSC.
 fn has_tsc_fault(report: &Report) -> bool {
     let faults = [
@@ -107,7 +101,7 @@ fn has_tsc_fault(report: &Report) -> bool {
         finding_id::TSC_SLOW,
         finding_id::DRIFT,
     ];
-    report.findings.iter().any(|f| f.severity >= Severity::Warning && faults.contains(&f.id.as_str()))
+    faults.iter().any(|id| alarm(report, id).is_some())
 }
 
 /// Returns the word before "host". Captured trees and outputs are usually from another host.

@@ -4,18 +4,12 @@
 //! switch a directory instead. [`Restore`] restores the old clock source, even after an error or a panic. [`Guardian`]
 //! restores it if this program is killed.
 
-mod guardian;
 mod list;
 mod restore;
-mod restored;
 mod setting;
 mod switch;
-mod wait;
 
-pub use guardian::Guardian;
 pub use list::list;
-pub use restore::Restore;
-pub use restored::Restored;
+pub use restore::{Guardian, Restore, Restored};
 pub use setting::{Lock, Setting};
-pub use switch::{Duration, SwitchEnv, SwitchRequest, switch};
-pub use wait::wait;
+pub use switch::{Duration, SwitchEnv, SwitchRequest, switch, wait};

@@ -3,10 +3,12 @@
 use crate::error::Error;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host, set_timecounter};
 use crate::human::reason;
+use crate::output_file::is_root;
 use crate::report::{Clocksource, System};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 
 /// The kernel's clock source.
 pub trait Setting {
@@ -28,8 +30,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             // Closing the file is not enough: a child process that is just starting has it open, too.
-            // SAFETY: the descriptor is open.
-            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+            _ = rustix::fs::flock(file, FlockOperation::Unlock);
         }
     }
 }
@@ -68,20 +69,11 @@ impl Setting for Host {
 
 /// Locks the file. Two processes at a time would restore each other's clock source.
 fn lock_exclusively(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as `file` lives.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        error if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-        // The file system has no locks. Continue without.
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK.into()),
+        // If the file system has no locks, continue without.
         _ => Ok(()),
     }
-}
-
-fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() == 0 }
 }
 
 /// Returns the error for a failed [`Setting::lock`], with the missing permission.

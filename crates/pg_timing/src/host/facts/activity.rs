@@ -1,7 +1,7 @@
-//! Activity of the machine during the measurement: waits for a CPU, context switches, steal and suspends.
+//! Activity of the machine during the measurement (waits for a CPU, context switches, steal, suspends), and what this process uses.
 
 use super::Host;
-use crate::report::{Activity, Fact};
+use crate::report::{Activity, OwnUse};
 use timing_clock::{Clock, SystemSyscall, ticks_between};
 
 /// Counters at one instant.
@@ -20,7 +20,7 @@ impl ActivityBefore {
     pub fn now(host: &Host) -> ActivityBefore {
         ActivityBefore {
             time_ns: SystemSyscall::default().read(),
-            involuntary: involuntary_context_switches(),
+            involuntary: u64::try_from(usage().ru_nivcsw).unwrap_or(0),
             steal_ticks: steal(host),
             suspends: host.suspends().known().copied(),
             scheduled: host.read("/proc/thread-self/schedstat").known().and_then(|text| Scheduled::parse(text)),
@@ -30,8 +30,8 @@ impl ActivityBefore {
 }
 
 /// Returns the activity since the start of the measurement.
-pub fn activity_since(host: &Host, before: &ActivityBefore) -> Fact<Activity> {
-    Fact::Known(difference(before, &ActivityBefore::now(host)))
+pub fn activity_since(host: &Host, before: &ActivityBefore) -> Activity {
+    difference(before, &ActivityBefore::now(host))
 }
 
 /// Returns the growth of each counter.
@@ -76,12 +76,13 @@ impl Scheduled {
     }
 }
 
-fn involuntary_context_switches() -> u64 {
+/// Returns the kernel's counters of this process.
+fn usage() -> libc::rusage {
     // SAFETY: an all-zero rusage is valid. getrusage fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is writable. On failure it stays 0.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-    u64::try_from(usage.ru_nivcsw).unwrap_or(0)
+    usage
 }
 
 /// Returns the steal ticks of all CPUs: the eighth number in the first line of /proc/stat.
@@ -122,6 +123,21 @@ fn throttled(text: &str) -> Option<f64> {
         ("throttled_time", ns) => Some(ns.trim().parse::<f64>().ok()? / 1e6),
         _ => None,
     })
+}
+
+/// Returns the CPU time and the memory of this process. `running_s` is the time since its start.
+pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
+    let usage = usage();
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    OwnUse { cpu_s, cpu_share: if running_s > 0.0 { cpu_s / running_s } else { 0.0 }, memory_bytes: memory(host) }
+}
+
+/// Returns the resident memory in bytes: the second number of statm, in pages.
+fn memory(host: &Host) -> Option<u64> {
+    let statm = host.read("/proc/self/statm");
+    let pages: u64 = statm.known()?.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! `check --capture`: writes a tree for `--root`. The tree contains nothing that identifies the host.
 
-mod files;
-mod tree;
-
-pub use tree::Target;
+pub use super::tree::Target;
 
 use super::clocksource::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE};
 use super::cpu::CapturedCpuid;
-use super::platform::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION};
+use super::machine::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION};
+use super::tree::Files;
 use super::{Host, json_path};
 use crate::report::{Fact, Measured, Report};
 use anyhow::Context;
-use files::Files;
 
 /// Files that contain only facts about clocks, CPUs and the kind of machine. They are copied whole.
 const COPIED: &[&str] = &[

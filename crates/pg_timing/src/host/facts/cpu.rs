@@ -1,7 +1,6 @@
 //! The CPU's description of its counter, and the list of CPUs.
 
 use super::Host;
-use super::proc_text::{cpuinfo_field, number_list};
 use crate::host::measure;
 use crate::report::Fact;
 use serde::{Deserialize, Serialize};
@@ -18,17 +17,8 @@ pub struct CapturedCpuid {
 }
 
 /// The CPU flags about the counter.
-const COUNTER_FLAGS: &[&str] = &[
-    "tsc",
-    "rdtscp",
-    "constant_tsc",
-    "nonstop_tsc",
-    "nonstop_tsc_s3",
-    "tsc_known_freq",
-    "tsc_reliable",
-    "tsc_adjust",
-    "hypervisor",
-];
+const COUNTER_FLAGS: &str =
+    "tsc rdtscp constant_tsc nonstop_tsc nonstop_tsc_s3 tsc_known_freq tsc_reliable tsc_adjust hypervisor";
 
 impl Host {
     /// Returns the CPU's features: from CPUID, or in a captured tree from the flags in /proc/cpuinfo and the captured
@@ -58,14 +48,11 @@ impl Host {
 
     /// Returns the CPU flags about the counter, with the kernel's names.
     pub fn cpu_flags(&self) -> Fact<Vec<String>> {
+        let about_counter = |flag: &&str| COUNTER_FLAGS.split(' ').any(|known| known == *flag);
         self.cpuinfo().and_then(|text| {
-            match cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features")) {
-                Some(flags) => {
-                    let flags = flags.split_whitespace().filter(|flag| COUNTER_FLAGS.contains(flag));
-                    Fact::Known(flags.map(Into::into).collect())
-                }
-                None => Fact::unavailable("/proc/cpuinfo has no flags"),
-            }
+            let flags = cpuinfo_field(&text, "flags").or_else(|| cpuinfo_field(&text, "Features"));
+            let flags = flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect());
+            Fact::of(flags, "/proc/cpuinfo has no flags")
         })
     }
 
@@ -80,10 +67,7 @@ impl Host {
     /// Returns the CPUs that are online.
     pub fn online_cpus(&self) -> Fact<Vec<usize>> {
         let path = "/sys/devices/system/cpu/online";
-        self.read_line(path).and_then(|list| match number_list(&list) {
-            Some(cpus) => Fact::Known(cpus),
-            None => Fact::unavailable(format!("{path}: not a list of CPUs")),
-        })
+        self.read_line(path).and_then(|list| Fact::of(number_list(&list), format!("{path}: not a list of CPUs")))
     }
 }
 
@@ -104,6 +88,30 @@ fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpu
     features
 }
 
+/// Returns the first value of a field in /proc/cpuinfo.
+pub fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then_some(value.trim())
+    })
+}
+
+/// Parses the kernel's list format, like `0-3,8`.
+pub fn number_list(list: &str) -> Option<Vec<usize>> {
+    // No machine has more CPUs. A longer range is invalid.
+    const MAX: usize = 1 << 16;
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        if from > to || to > MAX || numbers.len() > MAX {
+            return None;
+        }
+        numbers.extend(from..=to);
+    }
+    Some(numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +122,21 @@ mod tests {
         let guest = features("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
         assert!(guest.rdtscp && guest.invariant && guest.hypervisor && !guest.tsc_adjust);
         assert!(!features("constant_tsc").invariant);
+    }
+
+    #[test]
+    fn lists_have_ranges_and_single_numbers() {
+        assert_eq!(number_list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(number_list("0"), Some(vec![0]));
+        for invalid in ["", "x", "5-3", "0-99999999999", "1-", "0-0-0"] {
+            assert_eq!(number_list(invalid), None, "{invalid}");
+        }
+    }
+
+    #[test]
+    fn the_first_value_of_a_field_is_returned() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: A B\nmodel name\t: C\n";
+        assert_eq!(cpuinfo_field(cpuinfo, "model name"), Some("A B"));
+        assert_eq!(cpuinfo_field(cpuinfo, "model"), None);
     }
 }

@@ -2,29 +2,17 @@
 //! missing fact is `Unavailable`, with the reason.
 
 mod activity;
-mod boot;
 pub mod capture;
 mod clocksource;
-mod clocksource_names;
 mod cpu;
-mod followed_log;
-mod hardware_clock;
 mod kernel_log;
-mod names;
-mod ntp;
-mod open_in_tree;
-mod own_use;
-mod platform;
-mod proc_text;
-mod sysctl;
+mod machine;
+mod tree;
 
-pub use activity::{ActivityBefore, activity_since};
-pub use boot::about_clocks;
-pub use clocksource::{CLOCKSOURCE_DIR, CURRENT_CLOCKSOURCE};
-pub use followed_log::FollowedLog;
-pub use kernel_log::{KernelLog, LogSource};
-pub use own_use::own_use;
-pub use sysctl::set_timecounter;
+pub use activity::{ActivityBefore, activity_since, own_use};
+pub use clocksource::{CLOCKSOURCE_DIR, CURRENT_CLOCKSOURCE, set_timecounter};
+pub use kernel_log::{FollowedLog, KernelLog, LogSource};
+pub use machine::about_clocks;
 
 use crate::human::reason;
 use crate::report::Fact;
@@ -76,7 +64,7 @@ impl Host {
     fn open(&self, path: &str) -> std::io::Result<File> {
         match &self.captured {
             None => File::open(path),
-            Some(root) => open_in_tree::open(root, path),
+            Some(root) => tree::open_file(root, path),
         }
     }
 

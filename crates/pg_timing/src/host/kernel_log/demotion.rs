@@ -1,27 +1,18 @@
 //! Finds the demotion of the TSC: its time, CPU and reason, and what the watchdog's counters show.
 
 use super::{Kind, Message, RateSource, mhz};
+use crate::human::duration;
+use crate::report::Demoted;
 use timing_clock::clocksource::is_tsc;
 
 /// The kernel marked the TSC unstable. This holds until the next boot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demotion {
-    /// `tsc`, or `tsc-early` during boot
-    pub clocksource: String,
-    /// seconds since boot
-    pub seconds: Option<f64>,
-    /// wall-clock time, as printed
-    pub stamp: Option<String>,
-    /// the CPU that found the fault
-    pub cpu: Option<u32>,
-    /// the clock source that it was compared with
-    pub watchdog: Option<String>,
+    pub demoted: Demoted,
     pub comparison: Option<Comparison>,
-    /// the text after "due to"
-    pub reason: Option<String>,
     pub kind: DemotionKind,
     /// whether the machine had slept before
-    pub after_suspend: bool,
+    after_suspend: bool,
 }
 
 /// How the kernel found the fault of the TSC.
@@ -69,6 +60,11 @@ const RESET_SHARE: f64 = 0.01;
 const WRAPPED_NS: f64 = 1e18;
 /// The kernel prints the lines of an event at once. A slow serial console can delay them.
 const MAX_DISTANCE_S: f64 = 5.0;
+
+/// A fault that the kernel finds in its first seconds appears at each boot.
+const AT_BOOT_S: f64 = 10.0;
+/// The watchdog runs every half second. If an interval is longer than 10 s, the machine stood still.
+const STALLED_NS: u64 = 10_000_000_000;
 
 /// The rates of counters in MHz, as far as the log contains them.
 #[derive(Default)]
@@ -241,7 +237,7 @@ pub(super) fn last(messages: &[Message]) -> Option<Demotion> {
         open &= message.kind != Kind::Switched;
         let is_part = matches!(message.kind, Kind::WatchdogReading | Kind::SourceReading | Kind::Difference);
         let near = last.as_ref().is_some_and(|demotion| {
-            demotion.seconds.zip(message.seconds).is_none_or(|(then, now)| (now - then).abs() < MAX_DISTANCE_S)
+            demotion.demoted.seconds.zip(message.seconds).is_none_or(|(then, now)| (now - then).abs() < MAX_DISTANCE_S)
         });
         if !(is_part && open && near)
             && let Some(new) = found(message, slept, last.as_mut())
@@ -252,11 +248,12 @@ pub(super) fn last(messages: &[Message]) -> Option<Demotion> {
         }
         let of_tsc = is_tsc(message.source());
         if let Some(demotion) = last.as_mut().filter(|_| open && of_tsc && figures.add(message)) {
-            demotion.watchdog = demotion.watchdog.take().or_else(|| message.fields.text("watchdog").map(String::from));
-            demotion.comparison = figures.compare(demotion.watchdog.as_deref(), &rates);
+            let watchdog = &mut demotion.demoted.watchdog;
+            *watchdog = watchdog.take().or_else(|| message.fields.text("watchdog").map(String::from));
+            demotion.comparison = figures.compare(watchdog.as_deref(), &rates);
         }
     }
-    last
+    last.map(Demotion::explain)
 }
 
 /// Returns the demotion that this message shows. If it only explains the demotion before it, completes that one.
@@ -277,21 +274,30 @@ fn found(message: &Message, after_suspend: bool, before: Option<&mut Demotion>) 
     }
     match before {
         // "tsc: Marking TSC unstable due to clocksource watchdog" belongs to the fault above it.
-        Some(before) if kind == DemotionKind::Reason && before.reason.is_none() && before.kind.explains(&reason) => {
-            before.reason = reason;
+        Some(before)
+            if kind == DemotionKind::Reason && before.demoted.reason.is_none() && before.kind.explains(&reason) =>
+        {
+            before.demoted.reason = reason;
             None
         }
-        _ => Some(Demotion {
-            clocksource: message.source().into(),
-            seconds: message.seconds,
-            stamp: message.stamp.clone(),
-            cpu: fields.number("cpu"),
-            watchdog: fields.text("watchdog").map(String::from),
-            comparison: None,
-            reason,
-            kind,
-            after_suspend,
-        }),
+        _ => {
+            let demoted = Demoted {
+                when: match (message.seconds, &message.stamp) {
+                    (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
+                    (Some(seconds), _) => Some(format!("{seconds:.0} s after boot")),
+                    (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
+                },
+                clocksource: message.source().into(),
+                seconds: message.seconds,
+                // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
+                at_boot: message.seconds.map_or(matches!(kind, DemotionKind::Warp { .. }), |s| s < AT_BOOT_S),
+                cpu: fields.number("cpu"),
+                watchdog: fields.text("watchdog").map(String::from),
+                reason,
+                ..Demoted::default()
+            };
+            Some(Demotion { demoted, comparison: None, kind, after_suspend })
+        }
     }
 }
 
@@ -304,5 +310,104 @@ impl DemotionKind {
             DemotionKind::Warp { .. } => begins("check_tsc_sync"),
             _ => begins("clocksource watchdog"),
         }
+    }
+}
+
+impl Demotion {
+    /// Adds what the counters show, and what that means.
+    fn explain(mut self) -> Demotion {
+        if let Some(Comparison::Drift { skew_ns, interval_ns }) = self.comparison {
+            (self.demoted.skew_ns, self.demoted.interval_ns) = (Some(skew_ns), Some(interval_ns));
+        }
+        self.demoted.because = because(&self);
+        self.demoted.cause = cause(self.comparison).filter(|_| self.kind == DemotionKind::Watchdog);
+        self.demoted.doubt = doubt(&self);
+        self
+    }
+}
+
+/// Returns the reason of a demotion, as the end of a sentence with "because".
+fn because(demotion: &Demotion) -> String {
+    let watchdog = demotion.demoted.watchdog.as_deref().unwrap_or("its watchdog");
+    match demotion.kind {
+        DemotionKind::Watchdog => compared(demotion.comparison, watchdog),
+        DemotionKind::ReadBackDelay { delay_ns: Some(ns) } => {
+            format!("the comparison with {watchdog} took {}", duration(ns as f64))
+        }
+        DemotionKind::ReadBackDelay { delay_ns: None } => format!("the comparison with {watchdog} took too long"),
+        DemotionKind::Warp { cycles: Some(cycles) } => {
+            format!("it went back by {cycles} cycles from one CPU to another")
+        }
+        DemotionKind::Warp { cycles: None } => "it went back from one CPU to another".into(),
+        DemotionKind::InterCpuSkew => "it differs between CPUs".into(),
+        DemotionKind::Firmware => "the kernel found it unstable after boot and suspects the firmware".into(),
+        DemotionKind::Reason => match &demotion.demoted.reason {
+            Some(reason) => format!("of \"{reason}\""),
+            None => "of a reason that the log does not show".into(),
+        },
+    }
+}
+
+/// Returns what the watchdog's comparison shows.
+fn compared(comparison: Option<Comparison>, watchdog: &str) -> String {
+    match comparison {
+        Some(Comparison::Drift { skew_ns, interval_ns }) => {
+            format!("it drifted from {watchdog} by {} in {}", duration(skew_ns as f64), duration(interval_ns as f64))
+        }
+        Some(Comparison::WentBack { ns, reset }) => {
+            let by = ns.map(|ns| format!(" by {}", long_duration(ns))).unwrap_or_default();
+            let reset = if reset { "was reset to 0, which is " } else { "went " };
+            format!("it {reset}back{by}")
+        }
+        Some(Comparison::JumpedAhead { ns, interval_ns }) => {
+            let within = interval_ns.map(|ns| format!(" in {}", duration(ns as f64))).unwrap_or_default();
+            let least = if interval_ns.is_none() { "at least " } else { "" };
+            format!("it jumped ahead of {watchdog} by {least}{}{within}", long_duration(ns))
+        }
+        Some(Comparison::WatchdogOverflowed) | None => format!("it drifted from {watchdog}"),
+    }
+}
+
+/// Returns what usually causes a jump of the counter.
+fn cause(comparison: Option<Comparison>) -> Option<String> {
+    let cause = match comparison? {
+        Comparison::WentBack { reset: true, .. } => "a suspend, a restore or a migration of the machine resets its TSC",
+        Comparison::WentBack { reset: false, .. } => {
+            "a TSC that goes back was written: by a restore, a migration or a program"
+        }
+        Comparison::JumpedAhead { .. } => "a jump, not drift: something wrote the TSC, or the machine was paused",
+        Comparison::Drift { .. } | Comparison::WatchdogOverflowed => return None,
+    };
+    Some(cause.into())
+}
+
+/// Returns a duration of any length: `28.7 ms`, `38471 s (10.7 hours)`, `248525 s (2.9 days)`.
+fn long_duration(ns: f64) -> String {
+    let seconds = ns / 1e9;
+    match seconds {
+        ..7200.0 => duration(ns),
+        7200.0..172_800.0 => format!("{seconds:.0} s ({:.1} hours)", seconds / 3600.0),
+        _ => format!("{seconds:.0} s ({:.1} days)", seconds / 86_400.0),
+    }
+}
+
+/// Returns why the kernel may be wrong, for the kinds of demotion that are known to be wrong sometimes.
+fn doubt(demotion: &Demotion) -> Option<String> {
+    if let DemotionKind::ReadBackDelay { .. } = demotion.kind {
+        return Some("a slow comparison points to a busy machine or a slow watchdog rather than to the TSC".into());
+    }
+    match demotion.comparison {
+        Some(Comparison::WatchdogOverflowed) => {
+            Some("the difference is a multiple of the range of the watchdog's counter, so the TSC was right".into())
+        }
+        // The counters prove a fault.
+        Some(Comparison::WentBack { .. }) => None,
+        _ if demotion.after_suspend => {
+            Some("the machine was suspended before; after a suspend, clocks can differ without a fault".into())
+        }
+        _ => demotion.demoted.interval_ns.filter(|ns| *ns > STALLED_NS).map(|_| {
+            "the machine was paused between two checks (for example as a virtual machine), so the watchdog may be wrong"
+                .into()
+        }),
     }
 }

@@ -3,16 +3,14 @@
 //! | file | what it does |
 //! |---|---|
 //! | `table` | each message: pattern, kind, meaning |
-//! | `frame` | the times and other text before a message |
-//! | `json` | logs in JSON |
+//! | `line` | the lines of a log, also in JSON; the times and other text before a message |
 //! | `demotion` | how the TSC lost the kernel's trust |
 //!
 //! Logs come from dmesg, journals, mails and containers, and can be cut anywhere. A message is recognized wherever it
 //! stands in a line, and a number counts only if it is complete.
 
 mod demotion;
-mod frame;
-mod json;
+mod line;
 mod table;
 
 #[cfg(test)]
@@ -20,10 +18,10 @@ mod tests;
 
 use super::facts::about_clocks;
 use super::pattern::Fields;
-use std::borrow::Cow;
 
+pub use crate::report::MessageLevel as Level;
 pub use demotion::{Comparison, Demotion, DemotionKind};
-pub use table::{Kind, Level, RateSource};
+pub use table::{Kind, RateSource};
 
 /// One message about clocks.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,15 +71,15 @@ const BOOT_S: f64 = 1.0;
 
 /// Parses a log of any kind.
 pub fn parse(text: &str) -> KernelClockLog {
-    let text = json::as_lines(text);
+    let text = line::as_lines(text);
     let (mut log, mut first) = (KernelClockLog::default(), None);
     for line in text.lines() {
         log.lines += 1;
-        let line = plain(line);
+        let line = line::plain(line);
         let found = message(&line);
         first = first.or_else(|| match &found {
             Some(message) => message.seconds,
-            None => frame::frame(line.get(..line.find(']')? + 1)?)?.seconds,
+            None => line::frame(line.get(..line.find(']')? + 1)?)?.seconds,
         });
         log.messages.extend(found);
     }
@@ -99,7 +97,7 @@ fn message(line: &str) -> Option<Message> {
         return None;
     }
     let table::Found { row, meaning, found } = table::message(line)?;
-    let frame = frame::frame(&line[..found.start])?;
+    let frame = line::frame(&line[..found.start])?;
     let text = line[frame.begin..].trim_end();
     let text = match row.kind {
         // The rest of the line names the person who built the kernel.
@@ -122,22 +120,6 @@ fn message(line: &str) -> Option<Message> {
 fn command_line(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().filter(|word| about_clocks(word)).collect();
     (!words.is_empty()).then(|| format!("Kernel command line: {}", words.join(" ")))
-}
-
-/// Returns the line without colors (`dmesg --color=always`).
-fn plain(line: &str) -> Cow<'_, str> {
-    let Some((first, escaped)) = line.split_once('\u{1b}') else { return Cow::Borrowed(line) };
-    let mut plain = first.to_string();
-    for part in escaped.split('\u{1b}') {
-        // ESC [ parameters and a letter
-        let rest = part.strip_prefix('[').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
-        match rest {
-            Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => plain.push_str(&rest[1..]),
-            Some(rest) => plain.push_str(rest),
-            None => plain.push_str(part),
-        }
-    }
-    Cow::Owned(plain)
 }
 
 impl KernelClockLog {

@@ -1,6 +1,7 @@
 //! The kernel's messages about clocks: how each begins, what it is, and what it means.
 
 use crate::host::pattern::{Fields, Match, find};
+use crate::report::{MessageLevel as Level, is_cut_name};
 
 /// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,16 +72,6 @@ impl RateSource {
     pub fn is_tsc(self) -> bool {
         matches!(self, RateSource::Processor | RateSource::Tsc | RateSource::Refined | RateSource::Hypervisor)
     }
-}
-
-/// How important a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Detail,
-    /// worth showing, and no fault
-    Note,
-    /// the kernel found a fault
-    Fault,
 }
 
 /// One wording of a message.
@@ -209,24 +200,6 @@ pub struct Found<'a> {
     pub found: Match<'a>,
 }
 
-/// Known clock sources. They show whether a name at the end of a line was cut off.
-const KNOWN: &[&str] = &[
-    "tsc",
-    "tsc-early",
-    "hpet",
-    "acpi_pm",
-    "kvm-clock",
-    "xen",
-    "hyperv_clocksource",
-    "hyperv_clocksource_tsc_page",
-    "hyperv_clocksource_msr",
-    "jiffies",
-    "refined-jiffies",
-    "arch_sys_counter",
-    "pit",
-    "vmi-timer",
-];
-
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
 const HINTS: &[&str] = &[
     "lock",
@@ -265,6 +238,5 @@ fn meaning(row: &Row, fields: &Fields) -> &'static str {
 
 /// Returns whether the line ends within the name of a clock source.
 fn is_cut_off(fields: &Fields, rest: &str) -> bool {
-    let is_part = |name: &str| !KNOWN.contains(&name) && KNOWN.iter().any(|known| known.starts_with(name));
-    rest.is_empty() && fields.text("source").is_some_and(is_part)
+    rest.is_empty() && fields.text("source").is_some_and(is_cut_name)
 }

@@ -121,7 +121,7 @@ fn the_docker_desktop_log() {
     let log = parse(DOCKER);
     let demotion = log.demotion().unwrap();
     assert_eq!(
-        (demotion.seconds, demotion.cpu, demotion.watchdog.as_deref()),
+        (demotion.demoted.seconds, demotion.demoted.cpu, demotion.demoted.watchdog.as_deref()),
         (Some(7823.104882), Some(2), Some("hpet"))
     );
     // 47 139 156 798 ticks at 2900 MHz less 15 908 256 of an HPET whose rate is not in the log
@@ -133,7 +133,7 @@ fn the_docker_desktop_log() {
 
 #[test]
 fn every_kind_of_demotion_is_found() {
-    let kind = |text: &str| parse(text).demotion().map(|demotion| (demotion.kind, demotion.reason));
+    let kind = |text: &str| parse(text).demotion().map(|demotion| (demotion.kind, demotion.demoted.reason));
     let warp = DemotionKind::Warp { cycles: Some(7) };
     let watchdog = Some("clocksource watchdog".to_string());
     for (text, expected) in [
@@ -241,11 +241,11 @@ fn drifts_jumps_and_overflows_are_told_apart() {
 #[test]
 fn lines_of_another_event_are_not_joined() {
     let lines: Vec<&str> = DOCKER.lines().collect();
-    let watchdog = |text: &str| parse(text).demotion().unwrap().watchdog;
+    let watchdog = |text: &str| parse(text).demotion().unwrap().demoted.watchdog;
     assert_eq!(watchdog(&lines[2..4].join("\n")).as_deref(), Some("hpet"));
     let noise = "\n[ 7823.2] usb 1-1: new device\nNov 20 10:29:43 db app[7]: clocksource\n\n";
     assert_eq!(parse(&lines.join(noise)).demotion(), parse(DOCKER).demotion());
-    let later = parse(&[lines[2], &lines[3].replace("7823", "7923")].join("\n")).demotion().unwrap();
+    let later = parse(&[lines[2], &lines[3].replace("7823", "7923")].join("\n")).demotion().unwrap().demoted;
     assert_eq!((later.seconds, later.cpu), (Some(7923.104893), None), "100 s later");
 }
 

@@ -29,14 +29,9 @@ pub fn summarize(
     let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
     let times_itself =
         matches!((step, own), (Some(step), Some([_, read, _])) if step <= MAX_STEP_SHARE * read * BUFFER as f64);
-    let read = match times_itself {
-        true => own,
-        false => outside.and_then(|rate| Some(record.outside.quartiles()?.map(|ticks| rate.nanos(ticks).0))),
-    };
-    let undisturbed = match times_itself {
-        true => record.buffers.undisturbed().map(|ticks| rate.nanos(ticks).0),
-        false => outside.and_then(|rate| Some(rate.nanos(record.outside.undisturbed()?).0)),
-    };
+    let (buffers, timed_by) = if times_itself { (&record.buffers, Some(rate)) } else { (&record.outside, outside) };
+    let read = timed_by.and_then(|rate| Some(buffers.quartiles()?.map(|ticks| rate.nanos(ticks).0)));
+    let undisturbed = timed_by.and_then(|rate| Some(rate.nanos(buffers.undisturbed()?).0));
     let no_step = measured_step.and_then(|measured_step| match measured_step.granularity {
         Granularity::Unknown => Some("interruptions of the measurement hid it"),
         Granularity::NeverMoved if record.moved() => Some("the clock did not move while its step was measured"),

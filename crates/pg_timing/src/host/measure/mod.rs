@@ -3,6 +3,6 @@
 mod drift;
 mod figures;
 
-pub use drift::{DriftMeter, Drifting, MAX_SLEW, MAX_WANDER, Sample, Step, Trend, trend, trend_beyond};
+pub use drift::{DriftMeter, Drifting, MAX_SLEW, MAX_WANDER, Sample, Step, trend};
 pub use figures::{log2_row, summarize, without_rate};
 pub use read_loops::*;

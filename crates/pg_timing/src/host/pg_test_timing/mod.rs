@@ -1,27 +1,21 @@
 //! pg_test_timing: its measurement, its output formats and their parser, and its options.
 
-mod figures;
 pub mod getopt;
-mod json;
-mod output;
 mod parse;
-mod print;
-mod reader;
 pub mod report;
 mod table;
 pub mod ticket;
-mod timing;
-mod tsc;
+mod writer;
 
-pub use json::parse_json;
-pub use output::{Bin, ClockKind, ClockTable, Observed, Output, TscLines};
 pub use parse::{ParseError, parse};
+pub use report::parse_json;
+pub use table::Output;
 
 use crate::host::measure::{self, Budget, ClockMeter};
 use anyhow::Context;
 use std::sync::atomic::{AtomicBool, Ordering};
-use timing::{Timing, Unit, time};
 use timing_clock::{Hertz, NANOSECONDS, Nanos, counter};
+use writer::{Timing, Unit, time};
 
 /// The options of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,10 +64,10 @@ pub fn run(
     })?;
     let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
     let mut tester = Tester { options, stop, out, timings: Vec::new() };
-    let mut ended = tester.test(timing::SYSTEM, &*system, NANOSECONDS)?;
+    let mut ended = tester.test(writer::SYSTEM, &*system, NANOSECONDS)?;
     let mut lines = None;
     if ended.is_none() && options.format != Format::Classic {
-        let (counters, mut tsc) = tsc::counters(stop);
+        let (counters, mut tsc) = writer::counters(stop);
         if let Some(counters) = counters {
             for (title, clock) in &counters.clocks {
                 ended = ended.map_or_else(|| tester.test(title, &**clock, counters.rate), |ended| Ok(Some(ended)))?;
@@ -90,7 +84,7 @@ pub fn run(
     }
     let timings = tester.timings;
     if !printed {
-        out(&print::json(options, &timings, lines.as_ref(), ended == Some(Ended::Interrupted)))?;
+        out(&writer::json(options, &timings, lines.as_ref(), ended == Some(Ended::Interrupted)))?;
     }
     Ok(ended.unwrap_or(Ended::Done))
 }
@@ -114,11 +108,11 @@ impl Tester<'_> {
         let budget = Budget::new(Nanos::from_secs(f64::from(duration_s)), self.stop);
         let timing = match time(title, clock, rate, Unit::of(format), &budget) {
             Ok(timing) => timing,
-            Err(warp) => return Ok(Some(Ended::Warp(warp.text()))),
+            Err(message) => return Ok(Some(Ended::Warp(message))),
         };
         match format {
-            Format::Nineteen => (self.out)(&print::nineteen(&timing, cutoff))?,
-            Format::Classic => (self.out)(&print::classic(&timing))?,
+            Format::Nineteen => (self.out)(&writer::nineteen(&timing, cutoff))?,
+            Format::Classic => (self.out)(&writer::classic(&timing))?,
             Format::Json => {}
         }
         self.timings.push(timing);

@@ -1,9 +1,12 @@
-//! Converts an output of pg_test_timing to a report, so that the same checks apply.
+//! Converts an output of pg_test_timing, in text or in JSON, to a report, so that the same checks apply.
+//!
+//! A complete table shows figures indirectly: the clock's step, and the time that interruptions took.
 
-use super::figures::Figures;
-use super::{ClockKind, ClockTable, Output, TscLines};
+use super::table::{Bin, ClockTable, Output, TscLines};
+use crate::host::measure::{GAP_FACTOR, MIN_GAP, log2_row};
 use crate::human::count;
-use crate::report::{Bin, ClockReport, Fact, INTERRUPTED_SHARE, Origin, Percentiles, Report, SYSTEM, TscReport};
+use crate::report::{self, ClockReport, Fact, Gaps, INTERRUPTED_SHARE, ObservedDuration, Origin, Percentiles, Report};
+use crate::report::{SYSTEM, TestReport, TestedClock, TscReport};
 
 /// Returns the report. Facts that the output does not contain are unknown.
 pub fn report(output: &Output) -> Report {
@@ -60,17 +63,11 @@ fn add_backward_step(report: &mut Report, ns: f64) {
 
 /// Returns the report of one clock.
 fn clock(table: &ClockTable, output: &Output) -> ClockReport {
-    let name = match &table.kind {
-        ClockKind::System => SYSTEM.to_string(),
-        ClockKind::Rdtscp => "rdtscp".into(),
-        ClockKind::Rdtsc => "rdtsc".into(),
-        ClockKind::Other(name) => name.to_ascii_lowercase(),
-    };
     let figures = Figures::of(table, output.duration_s).filter(|_| !output.cut_off);
     let gaps = figures.as_ref().and_then(Figures::gaps);
     let heavy = gaps.filter(|gaps| gaps.share > INTERRUPTED_SHARE);
     ClockReport {
-        name,
+        name: table.name.clone(),
         // A loop time of zero is not a measurement.
         loop_ns: table.loop_ns.filter(|ns| *ns > 0.0 && contradiction(table, output).is_none()),
         undisturbed_ns: figures.as_ref().zip(heavy).and_then(|(figures, gaps)| figures.undisturbed_ns(&gaps)),
@@ -83,10 +80,10 @@ fn clock(table: &ClockTable, output: &Output) -> ClockReport {
     }
 }
 
-fn bin(row: &super::Bin, unit_ns: f64) -> Bin {
+fn bin(row: &Bin, unit_ns: f64) -> report::Bin {
     // If readings were cut, the rows overlap.
     let ge_ns = (unit_ns > 1.0).then_some(row.from_ns as u64);
-    Bin { le_ns: row.below_ns as u64 - 1, ge_ns, count: row.count }
+    report::Bin { le_ns: row.below_ns as u64 - 1, ge_ns, count: row.count }
 }
 
 /// Returns the percentiles, if the list of exact durations reaches the default cutoff of 99.99%.
@@ -120,10 +117,7 @@ fn tsc(lines: &TscLines) -> TscReport {
         _ => "not in the output of pg_test_timing",
     };
     TscReport {
-        frequency_khz: lines
-            .in_use_khz
-            .filter(|khz| *khz > 0)
-            .map_or_else(|| Fact::unavailable(why), |khz| Fact::Known(khz as f64)),
+        frequency_khz: Fact::of(lines.in_use_khz.filter(|khz| *khz > 0).map(|khz| khz as f64), why),
         source: lines.source.clone().or_else(|| lines.in_use_khz.map(|_| "PostgreSQL 19".into())),
         usable: lines.not_usable.then_some(false),
         used_by_default: lines.used_by_default,
@@ -133,11 +127,180 @@ fn tsc(lines: &TscLines) -> TscReport {
     }
 }
 
+/// The table of one clock, if it is complete.
+pub struct Figures<'a> {
+    table: &'a ClockTable,
+    reads: f64,
+    elapsed_ns: f64,
+}
+
+/// A run can end up to one interruption later than requested, and its loop time has two decimals. If the elapsed time
+/// is shorter, or differs more from the sum of the differences, a number is damaged.
+const ELAPSED_TOLERANCE: f64 = 0.05;
+
+/// If the bounds of a mean differ by more, its row is too wide for a figure.
+const NARROW: f64 = 0.10;
+
+impl Figures<'_> {
+    /// Returns `None` if rows are missing, or if loop time, counts and duration do not fit together. Then a missing row
+    /// could look like a missing duration.
+    pub fn of(table: &ClockTable, duration_s: Option<u64>) -> Option<Figures<'_>> {
+        let bounds = (0..table.bins.len()).map(|nth| table.unit_ns * 2f64.powi(nth as i32));
+        let complete = table.bins.iter().map(|bin| bin.below_ns).eq(bounds);
+        let reads: f64 = table.bins.iter().map(|bin| bin.count as f64).sum();
+        let elapsed_ns = table.loop_ns? * reads;
+        let figures = Figures { table, reads, elapsed_ns };
+        let within = |low: f64, high: f64| {
+            elapsed_ns >= (1.0 - ELAPSED_TOLERANCE) * low && elapsed_ns <= (1.0 + ELAPSED_TOLERANCE) * high
+        };
+        // A pause of the machine makes a run longer.
+        let ended_in_time = duration_s.map(|seconds| seconds as f64 * 1e9).is_none_or(|ns| within(ns, f64::INFINITY));
+        let (low, high) = figures.time_ns(&table.bins);
+        (complete && elapsed_ns > 0.0 && ended_in_time && within(low, high)).then_some(figures)
+    }
+
+    /// Returns bounds of the clock's step. `None` if the clock did not move.
+    ///
+    /// Every difference is a multiple of the step. So the smallest one above zero is an upper bound. If most readings
+    /// equal their predecessor, a read takes less than a step, and the smallest difference is the step itself.
+    pub fn step_between_ns(&self) -> Option<(f64, f64)> {
+        let [zero, rest @ ..] = self.table.bins.as_slice() else { return None };
+        let smallest = rest.iter().find(|bin| bin.count > 0)?;
+        let exact = self.smallest_listed(self.reads - zero.count as f64);
+        let is_seen = zero.count as f64 > self.reads / 2.0;
+        let (low, high) = exact.map_or((smallest.from_ns, smallest.below_ns), |ns| (ns, ns));
+        Some((if is_seen { low } else { 0.0 }, high))
+    }
+
+    /// Returns the smallest listed duration above 0, unless a shorter one may be missing from the list.
+    fn smallest_listed(&self, above_zero: f64) -> Option<f64> {
+        let listed = &self.table.observed;
+        let nth = listed.iter().position(|seen| seen.ns > 0)?;
+        // Durations are missing only before the last one.
+        (nth + 1 < listed.len() || listed[nth].count as f64 == above_zero).then_some(listed[nth].ns as f64)
+    }
+
+    /// Returns the interruptions: differences far above the median. Their times are lower bounds.
+    pub fn gaps(&self) -> Option<Gaps> {
+        let mut running = 0.0;
+        let median = self.table.bins.iter().find(|bin| {
+            running += bin.count as f64;
+            running >= self.reads / 2.0
+        })?;
+        let threshold_ns = (GAP_FACTOR * median.below_ns).max(MIN_GAP.0);
+        // The steps of a coarse clock are not interruptions.
+        if self.step_between_ns().is_none_or(|(low, _)| low >= threshold_ns) {
+            return None;
+        }
+        let (short, long) = self.split(threshold_ns);
+        let by_long_rows: f64 = long.iter().map(|bin| bin.count as f64 * self.table.differences_ns(bin).0).sum();
+        let total_ns = by_long_rows.max(self.elapsed_ns - self.time_ns(short).1).clamp(0.0, self.elapsed_ns);
+        let count = long.iter().map(|bin| bin.count).fold(0, u64::saturating_add);
+        let largest = long.iter().rev().find(|bin| bin.count > 0);
+        let largest_ns = match self.table.observed.last() {
+            Some(last) if last.ns as f64 >= threshold_ns => last.ns as f64,
+            _ => largest.map_or(0.0, |bin| self.table.differences_ns(bin).0),
+        };
+        let total_ns = if count > 0 { total_ns } else { 0.0 };
+        Some(Gaps { threshold_ns, count, total_ns, largest_ns, share: total_ns / self.elapsed_ns })
+    }
+
+    /// Returns the loop time without interruptions, if the rows are narrow enough to know it.
+    pub fn undisturbed_ns(&self, gaps: &Gaps) -> Option<f64> {
+        let (short, _) = self.split(gaps.threshold_ns);
+        let count: f64 = short.iter().map(|bin| bin.count as f64).sum();
+        let (low, high) = self.time_ns(short);
+        (count > 0.0 && high > 0.0 && (high - low) / high <= NARROW).then_some((low + high) / 2.0 / count)
+    }
+
+    /// Splits the rows: shorter and longer durations than the threshold.
+    fn split(&self, threshold_ns: f64) -> (&[Bin], &[Bin]) {
+        let at = self.table.bins.partition_point(|bin| self.table.differences_ns(bin).0 < threshold_ns);
+        self.table.bins.split_at(at)
+    }
+
+    /// Returns bounds of the time in these rows. The sum of cut readings is exact, because their differences add up.
+    fn time_ns(&self, rows: &[Bin]) -> (f64, f64) {
+        rows.iter().fold((0.0, 0.0), |(low, high), bin| {
+            let (smallest, largest) = self.table.differences_ns(bin);
+            let listed = self.table.observed.iter().filter(|seen| (smallest..=largest).contains(&(seen.ns as f64)));
+            let (count, sum) = listed.fold((0u64, 0.0), |(count, sum), seen| {
+                (count.saturating_add(seen.count), sum + seen.ns as f64 * seen.count as f64)
+            });
+            // Durations that are not listed have the row's bounds.
+            let rest = bin.count.saturating_sub(count) as f64;
+            (low + sum + rest * smallest, high + sum + rest * largest)
+        })
+    }
+}
+
+/// The only version of this JSON format so far.
+pub const SCHEMA_VERSION: u64 = 1;
+
+/// Returns the outputs of `pg_timing test --format json` in a text, or why they cannot be used. `None` if there is anything
+/// else.
+pub fn parse_json(json: &[u8]) -> Option<Result<Vec<Output>, String>> {
+    let tests = serde_json::Deserializer::from_slice(json).into_iter::<TestReport>();
+    let tests: Vec<TestReport> = tests.collect::<Result<_, _>>().ok()?;
+    (!tests.is_empty()).then(|| tests.into_iter().map(output).collect())
+}
+
+fn output(test: TestReport) -> Result<Output, String> {
+    if test.schema_version != SCHEMA_VERSION {
+        let version = test.schema_version;
+        return Err(format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}"));
+    }
+    let longest_ns = test.duration_s.saturating_add(1) as f64 * 1e9;
+    if test.clocks.iter().any(|clock| !(clock.loop_ns > 0.0 && clock.loop_ns <= longest_ns)) {
+        return Err("is a damaged output of pg_timing test: a clock has an impossible figure".into());
+    }
+    Ok(Output {
+        duration_s: Some(test.duration_s),
+        clocks: test.clocks.into_iter().map(table).collect(),
+        tsc: test.tsc.map(|tsc| TscLines {
+            source: Some(tsc.source),
+            in_use_khz: tsc.in_use_khz,
+            calibrated_khz: tsc.calibrated_khz,
+            not_converged: tsc.calibrated_khz.is_none(),
+            not_usable: !tsc.usable,
+            used_by_default: Some(tsc.used_by_default),
+        }),
+        ..Output::default()
+    })
+}
+
+fn table(mut clock: TestedClock) -> ClockTable {
+    clock.observed.sort_by_key(|duration| duration.ns);
+    ClockTable {
+        name: clock.name,
+        loop_ns: Some(clock.loop_ns),
+        unit_ns: 1.0,
+        whole: true,
+        bins: bins(&clock.observed),
+        observed: clock.observed,
+    }
+}
+
+/// Returns the histogram of pg_test_timing 19: one row per power of two.
+fn bins(observed: &[ObservedDuration]) -> Vec<Bin> {
+    let rows = observed.last().map_or(0, |longest| log2_row(longest.ns) + 1);
+    let bound = |row: usize| 2f64.powi(row as i32);
+    let mut bins: Vec<Bin> = (0..rows)
+        .map(|row| Bin { from_ns: if row == 0 { 0.0 } else { bound(row - 1) }, below_ns: bound(row), count: 0 })
+        .collect();
+    for seen in observed {
+        let row = &mut bins[log2_row(seen.ns)];
+        row.count = row.count.saturating_add(seen.count);
+    }
+    bins
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::pg_test_timing::parse;
-    use crate::report::Severity;
+    use crate::host::pg_test_timing::writer::{self, Timing};
+    use crate::host::pg_test_timing::{Format, Options, parse};
+    use crate::report::{Severity, TscSummary};
 
     fn read(text: &str) -> Report {
         let mut report = report(&parse(text).unwrap()[0]);
@@ -180,5 +343,129 @@ mod tests {
         let zero =
             read(&format!("{SYSTEM_CLOCK}TSC frequency in use: 0 kHz\nTSC frequency from calibration: 2500000 kHz\n"));
         assert!(zero.tsc.frequency_khz.known().is_none());
+    }
+
+    macro_rules! output {
+        ($file:literal) => {
+            parse(include_str!(concat!("../../../tests/fixtures/pg_test_timing/", $file))).unwrap().remove(0)
+        };
+    }
+
+    fn figures(output: &Output) -> Figures<'_> {
+        Figures::of(&output.clocks[0], output.duration_s).unwrap()
+    }
+
+    #[test]
+    fn the_step_of_a_coarse_clock_is_bounded() {
+        assert_eq!(figures(&output!("pg15-coarse.txt")).step_between_ns(), Some((2_047_000.0, 4_096_000.0)));
+        assert_eq!(figures(&output!("pg19-coarse.txt")).step_between_ns(), Some((2_097_152.0, 4_194_304.0)));
+    }
+
+    #[test]
+    fn the_step_of_a_fine_clock_has_an_upper_bound() {
+        let fine = output!("pg19.txt");
+        let smallest = fine.clocks[0].observed[0].ns as f64;
+        assert_eq!(figures(&fine).step_between_ns(), Some((0.0, smallest)));
+        assert_eq!(figures(&output!("pg15.txt")).step_between_ns(), Some((0.0, 2000.0)), "cut readings hide it");
+        assert_eq!(figures(&output!("docker-mac-hpet.txt")).step_between_ns(), Some((0.0, 8000.0)));
+    }
+
+    #[test]
+    fn interruptions_are_counted_without_the_steps_of_a_coarse_clock() {
+        assert_eq!(figures(&output!("pg15-coarse.txt")).gaps(), None);
+        assert_eq!(figures(&output!("pg19-coarse.txt")).gaps(), None);
+        for quiet in
+            [output!("pg15.txt"), output!("pg19.txt"), output!("i7-860-tsc.txt"), output!("docker-mac-hpet.txt")]
+        {
+            let gaps = figures(&quiet).gaps().unwrap();
+            assert!(gaps.share < 0.02, "{gaps:?}");
+        }
+    }
+
+    /// Every 1000th read takes 1 ms. All others take 0.2 us.
+    #[test]
+    fn heavy_interruptions_and_the_loop_time_without_them() {
+        for busy in [output!("pg15-busy.txt"), output!("pg19-busy.txt")] {
+            let figures = figures(&busy);
+            let gaps = figures.gaps().unwrap();
+            assert!((0.80..0.95).contains(&gaps.share), "{gaps:?}");
+            let undisturbed = figures.undisturbed_ns(&gaps).unwrap();
+            assert!((190.0..210.0).contains(&undisturbed), "{undisturbed}");
+        }
+    }
+
+    #[test]
+    fn damaged_tables_have_no_figures() {
+        let complete = output!("pg15.txt");
+        let of = |change: &dyn Fn(&mut ClockTable)| {
+            let mut table = complete.clocks[0].clone();
+            change(&mut table);
+            Figures::of(&table, complete.duration_s).is_some()
+        };
+        assert!(of(&|_| {}));
+        assert!(!of(&|table| _ = table.bins.remove(1)), "a row is missing");
+        assert!(!of(&|table| _ = table.bins.remove(0)));
+        assert!(!of(&|table| table.bins[0].count /= 10), "a digit is missing");
+        assert!(!of(&|table| table.loop_ns = None));
+        assert!(!of(&|table| table.loop_ns = Some(257.0)));
+        assert!(!of(&|table| table.bins.clear()));
+        let without_duration = ClockTable { loop_ns: Some(257.0), ..complete.clocks[0].clone() };
+        assert!(Figures::of(&without_duration, None).is_none(), "the differences add up to another time");
+        let mut huge = output!("pg19.txt");
+        huge.clocks[0].observed[0].count = u64::MAX;
+        huge.clocks[0].bins[5].count = u64::MAX;
+        assert!(Figures::of(&huge.clocks[0], None).is_none());
+    }
+
+    const JSON: &str = r#"{"schema_version": 1, "duration_s": 1, "interrupted": false, "clocks": [{"name": "system",
+        "loop_ns": 25.5, "reads": 100, "observed": [{"ns": 24, "count": 70}, {"ns": 31, "count": 30}]}], "tsc": {"source":
+        "x86", "in_use_khz": 2500000, "calibrated_khz": 2500100, "usable": true, "used_by_default": true}}"#;
+
+    /// Both formats of one test give the same figures.
+    #[test]
+    fn it_is_the_same_as_the_text() {
+        let observed = [(0, 1), (24, 70_000), (25, 28_000), (31, 10), (1024, 1)].into();
+        let timing = Timing { title: writer::SYSTEM, loop_ns: 25.01, observed };
+        // PostgreSQL 19 prints lines about the counter only on x86.
+        let tsc = cfg!(target_arch = "x86_64").then(|| TscSummary {
+            source: "x86".into(),
+            in_use_khz: Some(2_500_000),
+            calibrated_khz: Some(2_500_100),
+            usable: true,
+            used_by_default: true,
+        });
+        let options = Options { duration_s: 1, cutoff: 100.0, format: Format::Json };
+        let json = writer::json(&options, std::slice::from_ref(&timing), tsc.as_ref(), false);
+        let table = writer::nineteen(&timing, 100.0);
+        let text = format!(
+            "Testing timing overhead for 1 second.\n\n{}\n{table}{}",
+            writer::SYSTEM,
+            tsc.map(|tsc| tsc.text()).unwrap_or_default()
+        );
+        assert_eq!(parse_json(json.as_bytes()), Some(Ok(parse(&text).unwrap())));
+    }
+
+    #[test]
+    fn other_json_is_not_a_test() {
+        assert_eq!(parse_json(format!("{JSON}\n{JSON}").as_bytes()).map(|outputs| outputs.unwrap().len()), Some(2));
+        for other in ["", "{}", "7", r#"{"clocks": [], "verdict": {}}"#, &JSON[..40], &JSON.replace("70", "-70")] {
+            assert_eq!(parse_json(other.as_bytes()), None, "{other}");
+        }
+        let longest = JSON.replace("24", "18446744073709551615");
+        assert_eq!(parse_json(longest.as_bytes()).unwrap().unwrap()[0].clocks[0].bins.len(), 65);
+    }
+
+    #[test]
+    fn another_version_and_impossible_figures_are_refused() {
+        for (from, to, why) in [
+            ("\"schema_version\": 1", "\"schema_version\": 2", "has the JSON format 2"),
+            ("25.5", "-25.5", "impossible figure"),
+            ("25.5", "0", "impossible figure"),
+            ("25.5", "1e308", "impossible figure"),
+        ] {
+            let error = parse_json(JSON.replace(from, to).as_bytes()).unwrap().unwrap_err();
+            assert!(error.contains(why), "{to}: {error}");
+        }
+        assert_eq!(parse_json(JSON.replace("\"schema_version\": 1,", "").as_bytes()), None, "another program");
     }
 }

@@ -1,7 +1,7 @@
 //! What the text around an output says about its host: clock sources, and lines of the kernel log.
 
-use super::output::Output;
-use super::reader::unquote;
+use super::parse::unquote;
+use super::table::Output;
 use crate::host::{kernel_log, survey};
 use crate::report::{Fact, Report, traits_of};
 
@@ -39,42 +39,23 @@ pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     }
 }
 
-const CURRENT: &str = "current_clocksource";
-const AVAILABLE: &str = "available_clocksource";
-
-/// Returns the clock sources in the text: the output of cat and grep, and what echo wrote.
+/// Returns the clock sources in the text: the output of cat and grep, and what echo wrote. A line of several names lists the
+/// available ones.
 fn clock_sources(text: &str) -> Vec<Stated<'_>> {
     let mut stated = Vec::new();
-    // The files whose content the next lines are, the first one last.
-    let mut expected: Vec<bool> = Vec::new();
+    // Whether the last file that the text names is that of the available ones.
+    let mut of_available: Option<bool> = None;
     for line in text.lines() {
         let position = line.as_ptr().addr() - text.as_ptr().addr();
         let body = unquote(line);
-        let mentions = (body.contains(CURRENT), body.contains(AVAILABLE) || body.contains("[ac]*_clocksource"));
-        let echoed =
-            body.split_once("echo ").filter(|_| mentions.0).and_then(|(_, rest)| rest.split_whitespace().next());
-        if let Some(name) = echoed.map(|name| name.trim_matches(['"', '\''])).filter(|name| traits_of(name).is_some()) {
-            stated.push(Stated { position, current: true, names: vec![name] });
-        } else if mentions.0 || mentions.1 {
-            let value = body.rsplit_once("clocksource:").map(|(_, value)| value).and_then(names);
-            match value {
-                Some(names) => stated.push(Stated { position, current: mentions.0, names }),
-                // A shell sorts the names of files, and cat prints them in the order of its arguments.
-                None if mentions == (true, true) && body.find(CURRENT) < body.find(AVAILABLE) => {
-                    expected = vec![false, true]
-                }
-                None if mentions == (false, true) && !body.contains(AVAILABLE) || mentions == (true, true) => {
-                    expected = vec![true, false];
-                }
-                None => expected = vec![mentions.0],
-            }
-        } else if !body.is_empty()
-            && let Some(current) = expected.pop()
-        {
-            match names(body) {
-                Some(names) => stated.push(Stated { position, current, names }),
-                None => expected.clear(),
-            }
+        if let Some(at) = body.rfind("_clocksource") {
+            of_available = Some(body[..at].ends_with("available"));
+        }
+        let echoed = body.split_once("echo ").filter(|_| body.contains("current_clocksource"));
+        let echoed = echoed.and_then(|(_, rest)| names(rest.split_whitespace().next()?.trim_matches(['"', '\''])));
+        let value = body.rsplit_once("_clocksource:").map_or(body, |(_, value)| value);
+        if let Some(names) = echoed.or_else(|| names(value).filter(|_| of_available.is_some())) {
+            stated.push(Stated { position, current: names.len() == 1 && of_available != Some(true), names });
         }
     }
     stated
@@ -108,6 +89,7 @@ mod tests {
         ] {
             assert_eq!(found(&text), both, "{text}");
         }
+        assert_eq!(found(&format!("$ cat {DIR}/available_clocksource\nhpet\n")), [(false, vec!["hpet"])]);
         assert_eq!(found(&format!("# echo acpi_pm > {DIR}/current_clocksource\n")), [(true, vec!["acpi_pm"])]);
         assert_eq!(found("I looked at current_clocksource, and it is fine.\nThen I ran\n"), []);
     }

@@ -1,11 +1,11 @@
-//! Reads every clock of the host in turns.
+//! The clocks of a machine: reads them in turns, compares them with each other, and returns the figures.
 
-use super::drift::{DriftMeters, Steps};
-use super::{Progress, access_path};
-use crate::host::measure::{Budget, ClockMeter, Clocks, Outside, Pinned, clocks, measure_step};
-use crate::host::measure::{rate_of, summarize, timing_cost, without_rate};
-use crate::report::{AccessPath, COUNTER, ClockReport, SYSTEM};
-use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, RateMeter, Reference, Refused, SystemSyscall};
+use super::Progress;
+use crate::host::measure::{Budget, COUNTERS, ClockMeter, Clocks, DriftMeter, Drifting, MAX_SLEW, Outside, Pinned};
+use crate::host::measure::{clocks, measure_step, rate_of, summarize, timing_cost, trend, without_rate};
+use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
+use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
+use timing_clock::{Posix, Reference, Refused};
 
 /// The least number of turns per clock. The clocks alternate, so that a change of the machine (another process, the
 /// CPU's frequency) affects every clock.
@@ -15,128 +15,181 @@ const LONGEST_TURN: Nanos = Nanos::from_millis(50.0);
 /// The longest time for measuring the step of a clock. A clock with steps of 10 ms needs it to show a few steps.
 pub const STEP_TIME: Nanos = Nanos::from_millis(50.0);
 
-/// The result of reading all clocks.
-pub struct Reading {
+/// The system call behind PostgreSQL's clock shows whether the vDSO reads the clock.
+const SYSCALL: &str = "system_syscall";
+
+/// The clocks of a machine.
+pub struct Instruments {
+    /// the clocks to read, with their steps
     pub clocks: Clocks,
-    pub drift: DriftMeters,
-    /// the counter's rate over the whole time, or over the longest period without a break
-    pub rate: Result<Rate, String>,
-    /// whether the counter timed the buffers from outside; otherwise system calls did
-    outside_is_counter: bool,
+    /// times whole buffers
+    pub outside: Box<dyn Clock>,
+    /// cost of timing an empty buffer with it, in its ticks
+    pub outside_cost: f64,
+    pub outside_is_counter: bool,
+    /// compares the counter with the reference clock; or why that is not possible
+    pub counter: Result<Box<dyn Drifting>, String>,
+    pub offsets: Vec<OffsetMeter>,
 }
 
-/// Reads every clock of the host.
-pub fn read_all(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget, progress: Progress) -> Reading {
-    read(clocks(permission), permission, cpus, budget, progress)
+/// Compares two clocks that count nanoseconds.
+pub struct OffsetMeter {
+    pub clock: &'static str,
+    pub reference: &'static str,
+    pub meter: Box<dyn Drifting>,
+    /// the largest change of the offset, as a fraction of the time, that is not a step
+    pub slew: f64,
 }
 
-/// Reads PostgreSQL's clock, and two clocks that show its access path: a plain system call and the counter.
-pub fn read_system(permission: Result<(), Refused>, cpus: &[usize], budget: &Budget) -> Reading {
-    let mut few = clocks(permission);
-    few.retain(|clock| {
-        let name = clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name());
-        [SYSTEM, COUNTER, "system_syscall"].contains(&name)
-    });
-    read(few, permission, cpus, budget, &mut |_| ())
+/// The kernel adjusts CLOCK_REALTIME and CLOCK_BOOTTIME exactly like CLOCK_MONOTONIC, so their offsets are constant. This
+/// covers the kernel's rounding.
+pub const NO_SLEW: f64 = 1e-9;
+
+/// Returns whether PostgreSQL can read this clock, or whether it shows the access path of PostgreSQL's clock.
+pub fn is_main(name: &str) -> bool {
+    name == SYSTEM || name == SYSCALL || COUNTERS.contains(&name)
 }
 
-/// Returns the result of reading clocks until the budget is spent. Each round runs on the next of `cpus`.
-fn read(
-    mut all: Clocks,
-    permission: Result<(), Refused>,
-    cpus: &[usize],
-    budget: &Budget,
-    progress: Progress,
-) -> Reading {
-    let mut meters: Vec<&mut Box<dyn ClockMeter>> = all.iter_mut().flatten().collect();
-    let step_time = Nanos(STEP_TIME.0.min((budget.left().0 / 20.0).max(12e6)));
-    meters.iter_mut().for_each(|meter| meter.measure_step(budget, step_time));
-
-    // The rate needs no extra time: its measurement lasts from here to the end of the reading.
-    let step = |wanted: &dyn Fn(&dyn ClockMeter) -> bool| {
-        meters.iter().find(|meter| wanted(&****meter)).and_then(|meter| meter.record().1?.granularity.step())
-    };
-    let steps = Steps {
-        counter: step(&|meter| meter.is_counter()),
+impl Instruments {
+    /// Returns those clocks of this machine that are `wanted`, and measures the step of each in `step_time`.
+    pub fn live(
+        permission: Result<(), Refused>,
+        wanted: impl Fn(&str) -> bool,
+        budget: &Budget,
+        step_time: Nanos,
+    ) -> Instruments {
+        let mut clocks = clocks(permission);
+        clocks.retain(|clock| wanted(clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name())));
+        clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(budget, step_time));
+        let step = |wanted: &dyn Fn(&dyn ClockMeter) -> bool| {
+            let meter = clocks.iter().flatten().find(|meter| wanted(&***meter))?;
+            meter.record().1?.granularity.step()
+        };
         // If the counter is denied, the reference is denied, too, because the vDSO reads the counter.
-        reference: permission
-            .ok()
-            .and_then(|()| measure_step(&Reference::default(), budget, step_time).granularity.step()),
-        system: step(&|meter| meter.name() == SYSTEM),
-        boottime: step(&|meter| meter.name() == "boottime"),
-    };
-    // The first sample precedes the start of the rate's measurement, so that no suspend falls between the two.
-    let mut drift = DriftMeters::new(&steps);
-    drift.sample();
-    let rate_meter = start_rate(&steps);
-    let outside_clock: Box<dyn Clock> = match (&rate_meter, Counter::new()) {
-        (Ok(_), Ok(counter)) => Box::new(counter),
-        _ => Box::new(SystemSyscall::default()),
-    };
-    let outside = Outside { clock: &*outside_clock, cost: timing_cost(&*outside_clock) };
+        let reference =
+            permission.ok().and_then(|()| measure_step(&Reference::default(), budget, step_time).granularity.step());
+        let counter = compared_counter(step(&|meter| meter.is_counter()), reference);
+        let system = step(&|meter| meter.name() == SYSTEM);
+        let offsets = system.zip(reference).map(|(system, reference)| offsets(system, reference)).unwrap_or_default();
+        let outside: Box<dyn Clock> = match (&counter, Counter::new()) {
+            (Ok(_), Ok(counter)) => Box::new(counter),
+            _ => Box::new(SystemSyscall::default()),
+        };
+        let (outside_cost, outside_is_counter) = (timing_cost(&*outside), counter.is_ok());
+        Instruments { clocks, outside, outside_cost, outside_is_counter, counter, offsets }
+    }
 
-    let weights: f64 = meters.iter().map(|meter| meter.weight()).sum();
-    let heaviest = meters.iter().map(|meter| meter.weight()).fold(1.0, f64::max);
-    let limit = budget.left();
-    let rounds = (limit.0 / (LONGEST_TURN.0 / heaviest * weights)).max(ROUNDS).ceil();
-    let unit = Nanos(limit.0 / rounds / weights);
-    let mut round = 0;
-    // The first round ignores the budget, so that every clock has figures.
-    while round == 0 || (f64::from(round) < rounds && budget.go_on()) {
-        // If the CPU is offline or refused, the clocks are read on any CPU.
-        let _pin = cpus.get(round as usize % cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
-        for meter in &mut meters {
-            if round == 0 || budget.go_on() {
-                meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight())));
+    /// Reads every clock in turns until the budget is spent. Each round runs on the next of `cpus`.
+    pub fn read(&mut self, cpus: &[usize], budget: &Budget, progress: Progress) {
+        // The measurement of the rate lasts from this sample to the last one.
+        self.sample();
+        let weights = self.weights();
+        let heaviest = self.clocks.iter().flatten().map(|meter| meter.weight()).fold(1.0, f64::max);
+        let limit = budget.left();
+        let rounds = (limit.0 / (LONGEST_TURN.0 / heaviest * weights)).max(ROUNDS).ceil();
+        let unit = Nanos(limit.0 / rounds / weights);
+        let mut round = 0;
+        // The first round ignores the budget, so that every clock has figures.
+        while round == 0 || (f64::from(round) < rounds && budget.go_on()) {
+            // If the CPU is offline or refused, the clocks are read on any CPU.
+            let _pin = cpus.get(round as usize % cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
+            let outside = Outside { clock: &*self.outside, cost: self.outside_cost };
+            for meter in self.clocks.iter_mut().flatten() {
+                if round == 0 || budget.go_on() {
+                    meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight())));
+                }
             }
+            self.sample();
+            round += 1;
+            progress(f64::from(round) / rounds);
         }
-        drift.sample();
-        round += 1;
-        progress(f64::from(round) / rounds);
     }
-    let outside_is_counter = rate_meter.is_ok();
-    let rate = rate_meter.and_then(|meter| meter.rate().map_err(|e| e.to_string()));
-    let rate = rate.map(|whole| drift.constant_rate().unwrap_or(whole));
-    Reading { clocks: all, drift, rate, outside_is_counter }
-}
 
-/// Starts measuring the counter's rate.
-fn start_rate(steps: &Steps) -> Result<RateMeter<Counter, Reference>, String> {
-    let counter = Counter::new().map_err(|e| e.to_string())?;
-    let counter_step = steps.counter.ok_or("the counter did not move")?;
-    let reference_step = steps.reference.ok_or_else(|| format!("{} did not move", timing_clock::REFERENCE_NAME))?;
-    RateMeter::start_with(counter, counter_step, Reference::default(), reference_step).map_err(|e| e.to_string())
-}
-
-impl Reading {
-    /// Returns the figures of each clock. The counter's rate converts ticks to nanoseconds.
-    pub fn summaries(&self) -> Vec<ClockReport> {
-        summaries(&self.clocks, self.rate.as_ref().ok().map(|rate| rate.rate), self.outside_is_counter)
+    /// Reads every clock anew, for `limit` in all and at least for one block each.
+    pub fn read_once(&mut self, budget: &Budget, limit: Nanos) {
+        let weights = self.weights();
+        let outside = Outside { clock: &*self.outside, cost: self.outside_cost };
+        for meter in self.clocks.iter_mut().flatten() {
+            meter.restart();
+            meter.slice(&outside, &budget.part(Nanos(limit.0 * meter.weight() / weights.max(1.0))));
+        }
     }
-}
 
-/// Returns the figures of each clock. `counter` is the counter's rate. `outside_is_counter` tells which clock timed the
-/// buffers from outside.
-pub fn summaries(clocks: &Clocks, counter: Option<Hertz>, outside_is_counter: bool) -> Vec<ClockReport> {
-    let outside = if outside_is_counter { counter } else { Some(NANOSECONDS) };
-    let mut reports: Vec<ClockReport> = clocks
-        .iter()
-        .map(|clock| match clock {
-            Ok(meter) => summary(&**meter, counter, outside),
-            Err((name, why)) => ClockReport::unavailable(name, why),
+    fn weights(&self) -> f64 {
+        self.clocks.iter().flatten().map(|meter| meter.weight()).sum()
+    }
+
+    /// Compares each pair of clocks once, in about 50 us.
+    fn sample(&mut self) {
+        self.counter.iter_mut().for_each(|meter| meter.sample());
+        self.offsets.iter_mut().for_each(|offset| offset.meter.sample());
+    }
+
+    /// Returns the counter's rate over the whole time, or over the longest period without a break.
+    pub fn rate(&self) -> Result<Rate, String> {
+        self.counter.as_ref()?.rate().ok_or_else(|| "the counter or its reference did not move".into())
+    }
+
+    /// Returns the counter's drift, without its measured rate: only changes of the rate and steps remain.
+    pub fn counter_drift(&self, rate: Hertz) -> Option<Drift> {
+        let samples = self.counter.as_ref().ok()?.samples(rate.nanos(1.0).0);
+        Some(trend(MAX_SLEW, &samples)?.report(COUNTER, REFERENCE_NAME))
+    }
+
+    /// Returns the drift of the kernel's clocks. CLOCK_REALTIME is left out: an administrator may set it, and no interval
+    /// is wrong because of that.
+    pub fn offset_drifts(&self) -> impl Iterator<Item = Drift> {
+        let shown = self.offsets.iter().filter(|offset| offset.clock != "realtime");
+        shown.filter_map(|offset| {
+            Some(trend(offset.slew, &offset.meter.samples(1.0))?.report(offset.clock, offset.reference))
         })
-        .collect();
-    let undisturbed = |clock: &Result<Box<dyn ClockMeter>, _>| {
-        let (record, _) = clock.as_ref().ok()?.record();
-        Some(outside?.nanos(record.outside.undisturbed()?).0)
-    };
-    let costs: Vec<Option<f64>> = clocks.iter().map(undisturbed).collect();
-    access_path::determine(&mut reports, &costs);
-    reports
+    }
+
+    /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks.
+    pub fn figures(&self, counter: Option<Hertz>) -> Vec<ClockReport> {
+        let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
+        let (mut reports, mut costs) = (Vec::new(), Vec::new());
+        for clock in &self.clocks {
+            reports.push(match clock {
+                Ok(meter) => figures(&**meter, counter, outside),
+                Err((name, why)) => ClockReport::unavailable(name, why),
+            });
+            let undisturbed = clock.as_ref().ok().and_then(|meter| meter.record().0.outside.undisturbed());
+            costs.push(undisturbed.zip(outside).map(|(ticks, rate)| rate.nanos(ticks).0));
+        }
+        determine_access(&mut reports, &costs);
+        reports
+    }
+}
+
+/// Returns the comparison of the counter with the reference clock, or why there is none.
+fn compared_counter(step: Option<f64>, reference: Option<f64>) -> Result<Box<dyn Drifting>, String> {
+    let counter = Counter::new().map_err(|e| e.to_string())?;
+    let step = step.ok_or("the counter did not move")?;
+    let reference = reference.ok_or_else(|| format!("{REFERENCE_NAME} did not move"))?;
+    Ok(Box::new(DriftMeter::new(counter, step, Reference::default(), Nanos(reference))))
+}
+
+/// Returns the pairs of the kernel's clocks. Their steps are equal, because they read the same hardware.
+fn offsets(step: f64, reference_step: f64) -> Vec<OffsetMeter> {
+    let system = DriftMeter::new(System::default(), step, Reference::default(), Nanos(reference_step));
+    let mut offsets =
+        vec![OffsetMeter { clock: SYSTEM, reference: REFERENCE_NAME, meter: Box::new(system), slew: MAX_SLEW }];
+    let mut add = |clock, meter| offsets.push(OffsetMeter { clock, reference: SYSTEM, meter, slew: NO_SLEW });
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let boottime = Posix::<{ libc::CLOCK_BOOTTIME }>;
+        if boottime.exists() {
+            add("boottime", Box::new(DriftMeter::new(boottime, step, System::default(), Nanos(step))));
+        }
+    }
+    let realtime = Posix::<{ libc::CLOCK_REALTIME }>;
+    add("realtime", Box::new(DriftMeter::new(realtime, step, System::default(), Nanos(step))));
+    offsets
 }
 
 /// Returns the figures of one clock.
-fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz>) -> ClockReport {
+fn figures(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz>) -> ClockReport {
     let (record, measured_step) = meter.record();
     let Some(rate) = rate_of(meter, counter) else {
         return without_rate(meter.name(), record);
@@ -144,4 +197,99 @@ fn summary(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz
     let mut report = summarize(meter.name(), record, measured_step, rate, outside);
     report.access_path = meter.is_counter().then_some(AccessPath::Instruction);
     report
+}
+
+/// A read that costs at least this share of a system call contains one. A read by the vDSO costs a twentieth to a third
+/// of a system call.
+const SYSCALL_SHARE: f64 = 0.75;
+/// If a read costs more than this share of a system call, something intercepts it.
+const INTERPOSED_SHARE: f64 = 1.5;
+
+/// Sets the access path of each clock by its undisturbed read cost, in ns.
+///
+/// The medians are not reliable: if the machine is slow from time to time, one clock may be affected more than another.
+fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
+    let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
+    let Some(call) = cost(SYSCALL) else { return };
+    let call_median = clocks.iter().find(|clock| clock.name == SYSCALL).and_then(|clock| clock.read_ns);
+    // If the hypervisor traps counter reads, a vDSO read costs as much as a system call. Then the cost shows nothing.
+    if cost(COUNTER).is_some_and(|counter| counter > call * SYSCALL_SHARE / 2.0) {
+        return;
+    }
+    for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.access_path.is_none()) {
+        clock.access_path = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
+            _ if clock.name == SYSCALL => AccessPath::Syscall,
+            ratio if ratio < SYSCALL_SHARE => AccessPath::Vdso,
+            // system_syscall is the system call behind PostgreSQL's clock. Other clocks use others, so a higher cost
+            // proves nothing. The undisturbed cost must exceed the median, too: with noise on a busy virtual machine,
+            // the undisturbed costs of two equal clocks differed by more than 50%.
+            _ if clock.name == SYSTEM
+                && call_median.is_some_and(|median| cost > INTERPOSED_SHARE * call.max(median)) =>
+            {
+                AccessPath::Interposed
+            }
+            _ => AccessPath::Syscall,
+        });
+    }
+}
+
+/// Corrects the access paths for clock sources that the vDSO cannot read. On a busy machine the costs can mislead.
+pub fn correct_access(clocks: &mut [ClockReport], clocksource: &str) {
+    if traits_of(clocksource).is_none_or(|traits| traits.vdso != Vdso::No) {
+        return;
+    }
+    // The coarse clocks return the time of the kernel's last tick, which the vDSO can read with every clock source.
+    for clock in clocks.iter_mut().filter(|clock| !clock.name.ends_with("_coarse")) {
+        if clock.access_path == Some(AccessPath::Vdso) {
+            clock.access_path = Some(AccessPath::Syscall);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path_of_system(costs: [f64; 3]) -> Option<AccessPath> {
+        // Medians from a busy virtual machine whose clock is read by system calls.
+        let medians = [(SYSTEM, 1308.0), ("system_syscall", 2000.0), (COUNTER, 38.0)];
+        let mut clocks =
+            medians.map(|(name, ns)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() });
+        determine_access(&mut clocks, &costs.map(Some));
+        clocks[0].access_path
+    }
+
+    #[test]
+    fn the_undisturbed_cost_decides_and_not_the_median() {
+        assert_eq!(path_of_system([950.0, 1000.0, 30.0]), Some(AccessPath::Syscall));
+        assert_eq!(path_of_system([100.0, 1000.0, 30.0]), Some(AccessPath::Vdso));
+        assert_eq!(path_of_system([3100.0, 1000.0, 30.0]), Some(AccessPath::Interposed));
+    }
+
+    #[test]
+    fn noise_is_no_interception() {
+        // The median of the system calls is 2000 ns.
+        assert_eq!(path_of_system([2000.0, 1000.0, 30.0]), Some(AccessPath::Syscall));
+    }
+
+    #[test]
+    fn the_path_is_unknown_if_counter_reads_are_trapped() {
+        assert_eq!(path_of_system([1000.0, 1100.0, 900.0]), None);
+    }
+
+    #[test]
+    fn a_device_is_never_read_by_the_vdso() {
+        let paths = |clocksource: &str| {
+            let mut clocks = ["system", "rdtsc", "monotonic_coarse"].map(|name| ClockReport {
+                name: name.into(),
+                access_path: Some(if name == "rdtsc" { AccessPath::Instruction } else { AccessPath::Vdso }),
+                ..ClockReport::default()
+            });
+            correct_access(&mut clocks, clocksource);
+            clocks.map(|clock| clock.access_path.unwrap())
+        };
+        assert_eq!(paths("hpet"), [AccessPath::Syscall, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(paths("tsc"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
+        assert_eq!(paths("unknown-clock-source"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);
+    }
 }

@@ -1,9 +1,13 @@
-//! Measures whether the clocks of the CPUs agree.
+//! Measures whether the clocks of the CPUs agree, and finds known faults of a clock source before a switch to it.
 
+use crate::host::check;
+use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
 use crate::human::reason;
 use crate::report::{COUNTER, Cpus, SYSTEM, Skew};
-use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Rate, Refused, System};
+use timing_clock::clocksource::is_counter;
+use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, Ppm, Rate, Reference, Refused, System};
+use timing_clock::{counter, measure_rate};
 
 /// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
 const MIN_PER_PAIR: Nanos = Nanos::from_millis(20.0);
@@ -32,48 +36,32 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     // The order is spread over the machine, so that every socket is compared even if time runs out.
     let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
-    let mut results = Results { budget, limit: MIN_PER_PAIR, skew: Vec::new(), failure: None };
     let counter = Counter::new()
         .ok()
         .zip(rate.as_ref().ok())
         .map(|(counter, rate)| ComparedClock::new(COUNTER, counter, rate.rate, budget));
     let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
+    let (mut skew, mut failure) = (Vec::new(), None);
     for (nth, &other) in others.iter().enumerate() {
         let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
-        results.limit = Nanos(share.clamp(MIN_PER_PAIR.0, MAX_PER_PAIR.0));
+        let limit = Nanos(share.clamp(MIN_PER_PAIR.0, MAX_PER_PAIR.0));
         if !budget.go_on() {
-            let why = if budget.interrupted() { "interrupted" } else { "the time limit was reached" };
-            results.failure = Some(why.into());
+            failure = Some(if budget.interrupted() { "interrupted" } else { "the time limit was reached" }.into());
             break;
         }
-        results.compare(counter.as_ref(), first, other);
-        results.compare(system.as_ref(), first, other);
-    }
-    if results.skew.is_empty() && results.failure.is_none() {
-        results.failure = Some("this process cannot read a clock that can be compared".into());
-    }
-    Cpus { skew: results.skew, skew_unavailable: results.failure, ..cpus }
-}
-
-/// The results so far.
-struct Results<'a> {
-    budget: &'a Budget<'a>,
-    /// time limit for one clock of a pair
-    limit: Nanos,
-    skew: Vec<Skew>,
-    /// reason of the last failed comparison
-    failure: Option<String>,
-}
-
-impl Results<'_> {
-    /// Compares one clock of two CPUs.
-    fn compare<C: Clock + Sync>(&mut self, clock: Option<&ComparedClock<C>>, a: usize, b: usize) {
-        match clock.map(|clock| clock.pair(a, b, self.budget, self.limit)) {
-            Some(Ok(bounds)) => self.skew.push(bounds),
-            Some(Err(why)) => self.failure = Some(why),
-            None => {}
+        let by_counter = counter.as_ref().map(|clock| clock.pair(first, other, budget, limit));
+        let by_system = system.as_ref().map(|clock| clock.pair(first, other, budget, limit));
+        for bounds in by_counter.into_iter().chain(by_system) {
+            match bounds {
+                Ok(bounds) => skew.push(bounds),
+                Err(why) => failure = Some(why),
+            }
         }
     }
+    if skew.is_empty() && failure.is_none() {
+        failure = Some("this process cannot read a clock that can be compared".into());
+    }
+    Cpus { skew, skew_unavailable: failure, ..cpus }
 }
 
 /// A clock to compare.
@@ -112,6 +100,35 @@ impl<C: Clock + Sync> ComparedClock<C> {
             passes: bounds.passes,
         })
     }
+}
+
+/// The skew is shown in ns, so a coarse rate is enough.
+const RATE_ERROR: Ppm = Ppm(10.0);
+/// The longest time for measuring the rate.
+const RATE_TIME: Nanos = Nanos::from_millis(20.0);
+
+/// Returns the known faults: from the kernel's log, and for the CPUs' counter, proven differences between CPUs.
+pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
+    let mut faults = Vec::new();
+    if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
+        faults.push(format!("the kernel log says that {name} was marked unstable"));
+    }
+    if is_counter(name) {
+        faults.extend(cpu_differences(host, budget));
+    }
+    faults
+}
+
+/// Returns the proven differences between the CPUs' counters.
+fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
+    let permission = counter::permitted();
+    let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
+        measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
+    });
+    let cpus =
+        Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
+    let cpus = between_cpus(cpus, permission, &rate, budget);
+    cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }
 
 #[cfg(test)]

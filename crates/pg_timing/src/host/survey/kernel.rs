@@ -1,16 +1,11 @@
 //! Reduces the kernel's log to the facts that checks and screens need.
 
 use crate::host::facts::{Host, about_clocks};
-use crate::host::kernel_log::{Comparison, Demotion, DemotionKind, KernelClockLog, Kind, Level, Message};
-use crate::human::duration;
-use crate::report::{Clocksource, Demoted, Fact, HostFacts, KernelMessage, KernelReport, MessageLevel, Switch};
+use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message};
+use crate::report::{Clocksource, Fact, HostFacts, KernelMessage, KernelReport, Switch};
 use timing_clock::clocksource::is_tsc;
 use timing_clock::{Hertz, bogomips_claim};
 
-/// A fault that the kernel finds in its first seconds appears at each boot.
-const AT_BOOT_S: f64 = 10.0;
-/// The watchdog runs every half second. If an interval is longer than 10 s, the machine stood still.
-const STALLED_NS: u64 = 10_000_000_000;
 /// More different messages than one boot has. A faulty clock can produce messages for ever.
 const MAX_MESSAGES: usize = 100;
 
@@ -23,49 +18,39 @@ pub fn report(log: &KernelClockLog) -> KernelReport {
         recognized_lines: boot.iter().filter(about_clocks).count(),
         other_host: None,
         since_boot: !log.truncated,
-        demotion: log.demotion().map(|demotion| demoted(&demotion)),
+        demotion: log.demotion().map(|demotion| demotion.demoted),
         unstable: boot.iter().any(|message| message.level == Level::Fault),
-        switches: log.of(Kind::Switched).map(switch).collect(),
+        switches: log
+            .of(Kind::Switched)
+            .map(|message| Switch { seconds: message.seconds, to: message.source().into() })
+            .collect(),
         firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
         rate_warning: log.of(Kind::RateWarning).next().is_some(),
         refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
     }
 }
 
-fn switch(message: &Message) -> Switch {
-    Switch { seconds: message.seconds, to: message.source().into() }
-}
-
 /// Returns the messages that mean something. One that comes again and again is counted.
 fn messages(boot: &[Message]) -> Vec<KernelMessage> {
-    let mut shown: Vec<(Kind, KernelMessage)> = Vec::new();
+    let mut shown: Vec<KernelMessage> = Vec::new();
     for message in boot.iter().filter(|message| !message.meaning.is_empty()) {
         let is_repeated = message.level < Level::Fault && !matches!(message.kind, Kind::Switched | Kind::Timecounter);
-        let first = shown.iter_mut().find(|(_, first)| is_repeated && first.meaning == message.meaning);
-        if let Some((_, first)) = first {
+        if let Some(first) = shown.iter_mut().find(|first| is_repeated && first.meaning == message.meaning) {
             first.times += 1;
             first.last_seconds = message.seconds;
         } else if shown.len() < MAX_MESSAGES {
-            shown.push((message.kind, shown_as(message)));
+            shown.push(KernelMessage {
+                seconds: message.seconds,
+                stamp: message.stamp.clone(),
+                text: message.text.clone(),
+                meaning: message.meaning.into(),
+                level: message.level,
+                times: 1,
+                last_seconds: None,
+            });
         }
     }
-    shown.into_iter().map(|(_, message)| message).collect()
-}
-
-fn shown_as(message: &Message) -> KernelMessage {
-    KernelMessage {
-        seconds: message.seconds,
-        stamp: message.stamp.clone(),
-        text: message.text.clone(),
-        meaning: message.meaning.into(),
-        level: match message.level {
-            Level::Detail => MessageLevel::Detail,
-            Level::Note => MessageLevel::Note,
-            Level::Fault => MessageLevel::Fault,
-        },
-        times: 1,
-        last_seconds: None,
-    }
+    shown
 }
 
 /// Completes facts that are missing from the log of a system without sysfs: the last clock source, FreeBSD's
@@ -150,118 +135,6 @@ pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksou
     let rate = log.rates().filter(|(source, _)| source.is_tsc()).last()?;
     let differs = own.rate.ppm_from(Hertz(rate.1 * 1e6)).0.abs() > SAME_RATE_PPM;
     differs.then(|| format!("its TSC has {:.0} MHz, and that of this host has {:.0} MHz", rate.1, own.rate.0 / 1e6))
-}
-
-fn demoted(demotion: &Demotion) -> Demoted {
-    let (skew_ns, interval_ns) = match demotion.comparison {
-        Some(Comparison::Drift { skew_ns, interval_ns }) => (Some(skew_ns), Some(interval_ns)),
-        _ => (None, None),
-    };
-    Demoted {
-        when: match (demotion.seconds, &demotion.stamp) {
-            (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
-            (Some(seconds), _) => Some(format!("{seconds:.0} s after boot")),
-            (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
-        },
-        cpu: demotion.cpu,
-        clocksource: demotion.clocksource.clone(),
-        watchdog: demotion.watchdog.clone(),
-        skew_ns,
-        interval_ns,
-        seconds: demotion.seconds,
-        // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
-        at_boot: demotion.seconds.map_or(matches!(demotion.kind, DemotionKind::Warp { .. }), |s| s < AT_BOOT_S),
-        reason: demotion.reason.clone(),
-        because: because(demotion),
-        cause: cause(demotion.comparison).filter(|_| demotion.kind == DemotionKind::Watchdog),
-        doubt: doubt(demotion, interval_ns),
-    }
-}
-
-/// Returns the reason of a demotion, as the end of a sentence with "because".
-fn because(demotion: &Demotion) -> String {
-    let watchdog = demotion.watchdog.as_deref().unwrap_or("its watchdog");
-    match demotion.kind {
-        DemotionKind::Watchdog => compared(demotion.comparison, watchdog),
-        DemotionKind::ReadBackDelay { delay_ns: Some(ns) } => {
-            format!("the comparison with {watchdog} took {}", duration(ns as f64))
-        }
-        DemotionKind::ReadBackDelay { delay_ns: None } => format!("the comparison with {watchdog} took too long"),
-        DemotionKind::Warp { cycles: Some(cycles) } => {
-            format!("it went back by {cycles} cycles from one CPU to another")
-        }
-        DemotionKind::Warp { cycles: None } => "it went back from one CPU to another".into(),
-        DemotionKind::InterCpuSkew => "it differs between CPUs".into(),
-        DemotionKind::Firmware => "the kernel found it unstable after boot and suspects the firmware".into(),
-        DemotionKind::Reason => match &demotion.reason {
-            Some(reason) => format!("of \"{reason}\""),
-            None => "of a reason that the log does not show".into(),
-        },
-    }
-}
-
-/// Returns what the watchdog's comparison shows.
-fn compared(comparison: Option<Comparison>, watchdog: &str) -> String {
-    match comparison {
-        Some(Comparison::Drift { skew_ns, interval_ns }) => {
-            format!("it drifted from {watchdog} by {} in {}", duration(skew_ns as f64), duration(interval_ns as f64))
-        }
-        Some(Comparison::WentBack { ns, reset }) => {
-            let by = ns.map(|ns| format!(" by {}", long_duration(ns))).unwrap_or_default();
-            let reset = if reset { "was reset to 0, which is " } else { "went " };
-            format!("it {reset}back{by}")
-        }
-        Some(Comparison::JumpedAhead { ns, interval_ns }) => {
-            let within = interval_ns.map(|ns| format!(" in {}", duration(ns as f64))).unwrap_or_default();
-            let least = if interval_ns.is_none() { "at least " } else { "" };
-            format!("it jumped ahead of {watchdog} by {least}{}{within}", long_duration(ns))
-        }
-        Some(Comparison::WatchdogOverflowed) | None => format!("it drifted from {watchdog}"),
-    }
-}
-
-/// Returns what usually causes a jump of the counter.
-fn cause(comparison: Option<Comparison>) -> Option<String> {
-    let cause = match comparison? {
-        Comparison::WentBack { reset: true, .. } => "a suspend, a restore or a migration of the machine resets its TSC",
-        Comparison::WentBack { reset: false, .. } => {
-            "a TSC that goes back was written: by a restore, a migration or a program"
-        }
-        Comparison::JumpedAhead { .. } => "a jump, not drift: something wrote the TSC, or the machine was paused",
-        Comparison::Drift { .. } | Comparison::WatchdogOverflowed => return None,
-    };
-    Some(cause.into())
-}
-
-/// Returns a duration of any length: `28.7 ms`, `38471 s (10.7 hours)`, `248525 s (2.9 days)`.
-fn long_duration(ns: f64) -> String {
-    let seconds = ns / 1e9;
-    match seconds {
-        ..7200.0 => duration(ns),
-        7200.0..172_800.0 => format!("{seconds:.0} s ({:.1} hours)", seconds / 3600.0),
-        _ => format!("{seconds:.0} s ({:.1} days)", seconds / 86_400.0),
-    }
-}
-
-/// Returns why the kernel may be wrong, for the kinds of demotion that are known to be wrong sometimes.
-fn doubt(demotion: &Demotion, interval_ns: Option<u64>) -> Option<String> {
-    if let DemotionKind::ReadBackDelay { .. } = demotion.kind {
-        return Some("a slow comparison points to a busy machine or a slow watchdog rather than to the TSC".into());
-    }
-    match demotion.comparison {
-        Some(Comparison::WatchdogOverflowed) => {
-            Some("the difference is a multiple of the range of the watchdog's counter, so the TSC was right".into())
-        }
-        // The counters prove a fault.
-        Some(Comparison::WentBack { .. }) => None,
-        _ if demotion.after_suspend => {
-            Some("the machine was suspended before; after a suspend, clocks can differ without a fault".into())
-        }
-        _ => interval_ns.filter(|ns| *ns > STALLED_NS).map(|_| {
-            "the machine was paused between two checks (for example as a virtual machine), so the watchdog may be wrong"
-                .into()
-        }),
-    }
 }
 
 #[cfg(test)]

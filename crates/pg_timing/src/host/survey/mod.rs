@@ -2,22 +2,20 @@
 
 #[cfg(all(test, target_arch = "aarch64"))]
 mod aarch64_tests;
-pub(in crate::host) mod access_path;
-mod claims;
 pub(in crate::host) mod clocks;
+pub(in crate::host) mod counter;
 pub(in crate::host) mod cpu_skew;
-pub(in crate::host) mod drift;
 pub(in crate::host) mod kernel;
-mod known_faults;
-pub(in crate::host) mod tsc;
 
-pub use known_faults::known_faults;
+pub use cpu_skew::known_faults;
 
 use crate::host::facts::{ActivityBefore, Host, KernelLog, activity_since};
 use crate::host::measure::{self, Budget};
 use crate::report::{ClockReport, Clocksource, Cpus, Fact, KernelReport, Measured, Origin, Report, SYSTEM};
+use clocks::{Instruments, STEP_TIME, correct_access, is_main};
+use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
-use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, counter};
+use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused};
 
 /// Receives the progress of the measurement, from 0 to 1.
 pub type Progress<'a> = &'a mut dyn FnMut(f64);
@@ -25,28 +23,38 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64);
 /// Measures this machine within the budget, and returns the report without findings.
 pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progress: Progress) -> Report {
     let mut report = facts(host, log, Origin::Measured);
-    let permission = counter::permitted();
+    let permission = timing_clock::counter::permitted();
     let before = ActivityBefore::now(host);
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
     // The rest of the time is for the CPU skew.
     let reading = Nanos(limit.0 - cpu_skew::time_share(cpus.len(), limit).0);
-    let reading = clocks::read_all(permission, &cpus, &budget.part(reading), progress);
+    let instruments = read(|_| true, &cpus, &budget.part(reading), progress);
     let changed = update_clocksource(host, log, &mut report);
-    let rate =
-        &if changed { Err("the clock source changed during the measurement".into()) } else { reading.rate.clone() };
-    report.clocks = reading.summaries();
+    let measured = instruments.rate();
+    let hertz = |rate: &Result<Rate, String>| rate.as_ref().ok().map(|rate| rate.rate);
+    report.clocks = instruments.figures(hertz(&measured));
+    let rate = &if changed { Err("the clock source changed during the measurement".into()) } else { measured };
     if let (Some(current), false) = (report.clocksource.current.known(), changed) {
-        access_path::correct(&mut report.clocks, current);
+        correct_access(&mut report.clocks, current);
     }
-    report.drift = reading.drift.drifts(rate.as_ref().ok().map(|rate| rate.rate));
-    report.activity = activity_since(host, &before);
-    report.tsc = tsc::judge(host, &report, permission, rate, log);
+    report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
+    report.drift.extend(instruments.offset_drifts());
+    report.activity = Fact::Known(activity_since(host, &before));
+    report.tsc = judge_counter(host, &report, permission, rate, log);
     report.cpus = cpu_skew::between_cpus(report.cpus, permission, rate, budget);
     report.measured_at = Some(humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string());
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
     report.interrupted = budget.interrupted();
     progress(1.0);
     report
+}
+
+/// Returns those clocks of this machine that are `wanted`, after reading them until the budget is spent.
+fn read(wanted: impl Fn(&str) -> bool, cpus: &[usize], budget: &Budget, progress: Progress) -> Instruments {
+    let step_time = Nanos(STEP_TIME.0.min((budget.left().0 / 20.0).max(12e6)));
+    let mut instruments = Instruments::live(timing_clock::counter::permitted(), wanted, budget, step_time);
+    instruments.read(cpus, budget, progress);
+    instruments
 }
 
 /// Reads the clock source again, and returns whether it changed during the measurement.
@@ -71,8 +79,10 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
 /// Measures only PostgreSQL's clock.
 pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let cpus = measure::allowed().unwrap_or_default();
-    let reading = clocks::read_system(counter::permitted(), &cpus, &Budget::new(limit, stop));
-    let system = reading.summaries().into_iter().find(|clock| clock.name == SYSTEM);
+    let wanted = |name: &str| is_main(name) && name != "rdtscp" && name != "isb_cntvct";
+    let instruments = read(wanted, &cpus, &Budget::new(limit, stop), &mut |_| ());
+    let rate = instruments.rate().ok().map(|rate| rate.rate);
+    let system = instruments.figures(rate).into_iter().find(|clock| clock.name == SYSTEM);
     system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
 }
 
@@ -91,14 +101,14 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
         .zip(figures.uncertainty_ppm)
         .map(|(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds)));
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
-    report.tsc = tsc::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
+    report.tsc = judge_counter(host, &report, permission, &rate.ok_or(why.clone()), log);
     report.tsc.permitted = figures.permitted;
     if rate.is_none() {
         report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
     }
     report.measured_seconds = figures.seconds;
     report.clocks = figures.clocks;
-    report.activity = figures.activity.map_or_else(|| Fact::unavailable(&why), Fact::Known);
+    report.activity = Fact::of(figures.activity, &why);
     report.drift = figures.drift;
     if !figures.skew.is_empty() {
         report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };

@@ -4,7 +4,7 @@
 //! more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
 use super::sample::Sample;
-use super::{Machine, OffsetStep, window};
+use super::{Machine, OffsetStep, readings};
 use crate::host::measure::{Drifting, MAX_WANDER, Sample as Offset};
 use crate::report::{COUNTER, CounterRate, Drift, DriftStep, Report, TscReport};
 use timing_clock::{REFERENCE_NAME, Rate};
@@ -64,7 +64,7 @@ impl CounterWatch {
                 }
             }
         }
-        meter.keep_last(window::LENGTH);
+        meter.keep_last(readings::LENGTH);
         self.rate =
             meter.rate().filter(|new| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0).or(self.rate);
         self.forget();
@@ -78,7 +78,7 @@ impl CounterWatch {
 
     /// Forgets faults that are older than the window.
     fn forget(&mut self) {
-        let oldest = self.intervals.saturating_sub(window::LENGTH as u64);
+        let oldest = self.intervals.saturating_sub(readings::LENGTH as u64);
         self.steps.retain(|(interval, _)| *interval > oldest);
         self.change_ppm = self.change_ppm.filter(|(interval, _)| *interval > oldest);
     }
@@ -132,32 +132,27 @@ const NOTICEABLE_PPM: f64 = 0.5;
 
 /// The last judgement of the counter. A judgement takes milliseconds on a host with many CPUs, so it is repeated only if the
 /// facts or the counter's rate changed.
+#[derive(Default)]
 pub struct CounterJudgement {
-    tsc: TscReport,
-    /// the rate with which the counter was judged
-    rate: Option<Rate>,
-    /// whether the facts changed since the counter was judged
-    facts_changed: bool,
+    /// the judgement, and the rate with which the counter was judged
+    last: Option<(TscReport, Option<Rate>)>,
 }
 
 impl CounterJudgement {
-    pub fn new() -> CounterJudgement {
-        CounterJudgement { tsc: TscReport::unavailable("not measured yet"), rate: None, facts_changed: true }
-    }
-
     /// Call it after the facts were read again.
     pub fn facts_changed(&mut self) {
-        self.facts_changed = true;
+        self.last = None;
     }
 
     /// Returns the judgement for these facts and this rate.
     pub fn of(&mut self, machine: &impl Machine, facts: &Report, rate: Option<Rate>) -> TscReport {
-        if self.facts_changed || is_new(rate, self.rate) {
-            let measured: Result<Rate, String> = rate.ok_or_else(|| "not measured yet".into());
-            self.tsc = machine.judge_counter(facts, &measured);
-            (self.facts_changed, self.rate) = (false, rate);
-        }
-        self.tsc.clone()
+        let last = self.last.take().filter(|(_, judged)| !is_new(rate, *judged));
+        let (tsc, judged) = last.unwrap_or_else(|| {
+            let measured = rate.ok_or_else(|| "not measured yet".to_string());
+            (machine.judge_counter(facts, &measured), rate)
+        });
+        self.last = Some((tsc.clone(), judged));
+        tsc
     }
 }
 

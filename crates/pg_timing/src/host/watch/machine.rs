@@ -1,14 +1,14 @@
 //! What a watch needs of a machine, and this machine.
 
-use super::Instruments;
 use crate::host::facts::{ActivityBefore, FollowedLog, Host, KernelLog, activity_since, own_use};
 use crate::host::measure::{Budget, Pinned, allowed};
-use crate::host::survey::{self, cpu_skew, tsc};
+use crate::host::survey::clocks::{Instruments, STEP_TIME, is_main};
+use crate::host::survey::{self, counter, cpu_skew};
 use crate::report::{Activity, Clocksource, Cpus, Fact, Origin, OwnUse, Report, TscReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use timing_clock::{Clock, Features, Nanos, Posix, Rate, Refused, counter};
+use timing_clock::{Clock, Features, Nanos, Posix, Rate, Refused, counter::permitted};
 
 /// A machine to watch: [`LiveMachine`], or a synthetic one in tests.
 pub trait Machine {
@@ -61,6 +61,8 @@ pub struct LiveMachine {
     stop: Arc<AtomicBool>,
 }
 
+/// The longest time for measuring the steps of all clocks. Only coarse clocks need so long.
+const STEPS_TIME: Nanos = Nanos::from_millis(1000.0);
 /// The longest time for comparing two CPUs. Idle CPUs need 1 to 2 ms per clock. On busy CPUs both threads wait actively.
 const SKEW_LIMIT: Nanos = Nanos::from_millis(30.0);
 /// A sleep ends this soon after the stop flag was set. Each check wakes the process, which takes CPU time.
@@ -73,7 +75,7 @@ impl LiveMachine {
             host: Host::live(),
             kernel_log: log.log(),
             log,
-            permission: counter::permitted(),
+            permission: permitted(),
             cpus: allowed().unwrap_or_default(),
             activity: None,
             started: Instant::now(),
@@ -92,7 +94,8 @@ impl Machine for LiveMachine {
     }
 
     fn instruments(&mut self) -> Instruments {
-        Instruments::live(self.permission)
+        let stop = AtomicBool::new(false);
+        Instruments::live(self.permission, is_main, &Budget::new(STEPS_TIME, &stop), STEP_TIME)
     }
 
     fn clocksource(&mut self) -> Clocksource {
@@ -133,14 +136,11 @@ impl Machine for LiveMachine {
     }
 
     fn activity(&mut self) -> Fact<Activity> {
-        match self.activity.take() {
-            Some(before) => activity_since(&self.host, &before),
-            None => Fact::unavailable("not measured"),
-        }
+        Fact::of(self.activity.take().map(|before| activity_since(&self.host, &before)), "not measured")
     }
 
     fn judge_counter(&self, report: &Report, rate: &Result<Rate, String>) -> TscReport {
-        tsc::judge(&self.host, report, self.permission, rate, &self.kernel_log)
+        counter::judge(&self.host, report, self.permission, rate, &self.kernel_log)
     }
 
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus {

@@ -3,37 +3,30 @@
 //! | file | what it does |
 //! |---|---|
 //! | `machine` | what a watch needs of a machine, and this machine; the tests have a synthetic one |
-//! | `clocks` | the clocks to read, and the pairs of clocks to compare |
-//! | `reader` | reads the clocks for a short time |
+//! | `readings` | reads the clocks for a short time; the figures of the last intervals |
 //! | `counter` | the counter's rate, its steps and changes, and whether it can be used |
-//! | `offsets` | steps of the other clocks against each other |
-//! | `window` | the figures of the last intervals: backward steps, lost time, clock sources |
 //! | `skew` | compares one pair of CPUs from time to time |
-//! | `sample` | the result of one interval; suspends, pauses and restores |
+//! | `sample` | the result of one interval; steps of the clocks, suspends, pauses and restores |
 
-mod clocks;
 mod counter;
 mod machine;
-mod offsets;
-mod reader;
+mod readings;
 mod sample;
 mod skew;
 #[cfg(test)]
 pub mod tests;
-mod window;
 
-pub use clocks::{Instruments, OffsetMeter};
 pub use machine::{LiveMachine, Machine, STOP_CHECK};
 pub use sample::{OffsetStep, Sample};
 
+use crate::host::survey::clocks::Instruments;
 use crate::report::{COUNTER, Clocksource, Collector, Fact, Report};
 use counter::{CounterJudgement, CounterWatch};
-use reader::ClockReader;
+use readings::{ClockReader, Window};
 use sample::Stops;
 use skew::SkewWatch;
 use std::time::Instant;
 use timing_clock::REFERENCE_NAME;
-use window::Window;
 
 /// The facts of the host are read again after this many intervals, because files can change without a sign.
 const FACTS_EVERY: u64 = 240;
@@ -72,7 +65,7 @@ impl<M: Machine> Watch<M> {
             samples: 0,
             stops: Stops::new(&mut machine),
             reader: ClockReader::new(interval_s),
-            judgement: CounterJudgement::new(),
+            judgement: CounterJudgement::default(),
             log_readable: true,
             facts_are_old: false,
             requested_s: 0.0,
@@ -93,7 +86,7 @@ impl<M: Machine> Watch<M> {
 
     /// Returns the names of the clocks that are compared, each with its reference.
     pub fn pairs(&self) -> Vec<(&'static str, &'static str)> {
-        let counter = self.instruments.counter.is_some().then_some((COUNTER, REFERENCE_NAME));
+        let counter = self.instruments.counter.is_ok().then_some((COUNTER, REFERENCE_NAME));
         self.instruments.offsets.iter().map(|offset| (offset.clock, offset.reference)).chain(counter).collect()
     }
 
@@ -183,9 +176,9 @@ impl<M: Machine> Watch<M> {
         let start_s = self.machine.monotonic_s();
         let offsets = &mut self.instruments.offsets;
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
-        sample.offset_steps = offsets::steps(offsets);
-        sample.suspended_s = offsets::suspended_s(&sample.offset_steps);
-        offsets.iter_mut().for_each(|offset| offset.meter.keep_last(window::LENGTH));
+        sample.offset_steps = sample::steps(offsets);
+        sample.suspended_s = sample::suspended_s(&sample.offset_steps);
+        offsets.iter_mut().for_each(|offset| offset.meter.keep_last(readings::LENGTH));
         self.machine.monotonic_s() - start_s
     }
 
@@ -194,7 +187,7 @@ impl<M: Machine> Watch<M> {
     fn compare_counter(&mut self, sample: &mut Sample, offsets_s: f64) {
         let start_s = self.machine.monotonic_s();
         let mut paused_s = 0.0;
-        if let Some(meter) = &mut self.instruments.counter {
+        if let Ok(meter) = &mut self.instruments.counter {
             meter.sample();
             let explained = sample.suspends > 0 || sample.suspended_s.is_some();
             let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
@@ -235,11 +228,10 @@ impl<M: Machine> Watch<M> {
         report.measured_seconds = self.window.measured_s();
         report.clocks = self.window.apply(&self.reader.figures);
         report.activity = self.window.activity();
-        report.drift = offsets::drifts(&self.instruments.offsets);
-        report.drift.extend(self.counter.drift());
+        report.drift = self.instruments.offset_drifts().chain(self.counter.drift()).collect();
         report.tsc = self.judgement.of(&self.machine, &report, self.counter.measured());
-        report.cpus.skew = self.skew.bounds();
-        report.cpus.skew_unavailable = self.skew.unavailable();
+        report.cpus.skew = self.skew.bounds.clone();
+        report.cpus.skew_unavailable = self.skew.unavailable.clone();
         report
     }
 }

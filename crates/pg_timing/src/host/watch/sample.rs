@@ -1,6 +1,8 @@
 //! The result of one interval, and the signs that the machine was suspended, paused, restored or moved.
 
 use super::Machine;
+use crate::host::measure::{Step, trend};
+use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
 use crate::report::{ClockReport, Collector, CounterRate, Origin, OwnUse, Report};
 use timing_clock::Features;
 
@@ -120,4 +122,35 @@ impl Stops {
         }
         self.features = features;
     }
+}
+
+/// Smaller steps are not reported. EXPLAIN prints microseconds.
+const VISIBLE_NS: f64 = 1_000.0;
+
+/// Returns the step between the last two samples. If the offset is constant, two samples are enough.
+fn last_step(offset: &OffsetMeter) -> Option<Step> {
+    let samples = offset.meter.samples(1.0);
+    let visible = |step: &Step, slew: f64| step.by.abs() > VISIBLE_NS + step.error + slew;
+    if let Some(trend) = trend(offset.slew, &samples) {
+        let last = samples.last()?.at;
+        return trend.steps.last().copied().filter(|step| step.at == last && visible(step, 0.0));
+    }
+    let [before, now] = samples[..] else { return None };
+    let step = Step { at: now.at, by: now.offset - before.offset, error: before.error + now.error };
+    let slew = offset.slew * (now.at - before.at);
+    Some(step).filter(|step| offset.slew <= NO_SLEW && visible(step, slew))
+}
+
+/// Returns the steps between the last two samples.
+pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
+    let step = |offset: &OffsetMeter| {
+        let step = last_step(offset)?;
+        Some(OffsetStep { clock: offset.clock, reference: offset.reference, by_ns: step.by, error_ns: step.error })
+    };
+    offsets.iter().filter_map(step).collect()
+}
+
+/// Returns the time for which the machine was suspended, if CLOCK_BOOTTIME shows it.
+pub fn suspended_s(steps: &[OffsetStep]) -> Option<f64> {
+    steps.iter().find(|step| step.clock == "boottime" && step.by_ns > 0.0).map(|step| step.by_ns / 1e9)
 }

@@ -18,10 +18,12 @@ pub struct SkewWatch {
     intervals: u64,
     /// number of comparisons
     compared: usize,
-    skew: Vec<Skew>,
+    /// the last bounds of each pair
+    pub bounds: Vec<Skew>,
     /// comparisons that failed in a row
     failures: u32,
-    unavailable: Option<String>,
+    /// why the last comparison has no bounds
+    pub unavailable: Option<String>,
 }
 
 impl SkewWatch {
@@ -53,22 +55,12 @@ impl SkewWatch {
         let is_decided = !has_failed || self.failures >= MOST_FAILURES;
         // The comparison of one clock can fail, and that of another one succeed. The old bounds hold until it is decided.
         let is_replaced = |old: &Skew| is_decided || result.skew.iter().any(|new| new.clock == old.clock);
-        self.skew.retain(|old| old.b != other || !is_replaced(old));
-        self.skew.extend(result.skew);
+        self.bounds.retain(|old| old.b != other || !is_replaced(old));
+        self.bounds.extend(result.skew);
         if is_decided {
             self.compared += 1;
             self.unavailable = result.skew_unavailable;
         }
         Some(collector(self.unavailable.clone()))
-    }
-
-    /// Returns the last bounds of each pair.
-    pub fn bounds(&self) -> Vec<Skew> {
-        self.skew.clone()
-    }
-
-    /// Returns why the last comparison has no bounds.
-    pub fn unavailable(&self) -> Option<String> {
-        self.unavailable.clone()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::advice::without_events;
 use super::facts::Facts;
-use crate::host::check::tsc_slow;
+use crate::host::check::tsc_slow_if;
 use crate::human::duration;
 use crate::report::{Action, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id};
 use crate::server::settings::FAST_TIMING_METHOD;
@@ -90,7 +90,7 @@ fn of_host(here: &Report, uses_tsc: bool) -> (Action, String) {
     let is_faster = costs().is_some_and(|(system, tsc)| tsc < system);
     match (faults(here), here.tsc.usable) {
         (Some(why), _) => (if uses_tsc { Action::TurnOff } else { Action::None }, format!("do not use the TSC: {why}")),
-        (None, _) if tsc_slow(here, Some(uses_tsc)).severity >= Severity::Warning => {
+        (None, _) if tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning => {
             (Action::TurnOff, compared("the TSC is slower than the system clock"))
         }
         (None, Some(true)) if uses_tsc => (Action::Keep, compared("the TSC can be trusted")),

@@ -77,7 +77,7 @@ const OF_EVERY_SERVER: &[&str] = &[finding_id::CLOCK_BACKWARD, finding_id::CLOCK
 pub fn host_findings(facts: &Facts) -> Vec<Finding> {
     let Some(here) = &facts.clocks.here else { return Vec::new() };
     let general = here.findings.iter().filter(|finding| OF_EVERY_SERVER.contains(&finding.id.as_str())).cloned();
-    let all = general.chain([check::tsc_slow(here, Some(facts.server.uses_tsc()))]);
+    let all = general.chain([check::tsc_slow_if(here, Some(facts.server.uses_tsc()))]);
     all.filter(|finding| finding.severity >= Severity::Warning).collect()
 }
 

@@ -1,6 +1,5 @@
 //! Synthetic clocks and series of samples with a known drift.
 
-use super::trend::moves_beyond;
 use super::*;
 use proptest::prelude::*;
 use timing_clock::sim::{Character, SimClock, World};
@@ -15,7 +14,7 @@ fn trend_of(hz: f64, pauses: &[f64]) -> Trend {
         meter.sample();
         world.pass_ns(*ns);
     }
-    trend(&meter.samples(1.0)).unwrap()
+    trend(MAX_SLEW, &meter.samples(1.0)).unwrap()
 }
 
 proptest! {
@@ -35,7 +34,7 @@ proptest! {
             .map(|n| Sample { at: n as f64 * 1e8, offset: n as f64 * 1e8 * ppm / 1e6, error: 30.0 })
             .collect();
         samples[12..].iter_mut().for_each(|sample| sample.offset += by);
-        let got = trend(&samples).unwrap();
+        let got = trend(MAX_SLEW, &samples).unwrap();
         prop_assert_eq!(got.steps.len(), 1);
         prop_assert!((got.steps[0].by - by).abs() <= got.steps[0].error + 1e-3, "{:?}", got);
         prop_assert!((got.rate.0 - ppm).abs() <= got.uncertainty.0 + 1e-6, "{:?}", got);
@@ -62,7 +61,7 @@ fn a_change_of_rate_is_measured() {
             Sample { at: t, offset: if n <= 10 { 0.0 } else { (t - 1e9) * 50e-6 }, error: 30.0 }
         })
         .collect();
-    let got = trend(&samples).unwrap();
+    let got = trend(MAX_SLEW, &samples).unwrap();
     // The errors of both halves: 60 ns in 1 s each.
     assert!((got.bend.0 - (50.0 - 0.12)).abs() < 1e-6 && got.steps.is_empty(), "{got:?}");
 }
@@ -95,7 +94,7 @@ fn the_rate_is_measured_in_the_longest_period_without_a_pause() {
     assert!(rate.rate.ppm_from(Hertz(hz)).0.abs() <= rate.uncertainty.0, "{rate:?}");
     // Samples 21 to 49, and not the whole measurement.
     assert!((rate.duration.secs() - 2.8).abs() < 0.01 && rate.uncertainty.0 < 1.0, "{rate:?}");
-    let got = trend(&samples).unwrap();
+    let got = trend(MAX_SLEW, &samples).unwrap();
     assert_eq!(got.steps.len(), 1, "{got:?}");
     assert!((got.steps[0].by - 60e9).abs() < 1e7, "{got:?}");
 }
@@ -149,7 +148,7 @@ fn a_coarse_reference_causes_no_steps() {
     for step in [1, 279, 4_000_000, 10_000_000] {
         let (rate, samples) = paused(2.3e9, step, 40, usize::MAX, 0.0);
         assert_eq!(rate, None, "there is no break: step {step}");
-        let got = trend(&samples).unwrap();
+        let got = trend(MAX_SLEW, &samples).unwrap();
         assert!(got.steps.is_empty() && got.bend.0 == 0.0, "step {step}: {got:?}");
         assert!(got.rate.0.abs() <= got.uncertainty.0, "step {step}: {got:?}");
     }
@@ -159,7 +158,7 @@ fn a_coarse_reference_causes_no_steps() {
 fn with_steps_only_the_rate_is_not_known() {
     let samples: Vec<Sample> =
         (0..4).map(|n| Sample { at: n as f64 * 1e8, offset: f64::from(n % 2) * 1e9, error: 30.0 }).collect();
-    let got = trend(&samples).unwrap();
+    let got = trend(MAX_SLEW, &samples).unwrap();
     assert_eq!((got.rate, got.uncertainty, got.steps.len()), (Ppm(0.0), Ppm(1000.0), 3));
 }
 
@@ -169,7 +168,7 @@ fn a_step_and_its_error_exclude_the_slew() {
     let offsets = [0.0, 10_000.0, 20_000.0, 20_000.0 + 10_000.0 + 1e6, 40_000.0 + 1e6];
     let samples: Vec<Sample> =
         offsets.iter().zip(5..).map(|(&offset, n)| Sample { at: f64::from(n) * 1e8, offset, error: 25.0 }).collect();
-    let got = trend(&samples).unwrap();
+    let got = trend(MAX_SLEW, &samples).unwrap();
     // Two periods of 0.2 s and 0.1 s, each with an error of 50 ns.
     let uncertainty = 100.0 / 3e8;
     assert!((got.rate.0 - 100.0).abs() < 1e-9 && (got.uncertainty.0 - uncertainty * 1e6).abs() < 1e-9, "{got:?}");
@@ -184,7 +183,7 @@ fn a_single_sample_does_not_add_to_the_error() {
     let offsets = [0.0, 0.0, 1e9, 0.0, 0.0];
     let samples: Vec<Sample> =
         offsets.iter().zip(0..).map(|(&offset, n)| Sample { at: f64::from(n) * 1e8, offset, error: 25.0 }).collect();
-    let got = trend(&samples).unwrap();
+    let got = trend(MAX_SLEW, &samples).unwrap();
     assert_eq!(got.steps.len(), 2);
     assert!((got.uncertainty.0 - 100.0 / 2e8 * 1e6).abs() < 1e-9, "{got:?}");
 }
@@ -203,9 +202,9 @@ fn a_change_beyond_the_maximum_slew_and_both_errors_is_a_break() {
 #[test]
 fn too_few_samples_have_no_trend() {
     let pair = [Sample { at: 0.0, offset: 0.0, error: 1.0 }, Sample { at: 1e8, offset: 0.0, error: 1.0 }];
-    assert_eq!(trend(&pair), None, "two samples");
-    assert!(trend(&[pair[0], pair[1], Sample { at: 2e8, ..pair[1] }]).is_some());
-    assert_eq!(trend(&[]), None);
+    assert_eq!(trend(MAX_SLEW, &pair), None, "two samples");
+    assert!(trend(MAX_SLEW, &[pair[0], pair[1], Sample { at: 2e8, ..pair[1] }]).is_some());
+    assert_eq!(trend(MAX_SLEW, &[]), None);
     let sample = Sample { at: 0.0, offset: 0.0, error: 1.0 };
-    assert_eq!(trend(&[sample, sample, sample]), None, "no time passed");
+    assert_eq!(trend(MAX_SLEW, &[sample, sample, sample]), None, "no time passed");
 }

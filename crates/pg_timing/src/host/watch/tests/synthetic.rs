@@ -1,9 +1,10 @@
 //! A synthetic machine: its clocks show one true time, with the faults that a test chooses. Time passes only while a clock is
 //! read and while the machine sleeps.
 
-use super::super::{Instruments, Machine, OffsetMeter};
+use super::super::Machine;
 use crate::host::kernel_log::parse;
 use crate::host::measure::{Budget, ClockMeter, DriftMeter, Drifting, MAX_SLEW, Meter};
+use crate::host::survey::clocks::{Instruments, OffsetMeter};
 use crate::host::survey::kernel;
 use crate::report::{Activity, COUNTER, Clocksource, Cpus, Fact, Origin, OwnUse, Report, SYSTEM, Skew, TscReport};
 use std::cell::{Cell, RefCell};
@@ -208,7 +209,7 @@ impl Machine for SyntheticMachine {
             outside: Box::new(self.clock(Kind::Counter)),
             outside_cost: 9.0 * TICKS_PER_NS,
             outside_is_counter: true,
-            counter: Some(meter(Kind::Counter, Kind::Reference)),
+            counter: Ok(meter(Kind::Counter, Kind::Reference)),
             offsets: vec![
                 offset(SYSTEM, Kind::System, REFERENCE_NAME, Kind::Reference, MAX_SLEW),
                 offset("boottime", Kind::Boottime, SYSTEM, Kind::System, 1e-9),

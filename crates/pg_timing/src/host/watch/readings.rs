@@ -1,8 +1,106 @@
-//! The figures of the last intervals. A finding describes this window, so that it can be seen for some minutes, and does not
-//! depend on a single short reading.
+//! Reads the clocks of this machine for a short time in each interval, and keeps the figures of the last intervals. A finding
+//! describes this window, so that it can be seen for some minutes, and does not depend on a single short reading.
 
-use crate::report::{Activity, ClockReport, Clocksource, Fact, Gaps};
+use super::Machine;
+use crate::host::measure::Budget;
+use crate::host::survey::clocks::{Instruments, correct_access};
+use crate::report::{Activity, ClockReport, Clocksource, Collector, Fact, Gaps, SYSTEM};
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+use timing_clock::{Hertz, Nanos};
+
+/// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
+/// 6 ms, so that all together stay below 0.1% of one CPU in an interval of 15 s.
+const READING_SHARE: f64 = 0.25e-3;
+/// The least time for reading clocks, so that each clock has some buffers.
+const MIN_READING: Nanos = Nanos::from_millis(1.0);
+/// The share of an interval, and the least time, that reading and evaluating the clocks may take. Who requests a short interval
+/// accepts a larger share.
+const ALLOWED_SHARE: f64 = 0.8e-3;
+const MIN_ALLOWED_S: f64 = 20e-3;
+
+/// Reads the clocks, and keeps the last figures.
+pub struct ClockReader {
+    /// time for reading all clocks
+    limit: Nanos,
+    /// time for reading and evaluating them; if they take longer, they are not read in each interval
+    allowed_s: f64,
+    /// intervals until the next reading, if a reading is expensive
+    skip: u64,
+    /// the clocks' figures of the last reading
+    pub figures: Vec<ClockReport>,
+}
+
+impl ClockReader {
+    pub fn new(interval_s: f64) -> ClockReader {
+        ClockReader {
+            limit: Nanos((interval_s * 1e9 * READING_SHARE).max(MIN_READING.0)),
+            allowed_s: (interval_s * ALLOWED_SHARE).max(MIN_ALLOWED_S),
+            skip: 0,
+            figures: Vec::new(),
+        }
+    }
+
+    /// Reads each clock for one block only.
+    #[cfg(test)]
+    pub fn brief() -> ClockReader {
+        ClockReader { limit: Nanos(0.0), allowed_s: f64::INFINITY, skip: 0, figures: Vec::new() }
+    }
+
+    /// Makes the next call of [`ClockReader::read`] read the clocks, even if that is expensive.
+    pub fn make_due(&mut self) {
+        self.skip = 0;
+    }
+
+    /// Reads the clocks on the CPU whose turn it is, and returns the collector and the activity meanwhile. `rate` is the
+    /// counter's rate, and `current` the clock source. Clocks that are slow to read are read in some intervals only: returns
+    /// None in the others.
+    pub fn read<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        instruments: &mut Instruments,
+        rate: Option<Hertz>,
+        current: Option<&str>,
+        turn: usize,
+    ) -> Option<(Collector, Fact<Activity>)> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return None;
+        }
+        let (start, cpu_start_s) = (Instant::now(), thread_cpu_s());
+        let stop = AtomicBool::new(false);
+        let pinned = machine.pin(turn);
+        machine.start_activity();
+        let budget = Budget::new(self.limit, &stop);
+        instruments.read_once(&budget, self.limit);
+        let activity = machine.activity();
+        drop(pinned);
+        self.figures = instruments.figures(rate);
+        if let Some(current) = current {
+            correct_access(&mut self.figures, current);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
+        // no CPU time: a pause of seconds must not stop the readings for an hour.
+        self.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.allowed_s) as u64;
+        Some((Collector { name: "clocks", seconds, error: no_figures(&self.figures) }, activity))
+    }
+}
+
+/// Returns the CPU time of this thread in seconds.
+fn thread_cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Returns why PostgreSQL's clock has no figures.
+fn no_figures(figures: &[ClockReport]) -> Option<String> {
+    match figures.iter().find(|clock| clock.name == SYSTEM) {
+        None => Some("PostgreSQL's clock is missing".into()),
+        Some(clock) => clock.unavailable.clone(),
+    }
+}
 
 /// The number of intervals: five minutes by default.
 pub const LENGTH: usize = 20;
@@ -23,30 +121,8 @@ pub struct Window {
 
 /// One reading of all clocks.
 struct Reading {
-    clocks: Vec<Counts>,
+    clocks: Vec<ClockReport>,
     activity: Fact<Activity>,
-}
-
-struct Counts {
-    name: String,
-    reads: u64,
-    backward_steps: u64,
-    largest_backward_ns: f64,
-    gaps: Option<Gaps>,
-    measured_ns: f64,
-}
-
-impl Counts {
-    fn of(clock: &ClockReport) -> Counts {
-        Counts {
-            name: clock.name.clone(),
-            reads: clock.reads,
-            backward_steps: clock.backward_steps,
-            largest_backward_ns: clock.largest_backward_ns,
-            gaps: clock.gaps,
-            measured_ns: clock.measured_ns().unwrap_or(0.0),
-        }
-    }
 }
 
 impl Window {
@@ -73,7 +149,7 @@ impl Window {
 
     /// Adds a reading of all clocks.
     pub fn add_reading(&mut self, figures: &[ClockReport], activity: Fact<Activity>) {
-        push(&mut self.readings, Reading { clocks: figures.iter().map(Counts::of).collect(), activity });
+        push(&mut self.readings, Reading { clocks: figures.to_vec(), activity });
     }
 
     /// Returns the figures of the last reading, with the number of reads, the backward steps and the lost time of the window.
@@ -82,13 +158,11 @@ impl Window {
     }
 
     fn with_counts(&self, mut clock: ClockReport) -> ClockReport {
-        let name = clock.name.clone();
-        let counts: Vec<&Counts> =
-            self.readings.iter().flat_map(|reading| &reading.clocks).filter(|counts| counts.name == name).collect();
+        let counts: Vec<&ClockReport> = self.of(&clock.name).collect();
         clock.reads = counts.iter().map(|counts| counts.reads).sum();
         clock.backward_steps = counts.iter().map(|counts| counts.backward_steps).sum();
         clock.largest_backward_ns = counts.iter().map(|counts| counts.largest_backward_ns).fold(0.0, f64::max);
-        let measured_ns: f64 = counts.iter().map(|counts| counts.measured_ns).sum();
+        let measured_ns = measured_ns(counts.iter().copied());
         let gaps = counts.iter().filter_map(|counts| counts.gaps).reduce(|a, b| Gaps {
             threshold_ns: a.threshold_ns.max(b.threshold_ns),
             count: a.count + b.count,
@@ -104,12 +178,12 @@ impl Window {
 
     /// Returns the time for which PostgreSQL's clock was read.
     pub fn measured_s(&self) -> f64 {
-        let system = self
-            .readings
-            .iter()
-            .flat_map(|reading| &reading.clocks)
-            .filter(|counts| counts.name == crate::report::SYSTEM);
-        system.map(|counts| counts.measured_ns).sum::<f64>() / 1e9
+        measured_ns(self.of(SYSTEM)) / 1e9
+    }
+
+    /// Returns the figures of one clock in each interval.
+    fn of(&self, name: &str) -> impl Iterator<Item = &ClockReport> {
+        self.readings.iter().flat_map(|reading| &reading.clocks).filter(move |clock| clock.name == name)
     }
 
     /// Returns the activity in the window, if the clocks were read for long enough.
@@ -135,6 +209,10 @@ impl Window {
     }
 }
 
+fn measured_ns<'a>(clocks: impl Iterator<Item = &'a ClockReport>) -> f64 {
+    clocks.filter_map(ClockReport::measured_ns).sum()
+}
+
 fn push<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == LENGTH {
         queue.pop_front();
@@ -145,7 +223,6 @@ fn push<T>(queue: &mut VecDeque<T>, value: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Clocksource, SYSTEM};
 
     fn window() -> Window {
         let unknown = || Fact::unavailable("");

@@ -2,12 +2,9 @@
 
 #[cfg(test)]
 mod tests;
-mod trend;
 
-pub use trend::{MAX_SLEW, Step, Trend, trend, trend_beyond};
-
+use crate::report;
 use timing_clock::{Bracket, Clock, Hertz, Nanos, Ppm, Rate, ticks_between};
-use trend::moves_beyond;
 
 /// One comparison of a clock with the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,8 +69,9 @@ impl<C, R> DriftMeter<C, R> {
 
     /// Returns the clock's rate from the first to the last sample.
     fn whole_rate(&self) -> Option<Rate> {
-        let samples = self.samples(self.median_tick()?);
-        rate_between(samples.first()?, samples.last()?, self.median_tick()?)
+        let tick = self.median_tick()?;
+        let samples = self.samples(tick);
+        self.rate_between(samples.first()?, samples.last()?, tick)
     }
 
     /// Returns the clock's rate in the longest period of constant rate, or `None` if the rate was constant all the
@@ -84,16 +82,17 @@ impl<C, R> DriftMeter<C, R> {
     pub fn constant_rate(&self) -> Option<Rate> {
         let tick = self.median_tick()?;
         let (from, to) = longest_period(&self.samples(tick))?;
-        rate_between(&from, &to, tick)
+        self.rate_between(&from, &to, tick)
     }
-}
 
-/// Returns the clock's rate between two samples that were converted with `tick` ns per tick.
-fn rate_between(from: &Sample, to: &Sample, tick: f64) -> Option<Rate> {
-    let span = to.at - from.at;
-    let ratio = 1.0 + (to.offset - from.offset) / span;
-    let uncertainty = Ppm((from.error + to.error) / span * 1e6);
-    (span > 0.0).then(|| Rate::new(Hertz(ratio / tick * 1e9), uncertainty, Nanos(span)))
+    /// Returns the clock's rate between two samples that were converted with `tick` ns per tick.
+    fn rate_between(&self, from: &Sample, to: &Sample, tick: f64) -> Option<Rate> {
+        let span = to.at - from.at;
+        let ratio = 1.0 + (to.offset - from.offset) / span;
+        // Each reading can be late by up to one step, so a difference of two has an error of one step.
+        let error = from.error + to.error - self.clock_step * tick - self.reference_step.0;
+        (span > 0.0 && ratio > 0.0).then(|| Rate::new(Hertz(ratio / tick * 1e9), Ppm(error / span * 1e6), Nanos(span)))
+    }
 }
 
 /// A [`DriftMeter`] of any two clocks, so that a list can hold all meters.
@@ -139,4 +138,100 @@ fn longest_period(samples: &[Sample]) -> Option<(Sample, Sample)> {
     let ends = breaks.iter().copied().chain([samples.len() - 1]);
     let (from, to) = starts.zip(ends).max_by_key(|(from, to)| to.saturating_sub(*from))?;
     (samples[to].at > samples[from].at).then(|| (samples[from], samples[to]))
+}
+
+/// A sudden change of the offset that no change of rate explains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// ns since the first sample
+    pub at: f64,
+    /// change of the offset in ns; positive if the clock jumped ahead
+    pub by: f64,
+    /// bound on the error of `by`, in ns
+    pub error: f64,
+}
+
+/// The drift that a series of samples shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trend {
+    /// rate of the clock relative to the reference, without steps
+    pub rate: Ppm,
+    pub uncertainty: Ppm,
+    /// difference between the rates of the first and the second half, beyond the errors of both
+    pub bend: Ppm,
+    pub steps: Vec<Step>,
+    pub over: Nanos,
+}
+
+/// The kernel lets NTP slew a clock by 500 ppm. This is twice as much, because a counter's rate can change, too. A
+/// faster change of the offset is a step.
+pub const MAX_SLEW: f64 = 1_000e-6;
+
+impl Trend {
+    /// Returns the drift as a part of a report, with figures rounded.
+    pub fn report(&self, clock: &str, reference: &str) -> report::Drift {
+        let round = |x: f64| (x * 1e4).round() / 1e4;
+        let step = |step: &Step| report::DriftStep {
+            at_seconds: round(step.at / 1e9),
+            by_ns: step.by.round(),
+            error_ns: step.error.ceil(),
+        };
+        report::Drift {
+            clock: clock.into(),
+            reference: reference.into(),
+            rate_ppm: round(self.rate.0),
+            uncertainty_ppm: round(self.uncertainty.0),
+            bend_ppm: round(self.bend.0),
+            steps: self.steps.iter().map(step).collect(),
+            over_seconds: round(self.over.secs()),
+        }
+    }
+}
+
+/// Returns the drift. A change of the offset by more than `slew` (a fraction) is a step. `None` with fewer than three
+/// samples, because two cannot separate a step from a slew.
+pub fn trend(slew: f64, samples: &[Sample]) -> Option<Trend> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    if samples.len() < 3 || last.at <= first.at {
+        return None;
+    }
+    let (rate, uncertainty) = rate_without_steps(slew, samples);
+    let middle = samples.len() / 2;
+    let halves = (rate_without_steps(slew, &samples[..=middle]), rate_without_steps(slew, &samples[middle..]));
+    let bend = (halves.0.0 - halves.1.0).abs() - halves.0.1 - halves.1.1;
+    let step = |pair: &[Sample]| {
+        let interval = pair[1].at - pair[0].at;
+        Step {
+            at: pair[1].at,
+            by: pair[1].offset - pair[0].offset - rate * interval,
+            error: pair[0].error + pair[1].error + uncertainty * interval,
+        }
+    };
+    Some(Trend {
+        rate: Ppm(rate * 1e6),
+        uncertainty: Ppm(uncertainty * 1e6),
+        bend: Ppm((bend * 1e6).max(0.0)),
+        steps: samples.windows(2).filter(|pair| moves_beyond(slew, pair)).map(step).collect(),
+        over: Nanos(last.at - first.at),
+    })
+}
+
+/// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains
+/// an unknown slew, so it is left out. If no interval remains, the rate is only known to be below `slew`.
+fn rate_without_steps(slew: f64, samples: &[Sample]) -> (f64, f64) {
+    let (mut moved, mut span, mut error) = (0.0, 0.0, 0.0);
+    for period in samples.chunk_by(|a, b| !moves_beyond(slew, &[*a, *b])) {
+        if let [from, .., to] = period {
+            moved += to.offset - from.offset;
+            span += to.at - from.at;
+            error += from.error + to.error;
+        }
+    }
+    if span > 0.0 { (moved / span, error / span) } else { (0.0, slew) }
+}
+
+/// Returns whether the offset changed by more than `rate` (a fraction) and the errors of both samples can explain.
+fn moves_beyond(rate: f64, pair: &[Sample]) -> bool {
+    let moved = (pair[1].offset - pair[0].offset).abs();
+    moved > rate * (pair[1].at - pair[0].at) + pair[0].error + pair[1].error
 }

@@ -1,0 +1,141 @@
+//! Findings about the choice of the clock source: changed, refused, lost at a restart.
+
+use super::{ok, unknown, warning};
+use crate::report::{ClocksourceParameter, Demoted, Fact, Finding, Fix, LateSwitch, Report, System};
+
+/// The kernel switches within a second after it demoted a clock source. This limit is ten times as long.
+const FOLLOWS_S: f64 = 10.0;
+
+/// `clocksource-changed`: did the kernel's clock source change after boot?
+pub fn clocksource_changed(report: &Report) -> Finding {
+    if let (Some(before), Some(now)) = (&report.clocksource.before, report.clocksource.current.known()) {
+        return warning(format!("the clock source changed from {before} to {now} while the clocks were measured"))
+            .evidence(format!("current_clocksource: {before} at the start, {now} at the end"))
+            .why("figures from before the change and after it belong to different clocks; measure again");
+    }
+    let kernel = match report.kernel_log() {
+        Ok(kernel) => kernel,
+        Err(why) => return unknown(why),
+    };
+    let now = report.clocksource.current.known();
+    if let Some((now, last)) = now.and_then(|now| Some((now, kernel.other_last_clocksource(now)?))) {
+        let summary = format!(
+            "the last clock source in the kernel log is {last}, but the current one is {now}: the log is old or from another host"
+        );
+        return unknown(summary);
+    }
+    if kernel.switches.iter().any(|switch| switch.seconds.is_none()) {
+        return unknown("the kernel log has no times since boot");
+    }
+    let Some(LateSwitch { from, to, seconds }) = kernel.late_switch() else {
+        return ok(if kernel.since_boot {
+            "the clock source is the one that the kernel selected at boot"
+        } else {
+            "the kernel log shows no change of the clock source; its beginning is missing"
+        });
+    };
+    let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
+    let summary = format!("the clock source changed{from} to {to} at {seconds:.0} s after boot");
+    // A switch by the kernel is an alarm. A manual switch is intended.
+    let demotion = kernel.demotion.as_ref().filter(|d| d.seconds.is_some_and(|at| (at - seconds).abs() < FOLLOWS_S));
+    let found = match (demotion, kernel.unstable) {
+        (Some(Demoted { when: Some(when), .. }), _) => format!("TSC marked unstable {when}"),
+        (Some(_), _) => "TSC marked unstable".into(),
+        (None, true) => "the kernel marked a clock source unstable".into(),
+        (None, false) => {
+            return ok(summary + ", manually").evidence("kernel log: no clock source was marked unstable");
+        }
+    };
+    warning(summary)
+        .evidence(format!("kernel log: {found}"))
+        .why("plans and logs from before that time used another clock, so their times are not comparable")
+}
+
+/// `clocksource-refused`: did the kernel refuse a requested clock source?
+pub fn clocksource_refused(report: &Report) -> Finding {
+    let kernel = match report.kernel_log() {
+        Ok(kernel) => kernel,
+        Err(why) => return unknown(why),
+    };
+    let current = report.clocksource.current.known();
+    let Some(name) = kernel.refused.as_ref().filter(|name| current != Some(*name)) else {
+        return ok("the kernel refused no requested clock source");
+    };
+    let instead = current.map(|current| format!(" and keeps {current}")).unwrap_or_default();
+    warning(format!("the kernel refused the requested clock source {name}{instead}"))
+        .evidence(format!("kernel log: the override to {name} was refused"))
+        .why("someone requested it with the boot parameter clocksource= or in sysfs, and may assume that it is in use")
+        .fix(
+            Fix::new("look at the available clock sources; if tsc was refused, the kernel had marked it unstable")
+                .command("pg_timing clocksource list"),
+        )
+}
+
+/// `clocksource-not-persistent`: will a restart change the clock source?
+pub fn clocksource_not_persistent(report: &Report) -> Finding {
+    let (Fact::Known(current), Fact::Known(available)) = (&report.clocksource.current, &report.clocksource.available)
+    else {
+        return unknown("the clock source is unknown");
+    };
+    let system = System::of_facts(&report.host);
+    let none = (system == System::FreeBsd).then(Vec::new);
+    let Some(parameters) = report.host.boot_parameters.known().cloned().or(none) else {
+        return unknown("the kernel's boot parameters are unknown");
+    };
+    let requested = ClocksourceParameter::of(&parameters);
+    // The kernel lists the best first and selects it, unless a boot parameter names another.
+    let best = available.first().unwrap_or(current);
+    let at_boot = requested.map(|parameter| parameter.name).filter(|name| available.iter().any(|a| a == name));
+    let at_boot = at_boot.unwrap_or(best);
+    if at_boot == current && report.demotion().is_some_and(|demotion| !demotion.at_boot) {
+        return ok(format!(
+            "{current} is current because the kernel marked the TSC unstable; after a restart it tries the TSC again"
+        ));
+    }
+    if at_boot == current {
+        return ok(format!("after a restart the clock source will be {current} again"));
+    }
+    warning(format!("the clock source {current} was set after boot; after a restart it will be {at_boot}, unless a startup script sets it"),
+    )
+    .evidence(format!("available, best first: {}", available.join(" ")))
+    .evidence(match (requested, system) {
+        (Some(parameter), _) => format!("boot parameter: {}", parameter.word),
+        (None, System::FreeBsd) => "the kernel selects the one with the highest quality".into(),
+        (None, System::Linux) => "no boot parameter names a clock source".into(),
+    })
+    .why("the overhead of EXPLAIN ANALYZE on the host will change at the next restart")
+    .fix(
+        Fix::new(format!("to keep it: {}", system.make_permanent(current)))
+            .undo("remove it again")
+            .risk("if the kernel cannot use it at boot, it selects another one and writes that to its log"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::*;
+
+    mod clocksource_not_persistent {
+        use super::*;
+
+        fn finding(current: &str, parameter: &str) -> Finding {
+            let mut report = Report::empty(Origin::Captured, "");
+            report.clocksource.current = Fact::Known(current.into());
+            report.clocksource.available = Fact::Known(["tsc", "hpet", "acpi_pm"].map(String::from).to_vec());
+            report.host.boot_parameters = Fact::Known(vec![parameter.into()]);
+            clocksource_not_persistent(&report)
+        }
+
+        #[test]
+        fn the_old_boot_parameter_counts() {
+            for parameter in ["clock=acpi_pm", "clock=pmtmr", "clocksource=acpi_pm"] {
+                assert_eq!(finding("acpi_pm", parameter).severity, Severity::Ok, "{parameter}");
+                let changed = finding("tsc", parameter);
+                assert_eq!(changed.severity, Severity::Warning, "{parameter}");
+                assert!(changed.evidence.contains(&format!("boot parameter: {parameter}")), "{changed:?}");
+            }
+            assert_eq!(finding("acpi_pm", "clock=frob").severity, Severity::Warning, "the kernel does not have it");
+        }
+    }
+}

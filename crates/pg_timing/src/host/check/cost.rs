@@ -1,0 +1,366 @@
+//! Findings about the cost of a read: slow clocks, slow hardware, system calls.
+
+use super::advice::{other_clocksource, system_clock_on_19};
+use super::{ok, unknown, warning, with_severity};
+use crate::human::duration;
+use crate::report::{
+    AccessPath, ClockReport, Fact, Finding, Fix, GOOD_READ_NS, Grade, INTERRUPTED_SHARE, Report, SYSTEM, Severity,
+    finding_id, traits_of,
+};
+use crate::statistics::RUN_TO_RUN_VARIATION;
+
+/// Above this, most of a node's time is its two reads: an executor node returns a row in 20 to 100 ns. With 790 ns per
+/// read, EXPLAIN ANALYZE of a count(*) took 96 times as long as the query.
+pub const BAD_NS: f64 = 500.0;
+/// The good host in that documentation, an i7-860 with tsc, takes 36 ns per loop.
+const GOOD_HOST_NS: f64 = 36.0;
+
+/// With a larger spread, as a share of the read cost, the median does not describe the clock.
+const NOISY: f64 = 0.5;
+
+/// `clock-slow`: is a read of PostgreSQL's clock too expensive?
+pub fn clock_slow(report: &Report) -> Finding {
+    let Some(clock) = report.system() else {
+        return unknown("PostgreSQL's clock was not measured");
+    };
+    let (Some(cost), Some(overhead)) = (clock.cost_ns(), clock.overhead_per_node_ns()) else {
+        return unknown("the read cost of PostgreSQL's clock is unknown");
+    };
+    let distorted = clock.gaps.is_some_and(|gaps| gaps.share > INTERRUPTED_SHARE);
+    if distorted && clock.read_ns.or(clock.undisturbed_ns).is_none() {
+        return unknown(format!("interruptions are part of the {cost:.2} ns per loop"));
+    }
+    let low = low_ns(clock, cost);
+    let severity = match low {
+        low if low > BAD_NS => Severity::Critical,
+        low if low > GOOD_READ_NS => Severity::Warning,
+        _ => {
+            return ok(format!("one read of PostgreSQL's clock takes {cost:.1} ns")).evidence(read_cost(clock, cost));
+        }
+    };
+    // The median of a busy machine contains the time of other programs.
+    let (at_least, shown) = match clock.read_spread_ns.is_some_and(|spread| spread > NOISY * cost) {
+        true => ("at least ", low),
+        false => ("", cost),
+    };
+    let times = (shown / GOOD_HOST_NS).round();
+    let summary = format!(
+        "PostgreSQL's clock is slow: {at_least}{} per read, about {times:.0} times as much as on a good host",
+        duration(shown)
+    );
+    with_severity(severity, summary)
+        .evidence(read_cost(clock, cost))
+        .evidence_lines(clock.distribution())
+        .why(format!(
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {}. {}, and nodes with many rows \
+             look more expensive than they are. track_io_timing and auto_explain read the same clock",
+            duration(overhead),
+            match severity {
+                Severity::Critical => "Most of the time that it reports is then overhead",
+                _ => "In plans with many rows, a large part of the time that it reports is then overhead",
+            }
+        ))
+        .fixes(other_clocksource(report))
+        .fix(
+            Fix::new("until it is fixed: run EXPLAIN without timing (row counts and buffers stay exact), or use the extension pg_fast_timing")
+                .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
+        )
+}
+
+/// Returns a lower bound of the clock's own read cost. Noise must neither cause an alarm nor hide it.
+///
+/// A busy machine makes reads longer and never shorter. So the 5th percentile counts, minus the run-to-run variation of
+/// a quiet machine. Older reports do not have this percentile. Then the low end of the spread counts, or the median of
+/// single reads, whose error is one step.
+fn low_ns(clock: &ClockReport, cost: f64) -> f64 {
+    // The output of pg_test_timing has no read cost.
+    if let (Some(_), Some(undisturbed)) = (clock.read_ns, clock.undisturbed_ns) {
+        return undisturbed * (1.0 - RUN_TO_RUN_VARIATION);
+    }
+    let low_end = cost - clock.read_spread_ns.unwrap_or(0.0);
+    let single = clock.percentiles.zip(clock.granularity_ns).map(|(percentiles, step)| percentiles.p50_ns - step);
+    low_end.max(single.unwrap_or(0.0).min(cost))
+}
+
+fn read_cost(clock: &ClockReport, cost: f64) -> String {
+    match clock.read_ns.zip(clock.read_spread_ns) {
+        Some((read, spread)) => {
+            let low = clock.undisturbed_ns.map(|low| format!("; 95% of the reads took {low:.1} ns or more"));
+            format!("system: {read:.1} ns +- {:.1} ns per read{}", spread.max(0.1), low.unwrap_or_default())
+        }
+        None if clock.read_ns.is_none() && clock.undisturbed_ns.is_some() => {
+            format!("system: {cost:.2} ns per loop, without the interruptions")
+        }
+        None => format!("system: {cost:.2} ns per loop, as pg_test_timing measures it"),
+    }
+}
+
+/// The kernel's tick takes at least 1 ms. A clock with smaller steps does not run on it, whatever its name is.
+const TICK_NS: f64 = 1e6;
+
+/// `clocksource-slow`: does the kernel's clock run on slow hardware?
+pub fn clocksource_slow(report: &Report) -> Finding {
+    let current = match &report.clocksource.current {
+        Fact::Known(current) => current,
+        Fact::Unavailable { unavailable } => return unknown(format!("the clock source is unknown: {unavailable}")),
+    };
+    // Some clock sources are slow only on some kernels, so a measured cost decides.
+    let measured = report.system().and_then(|clock| clock.read_ns);
+    let is_cheap = measured.is_some_and(|ns| ns <= GOOD_READ_NS);
+    let Some(traits) = traits_of(current) else {
+        return match is_cheap {
+            true => ok(format!("clock source {current}, which pg_timing does not know; it is cheap on this host")),
+            false => unknown(format!("pg_timing does not know the clock source {current}")),
+        };
+    };
+    if traits.grade == Grade::Coarse {
+        let step_ns = report
+            .system()
+            .and_then(|clock| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high)));
+        if let Some(step_ns) = step_ns.filter(|step| *step < TICK_NS) {
+            let summary = format!("clock source {current}, whose steps are at most {} on this host", duration(step_ns));
+            return ok(summary);
+        }
+        return ok(format!("clock source {current}: it is coarse (see clock-coarse), and not slow hardware"));
+    }
+    if !traits.is_slow() {
+        return ok(format!("clock source {current}"));
+    }
+    if is_cheap {
+        return ok(format!("clock source {current}, which is cheap on this host"));
+    }
+    warning(format!("the kernel's clock source is {current}, which is slow"))
+        .evidence(format!("{current}: {}; a read typically takes {}", traits.what, traits.read))
+        .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
+        .fixes(other_clocksource(report))
+}
+
+/// `clock-syscall`: does a read of PostgreSQL's clock need a system call?
+pub fn clock_syscall(report: &Report) -> Finding {
+    let Some((clock, path)) = report.system().and_then(|clock| clock.access_path.map(|path| (clock, path))) else {
+        return unknown("the access path of PostgreSQL's clock was not measured");
+    };
+    let costs = || {
+        let read = |name| report.clock(name).and_then(|clock| clock.read_ns);
+        match (read("system"), read("system_syscall")) {
+            (Some(own), Some(call)) => {
+                format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns")
+            }
+            _ => format!("system: access by {path:?}"),
+        }
+    };
+    match path {
+        AccessPath::Instruction | AccessPath::Vdso => {
+            ok("reads of PostgreSQL's clock need no system call (vDSO)").evidence(costs())
+        }
+        AccessPath::Syscall => warning("each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source")
+            .evidence(costs())
+            .why("programs can read the clock without a system call only with some clock sources (tsc, kvm-clock, the Hyper-V \
+                  page, arch_sys_counter); with others a read costs 5 to 20 times as much")
+            .fixes(other_clocksource(report)),
+        AccessPath::Interposed => warning("a read of PostgreSQL's clock costs more than a system call: something intercepts the reads",
+        )
+        .evidence(costs())
+        .evidence(format!("{} ns per read at the 99.9th percentile", clock.percentiles.map_or(0.0, |p| p.p99_9_ns)))
+        .why("a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read")
+        .fix(Fix::new("check whether LD_PRELOAD is set, whether a tracer is attached, and whether a sandbox runs this process")),
+    }
+}
+
+/// The two clocks are read one after the other. In between, a machine that is shared with other guests can change its
+/// speed by up to a factor of 2. So a smaller difference can be chance.
+const NOISE_FACTOR: f64 = 2.0;
+
+/// `tsc-slow`: does PostgreSQL 19 read the TSC although the system clock is cheaper?
+pub fn tsc_slow(report: &Report) -> Finding {
+    tsc_cost(report, report.tsc.used_by_default)
+}
+
+/// Returns the finding `tsc-slow` of a server that reads the TSC or not.
+pub fn tsc_slow_if(report: &Report, used: Option<bool>) -> Finding {
+    Finding { id: finding_id::TSC_SLOW.into(), ..tsc_cost(report, used) }
+}
+
+/// Decides from the figures of both clocks, and from whether PostgreSQL 19 reads the TSC by default.
+fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Finding {
+    // EXPLAIN reads RDTSC.
+    let clocks = report.clock("rdtsc").zip(report.clock(SYSTEM));
+    let both = |cost: fn(&ClockReport) -> Option<f64>| clocks.and_then(|(tsc, system)| cost(tsc).zip(cost(system)));
+    let figures = both(ClockReport::cost_ns).zip(both(ClockReport::overhead_per_node_ns));
+    let ((tsc, system), (tsc_overhead, system_overhead)) = match (used_by_default, figures) {
+        (Some(false), _) => return ok("PostgreSQL 19 does not use the TSC by default on this host"),
+        (Some(true), Some(figures)) => figures,
+        (Some(true), None) => return unknown("the costs of the TSC and of the system clock are unknown"),
+        (None, _) => return unknown("not determined whether PostgreSQL 19 uses the TSC"),
+    };
+    let costs =
+        format!("a read of the TSC takes {}, and a read of the system clock {}", duration(tsc), duration(system));
+    if tsc <= NOISE_FACTOR * system {
+        return ok(costs);
+    }
+    let severity = if tsc > BAD_NS { Severity::Critical } else { Severity::Warning };
+    let summary = format!("PostgreSQL 19 uses the TSC by default, which is slower than the system clock: {costs}");
+    with_severity(severity, summary)
+        .evidence(format!("rdtsc: {tsc:.1} ns; system: {system:.1} ns"))
+        .why(format!(
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {} instead of {}. A TSC is slow if \
+             a hypervisor or a sandbox intercepts its reads",
+            duration(tsc_overhead),
+            duration(system_overhead)
+        ))
+        .fix(system_clock_on_19())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::*;
+
+    mod clock_slow {
+        use super::*;
+
+        fn finding(clock: ClockReport) -> Finding {
+            let mut report = Report::empty(Origin::Measured, "");
+            report.clocks = vec![ClockReport { name: SYSTEM.into(), reads: 1000, ..clock }];
+            clock_slow(&report)
+        }
+
+        fn clock(read_ns: f64, spread_ns: f64, undisturbed_ns: Option<f64>) -> ClockReport {
+            ClockReport {
+                read_ns: Some(read_ns),
+                read_spread_ns: Some(spread_ns),
+                undisturbed_ns,
+                granularity_ns: Some(1.0),
+                ..ClockReport::default()
+            }
+        }
+
+        #[test]
+        fn a_busy_machine_does_not_hide_a_slow_clock() {
+            let slow = finding(clock(1249.0, 7823.0, Some(620.0)));
+            assert_eq!(slow.severity, Severity::Critical);
+            assert!(slow.summary.contains("at least 601 ns per read"), "{}", slow.summary);
+            assert_eq!(finding(clock(1249.0, 7823.0, Some(160.0))).severity, Severity::Warning);
+        }
+
+        #[test]
+        fn a_busy_machine_does_not_make_a_clock_slow() {
+            assert_eq!(finding(clock(1249.0, 7823.0, Some(22.0))).severity, Severity::Ok);
+            assert_eq!(finding(clock(150.0, 60.0, Some(101.0))).severity, Severity::Ok, "within the noise");
+            assert_eq!(finding(clock(150.0, 60.0, Some(104.0))).severity, Severity::Warning);
+        }
+
+        #[test]
+        fn without_the_undisturbed_cost_single_reads_count() {
+            let at = |ns| Percentiles {
+                min_ns: ns,
+                p50_ns: ns,
+                p90_ns: ns,
+                p99_ns: ns,
+                p99_9_ns: ns,
+                p99_99_ns: ns,
+                p99_999_ns: ns,
+                max_ns: ns,
+            };
+            let with = |ns| ClockReport { percentiles: Some(at(ns)), ..clock(1249.0, 7823.0, None) };
+            assert_eq!(finding(with(620.0)).severity, Severity::Critical);
+            assert_eq!(finding(with(22.0)).severity, Severity::Ok);
+            assert_eq!(
+                finding(clock(1249.0, 7823.0, None)).severity,
+                Severity::Ok,
+                "nothing shows the clock's own cost"
+            );
+        }
+    }
+
+    mod clocksource_slow {
+        use super::*;
+
+        fn finding(current: &str, read_ns: Option<f64>) -> Finding {
+            let mut report = Report::empty(Origin::Captured, "");
+            report.clocksource.current = Fact::Known(current.into());
+            report.clocks = vec![ClockReport { name: SYSTEM.into(), read_ns, ..ClockReport::default() }];
+            clocksource_slow(&report)
+        }
+
+        #[test]
+        fn slow_hardware_is_a_warning_unless_its_cost_is_low() {
+            for name in ["hpet", "acpi_pm", "cyclone", "hyperv_clocksource", "piix"] {
+                assert_eq!(finding(name, None).severity, Severity::Warning, "{name}");
+                assert_eq!(finding(name, Some(30.0)).severity, Severity::Ok, "{name}");
+            }
+            assert_eq!(finding("tsc", None).severity, Severity::Ok);
+        }
+
+        #[test]
+        fn the_kernels_tick_is_coarse_and_not_slow() {
+            for read_ns in [None, Some(60.0), Some(300.0)] {
+                let jiffies = finding("jiffies", read_ns);
+                assert_eq!(jiffies.severity, Severity::Ok);
+                assert!(jiffies.summary.contains("coarse"), "{}", jiffies.summary);
+            }
+        }
+
+        /// An old Linux calls its clock jiffies, and takes the time within a tick from another counter.
+        #[test]
+        fn jiffies_with_small_steps_are_not_coarse() {
+            let mut report = Report::empty(Origin::Captured, "");
+            report.clocksource.current = Fact::Known("jiffies".into());
+            let clock = ClockReport {
+                name: SYSTEM.into(),
+                granularity_between_ns: Some((0.0, 2000.0)),
+                ..ClockReport::default()
+            };
+            report.clocks = vec![clock];
+            let summary = clocksource_slow(&report).summary;
+            assert!(summary.contains("at most 2 us") && !summary.contains("coarse"), "{summary}");
+        }
+
+        #[test]
+        fn an_unknown_clock_source_is_judged_by_its_cost() {
+            assert_eq!(finding("flux", None).severity, Severity::Unknown);
+            assert_eq!(finding("flux", Some(30.0)).severity, Severity::Ok);
+            assert_eq!(finding("flux", Some(300.0)).severity, Severity::Unknown);
+        }
+    }
+
+    mod tsc_slow {
+        use super::*;
+
+        fn finding(tsc_ns: Option<f64>, system_ns: Option<f64>, used_by_default: Option<bool>) -> Finding {
+            let clock = |name: &str, read_ns| ClockReport { name: name.into(), read_ns, ..ClockReport::default() };
+            let clocks = vec![clock("rdtsc", tsc_ns), clock(SYSTEM, system_ns)];
+            tsc_slow_if(&Report { clocks, ..Report::empty(Origin::Measured, "not measured") }, used_by_default)
+        }
+
+        #[test]
+        fn a_tsc_that_is_emulated_is_critical() {
+            let slow = finding(Some(1400.0), Some(30.0), Some(true));
+            assert_eq!(slow.severity, Severity::Critical);
+            assert!(
+                slow.summary.contains("the TSC takes 1.4 us, and a read of the system clock 30 ns"),
+                "{}",
+                slow.summary
+            );
+            let command = slow.fix[0].command.as_deref().unwrap();
+            assert!(command.contains("timing_clock_source = 'system'"), "{command}");
+        }
+
+        #[test]
+        fn a_difference_within_the_noise_is_no_alarm() {
+            let severity = |tsc, system| finding(Some(tsc), Some(system), Some(true)).severity;
+            assert_eq!(severity(16.0, 28.0), Severity::Ok);
+            assert_eq!(severity(60.0, 30.0), Severity::Ok);
+            assert_eq!(severity(61.0, 30.0), Severity::Warning);
+            assert_eq!((severity(500.0, 30.0), severity(501.0, 30.0)), (Severity::Warning, Severity::Critical));
+        }
+
+        #[test]
+        fn only_a_clock_that_is_used_counts() {
+            let severity = |tsc, used| finding(tsc, Some(30.0), used).severity;
+            assert_eq!(severity(Some(1400.0), Some(false)), Severity::Ok);
+            assert_eq!(severity(Some(1400.0), None), Severity::Unknown);
+            assert_eq!(severity(None, Some(true)), Severity::Unknown);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
+
+use super::advice::{other_than_tsc, system_clock_on_19};
+use super::{ok, unknown, warning, with_severity};
+use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
+use timing_clock::ClaimSource;
+
+/// `tsc-denied`: may this process read the counter?
+pub fn tsc_denied(report: &Report) -> Finding {
+    match report.tsc.permitted {
+        None => unknown("not determined whether this process may read the counter"),
+        Some(true) => ok("this process may read the CPU's counter"),
+        Some(false) => warning("this process may not read the CPU's counter (PR_SET_TSC)")
+            .evidence("prctl(PR_GET_TSC) returns PR_TSC_SIGSEGV")
+            .evidence("also denied: RDTSC, RDTSCP, and every clock that the vDSO reads; only system calls and COARSE clocks work")
+            .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
+                  not valid for a server outside of the sandbox")
+            .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)")),
+    }
+}
+
+/// Never an alarm. If the system clock is slow because there is no TSC, `clock-slow` is the alarm.
+/// `tsc-absent`: does the CPU have a counter with a constant rate?
+pub fn tsc_absent(report: &Report) -> Finding {
+    match report.tsc.invariant {
+        None => unknown("the CPU's description of its counter is unknown"),
+        Some(true) => ok("the CPU has a counter with a constant rate"),
+        Some(false) => {
+            ok("the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock")
+                .evidence("CPUID does not set the invariant TSC bit")
+        }
+    }
+}
+
+/// Linux's CPU flags for a constant rate, and for a counter that runs in every power state.
+const CONSTANT: (&str, &str) = ("constant_tsc", "its rate may change with the CPU's frequency");
+const NONSTOP: (&str, &str) = ("nonstop_tsc", "it may stop while the CPU is idle");
+/// Linux sets this flag if the hypervisor guarantees a reliable TSC (VMware, Hyper-V).
+const GUARANTEED: &str = "tsc_reliable";
+
+/// `tsc-not-invariant`: does the kernel's clock run on a TSC whose rate may change, or that may stop?
+pub fn tsc_not_invariant(report: &Report) -> Finding {
+    let Some(current) = report.clocksource.current.known() else {
+        return unknown("the clock source is unknown");
+    };
+    if !timing_clock::clocksource::is_tsc(current) {
+        return ok(format!("the kernel's clock does not run on the bare TSC (clock source {current})"));
+    }
+    let Some(missing) = missing_guarantees(report) else {
+        return unknown("the CPU's description of its TSC is unknown");
+    };
+    if missing.is_empty() {
+        return ok("the CPU or its hypervisor guarantees that the TSC has a constant rate and never stops");
+    }
+    let what: Vec<&str> = missing.iter().map(|(_, what)| *what).collect();
+    let summary = format!(
+        "the clock source is {current}, but the CPU does not guarantee an invariant TSC: {}",
+        what.join(", and ")
+    );
+    warning(summary)
+        .evidence_lines(missing.into_iter().map(|(evidence, _)| evidence))
+        .why(
+            "the kernel measured the rate at boot. If the rate changes or the TSC stops, all times on the host are wrong, \
+             until the kernel notices it and selects another clock source",
+        )
+        .fixes(other_than_tsc(report))
+}
+
+/// Returns what the CPU does not guarantee, as evidence and consequence. `None` if its description is unknown.
+fn missing_guarantees(report: &Report) -> Option<Vec<(String, &'static str)>> {
+    // FreeBSD has no flags, but a single value.
+    let Some(flags) = report.host.cpu_flags.known() else {
+        let not_invariant =
+            ("the TSC is not invariant".to_string(), "its rate may change, or it may stop while the CPU is idle");
+        return report.tsc.invariant.map(|invariant| if invariant { vec![] } else { vec![not_invariant] });
+    };
+    let has = |name: &str| flags.iter().any(|flag| flag == name);
+    if has(GUARANTEED) {
+        return Some(Vec::new());
+    }
+    let evidence = |(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what);
+    Some([CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(flag)).map(evidence).collect())
+}
+
+/// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration
+/// at boot (500 ppm) and of PostgreSQL 19's calibration (up to 920 ppm, measured) are smaller. For a calibration
+/// printed by pg_test_timing the limit is ten times as large.
+const VISIBLE_PPM: f64 = 1_000.0;
+/// Above this difference, PostgreSQL 19's pg_test_timing warns.
+const WRONG_PPM: f64 = 100_000.0;
+
+/// A claimed rate, compared with the measured one.
+struct Claimed {
+    source: String,
+    khz: f64,
+    /// difference from the measured rate
+    error_ppm: f64,
+    /// smaller differences are not an alarm
+    noise_ppm: f64,
+    /// PostgreSQL 19 uses this rate
+    in_use: bool,
+}
+
+/// `tsc-rate-mismatch`: would a server or the kernel use a wrong rate for the counter?
+pub fn tsc_rate_mismatch(report: &Report) -> Finding {
+    let tsc = &report.tsc;
+    let Some(&measured) = tsc.frequency_khz.known() else {
+        return unknown("the counter's rate was not measured");
+    };
+    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate.
+    let (measured, claims) = match tsc.calibrated_khz {
+        Some(calibrated) => (calibrated, vec![in_use(measured, calibrated)]),
+        None => (measured, claims(tsc, measured)),
+    };
+    let Some(worst) = claims.iter().max_by(|a, b| a.error_ppm.abs().total_cmp(&b.error_ppm.abs())) else {
+        return ok("no other source states the counter's rate");
+    };
+    let severity = claims.iter().map(severity).max().unwrap_or(Severity::Ok);
+    let worst =
+        claims.iter().find(|claim| self::severity(claim) == severity && severity > Severity::Ok).unwrap_or(worst);
+    let evidence = claims.iter().map(|claim| {
+        let error = match claim.in_use && claim.error_ppm.abs() > 10.0 * VISIBLE_PPM {
+            true => format!("times {}", wrong_times(measured / claim.khz)),
+            false => format!("{:+.1} ppm", claim.error_ppm),
+        };
+        format!("{}: {:.0} kHz, {error}", claim.source, claim.khz)
+    });
+    if severity == Severity::Ok {
+        let summary = format!("the sources of the counter's rate agree within {:.0} ppm", worst.error_ppm.abs().ceil());
+        return ok(summary).evidence_lines(evidence);
+    }
+    if worst.source == ClaimSource::KernelRecalibrated.to_string() {
+        return kernel_rate(worst, measured, severity).evidence_lines(evidence);
+    }
+    let summary = format!(
+        "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: times by it are {}",
+        worst.khz,
+        worst.source,
+        wrong_times(measured / worst.khz)
+    );
+    let finding = with_severity(severity, summary).evidence_lines(evidence);
+    match worst.in_use {
+        true => finding
+            .why("PostgreSQL 19 divides ticks by this rate, so all times that it measures with the TSC are wrong by that much")
+            .fix(system_clock_on_19()),
+        false => {
+            finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
+        }
+    }
+}
+
+/// Returns the finding for a kernel that measured another rate than the one that its own clock uses.
+fn kernel_rate(recalibrated: &Claimed, used: f64, severity: Severity) -> Finding {
+    let (khz, percent) = (recalibrated.khz, recalibrated.error_ppm.abs() / 1e4);
+    let summary = format!(
+        "the kernel's clock uses a TSC rate of {used:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a \
+         difference of {percent:.2}%"
+    );
+    with_severity(severity, summary)
+        .why(
+            "with tsc=recalibrate the kernel measures the rate, but does not use it. If the other timer is right, all clocks \
+             of this host are wrong by that much, and so are EXPLAIN's times. NTP corrects at most 0.05%",
+        )
+        .fix(
+            Fix::new(format!(
+                "give the kernel the measured rate with the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and \
+                 restart; new firmware can repair the rate in all programs"
+            ))
+            .undo("remove the boot parameter and restart")
+            .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong"),
+        )
+}
+
+fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
+    let claim = |claim: &ClaimReport| Claimed {
+        source: claim.source.clone(),
+        khz: claim.frequency_khz,
+        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
+        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
+        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
+    };
+    tsc.claims.iter().map(claim).collect()
+}
+
+fn in_use(khz: f64, calibrated: f64) -> Claimed {
+    Claimed {
+        source: "PostgreSQL 19's frequency in use".into(),
+        khz,
+        // PostgreSQL's own measure, which is also the error of the times
+        error_ppm: (calibrated - khz) / khz * 1e6,
+        noise_ppm: 10.0 * VISIBLE_PPM,
+        in_use: true,
+    }
+}
+
+/// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.
+fn wrong_times(factor: f64) -> String {
+    let percent = (factor - 1.0).abs() * 100.0;
+    let decimals = if percent < 1.0 { 2 } else { 1 };
+    match factor {
+        2.0.. => format!("{factor:.0} times too long"),
+        1.0.. => format!("{percent:.decimals$}% too long"),
+        _ => format!("{percent:.decimals$}% too short"),
+    }
+}
+
+fn severity(claim: &Claimed) -> Severity {
+    // By design, a base frequency or a delay loop often differs from the counter's rate.
+    let approximate = !claim.in_use && !claim.source.starts_with("kernel log");
+    match claim.error_ppm.abs() {
+        _ if approximate => Severity::Ok,
+        off if off >= WRONG_PPM && claim.in_use => Severity::Critical,
+        off if off > claim.noise_ppm => Severity::Warning,
+        _ => Severity::Ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::*;
+
+    mod tsc_not_invariant {
+        use super::*;
+
+        fn report(current: &str, flags: Option<&str>) -> Report {
+            let mut report = Report::empty(Origin::Captured, "");
+            report.clocksource.current = Fact::Known(current.into());
+            report.clocksource.available = Fact::Known(vec![current.into(), "hpet".into()]);
+            if let Some(flags) = flags {
+                report.host.cpu_flags = Fact::Known(flags.split(' ').map(Into::into).collect());
+            }
+            report
+        }
+
+        #[test]
+        fn a_missing_guarantee_is_a_warning() {
+            for (flags, severity, words) in [
+                ("tsc constant_tsc nonstop_tsc", Severity::Ok, ""),
+                ("tsc tsc_reliable", Severity::Ok, ""),
+                ("tsc constant_tsc", Severity::Warning, "TSC: it may stop"),
+                ("tsc nonstop_tsc", Severity::Warning, "TSC: its rate may change"),
+                ("tsc", Severity::Warning, "frequency, and it may stop"),
+            ] {
+                let finding = tsc_not_invariant(&report("tsc", Some(flags)));
+                assert_eq!(finding.severity, severity, "{flags}");
+                assert!(finding.summary.contains(words), "{flags}: {}", finding.summary);
+            }
+        }
+
+        #[test]
+        fn another_clock_source_needs_no_guarantee() {
+            for current in ["hpet", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"] {
+                assert_eq!(tsc_not_invariant(&report(current, Some("tsc"))).severity, Severity::Ok, "{current}");
+            }
+        }
+
+        #[test]
+        fn without_flags_the_counters_description_decides() {
+            let mut freebsd = report("TSC-low", None);
+            assert_eq!(tsc_not_invariant(&freebsd).severity, Severity::Unknown);
+            for (invariant, severity) in [(true, Severity::Ok), (false, Severity::Warning)] {
+                freebsd.tsc.invariant = Some(invariant);
+                assert_eq!(tsc_not_invariant(&freebsd).severity, severity);
+            }
+            freebsd.clocksource.current = Fact::unavailable("x");
+            assert_eq!(tsc_not_invariant(&freebsd).severity, Severity::Unknown);
+        }
+
+        #[test]
+        fn the_fix_is_another_clock_source_of_this_host() {
+            let mut guest = report("tsc", Some("tsc constant_tsc"));
+            assert!(tsc_not_invariant(&guest).fix[0].what.contains("watch"), "{:?}", tsc_not_invariant(&guest).fix);
+            guest.clocksource.available = Fact::Known(vec!["tsc".into(), "kvm-clock".into(), "hpet".into()]);
+            assert!(tsc_not_invariant(&guest).fix[0].what.contains("kvm-clock"), "{:?}", tsc_not_invariant(&guest).fix);
+        }
+    }
+
+    mod tsc_rate_mismatch {
+        use super::*;
+
+        /// A counter whose measured rate, against the kernel's clock, is 2500 MHz.
+        fn judged(claims: &[(ClaimSource, f64)]) -> Finding {
+            let claim = |&(source, khz): &(ClaimSource, f64)| ClaimReport {
+                source: source.to_string(),
+                frequency_khz: khz,
+                rounding_ppm: 0.2,
+                disagreement_ppm: None,
+            };
+            let tsc = TscReport {
+                frequency_khz: Fact::Known(2_500_000.0),
+                postgres19_frequency_khz: Some(2_500_000.0),
+                claims: claims.iter().map(claim).collect(),
+                ..TscReport::unavailable("")
+            };
+            tsc_rate_mismatch(&Report { tsc, ..Report::empty(Origin::Measured, "") })
+        }
+
+        #[test]
+        fn a_rate_that_the_kernel_measured_and_does_not_use_is_a_warning() {
+            let agreeing = (ClaimSource::Cpuid15, 2_500_000.0);
+            let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_400_000.0)]);
+            assert_eq!(finding.severity, Severity::Warning);
+            assert!(finding.summary.contains("the kernel measured 2400000 kHz"), "{finding:?}");
+            assert!(finding.fix[0].what.contains("tsc_early_khz=2400000"), "{finding:?}");
+            // The kernel's own limit for its warning is 500 ppm, and a timer's crystal can be wrong by 100 ppm.
+            let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_500_900.0)]);
+            assert_eq!(finding.severity, Severity::Ok, "{finding:?}");
+        }
+
+        #[test]
+        fn sources_that_often_differ_are_no_alarm() {
+            let finding = judged(&[(ClaimSource::KernelRefined, 2_400_000.0), (ClaimSource::Bogomips, 2_400_000.0)]);
+            assert_eq!(finding.severity, Severity::Warning);
+            assert!(finding.summary.contains("according to kernel log (refined)"), "{finding:?}");
+            assert_eq!(
+                judged(&[(ClaimSource::Bogomips, 2_400_000.0)]).severity,
+                Severity::Ok,
+                "it is often another rate"
+            );
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Finding `clock-gaps`: how much of the time did interruptions take, and what caused them?
+
+use super::{ok, unknown, warning, with_severity};
+use crate::human::{count, duration, percent};
+use crate::report::{Activity, ClockReport, Finding, Fix, Gaps, INTERRUPTED_SHARE, Origin, Report, Severity};
+
+/// In a short measurement, one or two long waits can be chance, for example the start of another program.
+const MIN_WAITS: u64 = 3;
+
+/// A cause explains the interruptions if it took at least this share of their time.
+const MAIN_CAUSE: f64 = 0.5;
+
+/// `clock-gaps`: how much of the time did interruptions take, and what caused them?
+pub fn clock_gaps(report: &Report) -> Finding {
+    let activity = report.activity.known().copied().unwrap_or_default();
+    let waited = activity.waiting_share();
+    let system = report.system().filter(|clock| clock.backward_steps == 0);
+    let gaps = system.and_then(|clock| clock.gaps);
+    if let (Origin::PgTestTiming, Some((clock, gaps))) = (report.origin, system.zip(gaps)) {
+        return gaps_of_output(clock, &gaps);
+    }
+    let Some(lost) = gaps.map(|gaps| gaps.share).into_iter().chain(waited).reduce(f64::max) else {
+        return unknown(match report.system().is_some_and(|clock| clock.backward_steps > 0) {
+            true => "the clock went back, so a long difference may be the clock's return",
+            false => "interruptions were not measured",
+        });
+    };
+    let longest = gaps.map(|gaps| format!(", the longest {}", duration(gaps.largest_ns))).unwrap_or_default();
+    // Some time remains for the program, so "100%" would be wrong.
+    let share = if lost > 0.99 { "more than 99%".into() } else { percent(lost) };
+    let summary = format!("interruptions took {share} of the time{longest}");
+    let severity = match is_heavy(gaps, &activity) {
+        true => Severity::Warning,
+        false => Severity::Ok,
+    };
+    let finding = with_severity(severity, summary).evidence_lines(evidence(system, &activity));
+    match severity {
+        Severity::Ok => finding,
+        _ => finding
+            .why(
+                "a server on this host loses time in the same way, and EXPLAIN ANALYZE adds it to the node that was running: \
+                 repeat a measurement before you believe it",
+            )
+            .fix(fix(lost, &activity)),
+    }
+}
+
+/// Returns whether the loss exceeds the limit, without the effect of one or two interruptions.
+fn is_heavy(gaps: Option<Gaps>, activity: &Activity) -> bool {
+    let by_gaps = gaps.is_some_and(|gaps| {
+        let without_largest = (gaps.total_ns - gaps.largest_ns).max(0.0);
+        gaps.total_ns > 0.0 && gaps.share * without_largest / gaps.total_ns > INTERRUPTED_SHARE
+    });
+    let by_waits = activity.waiting_share().is_some_and(|share| share > INTERRUPTED_SHARE)
+        && activity.timeslices.is_some_and(|slices| slices >= MIN_WAITS);
+    by_gaps || by_waits
+}
+
+fn evidence(system: Option<&ClockReport>, activity: &Activity) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some((clock, gaps)) = system.and_then(|clock| Some((clock, clock.gaps?))) {
+        lines.push(format!(
+            "{} of {} readings came more than {} after the previous one, the longest after {}: {:.1}% of the time",
+            count(gaps.count),
+            count(clock.reads),
+            duration(gaps.threshold_ns),
+            duration(gaps.largest_ns),
+            gaps.share * 100.0
+        ));
+    }
+    if let (Some(ms), Some(period), Some(share)) = (activity.run_delay_ms, activity.period_ms, activity.waiting_share())
+    {
+        lines.push(format!(
+            "scheduler: pg_timing waited {} of {} for a CPU: {:.0}% of the time",
+            duration(ms * 1e6),
+            duration(period * 1e6),
+            (share * 100.0).floor()
+        ));
+    }
+    lines.push(format!("{} involuntary context switches", count(activity.involuntary_context_switches)));
+    if let Some(ms) = activity.throttled_ms.filter(|ms| *ms > 0.0) {
+        lines.push(format!("cgroup: a CPU quota stopped its processes for {}", duration(ms * 1e6)));
+    }
+    lines.push(match activity.steal_ms {
+        Some(ms) => format!("steal: the hypervisor took {ms:.0} ms on all CPUs together"),
+        None => "steal: unknown".into(),
+    });
+    lines
+}
+
+/// Returns the fix for the main cause. Steal does not prove a cause, because it counts for all CPUs together.
+fn fix(lost: f64, activity: &Activity) -> Fix {
+    let Some(waited) = activity.waiting_share() else {
+        return Fix::new(
+            "the cause is unknown, because this kernel does not show how long a thread waits for a CPU: look for other busy \
+             processes (top), and in a virtual machine ask whether its host is overcommitted",
+        );
+    };
+    let throttled = activity.throttled_ms.zip(activity.run_delay_ms).is_some_and(|(ms, all)| ms >= MAIN_CAUSE * all);
+    match waited >= MAIN_CAUSE * lost {
+        true if throttled => Fix::new(
+            "raise the CPU quota of this cgroup or container (cpu.max), or measure outside of it; check whether the server \
+             has a quota, too",
+        ),
+        true => Fix::new(
+            "measure again when other processes leave a CPU free; top shows them, and in a container also check its CPU \
+             quota (cpu.max)",
+        ),
+        false => Fix::new(
+            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI) \
+             and power management",
+        ),
+    }
+}
+
+/// Returns the finding, which is a warning if too much of the time was lost. The times of `gaps` are lower bounds.
+pub fn gaps_of_output(clock: &ClockReport, gaps: &Gaps) -> Finding {
+    let share = gaps.share * 100.0;
+    let evidence = format!(
+        "{} of {} readings came more than {} after the previous one: at least {share:.1}% of the time",
+        count(gaps.count),
+        count(clock.reads),
+        duration(gaps.threshold_ns)
+    );
+    let summary = match gaps.count {
+        0 => "no interruption was measured".into(),
+        _ => {
+            let longest = duration(gaps.largest_ns);
+            format!("interruptions took at least {share:.1}% of the time, the longest at least {longest}")
+        }
+    };
+    if gaps.share <= INTERRUPTED_SHARE {
+        return ok(summary).evidence(evidence);
+    }
+    warning(summary)
+        .evidence(evidence)
+        .why(
+            "a server on that host lost time in the same way, and EXPLAIN ANALYZE adds it to the node that was running. The \
+             output does not show the cause",
+        )
+        .fix(Fix::new("run pg_timing on that host while no other program is busy; it shows the cause").command("pg_timing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::*;
+
+    mod clock_gaps {
+        use super::*;
+
+        /// Returns a report of 4 s, with gaps of 10 ms that took this share of the system clock's second.
+        fn report(gap_share: f64, activity: Option<Activity>) -> Report {
+            let mut report = Report::empty(Origin::Measured, "");
+            report.clocks = vec![ClockReport {
+                name: SYSTEM.into(),
+                reads: 1_000_000,
+                gaps: Some(Gaps {
+                    threshold_ns: 1000.0,
+                    count: (gap_share * 100.0) as u64,
+                    total_ns: gap_share * 1e9,
+                    largest_ns: if gap_share > 0.0 { 1e7 } else { 0.0 },
+                    share: gap_share,
+                }),
+                ..ClockReport::default()
+            }];
+            report.activity = activity.map_or_else(|| Fact::unavailable("x"), Fact::Known);
+            report
+        }
+
+        fn waited(share: f64) -> Activity {
+            Activity {
+                involuntary_context_switches: 100,
+                period_ms: Some(4000.0),
+                run_delay_ms: Some(4000.0 * share),
+                timeslices: Some(100),
+                ..Activity::default()
+            }
+        }
+
+        fn severity(report: &Report) -> Severity {
+            clock_gaps(report).severity
+        }
+
+        #[test]
+        fn a_loss_of_more_than_10_percent_is_a_warning_whatever_its_cause() {
+            for (gap_share, waiting_share, expected) in [
+                (0.005, 0.004, Severity::Ok),
+                (0.09, 0.09, Severity::Ok),
+                (0.44, 0.45, Severity::Warning),
+                (0.85, 0.0, Severity::Warning),
+                (0.0, 0.2, Severity::Warning),
+            ] {
+                let report = report(gap_share, Some(waited(waiting_share)));
+                assert_eq!(severity(&report), expected, "{gap_share} {waiting_share}");
+            }
+        }
+
+        #[test]
+        fn one_context_switch_hides_nothing() {
+            let one_switch = Activity { involuntary_context_switches: 1, ..waited(0.0) };
+            assert_eq!(severity(&report(0.6, Some(one_switch))), Severity::Warning);
+            assert_eq!(severity(&report(0.6, None)), Severity::Warning);
+        }
+
+        #[test]
+        fn steal_of_other_cpus_is_not_a_warning() {
+            let stolen = Activity { steal_ms: Some(100_000.0), ..waited(0.01) };
+            assert_eq!(severity(&report(0.02, Some(stolen))), Severity::Ok);
+        }
+
+        #[test]
+        fn one_long_interruption_is_not_a_warning() {
+            let mut one = report(0.3, Some(Activity { timeslices: Some(1), ..waited(0.3) }));
+            let gaps = one.clocks[0].gaps.as_mut().unwrap();
+            (gaps.count, gaps.largest_ns) = (7, 0.25e9);
+            assert_eq!(severity(&one), Severity::Ok);
+            assert!(clock_gaps(&one).summary.contains("30%"), "{:?}", clock_gaps(&one));
+        }
+
+        #[test]
+        fn the_fix_names_the_cause() {
+            let fix = |report: &Report| clock_gaps(report).fix[0].what.clone();
+            assert!(fix(&report(0.5, Some(waited(0.5)))).contains("other processes"));
+            let quota = Activity { throttled_ms: Some(2000.0), ..waited(0.5) };
+            assert!(fix(&report(0.5, Some(quota))).starts_with("raise the CPU quota"));
+            let short_quota = Activity { throttled_ms: Some(10.0), ..waited(0.5) };
+            assert!(fix(&report(0.5, Some(short_quota))).contains("other processes"));
+            assert!(fix(&report(0.5, Some(waited(0.01)))).contains("overcommitted"));
+            assert!(fix(&report(0.5, None)).starts_with("the cause is unknown"));
+        }
+
+        #[test]
+        fn waits_count_without_the_gaps_of_a_clock() {
+            let mut without = report(0.0, Some(waited(0.8)));
+            without.clocks.clear();
+            assert_eq!(severity(&without), Severity::Warning);
+            without.activity = Fact::unavailable("x");
+            assert_eq!(clock_gaps(&without), unknown("interruptions were not measured"));
+            let mut back = report(0.5, None);
+            back.clocks[0].backward_steps = 1;
+            assert!(
+                severity(&back) == Severity::Unknown && clock_gaps(&back).summary.starts_with("the clock went back")
+            );
+        }
+    }
+
+    mod clock_gaps_of_output {
+        use super::*;
+
+        fn at(share: f64) -> Finding {
+            let gaps = Gaps { threshold_ns: 16_000.0, count: 10, total_ns: share * 1e9, largest_ns: 4e6, share };
+            gaps_of_output(&ClockReport { reads: 1_000_000, ..ClockReport::default() }, &gaps)
+        }
+
+        #[test]
+        fn more_than_10_percent_is_a_warning() {
+            assert_eq!((at(0.10).severity, at(0.101).severity), (Severity::Ok, Severity::Warning));
+            assert_eq!(at(0.883).summary, "interruptions took at least 88.3% of the time, the longest at least 4 ms");
+        }
+    }
+}

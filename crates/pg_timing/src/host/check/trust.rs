@@ -1,0 +1,253 @@
+//! Findings about the kernel's trust in the TSC.
+
+use super::advice::{restart, system_clock_on_19};
+use super::{alarm, critical, ok, unknown, warning};
+use crate::human::duration;
+use crate::report::{
+    ClockReport, Demoted, Fact, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,
+};
+use timing_clock::clocksource::is_tsc;
+
+/// `tsc-demoted`: did the kernel demote a TSC that the CPU describes as invariant?
+pub fn tsc_demoted(report: &Report) -> Finding {
+    let demotion = report.demotion();
+    match (report.tsc.invariant, report.tsc.accepted_by_kernel) {
+        (_, Some(true)) => return ok("the kernel accepts the counter"),
+        _ if demotion.is_some() => {}
+        (Some(false), _) => return ok("there is no TSC with a constant rate"),
+        (None, _) => return unknown("the CPU's description of its TSC is unknown"),
+        (_, None) => return unknown("the available clock sources are unknown"),
+        _ => {}
+    }
+    let logged = || Some(&report.kernel.known()?.switches.last()?.to).filter(|name| !is_tsc(name));
+    let current = report.clocksource.current.known().or_else(logged).map_or("another one", String::as_str);
+    let summary = match demotion {
+        Some(demotion) => story(demotion, current),
+        None => format!("the kernel does not trust the TSC; the clock source is {current}"),
+    };
+    // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
+    let on_counter = report.clocksource.names().is_some_and(|kernel| kernel.uses_counter());
+    let cheap = match report.system().and_then(ClockReport::cost_ns) {
+        Some(ns) => ns <= GOOD_READ_NS,
+        None => traits_of(current).is_none_or(|traits| !traits.is_slow()),
+    };
+    let evidence = evidence(report, demotion);
+    if on_counter && cheap {
+        return ok(summary).evidence_lines(evidence);
+    }
+    warning(summary)
+        .evidence_lines(evidence)
+        .why("a kernel that does not trust the TSC uses another clock source; most of them are slower hardware")
+        .fixes(fixes(report, demotion))
+}
+
+/// Returns `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it drifted from hpet; the clock source is now hpet`.
+fn story(demotion: &Demoted, current: &str) -> String {
+    let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
+    let cpu = demotion.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+    format!(
+        "the kernel marked the TSC unstable{when}{cpu}, because {}; the clock source is now {current}",
+        demotion.because
+    )
+}
+
+fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Fact::Known(available) = &report.clocksource.available {
+        lines.push(format!("available clock sources, without tsc: {}", available.join(" ")));
+    }
+    if report.tsc.invariant == Some(true) {
+        lines.push("CPUID describes the TSC as invariant".into());
+    }
+    if let Some((skew, interval)) =
+        demotion.and_then(|d| d.skew_ns.zip(d.interval_ns)).filter(|(_, interval)| *interval > 0)
+    {
+        let ppm = skew as f64 / interval as f64 * 1e6;
+        lines.push(format!("kernel log: {} in {} is {ppm:+.0} ppm", duration(skew as f64), duration(interval as f64)));
+    }
+    let reason = demotion.and_then(|d| d.reason.as_ref());
+    lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
+    lines.extend(demotion.and_then(|d| d.cause.clone()));
+    lines.extend(demotion.and_then(|demotion| without_effect(report, demotion)));
+    lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
+    if let (None, Fact::Unavailable { unavailable }, System::Linux) =
+        (demotion, &report.kernel, System::of_facts(&report.host))
+    {
+        lines.push(format!("the reason would be in the kernel log, which is not readable: {unavailable}"));
+    }
+    lines
+}
+
+/// The clock source of the first seconds. Before Linux 5.5 the watchdog checks it, also with `tsc=reliable`.
+const EARLY: &str = "tsc-early";
+const TRUSTED: &[&str] = &["clocksource=tsc", "clock=tsc"];
+
+/// Returns whether the kernel demoted the TSC before `tsc=reliable` counted.
+fn is_checked_early(report: &Report, demotion: &Demoted) -> bool {
+    demotion.clocksource == EARLY && report.host.parameters().iter().any(|word| UNWATCHED.contains(&word.as_str()))
+}
+
+/// Returns the boot parameters that should keep the TSC, and did not.
+fn without_effect(report: &Report, demotion: &Demoted) -> Option<String> {
+    let words = report.host.parameters().iter().map(String::as_str);
+    let set: Vec<&str> = words.filter(|word| TRUSTED.contains(word) || UNWATCHED.contains(word)).collect();
+    let why = match is_checked_early(report, demotion) {
+        true => ": before Linux 5.5 the kernel checks tsc-early before tsc=reliable counts",
+        false => "",
+    };
+    (!set.is_empty()).then(|| format!("boot parameters without effect: {}{why}", set.join(" ")))
+}
+
+fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
+    if System::of_facts(&report.host) == System::FreeBsd {
+        return vec![
+            Fix::new("check the quality that FreeBSD gives each clock at boot; it is negative for this TSC")
+                .command("sysctl kern.timecounter machdep.tsc_freq"),
+        ];
+    }
+    let mut fixes = Vec::new();
+    if demotion.is_none() {
+        let read = "dmesg | pg_timing check --kernel-log -";
+        fixes.push(Fix::new("look for the reason in the kernel log").command(read));
+    }
+    fixes.push(restore(report, demotion));
+    fixes
+}
+
+/// Returns how to get the TSC back. A restart helps only if the kernel demoted the TSC after boot.
+fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
+    if report.host.parameters().iter().any(|word| word == "tsc=unstable") {
+        return Fix::new("remove the boot parameter tsc=unstable and restart")
+            .undo("add tsc=unstable again")
+            .risk("someone may have had a reason for it");
+    }
+    let because_of =
+        |words: &str| demotion.and_then(|d| d.reason.as_deref()).is_some_and(|reason| reason.contains(words));
+    if because_of("halts in idle") {
+        return Fix::new("no fix: this CPU's TSC stops when the CPU is idle");
+    }
+    // No fault of the TSC, and clouds have no setting for it. Only the lack of Hyper-V's page makes this host slow.
+    if because_of("running on Hyper-V") {
+        return Fix::new(
+            "install a newer kernel, or move the virtual machine to a newer host; then the kernel can use Hyper-V's page \
+             (hyperv_clocksource_tsc_page), which is cheap to read",
+        );
+    }
+    if demotion.is_some_and(|demotion| is_checked_early(report, demotion)) {
+        return Fix::new(
+            "install Linux 5.5 or later, in which tsc=reliable covers tsc-early, too; in a virtual machine, let the hypervisor \
+             offer an invariant TSC",
+        );
+    }
+    match demotion {
+        Some(Demoted { at_boot: true, .. }) if report.host.is_guest() => Fix::new(
+            "enable the invariant TSC in the virtual machine's CPU settings, or use another host; otherwise the kernel \
+             marks the TSC unstable at each boot",
+        ),
+        Some(Demoted { at_boot: true, .. }) => Fix::new(
+            "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)",
+        ),
+        _ => Fix::new(format!(
+            "{}: a running kernel does not use an unstable TSC again, a restarted one does",
+            restart(report)
+        ))
+            .risk("stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
+    }
+}
+
+/// The values of `tsc=` that switch the watchdog off.
+const UNWATCHED: &[&str] = &["tsc=reliable", "tsc=nowatchdog"];
+
+/// `tsc-unchecked`: does a boot parameter stop the kernel from checking the TSC?
+pub fn tsc_unchecked(report: &Report) -> Finding {
+    let Some(parameters) = report.host.boot_parameters.known() else {
+        return unknown("the kernel's boot parameters are unknown");
+    };
+    let Some(parameter) = parameters.iter().find(|word| UNWATCHED.contains(&word.as_str())) else {
+        return ok("no boot parameter stops the kernel from checking the TSC");
+    };
+    if report.demotion().is_some() {
+        return ok(format!("{parameter} is set, and the kernel checked and rejected the TSC all the same"));
+    }
+    let Some(skew) = alarm(report, finding_id::CPU_SKEW) else {
+        return ok(format!("{parameter} stops the kernel from checking the TSC; pg_timing found no fault of the TSC"));
+    };
+    critical(format!("the CPUs' counters differ, and the kernel does not notice because of {parameter}"))
+        .evidence(format!("boot parameter: {parameter}"))
+        .evidence(skew.summary.clone())
+        .why("without this parameter the kernel would find the skew, demote the TSC, and select a correct clock source")
+        .fix(
+            Fix::new(format!("remove the boot parameter {parameter} and restart"))
+                .undo(format!("add {parameter} again"))
+                .risk("the kernel will then select a slower clock source"),
+        )
+}
+
+/// `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
+pub fn tsc_auto_demoted(report: &Report) -> Finding {
+    match (report.tsc.used_by_default, report.tsc.accepted_by_kernel) {
+        (Some(true), Some(false)) => {}
+        (Some(false), _) | (_, Some(true)) => {
+            let summary = "PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts";
+            return ok(summary);
+        }
+        _ => return unknown("not determined whether PostgreSQL 19 and the kernel use the TSC"),
+    }
+    let doubt = report.demotion().and_then(|demotion| demotion.doubt.as_ref());
+    let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
+    if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {
+        return ok("PostgreSQL 19 would use the TSC that the kernel demoted, and pg_timing found no fault of the TSC")
+            .evidence(format!("the kernel may have demoted it by mistake: {doubt}"));
+    }
+    let summary = "PostgreSQL 19's timing_clock_source = auto would use the TSC, which the kernel does not trust";
+    let cost = |name: &str| report.clock(name).and_then(|clock| clock.cost_ns());
+    let risk = match (cost("system"), cost("rdtsc")) {
+        (Some(system), Some(tsc)) => format!("a read of the clock then costs {system:.0} ns instead of {tsc:.0} ns"),
+        _ => "a read of the clock then costs as much as the system clock".into(),
+    };
+    warning(summary)
+        .evidence("the CPU has the register TSC_ADJUST: PostgreSQL 19 then uses the TSC, whatever the kernel decided")
+        .evidence("PostgreSQL 19 does not compare the CPUs' counters")
+        .why("PostgreSQL 19's times can jump or have a wrong rate, and the server prints no warning")
+        .fix(system_clock_on_19().risk(risk))
+}
+
+/// `tsc-firmware`: did the firmware change a CPU's counter?
+pub fn tsc_firmware(report: &Report) -> Finding {
+    let kernel = match report.kernel_log() {
+        Ok(kernel) => kernel,
+        Err(why) => return unknown(why),
+    };
+    if !kernel.firmware_bug {
+        return ok("the kernel log shows no change of a counter by the firmware");
+    }
+    warning("the firmware changed a CPU's counter, and the kernel corrected it")
+        .evidence("kernel log: [Firmware Bug]: TSC ADJUST differs")
+        .why("the firmware may do that again later, for example in a management interrupt or a suspend; then time jumps on that CPU")
+        .fix(Fix::new("update the firmware (BIOS)").risk("needs a restart"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::*;
+
+    mod tsc_demoted {
+        use super::*;
+
+        /// Azure does not let a user change the CPU's settings, and the TSC has no fault there.
+        #[test]
+        fn hyper_v_needs_its_page_and_no_cpu_setting() {
+            let mut report = Report::empty(Origin::Captured, "");
+            report.host.virtualization = Fact::Known("Azure, Hyper-V".into());
+            for (reason, words) in
+                [("running on Hyper-V", "Hyper-V's page"), ("check_tsc_sync_source failed", "CPU settings")]
+            {
+                let demotion = Demoted { at_boot: true, reason: Some(reason.into()), ..Demoted::default() };
+                report.kernel = Fact::Known(KernelReport { demotion: Some(demotion), ..KernelReport::default() });
+                let fix = tsc_demoted(&report).fix;
+                assert!(fix[0].what.contains(words), "{reason}: {fix:?}");
+            }
+        }
+    }
+}
