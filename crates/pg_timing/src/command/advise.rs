@@ -1,8 +1,9 @@
 //! `pg_timing advise`: shows what each setting that reads the clock costs on a server.
 
 use super::arguments::{AdviseArguments, Format};
-use super::{connection, interrupt, message, print, progress};
-use crate::render::{self, escape};
+use super::{connection, interrupt, message, print, progress, show};
+use crate::document;
+use crate::render;
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
 
@@ -10,16 +11,16 @@ pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
     let report = match observe(&arguments) {
         Err(error) if arguments.nagios => {
             // The error also goes to stderr, with its hint.
-            print(&render::nagios::advise::failed(&message(&error)))?;
+            print(&render::nagios::failed(&message(&error)))?;
             return Err(error);
         }
         report => report?,
     };
-    print(&match (arguments.nagios, arguments.format) {
-        (true, _) => render::nagios::advise::line(&escape::report(&report)?),
-        (false, Format::Text) => render::text::advise::text(&escape::report(&report)?),
-        (false, Format::Json) => render::json::json(&report),
-    })?;
+    match (arguments.nagios, arguments.format) {
+        (true, _) => print(&render::nagios::advise(&report))?,
+        (false, Format::Text) => show(&document::advise::document(&report))?,
+        (false, Format::Json) => print(&render::json::json(&report))?,
+    }
     Ok(report.verdict.severity.exit_status())
 }
 

@@ -5,11 +5,12 @@ mod local_time;
 mod signals;
 mod terminal;
 
-use crate::render::plus_minus::is_unicode;
+use crate::command::is_utf8;
 use crate::render::screen::{Sort, View, draw};
 use crate::report::MonitorReport;
 use keys::{Action, action};
 use signals::Signals;
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -47,7 +48,7 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &Arc<AtomicBool>) 
         help: false,
         scroll: 0,
         color: terminal::has_color(),
-        unicode: is_unicode(),
+        unicode: is_utf8() && std::io::stdout().is_terminal(),
         local_time: local_time::local_time,
     };
     let mut report = MonitorReport::default();
