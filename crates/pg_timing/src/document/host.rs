@@ -15,27 +15,20 @@ const NAMES: usize = 11;
 pub fn document(report: &Report) -> Document {
     let alarms = alarms(report);
     let verdict = Block::Verdict(Verdict::from(&report.verdict));
-    let mut blocks = vec![Block::Page(vec![verdict.clone(), Block::Figures(key_figures(report))])];
-    if !alarms.is_empty() {
-        blocks.push(Block::Page(vec![Block::Part("Findings", alarms.clone())]));
-    }
-    if !report.clocks.is_empty() {
-        blocks.push(Block::Part("Clocks", clocks(report)));
-    }
+    let stopped = interrupted(report).map(Block::Text);
+    let mut first = vec![Block::Text(measured(report)), verdict.clone()];
+    first.extend(stopped.clone());
+    first.push(Block::Part("Findings", alarms.clone()));
+    let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report))];
     let mut counter = vec![Block::Facts(Facts::new(NAMES, counter(report)))];
     counter.extend(skew_table(&report.cpus.skew).map(|table| Block::Page(vec![Block::Table(table)])));
     blocks.push(Block::Part("Counter and CPUs", counter));
     blocks.extend(kernel_log(report));
-    blocks.push(Block::Page(vec![Block::Part("Limits of this report", limits(report))]));
     let unknown: Vec<&str> = not_determined(report).map(|finding| finding.id.as_str()).collect();
     let unknown = (!unknown.is_empty()).then(|| ("not determined:", unknown.join(", ")));
-    let stopped = interrupted(report).map(Block::Text);
     // The verdict is the last block on the screen, where the shell's prompt is.
     let last = alarms.into_iter().chain([Block::Facts(Facts::new(0, unknown).dim()), verdict]).chain(stopped);
-    blocks.push(Block::Screen(last.collect()));
-    let at =
-        report.measured_at.as_ref().map(|at| format!("measured on {}", at.replace('T', ", ").replace('Z', " UTC")));
-    blocks.splice(0..0, at.map(|at| Block::Page(vec![Block::Text(at)])));
+    blocks.extend([all_checks(report), Block::Screen(last.collect())]);
     Document::named(name(report), host_facts(report).join(", ")).with(blocks)
 }
 
@@ -90,28 +83,17 @@ fn interrupted(report: &Report) -> Option<String> {
     report.interrupted.then(stopped)
 }
 
-/// Returns the figures that matter most.
-fn key_figures(report: &Report) -> Vec<(&'static str, String)> {
-    let system = report.system();
-    let added = system.and_then(|clock| clock.overhead_per_node_ns());
-    let source = report.clocksource.current.known().map_or("unknown", String::as_str);
-    let path = system.and_then(|clock| clock.access_path);
-    let alarms = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
-    vec![
-        ("one read of PostgreSQL's clock", cost(report).unwrap_or_else(|| "not measured".into())),
-        (
-            "EXPLAIN ANALYZE adds per row and plan node",
-            added.map_or("not measured".into(), |ns| format!("up to {}", duration(ns))),
-        ),
-        ("clock source", path.map_or(source.into(), |path| format!("{source}, read by {}", access(path)))),
-        ("alarms", format!("{} critical, {} warnings", alarms(Severity::Critical), alarms(Severity::Warning))),
-    ]
-}
-
-/// Returns the cost of a read of PostgreSQL's clock, if it was measured.
-pub fn cost(report: &Report) -> Option<String> {
-    let clock = report.system()?;
-    if clock.read_ns.is_some() { Some(one_read(clock)) } else { clock.cost_ns().map(duration) }
+/// Returns when and for how long this was measured.
+fn measured(report: &Report) -> String {
+    let seconds = report.measured_seconds;
+    let on = match (report.origin, &report.measured_at) {
+        (Origin::PgTestTiming, _) => return "measured by pg_test_timing: the read cost, and nothing else".into(),
+        _ if report.clocks.is_empty() => return "nothing was measured".into(),
+        (Origin::Captured, _) => " on the host that was captured".into(),
+        (_, Some(at)) => format!(" on {}", at.replace('T', ", ").replace('Z', " UTC")),
+        (_, None) => String::new(),
+    };
+    format!("measured for {seconds:.1} s{on}")
 }
 
 /// Returns the warnings and critical findings. A fix of several findings is shown once. The consequences of a demoted TSC
@@ -142,24 +124,8 @@ fn not_determined(report: &Report) -> impl Iterator<Item = &Finding> {
     unknown.filter(|_| report.origin != Origin::PgTestTiming)
 }
 
-/// Returns what the figures do not include, and all checks.
-fn limits(report: &Report) -> Vec<Block> {
-    let measured = match report.origin {
-        _ if report.clocks.is_empty() => "nothing".into(),
-        Origin::Measured => format!("{:.1} s", report.measured_seconds),
-        Origin::Captured => format!("{:.1} s, on the host that was captured", report.measured_seconds),
-        Origin::PgTestTiming => "by pg_test_timing: the read cost, and nothing else".into(),
-    };
-    let mut limits: Vec<(String, String)> = Vec::new();
-    let mut add = |name: &str, text: String| limits.push((name.into(), text));
-    interrupted(report).into_iter().for_each(|sentence| add("interrupted", sentence));
-    add("measured", measured);
-    if let Some(ns) = report.read_cost_limits_ns {
-        let [warning, critical] = [ns.warning, ns.critical].map(duration);
-        add("clock-slow", format!("warns above {warning} per read; critical above {critical}"));
-    }
-    report.cpus.skew_unavailable.iter().for_each(|why| add("CPUs", why.clone()));
-    not_determined(report).for_each(|finding| add(&finding.id, format!("not determined: {}", finding.summary)));
+/// Returns the table of all checks, with the reasons why some were not possible.
+fn all_checks(report: &Report) -> Block {
     let row = |finding: &Finding| {
         let result = Cell { severity: Some(finding.severity), ..finding.severity.word().into() };
         Row::new([finding.id.as_str().into(), result, finding.summary.as_str().into()])
@@ -170,8 +136,7 @@ fn limits(report: &Report) -> Vec<Block> {
         rows: report.findings.iter().map(row).collect(),
         ..Table::default()
     };
-    let all = format!("all {} checks", report.findings.len());
-    vec![Block::Facts(Facts::new(NAMES, limits)), Block::Folded(all, vec![Block::Table(checks)])]
+    Block::Folded(format!("all {} checks", report.findings.len()), vec![Block::Table(checks)])
 }
 
 /// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
@@ -179,6 +144,9 @@ pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
 /// Returns the table of clocks and their histograms.
 fn clocks(report: &Report) -> Vec<Block> {
+    if report.clocks.is_empty() {
+        return Vec::new();
+    }
     let is_output = report.origin == Origin::PgTestTiming;
     let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
     let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);

@@ -95,9 +95,6 @@ fn block(block: &Block, level: u8) -> Markup {
             html! { @if !content.0.is_empty() { section.part { (heading(level, None, name)) (content) } } }
         }
         Block::Code(text) => html! { pre { (text) } },
-        Block::Figures(figures) => html! {
-            dl.figures { @for (name, figure) in figures { div { dt { (name) } dd { (with_sign(figure)) } } } }
-        },
         Block::Shares(shares) => self::shares(shares),
         Block::Histograms(histograms) => html! {
             p.muted {

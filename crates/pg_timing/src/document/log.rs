@@ -1,7 +1,7 @@
 //! The result of `explain --plan LOG --all`: how much of all time is the clock, and the statements that lost the most.
 
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
-use crate::human::{PLUS_MINUS, grouped, percent, seconds};
+use crate::human::{grouped, percent, seconds};
 use crate::render::explain_text::{digits, ms};
 use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS, Range};
 
@@ -101,38 +101,13 @@ fn time(ms: f64) -> String {
     }
 }
 
-/// Returns the corrected time with its interval: `9.79 ms +-31%`, or `6.71 to 11.2 ms` if its bounds are not at the same
-/// distance from the estimate.
+/// Returns the interval of the corrected time: `6.71 to 11.2 ms`, or `980 ms to 1.2 s`.
 fn corrected(total: &LogTotal) -> String {
-    let Range { low, estimate, high } = total.corrected_ms;
-    if high == 0.0 {
-        return time(0.0);
-    }
-    let [below, above] = [estimate - low, high - estimate].map(|margin| margin / estimate);
-    // `percent` shows whole numbers from 10% on, and one decimal below.
-    let rounding = if below.max(above) < 0.1 { 0.001 } else { 0.01 };
-    match low > 0.0 && (below - above).abs() <= rounding {
-        true => format!("{} {}{}", time(estimate), PLUS_MINUS, relative_margin(total.corrected_ms)),
-        false => interval(low, high),
-    }
-}
-
-/// Returns two times: `6.71 to 11.2 ms`, or `980 ms to 1.2 s`.
-fn interval(low: f64, high: f64) -> String {
-    let (low, high) = (time(low), time(high));
+    let [low, high] = [total.corrected_ms.low, total.corrected_ms.high].map(time);
     let unit = |time: &str| time.rsplit_once(' ').map(|(_, unit)| unit.to_string());
-    let low = match low.rsplit_once(' ') {
-        Some((number, _)) if number == "0" || unit(&low) == unit(&high) => number.to_string(),
-        _ => low,
-    };
-    format!("{low} to {high}")
-}
-
-/// Returns the half width as a percentage of the estimate.
-fn relative_margin(range: Range) -> String {
-    match range.estimate > 0.0 {
-        true => percent((range.half_width() / range.estimate * 1000.0).round() / 1000.0),
-        false => "0%".into(),
+    match low.rsplit_once(' ') {
+        Some((number, _)) if number == "0" || unit(&low) == unit(&high) => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
     }
 }
 
@@ -171,7 +146,7 @@ fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     }
     facts.push((
         "columns",
-        "lost: time of the overhead. share: lost / reported. corrected: time without overhead, with its 92% interval. \
+        "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead. \
          ranks: nodes whose rank by self time changes without timing, if the change is larger than the errors"
             .into(),
     ));
@@ -231,16 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_not_symmetric_shows_its_bounds() {
-        let cell = |low: f64, estimate: f64, high: f64| {
-            corrected(&LogTotal { corrected_ms: Range { low, estimate, high }, ..LogTotal::default() })
+    fn an_interval_has_its_unit_once() {
+        let cell = |low: f64, high: f64| {
+            corrected(&LogTotal { corrected_ms: Range { low, estimate: low, high }, ..LogTotal::default() })
         };
-        assert_eq!(cell(6.9, 10.0, 13.1), "10.0 ms +-31%");
-        assert_eq!(cell(6.86, 10.0, 13.16), "10.0 ms +-32%");
-        assert_eq!(cell(9.004, 10.0, 10.99), "10.0 ms +-10%");
-        assert_eq!(cell(6.0, 10.0, 13.1), "6.00 to 13.1 ms");
-        assert_eq!(cell(980.0, 1100.0, 1200.0), "980 ms to 1.2 s");
-        assert_eq!((cell(0.0, 1.0, 2.0), cell(0.0, 0.0, 0.0)), ("0 to 2.00 ms".into(), "0 ms".into()));
+        assert_eq!([cell(6.0, 13.1), cell(980.0, 1200.0)], ["6.00 to 13.1 ms", "980 ms to 1.2 s"]);
+        assert_eq!([cell(0.0, 2.0), cell(0.0, 0.0)], ["0 to 2.00 ms", "0 to 0 ms"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! | `Table` | columns as wide as their cells; a tree is the last column | a table with bars; on a phone, a card for each row |
 //! | `Finding` | evidence, reason, and what to type | the same; consequences are folded |
 //! | `Part` | nothing but its blocks | a heading before its blocks |
-//! | `Code`, `Figures`, `Shares`, `Histograms`, `Folded` | - | a statement, large figures, one bar of parts, pictures, a folded part |
+//! | `Code`, `Shares`, `Histograms`, `Folded` | - | a statement, one bar of parts, pictures, a folded part |
 //! | `Screen`, `Page` | what only one of both shows | |
 //!
 //! Blocks contain text as it came from outside. The back ends escape it while they write it.
@@ -75,8 +75,6 @@ pub enum Block {
     Finding(Finding, Vec<Finding>),
     Part(&'static str, Vec<Block>),
     Code(String),
-    /// names with figures
-    Figures(Vec<(&'static str, String)>),
     Shares(Shares),
     Histograms(Vec<histogram::Histogram>),
     Folded(String, Vec<Block>),

@@ -76,7 +76,7 @@ fn on_screen(blocks: &[Block]) -> Vec<&Block> {
         match block {
             Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
             Block::Page(_) | Block::Folded(..) | Block::Code(_) => Vec::new(),
-            Block::Figures(_) | Block::Shares(_) | Block::Histograms(_) => Vec::new(),
+            Block::Shares(_) | Block::Histograms(_) => Vec::new(),
             Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
             block => vec![block],
         }
