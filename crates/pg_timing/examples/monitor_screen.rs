@@ -4,8 +4,8 @@
 //!
 //! The clock gets slow for a while, goes back, and recovers. With `--panic`, the thread that takes the samples panics.
 
-use pg_timing::command::monitor::screen;
 use pg_timing::command::finish;
+use pg_timing::command::monitor::screen;
 use pg_timing::report::*;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -462,3 +462,55 @@ fn time(message: &KernelMessage) -> String {
         (None, None) => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_figures_are_shown_as_missing() {
+        let mut report = Report::empty(Origin::Measured, "x");
+        let main = ClockReport { name: SYSTEM.into(), ..ClockReport::default() };
+        report.clocks =
+            vec![main, ClockReport::unavailable("rdtsc", "denied"), ClockReport::unavailable("other", "no")];
+        let text = crate::document::text::piped(&document(&report));
+        assert!(text.contains("system  -         -     -      -      -\nrdtsc   not measured: denied\n"), "{text}");
+    }
+
+    #[test]
+    fn a_fix_of_several_findings_is_shown_once() {
+        let fix = || Fix::new("restart");
+        let finding = |id| Finding::new(id, Severity::Warning, "bad").fix(fix());
+        let mut report = Report::empty(Origin::Measured, "x");
+        report.findings = vec![
+            finding(finding_id::TSC_DEMOTED),
+            finding(finding_id::CLOCK_BACKWARD),
+            finding(finding_id::CLOCK_SYSCALL),
+        ];
+        let fixes = |block: &Block| match block {
+            Block::Finding(finding, consequences) => (finding.fix.len(), consequences.len()),
+            _ => panic!(),
+        };
+        assert_eq!(alarms(&report).iter().map(fixes).collect::<Vec<_>>(), [(1, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn bounds_without_zero_differ() {
+        let skew = |clock: &str, b, low_ns, high_ns| Skew {
+            clock: clock.into(),
+            a: 0,
+            b,
+            low_ns,
+            high_ns,
+            moving: false,
+            passes: 9,
+        };
+        let table =
+            skew_table(&[skew("system", 1, -20.0, 30.0), skew("system", 2, 50.0, 100.0), skew("r", 1, 0.0, 0.0)]);
+        let rows = table.unwrap().rows;
+        let texts = |row: &Row| row.cells.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
+        assert_eq!(texts(&rows[0]), ["0 and 1", "0 ns to 0 ns", "-20 ns to 30 ns"]);
+        assert_eq!(texts(&rows[1]), ["0 and 2", "-", "50 ns to 100 ns, differ"]);
+        assert_eq!(rows[0].cells[2].bars[0][0].start, 0.4);
+    }
+}

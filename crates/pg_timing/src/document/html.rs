@@ -269,3 +269,49 @@ fn shares(Shares { parts, interval }: &Shares) -> Markup {
         ul.legend { @for (bar, text) in parts { li { span class={ "key " (bar.class) } {} (with_sign(text)) } } }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Fix;
+
+    const EVIL: &str = "<img src=x>\u{202e}";
+
+    #[test]
+    fn text_from_outside_is_escaped_and_nothing_is_loaded() {
+        let fix = Fix::new(EVIL).command("echo 'a' > \"b\"").undo(EVIL).lasting(EVIL).risk(EVIL);
+        let finding = Finding::new("tsc-demoted", Severity::Warning, "5 +- 1 ns").evidence(EVIL).why(EVIL).fix(fix);
+        let cell = Cell { notes: vec![EVIL.into()], severity: Some(Severity::Ok), ..EVIL.into() };
+        let rows = vec![Row::new([cell, EVIL.into()]), Row::wide(EVIL, EVIL)];
+        let columns = vec![Column::left(EVIL), Column::left(EVIL).at(Place::Tree)];
+        let blocks = vec![
+            Block::Finding(finding.clone(), vec![finding]),
+            Block::Table(Table { name: EVIL.into(), columns, rows, note: EVIL.into() }),
+            Block::Facts(Facts::new(0, [(EVIL, EVIL)])),
+            Block::Code("SELECT 1 < 2\n".into()),
+        ];
+        let page = page(EVIL, Document::named(EVIL, EVIL).with(blocks), Some("file".into()));
+        for outside in ["<img", "<script", "http:", "https:", "url(", "@import", "\u{202e}"] {
+            assert!(!page.contains(outside), "{outside}: {page}");
+        }
+        for part in [
+            "<h2>5 ± 1 ns</h2>",
+            "<pre class=\"command\">echo 'a' &gt; &quot;b&quot;</pre>",
+            "<pre>SELECT 1 &lt; 2\n</pre>",
+            "consequence: tsc-demoted",
+            "&lt;img src=x&gt;\\u{202e}",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
+    /// A file can contain any figures.
+    #[test]
+    fn bars_stay_on_their_axis() {
+        let style = |start, end| part(&Bar { class: "", start, end }).into_string();
+        assert!(style(0.25, 0.5).contains("left: 25.00%; width: 25.00%"));
+        assert!(style(-1.0, 7.0).contains("left: 0.00%; width: 100.00%"));
+        assert!(style(0.5, 0.25).contains("left: 50.00%; width: 0.00%"));
+        assert!(style(f64::NAN, f64::INFINITY).contains("left: 0.00%; width: 0.00%"));
+    }
+}

@@ -166,8 +166,9 @@ impl Screen {
         let dim = if *is_dim { DIM } else { PLAIN };
         self.text += &dim.to_string();
         for fact in facts {
+            // A name that is wider than its column is followed by one space.
             let name = left(&self.safe(&fact.name), *width);
-            let gap = if fact.name.is_empty() || columns(&fact.name) < *width { "" } else { " " };
+            let gap = if name.is_empty() || name.ends_with(' ') { "" } else { " " };
             self.wrapped(&format!("{name}{gap}"), &fact.text);
             if let Some(command) = fact.command {
                 self.command(&" ".repeat(width + 4), command);
@@ -255,6 +256,9 @@ const BELOW: &str = "    ";
 /// The least width of a tree. It shows the first word of most nodes.
 const LEAST_TREE: usize = 12;
 
+/// Deeper names of a tree are below each other: the output of a deep plan would have a quadratic size.
+const MOST_INDENT: usize = 120;
+
 /// The texts of a table as they are printed, with the widths of its columns.
 struct Grid<'a> {
     columns: &'a [Column],
@@ -298,7 +302,7 @@ impl Grid<'_> {
         let indent = if fit(2) { 2 } else { 1 };
         for (cells, node) in self.cells.iter_mut().zip(nodes()) {
             // A damaged plan can be nested so deeply that no column is left for the name.
-            let indent = (indent * node.depth).min(room - LEAST_TREE);
+            let indent = (indent * node.depth).min(room - LEAST_TREE).min(MOST_INDENT);
             cells[tree] = format!("{:indent$}{}", "", cut(&cells[tree], room - indent));
         }
     }
@@ -314,7 +318,8 @@ impl Grid<'_> {
         let shown: Vec<usize> = (0..self.columns.len()).filter(|&nth| self.columns[nth].is_on_screen()).collect();
         for (at, &nth) in shown.iter().enumerate() {
             let (Column { head, group, is_right, .. }, width) = (&self.columns[nth], self.widths[nth]);
-            heads += &if *is_right { right(head, width) } else { left(head, width) };
+            let head = escape::line(head);
+            heads += &if *is_right { right(&head, width) } else { left(&head, width) };
             let is_last = shown.get(at + 1).is_none_or(|&next| self.columns[next].group != *group);
             if is_last && !group.is_empty() {
                 groups = left(&groups, columns(&heads).saturating_sub(columns(group))) + group;
@@ -323,5 +328,70 @@ impl Grid<'_> {
         }
         let groups = if groups.is_empty() { groups } else { groups + "\n" };
         groups + heads.trim_end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Cell;
+
+    fn screen(blocks: Vec<Block>, output: Output) -> String {
+        anstream::adapter::strip_str(&text(&Document::default().with(blocks), output)).to_string()
+    }
+
+    /// Returns a table with a name, a figure and a node for each depth.
+    fn tree(depths: &[usize]) -> Block {
+        let node = |depth: usize| Cell { depth, ..format!("Index Scan using {} on orders", "x".repeat(50)).into() };
+        let row = |&depth: &usize| Row::new(["\u{65e5}\u{672c}".into(), "1.5 +-0.1".into(), node(depth)]);
+        let columns =
+            vec![Column::left("name"), Column::right("ms").group("corrected"), Column::left("node").at(Place::Tree)];
+        Block::Table(Table { columns, rows: depths.iter().map(row).collect(), ..Table::default() })
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells() {
+        let mut row = Row::new(["a", "1000", "x"]);
+        row.cells[1].notes.push("only on the page".into());
+        let rows = vec![row, Row::wide("\u{65e5}\u{672c}", "not measured: ".repeat(6))];
+        let columns = vec![Column::left("name"), Column::right("n"), Column::left("statement").at(Place::Below)];
+        let table = Block::Table(Table { columns, rows, note: "how to read it".into(), ..Table::default() });
+        insta::assert_snapshot!(screen(vec![table], Output::PIPE), @"
+        name     n
+        a     1000
+            x
+        日本  not measured: not measured: not measured: not measured: not measured: not
+              measured:
+        how to read it
+        ");
+    }
+
+    #[test]
+    fn names_are_cut_on_a_terminal_and_not_in_a_pipe() {
+        let piped = screen(vec![tree(&[0, 1, 90])], Output::PIPE);
+        let lines: Vec<&str> = piped.lines().collect();
+        assert_eq!(lines[..2], ["      corrected", "name         ms  node"]);
+        assert!(lines[2..].iter().all(|line| line.ends_with("x on orders")), "{piped}");
+        assert!(lines[3].starts_with("\u{65e5}\u{672c}  1.5 +-0.1    Index"), "{piped}");
+        for width in [80, 100] {
+            let cut = screen(vec![tree(&[0, 1, 90])], Output::terminal(width, true));
+            assert!(cut.lines().all(|line| columns(line) <= width) && cut.contains("1.5 ±0.1"), "{cut}");
+            assert_eq!(cut.matches("Index").count(), 3, "{cut}");
+        }
+        assert_eq!([Output::terminal(20, false).width, Output::terminal(500, false).width], [80, 120]);
+    }
+
+    #[test]
+    fn text_from_outside_stays_in_its_line() {
+        let evil = "x\nOK  fine \u{1b}[2J";
+        let blocks = vec![
+            Block::Text(evil.into()),
+            Block::Facts(Facts::new(4, [(evil, evil)])),
+            Block::Command(evil.into()),
+            Block::Finding(Finding::ok(evil, evil).evidence(evil), Vec::new()),
+        ];
+        let text = screen(blocks, Output::terminal(120, true));
+        assert!(!text.contains('\u{1b}') && !text.lines().any(|line| line.starts_with("OK")), "{text}");
+        assert_eq!(text.matches("\\u{1b}[2J").count(), 7, "{text}");
     }
 }
