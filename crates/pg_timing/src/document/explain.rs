@@ -16,6 +16,8 @@ const NAMES: usize = 12;
 
 pub fn document(report: &ExplainReport) -> Document {
     let ExplainText { answer, facts } = ExplainText::of(report);
+    // The page has the whole statement above the plan.
+    let (beginning, facts): (Vec<_>, Vec<_>) = facts.into_iter().partition(|(name, _)| *name == "statement");
     let statement = report.statement.clone().map(Block::Code);
     let mut blocks = vec![Block::Page(statement.into_iter().collect())];
     if report.has_figures() {
@@ -24,10 +26,9 @@ pub fn document(report: &ExplainReport) -> Document {
             blocks.push(Block::Part("Plan", vec![Block::Table(plan(report))]));
         }
     }
-    blocks.push(Block::Part(
-        "How these figures were made, and their limits",
-        vec![Block::Facts(Facts::new(NAMES, facts))],
-    ));
+    let [facts, beginning] = [facts, beginning].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
+    let figures = vec![facts, Block::Screen(vec![beginning])];
+    blocks.push(Block::Part("How these figures were made, and their limits", figures));
     Document::answer(&answer).with(blocks)
 }
 

@@ -241,7 +241,8 @@ fn row(row: &Row, columns: &[Column]) -> Markup {
 const DEEPEST: usize = 12;
 
 fn cell(cell: &Cell, column: &Column) -> Markup {
-    let text = with_sign(&cell.text);
+    // A statement or a name has no margin.
+    let text = if column.names_rows() { cell.text.clone() } else { with_sign(&cell.text) };
     let indent = (column.place == Place::Tree && cell.depth > 0)
         .then(|| format!("margin-left: {:.2}em", 1.15 * cell.depth.min(DEEPEST) as f64));
     html! {

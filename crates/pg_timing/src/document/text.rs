@@ -1,6 +1,6 @@
 //! Documents on a terminal or in a pipe.
 
-use super::{Block, Column, Document, Facts, Place, Row, Table, Verdict, one_line};
+use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, Verdict, one_line};
 use crate::escape;
 use crate::human;
 use crate::render::columns::{columns, cut, left, right};
@@ -268,7 +268,12 @@ struct Grid<'a> {
 
 impl Grid<'_> {
     fn of<'a>(table: &'a Table, screen: &Screen) -> Grid<'a> {
-        let safe = |row: &Row| row.cells.iter().map(|cell| screen.safe(&cell.text)).collect::<Vec<_>>();
+        // A statement or a name has no margin.
+        let text = |(cell, column): (&Cell, &Column)| match column.place {
+            Place::Below | Place::Tree => escape::line(&cell.text),
+            _ => screen.safe(&cell.text),
+        };
+        let safe = |row: &Row| row.cells.iter().zip(&table.columns).map(text).collect::<Vec<_>>();
         let cells: Vec<Vec<String>> = table.rows.iter().map(safe).collect();
         let width = |(nth, column): (usize, &Column)| {
             // A tree takes the rest of the line. The text of a wide row belongs to no column.
@@ -334,7 +339,6 @@ impl Grid<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Cell;
 
     fn screen(blocks: Vec<Block>, output: Output) -> String {
         anstream::adapter::strip_str(&text(&Document::default().with(blocks), output)).to_string()
