@@ -231,7 +231,7 @@ impl Screen {
 
     fn row(&mut self, row: &Row, cells: &[String], grid: &Grid) {
         let mut line = String::new();
-        for (nth, column) in grid.columns.iter().enumerate().filter(|(_, column)| column.is_on_screen()) {
+        for (nth, column, gap) in grid.shown() {
             let (mut text, width) = (cells[nth].as_str(), grid.widths[nth]);
             if matches!(column.place, Place::Name(most) if columns(text) > most) {
                 self.text += &format!("{text}\n");
@@ -240,7 +240,7 @@ impl Screen {
             let padding = " ".repeat(width.saturating_sub(columns(text)));
             let (before, after) = if column.is_right { (padding, String::new()) } else { (String::new(), padding) };
             let style = row.cells[nth].severity.filter(|_| !text.is_empty()).map_or(PLAIN, style);
-            line += &format!("{before}{style}{text}{style:#}{after}{GAP}");
+            line += &format!("{before}{style}{text}{style:#}{after}{gap}");
         }
         self.text += &format!("{}\n", line.trim_end());
         for (_, text) in grid.columns.iter().zip(cells).filter(|(column, _)| column.place == Place::Below) {
@@ -296,8 +296,9 @@ impl Grid<'_> {
 
     /// Indents the names of a tree. On a terminal they are cut, so that each node has one line.
     fn indent(&mut self, table: &Table, tree: usize, output: Output) {
-        let on_screen = |nth: &usize| *nth != tree && self.columns[*nth].is_on_screen();
-        let others: usize = (0..self.widths.len()).filter(on_screen).map(|nth| self.widths[nth] + GAP.len()).sum();
+        let shown = self.shown();
+        let others = shown.iter().filter(|(nth, ..)| *nth != tree);
+        let others: usize = others.map(|(nth, _, gap)| self.widths[*nth] + gap.len()).sum();
         let room = match output.is_terminal {
             true => output.width.saturating_sub(others).max(LEAST_TREE),
             false => usize::MAX,
@@ -317,19 +318,30 @@ impl Grid<'_> {
         self.cells.iter().all(|cells| cells.len() < self.columns.len())
     }
 
+    /// Returns the columns on the screen with their numbers and the spaces after them. Those of a group stand closer.
+    fn shown(&self) -> Vec<(usize, &Column, &'static str)> {
+        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| column.is_on_screen()).collect();
+        let next = shown.iter().skip(1).map(|(_, column)| column.group).chain([""]);
+        let gap = |group: &str, next: &str| if !group.is_empty() && group == next { " " } else { GAP };
+        shown.iter().zip(next).map(|(&(nth, column), next)| (nth, column, gap(column.group, next))).collect()
+    }
+
     /// Returns the names of the columns, and above them those of groups of columns.
     fn heads(&self) -> String {
         let (mut groups, mut heads) = (String::new(), String::new());
-        let shown: Vec<usize> = (0..self.columns.len()).filter(|&nth| self.columns[nth].is_on_screen()).collect();
-        for (at, &nth) in shown.iter().enumerate() {
-            let (Column { head, group, is_right, .. }, width) = (&self.columns[nth], self.widths[nth]);
-            let head = escape::line(head);
+        let mut start = 0;
+        for (nth, Column { head, group, is_right, .. }, gap) in self.shown() {
+            let (head, width) = (escape::line(head), self.widths[nth]);
             heads += &if *is_right { right(&head, width) } else { left(&head, width) };
-            let is_last = shown.get(at + 1).is_none_or(|&next| self.columns[next].group != *group);
-            if is_last && !group.is_empty() {
-                groups = left(&groups, columns(&heads).saturating_sub(columns(group))) + group;
+            let room = (columns(&heads) - start).saturating_sub(columns(group));
+            heads += gap;
+            if gap == GAP && !group.is_empty() {
+                let is_single = start + width + GAP.len() == columns(&heads);
+                groups = left(&groups, start + if is_single { room } else { room / 2 }) + group;
             }
-            heads += GAP;
+            if gap == GAP {
+                start = columns(&heads);
+            }
         }
         let groups = if groups.is_empty() { groups } else { groups + "\n" };
         groups + heads.trim_end()
