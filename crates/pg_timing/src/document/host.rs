@@ -33,7 +33,7 @@ pub fn document(report: &Report) -> Document {
 }
 
 /// Returns the host's name, or what the report is about.
-pub fn name(report: &Report) -> &str {
+fn name(report: &Report) -> &str {
     let unnamed = if report.origin == Origin::Captured { "captured host" } else { "this host" };
     match (report.origin, report.excerpt) {
         (Origin::PgTestTiming, true) => "pg_test_timing output (incomplete)",
@@ -58,7 +58,7 @@ fn host_facts(report: &Report) -> Vec<String> {
 }
 
 /// Returns the kernel, the processor and the number of CPUs.
-pub fn machine(report: &Report) -> Vec<String> {
+fn machine(report: &Report) -> Vec<String> {
     let host = &report.host;
     let guest =
         host.virtualization.known().filter(|guest| *guest != "none").map(|hypervisor| match host.platform.known() {

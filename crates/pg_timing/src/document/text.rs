@@ -65,9 +65,14 @@ pub fn text(document: &Document, output: Output) -> String {
     screen.text
 }
 
+/// Returns a document without styles.
+pub fn plain(document: &Document, output: Output) -> String {
+    anstream::adapter::strip_str(&text(document, output)).to_string()
+}
+
 /// Returns the text in a pipe.
 pub fn piped(document: &Document) -> String {
-    anstream::adapter::strip_str(&text(document, Output::PIPE)).to_string()
+    plain(document, Output::PIPE)
 }
 
 /// Returns the blocks that the screen shows, one after the other.
@@ -353,7 +358,7 @@ mod tests {
     use super::*;
 
     fn screen(blocks: Vec<Block>, output: Output) -> String {
-        anstream::adapter::strip_str(&text(&Document::default().with(blocks), output)).to_string()
+        plain(&Document::default().with(blocks), output)
     }
 
     /// Returns a table with a name, a figure and a node for each depth.
