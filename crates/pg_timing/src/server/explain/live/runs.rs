@@ -144,7 +144,7 @@ mod tests {
     /// without and with all timing methods. The warm-up is one more run, and one more round of a short statement.
     #[test]
     fn the_documented_numbers_of_runs_are_correct() {
-        let help = include_str!("../../../command/arguments/explain.rs");
+        let help = include_str!("../../../command/explain_arguments.rs");
         let guide = include_str!("../../../../../../docs/touches.md");
         let least = 1 + LEAST_ROUNDS * modes(170_000, 0, true).len();
         let most = |timings: usize| 1 + (MOST_ROUNDS as usize + 1) * modes(190_000, timings, false).len();
