@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document;
 use pg_timing::host::check::judge;
 use pg_timing::host::facts::{Host, KernelLog};
 use pg_timing::host::survey;
@@ -29,6 +30,6 @@ fuzz_target!(|data: &[u8]| {
     let host = Host::captured(DIR.path().into());
     let mut report = survey::captured(&host, &KernelLog::own(&host));
     judge(&mut report);
-    _ = render::text::text(&report);
+    _ = document::text::piped(&document::host::document(&report));
     _ = render::json::json(&report);
 });

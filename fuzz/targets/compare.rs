@@ -2,8 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document;
 use pg_timing::host::check::judge;
-use pg_timing::render::{self, escape};
+use pg_timing::render;
 use pg_timing::report::Report;
 use pg_timing::report::compare::{Effect, compare};
 
@@ -20,6 +21,6 @@ fuzz_target!(|data: &[u8]| {
     assert!(same.figures.iter().all(|figure| figure.effect == Effect::Same), "{same:?}");
     let Some(after) = lines.next().and_then(report) else { return };
     let comparison = compare(("a", &before), ("b", &after));
-    _ = render::text::compare::text(&escape::report(&comparison).unwrap());
+    _ = document::text::piped(&document::compare::document(&comparison));
     _ = render::json::json(&comparison);
 });

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document::{self, pages};
 use pg_timing::host::check::judge;
 use pg_timing::plan::{Explained, ServerClock};
 use pg_timing::render;
-use pg_timing::render::html::report::Entry;
 use pg_timing::report::document::Document;
 use pg_timing::report::{Report, SYSTEM};
 
@@ -17,8 +17,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(clock.read_ns > 0.0 && clock.system_read_ns.is_some_and(|ns| ns > 0.0), "{clock:?}");
     }
     judge(&mut report);
-    _ = render::text::text(&report);
+    _ = document::text::piped(&document::host::document(&report));
     _ = render::json::json(&report);
-    let document = Document::Host(Box::new(report));
-    _ = render::html::report::html(&[Entry { file: None, document }]);
+    _ = pages::of_entries(vec![pages::Entry { file: None, document: Document::Host(Box::new(report)) }]);
 });

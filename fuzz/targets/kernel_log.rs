@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document;
 use pg_timing::host::check::judge;
 use pg_timing::host::facts::{Host, KernelLog};
 use pg_timing::host::{kernel_log, survey};
@@ -14,6 +15,6 @@ fuzz_target!(|data: &[u8]| {
     // Only the log is fuzzed here: a directory that does not exist has no facts.
     let mut report = survey::captured(&Host::captured("/nonexistent".into()), &log);
     judge(&mut report);
-    _ = render::text::text(&report);
+    _ = document::text::piped(&document::host::document(&report));
     _ = render::json::json(&report);
 });

@@ -2,10 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document::text::{Output, plain};
+use pg_timing::document::{self, Document, html, pages};
 use pg_timing::error::Error;
 use pg_timing::log::{Gaps, Log, Plans, Sources};
 use pg_timing::plan::{Explained, Inputs, ServerClock};
-use pg_timing::render::{self, escape};
+use pg_timing::render;
 use pg_timing::report::{ExplainReport, LogReport, LogTotal, PlanFormat, Range, SkippedPlans};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -49,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
         check_plan(report);
     }
     check_nth(&paths, format, &each[data.len() / 2 % each.len()]);
-    _ = render::html::plans::several(&slowest.reports);
+    _ = pages::of_plans(&slowest.reports);
 });
 
 /// Reads the logs once.
@@ -95,9 +97,9 @@ fn check_totals(totals: &LogReport) {
             assert_ordered(range, most);
         }
     }
-    let safe = escape::report(totals).unwrap();
-    assert_fits(&render::text::log::text(&safe));
-    _ = render::html::log::html(&safe);
+    let page = document::log::document(totals);
+    assert_fits(&page);
+    _ = html::page(document::log::TITLE, page, None);
     _ = render::json::json(totals);
 }
 
@@ -108,7 +110,7 @@ fn check_plan(report: &ExplainReport) {
         assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
     }
     assert!(!render::json::json_line(report).trim_end().contains('\n'));
-    assert_fits(&render::text::explain::text(&escape::report(report).unwrap()));
+    assert_fits(&document::explain::document(report));
 }
 
 /// A plan is the same if its number selects it and its document is read, too.
@@ -131,11 +133,12 @@ fn assert_ordered(range: Range, most: f64) {
     assert!(0.0 <= low && low <= estimate && estimate <= high && high <= most, "{range:?} {most}");
 }
 
-/// Each line has at most 80 columns, or its last word does not fit into the space beside the facts' names.
-fn assert_fits(text: &str) {
+/// On a terminal, each line has at most 80 columns, or its last word does not fit into the space beside the facts' names.
+fn assert_fits(document: &Document) {
     const WIDTH: usize = 80;
     const NAMES: usize = 12;
-    for line in anstream::adapter::strip_str(text).to_string().lines() {
+    let text = plain(document, Output::terminal(WIDTH, false));
+    for line in text.lines() {
         let last = line.split_whitespace().next_back().unwrap_or_default();
         assert!(line.width() <= WIDTH || last.width() > WIDTH - NAMES, "{line}\n{text}");
     }

@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document;
 use pg_timing::host::check::judge;
 use pg_timing::host::pg_test_timing::{parse, report, ticket};
 use pg_timing::render;
@@ -13,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     ticket::complete(&text, &outputs, &mut reports);
     for mut report in reports {
         judge(&mut report);
-        _ = render::text::text(&report);
+        _ = document::text::piped(&document::host::document(&report));
         _ = render::json::json(&report);
     }
 });

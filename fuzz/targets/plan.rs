@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pg_timing::document::{self, pages};
 use pg_timing::log::{Log, Sources};
 use pg_timing::plan::{Explained, Inputs, ServerClock};
 use pg_timing::render;
@@ -26,9 +27,9 @@ fuzz_target!(|data: &[u8]| {
             assert_ordered(node.corrected_ms);
             assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
         }
-        _ = render::text::explain::text(report);
+        _ = document::text::piped(&document::explain::document(report));
         _ = render::json::json(report);
-        _ = render::html::explain::html(report);
+        _ = pages::of_plans(std::slice::from_ref(report));
         // A plan in another format is an error.
         _ = match format {
             PlanFormat::Text => render::plan::text(report).ok(),

@@ -4,8 +4,8 @@
 //!
 //! The clock gets slow for a while, goes back, and recovers. With `--panic`, the thread that takes the samples panics.
 
+use pg_timing::command::finish;
 use pg_timing::command::monitor::screen;
-use pg_timing::command::{finish, prepare_terminal};
 use pg_timing::report::*;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,6 @@ const BACK: u64 = 25;
 const PANIC: u64 = 3;
 
 fn main() -> ExitCode {
-    prepare_terminal();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let interval = arguments.iter().position(|word| word == "--interval").and_then(|at| arguments.get(at + 1));
     let interval_s: f64 = interval.and_then(|text| text.parse().ok()).unwrap_or(1.0);

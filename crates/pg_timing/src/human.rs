@@ -1,5 +1,26 @@
 //! Figures and errors as text for people.
 
+/// The sign between an estimate and its margin. Reports contain it, so that JSON is the same everywhere.
+pub const PLUS_MINUS: &str = "+-";
+
+/// Returns a text with `±` between estimates and their margins, for a page or a UTF-8 terminal.
+pub fn with_sign(text: &str) -> String {
+    let mut signed = String::with_capacity(text.len());
+    let mut parts = text.split(PLUS_MINUS).peekable();
+    while let Some(part) = parts.next() {
+        signed += part;
+        let before = part.chars().next_back().is_none_or(|c| c == ' ' || c == '(');
+        let is_margin =
+            |after: &str| after.is_empty() || after.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
+        signed += match parts.peek() {
+            Some(after) if before && is_margin(after) => "±",
+            Some(_) => PLUS_MINUS,
+            None => "",
+        };
+    }
+    signed
+}
+
 /// Returns a duration with at most three digits.
 pub fn duration(ns: f64) -> String {
     let magnitude = ns.abs();
@@ -143,6 +164,19 @@ mod tests {
             assert_eq!(duration(ns), text);
         }
         assert_eq!((seconds(1.2e8), seconds(4.4e10)), ("0.12 s".into(), "44.0 s".into()));
+    }
+
+    #[test]
+    fn only_margins_get_the_sign() {
+        for (text, signed) in [
+            ("30 +- 1 ns", "30 ± 1 ns"),
+            ("219 ms (+-4)", "219 ms (±4)"),
+            ("9.8 +-31% and 1 +-2", "9.8 ±31% and 1 ±2"),
+            (PLUS_MINUS, "±"),
+            ("a+-b a +-b +-", "a+-b a +-b ±"),
+        ] {
+            assert_eq!(with_sign(text), signed);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! interface.
 
 pub mod command;
+pub mod document;
 pub mod error;
 mod escape;
 mod guardian;

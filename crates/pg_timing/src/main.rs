@@ -2,14 +2,13 @@
 
 use pg_timing::command::arguments::{self, Command};
 use pg_timing::command::{
-    advise, check, clocksource, compare, explain, finish, monitor, pg_test_timing, prepare_terminal, read, report, test,
+    advise, check, clocksource, compare, explain, finish, monitor, pg_test_timing, read, report, test,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    prepare_terminal();
     if pg_test_timing::is_called(&arguments) {
         return ExitCode::from(pg_test_timing::run(arguments));
     }

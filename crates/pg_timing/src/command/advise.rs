@@ -2,8 +2,9 @@
 
 use super::connection::ConnectionArguments;
 use super::values::{Format, seconds};
-use super::{connection, interrupt, message, print, progress};
-use crate::render::{self, escape};
+use super::{connection, interrupt, message, print, progress, show};
+use crate::document;
+use crate::render;
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
 use clap::Args;
@@ -37,16 +38,16 @@ pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
     let report = match observe(&arguments) {
         Err(error) if arguments.nagios => {
             // The error also goes to stderr, with its hint.
-            print(&render::nagios::advise::failed(&message(&error)))?;
+            print(&render::nagios::failed(&message(&error)))?;
             return Err(error);
         }
         report => report?,
     };
-    print(&match (arguments.nagios, arguments.format) {
-        (true, _) => render::nagios::advise::line(&escape::report(&report)?),
-        (false, Format::Text) => render::text::advise::text(&escape::report(&report)?),
-        (false, Format::Json) => render::json::json(&report),
-    })?;
+    match (arguments.nagios, arguments.format) {
+        (true, _) => print(&render::nagios::advise(&report))?,
+        (false, Format::Text) => show(&document::advise::document(&report))?,
+        (false, Format::Json) => print(&render::json::json(&report))?,
+    }
     Ok(report.verdict.severity.exit_status())
 }
 

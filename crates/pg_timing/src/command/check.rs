@@ -1,12 +1,13 @@
 //! `pg_timing [check]`: measures this host's clocks, or reads a captured tree, and judges them.
 
 use super::values::{Format, limits, log_source, seconds};
-use super::{Hint, interrupt, print, progress};
+use super::{Hint, interrupt, print, progress, show};
+use crate::document;
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, LogSource, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
-use crate::render::{self, escape};
+use crate::render;
 use crate::report::Report;
 use crate::report::thresholds::{Limits, Thresholds};
 use anyhow::anyhow;
@@ -95,11 +96,11 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     if let Some(target) = &target {
         write_capture(&host, &log, &report, target)?;
     }
-    print(&match (arguments.nagios, arguments.format) {
-        (true, _) => render::nagios::check::line(&escape::report(&report)?, &thresholds),
-        (false, Format::Text) => render::text::text(&escape::report(&report)?),
-        (false, Format::Json) => render::json::json(&report),
-    })?;
+    match (arguments.nagios, arguments.format) {
+        (true, _) => print(&render::nagios::check(&report, &thresholds))?,
+        (false, Format::Text) => show(&document::host::document(&report))?,
+        (false, Format::Json) => print(&render::json::json(&report))?,
+    }
     // Without --nagios there are no thresholds.
     Ok(thresholds.severity(&report).exit_status())
 }

@@ -2,11 +2,12 @@
 
 use super::input::{self, Input};
 use super::values::Format;
-use super::{Hint, print};
+use super::{Hint, print, show};
+use crate::document;
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{Output, parse, parse_json, report::report};
-use crate::render::{self, escape};
+use crate::render;
 use crate::report::Report;
 use crate::report::compare::compare;
 use crate::report::document::{Document, read_all};
@@ -65,10 +66,10 @@ pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
     let before = read(&arguments.before)?;
     let after = read(&arguments.after)?;
     let comparison = compare((&name(&arguments.before), &before), (&name(&arguments.after), &after));
-    print(&match arguments.format {
-        Format::Text => render::text::compare::text(&escape::report(&comparison)?),
-        Format::Json => render::json::json(&comparison),
-    })?;
+    match arguments.format {
+        Format::Text => show(&document::compare::document(&comparison))?,
+        Format::Json => print(&render::json::json(&comparison))?,
+    }
     Ok(comparison.verdict.effect.exit_status())
 }
 

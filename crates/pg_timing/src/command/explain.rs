@@ -1,9 +1,10 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
 
 use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
-use super::{Hint, connection, input, interrupt, note, plan, print, progress};
+use super::{Hint, connection, input, interrupt, note, output, plan, print, progress};
+use crate::document::{self, pages};
 use crate::error::Error;
-use crate::render::{self, escape};
+use crate::render;
 use crate::report::ClassicReport;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
@@ -55,10 +56,10 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
 
 fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<String, Error> {
     Ok(match format {
-        ExplainFormat::Text => render::text::classic::text(&escape::report(report)?),
+        ExplainFormat::Text => document::text::text(&document::explain::classic(report), output()),
         ExplainFormat::Json => render::json::json(report),
         ExplainFormat::Jsonl => render::json::json_line(report),
-        ExplainFormat::Html => render::html::plans::classic(&escape::report(report)?),
+        ExplainFormat::Html => pages::of_classic(report),
         ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_plan()),
     })
 }

@@ -1,9 +1,11 @@
 //! The arguments of `pg_timing explain`, and its output formats.
 
 use super::connection::ConnectionArguments;
+use super::output;
 use super::values::{DAY_S, count, number};
+use crate::document::{self, pages};
 use crate::error::Error;
-use crate::render::{self, escape};
+use crate::render;
 use crate::report::{ExplainReport, PlanFormat};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -148,10 +150,10 @@ impl ExplainFormat {
 /// Returns a report on one statement or plan in this format.
 pub fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
     Ok(match format {
-        ExplainFormat::Text => render::text::explain::text(&escape::report(report)?),
+        ExplainFormat::Text => document::text::text(&document::explain::document(report), output()),
         ExplainFormat::Json => render::json::json(report),
         ExplainFormat::Jsonl => render::json::json_line(report),
-        ExplainFormat::Html => render::html::explain::html(&escape::report(report)?),
+        ExplainFormat::Html => pages::of_plans(std::slice::from_ref(report)),
         ExplainFormat::PlanText => render::plan::text(report)?,
         ExplainFormat::PlanJson => render::plan::json(report)?,
     })

@@ -19,6 +19,8 @@ pub mod report;
 pub mod test;
 mod values;
 
+use crate::document::Document;
+use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::escape;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -36,11 +38,32 @@ impl std::fmt::Display for Hint {
     }
 }
 
-/// Selects the characters that the terminal can show.
-pub fn prepare_terminal() {
-    let locale =
-        ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| std::env::var(name).ok()).find(|l| !l.is_empty());
-    crate::render::plus_minus::select(std::io::stdout().is_terminal(), locale.as_deref());
+/// Returns whether terminals show UTF-8 in the user's locale, which has a name like `en_US.UTF-8`.
+fn is_utf8() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    names.iter().filter_map(|name| std::env::var(name).ok()).find(|l| !l.is_empty()).is_some_and(|l| is_utf8_locale(&l))
+}
+
+fn is_utf8_locale(name: &str) -> bool {
+    // A modifier may follow, as in `de_DE.UTF-8@euro`.
+    let encoding = name.split_once('.').map_or("", |(_, encoding)| encoding).split('@').next().unwrap_or("");
+    encoding.eq_ignore_ascii_case("utf-8") || encoding.eq_ignore_ascii_case("utf8")
+}
+
+/// Returns what a result on stdout is for.
+fn output() -> Output {
+    let stdout = std::io::stdout();
+    match stdout.is_terminal() {
+        true => {
+            Output::terminal(rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col.into()), is_utf8())
+        }
+        false => Output::PIPE,
+    }
+}
+
+/// Prints a document on stdout.
+fn show(document: &Document) -> anyhow::Result<()> {
+    print(&text(document, output()))
 }
 
 /// Prints a note on stderr while a command runs.
@@ -88,5 +111,24 @@ fn print(text: &str) -> anyhow::Result<()> {
             Err(anyhow::anyhow!("could not write to stdout: {}", crate::human::reason(&error)))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_utf8_locales_have_the_sign() {
+        for (locale, expected) in [
+            ("en_US.UTF-8", true),
+            ("C.UTF-8", true),
+            ("de_DE.utf8@euro", true),
+            ("C", false),
+            ("de_DE.ISO-8859-1", false),
+            ("UTF-8", false),
+        ] {
+            assert_eq!(is_utf8_locale(locale), expected, "{locale}");
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! `pg_timing explain --plan`: estimates the overhead in captured plans.
 
 use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
-use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
+use super::{Hint, NOT_DONE, input, interrupt, note, output, print, progress};
+use crate::document::{self, html, log, pages};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::errors::unknown_clock;
 use crate::plan::{Explained, Inputs, ServerClock};
-use crate::render::{self, escape};
+use crate::render;
 use crate::report::{ExplainReport, LogReport, Measured, Report, SYSTEM, SkippedPlans};
 use anyhow::anyhow;
 use std::path::Path;
@@ -89,8 +90,8 @@ const LAST_STEP: f64 = 0.99;
 
 fn render_totals(report: &LogReport, format: ExplainFormat) -> Result<String, Error> {
     Ok(match format {
-        ExplainFormat::Html => render::html::log::html(&escape::report(report)?),
-        ExplainFormat::Text => render::text::log::text(&escape::report(report)?),
+        ExplainFormat::Html => html::page(log::TITLE, log::document(report), None),
+        ExplainFormat::Text => document::text::text(&log::document(report), output()),
         ExplainFormat::Json | ExplainFormat::Jsonl => render::json::json(report),
         ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_single_plan()),
     })
@@ -108,10 +109,7 @@ fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<Stri
         ExplainFormat::PlanText | ExplainFormat::PlanJson => each()?.concat(),
         ExplainFormat::Json => render::json::json(&reports),
         ExplainFormat::Jsonl => reports.iter().map(render::json::json_line).collect(),
-        ExplainFormat::Html => {
-            let reports = reports.iter().map(escape::report).collect::<Result<Vec<_>, _>>()?;
-            render::html::plans::several(&reports)
-        }
+        ExplainFormat::Html => pages::of_plans(reports),
     })
 }
 

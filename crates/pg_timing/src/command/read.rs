@@ -2,11 +2,11 @@
 
 use super::input::{self, Input};
 use super::values::Format;
-use super::{Hint, print};
-use crate::error::Error;
+use super::{Hint, output, print};
+use crate::document;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{ParseError, parse, report, ticket};
-use crate::render::{self, escape};
+use crate::render;
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
@@ -43,8 +43,8 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {
         Format::Text => {
-            let screen = |report| Ok(render::text::text(&escape::report(report)?));
-            reports.iter().map(screen).collect::<Result<Vec<_>, Error>>()?.join("\n")
+            let screen = |report| document::text::text(&document::host::document(report), output());
+            reports.iter().map(screen).collect::<Vec<_>>().join("\n")
         }
         Format::Json => reports.iter().map(render::json::json).collect(),
     })?;

@@ -2,10 +2,9 @@
 
 use super::input::{self, Input};
 use super::{Hint, check, interrupt, print};
+use crate::document::pages::{Entry, of_entries};
 use crate::error::Error;
 use crate::output_file::OutputFile;
-use crate::render::escape;
-use crate::render::html::report::{Entry, html};
 use crate::report::document::{Document, read_all};
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
@@ -45,7 +44,7 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
         }
         false => read_files(&arguments.files)?,
     };
-    let page = html(&entries.into_iter().map(escaped).collect::<Result<Vec<_>, _>>()?);
+    let page = of_entries(entries);
     match output {
         Some(output) => {
             interrupt::ignore_file_size_signal();
@@ -105,16 +104,6 @@ fn entries(path: &Path, shown_name: &str) -> anyhow::Result<Vec<Entry>> {
     };
     let entry = |(document, nth)| Entry { file: Some(label(nth)), document };
     Ok(documents.into_iter().zip(1..).map(entry).collect())
-}
-
-/// Makes the texts of an entry harmless.
-fn escaped(entry: Entry) -> Result<Entry, Error> {
-    let document = match &entry.document {
-        Document::Host(report) => Document::Host(escape::report(report)?),
-        Document::Explain(report) => Document::Explain(escape::report(report)?),
-        Document::Log(report) => Document::Log(escape::report(report)?),
-    };
-    Ok(Entry { file: entry.file.map(|file| crate::escape::line(&file)), document })
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ fn corrected_json(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     }
     let after = statement.keys().position(|key| key == EXECUTION_TIME).map_or(statement.len(), |position| position + 1);
     statement.shift_insert(after, CORRECTION.into(), Value::from(summary(report)));
-    Ok(crate::render::escape::json(&format!("{:#}\n", json!([statement]))))
+    Ok(crate::render::json::escaped(&format!("{:#}\n", json!([statement]))))
 }
 
 /// Corrects a node and the nodes below it. `nodes` are in the order of the printed tree. The JSON parser has limited the depth.

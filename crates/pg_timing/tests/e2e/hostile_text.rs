@@ -1,8 +1,9 @@
 //! Text from outside that tries to control the terminal, to hide text, or to look like another line of output.
 
 use super::{fixture, fixtures, json, pg_timing, run};
-use pg_timing::render::html::report::Entry;
-use pg_timing::render::{self, escape};
+use pg_timing::document::text::{Output, text};
+use pg_timing::document::{self, pages};
+use pg_timing::render;
 use pg_timing::report::compare::Comparison;
 use pg_timing::report::document::Document;
 use pg_timing::report::thresholds::Thresholds;
@@ -43,12 +44,16 @@ fn assert_each_text_is_escaped<T: Serialize + DeserializeOwned>(
                 *report.pointer_mut(&path).unwrap() = old;
             }
         }
-        (render(&escape::report(&T::deserialize(&report).unwrap()).unwrap()), replaced)
+        (render(&T::deserialize(&report).unwrap()), replaced)
     };
     let ((harmless, _), (hostile, replaced)) = (with("x"), with(HOSTILE));
     assert_eq!(hostile.matches('\x1b').count(), harmless.matches('\x1b').count(), "{hostile:?}");
     assert_harmless(&hostile.replace('\x1b', ""), &[]);
     replaced
+}
+
+fn screen(document: &document::Document) -> String {
+    text(document, Output::PIPE)
 }
 
 /// Returns the paths of all texts in a JSON document.
@@ -72,13 +77,11 @@ fn each_text_of_a_host_report_is_escaped() {
     for host in fixtures("hosts") {
         let root = fixture("hosts").join(host);
         let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(root));
-        replaced += assert_each_text_is_escaped(&json(&report), render::text::text);
-        assert_each_text_is_escaped(&json(&report), |report| {
-            render::nagios::check::line(report, &Thresholds::default())
-        });
+        replaced += assert_each_text_is_escaped(&json(&report), |report| screen(&document::host::document(report)));
+        assert_each_text_is_escaped(&json(&report), |report| render::nagios::check(report, &Thresholds::default()));
         let page = |report: &Report| {
             let document = Document::Host(Box::new(report.clone()));
-            render::html::report::html(&[Entry { file: None, document }])
+            pages::of_entries(vec![pages::Entry { file: None, document }])
         };
         assert_each_text_is_escaped(&json(&report), page);
     }
@@ -91,8 +94,12 @@ fn each_text_of_an_explain_report_is_escaped() {
     let arguments = ["explain", "--read-cost", "20", "--format", "json", "--plan"];
     let (_, report, _) = run(pg_timing().args(arguments).arg(plan));
     let report = json(&report);
-    assert!(assert_each_text_is_escaped::<ExplainReport>(&report, render::text::explain::text) > 10);
-    assert!(assert_each_text_is_escaped::<ExplainReport>(&report, render::html::explain::html) > 10);
+    let text = |report: &ExplainReport| screen(&document::explain::document(report));
+    assert!(assert_each_text_is_escaped(&report, text) > 10);
+    assert!(
+        assert_each_text_is_escaped(&report, |report: &ExplainReport| pages::of_plans(std::slice::from_ref(report)))
+            > 10
+    );
 }
 
 #[test]
@@ -107,8 +114,9 @@ fn each_text_of_an_advise_report_is_escaped() {
         "interrupted": false, "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"},
         "settings": [setting], "node_calls": {"answer": "unknown", "unavailable": "not loaded", "hint": "load it"}, "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
     });
-    assert!(assert_each_text_is_escaped::<AdviseReport>(&report, render::text::advise::text) > 10);
-    assert_each_text_is_escaped::<AdviseReport>(&report, render::nagios::advise::line);
+    let text = |report: &AdviseReport| screen(&document::advise::document(report));
+    assert!(assert_each_text_is_escaped(&report, text) > 10);
+    assert_each_text_is_escaped::<AdviseReport>(&report, render::nagios::advise);
 }
 
 /// Files of a captured tree, a kernel log, an output of pg_test_timing and a plan, each with hostile text.
@@ -217,7 +225,8 @@ fn a_hostile_comparison_is_harmless() {
         let mut command = pg_timing();
         command.args(["compare", "--format", "json"]).args([report(before), report(after)]);
         let (_, comparison, _) = run(&mut command);
-        replaced += assert_each_text_is_escaped::<Comparison>(&json(&comparison), render::text::compare::text);
+        let text = |comparison: &Comparison| screen(&document::compare::document(comparison));
+        replaced += assert_each_text_is_escaped(&json(&comparison), text);
     }
     assert!(replaced > 40, "{replaced}");
 }

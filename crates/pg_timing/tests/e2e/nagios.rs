@@ -1,7 +1,7 @@
 //! The lines of `check --nagios` and `advise --nagios`, as a monitoring server reads them.
 
 use super::{fixture, fixtures, pg_timing, refused, run};
-use pg_timing::render::{escape, nagios};
+use pg_timing::render::nagios;
 use pg_timing::report::AdviseReport;
 use pg_timing::report::thresholds::Thresholds;
 use regex::Regex;
@@ -151,13 +151,11 @@ fn advise_report() -> Value {
 #[test]
 fn line_of_advise() {
     let report: AdviseReport = serde_json::from_value(advise_report()).unwrap();
-    let (text, figures) = parsed(&nagios::advise::line(&report));
+    let (text, figures) = parsed(&nagios::advise(&report));
     assert_eq!(text, "TIMING COST WARNING - a / b\\nOK c");
     assert_eq!(figure(&figures, "track_io_timing"), ["0.05", "%", "1", "10", "0", ""]);
     assert_eq!(figure(&figures, "auto_explain.log_timing_if_on"), ["25", "%", "", "", "0", ""]);
     assert_eq!(figure(&figures, "it''s a_b _ 1\\n")[0], "350");
-    let escaped: AdviseReport = escape::report(&report).unwrap();
-    assert_eq!(nagios::advise::line(&escaped), nagios::advise::line(&report), "the command escapes the report first");
 }
 
 #[test]
@@ -165,7 +163,7 @@ fn text_from_outside_stays_in_the_line_of_check() {
     let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(root("kvm-tsc")));
     let mut report = pg_timing::report::Report::from_json(report.as_bytes()).unwrap();
     report.verdict.summary = "x | y=1\n| z='2'".into();
-    let (text, _) = parsed(&nagios::check::line(&report, &Thresholds::default()));
+    let (text, _) = parsed(&nagios::check(&report, &Thresholds::default()));
     assert_eq!(text, "CLOCKS OK - x / y=1\\n/ z='2'");
 }
 

@@ -89,10 +89,10 @@ fn the_page_of_each_host_has_the_words_of_its_report() {
             }
         }
         let messages = report["kernel"]["messages"].as_array();
-        let timed = messages.is_some_and(|messages| messages.iter().any(|message| message["seconds"].is_number()));
-        assert_eq!(page.contains("class=\"timeline\""), timed, "{name}");
+        let has_messages = messages.is_some_and(|messages| !messages.is_empty());
+        assert_eq!(page.contains("aria-label=\"messages of the kernel\""), has_messages, "{name}");
         let skew = report["cpus"]["skew"].as_array().unwrap();
-        assert_eq!(page.contains("class=\"skew\""), !skew.is_empty(), "{name}");
+        assert_eq!(page.contains("aria-label=\"offsets between CPUs\""), !skew.is_empty(), "{name}");
     }
 }
 
@@ -102,10 +102,11 @@ fn the_worst_host_is_the_first() {
     let names = ["kvm-tsc", "junk", "ntp-slew-limit", "two-socket-warp", "docker-desktop-hpet"].map(String::from);
     let page = page(&host_files(&dir, &names));
     assert_structure(&page, "fleet");
-    assert!(page.contains("<h1 id=\"top\">5 hosts</h1>"), "{page}");
-    let links = values(&page, "href").into_iter().filter(|target| target.starts_with("#host-")).collect::<Vec<_>>();
-    assert_eq!(links, ["#host-5", "#host-4", "#host-3", "#host-2", "#host-1"]);
-    assert!(page.contains("<a href=\"#host-5\">docker-desktop-hpet.json</a>"), "{page}");
+    assert!(page.contains(">5 host reports</h1>"), "{page}");
+    let order = ["docker-desktop-hpet", "two-socket-warp", "ntp-slew-limit", "junk", "kvm-tsc"];
+    for (name, nth) in order.iter().zip(1..) {
+        assert!(page.contains(&format!("<a href=\"#host-{nth}\">{name}.json</a>")), "{name}: {page}");
+    }
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn plans_logs_and_hosts_share_a_page() {
     let (status, page, _) = run(pg_timing().arg("report").arg(&plan).arg("-").write_stdin(input));
     assert_eq!(status, 0);
     assert_structure(&page, "mixed");
-    assert!(page.contains("<h1 id=\"top\">2 hosts, 1 plan, 1 list of statements</h1>"), "{page}");
+    assert!(page.contains(">2 host reports, 1 plan, 1 log</h1>"), "{page}");
     assert!(page.contains("stdin, 3 of 3"), "{page}");
 }
 
@@ -142,7 +143,7 @@ fn without_files_this_host_is_measured() {
     assert_eq!((status, stdout.as_str(), stderr.as_str()), (0, "", ""));
     let page = std::fs::read_to_string(path).unwrap();
     assert_structure(&page, "this host");
-    assert!(page.contains("<th scope=\"row\">system</th>"), "{page}");
+    assert!(page.contains(">system</th>"), "{page}");
 }
 
 #[test]

@@ -4,13 +4,13 @@
 mod tests;
 
 use super::values::seconds;
-use super::{check, interrupt, print};
+use super::{check, interrupt, print, show};
+use crate::document;
 use crate::error::Error;
 use crate::host::clocksource::{Duration, Guardian, Setting, SwitchEnv, SwitchRequest, list, switch, wait};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
-use crate::render::text;
 use crate::report::{ClockReport, SwitchEvent};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
 fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
     let host = check::host(root)?;
     let measure = || survey::system_clock(LIST_TIME, &AtomicBool::new(false));
-    print(&text::clocksource::list(&list(&host, measure)?))
+    show(&document::clocksource::list(&list(&host, measure)?))
 }
 
 fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
@@ -119,6 +119,8 @@ impl SwitchEnv for LiveEnv<'_> {
     }
 
     fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
-        print(&text::clocksource::event(&event))
+        let is_first = matches!(event, SwitchEvent::UndoCommand { .. });
+        show(&document::clocksource::event(&event))?;
+        if is_first { print("\n") } else { Ok(()) }
     }
 }

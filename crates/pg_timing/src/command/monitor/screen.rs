@@ -1,8 +1,8 @@
 //! The live screen of `monitor`: the terminal, its keys, and when the screen is drawn.
 
 use crate::command::Hint;
+use crate::command::is_utf8;
 use crate::human::reason;
-use crate::render::plus_minus::is_unicode;
 use crate::render::screen::{Sort, View, draw};
 use crate::report::MonitorReport;
 use anyhow::anyhow;
@@ -81,7 +81,7 @@ fn show(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool, continue
         help: false,
         scroll: 0,
         color: anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never,
-        unicode: is_unicode(),
+        unicode: is_utf8(),
         local_time,
     };
     let mut report = MonitorReport::default();

@@ -174,7 +174,7 @@ proptest! {
             return Ok(());
         };
         let report = estimate(Some(read), Some(plain_ms), &text).unwrap();
-        let screen = crate::render::text::explain::text(&report).split_whitespace().collect::<Vec<_>>().join(" ");
+        let screen = crate::document::text::piped(&crate::document::explain::document(&report)).split_whitespace().collect::<Vec<_>>().join(" ");
         let capture = report.capture.as_ref().unwrap();
         // If both contradict each other, the interval covers both, and the screen says so.
         let (corrected, given, expected) = (report.corrected_ms, by_plain.corrected_ms, by_read.corrected_ms);

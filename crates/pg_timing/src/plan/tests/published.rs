@@ -129,7 +129,7 @@ fn planning_is_no_certain_part_of_the_given_time() {
     // The report says so, also if the interval is hardly wider than by the variation.
     let may_include = |plain: Option<f64>, plan: &str| {
         let report = estimate(plain.is_none().then_some(20.0), plain, plan).unwrap();
-        let text = crate::render::text::explain::text(&report);
+        let text = crate::document::text::piped(&crate::document::explain::document(&report));
         let capture = report.capture.unwrap();
         assert_eq!(text.contains("may include planning"), capture.plain_may_include_planning, "{text}");
         capture.plain_may_include_planning

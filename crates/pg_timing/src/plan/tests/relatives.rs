@@ -65,7 +65,10 @@ fn the_calls_of_all_processes_are_counted() {
     assert!((scan.calls - 50_000_004.0).abs() < 2.0, "{}", scan.calls);
     let calls = report.capture.as_ref().unwrap().calls;
     assert!((calls.estimate / 50e6 - 1.0).abs() < 1e-6, "{calls:?}");
-    assert!(crate::render::text::explain::text(&report).contains("calls       50 M in total"));
+    assert!(
+        crate::document::text::piped(&crate::document::explain::document(&report))
+            .contains("calls       50 M in total")
+    );
 }
 
 /// PostgreSQL 19 with the TSC: 264 to 268 ms without EXPLAIN, so 24 to 25% is overhead.
@@ -75,7 +78,7 @@ fn reads_of_the_tsc_overlap_with_other_work() {
     let by_read = by_read_cost(11.69, &text);
     assert!(by_read.corrected_ms.low <= 264.0 && 268.0 <= by_read.corrected_ms.high, "{:?}", by_read.corrected_ms);
     let both = estimate(Some(11.69), Some(268.0), &text).unwrap();
-    let screen = crate::render::text::explain::text(&both);
+    let screen = crate::document::text::piped(&crate::document::explain::document(&both));
     assert!((0.235..0.255).contains(&both.overhead_share) && screen.contains("as expected"), "{screen}");
     assert!(!both.capture.unwrap().inputs_contradict);
 }
@@ -88,7 +91,10 @@ fn inputs_that_contradict_each_other_widen_the_interval() {
         corrected.low < 20.0 && corrected.high > 110.0 && report.capture.as_ref().unwrap().inputs_contradict,
         "{corrected:?}"
     );
-    let screen = crate::render::text::explain::text(&report).split_whitespace().collect::<Vec<_>>().join(" ");
+    let screen = crate::document::text::piped(&crate::document::explain::document(&report))
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert!(screen.contains("contradicts the expected cost: the interval covers both"), "{screen}");
 }
 

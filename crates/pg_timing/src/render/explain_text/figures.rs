@@ -1,6 +1,6 @@
 //! Figures with units and margins.
 
-use crate::render::plus_minus::plus_minus;
+use crate::human::PLUS_MINUS;
 use crate::report::{ExplainReport, Range};
 
 /// Returns `40.0 +-3.0 ns per call`, or `1.00 ns per call (0 to 3.00)` if the lower bound is 0.
@@ -15,7 +15,7 @@ pub fn per_call(ns: Range) -> String {
 pub fn with_margin(range: Range) -> String {
     match range.low > 0.0 || range.high == 0.0 {
         true if range.half_width() == 0.0 => digits(range.estimate),
-        true => format!("{} {}{}", digits(range.estimate), plus_minus(), margin(range)),
+        true => format!("{} {}{}", digits(range.estimate), PLUS_MINUS, margin(range)),
         false => format!("0 to {}", digits(range.high)),
     }
 }

@@ -3,7 +3,7 @@
 use super::figures::settings;
 use super::parts::Parts;
 use super::{digits, interval, ms, per_call};
-use crate::render::plus_minus::plus_minus;
+use crate::human::PLUS_MINUS;
 use crate::report::{ExplainReport, LiveRuns, Range, Timed};
 
 /// Returns the headline: `EXPLAIN ANALYZE reports 585 ms; the query takes 219 ms (+-4).`
@@ -36,7 +36,7 @@ const EVEN: f64 = 0.9;
 fn estimate(time: Range) -> String {
     let shorter_side = (time.high - time.estimate).min(time.estimate - time.low);
     match shorter_side >= EVEN * time.half_width() {
-        true => format!("{} ({}{})", ms(time.estimate), plus_minus(), digits(time.half_width())),
+        true => format!("{} ({}{})", ms(time.estimate), PLUS_MINUS, digits(time.half_width())),
         false => format!("{} ({} ms)", ms(time.estimate), interval(time)),
     }
 }

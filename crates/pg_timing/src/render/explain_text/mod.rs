@@ -12,7 +12,7 @@ pub use live::{OVERHEAD, UNDISTURBED};
 pub use nodes::{clock_share, corrected, rank, reported};
 pub use parts::Parts;
 
-use super::plus_minus::plus_minus;
+use crate::human::PLUS_MINUS;
 use crate::report::ExplainReport;
 
 /// The answer, and the facts below the plan.
@@ -48,7 +48,7 @@ impl ExplainText {
             None => LIVE_MARGINS,
         };
         if report.has_figures() {
-            facts.insert(0, (plus_minus(), margins.into()));
+            facts.insert(0, (PLUS_MINUS, margins.into()));
             if report.nodes.iter().any(|node| nodes::rank_change(node, report).is_some()) {
                 facts.insert(1, ("rank", RANKS.into()));
             }

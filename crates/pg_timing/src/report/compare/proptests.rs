@@ -99,7 +99,7 @@ fn the_order_of_two_reports_only_reverses_the_effects() {
         for (b, after) in &reports {
             let forth = compare((a, before), (b, after));
             assert_mirror(&format!("{a} {b}"), &forth, &compare((b, after), (a, before)));
-            let screen = crate::render::text::compare::text(&forth);
+            let screen = crate::document::text::piped(&crate::document::compare::document(&forth));
             let wide = screen.lines().find(|line| anstream::adapter::strip_str(line).to_string().chars().count() > 80);
             assert_eq!(wide, None, "{a} {b}");
         }
@@ -157,7 +157,7 @@ proptest! {
             prop_assert_eq!(written.noise.is_some(), read.noise.is_some());
             prop_assert_eq!(written.relative_change.is_some(), read.relative_change.is_some());
         }
-        _ = crate::render::text::compare::text(&forth);
+        _ = crate::document::text::piped(&crate::document::compare::document(&forth));
     }
 
     #[test]

@@ -308,8 +308,8 @@ fn a_clock_that_goes_back_counts_by_the_bounds_of_its_rate() {
         (group.missing_in, &*group.why),
         (MissingIn::Before, "too few reads to see steps as rare as in the other report")
     );
-    let screen = crate::render::text::compare::text(&compared(&back(0, 30_000_000), &back(1, 1000)));
-    let screen = anstream::adapter::strip_str(&screen).to_string();
+    let comparison = compared(&back(0, 30_000_000), &back(1, 1000));
+    let screen = crate::document::text::piped(&crate::document::compare::document(&comparison));
     assert!(screen.contains("\nsystem went back   never  1000 per M       -  987 per M  much worse\n"), "{screen}");
 }
 

@@ -3,10 +3,10 @@
 mod log_timing;
 
 use super::*;
-use crate::render;
 use crate::report::{Action, ClockReport, EventsAre, Finding, LogTimingAnswer, ReadCost, Severity};
 use crate::server::clock::Clocks;
 use crate::server::settings::Server;
+use crate::{document, render};
 
 fn cost(ns: Option<f64>) -> ReadCost {
     ReadCost {
@@ -92,7 +92,7 @@ fn screen_of_a_busy_server() {
     let mut facts = facts(Some(22.0), 1000.0, &more);
     facts.server.other_settings = vec!["track_functions (role app)".into()];
     let report = report(&facts, false);
-    insta::assert_snapshot!(anstream::adapter::strip_str(&render::text::advise::text(&report)));
+    insta::assert_snapshot!(document::text::piped(&document::advise::document(&report)));
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn coarse_steps_and_interruptions_of_the_host_are_findings() {
     let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!((ids, report.verdict.severity), (vec!["clock-coarse", "clock-gaps"], Severity::Critical));
     assert!(report.verdict.summary.contains("On this host: clock-coarse found."), "{}", report.verdict.summary);
-    let text = anstream::adapter::strip_str(&render::text::advise::text(&report)).to_string();
+    let text = document::text::piped(&document::advise::document(&report));
     assert!(text.contains("clock-gaps  WARNING  clock-gaps found\n  seen   a figure\n"), "{text}");
 }
 
@@ -330,7 +330,7 @@ fn each_undetermined_setting_has_a_hint_with_a_command() {
                 "{hint}"
             );
         }
-        let screen = anstream::adapter::strip_str(&render::text::advise::text(&report)).to_string();
+        let screen = document::text::piped(&document::advise::document(&report));
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     }
 }

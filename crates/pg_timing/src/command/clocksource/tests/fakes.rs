@@ -1,5 +1,6 @@
 //! A fake sysfs and a fake environment for the tests of a switch.
 
+use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::host::clocksource::*;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
@@ -102,7 +103,7 @@ impl SwitchEnv for FakeEnv<'_> {
     }
 
     fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
-        self.shown.push((crate::render::text::clocksource::event(&event), current(self.root)));
+        self.shown.push((text(&crate::document::clocksource::event(&event), Output::PIPE), current(self.root)));
         Ok(())
     }
 }

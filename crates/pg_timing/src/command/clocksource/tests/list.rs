@@ -1,9 +1,12 @@
 //! The list of clock sources in captured trees.
 
 use super::fakes::{current_file, sysfs};
+use crate::document::{
+    self,
+    text::{Output, text},
+};
 use crate::host::clocksource::*;
 use crate::host::facts::Host;
-use crate::render::text;
 use crate::report::{ClocksourceList, ClocksourceState};
 use std::path::Path;
 use tempfile::TempDir;
@@ -90,6 +93,6 @@ fn current_clocksource_file_is_enough() {
 fn text_of_unusual_clock_sources() {
     let root = sysfs("refined-jiffies", "refined-jiffies flux-capacitor hyperv_clocksource_tsc_page xen");
     add_file(&root, "proc/cpuinfo", CPU_WITH_INVARIANT_TSC);
-    let text = text::clocksource::list(&list_of(root.path()));
+    let text = text(&document::clocksource::list(&list_of(root.path())), Output::PIPE);
     insta::assert_snapshot!(anstream::adapter::strip_str(&text));
 }

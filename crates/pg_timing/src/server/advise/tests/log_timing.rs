@@ -42,7 +42,7 @@ fn with_sessions(mut facts: Facts, hidden: f64, running_s: f64) -> Facts {
 /// Returns the row, the answer and the screen.
 fn advice(facts: &Facts) -> (SettingAdvice, NodeCallsReport, String) {
     let report = report(facts, false);
-    let screen = anstream::adapter::strip_str(&render::text::advise::text(&report)).to_string();
+    let screen = document::text::piped(&document::advise::document(&report));
     (setting(&report, "auto_explain.log_timing").clone(), report.node_calls.clone(), screen)
 }
 

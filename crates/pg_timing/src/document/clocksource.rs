@@ -1,34 +1,41 @@
-//! The screens of `pg_timing clocksource`.
+//! The lists and steps of `clocksource`.
 
-use super::table::{Align, Table};
-use super::{BOLD, wrapped};
+use super::host::{access, one_read};
+use super::{Block, Column, Document, Facts, Row, Table};
 use crate::human::{duration, seconds, times};
-use crate::render::host_text::{access, one_read};
 use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
 use crate::report::{Grade, System, Vdso};
 
-/// Renders the clock sources of a host, one row each, and below what each is.
-pub fn list(list: &ClocksourceList) -> String {
-    let head = ["clock source", "state", "one read", "vDSO"];
-    let rows: Vec<_> = list.rows.iter().map(|row| cells(row, list.measured.as_ref())).collect();
-    let mut out = table(&head, &rows);
-    out.push('\n');
-    for row in &list.rows {
+/// Returns the clock sources of a host, one row each, and below what each is.
+pub fn list(list: &ClocksourceList) -> Document {
+    let what = |row: &ClocksourceRow| {
         let what = row.traits.map_or("not known to pg_timing", |traits| traits.what);
         let note = note(row).map_or(String::new(), |note| format!("; {note}"));
-        wrapped(&mut out, &format!("{}: ", row.name), &format!("{what}{note}"));
-    }
-    wrapped(&mut out, "vDSO: ", "programs read the clock without a system call");
+        (format!("{}:", row.name), format!("{what}{note}"))
+    };
+    let vdso = ("vDSO:".to_string(), "programs read the clock without a system call".to_string());
+    let mut blocks = vec![
+        table(
+            &["clock source", "state", "one read", "vDSO"],
+            list.rows.iter().map(|row| self::row(row, list.measured.as_ref())),
+        ),
+        Block::Facts(Facts::new(0, list.rows.iter().map(what).chain([vdso]))),
+    ];
     if list.live && list.is_best() {
-        out.push_str("\nThe current clock source is the best of these. Nothing to do.\n");
+        blocks.push(Block::Text("The current clock source is the best of these. Nothing to do.".into()));
     } else if let (true, Some(candidate)) = (list.live, list.candidate()) {
-        out.push_str("\nTo try another one for 10 seconds, as root:\n");
-        out.push_str(&format!("    {BOLD}pg_timing clocksource use {}{BOLD:#}\n", candidate.name));
+        blocks.push(Block::Text("To try another one for 10 seconds, as root:".into()));
+        blocks.push(Block::Command(format!("pg_timing clocksource use {}", candidate.name)));
     }
-    out
+    Document::default().with(blocks)
 }
 
-fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 4] {
+fn table(heads: &[&str], rows: impl Iterator<Item = Row>) -> Block {
+    let columns = heads.iter().copied().map(Column::left).collect();
+    Block::Table(Table { columns, rows: rows.collect(), ..Table::default() })
+}
+
+fn row(row: &ClocksourceRow, measured: Option<&ClockReport>) -> Row {
     let state = match &row.state {
         ClocksourceState::Current => "current",
         ClocksourceState::Available => "available",
@@ -50,7 +57,7 @@ fn cells(row: &ClocksourceRow, measured: Option<&ClockReport>) -> [String; 4] {
         (None, Some(Vdso::Depends)) => "depends",
         (None, None) => "unknown",
     };
-    [row.name.clone(), state.into(), read, vdso.into()]
+    Row::new([row.name.clone(), state.into(), read, vdso.into()])
 }
 
 fn note(row: &ClocksourceRow) -> Option<String> {
@@ -67,59 +74,46 @@ fn note(row: &ClocksourceRow) -> Option<String> {
     })
 }
 
-fn table<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> String {
-    let table = Table::new([Align::Left; N], head, rows);
-    let body: String = rows.iter().map(|row| table.line(row) + "\n").collect();
-    format!("{BOLD}{}{BOLD:#}\n{body}", table.line(head))
-}
-
-/// Renders one step of a switch.
-pub fn event(event: &SwitchEvent) -> String {
-    match *event {
-        SwitchEvent::AlreadyCurrent { name } => format!("The clock source is {name} already. Nothing to do.\n"),
+/// Returns one step of a switch.
+pub fn event(event: &SwitchEvent) -> Document {
+    let blocks = match *event {
+        SwitchEvent::AlreadyCurrent { name } => {
+            vec![Block::Text(format!("The clock source is {name} already. Nothing to do."))]
+        }
         SwitchEvent::UndoCommand { command } => {
-            format!("To undo this by hand, as root:\n    {BOLD}{command}{BOLD:#}\n\n")
+            vec![Block::Text("To undo this by hand, as root:".into()), Block::Command(command.into())]
         }
         SwitchEvent::Measured { old, new, overhead_ns } => comparison(old, new, overhead_ns),
         SwitchEvent::Waiting { old, left } => {
-            format!("{old} will be restored in {}. Ctrl-C restores it at once.\n", seconds(left.0))
+            vec![Block::Text(format!("{old} will be restored in {}. Ctrl-C restores it at once.", seconds(left.0)))]
         }
-        SwitchEvent::Restored { message, stopped_after: Some(after) } => {
-            format!("Stopped after {}. {message}\n", seconds(after.0))
+        SwitchEvent::Restored { message, stopped_after } => {
+            let stopped = stopped_after.map(|after| format!("Stopped after {}. ", seconds(after.0)));
+            vec![Block::Text(stopped.unwrap_or_default() + message)]
         }
-        SwitchEvent::Restored { message, stopped_after: None } => format!("{message}\n"),
         SwitchEvent::Kept { name, grade, old, system } => kept(name, grade, old, system),
-    }
+    };
+    Document::default().with(blocks)
 }
 
-/// Renders the old and the new clock source side by side.
-fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> String {
-    let row = |when: &str, (name, clock): (&str, &ClockReport)| match &clock.unavailable {
-        Some(why) => [when.into(), name.into(), "-".into(), "-".into(), format!("not measured: {why}")],
-        None => [
-            when.into(),
-            name.into(),
-            one_read(clock),
-            clock.granularity_ns.map_or("-".into(), duration),
-            clock.access_path.map_or("unknown", access).into(),
-        ],
+/// Returns the old and the new clock source side by side.
+fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> Vec<Block> {
+    let row = |(when, (name, clock)): (&str, (&str, &ClockReport))| match &clock.unavailable {
+        Some(why) => Row::new([when, name, "-", "-", &format!("not measured: {why}")]),
+        None => {
+            let step = clock.granularity_ns.map_or("-".into(), duration);
+            Row::new([when, name, &one_read(clock), &step, clock.access_path.map_or("unknown", access)])
+        }
     };
-    let head = ["", "clock source", "one read", "step", "access"];
-    let mut out = table(&head, &[row("before", old), row("now", new)]);
-    out.push('\n');
-    if let Some(sentence) = difference(old, new, overhead_ns) {
-        wrapped(&mut out, "", &sentence);
-    }
+    let rows = [("before", old), ("now", new)].into_iter().map(row);
+    let mut blocks = vec![table(&["", "clock source", "one read", "step", "access"], rows)];
+    blocks.extend(difference(old, new, overhead_ns).map(Block::Text));
     let (name, clock) = new;
     if clock.backward_steps > 0 {
-        let by = duration(clock.largest_backward_ns);
-        wrapped(
-            &mut out,
-            "",
-            &format!("Warning: with {name} the time went back {}, by up to {by}.", times(clock.backward_steps)),
-        );
+        let (times, by) = (times(clock.backward_steps), duration(clock.largest_backward_ns));
+        blocks.push(Block::Text(format!("Warning: with {name} the time went back {times}, by up to {by}.")));
     }
-    out
+    blocks
 }
 
 /// A smaller relative difference would be shown as 1.0 times.
@@ -143,12 +137,8 @@ fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
     ))
 }
 
-/// Renders how to make the switch permanent, how to undo it, and its risk.
-fn kept(name: &str, grade: Option<Grade>, old: &str, system: System) -> String {
-    let mut out = String::new();
-    wrapped(&mut out, "", &format!("The clock source stays {name} until the next restart."));
-    wrapped(&mut out, "permanent: ", &system.make_permanent(name));
-    out.push_str(&format!("undo:      {}\n", system.switch_command(old)));
+/// Returns how to make the switch permanent, how to undo it, and its risk.
+fn kept(name: &str, grade: Option<Grade>, old: &str, system: System) -> Vec<Block> {
     let mut risk =
         format!("if the kernel selected {old} for a reason (see pg_timing check), time may be unreliable with {name}");
     if name == "tsc" {
@@ -160,6 +150,10 @@ fn kept(name: &str, grade: Option<Grade>, old: &str, system: System) -> String {
         Some(Grade::Coarse) => "; timers and times get the steps of the kernel's tick, and a host can stall",
         _ => "",
     };
-    wrapped(&mut out, "risk:      ", &risk);
-    out
+    let facts = [("permanent:", system.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
+    vec![
+        Block::Text(format!("The clock source stays {name} until the next restart.")),
+        Block::Facts(Facts::new(11, facts)),
+        Block::Command(system.switch_command(old)),
+    ]
 }

@@ -1,12 +1,77 @@
-//! Sentences and figures about all plans of a log, for the screen and for the page.
+//! The result of `explain --plan LOG --all`: how much of all time is the clock, and the statements that lost the most.
 
-use super::explain_text::{digits, ms};
-use super::plus_minus::plus_minus;
+use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
 use crate::human::{grouped, percent, seconds};
+use crate::render::explain_text::{digits, ms};
 use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS, Range};
 
+pub const TITLE: &str = "Overhead of timing in a log";
+
+/// Statements on the screen. Each takes two lines.
+const MOST_STATEMENTS: usize = 10;
+/// The names of facts and a space.
+const NAMES: usize = 12;
+
+pub fn document(report: &LogReport) -> Document {
+    let shown = &report.statements[..report.statements.len().min(MOST_STATEMENTS)];
+    let blocks = vec![
+        Block::Screen(vec![
+            Block::Table(table(shown)),
+            Block::Facts(Facts::new(NAMES, facts(report, MOST_STATEMENTS))),
+        ]),
+        Block::Page(vec![
+            Block::Part("Statements", vec![Block::Table(table(&report.statements))]),
+            Block::Part(
+                "How to read these figures, and their limits",
+                vec![Block::Facts(Facts::new(NAMES, facts(report, usize::MAX)))],
+            ),
+        ]),
+    ];
+    Document::answer(&answer(report)).with(blocks)
+}
+
+/// Returns the table of these statements. `lost` is the time of the overhead.
+fn table(statements: &[LoggedStatement]) -> Table {
+    let longest_ms = statements.iter().map(|statement| statement.total.reported_ms).fold(0.0, f64::max);
+    let bars = Column { keys: &[("", "corrected"), ("reported", "lost")], ..Column::left("time").at(Place::Page) };
+    let [lost, share, reported, corrected, runs, ranks] =
+        ["lost", "share", "reported", "corrected", "runs", "ranks"].map(Column::right);
+    let statement = Column::left("statement").at(Place::Below);
+    Table {
+        name: "statements".into(),
+        columns: vec![lost, share, reported, corrected, runs, ranks, bars, statement],
+        rows: statements.iter().map(|statement| row(statement, longest_ms)).collect(),
+        ..Table::default()
+    }
+}
+
+fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
+    let total = &statement.total;
+    let lost_ms = total.overhead_ms().estimate;
+    let at = |ms: f64| fraction(ms, longest_ms);
+    let end = at(total.corrected_ms.estimate);
+    let bars = vec![
+        Bar { class: "", start: 0.0, end },
+        Bar { class: "reported", start: end, end: at(total.corrected_ms.estimate + lost_ms) },
+    ];
+    Row::new([
+        time(lost_ms).into(),
+        percent_of(total.overhead_share.estimate).into(),
+        time(total.reported_ms).into(),
+        self::corrected(total).into(),
+        grouped(total.runs).into(),
+        self::ranks(statement).into(),
+        Cell { bars: vec![bars], ..Cell::default() },
+        title(statement).into(),
+    ])
+}
+
+fn percent_of(share: f64) -> String {
+    if share < 0.1 { percent(share) } else { format!("{}%", digits(100.0 * share).trim_end_matches(".0")) }
+}
+
 /// Returns the headline: `Clock reads are 3.9% (2.5 to 5.4%) of all time in these 126 054 plans: 1.05 of 27.1 s.`
-pub fn answer(report: &LogReport) -> String {
+fn answer(report: &LogReport) -> String {
     let LogTotal { runs, reported_ms, clock_ms, clock_share, overhead_share, .. } = report.total;
     let plans = if runs == 1 { "this plan".into() } else { format!("these {} plans", grouped(runs)) };
     format!(
@@ -26,7 +91,7 @@ fn shares(share: Range) -> String {
 }
 
 /// Returns a time of some or many plans.
-pub fn time(ms: f64) -> String {
+fn time(ms: f64) -> String {
     const SECOND: f64 = 1000.0;
     const HOUR: f64 = 3_600_000.0;
     match ms {
@@ -36,43 +101,18 @@ pub fn time(ms: f64) -> String {
     }
 }
 
-/// Returns the corrected time with its interval: `9.79 ms +-31%`, or `6.71 to 11.2 ms` if its bounds are not at the same
-/// distance from the estimate.
-pub fn corrected(total: &LogTotal) -> String {
-    let Range { low, estimate, high } = total.corrected_ms;
-    if high == 0.0 {
-        return time(0.0);
-    }
-    let [below, above] = [estimate - low, high - estimate].map(|margin| margin / estimate);
-    // `percent` shows whole numbers from 10% on, and one decimal below.
-    let rounding = if below.max(above) < 0.1 { 0.001 } else { 0.01 };
-    match low > 0.0 && (below - above).abs() <= rounding {
-        true => format!("{} {}{}", time(estimate), plus_minus(), relative_margin(total.corrected_ms)),
-        false => interval(low, high),
-    }
-}
-
-/// Returns two times: `6.71 to 11.2 ms`, or `980 ms to 1.2 s`.
-fn interval(low: f64, high: f64) -> String {
-    let (low, high) = (time(low), time(high));
+/// Returns the interval of the corrected time: `6.71 to 11.2 ms`, or `980 ms to 1.2 s`.
+fn corrected(total: &LogTotal) -> String {
+    let [low, high] = [total.corrected_ms.low, total.corrected_ms.high].map(time);
     let unit = |time: &str| time.rsplit_once(' ').map(|(_, unit)| unit.to_string());
-    let low = match low.rsplit_once(' ') {
-        Some((number, _)) if number == "0" || unit(&low) == unit(&high) => number.to_string(),
-        _ => low,
-    };
-    format!("{low} to {high}")
-}
-
-/// Returns the half width as a percentage of the estimate.
-fn relative_margin(range: Range) -> String {
-    match range.estimate > 0.0 {
-        true => percent((range.half_width() / range.estimate * 1000.0).round() / 1000.0),
-        false => "0%".into(),
+    match low.rsplit_once(' ') {
+        Some((number, _)) if number == "0" || unit(&low) == unit(&high) => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
     }
 }
 
 /// Returns how many nodes have another rank without timing, of how many nodes: `2 of 7`.
-pub fn ranks(statement: &LoggedStatement) -> String {
+fn ranks(statement: &LoggedStatement) -> String {
     match statement.nodes {
         0 | 1 => "-".into(),
         nodes => format!("{} of {nodes}", statement.rank_changes.len()),
@@ -80,9 +120,9 @@ pub fn ranks(statement: &LoggedStatement) -> String {
 }
 
 /// Returns the statement in one line. Nested statements are marked.
-pub fn title(statement: &LoggedStatement) -> String {
+fn title(statement: &LoggedStatement) -> String {
     let text = match (&statement.statement, statement.query_id) {
-        (Some(text), _) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        (Some(text), _) => one_line(text),
         (None, Some(id)) => format!("(query {id})"),
         (None, None) => "(other statements, or plans without a statement)".into(),
     };
@@ -91,7 +131,7 @@ pub fn title(statement: &LoggedStatement) -> String {
 }
 
 /// Returns the facts below the table. `shown` statements are in it.
-pub fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
+fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(rest) = report.statements.get(shown..).filter(|rest| !rest.is_empty()) {
         let lost: f64 = rest.iter().map(|statement| statement.total.overhead_ms().estimate).sum();
@@ -106,7 +146,7 @@ pub fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     }
     facts.push((
         "columns",
-        "lost: time of the overhead. share: lost / reported. corrected: time without overhead, with its 92% interval. \
+        "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead. \
          ranks: nodes whose rank by self time changes without timing, if the change is larger than the errors"
             .into(),
     ));
@@ -166,16 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_not_symmetric_shows_its_bounds() {
-        let cell = |low: f64, estimate: f64, high: f64| {
-            corrected(&LogTotal { corrected_ms: Range { low, estimate, high }, ..LogTotal::default() })
+    fn an_interval_has_its_unit_once() {
+        let cell = |low: f64, high: f64| {
+            corrected(&LogTotal { corrected_ms: Range { low, estimate: low, high }, ..LogTotal::default() })
         };
-        assert_eq!(cell(6.9, 10.0, 13.1), "10.0 ms +-31%");
-        assert_eq!(cell(6.86, 10.0, 13.16), "10.0 ms +-32%");
-        assert_eq!(cell(9.004, 10.0, 10.99), "10.0 ms +-10%");
-        assert_eq!(cell(6.0, 10.0, 13.1), "6.00 to 13.1 ms");
-        assert_eq!(cell(980.0, 1100.0, 1200.0), "980 ms to 1.2 s");
-        assert_eq!((cell(0.0, 1.0, 2.0), cell(0.0, 0.0, 0.0)), ("0 to 2.00 ms".into(), "0 ms".into()));
+        assert_eq!([cell(6.0, 13.1), cell(980.0, 1200.0)], ["6.00 to 13.1 ms", "980 ms to 1.2 s"]);
+        assert_eq!([cell(0.0, 2.0), cell(0.0, 0.0)], ["0 to 2.00 ms", "0 to 0 ms"]);
     }
 
     #[test]

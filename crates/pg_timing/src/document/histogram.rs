@@ -1,5 +1,6 @@
 //! The histogram of one clock. Both axes are logarithmic: the rows are powers of two, and rare long reads stay visible.
 
+use super::Block;
 use crate::human::{count, duration};
 use crate::report::{Bin, ClockReport};
 use maud::{Markup, html};
@@ -62,55 +63,88 @@ impl Axes {
 }
 
 /// A row with reads.
+#[derive(Clone, Debug)]
 struct Row {
     start_ns: f64,
     end_ns: f64,
     count: u64,
+    /// the system did other work
+    is_gap: bool,
 }
 
 /// Returns the rows with reads, one after the other. In outputs of PostgreSQL before 19 rows overlap; each then starts where
 /// the previous one ends.
 fn rows(clock: &ClockReport) -> impl Iterator<Item = Row> {
+    let threshold = clock.gaps.map_or(f64::INFINITY, |gaps| gaps.threshold_ns);
     let before = clock.histogram.iter().map(|row| row.le_ns as f64 + 1.0);
     let starts = std::iter::once(0.0).chain(before);
     let rows = clock.histogram.iter().zip(starts).filter(|(row, start)| row.count > 0 && row.le_ns as f64 >= *start);
-    rows.map(|(row, start_ns): (&Bin, f64)| Row { start_ns, end_ns: row.le_ns as f64 + 1.0, count: row.count })
+    rows.map(move |(row, start_ns): (&Bin, f64)| Row {
+        start_ns,
+        end_ns: row.le_ns as f64 + 1.0,
+        count: row.count,
+        is_gap: start_ns >= threshold,
+    })
 }
 
-/// Returns the picture of a clock with its caption. `None` if the clock has no histogram.
-pub fn figure(clock: &ClockReport, axes: &Axes) -> Option<Markup> {
-    let rows: Vec<Row> = rows(clock).collect();
-    if rows.is_empty() {
-        return None;
+/// The histogram of a clock.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    name: String,
+    median_ns: Option<f64>,
+    rows: Vec<Row>,
+    axes: Axes,
+}
+
+impl Histogram {
+    /// Returns the histograms of some clocks, with axes for all clocks of the host.
+    pub fn all(clocks: &[&ClockReport], of_host: &[ClockReport]) -> Option<Block> {
+        let axes = Axes::of(of_host);
+        let histogram = |clock: &&ClockReport| Histogram {
+            name: clock.name.clone(),
+            median_ns: clock.percentiles.map(|p| p.p50_ns),
+            rows: rows(clock).collect(),
+            axes,
+        };
+        let shown: Vec<Histogram> =
+            clocks.iter().map(histogram).filter(|histogram| !histogram.rows.is_empty()).collect();
+        (!shown.is_empty()).then_some(Block::Histograms(shown))
     }
-    let threshold = clock.gaps.map_or(f64::INFINITY, |gaps| gaps.threshold_ns);
-    let caption = clock.percentiles.map(|p| format!(": median {}", duration(p.p50_ns)));
-    Some(html! {
-        figure {
-            figcaption { b { (clock.name) } (caption.unwrap_or_default()) }
-            svg role="img" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
-                title { "Times of " (clock.name) " from one reading to the next" }
-                desc { (described(&rows)) }
-                @for (labeled, label) in axes.counts() {
-                    @let y = axes.y(labeled);
-                    line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y)) {}
-                    text x=(LEFT - 5.0) y=(pixels(y + 4.0)) text-anchor="end" { (label) }
-                }
-                @for row in &rows {
-                    @let (x, y) = (axes.x(row.start_ns), axes.y(row.count));
-                    rect class=(if row.start_ns >= threshold { "gap" } else { "bin" }) x=(pixels(x)) y=(pixels(y))
-                        // A pixel remains free between two rows.
-                        width=(pixels((axes.x(row.end_ns) - x - 1.0).max(1.0))) height=(pixels(BOTTOM - y)) {}
-                }
-                line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {}
-                @for ns in axes.times() {
-                    @let x = axes.x(ns);
-                    line.axis x1=(pixels(x)) x2=(pixels(x)) y1=(BOTTOM) y2=(BOTTOM + 4.0) {}
-                    text x=(pixels(x)) y=(BOTTOM + 17.0) text-anchor="middle" { (duration(ns)) }
+
+    pub fn has_gaps(&self) -> bool {
+        self.rows.iter().any(|row| row.is_gap)
+    }
+
+    /// Returns the picture with its caption.
+    pub fn figure(&self) -> Markup {
+        let Histogram { name, median_ns, rows, axes } = self;
+        html! {
+            figure {
+                figcaption { b { (name) } @if let Some(ns) = median_ns { ": median " (duration(*ns)) } }
+                svg role="img" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+                    title { "Times of " (name) " from one reading to the next" }
+                    desc { (described(rows)) }
+                    @for (labeled, label) in axes.counts() {
+                        @let y = axes.y(labeled);
+                        line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y)) {}
+                        text x=(LEFT - 5.0) y=(pixels(y + 4.0)) text-anchor="end" { (label) }
+                    }
+                    @for row in rows {
+                        @let (x, y) = (axes.x(row.start_ns), axes.y(row.count));
+                        rect class=(if row.is_gap { "gap" } else { "bin" }) x=(pixels(x)) y=(pixels(y))
+                            // A pixel remains free between two rows.
+                            width=(pixels((axes.x(row.end_ns) - x - 1.0).max(1.0))) height=(pixels(BOTTOM - y)) {}
+                    }
+                    line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {}
+                    @for ns in axes.times() {
+                        @let x = axes.x(ns);
+                        line.axis x1=(pixels(x)) x2=(pixels(x)) y1=(BOTTOM) y2=(BOTTOM + 4.0) {}
+                        text x=(pixels(x)) y=(BOTTOM + 17.0) text-anchor="middle" { (duration(ns)) }
+                    }
                 }
             }
         }
-    })
+    }
 }
 
 fn pixels(length: f64) -> String {
@@ -137,11 +171,14 @@ mod tests {
     fn rows_without_reads_are_left_out_and_described() {
         let gaps = Gaps { threshold_ns: 1000.0, count: 1, total_ns: 5000.0, largest_ns: 5000.0, share: 0.1 };
         let clock = ClockReport { gaps: Some(gaps), ..clock(&[(0, 0), (1, 0), (31, 2_000_000), (4095, 0), (8191, 1)]) };
-        let text = figure(&clock, &Axes::of([&clock])).unwrap().into_string();
+        let Some(Block::Histograms(pictures)) = Histogram::all(&[&clock], std::slice::from_ref(&clock)) else {
+            panic!()
+        };
+        let text = pictures[0].figure().into_string();
         assert!(text.contains("Number of reads: 2 M below 32 ns, 1 below 8.2 us"), "{text}");
         assert_eq!((text.matches("\"bin\"").count(), text.matches("\"gap\"").count()), (1, 1), "{text}");
         assert!(text.contains("a&lt;b") && !text.contains("NaN"), "{text}");
-        assert!(figure(&super::tests::clock(&[(0, 0)]), &Axes::of([])).is_none());
+        assert!(Histogram::all(&[&super::tests::clock(&[(0, 0)])], &[]).is_none());
     }
 
     /// A report can contain any numbers.

@@ -1,62 +1,48 @@
-//! The screen of `compare`: the verdict, both reports, what changed, what is the same, and what could not be compared.
+//! The result of `compare`: the verdict, both reports, what changed, what is the same, and what could not be compared.
 
-use super::table::{Align, Table};
-use super::{BOLD, DIM, wrapped};
+use super::host::MAIN;
+use super::{Block, Cell, Column, Document, Facts, Row, Table, Verdict};
 use crate::human::{count, duration, percent};
-use crate::render::columns::cut;
-use crate::render::host_text::MAIN;
 use crate::report::compare::{
     Compared, ComparedFigure, ComparedReport, Comparison, Effect, FigureName, FindingChange, Measure, NotCompared,
     PG19, Unit,
 };
 use crate::report::{Severity, finding_id};
-use anstyle::{AnsiColor, Style};
 
 /// A longer path is shown without its directories.
 const SOURCE: usize = 40;
 /// A longer list does not fit into two lines. JSON has all of it.
 const LISTED: usize = 8;
-/// The other columns need up to 57 columns.
-const LABEL: usize = 23;
 
 const KHZ_PER_GHZ: f64 = 1e6;
 const KHZ_PER_MHZ: f64 = 1e3;
 const PPM_PER_PERCENT: f64 = 1e4;
 
-const COLUMNS: [&str; 6] = ["what changed", "before", "after", "change", "noise", ""];
-const ALIGNED: [Align; 6] = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
-
-pub fn text(comparison: &Comparison) -> String {
-    let blocks = [verdict(comparison), header(comparison), table(comparison), words(comparison), rest(comparison)];
-    blocks.into_iter().filter(|block| !block.is_empty()).collect::<Vec<_>>().join("\n")
+pub fn document(comparison: &Comparison) -> Document {
+    let Comparison { verdict, before, after, not_compared, .. } = comparison;
+    let word = verdict.effect.word().to_ascii_uppercase();
+    let verdict = Verdict { severity: severity(verdict.effect), word, summary: verdict.summary.clone() };
+    let reports = [("before", source(before)), ("after", source(after))];
+    let mut rest = Vec::new();
+    let same = same(&comparison.figures);
+    rest.extend((!same.is_empty()).then(|| ("same", same.join(", "))));
+    let names = std::iter::once("not compared").chain(std::iter::repeat(""));
+    rest.extend(names.zip(not_compared.iter().map(self::not_compared)));
+    let mut blocks = vec![Block::Verdict(verdict), Block::Facts(Facts::new(8, reports))];
+    blocks.extend(table(comparison).map(Block::Table));
+    blocks.push(Block::Facts(Facts::new(0, words(comparison).into_iter().map(|text| ("", text)))));
+    blocks.push(Block::Facts(Facts::new(14, rest).dim()));
+    Document::default().with(blocks)
 }
 
-fn verdict(comparison: &Comparison) -> String {
-    let effect = comparison.verdict.effect;
-    let word = effect.word().to_ascii_uppercase();
-    let mut block = String::new();
-    wrapped(&mut block, &format!("{word}  "), &comparison.verdict.summary);
-    let color = style(effect);
-    let rest = block.strip_prefix(&word).unwrap_or(&block);
-    format!("{color}{word}{color:#}{rest}")
-}
-
-fn style(effect: Effect) -> Style {
-    let color = match effect {
-        Effect::MuchBetter | Effect::Better | Effect::Same => AnsiColor::Green,
-        Effect::Changed | Effect::NotCompared => AnsiColor::Cyan,
-        Effect::Worse => AnsiColor::Yellow,
-        Effect::MuchWorse => AnsiColor::Red,
-    };
-    Style::new().bold().fg_color(Some(color.into()))
-}
-
-fn header(comparison: &Comparison) -> String {
-    let mut out = String::new();
-    for (label, report) in [("before  ", &comparison.before), ("after   ", &comparison.after)] {
-        wrapped(&mut out, label, &source(report));
+/// Returns the severity that decides the color of an effect.
+fn severity(effect: Effect) -> Severity {
+    match effect {
+        Effect::MuchBetter | Effect::Better | Effect::Same => Severity::Ok,
+        Effect::Changed | Effect::NotCompared => Severity::Unknown,
+        Effect::Worse => Severity::Warning,
+        Effect::MuchWorse => Severity::Critical,
     }
-    out
 }
 
 fn source(report: &ComparedReport) -> String {
@@ -67,11 +53,11 @@ fn source(report: &ComparedReport) -> String {
     let mut parts = vec![report.program.clone()];
     parts.extend([&report.kernel, &report.cpu_model].into_iter().flatten().cloned());
     parts.extend(report.clocksource.as_ref().map(|name| format!("clock source {name}")));
-    format!("{}: {}; {}", cut(path, SOURCE), parts.join(", "), report.severity.word())
+    format!("{path}: {}; {}", parts.join(", "), report.severity.word())
 }
 
-/// Renders the changed numbers: a row for each, and a line for clocks that PostgreSQL does not read.
-fn table(comparison: &Comparison) -> String {
+/// Returns the changed numbers: a row for each, and one for clocks that PostgreSQL does not read.
+fn table(comparison: &Comparison) -> Option<Table> {
     let numbers = comparison.figures.iter().filter_map(|figure| match (&figure.before, &figure.after) {
         (Compared::Number(before), Compared::Number(after)) if figure.effect != Effect::Same => {
             Some((figure, before, after))
@@ -81,27 +67,17 @@ fn table(comparison: &Comparison) -> String {
     let is_main =
         |figure: &ComparedFigure| figure.clock.as_deref().is_none_or(|clock| clock == PG19 || MAIN.contains(&clock));
     let (main, other): (Vec<_>, Vec<_>) = numbers.partition(|(figure, ..)| is_main(figure));
-    let rows: Vec<[String; 6]> = main.iter().map(|(figure, before, after)| cells(figure, before, after)).collect();
-    let table = Table::new(ALIGNED, &COLUMNS, &rows);
-    let mut out = String::new();
-    if !rows.is_empty() {
-        out.push_str(&format!("{BOLD}{}{BOLD:#}\n", table.line(&COLUMNS)));
+    let mut rows: Vec<Row> = main.iter().map(|(figure, before, after)| row(figure, before, after)).collect();
+    if !other.is_empty() {
+        let changes = other.iter().map(|(figure, ..)| format!("{} {}", figure.label(), change(figure)));
+        rows.push(Row::wide("other clocks", changes.collect::<Vec<_>>().join(", ")));
     }
-    for ((figure, ..), row) in main.iter().zip(&rows) {
-        let line = table.line(row);
-        let (numbers, word) = line.split_at(line.len() - row[5].len());
-        let color = style(figure.effect);
-        out.push_str(&format!("{numbers}{color}{word}{color:#}\n"));
-    }
-    let others: Vec<String> =
-        other.iter().map(|(figure, ..)| format!("{} {}", figure.label(), change(figure))).collect();
-    if !others.is_empty() {
-        wrapped(&mut out, "other clocks  ", &others.join(", "));
-    }
-    out
+    let figures = ["before", "after", "change", "noise"].map(Column::right);
+    let columns = [Column::left("what changed")].into_iter().chain(figures).chain([Column::left("")]);
+    (!rows.is_empty()).then(|| Table { columns: columns.collect(), rows, ..Table::default() })
 }
 
-fn cells(figure: &ComparedFigure, before: &Measure, after: &Measure) -> [String; 6] {
+fn row(figure: &ComparedFigure, before: &Measure, after: &Measure) -> Row {
     let unit = figure.figure.unit();
     let noise = match figure.noise {
         None => "-".into(),
@@ -109,11 +85,12 @@ fn cells(figure: &ComparedFigure, before: &Measure, after: &Measure) -> [String;
         Some(noise) => number(unit, noise).trim_start_matches('+').into(),
     };
     let word = if figure.effect == Effect::Changed { "" } else { figure.effect.word() };
-    let label = cut(&figure.label(), LABEL);
-    [label, bounds(unit, before), bounds(unit, after), change(figure), noise, word.into()]
+    let word = Cell { severity: Some(severity(figure.effect)), ..word.into() };
+    let figures = [bounds(unit, before), bounds(unit, after), change(figure), noise].map(Cell::from);
+    Row::new([Cell::from(figure.label())].into_iter().chain(figures).chain([word]))
 }
 
-/// Renders a number, or its bounds.
+/// Returns a number, or its bounds.
 fn bounds(unit: Unit, measure: &Measure) -> String {
     match measure.estimate {
         Some(estimate) => number(unit, estimate),
@@ -137,7 +114,7 @@ fn number(unit: Unit, number: f64) -> String {
     }
 }
 
-/// Renders the relative change. From a factor of 2 on, the factor is easier to read. A rate near zero has none.
+/// Returns the relative change. From a factor of 2 on, the factor is easier to read. A rate near zero has none.
 fn change(figure: &ComparedFigure) -> String {
     match (figure.relative_change, figure.figure.unit()) {
         (None, _) | (_, Unit::Ppm | Unit::PerMillion) => "-".into(),
@@ -152,21 +129,19 @@ fn change(figure: &ComparedFigure) -> String {
     }
 }
 
-/// Renders changed texts and alarms.
-fn words(comparison: &Comparison) -> String {
-    let mut out = String::new();
-    for figure in comparison.figures.iter().filter(|figure| figure.effect != Effect::Same) {
-        if let (Compared::Text(before), Compared::Text(after)) = (&figure.before, &figure.after) {
-            wrapped(&mut out, &format!("{}  ", figure.label()), &format!("{before} -> {after}"));
-        }
-    }
+/// Returns changed texts and alarms.
+fn words(comparison: &Comparison) -> Vec<String> {
+    let changed = comparison.figures.iter().filter(|figure| figure.effect != Effect::Same);
+    let text = |figure: &ComparedFigure| match (&figure.before, &figure.after) {
+        (Compared::Text(before), Compared::Text(after)) => Some(format!("{}: {before} -> {after}", figure.label())),
+        _ => None,
+    };
     // The alarm about the TSC explains its consequences, and the verdict lists them.
     let has_cause = comparison.findings.iter().any(|cause| cause.id == finding_id::TSC_DEMOTED);
     let is_explained = |id: &str| has_cause && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&id);
-    for change in comparison.findings.iter().filter(|change| !is_explained(&change.id)) {
-        wrapped(&mut out, "", &format!("{}: {}", alarm(change), change.summary));
-    }
-    out
+    let alarms = comparison.findings.iter().filter(|change| !is_explained(&change.id));
+    let alarms = alarms.map(|change| format!("{}: {}", alarm(change), change.summary));
+    changed.filter_map(text).chain(alarms).collect()
 }
 
 fn alarm(change: &FindingChange) -> String {
@@ -177,20 +152,6 @@ fn alarm(change: &FindingChange) -> String {
         (before, Severity::Ok) => format!("alarm gone {} ({}{note})", change.id, word(before)),
         (before, after) => format!("changed alarm {} ({}, before {}{note})", change.id, word(after), word(before)),
     }
-}
-
-/// Renders what is the same, and what could not be compared.
-fn rest(comparison: &Comparison) -> String {
-    let mut out = String::new();
-    let same = same(&comparison.figures);
-    if !same.is_empty() {
-        wrapped(&mut out, "same          ", &same.join(", "));
-    }
-    for (nth, group) in comparison.not_compared.iter().enumerate() {
-        let label = if nth == 0 { "not compared  " } else { "              " };
-        wrapped(&mut out, label, &not_compared(group));
-    }
-    if out.is_empty() { out } else { format!("{DIM}{out}{DIM:#}") }
 }
 
 /// Returns the figures that are the same. If a figure is the same for all clocks, it is named once.

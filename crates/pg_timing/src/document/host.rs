@@ -1,0 +1,516 @@
+//! A host's report, of `check` and `read`.
+
+use super::histogram::Histogram;
+use super::{Bar, Block, Cell, Column, Document, Fact, Facts, Row, Table, Verdict, fraction};
+use crate::human::{PLUS_MINUS, count, duration, khz, times, uptime};
+use crate::report::{
+    AccessPath, ClaimReport, ClockReport, Fact as Known, Finding, Fix, KernelMessage, KernelReport, MessageLevel,
+    Origin, Report, SYSTEM, Severity, Skew, finding_id,
+};
+use std::collections::BTreeSet;
+
+/// The columns of the names beside facts.
+const NAMES: usize = 11;
+
+pub fn document(report: &Report) -> Document {
+    let alarms = alarms(report);
+    let verdict = Block::Verdict(Verdict::from(&report.verdict));
+    let stopped = interrupted(report).map(Block::Text);
+    let mut first = vec![Block::Text(measured(report)), verdict.clone()];
+    first.extend(stopped.clone());
+    first.push(Block::Part("Findings", alarms.clone()));
+    let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report))];
+    let mut counter = vec![Block::Facts(Facts::new(NAMES, counter(report)))];
+    counter.extend(skew_table(&report.cpus.skew).map(|table| Block::Page(vec![Block::Table(table)])));
+    blocks.push(Block::Part("Counter and CPUs", counter));
+    blocks.extend(kernel_log(report));
+    let unknown: Vec<&str> = not_determined(report).map(|finding| finding.id.as_str()).collect();
+    let unknown = (!unknown.is_empty()).then(|| ("not determined:", unknown.join(", ")));
+    // The verdict is the last block on the screen, where the shell's prompt is.
+    let last = alarms.into_iter().chain([Block::Facts(Facts::new(0, unknown).dim()), verdict]).chain(stopped);
+    blocks.extend([all_checks(report), Block::Screen(last.collect())]);
+    Document::named(name(report), host_facts(report).join(", ")).with(blocks)
+}
+
+/// Returns the host's name, or what the report is about.
+fn name(report: &Report) -> &str {
+    let unnamed = if report.origin == Origin::Captured { "captured host" } else { "this host" };
+    match (report.origin, report.excerpt) {
+        (Origin::PgTestTiming, true) => "pg_test_timing output (incomplete)",
+        (Origin::PgTestTiming, false) => "pg_test_timing output",
+        _ => report.host.name.known().map_or(unnamed, String::as_str),
+    }
+}
+
+/// Returns the facts of the first line: the machine and its clock source.
+fn host_facts(report: &Report) -> Vec<String> {
+    let mut facts = machine(report);
+    facts.extend(report.clocksource.current.known().map(|current| {
+        let available = report.clocksource.available.known();
+        let others: Vec<&str> =
+            available.into_iter().flatten().map(String::as_str).filter(|name| name != current).collect();
+        match others.is_empty() {
+            true => format!("clock source {current}"),
+            false => format!("clock source {current} (also: {})", others.join(" ")),
+        }
+    }));
+    facts
+}
+
+/// Returns the kernel, the processor and the number of CPUs.
+fn machine(report: &Report) -> Vec<String> {
+    let host = &report.host;
+    let guest =
+        host.virtualization.known().filter(|guest| *guest != "none").map(|hypervisor| match host.platform.known() {
+            Some(platform) => format!("{platform}, {hypervisor} guest"),
+            None if hypervisor.contains(' ') => format!("guest of {hypervisor}"),
+            None => format!("{hypervisor} guest"),
+        });
+    let processor = match (host.cpu_model.known(), guest) {
+        (Some(model), Some(guest)) => Some(format!("{model} ({guest})")),
+        (model, guest) => model.cloned().or(guest),
+    };
+    let mut parts: Vec<String> = host.kernel.known().cloned().into_iter().chain(processor).collect();
+    if let Some(cpus) = report.cpus.online.known().or(report.cpus.allowed.known()) {
+        parts.push(format!("{} CPU{}", cpus.len(), if cpus.len() == 1 { "" } else { "s" }));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+fn interrupted(report: &Report) -> Option<String> {
+    let stopped = || format!("Stopped after {:.1} s. The figures are from this time.", report.measured_seconds);
+    report.interrupted.then(stopped)
+}
+
+/// Returns when and for how long this was measured.
+fn measured(report: &Report) -> String {
+    let seconds = report.measured_seconds;
+    let on = match (report.origin, &report.measured_at) {
+        (Origin::PgTestTiming, _) => return "measured by pg_test_timing: the read cost, and nothing else".into(),
+        _ if report.clocks.is_empty() => return "nothing was measured".into(),
+        (Origin::Captured, _) => " on the host that was captured".into(),
+        (_, Some(at)) => format!(" on {}", at.replace('T', ", ").replace('Z', " UTC")),
+        (_, None) => String::new(),
+    };
+    format!("measured for {seconds:.1} s{on}")
+}
+
+/// Returns the warnings and critical findings. A fix of several findings is shown once. The consequences of a demoted TSC
+/// belong to its finding.
+fn alarms(report: &Report) -> Vec<Block> {
+    let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
+    let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
+    let is_consequence = |f: &&Finding| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str());
+    let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) = alarms.into_iter().partition(is_consequence);
+    let mut fixes: Vec<&Fix> = Vec::new();
+    let block = |finding: &Finding, new: Vec<Fix>| {
+        let has_consequences = finding.id == finding_id::TSC_DEMOTED;
+        let below = consequences.iter().filter(|_| has_consequences).map(|finding| (*finding).clone());
+        Block::Finding(Finding { fix: new, ..finding.clone() }, below.collect())
+    };
+    let mut blocks = Vec::new();
+    for finding in shown {
+        let new: Vec<&Fix> = finding.fix.iter().filter(|fix| !fixes.contains(fix)).collect();
+        fixes.extend(&new);
+        blocks.push(block(finding, new.into_iter().cloned().collect()));
+    }
+    blocks
+}
+
+/// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
+fn not_determined(report: &Report) -> impl Iterator<Item = &Finding> {
+    let unknown = report.findings.iter().filter(|finding| finding.severity == Severity::Unknown);
+    unknown.filter(|_| report.origin != Origin::PgTestTiming)
+}
+
+/// Returns the table of all checks, with the reasons why some were not possible.
+fn all_checks(report: &Report) -> Block {
+    let row = |finding: &Finding| {
+        let result = Cell { severity: Some(finding.severity), ..finding.severity.word().into() };
+        Row::new([finding.id.as_str().into(), result, finding.summary.as_str().into()])
+    };
+    let checks = Table {
+        name: "all checks".into(),
+        columns: ["check", "result", "summary"].map(Column::left).into(),
+        rows: report.findings.iter().map(row).collect(),
+        ..Table::default()
+    };
+    Block::Folded(format!("all {} checks", report.findings.len()), vec![Block::Table(checks)])
+}
+
+/// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
+pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
+
+/// Returns the table of clocks and their histograms.
+fn clocks(report: &Report) -> Vec<Block> {
+    if report.clocks.is_empty() {
+        return Vec::new();
+    }
+    let is_output = report.origin == Origin::PgTestTiming;
+    let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
+    let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);
+    let heads = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
+    let mut rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
+    let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
+    if !also.is_empty() {
+        rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
+    }
+    let columns = heads.map(Column::left).into();
+    let mut blocks = vec![Block::Table(Table { name: "clocks".into(), columns, rows, ..Table::default() })];
+    blocks.extend(Histogram::all(&main, &report.clocks));
+    if let Some(pictures) = Histogram::all(&others, &report.clocks) {
+        blocks.push(Block::Folded("clocks that PostgreSQL does not read".into(), vec![pictures]));
+    }
+    blocks
+}
+
+fn row(clock: &ClockReport) -> Row {
+    if let Some(why) = &clock.unavailable {
+        let text = match clock.reads {
+            0 => format!("not measured: {why}"),
+            reads => format!("no times: {why} ({} reads)", count(reads)),
+        };
+        return Row::wide(&clock.name, text);
+    }
+    let or_dash = |ns: Option<f64>| ns.map_or("-".into(), duration);
+    let percentiles = clock.percentiles;
+    let step = clock.granularity_unavailable.as_ref().map(|_| "unknown".into());
+    // The finding `clock-backward` says by how much.
+    let went_back = match (clock.backward_steps, clock.reads) {
+        (0, 0) => "-".to_string(),
+        (0, reads) => format!("never in {}", count(reads)),
+        (steps, _) => times(steps),
+    };
+    Row::new([
+        clock.name.clone(),
+        one_read(clock),
+        step.unwrap_or_else(|| or_dash(clock.granularity_ns)),
+        or_dash(percentiles.map(|p| p.p99_9_ns)),
+        or_dash(percentiles.map(|p| p.max_ns)),
+        went_back,
+        clock.access_path.map_or("", access).into(),
+    ])
+}
+
+/// Returns the row of a clock in an output of pg_test_timing.
+fn loop_row(clock: &ClockReport) -> Row {
+    let mut parts = vec![clock.loop_ns.map_or("no loop time".into(), |ns| format!("{ns:.2} ns per loop"))];
+    parts.extend((clock.reads > 0).then(|| format!("{} reads", count(clock.reads))));
+    parts.extend(clock.percentiles.map(|p| {
+        format!("median {}, 99.9% {}, worst {}", duration(p.p50_ns), duration(p.p99_9_ns), duration(p.max_ns))
+    }));
+    parts.extend(clock.distribution());
+    if clock.backward_steps > 0 {
+        parts.push(format!("went back by {}", duration(clock.largest_backward_ns)));
+    }
+    parts.retain(|part| !part.is_empty());
+    Row::wide(&clock.name, parts.join("; "))
+}
+
+/// Returns the figures of a clock that PostgreSQL does not read.
+fn other_clock(clock: &ClockReport) -> Option<String> {
+    /// A smaller step does not matter for such a clock.
+    const COARSE_NS: f64 = 1000.0;
+    let step = match (clock.granularity_ns, &clock.granularity_unavailable) {
+        (Some(step), _) if step >= COARSE_NS => format!(" in steps of {}", duration(step)),
+        (_, Some(_)) => " (step unknown)".into(),
+        _ => String::new(),
+    };
+    Some(format!("{} {}{step}", clock.name, duration(clock.read_ns?)))
+}
+
+/// Returns the read cost with its spread.
+pub fn one_read(clock: &ClockReport) -> String {
+    match (clock.read_ns, clock.read_spread_ns) {
+        // A smaller spread would be shown as 0.0, but every figure has an error.
+        (Some(read), Some(spread)) if read < 999.5 => format!("{read:.1} {PLUS_MINUS} {:.1} ns", spread.max(0.1)),
+        (Some(read), Some(spread)) => {
+            format!("{:.1} {PLUS_MINUS} {:.1} us", read / 1e3, (spread / 1e3).max(0.1))
+        }
+        (Some(read), None) => duration(read),
+        _ => "-".into(),
+    }
+}
+
+/// Returns the name of an access path.
+pub fn access(path: AccessPath) -> &'static str {
+    match path {
+        AccessPath::Instruction => "instruction",
+        AccessPath::Vdso => "vDSO",
+        AccessPath::Syscall => "system call",
+        AccessPath::Interposed => "intercepted",
+    }
+}
+
+/// Returns what is known about the CPU's counter and about the CPUs.
+fn counter(report: &Report) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(tsc) = tsc(report) {
+        facts.push((if report.tsc.counter == "cntvct" { "CNTVCT" } else { "TSC" }, tsc));
+        facts.extend(claims(report).map(|claims| ("", claims)));
+    }
+    facts.extend(cpus(report).map(|cpus| ("CPUs", cpus.into())));
+    facts
+}
+
+/// Returns what is known about the counter. `None` if nothing is.
+fn tsc(report: &Report) -> Option<String> {
+    let tsc = &report.tsc;
+    let reference = match tsc.independent {
+        Some(false) => " (same counter)",
+        Some(true) => " (other hardware)",
+        None => "",
+    };
+    let rate = match (&tsc.frequency_khz, tsc.uncertainty_ppm) {
+        (Known::Known(rate), Some(ppm)) => {
+            format!("{} {PLUS_MINUS} {ppm} ppm, measured against the kernel's clock{reference}", khz(*rate))
+        }
+        (Known::Known(rate), None) => format!("{} in use", khz(*rate)),
+        (Known::Unavailable { .. }, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return None,
+        (Known::Unavailable { .. }, _) => "rate not measured".into(),
+    };
+    let mut parts = vec![rate];
+    if !tsc.distrust.is_empty() {
+        parts.push(format!("not safe to read directly: {}", tsc.distrust.join("; ")));
+    }
+    if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
+        const ERROR: &str = "which may be wrong by up to 1000 ppm";
+        parts.push(match (calibrated - rate) / rate * 1e6 {
+            0.0 => format!("from PostgreSQL's own calibration, {ERROR}"),
+            ppm if ppm.abs() < 1e4 => format!("PostgreSQL's own calibration, {ERROR}, differs by {ppm:+.0} ppm"),
+            ppm => format!("PostgreSQL's own calibration, {ERROR}, differs by {:+.1}%", ppm / 1e4),
+        });
+    }
+    if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
+        parts.extend(tsc.used_by_default.map(|by_default| match by_default {
+            true if !tsc.distrust.is_empty() => "PostgreSQL 19 still uses it by default".to_string(),
+            true => "PostgreSQL 19 uses it by default".to_string(),
+            false => "PostgreSQL 19 does not use it by default".to_string(),
+        }));
+    }
+    Some(parts.join("; "))
+}
+
+/// Returns the disagreement of other sources with the counter's measured rate. `None` if there are none.
+fn claims(report: &Report) -> Option<String> {
+    let claim = |claim: &ClaimReport| {
+        claim.disagreement_ppm.map(|ppm| {
+            // Avoid -0.0.
+            let ppm = if ppm.abs() < 0.05 { 0.0 } else { ppm };
+            format!("{} {ppm:+.1} ppm", claim.source)
+        })
+    };
+    let sources: Vec<String> = report.tsc.claims.iter().filter_map(claim).collect();
+    (!sources.is_empty()).then(|| format!("other sources: {}", sources.join("; ")))
+}
+
+/// Returns whether the CPUs' clocks agree, with the finding's text. An alarm has its own block.
+fn cpus(report: &Report) -> Option<&str> {
+    let finding = report.findings.iter().find(|f| f.id == finding_id::CPU_SKEW)?;
+    let one = report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1);
+    if report.cpus.skew.is_empty() && (one || report.origin != Origin::Measured) {
+        return None;
+    }
+    Some(match finding.severity {
+        Severity::Warning | Severity::Critical => "the clocks differ: see cpu-skew",
+        _ => finding.summary.strip_prefix("CPUs ").unwrap_or(&finding.summary),
+    })
+}
+
+/// Returns the offsets between CPUs' clocks: one row per pair, one column per clock.
+fn skew_table(skew: &[Skew]) -> Option<Table> {
+    let largest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max);
+    let clocks: BTreeSet<&str> = skew.iter().map(|s| s.clock.as_str()).collect();
+    let pairs: BTreeSet<(usize, usize)> = skew.iter().map(|s| (s.a, s.b)).collect();
+    let cell = |pair: (usize, usize), clock: &str| {
+        let measured = skew.iter().find(|s| (s.a, s.b) == pair && s.clock == clock);
+        measured.map_or_else(|| "-".into(), |skew| offset(skew, largest))
+    };
+    let row = |&pair: &(usize, usize)| {
+        let name = Cell::from(format!("{} and {}", pair.0, pair.1));
+        Row::new([name].into_iter().chain(clocks.iter().map(|clock| cell(pair, clock))))
+    };
+    (!skew.is_empty()).then(|| Table {
+        name: "offsets between CPUs".into(),
+        columns: ["CPUs"].into_iter().chain(clocks.iter().copied()).map(Column::left).collect(),
+        rows: pairs.iter().map(row).collect(),
+        note: format!(
+            "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree if the \
+             bounds include zero, which is the middle of each line. The ends of a line are -{0} and {0}.",
+            duration(largest)
+        ),
+    })
+}
+
+fn offset(skew: &Skew, largest: f64) -> Cell {
+    let differs = skew.low_ns > 0.0 || skew.high_ns < 0.0;
+    let position = |ns: f64| (fraction(ns, largest) + 1.0) / 2.0;
+    let (start, end) = (position(skew.low_ns), position(skew.high_ns));
+    let words = [(differs, ", differ"), (skew.moving, ", changes")];
+    let words: String = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
+    Cell {
+        bars: vec![vec![Bar { class: if differs { "differs" } else { "" }, start, end }]],
+        ..format!("{} to {}{words}", duration(skew.low_ns), duration(skew.high_ns)).into()
+    }
+}
+
+/// Reads the kernel log of this host as root.
+const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
+
+/// Returns what the kernel log says about clocks: on the screen the messages that matter, or a summary, and on the page all.
+fn kernel_log(report: &Report) -> Option<Block> {
+    let kernel = match &report.kernel {
+        Known::Known(kernel) => kernel,
+        Known::Unavailable { unavailable } if report.origin == Origin::Measured => {
+            let text = format!("cannot read the kernel log ({unavailable}); type:");
+            let facts = vec![Fact { name: "kernel".into(), text, command: Some(READ_LOG) }];
+            let facts = Block::Facts(Facts { width: NAMES, is_dim: false, facts });
+            return Some(Block::Part("Kernel log", vec![facts]));
+        }
+        Known::Unavailable { .. } => return None,
+    };
+    let other = kernel
+        .other_host
+        .as_ref()
+        .map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
+    let summary =
+        other.or_else(|| (!kernel.has_notes() || kernel.messages.is_empty()).then(|| summary(report, kernel)));
+    let mut names = std::iter::once("kernel").chain(std::iter::repeat(""));
+    let mut facts: Vec<(&str, String)> =
+        summary.iter().cloned().map(|text| (names.next().unwrap_or(""), text)).collect();
+    let shown = if kernel.has_notes() { important(&kernel.messages, MOST_MESSAGES) } else { Vec::new() };
+    for (nth, message) in shown.iter().enumerate() {
+        facts.push((names.next().unwrap_or(""), format!("{}{}", time(message), message.text)));
+        // Neighbors with the same meaning share it.
+        if shown.get(nth + 1).is_none_or(|next| next.meaning != message.meaning) {
+            facts.push(("             =", meaning(message)));
+        }
+    }
+    let mut blocks = vec![Block::Screen(vec![Block::Facts(Facts::new(NAMES, facts))])];
+    blocks.push(Block::Page(summary.into_iter().map(Block::Text).chain(messages(kernel)).collect()));
+    Some(Block::Part("Kernel log", blocks))
+}
+
+/// Messages on the screen. JSON and the page have all of them.
+const MOST_MESSAGES: usize = 6;
+
+/// Returns faults and notes, and the clock sources after them.
+fn important(messages: &[KernelMessage], most: usize) -> Vec<&KernelMessage> {
+    let first = messages.iter().position(|message| message.level >= MessageLevel::Note).unwrap_or(0);
+    let mut shown: Vec<&KernelMessage> = messages[first..].iter().collect();
+    // The level decides first, and then the order.
+    while shown.len() > most {
+        let lowest = shown.iter().map(|message| message.level).min();
+        let Some(at) = shown.iter().rposition(|message| Some(message.level) == lowest) else { break };
+        shown.remove(at);
+    }
+    shown
+}
+
+fn messages(kernel: &KernelReport) -> Option<Block> {
+    let row = |message: &KernelMessage| {
+        let severity = (message.level == MessageLevel::Fault).then_some(Severity::Critical);
+        let text = Cell { severity, notes: vec![meaning(message)], ..message.text.as_str().into() };
+        Row::new([time(message).trim().into(), text])
+    };
+    let table = Table {
+        name: "messages of the kernel".into(),
+        columns: ["time", "message"].map(Column::left).into(),
+        rows: kernel.messages.iter().map(row).collect(),
+        ..Table::default()
+    };
+    (!kernel.messages.is_empty()).then_some(Block::Table(table))
+}
+
+fn summary(report: &Report, kernel: &KernelReport) -> String {
+    let now = report.clocksource.current.known();
+    if kernel.recognized_lines == 0 {
+        return "no recognized line about clocks in the kernel log".into();
+    }
+    if now.is_some_and(|now| kernel.other_last_clocksource(now).is_some()) {
+        return "the kernel log ends with another clock source than the current one: it is old, or from another host"
+            .into();
+    }
+    if !kernel.since_boot {
+        return "no clock problems in the kernel log (incomplete: its beginning is missing)".into();
+    }
+    let up = report.host.uptime_seconds.known();
+    let since = up.map(|up| format!(", {} ago", uptime(*up))).unwrap_or_default();
+    let switched = kernel.late_switch().map(|late| {
+        let ago = up.map(|up| format!(" {} ago", uptime((up - late.seconds).max(0.0))));
+        format!("; the clock source was last switched manually{}", ago.unwrap_or_default())
+    });
+    format!("no clock problems in the kernel log since boot{since}{}", switched.unwrap_or_default())
+}
+
+/// Returns what a message means, and how often it came.
+fn meaning(message: &KernelMessage) -> String {
+    let repeated = match (message.times, message.last_seconds) {
+        (..=1, _) => String::new(),
+        (times, Some(last)) => format!(" ({times} such messages, the last {last:.0} s after boot)"),
+        (times, None) => format!(" ({times} such messages)"),
+    };
+    format!("{}{repeated}", message.meaning)
+}
+
+/// Returns the time as the log prints it.
+fn time(message: &KernelMessage) -> String {
+    match (message.seconds, &message.stamp) {
+        (Some(seconds), _) => format!("[{seconds:.6}] "),
+        (None, Some(stamp)) => format!("{stamp} "),
+        (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_figures_are_shown_as_missing() {
+        let mut report = Report::empty(Origin::Measured, "x");
+        let main = ClockReport { name: SYSTEM.into(), ..ClockReport::default() };
+        report.clocks =
+            vec![main, ClockReport::unavailable("rdtsc", "denied"), ClockReport::unavailable("other", "no")];
+        let text = crate::document::text::piped(&document(&report));
+        assert!(text.contains("system  -         -     -      -      -\nrdtsc   not measured: denied\n"), "{text}");
+    }
+
+    #[test]
+    fn a_fix_of_several_findings_is_shown_once() {
+        let fix = || Fix::new("restart");
+        let finding = |id| Finding::new(id, Severity::Warning, "bad").fix(fix());
+        let mut report = Report::empty(Origin::Measured, "x");
+        report.findings = vec![
+            finding(finding_id::TSC_DEMOTED),
+            finding(finding_id::CLOCK_BACKWARD),
+            finding(finding_id::CLOCK_SYSCALL),
+        ];
+        let fixes = |block: &Block| match block {
+            Block::Finding(finding, consequences) => (finding.fix.len(), consequences.len()),
+            _ => panic!(),
+        };
+        assert_eq!(alarms(&report).iter().map(fixes).collect::<Vec<_>>(), [(1, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn bounds_without_zero_differ() {
+        let skew = |clock: &str, b, low_ns, high_ns| Skew {
+            clock: clock.into(),
+            a: 0,
+            b,
+            low_ns,
+            high_ns,
+            moving: false,
+            passes: 9,
+        };
+        let table =
+            skew_table(&[skew("system", 1, -20.0, 30.0), skew("system", 2, 50.0, 100.0), skew("r", 1, 0.0, 0.0)]);
+        let rows = table.unwrap().rows;
+        let texts = |row: &Row| row.cells.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
+        assert_eq!(texts(&rows[0]), ["0 and 1", "0 ns to 0 ns", "-20 ns to 30 ns"]);
+        assert_eq!(texts(&rows[1]), ["0 and 2", "-", "50 ns to 100 ns, differ"]);
+        assert_eq!(rows[0].cells[2].bars[0][0].start, 0.4);
+    }
+}

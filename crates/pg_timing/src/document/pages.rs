@@ -1,0 +1,169 @@
+//! Pages about several reports: a table that links to a section for each report.
+
+use super::html::{self, Section};
+use super::{Block, Cell, Column, Document, Row, Table, explain, host, log, one_line};
+use crate::render::columns::cut;
+use crate::report::document::Document as Read;
+use crate::report::{ClassicReport, ExplainReport, Severity};
+
+/// A report with the file that it is from.
+pub struct Entry {
+    /// `None` for a measurement of this host
+    pub file: Option<String>,
+    pub document: Read,
+}
+
+/// Returns a page about any number of reports: hosts first, the worst one first.
+pub fn of_entries(mut entries: Vec<Entry>) -> String {
+    entries.sort_by(|a, b| place(&a.document).total_cmp(&place(&b.document)));
+    let number = |is: fn(&Read) -> bool| entries.iter().filter(|entry| is(&entry.document)).count();
+    let numbers = [
+        (number(|document| matches!(document, Read::Host(_))), "host report"),
+        (number(|document| matches!(document, Read::Explain(_))), "plan"),
+        (number(|document| matches!(document, Read::Log(_))), "log"),
+    ];
+    let words = numbers.iter().filter(|(number, _)| *number > 0);
+    let words = words.map(|(number, name)| format!("{number} {name}{}", if *number == 1 { "" } else { "s" }));
+    let overview = Document::named(words.collect::<Vec<_>>().join(", "), "");
+    page(overview, entries.iter().map(Part::of_entry).collect())
+}
+
+/// Returns a page about one or several plans.
+pub fn of_plans(reports: &[ExplainReport]) -> String {
+    page(Document::named(format!("{} plans", reports.len()), ""), reports.iter().map(Part::of_plan).collect())
+}
+
+/// Returns a page about the test without a statement.
+pub fn of_classic(report: &ClassicReport) -> String {
+    page(explain::classic(report), [&report.count, &report.nested].map(Part::of_plan).into())
+}
+
+/// Returns the order of a report: hosts (critical, warning, unknown, ok; the slowest clock first), plans, logs.
+fn place(document: &Read) -> f64 {
+    /// More than the digits of a read cost, which decides among hosts of the same severity.
+    const STEP: f64 = 1e12;
+    match document {
+        Read::Host(report) => {
+            let severity = match report.verdict.severity {
+                Severity::Critical => 0.0,
+                Severity::Warning => 1.0,
+                Severity::Unknown => 2.0,
+                Severity::Ok => 3.0,
+            };
+            let cost = report.system().and_then(|clock| clock.cost_ns()).unwrap_or_default();
+            severity * STEP - cost.clamp(0.0, STEP / 2.0)
+        }
+        Read::Explain(_) => 4.0 * STEP,
+        Read::Log(_) => 5.0 * STEP,
+    }
+}
+
+/// A document on a page.
+struct Part {
+    /// the beginning of the fragment that links to it
+    kind: &'static str,
+    name: String,
+    severity: Option<Severity>,
+    /// the answer in one sentence
+    sentence: String,
+    file: Option<String>,
+    document: Document,
+}
+
+impl Part {
+    fn of_entry(Entry { file, document }: &Entry) -> Part {
+        let part = match document {
+            Read::Host(report) => {
+                let mut document = host::document(report);
+                // Captured hosts have no name, so they have that of their file.
+                if let (None, Some(file)) = (report.host.name.known(), file) {
+                    document.title = file.clone();
+                }
+                let (severity, sentence) = (Some(report.verdict.severity), report.verdict.summary.clone());
+                Part { kind: "host", name: document.title.clone(), severity, sentence, file: None, document }
+            }
+            Read::Explain(report) => Part::of_plan(report),
+            Read::Log(report) => {
+                let document = log::document(report);
+                let sentence = document.title.clone();
+                Part { kind: "log", name: log::TITLE.into(), severity: None, sentence, file: None, document }
+            }
+        };
+        Part { file: file.clone().filter(|file| *file != part.name), ..part }
+    }
+
+    /// The name is the beginning of the statement, or the plan's first node.
+    fn of_plan(report: &ExplainReport) -> Part {
+        /// Two lines of a phone's screen.
+        const LONGEST: usize = 80;
+        let name = report.statement.as_deref().map(one_line).filter(|name| !name.is_empty());
+        let name =
+            name.or_else(|| report.nodes.first().map(|node| node.title.clone())).unwrap_or_else(|| "plan".into());
+        let document = explain::document(report);
+        let sentence = document.title.clone();
+        Part { kind: "plan", name: cut(&name, LONGEST), severity: None, sentence, file: None, document }
+    }
+}
+
+/// Returns the page of these documents. A single one needs no table.
+fn page(mut overview: Document, mut parts: Vec<Part>) -> String {
+    if parts.len() == 1
+        && let Some(Part { kind, name, file, document, .. }) = parts.pop()
+    {
+        let title = if kind == "host" { format!("{name}: clocks") } else { explain::TITLE.into() };
+        return html::page(&title, document, file);
+    }
+    let row = |(part, nth): (&Part, usize)| {
+        let notes = part.file.iter().cloned().collect();
+        let name = Cell { link: Some(format!("{}-{nth}", part.kind)), notes, ..part.name.as_str().into() };
+        let verdict = part.severity.map(|severity| Cell { severity: part.severity, ..severity.word().into() });
+        Row::new([name, verdict.unwrap_or_default(), part.sentence.as_str().into()])
+    };
+    overview.blocks.push(Block::Table(Table {
+        name: "reports".into(),
+        columns: ["report", "verdict", "result"].map(Column::left).into(),
+        rows: parts.iter().zip(1..).map(row).collect(),
+        ..Table::default()
+    }));
+    let section = |(part, nth): (Part, usize)| Section {
+        document: part.document,
+        id: format!("{}-{nth}", part.kind),
+        file: part.file,
+    };
+    let sections: Vec<Section> = parts.into_iter().zip(1..).map(section).collect();
+    html::pages(&overview.title.clone(), overview, &sections)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{LogReport, Origin, Report};
+
+    fn entry(document: Read) -> Entry {
+        Entry { file: Some("<file>.json".into()), document }
+    }
+
+    fn host() -> Read {
+        Read::Host(Report::empty(Origin::Measured, "x").into())
+    }
+
+    #[test]
+    fn a_single_document_has_no_table_of_documents() {
+        let page = of_entries(vec![entry(host())]);
+        assert!(
+            page.contains("<h1 id=\"document-name\">&lt;file&gt;.json</h1>") && !page.contains("id=\"top\""),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn each_row_links_to_a_section() {
+        let documents =
+            [host(), Read::Log(LogReport::default().into()), Read::Explain(ExplainReport::default().into()), host()];
+        let page = of_entries(documents.map(entry).into());
+        assert!(page.contains(">2 host reports, 1 plan, 1 log</h1>"), "{page}");
+        for id in ["host-1", "host-2", "plan-3", "log-4"] {
+            assert!(page.contains(&format!("href=\"#{id}\"")) && page.contains(&format!("id=\"{id}\"")), "{id}");
+        }
+    }
+}
