@@ -1,7 +1,7 @@
 //! Separates the statement from the plan in a message of the server.
 
 use crate::plan::node_line::names_node;
-use crate::server::explain::live::Tokens;
+use crate::server::explain::Tokens;
 use std::borrow::Cow;
 
 /// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be

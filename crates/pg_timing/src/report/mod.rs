@@ -4,7 +4,6 @@
 
 mod advise;
 mod call_cost;
-mod call_cost_table;
 mod classic;
 mod clock;
 pub mod compare;

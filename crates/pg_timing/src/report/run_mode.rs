@@ -4,7 +4,5 @@
 pub const BASELINE: &str = "baseline";
 /// EXPLAIN ANALYZE, TIMING OFF.
 pub const ROWS_ONLY: &str = "rows_only";
-/// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF.
-pub const WITHOUT_BUFFERS: &str = "without_buffers";
 /// EXPLAIN ANALYZE as people type it.
 pub const REPORTED: &str = "reported";

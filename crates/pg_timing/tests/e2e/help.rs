@@ -8,7 +8,7 @@ fn explain_says_what_its_runs_can_do() {
     let (status, help, _) = run(pg_timing().args(["explain", "--help"]));
     assert_eq!(status, 0);
     for words in [
-        "10 to 206 times",
+        "13 to 165 times",
         "rolled back",
         "dblink_exec",
         "COPY TO",

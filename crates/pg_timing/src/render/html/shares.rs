@@ -2,7 +2,7 @@
 
 use super::page::{extent, fraction, signed};
 use crate::human::percent;
-use crate::render::explain_text::{Parts, interval, ms};
+use crate::render::explain_text::{Parts, counting_name, interval, ms};
 use crate::report::ExplainReport;
 use maud::{Markup, html};
 
@@ -15,27 +15,11 @@ struct Part {
 
 /// Returns the parts in the order of the bar. Their sum is the reported time.
 fn parts(report: &ExplainReport) -> Vec<Part> {
-    let reported = report.reported_ms;
-    let corrected = report.corrected_ms.estimate.clamp(0.0, reported.max(0.0));
-    let overhead = (reported - corrected).max(0.0);
-    let mut counting_name = "row and buffer counting";
-    let (clock, counting, unexplained) = match &report.runs {
-        Some(runs) => {
-            let parts = Parts::of(report, runs);
-            if parts.buffer_counting.is_none() {
-                counting_name = "row counting";
-            }
-            (parts.clock, parts.row_counting + parts.buffer_counting.unwrap_or_default(), parts.unexplained)
-        }
-        None => {
-            let [clock, unexplained] = [report.clock_share, report.unexplained_share].map(|share| share * reported);
-            (clock, (overhead - clock - unexplained).max(0.0), unexplained)
-        }
-    };
+    let Parts { rest, clock, counting, unexplained } = Parts::of(report);
     let parts = [
-        Part { class: "", name: "without overhead", ms: corrected },
+        Part { class: "", name: "without overhead", ms: rest },
         Part { class: "reported", name: "clock reads", ms: clock },
-        Part { class: "counting", name: counting_name, ms: counting },
+        Part { class: "counting", name: counting_name(report), ms: counting },
         Part { class: "unexplained", name: "unexplained", ms: unexplained },
     ];
     // Below 1 us it is a rounding error.

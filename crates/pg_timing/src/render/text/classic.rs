@@ -3,7 +3,7 @@
 use super::explain::fact;
 use super::{BOLD, wrapped};
 use crate::render::explain_text::classic::{answer, read};
-use crate::render::explain_text::{ExplainText, MARGINS, OVERHEAD, UNDISTURBED, ms, with_margin};
+use crate::render::explain_text::{BASELINE, ExplainText, MARGINS, OVERHEAD, ms, with_margin};
 use crate::render::plus_minus::plus_minus;
 use crate::report::{ClassicReport, ExplainReport, LiveRuns};
 
@@ -22,7 +22,7 @@ pub fn text(report: &ClassicReport) -> String {
     fact(&mut out, plus_minus(), MARGINS);
     // The table already has the facts about the runs.
     let facts = ExplainText::of(&report.count).facts.into_iter();
-    for (name, text) in facts.filter(|(name, _)| ![plus_minus(), OVERHEAD, UNDISTURBED].contains(name)) {
+    for (name, text) in facts.filter(|(name, _)| ![plus_minus(), OVERHEAD, BASELINE].contains(name)) {
         fact(&mut out, name, &text);
     }
     out
