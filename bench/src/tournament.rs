@@ -49,7 +49,8 @@ fn print_line(name: &str, sessions: &[Session]) {
         mean(&of(&|session| session.rounds.len() as f64)),
         mean(&of(&|session| session.seconds)),
     );
-    let others: [(&str, fn(&[f64]) -> f64); 2] = [("medians", median), ("minima", |times| sorted(times)[0])];
+    let minimum: fn(&[f64]) -> f64 = |times| sorted(times)[0];
+    let others = [("medians", median as fn(&[f64]) -> f64), ("minima", minimum)];
     let errors = others.map(|(other, of_times)| {
         let error = |session: &Session| {
             let runs: Vec<f64> = session.rounds.iter().map(|round| round.run_ms).collect();

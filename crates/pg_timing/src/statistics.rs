@@ -120,7 +120,7 @@ pub fn median_interval(values: &[f64], error: f64) -> Range {
 /// `make tournament` shows the coverage on simulated machines. For normal values, the factors of the first row cover 95%
 /// (n = 2: Student's t), and that of the second one 99%.
 fn widening(n: usize, error: f64) -> Option<f64> {
-    const USUAL: [f64; 4] = [12.7, 3.0, 1.6, 1.2];
+    const USUAL: [f64; 4] = [12.7, 2.7, 1.6, 1.2];
     const STRICT: [f64; 4] = [64.0, 6.0, 2.6, 1.7];
     let factors = if error < 0.04 { STRICT } else { USUAL };
     factors.get(n.checked_sub(2)?).copied()
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(median_interval(&[], 0.05), Range::default());
         assert_eq!(median_interval(&[7.0], 0.05), Range::exactly(7.0));
         let three = |error| median_interval(&[1.0, 2.0, 3.0], error);
-        assert_eq!([three(0.05).half_width(), three(0.01).half_width()], [3.0, 6.0]);
+        assert_eq!([three(0.05).half_width(), three(0.01).half_width()], [2.7, 6.0]);
         assert_eq!(median_error(&[5.0; 4]), 0.0);
         let uneven = median_interval(&[0.0, 0.0, 0.0, 10.0, 0.0], 0.05);
         assert_eq!([uneven.low, uneven.estimate, uneven.high], [-1.0, 0.0, 11.0]);

@@ -94,7 +94,7 @@ mod tests {
         };
         assert!((half_width(8, false) - (3.5 - 0.2025)).abs() < 1e-4, "{}", half_width(8, false));
         assert!(half_width(8, true) < half_width(8, false));
-        assert!((half_width(3, true) - 3.0).abs() < 1e-9 && (half_width(3, false) - 6.0).abs() < 1e-9);
+        assert!((half_width(3, true) - 2.7).abs() < 1e-9 && (half_width(3, false) - 6.0).abs() < 1e-9);
         assert!(
             (half_width(24, true) - median_interval(&(0..24).map(f64::from).collect::<Vec<_>>(), 0.02).half_width())
                 .abs()

@@ -89,9 +89,6 @@ pub struct Runs {
     pub fills_table: bool,
     /// rows that each baseline run sent to the client
     pub rows_sent: u64,
-    /// duration of the rounds, and the time that the user allowed for them
-    pub time: Duration,
-    pub allowed: Duration,
     /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
     pub is_last: bool,
     /// the user stopped the runs
@@ -165,7 +162,6 @@ pub fn runs(
         timings: timings.into(),
         plan_mode: subject.plan_mode(),
         fills_table: script.statement().creates_table(),
-        allowed: options.time,
         ..Runs::default()
     };
     let modes = modes(timings);
@@ -182,11 +178,10 @@ pub fn runs(
             Err(_) if session.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
             Err(error) => return Err(error),
         }
-        runs.time = start.elapsed();
-        let is_late = runs.time >= options.time && runs.rounds() >= LEAST_ROUNDS;
+        let share = start.elapsed().as_secs_f64() / options.time.as_secs_f64();
+        let is_late = share >= 1.0 && runs.rounds() >= LEAST_ROUNDS;
         runs.is_last = runs.is_stopped || is_late || runs.rounds() >= most_rounds as usize;
-        let share = (runs.time.as_secs_f64() / options.time.as_secs_f64()).min(1.0);
-        progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share);
+        progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
     }
     if options.document == Some(PlanFormat::Text) {
         runs.document = Some(PlanSource::Text(session.explain(subject.explain_as_text(), None)?));

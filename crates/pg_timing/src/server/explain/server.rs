@@ -1,8 +1,7 @@
 //! The server of a measurement: its version, the settings that affect timing, and the timing methods that it offers.
 
 use super::RunOptions;
-use super::session::quoted;
-use super::setting::{self, STATEMENT_TIMEOUT, Setting};
+use super::setting::{self, STATEMENT_TIMEOUT, Setting, quoted};
 use crate::error::{Error, SqlState};
 use crate::server::connection::{Connection, Output};
 use crate::server::own_sql;

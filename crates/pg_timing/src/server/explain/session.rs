@@ -2,7 +2,7 @@
 
 use super::explain_json::{parse, parse_executed, parse_planning_ms};
 use super::server::{SWITCH_AUTO_EXPLAIN_OFF, Timing};
-use super::setting::{self, Setting};
+use super::setting::{self, Setting, quoted};
 use super::statement::{Statement, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
@@ -354,20 +354,5 @@ impl Drop for RunSession<'_> {
             // An error means that the connection is lost, or that a pooler uses another session now.
             _ = self.deallocate_last();
         }
-    }
-}
-
-/// Returns the name in double quotes.
-pub fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_quoted() {
-        assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
     }
 }

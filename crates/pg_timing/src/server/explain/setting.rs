@@ -208,6 +208,11 @@ pub fn parse_timeout(shown: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)).filter(|limit| !limit.is_zero())
 }
 
+/// Returns the name in double quotes.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,5 +334,10 @@ mod tests {
             assert_eq!(parse_timeout(shown), None, "{shown}");
         }
         assert_eq!(set_timeout(Duration::from_secs(2)), "SET LOCAL statement_timeout = 2000");
+    }
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
     }
 }

@@ -7,7 +7,8 @@
 
 use super::NOT_ROLLED_BACK;
 use super::script::Script;
-use super::session::{PlanMode, RunSession, Whose, quoted};
+use super::session::{PlanMode, RunSession, Whose};
+use super::setting::quoted;
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::plan::Explained;
