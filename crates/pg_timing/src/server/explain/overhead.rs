@@ -137,16 +137,13 @@ fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
 
 /// Returns the measured overhead within the limits of what the calls can cost, and the time that they cannot explain.
 fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
-    if measured.low > by_calls.high {
-        return (by_calls, measured.estimate - by_calls.high);
+    if measured.estimate > by_calls.high {
+        // The two contradict each other, so what both allow would be too narrow.
+        let unexplained = if measured.low > by_calls.high { measured.estimate - by_calls.high } else { 0.0 };
+        return (Range { low: by_calls.low.min(measured.low), ..by_calls }, unexplained);
     }
-    let overhead = Range {
-        low: measured.low,
-        estimate: measured.estimate.min(by_calls.high),
-        // The calls cost something, even if noise hides it.
-        high: measured.high.clamp(by_calls.low, by_calls.high),
-    };
-    (Range { low: overhead.low.min(overhead.high), estimate: overhead.estimate.min(overhead.high), ..overhead }, 0.0)
+    // The calls cost something, even if noise hides it.
+    (Range { high: measured.high.clamp(by_calls.low, by_calls.high), ..measured }, 0.0)
 }
 
 #[cfg(test)]
@@ -211,6 +208,16 @@ mod tests {
         // If bare calls cost as much as the overhead, nothing is unexplained.
         let explained = Overhead::of(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
         assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn contradicting_figures_do_not_make_the_interval_narrow() {
+        let range = |low, estimate, high| Range { low, estimate, high };
+        assert_eq!(limited(range(19.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 0.0));
+        assert_eq!(limited(range(2.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(2.0, 10.0, 20.0), 0.0));
+        assert_eq!(limited(range(25.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 30.0));
+        assert_eq!(limited(range(8.0, 12.0, 90.0), range(4.0, 10.0, 20.0)), (range(8.0, 12.0, 20.0), 0.0));
+        assert_eq!(limited(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 0.0, 4.0), 0.0));
     }
 
     #[test]
