@@ -68,7 +68,7 @@ pub struct ExplainReport {
 }
 
 impl ExplainReport {
-    /// Returns whether the figures can be shown: the runs were neither too short nor too noisy.
+    /// Returns whether the figures can be shown: the runs or the calls show the overhead.
     pub fn has_figures(&self) -> bool {
         self.runs.is_none() || self.overhead_factor.is_some()
     }

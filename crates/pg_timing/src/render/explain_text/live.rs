@@ -157,13 +157,14 @@ fn baseline(runs: &LiveRuns) -> String {
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
     let Parts { clock, counting, .. } = Parts::of(report);
     format!(
-        "clock reads {} ({} calls; {}), {} {}; from {} rounds",
+        "clock reads {} ({} calls; {}), {} {}; from {} round{}",
         ms(clock),
         count(runs.calls.round() as u64),
         per_call(runs.clock_per_call_ns),
         counting_name(report),
         ms(counting),
-        runs.runs
+        runs.runs,
+        if runs.runs == 1 { "" } else { "s" }
     )
 }
 

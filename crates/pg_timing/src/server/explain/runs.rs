@@ -67,7 +67,7 @@ fn modes(timings: &[Timing]) -> Vec<RunMode> {
 }
 
 /// The results of all complete rounds. Times are in ms.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Runs {
     /// all runs of all rounds, in their order. A baseline run is timed by the client, without the round trip
     pub samples: Vec<RunSample>,
