@@ -103,14 +103,18 @@ def check():
             yield f"absent leaves {host.files()}"
         if changes := host.play(pg_timing_state="absent"):
             yield f"absent: {changes} changes in the second run"
-        yield from refused(host, pg_timing_mode="export")
+        yield from refused(host, "pg_timing_mode must be exporter or textfile", pg_timing_mode="export")
+        # The unit would refuse all connections.
+        yield from refused(host, "pg_timing_allow is empty", pg_timing_listen="0.0.0.0:9864")
+        for address in ("[::1]:9864", "9864", "localhost:9864"):
+            host.play("--check", pg_timing_listen=address)
 
 
-def refused(host, **variables):
+def refused(host, why, **variables):
     try:
         host.play(**variables)
     except Failed as failed:
-        if "pg_timing_mode must be exporter or textfile" not in str(failed):
+        if why not in str(failed):
             yield f"{variables}: {failed}"
     else:
         yield f"accepted: {variables}"

@@ -27,10 +27,10 @@ def bad_arguments_are_refused(path, quick):
         cases = [
             (["--listen", f"127.0.0.1:{port}"], "Address already in use"),
             (["--listen", str(port)], "Address already in use"),
-            (["--listen", "localhost"], "it has no port"),
+            (["--listen", "localhost"], "invalid socket address"),
             (["--listen", "no-such-host.invalid:9864"], "could not listen"),
             (["--listen", "192.0.2.1:9864"], "could not listen"),
-            (["--listen", ":99999"], "the port is not a number"),
+            (["--listen", ":99999"], "invalid port value"),
             (["--textfile", folder / "a.txt"], "does not end in .prom"),
             (["--textfile", folder / "missing/a.prom"], "No such file or directory"),
             # No user can create files here.

@@ -1,12 +1,9 @@
 """A terminal for tests: a shell in tmux, with its own tmux server."""
 
-import fcntl
 import os
 import shlex
-import struct
 import subprocess
 import tempfile
-import termios
 from pathlib import Path
 
 from outcome import until
@@ -53,11 +50,6 @@ class Terminal:
 
     def resize(self, columns, lines):
         self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
-
-    def set_size(self, columns, lines):
-        """Sets a size that tmux does not have. Programs see it until tmux sets another one."""
-        with open(self.tmux("display-message", "-p", "#{pane_tty}").strip(), "wb") as tty:
-            fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def text(self, colors=False):
         return self.tmux("capture-pane", "-p", *(["-e"] if colors else []))

@@ -10,14 +10,14 @@ mod page;
 mod sections;
 
 use anyhow::{Context, Result, anyhow};
-use pg_timing::command::arguments::{definition, drop_in};
+use pg_timing::command::{arguments, pg_test_timing};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<()> {
     let dir: PathBuf = std::env::args_os().nth(1).ok_or_else(|| anyhow!("usage: manual DIR"))?.into();
-    let mut pg_timing = definition();
-    let mut pg_test_timing = drop_in::definition("pg_test_timing", false);
+    let mut pg_timing = arguments::definition();
+    let mut pg_test_timing = pg_test_timing::definition("pg_test_timing", false);
     let mut files = Vec::new();
     for command in [&mut pg_timing, &mut pg_test_timing] {
         command.build();

@@ -5,7 +5,8 @@ use anyhow::Result;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use pg_timing::command::arguments::{drop_in, exit_status};
+use pg_timing::command::arguments::exit_statuses as statuses_of;
+use pg_timing::command::pg_test_timing::EXIT_STATUSES;
 
 /// Returns the pages of both programs and of all commands: names and contents.
 pub fn all(pg_timing: &Command, pg_test_timing: &Command) -> Result<Vec<(String, Vec<u8>)>> {
@@ -106,8 +107,8 @@ fn description(command: &Command, name: &str, help: &Help) -> Roff {
 
 fn exit_statuses(name: &str) -> Roff {
     let text = match name {
-        "pg_test_timing" => drop_in::EXIT_STATUSES,
-        _ => exit_status::of(name.split('-').nth(1)),
+        "pg_test_timing" => EXIT_STATUSES,
+        _ => statuses_of(name.split('-').nth(1)),
     };
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);

@@ -73,7 +73,7 @@ const EPHEMERAL: &[Entry] = &[
     ("TMPDIR", "Directory for the temporary server of --ephemeral. The default is /tmp."),
 ];
 const FORMAT: &[Entry] = &[(
-    pg_timing::command::arguments::drop_in::FORMAT,
+    pg_timing::command::pg_test_timing::FORMAT,
     "Selects the options and the output: 19 (the default) for PostgreSQL 19, or classic for PostgreSQL 15 to 18.",
 )];
 

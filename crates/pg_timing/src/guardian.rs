@@ -32,6 +32,7 @@ impl GuardianProcess {
     ) -> io::Result<GuardianProcess> {
         let (socket, guardian_socket) = UnixStream::pair()?;
         let mask = SignalMask::block_all();
+        SignalMask::block_reserved();
         // SAFETY: there are no other threads, so the child process has no restrictions.
         let process = unsafe { libc::fork() };
         if process == 0 {
@@ -92,31 +93,35 @@ fn detach(streams: RangeInclusive<libc::c_int>) {
     }
 }
 
-/// The signals that were blocked before.
+/// The signals that a thread blocked before it blocked all.
 pub struct SignalMask(libc::sigset_t);
 
 impl SignalMask {
-    /// Blocks all signals of this thread.
-    fn block_all() -> SignalMask {
+    /// Blocks all signals of this thread. Threads and processes that it starts inherit that.
+    pub fn block_all() -> SignalMask {
         // SAFETY: empty sets are valid, and the calls overwrite them.
         unsafe {
             let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigfillset(&mut all);
-            libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
-            // The C library keeps two signals for itself, 32 and 33, and does not block them.
-            #[cfg(target_os = "linux")]
-            {
-                let all = u64::MAX;
-                let no_set: *mut u64 = std::ptr::null_mut();
-                libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &all, no_set, size_of::<u64>());
-            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
             SignalMask(before)
+        }
+    }
+
+    /// Also blocks the two signals that the C library keeps for itself, 32 and 33.
+    fn block_reserved() {
+        #[cfg(target_os = "linux")]
+        // SAFETY: the call reads one word, and returns no set.
+        unsafe {
+            let all = u64::MAX;
+            let no_set: *mut u64 = std::ptr::null_mut();
+            libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &all, no_set, size_of::<u64>());
         }
     }
 
     pub fn restore(&self) {
         // SAFETY: the mask is that of this thread before.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
 }
 

@@ -7,16 +7,15 @@
 
 use crate::error::Error;
 use crate::human::reason;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::ffi::{CStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Result, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A directory is only searched. Linux needs no permission to read it.
 #[cfg(target_os = "linux")]
@@ -33,11 +32,6 @@ const MAX_SYMLINKS: u32 = 40;
 pub const READABLE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
 /// The mode of a new document. The process's umask removes some permissions.
 const DOCUMENT: Mode = Mode::from_raw_mode(0o666);
-
-const PARTIAL_START: &str = ".pg_timing.";
-const PARTIAL_END: &str = ".tmp";
-/// A partial file that nobody has written for this time belongs to a killed program. A write takes milliseconds.
-const PARTIAL_LIFE_S: u64 = 60;
 
 const OTHER_DIRECTORY: &str = "name a file in another directory";
 const OTHER_FILE: &str = "give the name of a new file, or of a regular file to replace";
@@ -68,7 +62,7 @@ impl OutputFile {
     }
 
     /// Returns the place of a file that [`replace`](OutputFile::replace) can write: an existing file must be a regular one,
-    /// because the rename of a device would remove it. Removes what a killed program has left.
+    /// because the rename of a device would remove it.
     pub fn to_replace(path: &Path) -> std::result::Result<OutputFile, Error> {
         let output = OutputFile::of(path)?;
         output.check().map_err(|error| output.not_writable(&error))?;
@@ -82,7 +76,6 @@ impl OutputFile {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
-        remove_old_partial_files(&directory);
         let (partial, _) = create_partial(&directory, DOCUMENT)?;
         Ok(rustix::fs::unlinkat(&directory, partial, AtFlags::empty())?)
     }
@@ -186,32 +179,14 @@ pub fn identity(state: &Stat) -> Identity {
 /// Returns a random name, so that no other user and no other process creates the same file.
 pub fn random_name() -> String {
     // The hasher of the standard library has a random seed.
-    format!("{PARTIAL_START}{:016x}", RandomState::new().build_hasher().finish())
+    format!(".pg_timing.{:016x}", RandomState::new().build_hasher().finish())
 }
 
 fn create_partial(directory: &OwnedFd, mode: Mode) -> Result<(String, File)> {
-    let name = random_name() + PARTIAL_END;
+    let name = random_name() + ".tmp";
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, &name, flags, mode)?;
     Ok((name, file.into()))
-}
-
-fn remove_old_partial_files(directory: &OwnedFd) {
-    let readable = rustix::fs::openat(directory, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    for entry in readable.and_then(Dir::new).into_iter().flatten().flatten() {
-        if is_old_partial_file(directory, entry.file_name()) {
-            _ = rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty());
-        }
-    }
-}
-
-fn is_old_partial_file(directory: &OwnedFd, name: &CStr) -> bool {
-    let random = name.to_str().ok().and_then(|name| name.strip_prefix(PARTIAL_START)?.strip_suffix(PARTIAL_END));
-    let is_ours = random.is_some_and(|random| random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit()));
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    let oldest_s = now_s.saturating_sub(PARTIAL_LIFE_S) as i64;
-    is_ours
-        && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_mtime < oldest_s)
 }
 
 pub fn is_root() -> bool {
@@ -387,22 +362,5 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         assert!(output.write_document(b"page").is_err() && output.replace(b"page").is_err());
         assert_eq!(names(dir.path()), ["page"]);
-    }
-
-    #[test]
-    fn only_old_partial_files_are_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let [old, new] = [".pg_timing.0123456789abcdef.tmp", ".pg_timing.fedcba9876543210.tmp"];
-        let others = [".pg_timing.0123.tmp", ".pg_timing.0123456789abcdeg.tmp", ".pg_timing.0123456789abcdef"];
-        for name in others.iter().chain(&[old, new]) {
-            let file = File::create(dir.path().join(name)).unwrap();
-            if *name != new {
-                file.set_modified(SystemTime::now() - std::time::Duration::from_secs(2 * PARTIAL_LIFE_S)).unwrap();
-            }
-        }
-        OutputFile::to_replace(&dir.path().join("a")).unwrap();
-        let mut expected = [&others[..], &[new]].concat();
-        expected.sort();
-        assert_eq!(names(dir.path()), expected);
     }
 }

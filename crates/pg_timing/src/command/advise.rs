@@ -1,10 +1,37 @@
 //! `pg_timing advise`: shows what each setting that reads the clock costs on a server.
 
-use super::arguments::{AdviseArguments, Format};
+use super::connection::ConnectionArguments;
+use super::values::{Format, seconds};
 use super::{connection, interrupt, message, print, progress};
 use crate::render::{self, escape};
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
+use clap::Args;
+use timing_clock::Nanos;
+
+/// Backends report their statistics once per second, so a shorter observation shows nothing.
+const LEAST_WINDOW_S: f64 = 2.0;
+
+const EXAMPLES: &str = "\
+Watch the statistics of a server for a minute:
+  pg_timing advise --window 60 -h db1 -U postgres";
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
+pub struct AdviseArguments {
+    /// Time to watch the server's statistics, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(LEAST_WINDOW_S), allow_negative_numbers = true)]
+    pub window: Nanos,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Print one line with performance data, as monitoring plugins do: the verdict, and the share of a core that each setting
+    /// takes for certain
+    #[arg(long, conflicts_with = "format")]
+    pub nagios: bool,
+    #[command(flatten, next_help_heading = "Connection options")]
+    pub connection: ConnectionArguments,
+}
 
 pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
     let report = match observe(&arguments) {

@@ -1,6 +1,6 @@
 //! `pg_timing [check]`: measures this host's clocks, or reads a captured tree, and judges them.
 
-use super::arguments::{CheckArguments, Format};
+use super::values::{Format, limits, log_source, seconds};
 use super::{Hint, interrupt, print, progress};
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, LogSource, capture};
@@ -8,17 +8,72 @@ use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::render::{self, escape};
 use crate::report::Report;
+use crate::report::thresholds::{Limits, Thresholds};
 use anyhow::anyhow;
-use std::path::Path;
+use clap::{Args, ValueHint};
+use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
+
+/// In less time, each clock cannot be read several times.
+const LEAST_S: f64 = 0.1;
+/// The measuring time that no option changes. It gives each clock some hundred thousand reads or more.
+pub const DEFAULT_S: f64 = 4.0;
+const LONG_S: f64 = 300.0;
 
 const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
 const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
 
 const LIMITS_HINT: Hint = Hint("a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us");
 
+const EXAMPLES: &str = "\
+Check this host if your user may not read the kernel log:
+  sudo dmesg | pg_timing check --kernel-log -
+
+Print one line for a monitoring system, and warn if a read of the clock costs more than 100 ns:
+  pg_timing check --nagios -w read=100ns -c read=1us
+
+Write the facts of one host into a directory, and check them on another host:
+  pg_timing check --capture db1
+  pg_timing check --root db1";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CheckArguments {
+    /// Total measuring time, in seconds [default: 4, or 300 with --long]
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds(LEAST_S), allow_negative_numbers = true)]
+    pub duration: Option<Nanos>,
+    /// Measure for minutes, to detect clocks that drift apart
+    #[arg(long)]
+    pub long: bool,
+    /// Check the captured tree in DIR instead of this machine; nothing is measured
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+    /// Read the kernel log from FILE, or from stdin (-)
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, value_parser = log_source())]
+    pub kernel_log: Option<LogSource>,
+    /// Write the facts and measurements of this machine to DIR, for --root on another host; the host's name, serial
+    /// numbers and addresses are left out
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "root")]
+    pub capture: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Print one line with performance data, as monitoring plugins do
+    #[arg(long, conflicts_with = "format")]
+    pub nagios: bool,
+    /// With --nagios, also warn above these limits, like read=100ns,lost=5%,skew=1us: the cost of a read of PostgreSQL's
+    /// clock (ns, us, ms, s; default ns), the time that interruptions took (%), the certain offset between the clocks of two
+    /// CPUs (as read). The worst of the limits and the verdict counts
+    #[arg(short, long, value_name = "LIMITS", value_parser = limits, requires = "nagios")]
+    pub warning: Option<Limits>,
+    /// The same for the status critical
+    #[arg(short, long, value_name = "LIMITS", value_parser = limits, requires = "nagios")]
+    pub critical: Option<Limits>,
+}
+
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
-    let thresholds = arguments.thresholds();
+    let (warning, critical) = (arguments.warning.unwrap_or_default(), arguments.critical.unwrap_or_default());
+    let thresholds = Thresholds { warning, critical };
     if let Some(figure) = thresholds.contradiction() {
         let name = figure.name();
         return Err(
@@ -30,9 +85,10 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
     // Refuse an unusable name before the measurement, which takes seconds.
     let target = arguments.capture.as_deref().map(capture::Target::open).transpose()?;
+    let limit = arguments.duration.unwrap_or(Nanos::from_secs(if arguments.long { LONG_S } else { DEFAULT_S }));
     let mut report = match survey::of_other_host(&host, &log) {
         Some(report) => report,
-        None if host.is_live() => measure(arguments.time_limit(), &host, &log)?,
+        None if host.is_live() => measure(limit, &host, &log)?,
         None => survey::captured(&host, &log),
     };
     judge(&mut report);

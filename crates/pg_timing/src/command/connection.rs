@@ -1,11 +1,37 @@
 //! The connection to the server that the arguments name, or to a temporary server.
 
-use super::arguments::ConnectionArguments;
 use super::note;
 use crate::error::Error;
 use crate::server::connection::{Connection, OpenError, Password, Target, require_libpq};
 use crate::server::ephemeral::Ephemeral;
+use clap::{Args, ValueHint};
 use std::sync::atomic::AtomicBool;
+
+/// Connection options with psql's names and meanings.
+#[derive(Debug, Args)]
+pub struct ConnectionArguments {
+    /// Database server's host name or socket directory
+    #[arg(short = 'h', long, value_name = "HOST", value_hint = ValueHint::Hostname)]
+    pub host: Option<String>,
+    /// Database server's port
+    #[arg(short, long, value_name = "PORT")]
+    pub port: Option<String>,
+    /// Database user
+    #[arg(short = 'U', long, value_name = "NAME")]
+    pub username: Option<String>,
+    /// Database name, connection string or URI
+    #[arg(short, long, value_name = "DBNAME")]
+    pub dbname: Option<String>,
+    /// Never ask for a password
+    #[arg(short = 'w', long, conflicts_with = "password")]
+    pub no_password: bool,
+    /// Ask for a password before connecting
+    #[arg(short = 'W', long)]
+    pub password: bool,
+    /// Database name, connection string or URI
+    #[arg(value_name = "DBNAME|CONNINFO|URI", conflicts_with = "dbname")]
+    pub database: Option<String>,
+}
 
 /// Connects to the server that the arguments name, or else to libpq's default.
 pub fn open(arguments: &ConnectionArguments, stop: &AtomicBool) -> Result<Connection, Error> {

@@ -1,8 +1,6 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
 
-use super::arguments::{ExplainArguments, ExplainFormat};
-use super::explained::render_report;
-use super::test::INTERRUPTED;
+use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
 use super::{Hint, NOT_DONE, connection, input, interrupt, note, plan, print, progress};
 use crate::error::Error;
 use crate::render::{self, escape};
@@ -23,7 +21,7 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     let (output, was_stopped) = run_on_server(arguments)?;
     print(&output)?;
     if was_stopped {
-        note(INTERRUPTED);
+        note("interrupted: the output shows what was measured until then");
     }
     Ok(if was_stopped { NOT_DONE } else { 0 })
 }
@@ -85,6 +83,9 @@ fn no_plan() -> Error {
 /// Returns the statement with its values, and the lines before it.
 fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
     let is_missing = arguments.command.is_empty() && arguments.file.is_none();
+    if let Some(text) = arguments.connection.database.as_deref().filter(|text| is_missing && is_statement(text)) {
+        return Err(anyhow!("\"{text}\" looks like a statement, and stands where a database is expected").context(HINT));
+    }
     if is_missing && !arguments.param.is_empty() {
         return Err(anyhow!("--param needs a statement").context(HINT));
     }
@@ -94,6 +95,14 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
     let texts = texts(arguments)?;
     let script = (!texts.is_empty()).then(|| Script::new(&texts, &arguments.param));
     Ok(script.transpose().map_err(Error::from)?)
+}
+
+/// Returns whether a text begins like a statement that can be explained.
+fn is_statement(text: &str) -> bool {
+    const FIRST: [&str; 9] = ["select", "with", "insert", "update", "delete", "merge", "values", "table", "explain"];
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    words.next().is_some() && FIRST.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 /// Returns the texts from `-c`, or the one from a file or stdin with `-f`. It has none without these options.

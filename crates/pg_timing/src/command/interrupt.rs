@@ -8,35 +8,33 @@ use std::sync::atomic::AtomicBool;
 /// and prints what it has measured. A second signal ends the program at once.
 pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in not_ignored([SIGINT, SIGTERM, SIGHUP]) {
-        // The order matters: the first handler ends the program if an earlier signal has set the flag. The second
-        // handler sets the flag.
+    let signals = [SIGINT, SIGTERM, SIGHUP];
+    for signal in not_ignored(&signals) {
+        // This handler comes first: it ends the program if an earlier signal has set the flag.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    Ok(stop)
+    set_by(&signals, stop)
 }
 
 /// Returns a flag for a command that must restore a setting before it ends. All signals that a terminal or `kill` sends
 /// set the flag, and repeated signals do not end the program. SIGTSTP (Ctrl-Z) is included, because a stopped program
 /// restores nothing.
 pub fn flag_until_restored() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in not_ignored([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
+    set_by(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP], Arc::default())
 }
 
 /// Returns a flag for a command that runs as a service. SIGINT and SIGTERM set it, and repeated signals do not end the program.
 /// SIGHUP has no effect: services get it to read their configuration again, and there is none.
 pub fn flag_of_service() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    set_by(&[SIGHUP], Arc::default())?;
+    set_by(&[SIGINT, SIGTERM], Arc::default())
+}
+
+fn set_by(signals: &[libc::c_int], flag: Arc<AtomicBool>) -> anyhow::Result<Arc<AtomicBool>> {
+    for signal in not_ignored(signals) {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
-    signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
-    Ok(stop)
+    Ok(flag)
 }
 
 /// Ignores the signal of a too large file, so that the write fails instead and the program can remove its files.
@@ -46,12 +44,11 @@ pub fn ignore_file_size_signal() {
 }
 
 /// Returns the signals without SIGHUP if it is ignored. nohup ignores SIGHUP so that a program outlives its terminal.
-fn not_ignored<const N: usize>(signals: [libc::c_int; N]) -> impl Iterator<Item = libc::c_int> {
-    signals.into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(signal))
+fn not_ignored(signals: &[libc::c_int]) -> impl Iterator<Item = libc::c_int> {
+    signals.iter().copied().filter(|&signal| signal != SIGHUP || !is_ignored(signal))
 }
 
-/// Returns whether the signal is ignored.
-pub fn is_ignored(signal: libc::c_int) -> bool {
+fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: an action of zero bytes is valid, and the next call overwrites it.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: without a new action, the call only writes the current one to `action`.

@@ -7,7 +7,7 @@ pub mod clocksource;
 pub mod compare;
 mod connection;
 pub mod explain;
-mod explained;
+mod explain_arguments;
 mod input;
 mod interrupt;
 pub mod monitor;
@@ -17,6 +17,7 @@ mod progress;
 pub mod read;
 pub mod report;
 pub mod test;
+mod values;
 
 use crate::error::Error;
 use crate::escape;
@@ -67,13 +68,15 @@ fn message(error: &anyhow::Error) -> String {
     error.chain().skip(hints).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Prints an error in one line, and its hint in another one if it has any. Both can contain text from outside.
+/// Prints an error in one line, and its hint in another one if it has any.
 fn print_error(what: &str, hint: &str) {
-    let mut stderr = std::io::stderr();
-    _ = writeln!(stderr, "pg_timing: error: {}", escape::line(what));
-    if !hint.is_empty() {
-        _ = writeln!(stderr, "hint: {}", escape::line(hint));
-    }
+    _ = std::io::stderr().write_all(error_text(what, hint).as_bytes());
+}
+
+/// Returns the lines of an error. Both texts can come from outside.
+fn error_text(what: &str, hint: &str) -> String {
+    let hint = if hint.is_empty() { String::new() } else { format!("hint: {}\n", escape::line(hint)) };
+    format!("pg_timing: error: {}\n{hint}", escape::line(what))
 }
 
 /// Prints a result on stdout, with colors only on a terminal. A full disk is an error, because the user

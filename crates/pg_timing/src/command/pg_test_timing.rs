@@ -1,13 +1,23 @@
 //! The program under the name `pg_test_timing`: options, messages and exit statuses are PostgreSQL's.
 
-use super::arguments::drop_in::{self, FORMAT};
+use super::arguments;
 use super::interrupt;
+use super::test::is_done;
 use crate::escape;
 use crate::host::pg_test_timing::getopt::{Request, request};
 use crate::host::pg_test_timing::{Ended, Format, run as test};
+use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
+
+/// The variable that selects the format. It is no option, because scripts that call PostgreSQL's program cannot know it.
+pub const FORMAT: &str = "PG_TEST_TIMING_FORMAT";
+
+pub const EXIT_STATUSES: &str = "0 done, 1 failed or usage error; also after Ctrl-C or if a clock went backward";
+
+/// The usage comes first, as in PostgreSQL's program.
+const TEMPLATE: &str = "{usage-heading} {usage}\n\n{about}\n\nOptions:\n{options}{after-help}";
 
 /// PostgreSQL's tools exit with 1 after every kind of error.
 const FAILED: u8 = 1;
@@ -39,15 +49,12 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         Request::Test(options) => interrupt::flag().and_then(|stop| test(&options, &stop, &mut print)),
     };
     match outcome {
-        Ok(Ended::Done) => 0,
-        Ok(Ended::Warning(None)) => FAILED,
-        Ok(Ended::Warning(Some(text)) | Ended::Warp(text)) => {
-            _ = write!(std::io::stderr(), "{text}");
-            FAILED
-        }
-        Ok(Ended::Interrupted) => {
-            _ = writeln!(std::io::stderr(), "{name}: {}", super::test::INTERRUPTED);
-            FAILED
+        Ok(outcome) => {
+            if is_done(outcome, &format!("{name}: ")) {
+                0
+            } else {
+                FAILED
+            }
         }
         Err(error) => {
             _ = writeln!(std::io::stderr(), "{}", escape::line(&format!("{name}: {error}")));
@@ -67,7 +74,7 @@ fn format() -> Result<Format, String> {
 }
 
 fn help(name: &str, format: Format) -> String {
-    drop_in::definition(name, format == Format::Classic).render_help().to_string()
+    definition(name, format == Format::Classic).render_help().to_string()
 }
 
 /// Scripts read the number after `(PostgreSQL)`. It is the version whose options and output these are. PostgreSQL's
@@ -89,4 +96,36 @@ fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     Ok(())
+}
+
+/// Returns the definition of the command line for a program with this name. It makes the help text, the man page and the
+/// completions. The C library's getopt_long parses the options, see `host/pg_test_timing/getopt.rs`. The classic format has
+/// no cutoff.
+pub fn definition(name: &str, is_classic: bool) -> Command {
+    let usage = if is_classic { "[-d DURATION]" } else { "[-c CUTOFF] [-d DURATION]" };
+    let options =
+        if is_classic { vec![test_option("duration")] } else { ["cutoff", "duration"].map(test_option).into() };
+    let version = Arg::new("version").short('V').long("version").help("Print version").action(ArgAction::Version);
+    Command::new("pg_test_timing")
+        .about("Measure what reading the clock costs, with PostgreSQL's options and output")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(options)
+        .args([arguments::help(), version])
+        .override_usage(format!("{name} {usage}"))
+        .help_template(TEMPLATE)
+        .after_help(format!(
+            "This is pg_timing. With {FORMAT}=classic in the environment, it takes the options\n\
+             and prints the output of PostgreSQL 15 to 18 instead of 19."
+        ))
+}
+
+/// Returns an option of `pg_timing test`. It has the same meaning here, and PostgreSQL's name for its value.
+fn test_option(name: &'static str) -> Arg {
+    let pg_timing = arguments::definition();
+    let test = pg_timing.find_subcommand("test").expect("pg_timing has the command test");
+    let option = test.get_arguments().find(|option| option.get_id() == name);
+    let value = if name == "cutoff" { "CUTOFF" } else { "DURATION" };
+    option.expect("test has the options of pg_test_timing").clone().value_name(value)
 }

@@ -1,7 +1,6 @@
 //! `pg_timing explain --plan`: estimates the overhead in captured plans.
 
-use super::arguments::{ExplainArguments, ExplainFormat};
-use super::explained::render_report;
+use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
 use super::{Hint, NOT_DONE, input, interrupt, note, print, progress};
 use crate::error::Error;
 use crate::host::check::judge;
@@ -53,8 +52,8 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
         progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
     };
     let result = match (arguments.slowest, arguments.nth) {
-        (Some(most), _) => log.slowest(most).map(Output::Plans),
-        (_, Some(nth)) => log.nth(nth).map(Output::Plan),
+        (Some(most), _) => log.slowest(most as usize).map(Output::Plans),
+        (_, Some(nth)) => log.nth(nth as usize).map(Output::Plan),
         _ if arguments.all && arguments.format == ExplainFormat::Jsonl => {
             let mut printed = Ok(());
             let gaps = log.each(&mut |report| {

@@ -1,7 +1,7 @@
 //! `pg_timing read`: interprets the output of pg_test_timing.
 
-use super::arguments::{Format, ReadArguments};
 use super::input::{self, Input};
+use super::values::Format;
 use super::{Hint, print};
 use crate::error::Error;
 use crate::host::check::judge;
@@ -9,11 +9,28 @@ use crate::host::pg_test_timing::{ParseError, parse, report, ticket};
 use crate::render::{self, escape};
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
 
 /// pg_test_timing prints at most a few thousand lines.
 const MAX_BYTES: u64 = 16 << 20;
 
 const TOO_LONG_HINT: Hint = Hint("cut out the part that pg_test_timing printed");
+
+const EXAMPLES: &str = "\
+Judge the clock of a host that has pg_test_timing, but not pg_timing:
+  pg_test_timing | pg_timing read -";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReadArguments {
+    /// File with the output of pg_test_timing, or - for stdin
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
 
 pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     let Input { name, bytes } = input::read(&arguments.file, MAX_BYTES, TOO_LONG_HINT)?;

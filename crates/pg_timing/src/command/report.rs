@@ -1,6 +1,5 @@
 //! `pg_timing report`: writes one web page about this host, or about the reports in JSON files.
 
-use super::arguments::{CheckArguments, ReportArguments};
 use super::input::{self, Input};
 use super::{Hint, check, interrupt, print};
 use crate::error::Error;
@@ -8,6 +7,7 @@ use crate::output_file::OutputFile;
 use crate::render::escape;
 use crate::render::html::report::{Entry, html};
 use crate::report::document::{Document, read_all};
+use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
 
@@ -16,12 +16,31 @@ const MAX_BYTES: u64 = 16 << 20;
 
 const TOO_LONG_HINT: Hint = Hint("give the JSON output of pg_timing, and several files if you have many reports");
 
+const EXAMPLES: &str = "\
+Write a page about this host:
+  pg_timing report -o db1.html
+
+Write a page about several hosts. Type the first line on each of them:
+  pg_timing check --format json > db1.json
+  pg_timing report -o hosts.html db1.json db2.json";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReportArguments {
+    /// Write the page to FILE, and not to stdout; the file is complete or not changed at all
+    #[arg(short, long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// JSON reports of check, read and explain, or - for stdin; without them, this host is measured for 4 seconds
+    #[arg(value_name = "FILE.json|-", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+}
+
 pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
     // Refuse an unusable name before the measurement, which takes seconds.
     let output = arguments.output.as_deref().map(open).transpose()?;
     let entries = match arguments.files.is_empty() {
         true => {
-            let report = check::this_host(Nanos::from_secs(CheckArguments::DEFAULT_S))?;
+            let report = check::this_host(Nanos::from_secs(check::DEFAULT_S))?;
             vec![Entry { file: None, document: Document::Host(report.into()) }]
         }
         false => read_files(&arguments.files)?,

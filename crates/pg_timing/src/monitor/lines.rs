@@ -1,15 +1,13 @@
-//! Writes lines to stdout or stderr in a separate thread: a pipe without a reader blocks a write, and the samples must continue.
-//!
-//! On a full disk, the rest of the line waits, so that each line is written whole and once.
+//! Lines that a thread of their own writes, because a pipe without a reader or a full disk must not stop the samples.
 
-use super::signals::without_signals;
+use crate::error::Error;
 use crate::human::reason;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Lines that wait. A busy day has fewer events, and they take less than 1 MB.
@@ -21,7 +19,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// The end looks this often whether everything is written.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The lines that one thread writes to a file.
+/// The lines that one thread writes to an output, each once.
 pub struct Lines {
     queue: SyncSender<String>,
     state: Arc<State>,
@@ -34,30 +32,55 @@ struct State {
     /// lines that were dropped, because too many had to wait
     dropped: AtomicU64,
     /// why the last write failed
-    error: Mutex<Option<String>>,
+    error: Mutex<Option<Error>>,
 }
 
 impl Lines {
-    /// Starts the thread.
-    pub fn start(file: File) -> std::io::Result<Lines> {
+    /// Starts the thread. `write` gets the rest of a line, and returns how many of its bytes were written.
+    pub fn start(mut write: impl FnMut(&[u8]) -> Result<usize, Error> + Send + 'static) -> std::io::Result<Lines> {
         let (queue, lines) = sync_channel::<String>(MAX_WAITING);
         let state = Arc::<State>::default();
-        let for_thread = state.clone();
-        let write = move || {
+        let of_thread = state.clone();
+        let write_all = move || {
             for line in lines {
-                for_thread.write(&file, &line);
+                let mut rest = line.as_bytes();
+                while !rest.is_empty() {
+                    match write(rest) {
+                        Ok(written) => rest = &rest[written..],
+                        Err(error) => {
+                            *of_thread.error() = Some(error);
+                            std::thread::sleep(RETRY);
+                        }
+                    }
+                }
+                *of_thread.error() = None;
+                of_thread.waiting.fetch_sub(1, Ordering::Relaxed);
             }
         };
         // The thread is not joined: a write can block forever.
-        without_signals(|| std::thread::Builder::new().name("lines".into()).spawn(write))?;
+        without_signals(|| std::thread::Builder::new().name("lines".into()).spawn(write_all))?;
         Ok(Lines { queue, state })
     }
 
+    /// Starts the thread for stdout or stderr, which errors call `name`.
+    pub fn to(file: File, name: &'static str) -> std::io::Result<Lines> {
+        const HINT: &str = "let a program read stdout, or free space; --events FILE writes the events to a file, too";
+        Lines::start(move |rest| match (&file).write(rest) {
+            Ok(written) => Ok(written),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+            // Another program has made the pipe so that a write does not block. An error of poll comes again from write.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                _ = poll(&mut [PollFd::new(&file, PollFlags::OUT)], None);
+                Ok(0)
+            }
+            // A pipe whose reader has ended: `head` has read what it wanted.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(rest.len()),
+            Err(error) => Err(Error::new(format!("could not write to {name}: {}", reason(&error)), HINT)),
+        })
+    }
+
     /// Adds lines, after those that wait.
-    ///
-    /// Returns the number of lines that were dropped since the last success, because too many had to wait. Returns an error
-    /// while the file cannot be written.
-    pub fn append(&self, lines: impl IntoIterator<Item = String>) -> Result<u64, String> {
+    pub fn append(&self, lines: impl IntoIterator<Item = String>) {
         let State { waiting, dropped, .. } = &*self.state;
         for line in lines {
             waiting.fetch_add(1, Ordering::Relaxed);
@@ -66,57 +89,52 @@ impl Lines {
                 dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
-        match self.state.error() {
-            Some(error) => Err(error),
-            None if waiting.load(Ordering::Relaxed) == 0 => Ok(dropped.swap(0, Ordering::Relaxed)),
-            None => Ok(0),
+    }
+
+    /// Returns why lines wait, if the output cannot be written.
+    pub fn error(&self) -> Option<Error> {
+        self.state.error().clone()
+    }
+
+    /// Returns the number of lines that are not written.
+    pub fn unwritten(&self) -> u64 {
+        self.state.waiting.load(Ordering::Relaxed) + self.state.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of lines that were dropped since the last call, because too many had to wait: 0 until those are
+    /// written.
+    pub fn take_dropped(&self) -> u64 {
+        match self.state.waiting.load(Ordering::Relaxed) {
+            0 => self.state.dropped.swap(0, Ordering::Relaxed),
+            _ => 0,
         }
     }
 
-    /// Waits until all lines are written, at most for a second. Returns the number of lines that are not written, and the
-    /// reason.
-    pub fn finish(self) -> Option<(u64, String)> {
+    /// Waits until all lines are written, at most for a second. Returns the number of lines that are not written, and why.
+    pub fn finish(self, name: &str) -> Option<(u64, Error)> {
         let end = Instant::now() + END_WAIT;
         while self.state.waiting.load(Ordering::Relaxed) > 0 && Instant::now() < end {
             std::thread::sleep(LOOK);
         }
-        let unwritten = self.state.waiting.load(Ordering::Relaxed) + self.state.dropped.load(Ordering::Relaxed);
-        let why = || self.state.error().unwrap_or_else(|| "nothing read it in time".into());
-        (unwritten > 0).then(|| (unwritten, why()))
+        let not_read =
+            || Error::new(format!("could not write to {name}: nothing read it in time"), "let a program read it");
+        (self.unwritten() > 0).then(|| (self.unwritten(), self.error().unwrap_or_else(not_read)))
     }
 }
 
 impl State {
-    fn error(&self) -> Option<String> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn error(&self) -> MutexGuard<'_, Option<Error>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn set_error(&self, error: Option<String>) {
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error;
-    }
-
-    /// Writes the whole line, as soon as that is possible.
-    fn write(&self, mut file: &File, line: &str) {
-        let mut rest = line.as_bytes();
-        while !rest.is_empty() {
-            match file.write(rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Another program has made the pipe so that a write does not block. An error of poll comes again from write.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    _ = poll(&mut [PollFd::new(file, PollFlags::OUT)], None);
-                }
-                // A pipe whose reader has ended: `head` has read what it wanted.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
-                Err(error) => {
-                    self.set_error(Some(reason(&error)));
-                    std::thread::sleep(RETRY);
-                }
-            }
-        }
-        self.set_error(None);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Calls `work` while all signals of this thread are blocked. Threads that it starts keep them blocked, so that signals
+/// reach the threads that handle them.
+pub fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    let mask = crate::guardian::SignalMask::block_all();
+    let result = work();
+    mask.restore();
+    result
 }
 
 #[cfg(test)]
@@ -131,26 +149,24 @@ mod tests {
         format!("line {n} {}\n", "x".repeat(100))
     }
 
-    /// Waits until the writer has tried to write everything.
-    fn append_until(lines: &Lines, expected: impl Fn(&Result<u64, String>) -> bool) -> Result<u64, String> {
-        for _ in 0..500 {
-            let result = lines.append([]);
-            if expected(&result) {
-                return result;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+    fn start(file: impl Into<OwnedFd>) -> Lines {
+        Lines::to(File::from(file.into()), "it").unwrap()
+    }
+
+    fn until(condition: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !condition() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("not within 5 s")
     }
 
     #[test]
     fn a_pipe_that_is_read_gets_each_line() {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
-        for n in 0..100 {
-            assert_eq!(lines.append([line(n)]), Ok(0));
-        }
-        assert_eq!(lines.finish(), None);
+        let lines = start(writer);
+        lines.append((0..100).map(line));
+        assert_eq!(lines.finish("it"), None);
         let expected: String = (0..100).map(line).collect();
         let mut text = vec![0; expected.len()];
         reader.read_exact(&mut text).unwrap();
@@ -161,16 +177,18 @@ mod tests {
     fn a_pipe_that_nobody_reads_does_not_block_and_the_loss_is_counted() {
         const LINES: u64 = 3000;
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
-        assert_eq!(lines.append((0..LINES).map(line)), Ok(0));
+        let lines = start(writer);
+        lines.append((0..LINES).map(line));
+        assert_eq!(lines.take_dropped(), 0, "lines wait");
         let reader = std::thread::spawn(move || {
             let mut text = String::new();
             reader.read_to_string(&mut text).map(|_| text)
         });
-        let dropped = append_until(&lines, |result| matches!(result, Ok(1..))).unwrap();
+        until(|| lines.state.waiting.load(Ordering::Relaxed) == 0);
+        let dropped = lines.take_dropped();
         // A pipe contains 64 kB, so the writer has taken some lines before.
         assert!((LINES - 2 * MAX_WAITING as u64..=LINES - MAX_WAITING as u64).contains(&dropped), "{dropped}");
-        assert_eq!(lines.finish(), None);
+        assert_eq!((lines.take_dropped(), lines.finish("it")), (0, None));
         let text = reader.join().unwrap().unwrap();
         assert_eq!(text.lines().count() as u64, LINES - dropped);
     }
@@ -178,29 +196,29 @@ mod tests {
     #[test]
     fn the_end_does_not_wait_for_a_pipe_that_nobody_reads() {
         let (_reader, writer) = std::io::pipe().unwrap();
-        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
-        _ = lines.append((0..MAX_WAITING as u64).map(line));
-        let (unwritten, why) = lines.finish().unwrap();
+        let lines = start(writer);
+        lines.append((0..MAX_WAITING as u64).map(line));
+        let (unwritten, why) = lines.finish("it").unwrap();
         // A pipe contains 64 kB.
         assert!((300..1000).contains(&unwritten), "{unwritten}");
-        assert_eq!(why, "nothing read it in time");
+        assert_eq!(why.what, "could not write to it: nothing read it in time");
     }
 
     #[test]
     fn a_slow_reader_of_a_pipe_that_does_not_block_gets_each_line() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
-        let lines = Lines::start(OwnedFd::from(writer.try_clone().unwrap()).into()).unwrap();
+        let lines = start(writer.try_clone().unwrap());
         let expected: String = (0..MAX_WAITING as u64).map(line).collect();
-        assert_eq!(lines.append((0..MAX_WAITING as u64).map(line)), Ok(0));
+        lines.append((0..MAX_WAITING as u64).map(line));
         // The pipe fills, and a further write would block.
         std::thread::sleep(Duration::from_millis(200));
-        assert_eq!(lines.append([]), Ok(0));
+        assert_eq!(lines.error(), None);
         let reader = std::thread::spawn(move || {
             let mut text = vec![0; expected.len()];
             reader.read_exact(&mut text).map(|()| text == expected.as_bytes())
         });
-        assert_eq!(lines.finish(), None);
+        until(|| lines.unwritten() == 0);
         drop(writer);
         assert!(reader.join().unwrap().unwrap());
     }
@@ -209,19 +227,19 @@ mod tests {
     fn a_reader_that_has_ended_is_no_error() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let lines = Lines::start(OwnedFd::from(writer).into()).unwrap();
-        assert_eq!(lines.append([line(1)]), Ok(0));
-        assert_eq!(lines.finish(), None);
+        let lines = start(writer);
+        lines.append([line(1)]);
+        assert_eq!(lines.finish("it"), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_device_is_an_error() {
-        let lines = Lines::start(File::options().write(true).open("/dev/full").unwrap()).unwrap();
-        _ = lines.append([line(1), line(2)]);
-        let error = "No space left on device".to_string();
-        assert_eq!(append_until(&lines, Result::is_err), Err(error.clone()));
-        assert_eq!(lines.finish(), Some((2, error)));
+        let lines = start(File::options().write(true).open("/dev/full").unwrap());
+        lines.append([line(1), line(2)]);
+        until(|| lines.error().is_some());
+        let (unwritten, error) = lines.finish("it").unwrap();
+        assert_eq!((unwritten, error.what.as_str()), (2, "could not write to it: No space left on device"));
     }
 
     #[test]
@@ -232,17 +250,35 @@ mod tests {
             // Reading through another descriptor leaves the position of the writing one unchanged.
             let text = || std::fs::read_to_string(path.path()).unwrap();
             let mut file = path.reopen().unwrap();
-            let lines = Lines::start(file.try_clone().unwrap()).unwrap();
-            _ = lines.append((0..6).map(line));
-            assert_eq!(append_until(&lines, Result::is_err), Err("File too large".into()));
+            let lines = start(file.try_clone().unwrap());
+            lines.append((0..6).map(line));
+            until(|| lines.error().is_some());
+            assert_eq!(lines.error().unwrap().what, "could not write to it: File too large");
             assert_eq!(text().len(), 500);
             // Room for the rest: both descriptors have one position.
             file.set_len(0).unwrap();
             std::io::Seek::rewind(&mut file).unwrap();
-            assert_eq!(append_until(&lines, Result::is_ok), Ok(0));
-            assert_eq!(lines.finish(), None);
+            until(|| lines.unwritten() == 0);
+            assert_eq!(lines.finish("it"), None);
             let all = (0..6).map(line).collect::<String>();
             assert_eq!(text(), all[500..]);
         });
+    }
+
+    fn is_blocked(signal: libc::c_int) -> bool {
+        // SAFETY: the first call only reads the mask, and the second one only reads the set.
+        unsafe {
+            let mut mask: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask);
+            libc::sigismember(&mask, signal) == 1
+        }
+    }
+
+    #[test]
+    fn only_the_new_thread_blocks_signals() {
+        let signals = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGWINCH];
+        let thread = without_signals(|| std::thread::spawn(move || signals.map(is_blocked)));
+        assert_eq!(thread.join().unwrap(), [true; 4]);
+        assert_eq!(signals.map(is_blocked), [false; 4]);
     }
 }

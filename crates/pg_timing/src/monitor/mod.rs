@@ -2,28 +2,23 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `changes` | the events in a sample |
+//! | `changes` | what a sample changes: its events, and the counts since the start |
 //! | `findings` | when findings appear and clear |
 //! | `read_cost` | whether a read cost rose beyond its noise |
-//! | `totals` | counts since the start |
 //! | `server` | observes the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
-//! | `textfile` | the file for node_exporter |
-//! | `events_file` | the file of `--events` |
-//! | `lines` | lines on stdout and stderr, which can block |
+//! | `files` | the files of `--events` and `--textfile` |
+//! | `lines` | lines that a thread of their own writes |
 
 mod changes;
-pub mod events_file;
+pub mod files;
 mod findings;
 pub mod http;
 pub mod lines;
 mod read_cost;
 pub mod server;
-mod signals;
 #[cfg(test)]
 mod tests;
-pub mod textfile;
-mod totals;
 
 pub use server::ServerFigures;
 
@@ -101,7 +96,7 @@ impl<M: Machine> Monitor<M> {
             self.report.server = Some(server);
             sample.collectors.push(collector);
         }
-        changes::add(&mut events, &sample, &self.report, late_s);
+        changes::add_events(&mut events, &sample, &self.report, late_s);
         // If the clocks were not read in this interval, their figures are old.
         if !sample.interval.is_empty() {
             self.read_costs.update(&sample.report.clocks, &mut events);
@@ -121,7 +116,7 @@ impl<M: Machine> Monitor<M> {
     }
 
     fn store(&mut self, sample: Sample, late_s: f64) {
-        totals::add(&mut self.report, &sample, &self.watch.pairs(), late_s);
+        changes::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
         let (report, host) = (&mut self.report, sample.report);
         report.samples += 1;
         report.sampled_at = sample.at;

@@ -1,6 +1,6 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
-use super::signals::without_signals;
+use super::lines::without_signals;
 use crate::error::Error;
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};

@@ -116,75 +116,50 @@ pub struct CounterRate {
     pub uncertainty_ppm: f64,
 }
 
-/// The kinds of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    MonitorStarted,
-    MonitorStopped,
-    /// a finding became a warning or critical, or its severity changed between the two
-    FindingAppeared,
-    FindingCleared,
-    ClocksourceChanged,
-    KernelMessage,
-    BackwardStep,
-    Suspend,
-    Pause,
-    /// a clock jumped against another one
-    OffsetStep,
-    /// the counter's rate changed
-    RateChanged,
-    ReadCostRose,
-    ReadCostFell,
-    /// the virtual machine was restored from a snapshot, cloned, or moved to another CPU model
-    MachineRestored,
-    CollectorFailed,
-    CollectorRecovered,
+/// Defines the kinds of events with their names, in the order of the documentation.
+macro_rules! event_kinds {
+    ($($(#[$text:meta])* $kind:ident $name:literal;)*) => {
+        /// The kinds of events.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        pub enum EventKind {
+            $($(#[$text])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl EventKind {
+            pub const ALL: [EventKind; [$($name),*].len()] = [$(EventKind::$kind),*];
+
+            /// Returns the name in events and metrics.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(EventKind::$kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl EventKind {
-    /// Every kind, in the order of the documentation.
-    pub const ALL: [EventKind; 16] = [
-        EventKind::MonitorStarted,
-        EventKind::MonitorStopped,
-        EventKind::FindingAppeared,
-        EventKind::FindingCleared,
-        EventKind::ClocksourceChanged,
-        EventKind::KernelMessage,
-        EventKind::BackwardStep,
-        EventKind::Suspend,
-        EventKind::Pause,
-        EventKind::OffsetStep,
-        EventKind::RateChanged,
-        EventKind::ReadCostRose,
-        EventKind::ReadCostFell,
-        EventKind::MachineRestored,
-        EventKind::CollectorFailed,
-        EventKind::CollectorRecovered,
-    ];
-
-    /// Returns the name in events and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::MonitorStarted => "monitor_started",
-            EventKind::MonitorStopped => "monitor_stopped",
-            EventKind::FindingAppeared => "finding_appeared",
-            EventKind::FindingCleared => "finding_cleared",
-            EventKind::ClocksourceChanged => "clocksource_changed",
-            EventKind::KernelMessage => "kernel_message",
-            EventKind::BackwardStep => "backward_step",
-            EventKind::Suspend => "suspend",
-            EventKind::Pause => "pause",
-            EventKind::OffsetStep => "offset_step",
-            EventKind::RateChanged => "rate_changed",
-            EventKind::ReadCostRose => "read_cost_rose",
-            EventKind::ReadCostFell => "read_cost_fell",
-            EventKind::MachineRestored => "machine_restored",
-            EventKind::CollectorFailed => "collector_failed",
-            EventKind::CollectorRecovered => "collector_recovered",
-        }
-    }
+event_kinds! {
+    MonitorStarted "monitor_started";
+    MonitorStopped "monitor_stopped";
+    /// a finding became a warning or critical, or its severity changed between the two
+    FindingAppeared "finding_appeared";
+    FindingCleared "finding_cleared";
+    ClocksourceChanged "clocksource_changed";
+    KernelMessage "kernel_message";
+    BackwardStep "backward_step";
+    Suspend "suspend";
+    Pause "pause";
+    /// a clock jumped against another one
+    OffsetStep "offset_step";
+    /// the counter's rate changed
+    RateChanged "rate_changed";
+    ReadCostRose "read_cost_rose";
+    ReadCostFell "read_cost_fell";
+    /// the virtual machine was restored from a snapshot, cloned, or moved to another CPU model
+    MachineRestored "machine_restored";
+    CollectorFailed "collector_failed";
+    CollectorRecovered "collector_recovered";
 }
 
 /// One event. In the file of `--events`, it is one line of JSON.

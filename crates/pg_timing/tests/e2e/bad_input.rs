@@ -44,6 +44,20 @@ fn unknown_commands_and_options_are_refused() {
     }
 }
 
+#[test]
+fn what_was_meant_is_suggested() {
+    for (arguments, hint) in [
+        (&["explains"][..], "did you mean explain?"),
+        (&["explain", "--formats", "json"], "did you mean --format?"),
+        (&["help"], "try \"pg_timing --help\""),
+        (&["explain", "SELECT 1"], "give the statement with -c"),
+        (&["explain", "with a AS (TABLE b) TABLE a"], "give the statement with -c"),
+    ] {
+        let stderr = refused(arguments);
+        assert!(stderr.contains(&format!("\nhint: {hint}")), "{arguments:?}: {stderr}");
+    }
+}
+
 /// Nothing is sent to a server, and no value is printed.
 #[test]
 fn values_without_parameters_are_refused() {

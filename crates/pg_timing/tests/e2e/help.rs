@@ -6,6 +6,7 @@ use ::pg_timing::server::explain::NOT_ROLLED_BACK;
 #[test]
 fn explain_says_what_its_runs_can_do() {
     let (status, help, _) = run(pg_timing().args(["explain", "--help"]));
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(status, 0);
     for words in [
         "13 to 165 times",

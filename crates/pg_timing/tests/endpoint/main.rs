@@ -7,7 +7,6 @@ mod many;
 use pg_timing::monitor::http::{Endpoint, Limits};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const PAGE: &str = "# HELP a A.\n# TYPE a gauge\na 1\n";
@@ -22,8 +21,8 @@ const LIMITS: Limits = Limits { connections: 16, request: Duration::from_millis(
 const WAIT: Duration = Duration::from_secs(10);
 
 fn start(page: &str, limits: Limits) -> Endpoint {
-    let mut endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
-    endpoint.start_with(Arc::new(Mutex::new(page.into())), limits).unwrap();
+    let endpoint = Endpoint::start("127.0.0.1:0", limits).unwrap();
+    endpoint.publish(page);
     endpoint
 }
 
@@ -77,12 +76,10 @@ fn it_answers_each_request_and_counts_it() {
 
 #[test]
 fn a_new_page_is_served_at_once() {
-    let page = Arc::new(Mutex::new(Arc::from("")));
-    let mut endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
-    endpoint.start(page.clone()).unwrap();
+    let endpoint = start("", Limits::default());
     assert!(exchange(endpoint.address(), b"GET /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 503 "));
     for text in ["a 1\n", "a 2\n"] {
-        *page.lock().unwrap() = text.into();
+        endpoint.publish(text);
         assert_scrape_works(endpoint.address(), text);
     }
 }
@@ -109,19 +106,4 @@ fn a_client_may_close_its_side_after_the_request() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.ends_with(PAGE), "{answer}");
-}
-
-#[test]
-fn it_stops_at_once_and_closes_the_port() {
-    let mut endpoint = start(PAGE, Limits::default());
-    let address = endpoint.address();
-    let mut open: Vec<TcpStream> = (0..20).map(|_| connect(address)).collect();
-    open[0].write_all(b"GET /metrics").unwrap();
-    assert_scrape_works(address, PAGE);
-    let start = Instant::now();
-    endpoint.stop();
-    assert!(start.elapsed() < SCRAPE, "{:?}", start.elapsed());
-    assert!(TcpStream::connect(address).is_err());
-    Endpoint::bind(&address.to_string()).unwrap();
-    assert_eq!(count(&endpoint, "200"), 1, "the counts remain");
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::arguments::{ClocksourceArguments, ClocksourceCommand, UseArguments};
+use super::values::seconds;
 use super::{check, interrupt, print};
 use crate::error::Error;
 use crate::host::clocksource::{Duration, Guardian, Setting, SwitchEnv, SwitchRequest, list, switch, wait};
@@ -12,7 +12,8 @@ use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::render::text;
 use crate::report::{ClockReport, SwitchEvent};
-use std::path::Path;
+use clap::{Args, Subcommand, ValueHint};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use timing_clock::Nanos;
 
@@ -20,6 +21,58 @@ use timing_clock::Nanos;
 const LIST_TIME: Nanos = Nanos::from_millis(200.0);
 /// Measuring time of each clock source in a comparison.
 const COMPARE_TIME: Nanos = Nanos::from_millis(500.0);
+/// A shorter trial would end before the new clock source is measured.
+const LEAST_TRIAL_S: f64 = 1.0;
+
+const EXAMPLES: &str = "\
+List the clock sources, and try tsc for 10 seconds:
+  pg_timing clocksource
+  sudo pg_timing clocksource use tsc";
+
+const USE_EXAMPLES: &str = "\
+Try tsc for a minute, and then use it until the next restart:
+  sudo pg_timing clocksource use tsc --for 60
+  sudo pg_timing clocksource use tsc --keep";
+
+#[derive(Debug, Args)]
+#[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct ClocksourceArguments {
+    #[command(subcommand)]
+    pub command: Option<ClocksourceCommand>,
+    #[command(flatten)]
+    pub list: ListArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ClocksourceCommand {
+    /// List the clock sources with their read costs and states (the default)
+    List(ListArguments),
+    /// Switch to another clock source, compare the two, and restore the old one (not with --keep)
+    #[command(after_help = USE_EXAMPLES)]
+    Use(UseArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// List the clock sources of the captured tree in DIR instead of this machine's
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct UseArguments {
+    /// A clock source that the list shows as available
+    pub name: String,
+    /// Time until the old clock source is restored, in seconds
+    #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = seconds(LEAST_TRIAL_S), allow_negative_numbers = true)]
+    pub seconds: Nanos,
+    /// Keep the new clock source until the next restart
+    #[arg(long, conflicts_with = "seconds")]
+    pub keep: bool,
+    /// Switch even if the clock source has faults or can stall a large host
+    #[arg(long)]
+    pub force: bool,
+}
 
 pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
     match arguments.command {

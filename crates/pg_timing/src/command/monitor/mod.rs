@@ -1,10 +1,9 @@
 //! `pg_timing monitor`: watches this host's clocks until it is stopped: as a live screen, or as an exporter.
 
-mod console;
 mod outputs;
 pub mod screen;
 
-use super::arguments::MonitorArguments;
+use super::values::{count, seconds};
 use super::{NOT_DONE, interrupt};
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
@@ -12,13 +11,52 @@ use crate::monitor::{Monitor, Schedule, ServerFigures, run as watch, server};
 use crate::report::{MonitorEvent, MonitorReport};
 use crate::server::connection::require_libpq;
 use anyhow::anyhow;
+use clap::{Args, ValueHint};
 use outputs::Outputs;
 use screen::Latest;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use timing_clock::Nanos;
+
+/// The shortest interval. A sample takes some milliseconds.
+const LEAST_INTERVAL_S: f64 = 0.02;
+/// More samples would take decades.
+const MOST_SAMPLES: u64 = 1_000_000_000;
+
+const EXAMPLES: &str = "\
+Show a live screen with a new sample every second. With less than 10 s, lost time is not judged:
+  pg_timing monitor --interval 1
+
+Serve metrics for Prometheus, and write a log of events:
+  pg_timing monitor --listen 9864 --events events.jsonl";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MonitorArguments {
+    /// Time between two samples, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds(LEAST_INTERVAL_S), allow_negative_numbers = true)]
+    pub interval: Nanos,
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; a port alone means 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS:]PORT")]
+    pub listen: Option<String>,
+    /// Write metrics to FILE after each sample, for node_exporter's textfile collector; the name must end in .prom
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub textfile: Option<PathBuf>,
+    /// Append each event to FILE, one line of JSON per event
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub events: Option<PathBuf>,
+    /// Also watch this server: what its settings cost, and what pg_fast_timing does (a database name, a connection string or a
+    /// URI)
+    #[arg(long, value_name = "CONNINFO")]
+    pub server: Option<String>,
+    /// Stop after N samples
+    #[arg(long, value_name = "N", value_parser = count(MOST_SAMPLES))]
+    pub samples: Option<u64>,
+}
 
 pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag_of_service()?;

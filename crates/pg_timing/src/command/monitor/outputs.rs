@@ -1,142 +1,147 @@
-//! The outputs of the monitor besides the screen.
+//! The outputs of the monitor besides the screen. None of them stops the samples.
 
-use super::console::{Console, events, were};
-use super::no_thread;
-use crate::command::arguments::MonitorArguments;
-use crate::command::{Hint, NOT_DONE, print_error};
+use super::{MonitorArguments, no_thread};
+use crate::command::{Hint, NOT_DONE, error_text, interrupt};
+use crate::error::Error;
 use crate::escape;
-use crate::monitor::events_file::EventsFile;
-use crate::monitor::http::{Endpoint, SharedPage};
-use crate::monitor::textfile::Textfile;
+use crate::monitor::files::{EventsFile, Textfile};
+use crate::monitor::http::{Endpoint, Limits};
+use crate::monitor::lines::Lines;
+use crate::render::json::json_line;
 use crate::render::openmetrics;
 use crate::report::{MonitorEvent, MonitorReport};
 use anyhow::anyhow;
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
 
 const EVENTS_HINT: Hint = Hint("without --events, each event is printed on stdout");
 
+const STDOUT: &str = "stdout";
+const TEXTFILE: &str = "the textfile";
+const EVENTS_FILE: &str = "the file of events";
+
 pub struct Outputs {
-    /// prints events and errors; `None` with the live screen
-    console: Option<Console>,
-    page: SharedPage,
+    /// events as text; `None` with the live screen
+    stdout: Option<Lines>,
+    /// notes and errors
+    stderr: Lines,
     endpoint: Option<Endpoint>,
     textfile: Option<Textfile>,
     /// whether the textfile stays after the end, because a timer starts the program again
     keep_textfile: bool,
-    events: Option<EventsFile>,
-    /// the last error of each output, so that it is reported once
-    textfile_error: Option<String>,
-    events_error: Option<String>,
-    stdout_error: Option<String>,
+    events: Option<Lines>,
+    /// the outputs that cannot be written, and why, so that each error is reported once
+    failing: BTreeMap<&'static str, String>,
 }
 
 impl Outputs {
     /// Opens every output that the arguments name. `prints` means that events and errors are printed.
     pub fn open(arguments: &MonitorArguments, prints: bool) -> anyhow::Result<Outputs> {
-        crate::command::interrupt::ignore_file_size_signal();
+        interrupt::ignore_file_size_signal();
         if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
         }
-        let console = prints.then(Console::start).transpose().map_err(no_thread)?;
+        let start = |stream: &dyn AsFd, name| Lines::to(File::from(stream.as_fd().try_clone_to_owned()?), name);
+        let stdout = prints.then(|| start(&std::io::stdout(), STDOUT)).transpose().map_err(no_thread)?;
+        let stderr = start(&std::io::stderr(), "stderr").map_err(no_thread)?;
         // The file of events is created, so it comes after what can fail without a trace.
-        let mut endpoint = arguments.listen.as_deref().map(Endpoint::bind).transpose()?;
+        let endpoint = arguments.listen.as_deref().map(|address| Endpoint::start(address, Limits::default()));
+        let endpoint = endpoint.transpose()?;
         let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;
-        let events = arguments.events.as_deref().map(EventsFile::open).transpose()?;
-        let page = SharedPage::default();
-        if let Some(endpoint) = &mut endpoint {
-            endpoint.start(page.clone())?;
-        }
-        Ok(Outputs {
-            console,
-            page,
-            endpoint,
-            textfile,
-            keep_textfile: arguments.samples.is_some(),
-            events,
-            textfile_error: None,
-            events_error: None,
-            stdout_error: None,
-        })
+        let events = match arguments.events.as_deref().map(EventsFile::open).transpose()? {
+            Some(mut file) => Some(Lines::start(move |line| file.append(line)).map_err(no_thread)?),
+            None => None,
+        };
+        let (keep_textfile, failing) = (arguments.samples.is_some(), BTreeMap::new());
+        Ok(Outputs { stdout, stderr, endpoint, textfile, keep_textfile, events, failing })
     }
 
     /// Prints where the metrics are.
     pub fn announce(&self) {
-        if let (Some(endpoint), Some(console)) = (&self.endpoint, &self.console) {
-            console.note(&format!("metrics are at http://{}/metrics", endpoint.address()));
+        if let Some(endpoint) = &self.endpoint {
+            self.note(&format!("metrics are at http://{}/metrics", endpoint.address()));
         }
     }
 
     /// Writes the state and its events to every output. Returns the state with what only the outputs know.
     pub fn publish(&mut self, mut report: MonitorReport, events: &[MonitorEvent]) -> MonitorReport {
-        let console = self.console.as_ref();
-        if let Some(console) = console {
-            let printed = console.print(events.iter().map(line));
-            note_dropped(Some(console), &printed, "stdout");
-            report_change(&mut self.stdout_error, printed.err(), "stdout is written again", Some(console));
-        }
+        let mut dropped = Vec::new();
+        let mut append = |lines: &Option<Lines>, line: fn(&MonitorEvent) -> String, name| {
+            let lines = lines.as_ref()?;
+            lines.append(events.iter().map(line));
+            dropped.push((lines.take_dropped(), name));
+            lines.error().map(|error| error.what)
+        };
+        let stdout_error = append(&self.stdout, line, STDOUT);
+        let events_error = append(&self.events, json_line, EVENTS_FILE);
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
-        if let Some(textfile) = &mut self.textfile {
-            let error = textfile.write(&text).err();
-            report_change(&mut self.textfile_error, error, "the textfile is written again", console);
+        let textfile_error = self.textfile.as_mut().and_then(|textfile| textfile.write(&text).err());
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.publish(&text);
         }
-        if let Some(file) = &mut self.events {
-            let written = file.append(events);
-            note_dropped(console, &written, "the file of events");
-            report_change(&mut self.events_error, written.err(), "the file of events is written again", console);
+        for (dropped, name) in dropped.into_iter().filter(|(dropped, _)| *dropped > 0) {
+            self.note(&format!("{} dropped while {name} could not be written", were(dropped)));
         }
-        *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
+        for (name, error) in [(STDOUT, stdout_error), (TEXTFILE, textfile_error), (EVENTS_FILE, events_error)] {
+            self.report_change(name, error);
+        }
         report
+    }
+
+    /// Prints the error of an output when it begins, and its end.
+    fn report_change(&mut self, name: &'static str, now: Option<String>) {
+        let before = match &now {
+            Some(error) => self.failing.insert(name, error.clone()),
+            None => self.failing.remove(name),
+        };
+        match (before, now) {
+            (None, Some(error)) => self.note(&error),
+            (Some(_), None) => self.note(&format!("{name} is written again")),
+            _ => {}
+        }
+    }
+
+    /// Prints a note on stderr, except with the live screen. If stderr cannot be written, nothing can report that.
+    fn note(&self, text: &str) {
+        if self.stdout.is_some() {
+            self.stderr.append([format!("pg_timing: {}\n", escape::line(text))]);
+        }
     }
 
     /// Returns the events that are not in the file of events, and the reason.
     pub fn unwritten(&self) -> Option<String> {
-        let (file, error) = (self.events.as_ref()?, self.events_error.as_ref()?);
+        let (file, error) = (self.events.as_ref()?, self.failing.get(EVENTS_FILE)?);
         Some(format!("{}: {error}", events(file.unwritten())))
     }
 
-    /// Tries once more to write the events that wait. Returns the exit status: an error if events were not written.
+    /// Waits until everything is written, for some seconds at most. Returns the exit status: an error if events were not
+    /// written.
     pub fn finish(mut self) -> u8 {
-        let unwritten = self.events.take().and_then(EventsFile::finish);
-        let console = self.console.take();
-        if let Some((number, error)) = &unwritten {
-            let what = format!("{} not written: {}", were(*number), error.what);
-            match &console {
-                Some(console) => console.error(&what, &error.hint),
-                None => print_error(&what, &error.hint),
+        let file = self.events.take().and_then(|events| events.finish(EVENTS_FILE));
+        let stdout = self.stdout.take().and_then(|stdout| stdout.finish(STDOUT));
+        for (unwritten, verb) in [(&file, "written"), (&stdout, "printed")] {
+            if let Some((number, Error { what, hint, .. })) = unwritten {
+                self.stderr.append([error_text(&format!("{} not {verb}: {what}", were(*number)), hint)]);
             }
         }
-        let all_printed = console.is_none_or(Console::finish);
-        if all_printed && unwritten.is_none() { 0 } else { NOT_DONE }
-    }
-}
-
-impl Drop for Outputs {
-    fn drop(&mut self) {
         if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
-            // Prometheus would take its old figures for new ones.
             textfile.remove();
         }
+        self.stderr.finish("stderr");
+        if file.is_none() && stdout.is_none() { 0 } else { NOT_DONE }
     }
 }
 
-/// Prints an error when it begins, and its end.
-fn report_change(known: &mut Option<String>, now: Option<String>, recovered: &str, console: Option<&Console>) {
-    if let Some(console) = console {
-        match &now {
-            Some(error) if known.is_none() => console.note(error),
-            None if known.is_some() => console.note(recovered),
-            _ => {}
-        }
-    }
-    *known = now;
+/// Returns "1 event", or "2 events".
+fn events(number: u64) -> String {
+    if number == 1 { "1 event".into() } else { format!("{number} events") }
 }
 
-/// Prints how many events were dropped while an output could not be written.
-fn note_dropped(console: Option<&Console>, written: &Result<u64, String>, output: &str) {
-    if let (Some(console), Ok(dropped @ 1..)) = (console, written) {
-        console.note(&format!("{} dropped while {output} could not be written", were(*dropped)));
-    }
+/// Returns "1 event was", or "2 events were".
+fn were(number: u64) -> String {
+    format!("{} {}", events(number), if number == 1 { "was" } else { "were" })
 }
 
 /// Returns an event as a line of a log.

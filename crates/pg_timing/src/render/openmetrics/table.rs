@@ -18,13 +18,7 @@ const PPM: f64 = 1e6;
 /// The name of the collector of the kernel log.
 const KERNEL_LOG: &str = "kernel_log";
 
-/// Every severity with its name in labels and in JSON.
-pub const SEVERITIES: [(&str, Severity); 4] = [
-    ("ok", Severity::Ok),
-    ("warning", Severity::Warning),
-    ("critical", Severity::Critical),
-    ("unknown", Severity::Unknown),
-];
+const SEVERITIES: [Severity; 4] = [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Unknown];
 
 /// Defines `ALL` with every metric, in the order of the output: its kind, its name without the prefix, its labels, its HELP text,
 /// and what adds its series.
@@ -41,16 +35,16 @@ metrics! {
 
     Gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
         |report, out| {
-            for (name, severity) in SEVERITIES {
+            for severity in SEVERITIES {
                 let is = |verdict: &Verdict| f64::from(verdict.severity == severity);
-                out.add(&[name], report.verdict.as_ref().map(is));
+                out.add(&[&name(&severity)], report.verdict.as_ref().map(is));
             }
         };
     Gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
         |report, out| {
             for WatchedFinding { finding, .. } in &report.findings {
-                for (name, severity) in SEVERITIES {
-                    out.add(&[&finding.id, name], f64::from(finding.severity == severity));
+                for severity in SEVERITIES {
+                    out.add(&[&finding.id, &name(&severity)], f64::from(finding.severity == severity));
                 }
             }
         };
@@ -66,7 +60,7 @@ metrics! {
     Gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
         |report, out| {
             for clock in report.clocks.iter().filter(|clock| clock.unavailable.is_none()) {
-                out.add(&[&clock.name, access(clock.access_path)], 1.0);
+                out.add(&[&clock.name, &name(&clock.access_path)], 1.0);
             }
         };
     Gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
@@ -164,7 +158,7 @@ metrics! {
             }
         };
     Gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
-        |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, advice(setting.advice)], 1.0));
+        |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, &name(&setting.advice)], 1.0));
 
     Gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
         |report, out| {
@@ -264,23 +258,7 @@ fn fast_counts(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
     fast_timing(report).filter(|fast| fast.scope == "server")
 }
 
-fn advice(action: Action) -> &'static str {
-    match action {
-        Action::Keep => "keep",
-        Action::TurnOn => "turn_on",
-        Action::TurnOff => "turn_off",
-        Action::None => "none",
-        Action::SampleLess => "sample_less",
-        Action::Unknown => "unknown",
-    }
-}
-
-fn access(path: Option<AccessPath>) -> &'static str {
-    match path {
-        Some(AccessPath::Instruction) => "instruction",
-        Some(AccessPath::Vdso) => "vdso",
-        Some(AccessPath::Syscall) => "syscall",
-        Some(AccessPath::Interposed) => "interposed",
-        None => "unknown",
-    }
+/// Returns the name of a value in JSON, which is also its name in a label.
+fn name(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|name| Some(name.as_str()?.to_string())).unwrap_or("unknown".into())
 }

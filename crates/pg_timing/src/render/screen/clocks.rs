@@ -1,24 +1,22 @@
 //! The read cost of PostgreSQL's clock over time, and the table of clocks.
 
-use super::lines::{MISSING, duration, percent, period};
-use super::view::{Sort, View};
-use super::{BOLD, DIM, Part, of_severity};
+use super::parts::{duration, percent, period};
+use super::{BOLD, DIM, MISSING, Part, Sort, View};
 use crate::human::count;
 use crate::render::columns::columns;
 use crate::report::{AccessPath, MonitorReport, ReadCostLimits, SYSTEM, Severity, WatchedClock};
 use ratatui::layout::Constraint;
-use ratatui::style::Style;
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Cell, Row, Sparkline, SparklineBar, Table, Widget};
+use ratatui::widgets::{Cell, RenderDirection, Row, Sparkline, SparklineBar, Table, Widget};
 
 /// The title and the bars. Fewer rows of bars hide small changes, and more show nothing new.
 const HISTORY_LINES: [usize; 2] = [3, 5];
+/// The height of the highest bar, in steps that are smaller than a terminal shows.
+const FULL: f64 = 1000.0;
 /// The head, PostgreSQL's clock and one more.
 const LEAST_TABLE: usize = 3;
 /// The columns, the most important first: a narrow screen does not have the last ones.
 const HEADS: [&str; 8] = ["clock", "one read", "lost", "99.9%", "worst", "went back", "step", "access"];
-const ONE_READ: usize = 1;
-const WENT_BACK: usize = 5;
 const GAP: u16 = 2;
 
 /// Returns the read cost of PostgreSQL's clock over time: one bar per sample, the newest at the right end. The highest one has
@@ -26,38 +24,28 @@ const GAP: u16 = 2;
 pub fn history<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
     let history = report.system().map(|clock| &clock.history_ns);
     let Some(history) = history.filter(|history| history.iter().flatten().any(|ns| ns.is_finite())) else {
-        return Part::new(0, 0, |_, _| ());
+        return Part::of_lines(0, Vec::new());
     };
     Part::new(HISTORY_LINES[0], HISTORY_LINES[1], move |area, buffer| {
         let newest = history.iter().rev().take(area.width.into());
         let shown: Vec<Option<f64>> = newest.map(|ns| ns.map(f64::from).filter(|ns| ns.is_finite())).collect();
         let highest = shown.iter().flatten().copied().fold(0.0, f64::max);
+        let height = |ns: f64| if highest > 0.0 { (ns / highest * FULL) as u64 } else { 0 };
         let bar = |ns: &Option<f64>| {
-            let style = alarm_style(severity(*ns, report.read_cost_limits_ns), view).unwrap_or(DIM);
-            SparklineBar::from(ns.map(|ns| height(ns, highest))).style(style)
+            let style = view.alarm(severity(*ns, report.read_cost_limits_ns)).unwrap_or(DIM);
+            SparklineBar::from(ns.map(height)).style(style)
         };
-        let title = format!(
-            "one read of PostgreSQL's clock, last {}, at most {} ",
-            period(shown.len() as f64 * report.interval_s),
-            duration(Some(highest))
-        );
-        let block = Block::new().borders(Borders::TOP).border_set(view.border()).border_style(DIM);
+        let time = period(shown.len() as f64 * report.interval_s);
+        let title = format!("one read of PostgreSQL's clock, last {time}, at most {} ", duration(Some(highest)));
         Sparkline::default()
-            .block(block.title(Line::styled(title, BOLD)))
-            .direction(ratatui::widgets::RenderDirection::RightToLeft)
+            .block(view.titled(title))
+            .direction(RenderDirection::RightToLeft)
             .bar_set(view.bars())
-            .max(FULL)
+            .max(FULL as u64)
             .absent_value_symbol(" ")
             .data(shown.iter().map(bar))
             .render(area, buffer);
     })
-}
-
-/// The height of the highest bar, in steps that are smaller than a terminal shows.
-const FULL: u64 = 1000;
-
-fn height(ns: f64, highest: f64) -> u64 {
-    if highest > 0.0 { (ns / highest * FULL as f64) as u64 } else { 0 }
 }
 
 /// Returns the severity of a read cost of PostgreSQL's clock.
@@ -65,35 +53,26 @@ fn severity(ns: Option<f64>, limits: Option<ReadCostLimits>) -> Severity {
     match (ns, limits) {
         (Some(ns), Some(limits)) if ns > limits.critical => Severity::Critical,
         (Some(ns), Some(limits)) if ns > limits.warning => Severity::Warning,
-        (Some(_), Some(_)) => Severity::Ok,
         _ => Severity::Unknown,
     }
-}
-
-fn alarm_style(severity: Severity, view: &View) -> Option<Style> {
-    (severity >= Severity::Warning).then(|| of_severity(severity, view))
 }
 
 /// Returns the table of clocks.
 pub fn table<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
     if report.clocks.is_empty() {
-        return Part::new(0, 0, |_, _| ());
+        return Part::of_lines(0, Vec::new());
     }
     Part::new(LEAST_TABLE, 1 + report.clocks.len(), move |area, buffer| {
         let clocks = in_order(report, view.sort);
         let rows: Vec<[String; HEADS.len()]> = clocks.iter().map(|clock| cells(clock, view)).collect();
-        let mut left = area.width + GAP;
-        let widths = HEADS.iter().enumerate().map(|(column, head)| {
+        let width = |(column, head): (usize, &&str)| {
             let cells = rows.iter().map(|row| columns(&row[column]));
             cells.fold(columns(head), usize::max).min(area.width.into()) as u16
-        });
-        let fits = |width: &u16| {
-            left.checked_sub(width + GAP).is_some_and(|rest| {
-                left = rest;
-                true
-            })
         };
-        let widths: Vec<u16> = widths.take_while(fits).collect();
+        let mut widths: Vec<u16> = HEADS.iter().enumerate().map(width).collect();
+        while widths.iter().map(|width| usize::from(width + GAP)).sum::<usize>() > usize::from(area.width + GAP) {
+            widths.pop();
+        }
         let head = Row::new(HEADS.iter().enumerate().map(|(column, head)| cell(column, head))).style(BOLD);
         let rows = clocks.iter().zip(&rows).map(|(clock, cells)| row(clock, cells, report, view));
         let widths = widths.into_iter().map(Constraint::Length);
@@ -103,9 +82,9 @@ pub fn table<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
 
 fn row<'a>(clock: &WatchedClock, cells: &'a [String], report: &MonitorReport, view: &View) -> Row<'a> {
     let limits = report.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
-    let style = |column| match column {
-        ONE_READ => alarm_style(severity(clock.read_ns, limits), view),
-        WENT_BACK if clock.totals.backward_steps > 0 => Some(of_severity(Severity::Critical, view)),
+    let style = |column| match HEADS[column] {
+        "one read" => view.alarm(severity(clock.read_ns, limits)),
+        "went back" if clock.totals.backward_steps > 0 => view.alarm(Severity::Critical),
         _ => None,
     };
     let cells = cells.iter().enumerate();

@@ -1,6 +1,6 @@
 //! Reports for the tests of the screen.
 
-use super::super::{LocalTime, Sort, View};
+use super::super::{Sort, View};
 use crate::report::*;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,12 +8,12 @@ pub const NOW: f64 = 1_795_632_906.0;
 
 /// Returns a view in UTC.
 pub fn view() -> View {
-    fn utc(at: f64) -> Option<LocalTime> {
+    fn utc(at: f64) -> Option<String> {
         if !(0.0..1e11).contains(&at) {
             return None;
         }
         let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at as u64)).to_string();
-        Some(LocalTime { date: time[..10].into(), time: time[11..19].into(), zone: "UTC".into() })
+        Some(time.replace('T', " ").replace('Z', " UTC"))
     }
     View {
         sort: Sort::Default,

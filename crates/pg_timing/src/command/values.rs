@@ -1,6 +1,47 @@
-//! The parser of thresholds: `read=100ns,lost=5%,skew=1us`.
+//! Values of options that several commands take, and the parsers of values with their ranges.
 
+use crate::host::facts::LogSource;
 use crate::report::thresholds::{Limits, Watched};
+use clap::ValueEnum;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use std::ops::RangeInclusive;
+use timing_clock::Nanos;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// A day. A longer time is probably a typing error.
+pub const DAY_S: u64 = 86_400;
+
+/// Returns a parser of a time in seconds, at most a day.
+pub fn seconds(least: f64) -> impl TypedValueParser<Value = Nanos> {
+    number(least..=DAY_S as f64).map(Nanos::from_secs)
+}
+
+/// Returns a parser of a number in this range.
+pub fn number(range: RangeInclusive<f64>) -> impl TypedValueParser<Value = f64> {
+    move |text: &str| match text.trim().parse() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        Ok(number) if !number.is_nan() => Err(format!("must be between {} and {}", range.start(), range.end())),
+        _ => Err("not a number".to_string()),
+    }
+}
+
+/// Returns a parser of a whole number from 1.
+pub fn count(most: u64) -> impl TypedValueParser<Value = u64> {
+    clap::value_parser!(u64).range(1..=most)
+}
+
+/// Returns a parser of a file name, or - for stdin.
+pub fn log_source() -> impl TypedValueParser<Value = LogSource> {
+    PathBufValueParser::new().map(|path| match path.as_os_str() == "-" {
+        true => LogSource::Stdin,
+        false => LogSource::File(path),
+    })
+}
 
 /// A unit, and its size in the unit of the figure.
 type Unit = (&'static str, f64);
@@ -8,11 +49,8 @@ type Unit = (&'static str, f64);
 const TIMES: &[Unit] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 const SHARES: &[Unit] = &[("%", 1.0)];
 
-/// No read and no skew takes longer than 1000 s.
-const MAX_NS: f64 = 1e12;
-const MAX_PERCENT: f64 = 100.0;
-
-/// Returns the limits of one severity. A number without a unit is in ns, or in percent for lost time.
+/// Returns the limits of one severity, like `read=100ns,lost=5%,skew=1us`. A number without a unit is in ns, or in percent for
+/// lost time.
 pub fn limits(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for part in text.split(',') {
@@ -26,33 +64,30 @@ pub fn limits(text: &str) -> Result<Limits, String> {
         if limits.get(figure).is_some() {
             return Err(format!("{name} has two limits: use one"));
         }
-        limits.set(figure, number(figure, limit.trim())?);
+        limits.set(figure, limit_of(figure, limit.trim())?);
     }
     Ok(limits)
 }
 
-fn number(figure: Watched, text: &str) -> Result<f64, String> {
-    let (units, max, names) = match figure {
-        Watched::Read | Watched::Skew => (TIMES, MAX_NS, "ns, us, ms or s"),
-        Watched::Lost => (SHARES, MAX_PERCENT, "%"),
+fn limit_of(figure: Watched, text: &str) -> Result<f64, String> {
+    let name = figure.name();
+    // No read and no skew takes longer than 1000 s.
+    let (units, names, most, range) = match figure {
+        Watched::Read | Watched::Skew => (TIMES, "ns, us, ms or s", 1e12, "0 and 1000 s"),
+        Watched::Lost => (SHARES, "%", 100.0, "0% and 100%"),
     };
     // A number can have an exponent, so the unit is what follows the last digit or point.
     let digits = text.rfind(|c: char| c.is_ascii_digit() || c == '.').map_or(0, |last| last + 1);
     let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "" => 1.0,
-        unit => {
-            let known = units.iter().find(|(name, _)| *name == unit);
-            known.ok_or_else(|| format!("unknown unit \"{unit}\" of {}: use {names}", figure.name()))?.1
-        }
+    let factor = match (unit.trim(), units.iter().find(|(known, _)| *known == unit.trim())) {
+        ("", _) => 1.0,
+        (_, Some((_, factor))) => *factor,
+        (unit, None) => return Err(format!("unknown unit \"{unit}\" of {name}: use {names}")),
     };
-    match number.trim().parse::<f64>() {
-        Ok(number) if (0.0..=max).contains(&(number * factor)) => Ok(number * factor),
-        Ok(_) => Err(match figure {
-            Watched::Lost => format!("{} must be between 0% and 100%", figure.name()),
-            _ => format!("{} must be between 0 and 1000 s", figure.name()),
-        }),
-        Err(_) => Err(format!("the limit of {} is not a number", figure.name())),
+    let number = number.trim().parse::<f64>().map_err(|_| format!("the limit of {name} is not a number"))? * factor;
+    match (0.0..=most).contains(&number) {
+        true => Ok(number),
+        false => Err(format!("{name} must be between {range}")),
     }
 }
 
@@ -60,6 +95,27 @@ fn number(figure: Watched, text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn parsed_by<T: Clone + Send + Sync>(parser: &impl TypedValueParser<Value = T>, text: &str) -> Option<T> {
+        parser.parse_ref(&clap::Command::new("x"), None, text.as_ref()).ok()
+    }
+
+    #[test]
+    fn numbers_outside_the_range_are_refused() {
+        for bad in ["0", "0.09", "-1", "1e300", "inf", "NaN", "x", "", "4s", "86401"] {
+            assert_eq!(parsed_by(&seconds(0.1), bad), None, "{bad}");
+        }
+        assert_eq!(parsed_by(&seconds(0.1), "4"), Some(Nanos::from_secs(4.0)));
+        assert_eq!(parsed_by(&seconds(1.0), "0.9"), None);
+        for bad in ["0", "-1", "86401", "1.5", "x", ""] {
+            assert_eq!(parsed_by(&count(DAY_S), bad), None, "{bad}");
+        }
+        assert_eq!((parsed_by(&count(DAY_S), "86400"), parsed_by(&count(9), "9")), (Some(86_400), Some(9)));
+        for bad in ["-0.1", "100.1", "nan", "x", ""] {
+            assert_eq!(parsed_by(&number(0.0..=100.0), bad), None, "{bad}");
+        }
+        assert_eq!(parsed_by(&number(0.0..=100.0), "1e2"), Some(100.0));
+    }
 
     fn parsed(text: &str) -> [Option<f64>; 3] {
         let limits = limits(text).unwrap_or_else(|why| panic!("{text}: {why}"));
@@ -115,7 +171,7 @@ mod tests {
         ) {
             if let Ok(limits) = limits(&text) {
                 let all = Watched::ALL.map(|figure| limits.get(figure));
-                prop_assert!(all.iter().flatten().all(|limit| (0.0..=MAX_NS).contains(limit)), "{all:?}");
+                prop_assert!(all.iter().flatten().all(|limit| (0.0..=1e12).contains(limit)), "{all:?}");
                 prop_assert!(all.iter().any(Option::is_some));
             }
         }

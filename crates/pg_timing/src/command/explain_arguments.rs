@@ -1,37 +1,23 @@
-//! The options of `explain` and `advise`, and their connection options.
+//! The arguments of `pg_timing explain`, and its output formats.
 
-use super::Format;
-use super::values::{count, limit_seconds, milliseconds, nanoseconds, plan_number, window_seconds};
-use crate::report::PlanFormat;
+use super::connection::ConnectionArguments;
+use super::values::{DAY_S, count, number};
+use crate::error::Error;
+use crate::render::{self, escape};
+use crate::report::{ExplainReport, PlanFormat};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use timing_clock::Nanos;
 
-/// Connection options with psql's names and meanings.
-#[derive(Debug, Args)]
-pub struct ConnectionArguments {
-    /// Database server's host name or socket directory
-    #[arg(short = 'h', long, value_name = "HOST", value_hint = ValueHint::Hostname)]
-    pub host: Option<String>,
-    /// Database server's port
-    #[arg(short, long, value_name = "PORT")]
-    pub port: Option<String>,
-    /// Database user
-    #[arg(short = 'U', long, value_name = "NAME")]
-    pub username: Option<String>,
-    /// Database name, connection string or URI
-    #[arg(short, long, value_name = "DBNAME")]
-    pub dbname: Option<String>,
-    /// Never ask for a password
-    #[arg(short = 'w', long, conflicts_with = "password")]
-    pub no_password: bool,
-    /// Ask for a password before connecting
-    #[arg(short = 'W', long)]
-    pub password: bool,
-    /// Database name, connection string or URI
-    #[arg(value_name = "DBNAME|CONNINFO|URI", conflicts_with = "dbname")]
-    pub database: Option<String>,
-}
+/// A longer list is not readable, and its plans would fill the memory.
+const MOST_SHOWN: u64 = 1000;
+/// No log has more plans.
+const MOST_PLANS: u64 = 1_000_000_000;
+/// A clock read takes at least 1 ns, which is about four cycles of a fast processor, and never more than one second.
+const LEAST_NS: f64 = 1.0;
+const MOST_NS: f64 = 1e9;
+/// From one nanosecond to 30 years.
+const LEAST_MS: f64 = 1e-6;
+const MOST_MS: f64 = 1e12;
 
 /// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
 /// alone would accept `--read-cost 20 -c "SELECT 1"`.
@@ -93,10 +79,10 @@ pub struct ExplainArguments {
     #[arg(long)]
     pub allow_writes: bool,
     /// Time limit of each run, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = limit_seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = count(DAY_S), allow_negative_numbers = true)]
     pub limit: u64,
     /// Time for all runs, in seconds. A long statement takes at least three rounds
-    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = limit_seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = count(DAY_S), allow_negative_numbers = true)]
     pub time: u64,
     /// Files with existing EXPLAIN ANALYZE plans (text, JSON, YAML or XML), as psql, auto_explain or a ticket shows them.
     /// Needs --read-cost, --host-report or --plain-ms. The last usable plan counts, without --all, --slowest and --nth
@@ -107,13 +93,13 @@ pub struct ExplainArguments {
     #[arg(long, requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["slowest", "nth", "plain_ms"])]
     pub all: bool,
     /// Show the N slowest plans of the files
-    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["nth", "plain_ms"], value_parser = count, allow_negative_numbers = true)]
-    pub slowest: Option<usize>,
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["nth", "plain_ms"], value_parser = count(MOST_SHOWN), allow_negative_numbers = true)]
+    pub slowest: Option<u64>,
     /// Show plan number N of the files, from 1
-    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, value_parser = plan_number, allow_negative_numbers = true)]
-    pub nth: Option<usize>,
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, value_parser = count(MOST_PLANS), allow_negative_numbers = true)]
+    pub nth: Option<u64>,
     /// Cost of one read of the server's clock, in ns
-    #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = nanoseconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = number(LEAST_NS..=MOST_NS), allow_negative_numbers = true)]
     pub read_cost: Option<f64>,
     /// File with the output of pg_timing --format json on the server's host: costs of the clock, number of CPUs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "plan", conflicts_with_all = LIVE)]
@@ -122,7 +108,7 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "NAME", requires = "host_report", conflicts_with_all = LIVE)]
     pub clock: Option<String>,
     /// Time of the statement without EXPLAIN, in ms, as psql's \timing shows it
-    #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = milliseconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = number(LEAST_MS..=MOST_MS), allow_negative_numbers = true)]
     pub plain_ms: Option<f64>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -159,19 +145,14 @@ impl ExplainFormat {
     }
 }
 
-#[derive(Debug, Args)]
-#[command(args_override_self = true)]
-pub struct AdviseArguments {
-    /// Time to watch the server's statistics, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = window_seconds, allow_negative_numbers = true)]
-    pub window: Nanos,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
-    /// Print one line with performance data, as monitoring plugins do: the verdict, and the share of a core that each setting
-    /// takes for certain
-    #[arg(long, conflicts_with = "format")]
-    pub nagios: bool,
-    #[command(flatten, next_help_heading = "Connection options")]
-    pub connection: ConnectionArguments,
+/// Returns a report on one statement or plan in this format.
+pub fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
+    Ok(match format {
+        ExplainFormat::Text => render::text::explain::text(&escape::report(report)?),
+        ExplainFormat::Json => render::json::json(report),
+        ExplainFormat::Jsonl => render::json::json_line(report),
+        ExplainFormat::Html => render::html::explain::html(&escape::report(report)?),
+        ExplainFormat::PlanText => render::plan::text(report)?,
+        ExplainFormat::PlanJson => render::plan::json(report)?,
+    })
 }

@@ -1,19 +1,17 @@
 //! The parts of the screen that are lines of text. A missing figure is a dash.
 
-use super::view::View;
-use super::{BOLD, DIM, of_severity};
+use super::{BOLD, DIM, MISSING, View};
 use crate::human;
 use crate::render::columns::{columns, left};
-use crate::report::{Collector, Drift, EventKind, Fact, FastTiming, MonitorEvent, MonitorReport, SYSTEM, Severity};
-use crate::report::{WatchedClock, WatchedFinding, finding_id};
+use crate::report::{Collector, EventKind, Fact, MonitorEvent, MonitorReport, SYSTEM, Severity};
+use crate::report::{WatchedFinding, finding_id};
 use human::count;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, Widget};
+use ratatui::widgets::{Paragraph, Widget};
 
-pub const MISSING: &str = "-";
 const NOT_DETERMINED: &str = "not determined";
 /// Columns of a label, as on the screen of `pg_timing check`.
 const LABEL: usize = 12;
@@ -32,9 +30,25 @@ pub fn header(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buff
         _ => (format!("  {time}"), Style::new()),
     };
     let host = if report.host.is_empty() { "this host".into() } else { view.text(&report.host) };
+    let clocksource = match &report.clocksource {
+        Some(Fact::Known(name)) => format!(": clock source {}", view.text(name)),
+        Some(Fact::Unavailable { .. }) => ": clock source not determined".into(),
+        None => String::new(),
+    };
+    let since = view.time(report.started_at, report.sampled_at);
+    let samples = match report.samples {
+        0 => String::new(),
+        1 => format!(", 1 sample since {since}"),
+        n => format!(", {} samples since {since}", human::grouped(n)),
+    };
+    let every = match report.interval_s {
+        _ if report.samples == 0 => String::new(),
+        s if s.fract() == 0.0 && (1.0..1e6).contains(&s) => format!(", every {s:.0} s"),
+        s => format!(", every {}", duration(Some(s * 1e9))),
+    };
     let room = usize::from(area.width).saturating_sub(columns(&end));
     let mut details = String::new();
-    for part in details_of_header(report, view) {
+    for part in [clocksource, samples, every] {
         if columns(&host) + columns(&details) + columns(&part) <= room {
             details += &part;
         }
@@ -46,25 +60,6 @@ pub fn header(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buff
     Paragraph::new(Line::styled(end, style)).render(place, buffer);
 }
 
-fn details_of_header(report: &MonitorReport, view: &View) -> Vec<String> {
-    let clocksource = match &report.clocksource {
-        Some(Fact::Known(name)) => format!(": clock source {}", view.text(name)),
-        Some(Fact::Unavailable { .. }) => ": clock source not determined".into(),
-        None => String::new(),
-    };
-    let samples = match report.samples {
-        0 => return vec![clocksource],
-        1 => "1 sample".into(),
-        n => format!("{} samples", human::grouped(n)),
-    };
-    let since = view.time(report.started_at, report.sampled_at);
-    let every = match report.interval_s {
-        s if s.fract() == 0.0 && (1.0..1e6).contains(&s) => format!("{s:.0} s"),
-        s => duration(Some(s * 1e9)),
-    };
-    vec![clocksource, format!(", {samples} since {since}"), format!(", every {every}")]
-}
-
 /// Returns the verdict.
 pub fn verdict(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static>> {
     let (severity, summary) = match &report.verdict {
@@ -73,21 +68,20 @@ pub fn verdict(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'s
         None => (Severity::Unknown, NOT_DETERMINED),
     };
     let mut lines = labeled(severity.word(), &view.text(summary), width);
-    lines.truncate(VERDICT_LINES);
-    lines[0].spans[0].style = of_severity(severity, view);
+    lines[0].spans[0].style = view.style(severity);
     lines
 }
 
 /// Returns the alarms, the worst first, each with the command that fixes it; then a summary, and alarms that were cleared.
 pub fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
-    let mut alarms: Vec<&WatchedFinding> = report.findings.iter().filter(|watched| watched.is_alarm()).collect();
+    let (mut alarms, others): (Vec<&WatchedFinding>, Vec<_>) = report.findings.iter().partition(|f| f.is_alarm());
     alarms.sort_by_key(|watched| std::cmp::Reverse(watched.finding.severity));
     let mut lines = Vec::new();
     let mut commands = Vec::new();
     for watched in &alarms {
         let finding = &watched.finding;
         let since = view.time(watched.appeared_at.unwrap_or(watched.since), report.sampled_at);
-        let word = Span::styled(format!("{:9} ", finding.severity.word()), of_severity(finding.severity, view));
+        let word = Span::styled(format!("{:9} ", finding.severity.word()), view.style(finding.severity));
         let text = format!("{} since {since}: {}", view.text(&finding.id), view.text(&finding.summary));
         lines.push(Line::from(vec![word, text.into()]));
         let command = finding.fix.first().map(|fix| fix.command.as_deref().unwrap_or(&fix.what));
@@ -98,83 +92,60 @@ pub fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
         }
     }
     if !report.findings.is_empty() {
-        lines.push(Line::styled(summary(report, alarms.len(), view), DIM));
+        let alarms = if alarms.is_empty() { "no alarms".into() } else { format!("alarms: {}", alarms.len()) };
+        let unknown = others.iter().filter(|watched| watched.finding.severity == Severity::Unknown);
+        let unknown: Vec<String> = unknown.map(|watched| view.text(&watched.finding.id)).collect();
+        let ok = others.len() - unknown.len();
+        let unknown =
+            if unknown.is_empty() { String::new() } else { format!("; {NOT_DETERMINED}: {}", unknown.join(", ")) };
+        lines.push(Line::styled(format!("{alarms}; checks that are OK: {ok}{unknown}"), DIM));
     }
-    let cleared = report.findings.iter().filter(|watched| !watched.is_alarm()).filter_map(|watched| {
+    lines.extend(others.into_iter().filter_map(|watched| {
         let [from, until] = [watched.appeared_at?, watched.cleared_at?].map(|at| view.time(at, report.sampled_at));
         Some(Line::from(format!("cleared   {}: an alarm from {from} to {until}", view.text(&watched.finding.id))))
-    });
-    lines.extend(cleared);
+    }));
     lines
-}
-
-/// Returns the number of findings without a problem, and the names of those that were not determined.
-fn summary(report: &MonitorReport, alarms: usize, view: &View) -> String {
-    let of = |severity| report.findings.iter().filter(move |watched| watched.finding.severity == severity);
-    let unknown: Vec<String> = of(Severity::Unknown).map(|watched| view.text(&watched.finding.id)).collect();
-    let alarms = if alarms == 0 { "no alarms".into() } else { format!("alarms: {alarms}") };
-    let unknown =
-        if unknown.is_empty() { String::new() } else { format!("; {NOT_DETERMINED}: {}", unknown.join(", ")) };
-    format!("{alarms}; checks that are OK: {}{unknown}", of(Severity::Ok).count())
 }
 
 /// Returns lines with a label, the most important first.
 pub fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
-    let mut facts: Vec<(&str, String)> = Vec::new();
     if report.samples == 0 {
         return Vec::new();
     }
+    let mut facts: Vec<(&str, Option<String>)> = Vec::new();
     if let Some(unwritten) = &view.unwritten {
-        facts.push(("not written", view.text(unwritten)));
+        facts.push(("not written", Some(view.text(unwritten))));
     }
     // The part of the server shows its own error.
     for collector in report.collectors.iter().filter(|collector| collector.name != Collector::SERVER) {
         if let Some(why) = &collector.error {
-            facts.push(("no figures", format!("{}: {}", collector.name, view.text(why))));
+            facts.push(("no figures", Some(format!("{}: {}", collector.name, view.text(why)))));
         }
     }
     if let Some(clock) = report.system().filter(|clock| clock.unavailable.is_none()) {
-        facts.push(("lost time", lost_time(clock)));
-        facts.push(("percentiles", percentiles(clock)));
+        let totals = &clock.totals;
+        let lost = |share| {
+            let [lost, all] = [totals.gap_s, totals.measured_s].map(period);
+            format!("{}: {} interruptions took {lost} of {all}", percent(Some(share)), count(totals.gaps))
+        };
+        facts.push(("lost time", totals.lost_share().map(lost)));
+        // The table has the other percentiles.
+        let percentiles = clock.percentiles.map(|p| {
+            [("50", p.p50_ns), ("90", p.p90_ns), ("99", p.p99_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
+                .map(|(name, ns)| format!("{name}% {}", duration(Some(ns))))
+                .join(GAP)
+        });
+        facts.push(("percentiles", percentiles));
     }
-    facts.push(("counter", counter(report, view)));
+    let rate = report.counter.filter(|rate| (0.0..1e15).contains(&rate.hz));
+    // One decimal of a kHz is 0.03 ppm at 3 GHz: less than the error.
+    let rate = rate.map(|rate| human::khz((rate.hz / 100.0).round() / 10.0) + &margin(rate.uncertainty_ppm, view));
+    facts.push(("counter", rate));
     facts.push(("drift", drift(report, view)));
     facts.push(("CPUs", cpus(report, view)));
-    facts.push(("kernel", kernel(report, view)));
-    facts.into_iter().map(|(label, text)| Line::from(left(label, LABEL) + &text)).collect()
-}
-
-fn lost_time(clock: &WatchedClock) -> String {
-    let totals = &clock.totals;
-    match totals.lost_share() {
-        Some(share) => format!(
-            "{}: {} interruptions took {} of {}",
-            percent(Some(share)),
-            count(totals.gaps),
-            period(totals.gap_s),
-            period(totals.measured_s),
-        ),
-        None => NOT_DETERMINED.into(),
-    }
-}
-
-/// Returns the percentiles that the table does not have.
-fn percentiles(clock: &WatchedClock) -> String {
-    let Some(p) = clock.percentiles else { return NOT_DETERMINED.into() };
-    let figures =
-        [("50%", p.p50_ns), ("90%", p.p90_ns), ("99%", p.p99_ns), ("99.99%", p.p99_99_ns), ("99.999%", p.p99_999_ns)];
-    figures.map(|(name, ns)| format!("{name} {}", duration(Some(ns)))).join("  ")
-}
-
-fn counter(report: &MonitorReport, view: &View) -> String {
-    match report.counter {
-        Some(rate) if (0.0..1e15).contains(&rate.hz) => {
-            // One decimal of a kHz is 0.03 ppm at 3 GHz: less than the error.
-            let rounded_khz = (rate.hz / 100.0).round() / 10.0;
-            format!("{}{}", human::khz(rounded_khz), margin(rate.uncertainty_ppm, view))
-        }
-        _ => NOT_DETERMINED.into(),
-    }
+    facts.push(("kernel", Some(kernel(report, view))));
+    let line = |(label, text): (_, Option<String>)| left(label, LABEL) + text.as_deref().unwrap_or(NOT_DETERMINED);
+    facts.into_iter().map(|fact| Line::from(line(fact))).collect()
 }
 
 /// Returns the margin of a figure in ppm. It is rounded up, and is never shown as 0.
@@ -187,80 +158,73 @@ fn margin(ppm: f64, view: &View) -> String {
     format!(" {} {figure} ppm", view.plus_minus())
 }
 
-fn drift(report: &MonitorReport, view: &View) -> String {
-    let shown = report.drifts.iter().find(|drift| drift.clock == SYSTEM).or(report.drifts.first());
-    let Some(Drift { clock, reference, rate_ppm, uncertainty_ppm, .. }) = shown else { return NOT_DETERMINED.into() };
+fn drift(report: &MonitorReport, view: &View) -> Option<String> {
+    let drift = report.drifts.iter().find(|drift| drift.clock == SYSTEM).or(report.drifts.first())?;
     let steps = report.offset_steps.values().fold(0, |sum: u64, steps| sum.saturating_add(*steps));
     // Avoid -0.00.
-    let ppm = if rate_ppm.abs() < 0.005 { 0.0 } else { *rate_ppm };
+    let ppm = if drift.rate_ppm.abs() < 0.005 { 0.0 } else { drift.rate_ppm };
     let rate = match ppm.abs() < 1e9 {
-        true => format!("{ppm:+.2}{}", margin(*uncertainty_ppm, view)),
+        true => format!("{ppm:+.2}{}", margin(drift.uncertainty_ppm, view)),
         false => NOT_DETERMINED.into(),
     };
     // The list of clocks has CLOCK_MONOTONIC_RAW under its short name.
-    let reference = reference.strip_prefix("CLOCK_").unwrap_or(reference).to_lowercase();
-    format!("{} against {} {rate}; steps: {}", view.text(clock), view.text(&reference), count(steps))
+    let reference = drift.reference.trim_start_matches("CLOCK_").to_lowercase();
+    Some(format!("{} against {} {rate}; steps: {}", view.text(&drift.clock), view.text(&reference), count(steps)))
 }
 
 /// Returns whether the CPUs' clocks agree, with the finding's text.
-fn cpus(report: &MonitorReport, view: &View) -> String {
+fn cpus(report: &MonitorReport, view: &View) -> Option<String> {
     let finding = report.findings.iter().map(|watched| &watched.finding).find(|f| f.id == finding_id::CPU_SKEW);
-    match finding {
-        Some(finding) if finding.severity >= Severity::Warning => "the clocks differ: see cpu-skew".into(),
-        Some(finding) => view.text(finding.summary.strip_prefix("CPUs ").unwrap_or(&finding.summary)),
-        None => view.text(report.skew_unavailable.as_deref().unwrap_or(NOT_DETERMINED)),
-    }
+    let text = match finding {
+        Some(finding) if finding.severity >= Severity::Warning => "the clocks differ: see cpu-skew",
+        Some(finding) => finding.summary.trim_start_matches("CPUs "),
+        None => report.skew_unavailable.as_deref()?,
+    };
+    Some(view.text(text))
 }
 
 fn kernel(report: &MonitorReport, view: &View) -> String {
-    let stops = |what, number, seconds| match number {
-        0 => format!("{what}: 0"),
-        number => format!("{what}: {} ({})", count(number), period(seconds)),
+    let stops = |number, seconds| match number {
+        0 => "0".into(),
+        number => format!("{} ({})", count(number), period(seconds)),
     };
     format!(
-        "since {}: messages about clocks: {}, {}, {}",
+        "since {}: messages about clocks: {}, suspends: {}, pauses: {}",
         view.time(report.started_at, report.sampled_at),
         count(report.kernel_messages),
-        stops("suspends", report.suspends, report.suspended_s),
-        stops("pauses", report.pauses, report.paused_s),
+        stops(report.suspends, report.suspended_s),
+        stops(report.pauses, report.paused_s),
     )
 }
 
 /// Returns the server of `--server`: the verdict of `advise`, and pg_fast_timing's figures.
 pub fn server(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static>> {
     let Some(server) = &report.server else { return Vec::new() };
-    let (severity, text) = match (&server.error, &server.advise) {
-        (Some(why), _) => (Severity::Ok, format!("no figures: {}", view.text(why))),
-        (None, None) => (Severity::Ok, "waiting for the first answer".into()),
+    let (alarm, text) = match (&server.error, &server.advise) {
+        (Some(why), _) => (None, format!("no figures: {}", view.text(why))),
+        (None, None) => (None, "waiting for the first answer".into()),
         (None, Some(advise)) => {
             let (verdict, version) = (&advise.verdict, view.text(&advise.server_version));
             let word = verdict.severity.word();
-            (verdict.severity, format!("PostgreSQL {version}: {word}  {}", view.text(&verdict.summary)))
+            let text = format!("PostgreSQL {version}: {word}  {}", view.text(&verdict.summary));
+            (view.alarm(verdict.severity), text)
         }
     };
     let mut lines = labeled(&left("server", LABEL - GAP.len()), &text, width);
-    lines.truncate(VERDICT_LINES);
-    if severity >= Severity::Warning {
-        lines[0].spans[0].style = of_severity(severity, view);
-    }
-    let fast = server.fast_timing.as_ref().map(|fast| left("fast timing", LABEL) + &fast_timing(fast, view));
-    lines.extend(fast.map(Line::from));
-    lines
-}
-
-fn fast_timing(fast: &FastTiming, view: &View) -> String {
-    format!(
-        "{} with {}: one call {}; {} statements; nodes: {} exact, {} estimated; without TSC: {}, ticks: {}",
-        view.text(&fast.method),
-        view.text(&fast.clock),
-        duration(fast.call_cost_ns),
+    lines[0].spans[0].style = alarm.unwrap_or_default();
+    if let Some(fast) = &server.fast_timing {
         // A float that is too large or not a number becomes the nearest integer.
-        count(fast.statements as u64),
-        count(fast.exact_nodes as u64),
-        count(fast.estimated_nodes as u64),
-        count(fast.without_tsc as u64),
-        count(fast.without_ticks as u64),
-    )
+        let [statements, exact, estimated, without_tsc, without_ticks] =
+            [fast.statements, fast.exact_nodes, fast.estimated_nodes, fast.without_tsc, fast.without_ticks]
+                .map(|number| count(number as u64));
+        let (method, clock, cost) = (view.text(&fast.method), view.text(&fast.clock), duration(fast.call_cost_ns));
+        lines.push(Line::from(format!(
+            "{}{method} with {clock}: one call {cost}; {statements} statements; nodes: {exact} exact, {estimated} estimated; \
+             without TSC: {without_tsc}, ticks: {without_ticks}",
+            left("fast timing", LABEL)
+        )));
+    }
+    lines
 }
 
 /// Draws the last events, the newest first.
@@ -273,17 +237,16 @@ pub fn events(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buff
         all if all <= rows => "events ".into(),
         all => format!("events {} to {} of {all} ", skipped + 1, skipped + rows),
     };
-    let lines: Vec<Line> =
-        report.events.iter().rev().skip(skipped).take(rows).map(|e| event(e, report, view)).collect();
-    let block = Block::new().borders(Borders::TOP).border_set(view.border()).border_style(DIM);
-    Paragraph::new(lines).block(block.title(Line::styled(title, BOLD))).render(area, buffer);
+    let shown = report.events.iter().rev().skip(skipped).take(rows);
+    let lines: Vec<Line> = shown.map(|shown| event(shown, report, view)).collect();
+    Paragraph::new(lines).block(view.titled(title)).render(area, buffer);
 }
 
 fn event(event: &MonitorEvent, report: &MonitorReport, view: &View) -> Line<'static> {
-    let alarm = event.severity.filter(|severity| *severity >= Severity::Warning);
+    let alarm = event.severity.and_then(|severity| Some((severity.word(), view.alarm(severity)?)));
     let word = match (event.event, alarm) {
         (EventKind::FindingCleared, _) => Span::raw("cleared  "),
-        (_, Some(severity)) => Span::styled(format!("{}  ", severity.word()), of_severity(severity, view)),
+        (_, Some((word, style))) => Span::styled(format!("{word}  "), style),
         (_, None) => Span::raw(""),
     };
     let time = format!("{:8}  ", view.time(event.unix_seconds, report.sampled_at));
@@ -302,7 +265,7 @@ pub fn footer(report: &MonitorReport, view: &View) -> Line<'static> {
     Line::from(vec![Span::raw(keys), Span::styled(own, DIM)])
 }
 
-/// Returns the text in lines after a label. Later lines are indented.
+/// Returns the text in some lines after a label. Later lines are indented.
 fn labeled(label: &str, text: &str, width: usize) -> Vec<Line<'static>> {
     let indent = columns(label) + GAP.len();
     let mut lines = vec![String::new()];
@@ -315,6 +278,7 @@ fn labeled(label: &str, text: &str, width: usize) -> Vec<Line<'static>> {
             line.push_str(word);
         }
     }
+    lines.truncate(VERDICT_LINES);
     let label = |nth| if nth == 0 { label.to_string() } else { " ".repeat(columns(label)) };
     let lines = lines.into_iter().enumerate();
     lines.map(|(nth, line)| Line::from(vec![Span::raw(label(nth)), Span::raw(GAP), Span::raw(line)])).collect()

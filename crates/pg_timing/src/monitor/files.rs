@@ -1,0 +1,385 @@
+//! The files of `--events` and `--textfile`.
+
+use crate::error::Error;
+use crate::output_file::{Identity, OutputFile, READABLE, check_regular, identity, is_root};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Result, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The file of `--events`: one line of JSON for each event, in docs/monitor-event.schema.json.
+///
+/// The file is opened again after logrotate has moved it. It is opened for appending, so `copytruncate` works, too.
+pub struct EventsFile {
+    output: OutputFile,
+    file: Option<File>,
+}
+
+impl EventsFile {
+    /// Opens the file, or creates it.
+    pub fn open(path: &Path) -> std::result::Result<EventsFile, Error> {
+        let mut events = EventsFile { output: OutputFile::of(path)?, file: None };
+        let opened = events.current().map(|_| ());
+        opened.map_err(|error| events.output.not_writable(&error))?;
+        Ok(events)
+    }
+
+    /// Appends a whole line, or nothing. Returns its length.
+    pub fn append(&mut self, line: &[u8]) -> std::result::Result<usize, Error> {
+        self.current().and_then(|file| append_line(file, line)).map_err(|error| {
+            // A part of a line may remain if it could not be cut off. The next open ends that line.
+            self.file = None;
+            self.output.not_writable(&error)
+        })?;
+        Ok(line.len())
+    }
+
+    /// Returns the open file with this name.
+    fn current(&mut self) -> Result<&File> {
+        let open = self.output.open_directory()?;
+        let in_folder = rustix::fs::statat(&open, &self.output.name, AtFlags::empty()).ok();
+        let still = match &self.file {
+            Some(file) => Some(identity(&rustix::fs::fstat(file)?)) == in_folder.as_ref().map(identity),
+            None => false,
+        };
+        let file = match self.file.take().filter(|_| still) {
+            Some(file) => file,
+            None => self.open_in(&open)?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    fn open_in(&self, open: &OwnedFd) -> Result<File> {
+        // A named pipe must not block.
+        let mut flags = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if is_root() {
+            flags |= OFlags::NOFOLLOW;
+        }
+        let name = &self.output.name;
+        let file = match rustix::fs::openat(open, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                let file = rustix::fs::openat(open, name, flags | OFlags::CREATE | OFlags::EXCL, READABLE)?;
+                // The umask may have removed permissions.
+                rustix::fs::fchmod(&file, READABLE)?;
+                file
+            }
+            Err(Errno::LOOP) => return Err(std::io::Error::other("it is a symlink, which root does not follow")),
+            opened => opened?,
+        };
+        let state = rustix::fs::fstat(&file)?;
+        check_regular(&state)?;
+        // Another user can give a second name to a file of root.
+        if is_root() && state.st_nlink > 1 {
+            return Err(std::io::Error::other("it has several hard links, and root writes only to a file with one"));
+        }
+        let file = File::from(file);
+        // The last line has no end if the machine stopped during a write.
+        let mut last = *b"\n";
+        if let Some(before) = file.metadata()?.len().checked_sub(1) {
+            file.read_exact_at(&mut last, before)?;
+        }
+        if last != *b"\n" {
+            append_line(&file, b"\n")?;
+        }
+        Ok(file)
+    }
+}
+
+/// Appends a line, or nothing.
+fn append_line(mut file: &File, line: &[u8]) -> Result<()> {
+    let before = file.metadata()?.len();
+    file.write_all(line).inspect_err(|_| _ = file.set_len(before))
+}
+
+/// The file for the textfile collector of node_exporter. A reader never sees a part of a page. The name of a partial file does
+/// not end in `.prom`, so node_exporter ignores it.
+pub struct Textfile {
+    output: OutputFile,
+    /// the file that was written last
+    last: Option<Identity>,
+}
+
+impl Textfile {
+    /// Checks that the file can be written.
+    pub fn open(path: &Path) -> std::result::Result<Textfile, Error> {
+        if !path.as_os_str().as_encoded_bytes().ends_with(b".prom") {
+            let what = format!("\"{}\" does not end in .prom, so node_exporter would ignore it", path.display());
+            return Err(Error::new(what, "name the file like pg_timing.prom"));
+        }
+        Ok(Textfile { output: OutputFile::to_replace(path)?, last: None })
+    }
+
+    /// Replaces the file. If it returns an error, the old file is still there.
+    pub fn write(&mut self, page: &str) -> std::result::Result<(), String> {
+        self.last = Some(self.output.replace(page.as_bytes()).map_err(|error| self.output.failed(&error))?);
+        Ok(())
+    }
+
+    /// Removes the file, unless another program has replaced it. Otherwise node_exporter would go on to show its last figures
+    /// as if they were new. If the monitor is killed, the file remains, and
+    /// `pg_timing_monitor_last_sample_timestamp_seconds` shows its age.
+    pub fn remove(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.output.remove(last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::in_process_with_file_limit;
+    use super::*;
+    use crate::monitor::lines::Lines;
+    use crate::render::json::json_line;
+    use crate::report::{EventKind, MonitorEvent, Severity};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn event(summary: &str) -> MonitorEvent {
+        MonitorEvent {
+            time: "2026-11-25T18:55:06Z".into(),
+            unix_seconds: 1_795_632_906.25,
+            event: EventKind::FindingAppeared,
+            summary: summary.into(),
+            subject: Some("clock-slow".into()),
+            severity: Some(Severity::Warning),
+            value: None,
+        }
+    }
+
+    fn line(summary: &str) -> Vec<u8> {
+        json_line(&event(summary)).into_bytes()
+    }
+
+    /// Returns the summaries in a file. Each line must be a whole event.
+    fn summaries(path: &Path) -> Vec<String> {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+        let summary = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["summary"].clone();
+        text.lines().map(|line| summary(line).as_str().unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn each_event_is_one_line_that_matches_the_schema() {
+        let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitor-event.schema.json");
+        let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let mut file = EventsFile::open(&path).unwrap();
+        let small = MonitorEvent { subject: None, severity: None, value: Some(-1.5), ..event("a\n\"b\" \x1b") };
+        for event in EventKind::ALL {
+            file.append(json_line(&MonitorEvent { event, ..small.clone() }).as_bytes()).unwrap();
+        }
+        file.append(&line("c")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), EventKind::ALL.len() + 1);
+        for (line, kind) in text.lines().zip(EventKind::ALL.map(EventKind::name).iter().chain(&["finding_appeared"])) {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(validator.is_valid(&value) && !line.contains('\x1b'), "{line}");
+            assert_eq!(value["event"], *kind);
+        }
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o644);
+    }
+
+    #[test]
+    fn it_continues_an_existing_file_and_keeps_its_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events");
+        for (nth, before) in ["{\"summary\":\"old\"}\n", "{\"summary\":\"old\"}"].iter().enumerate() {
+            std::fs::write(&path, before).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+            EventsFile::open(&path).unwrap().append(&line("new")).unwrap();
+            assert_eq!(summaries(&path), ["old", "new"], "{nth}");
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
+        }
+    }
+
+    #[test]
+    fn it_works_with_both_ways_of_logrotate() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let mut file = EventsFile::open(&path("events")).unwrap();
+        file.append(&line("1")).unwrap();
+        std::fs::rename(path("events"), path("events.1")).unwrap();
+        file.append(&line("2")).unwrap();
+        std::fs::rename(path("events"), path("events.2")).unwrap();
+        std::fs::write(path("events"), "").unwrap();
+        file.append(&line("3")).unwrap();
+        std::fs::copy(path("events"), path("events.3")).unwrap();
+        File::options().write(true).open(path("events")).unwrap().set_len(0).unwrap();
+        file.append(&line("4")).unwrap();
+        std::fs::remove_file(path("events")).unwrap();
+        file.append(&line("5")).unwrap();
+        for (name, events) in [("events.1", ["1"]), ("events.2", ["2"]), ("events.3", ["3"]), ("events", ["5"])] {
+            assert_eq!(summaries(&path(name)), events, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_no_half_line_and_loses_no_event() {
+        let name = "monitor::files::tests::a_full_disk_leaves_no_half_line_and_loses_no_event";
+        in_process_with_file_limit(name, 500, || {
+            let dir = tempfile::tempdir().unwrap();
+            let path = |name: &str| dir.path().join(name);
+            let mut file = EventsFile::open(&path("events")).unwrap();
+            let lines = Lines::start(move |line| file.append(line)).unwrap();
+            lines.append((0..10).map(|n| json_line(&event(&n.to_string()))));
+            let mut all = Vec::new();
+            // Each new file has room for some.
+            for nth in 0..10 {
+                until(|| lines.error().is_some() || lines.unwritten() == 0);
+                let written = summaries(&path("events"));
+                assert!((1..10).contains(&written.len()), "{written:?}");
+                all.extend(written);
+                if lines.unwritten() == 0 {
+                    break;
+                }
+                let error = lines.error().unwrap().what;
+                assert_eq!(error, format!("could not write \"{}\": File too large", path("events").display()));
+                let before = lines.unwritten();
+                std::fs::rename(path("events"), path(&format!("events.{nth}"))).unwrap();
+                until(|| lines.unwritten() < before);
+            }
+            assert_eq!(all, (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
+        });
+    }
+
+    fn until(condition: impl Fn() -> bool) {
+        let start = std::time::Instant::now();
+        while !condition() {
+            assert!(start.elapsed().as_secs() < 60);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn only_regular_files_are_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir(path("directory")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RWXU).unwrap();
+        std::fs::write(path("victim"), "secret").unwrap();
+        symlink("victim", path("symlink")).unwrap();
+        symlink("missing", path("dangling")).unwrap();
+        for name in ["directory", "pipe", "directory/", "missing/events", "dangling"] {
+            let error = EventsFile::open(&path(name)).err().unwrap_or_else(|| panic!("{name}"));
+            assert!(!error.hint.is_empty() && !error.what.contains('\n'), "{error}");
+        }
+        assert_eq!(EventsFile::open(&path("symlink")).is_err(), is_root());
+        std::fs::hard_link(path("victim"), path("link")).unwrap();
+        assert_eq!(EventsFile::open(&path("link")).is_err(), is_root());
+        if is_root() {
+            assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "secret");
+        }
+    }
+
+    /// After logrotate, another user could put a symlink in place of the file.
+    #[test]
+    fn root_does_not_follow_a_later_symlink() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let mut file = EventsFile::open(&path("events")).unwrap();
+        std::fs::write(path("victim"), "secret\n").unwrap();
+        std::fs::rename(path("events"), path("events.1")).unwrap();
+        symlink("victim", path("events")).unwrap();
+        assert_eq!(file.append(&line("1")).is_err(), is_root());
+        assert_eq!(std::fs::read_to_string(path("victim")).unwrap() == "secret\n", is_root());
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_file_is_replaced_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pg_timing.prom");
+        let mut textfile = Textfile::open(&path).unwrap();
+        assert_eq!(names(dir.path()), [""; 0]);
+        for page in ["a 1\n", "a 2\n"] {
+            textfile.write(page).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), page);
+            assert_eq!(names(dir.path()), ["pg_timing.prom"]);
+        }
+        textfile.remove();
+        assert_eq!(names(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn the_file_of_another_monitor_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.prom");
+        let (mut first, mut second) = (Textfile::open(&path).unwrap(), Textfile::open(&path).unwrap());
+        first.write("1\n").unwrap();
+        second.write("2\n").unwrap();
+        first.remove();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "2\n");
+    }
+
+    #[test]
+    fn monitors_in_one_directory_do_not_disturb_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let page = "a 1\n".repeat(1000);
+        std::thread::scope(|threads| {
+            let writers = ["a.prom", "b.prom"].map(|name| {
+                let (mut textfile, page) = (Textfile::open(&path(name)).unwrap(), &page);
+                threads.spawn(move || (0..500).try_for_each(|_| textfile.write(page)))
+            });
+            // Other monitors start meanwhile, also one with the same file.
+            while !writers.iter().all(|writer| writer.is_finished()) {
+                for name in ["a.prom", "b.prom", "c.prom"] {
+                    Textfile::open(&path(name)).unwrap();
+                }
+            }
+            for writer in writers {
+                assert_eq!(writer.join().unwrap(), Ok(()));
+            }
+        });
+        for name in ["a.prom", "b.prom"] {
+            assert_eq!(std::fs::read_to_string(path(name)).unwrap(), page);
+        }
+        assert_eq!(names(dir.path()), ["a.prom", "b.prom"]);
+    }
+
+    #[test]
+    fn a_name_that_node_exporter_ignores_is_refused() {
+        let error = Textfile::open(Path::new("a.txt")).err().unwrap();
+        assert_eq!(error.what, "\"a.txt\" does not end in .prom, so node_exporter would ignore it");
+    }
+
+    #[test]
+    fn a_directory_may_vanish_and_return() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("a.prom");
+        let mut textfile = Textfile::open(&path).unwrap();
+        std::fs::remove_dir(&folder).unwrap();
+        let error = textfile.write("a 1\n").unwrap_err();
+        assert_eq!(error, format!("could not write \"{}\": No such file or directory", path.display()));
+        textfile.remove();
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        in_process_with_file_limit("monitor::files::tests::a_failed_write_leaves_the_old_file", 100, || {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.prom");
+            let mut textfile = Textfile::open(&path).unwrap();
+            textfile.write("old\n").unwrap();
+            let error = textfile.write(&"new\n".repeat(50)).unwrap_err();
+            assert!(error.contains("File too large"), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\n");
+            assert_eq!(names(dir.path()), ["a.prom"]);
+            textfile.remove();
+            assert_eq!(names(dir.path()), [""; 0]);
+        });
+    }
+}
