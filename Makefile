@@ -119,7 +119,7 @@ bench:
 	tests/logs/bench "$(BUILT)" 100
 	tests/monitor/bench "$(BUILT)"
 
-# Compares estimators of explain's figures on recorded and simulated runs. It measures nothing and takes a second.
+# Tests explain's method of pairs on recorded and simulated runs. It measures nothing and takes a second.
 tournament:
 	$(CARGO) run --release -p bench -- tournament
 

@@ -4,6 +4,7 @@
 //! the rounds. Ratios compare with the raw limit of the same run. An argument selects one benchmark:
 //! `read-cost`, `rate` or `now`. `tournament` measures nothing: it compares estimators on recorded and simulated runs.
 
+mod calls;
 mod limit;
 mod now;
 mod rate;
@@ -13,7 +14,8 @@ mod tournament;
 fn main() {
     let selected = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
     if selected.as_deref() == Some("tournament") {
-        return tournament::run();
+        tournament::run();
+        return calls::run();
     }
     let is_selected = |name: &str| selected.as_deref().is_none_or(|selected| selected == name);
     if is_selected("read-cost") {

@@ -1,10 +1,10 @@
-"""Statements, servers and runs that bench, record and call_costs share."""
+"""Statements, servers and runs that bench and record share."""
 
 import json
 import os
 import re
 import subprocess
-from math import inf
+from math import inf, sqrt
 from pathlib import Path
 
 import tpch
@@ -27,7 +27,7 @@ def own():
 
 
 def third():
-    """Returns statements to which the cost of a call was not fitted. They test that fit."""
+    """Returns statements to which the cost of a call was not fitted."""
     return statements("third.sql")
 
 
@@ -56,6 +56,17 @@ def plain_runs(server, statement, between="", runs=RUNS, **options):
     out = server.psql(f"PREPARE plain AS {without_output(statement)};\n" + run * (runs + 1), **options)
     # The first run is a warm-up.
     return [float(ms) for ms in re.findall(r"^Time: ([\d.]+) ms", out, re.M)][1:], out
+
+
+def pair_ratios(server, statement, rounds=RUNS):
+    """Returns how many times longer EXPLAIN ANALYZE takes than the two plain runs around it, in each round."""
+    plain = "\\timing on\nEXECUTE plain;\n\\timing off\n"
+    run = f"BEGIN;\n{plain}EXPLAIN (ANALYZE) {statement};\n{plain}ROLLBACK;\n"
+    out = server.psql(f"PREPARE plain AS {without_output(statement)};\n" + run * (rounds + 1))
+    times = [float(ms) for ms in re.findall(r"^ *(?:Execution )?Time: ([\d.]+) ms", out, re.M)]
+    # The first round is a warm-up.
+    triples = zip(times[3::3], times[4::3], times[5::3], strict=True)
+    return [timed / sqrt(before * after) for before, timed, after in triples]
 
 
 def explain_command(path, statement, *more):

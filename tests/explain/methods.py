@@ -2,7 +2,7 @@
 
 import json
 
-from extension import METHODS, SOURCE, faulty_clocks
+from extension import SOURCE, faulty_clocks
 from servers import Server, build
 
 COUNT = "SELECT count(*) FROM t"
@@ -21,19 +21,12 @@ def methods(program, installation):
         return
     report = json.loads(done.stdout)
     used = {(timed["setting"], timed["value"]) for timed in report["timed"]}
-    expected = {("pg_fast_timing.method", method) for method in ("off", *METHODS)}
+    expected = {("pg_fast_timing.method", method) for method in ("off", "tsc", "auto")}
     if installation.major >= 19:
         expected |= {("timing_clock_source", source) for source in ("system", "tsc")}
     for setting, value in expected - used:
         if not any(note.startswith(f"{setting} = {value} was not measured: ") for note in report["notes"]):
             yield f"{setting} = {value} was neither used nor reported as refused: {used}, {report['notes']}"
-    for node in report["nodes"]:
-        sampled = node["sampled_ms"]
-        if not sampled["low"] <= sampled["estimate"] <= sampled["high"] <= report["corrected_ms"]["high"]:
-            yield f"sampled time of {node}, statement {report['corrected_ms']}"
-    # The root includes all other nodes, and the scan takes most of this statement's time.
-    if not all(node["sampled_ms"]["estimate"] > report["corrected_ms"]["estimate"] * least for node, least in zip(report["nodes"], (0.8, 0.3), strict=False)):
-        yield f"sampled times of {report['nodes']}, statement {report['corrected_ms']}"
     text = program.run("-c", COUNT, *LOADED).stdout
     if "timed by    pg_fast_timing.method: off " not in text or ("timing_clock_source: system" in text) != (installation.major >= 19):
         yield f"methods on the screen: {text}"

@@ -1,7 +1,7 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
 
 use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
-use super::{Hint, connection, input, interrupt, note, output, plan, print, progress};
+use super::{Hint, NOT_DONE, connection, input, interrupt, note, output, plan, print, progress};
 use crate::document::{self, pages};
 use crate::error::Error;
 use crate::render;
@@ -9,6 +9,7 @@ use crate::report::ClassicReport;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
 use anyhow::anyhow;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A larger input is refused. No statement is that long, so the user probably gave the wrong file.
@@ -18,24 +19,29 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
         return plan::run(arguments);
     }
-    print(&run_on_server(arguments)?)?;
-    Ok(0)
+    let (output, was_stopped) = run_on_server(arguments)?;
+    print(&output)?;
+    if was_stopped {
+        note("interrupted: the output shows what was measured until then");
+    }
+    Ok(if was_stopped { NOT_DONE } else { 0 })
 }
 
-/// Runs the statement, or the classic test if there is no statement. Returns the rendered report.
-fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
+/// Runs the statement, or the classic test if there is no statement. Returns the rendered report, and whether the user stopped
+/// the runs.
+fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)> {
     let script = script(arguments)?;
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
     let options = RunOptions {
+        allow_writes: arguments.allow_writes,
+        limit: Duration::from_secs(arguments.limit),
+        time: Duration::from_secs(arguments.time),
+        switch_off_auto_explain: false,
         document: arguments.format.plan(),
-        ..RunOptions::new(
-            arguments.allow_writes,
-            Duration::from_secs(arguments.limit),
-            Duration::from_secs(arguments.time),
-        )
+        note,
     };
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.connection;
@@ -51,7 +57,7 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<String> {
             .and_then(|report| render_classic(&report, arguments.format)),
     };
     show(1.0);
-    Ok(output?)
+    Ok((output?, stop.load(Ordering::Relaxed)))
 }
 
 fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<String, Error> {

@@ -29,10 +29,10 @@ const CONNECTION: &str = "ConnectionArguments";
 
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
-The overhead has three parts: clock reads, counting of rows and buffers, and unexplained time. Unexplained is what the \
-calls cannot cost; for example, the machine was slower during the timed runs.
+The overhead has two parts: clock reads, and counting of rows and buffers. If the timed runs took longer than the calls can \
+cost, the rest is not explained by clock reads, and it is not overhead; for example, the machine was slower during these runs.
 
-The statement runs 10 to 206 times, or up to 452 times if the server has other timing methods; with a longer --time, \
+The statement runs 13 to 165 times, or up to 370 times if the server has other timing methods; with a longer --time, \
 more often in proportion. Each run is rolled back, \
 and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
 dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \

@@ -4,8 +4,8 @@ use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table
 use crate::human::{PLUS_MINUS, count, percent};
 use crate::render::explain_text::classic::{answer, read};
 use crate::render::explain_text::{
-    ExplainText, MARGINS, OVERHEAD, Parts, UNDISTURBED, clock_share, corrected, interval, ms, rank, reported,
-    with_margin,
+    BASELINE, ExplainText, MARGINS, OVERHEAD, Parts, clock_share, corrected, counting_name, interval, ms, rank,
+    reported, with_margin,
 };
 use crate::report::{ClassicReport, ExplainReport, ExplainedNode, LiveRuns};
 
@@ -79,21 +79,11 @@ fn row(node: &ExplainedNode, report: &ExplainReport, longest_ms: f64) -> Row {
 fn shares(report: &ExplainReport) -> Shares {
     let reported = report.reported_ms;
     let range = report.corrected_ms;
-    let corrected = range.estimate.clamp(0.0, reported.max(0.0));
-    let (clock, counting, unexplained) = match &report.runs {
-        Some(runs) => {
-            let parts = Parts::of(report, runs);
-            (parts.clock, parts.row_counting + parts.buffer_counting.unwrap_or_default(), parts.unexplained)
-        }
-        None => {
-            let [clock, unexplained] = [report.clock_share, report.unexplained_share].map(|share| share * reported);
-            (clock, (reported - corrected - clock - unexplained).max(0.0), unexplained)
-        }
-    };
+    let Parts { rest, clock, counting, unexplained } = Parts::of(report);
     let parts = [
-        ("", "without overhead", corrected),
+        ("", "without overhead", rest),
         ("reported", "clock reads", clock),
-        ("counting", "row and buffer counting", counting),
+        ("counting", counting_name(report), counting),
         ("unexplained", "unexplained", unexplained),
     ];
     // Below 1 us it is a rounding error.
@@ -128,7 +118,7 @@ pub fn classic(report: &ClassicReport) -> Document {
     let mut facts = vec![("one read", read(&report.read)), (PLUS_MINUS, MARGINS.into())];
     // The table already has the facts about the runs.
     let others = ExplainText::of(&report.count).facts.into_iter();
-    facts.extend(others.filter(|(name, _)| ![PLUS_MINUS, OVERHEAD, UNDISTURBED].contains(name)));
+    facts.extend(others.filter(|(name, _)| ![PLUS_MINUS, OVERHEAD, BASELINE].contains(name)));
     let blocks = vec![Block::Table(table), Block::Facts(Facts::new(NAMES, facts))];
     Document::answer(&answer(count, nested)).with(blocks)
 }

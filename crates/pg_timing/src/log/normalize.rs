@@ -1,6 +1,6 @@
 //! Statements without their constants, so that executions of the same statement are counted together.
 
-use crate::server::explain::live::{Token, TokenKind, Tokens};
+use crate::server::explain::{Token, TokenKind, Tokens};
 
 /// The sign for a constant.
 const CONSTANT: &str = "?";

@@ -8,7 +8,7 @@ use crate::plan::errors::{missing, surrounded, unreadable_text};
 use crate::plan::structured::Structured;
 use crate::plan::text::{self, names_node};
 use crate::plan::{Selected, Source, each_plan, executed, from_json};
-use crate::server::explain::live::Tokens;
+use crate::server::explain::Tokens;
 use std::borrow::Cow;
 use std::sync::Arc;
 

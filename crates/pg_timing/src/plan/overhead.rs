@@ -108,20 +108,14 @@ impl Analysis {
 
     /// Returns every node with its corrected time, in the order of the tree.
     pub fn nodes(&self) -> Vec<ExplainedNode> {
-        let reported = self.plan.execution_ms;
-        let calls = self.plan.calls_per_process().estimate;
-        let margin = self.corrected_ms.half_width();
         let charge = Charge {
-            reported,
+            reported: self.plan.execution_ms,
             whole: self.corrected_ms,
-            baseline_margin: margin,
-            per_call: (reported - self.corrected_ms.estimate - self.unexplained_ms).max(0.0) / calls.max(1.0),
-            calls_margin: margin,
+            calls: self.plan.calls_per_process().estimate,
+            clock: self.clock_ms.estimate,
             unexplained: self.unexplained_ms,
-            clock_per_call: self.clock_ms.estimate / calls.max(1.0),
-            of_any_session: 0.0,
         };
-        attribute(std::slice::from_ref(&self.plan), calls, &charge, None)
+        attribute(std::slice::from_ref(&self.plan), &charge)
     }
 
     /// Returns the report of plan number `taken` of `plans`.

@@ -3,11 +3,26 @@
 //! A timed call reads the clock twice and counts a row. What two reads add to a call depends on the processor: a read may
 //! wait for the work before it, or overlap with it. So pg_timing times calls of a small function on the host. If only the
 //! read cost is known, a call costs [`CALL_READS`] reads. Row counting and buffer counting are added.
-//! `tests/explain/call_costs` measures and fits the figures in `call_cost_table.rs`.
+//!
+//! The figures were fitted to the recordings of one host in `bench/recordings/calls`. `make tournament` prints the coverage of the
+//! stated errors for each recording.
 
-use super::call_cost_table::{
-    CALL_READS, COUNTING_NS, COUNTING_READS, ERRORS, NODE_NS, NODE_PART, READ_COST_ERRORS, SLOW_PART, WORK_ERROR,
-};
+/// A call of a node costs this part more than a call of a small function, for the first [`NODE_NS`] of it.
+const NODE_PART: f64 = 0.10;
+const NODE_NS: f64 = 100.0;
+/// The rest of a slow call differs by this fraction of that: a processor that waits for a read cannot work ahead.
+const SLOW_PART: f64 = 0.1;
+/// Clock reads also slow the work between them: by up to this part of the reported time.
+const WORK_ERROR: f64 = 0.03;
+/// The cost of row counting per call, in reads of the system clock, and its limits in ns. Buffer counting costs the same again.
+const COUNTING_READS: f64 = 0.28;
+const COUNTING_NS: (f64, f64) = (4.0, 12.0);
+/// Reads per call, if only the read cost is known.
+const CALL_READS: f64 = 2.0;
+/// Relative error of a plan's overhead if the cost of a timed call was measured, for read costs below the first figure in ns.
+const ERRORS: [(f64, f64); 2] = [(100.0, 0.29), (f64::INFINITY, 0.15)];
+/// The same if only the read cost is known.
+const READ_COST_ERRORS: [(f64, f64); 2] = [(100.0, 0.47), (f64::INFINITY, 0.30)];
 
 /// The highest measured cost of row counting per call, in ns.
 ///

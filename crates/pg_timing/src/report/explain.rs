@@ -1,7 +1,7 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
 use super::log::LogPlace;
-use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile};
+use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,8 +17,7 @@ pub struct Spread {
 impl Spread {
     /// Returns the spread of these values, or zeros if there are none.
     pub fn of(values: &[f64]) -> Spread {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        let sorted = sorted(values);
         Spread { p10: quantile(&sorted, 0.1), p90: quantile(&sorted, 0.9) }
     }
 }
@@ -46,16 +45,18 @@ pub struct ExplainReport {
     pub reported_ms: f64,
     /// time without overhead
     pub corrected_ms: Range,
-    /// reported / corrected; null if the statement is too short or the machine too noisy to measure it, and for a captured
-    /// plan if its overhead could be all of its time
+    /// reported / corrected; null if there are too few runs and the cost of a call is not known, and for a captured plan if its
+    /// overhead could be all of its time
     #[serde(default)]
     pub overhead_factor: Option<Range>,
-    /// 1 - 1 / overhead_factor: overhead as a fraction of the reported time
+    /// overhead as a fraction of the reported time: 1 - 1 / overhead_factor
     #[serde(default)]
     pub overhead_share: f64,
     /// clock reads as a fraction of the reported time, as far as the calls can explain it; an estimate for a captured plan
     pub clock_share: f64,
-    /// unexplained time: overhead that the calls cannot explain, as a fraction of the reported time
+    /// time that is not explained by clock reads, as a fraction of the reported time: the timed runs took longer than the
+    /// baseline by more than the calls can cost. In a live report it is a part of corrected_ms, and in that of a captured plan a
+    /// part of the overhead
     #[serde(default)]
     pub unexplained_share: f64,
     /// limits of these figures
@@ -67,7 +68,7 @@ pub struct ExplainReport {
 }
 
 impl ExplainReport {
-    /// Returns whether the figures can be shown: the runs were neither too short nor too noisy.
+    /// Returns whether the figures can be shown: the runs or the calls show the overhead.
     pub fn has_figures(&self) -> bool {
         self.runs.is_none() || self.overhead_factor.is_some()
     }
@@ -85,20 +86,15 @@ pub struct LiveRuns {
     pub runs: usize,
     /// number of baseline runs
     pub plain_runs: usize,
-    /// baseline: without EXPLAIN, rows not sent; at the speed that the machine had during the reported runs
+    /// median of the baseline runs: without EXPLAIN, rows not sent
     pub plain_ms: f64,
-    /// baseline while nothing else slows the machine
-    pub undisturbed_ms: Range,
-    /// the runs do not show whether the highest speed of the session, to which undisturbed_ms belongs, is full speed
+    /// the fastest baseline run
     #[serde(default)]
-    pub full_speed_is_uncertain: bool,
+    pub fastest_plain_ms: f64,
     /// times of the baseline runs, without any correction
     pub spread_ms: Spread,
     /// EXPLAIN ANALYZE, TIMING OFF; at the same speed as the reported runs
     pub rows_only_ms: f64,
-    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF; if BUFFERS is on by default
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub without_buffers_ms: Option<f64>,
     /// names of the settings that were given with the statement; their values are in `settings`
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_settings: Vec<String>,
@@ -112,37 +108,33 @@ pub struct LiveRuns {
     pub planning_ms: Option<f64>,
     /// calls of all nodes by all processes
     pub calls: f64,
-    /// clock reads per call, mean, in ns; without the unexplained time
+    /// clock reads per call, mean, in ns
     pub clock_per_call_ns: Range,
-    /// row counting (and buffer counting, if BUFFERS is on by default) per call, mean, in ns; without the unexplained time
+    /// row counting (and buffer counting, if BUFFERS is on by default) per call, mean, in ns
     pub rows_per_call_ns: Range,
     /// results of the other timing methods that the server offers
     pub timed: Vec<Timed>,
-    /// all counted runs, in their order; the figures come from them
+    /// all runs, in their order. Each round has two baseline runs, with which its other runs are compared
     #[serde(default)]
     pub samples: Vec<RunSample>,
 }
 
 impl LiveRuns {
-    /// A statement that takes less than this many round trips is lost in their variation.
-    pub const TOO_SHORT: f64 = 2.0;
-
-    /// Returns whether the statement is too short to measure.
+    /// Returns whether the statement is too short to measure: it is lost in the variation of round trips. Then the overhead comes
+    /// from the calls.
     pub fn is_too_short(&self) -> bool {
-        self.plain_ms <= LiveRuns::TOO_SHORT * self.round_trip_ms
+        const ROUND_TRIPS: f64 = 2.0;
+        self.plain_ms <= ROUND_TRIPS * self.round_trip_ms
     }
 }
 
-/// One run, and the time of the probe before and after it: a fixed piece of work in the same server process.
+/// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunSample {
-    /// `baseline`, `rows_only`, `without_buffers`, `reported`, or the setting of a timing method like
-    /// `pg_fast_timing.method=auto`
+    /// `baseline`, `reported`, `rows_only`, or the setting of a timing method like `pg_fast_timing.method=auto`
     pub mode: String,
     pub ms: f64,
-    pub before_ms: f64,
-    pub after_ms: f64,
 }
 
 /// The result of one timing method.
@@ -152,9 +144,9 @@ pub struct Timed {
     pub setting: String,
     pub value: String,
     pub reported_ms: f64,
-    /// (reported - plain) / reported
+    /// its overhead as a fraction of its time, which includes what the calls cannot explain
     pub overhead_share: f64,
-    /// its time minus that of TIMING OFF, per call, mean, in ns; includes unexplained time
+    /// its time minus that of TIMING OFF, per call, mean, in ns
     pub clock_per_call_ns: Range,
 }
 
@@ -251,20 +243,17 @@ pub struct ExplainedNode {
     /// quarter of reported_ms, ignore clock_share
     pub rounded_ms: f64,
     pub corrected_ms: Range,
-    /// time from pg_fast_timing's sampling, as a part of the baseline; missing without it
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sampled_ms: Option<Range>,
     /// clock reads as a fraction of the node's reported time
     pub clock_share: f64,
     /// self time: without the nodes below
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
-    /// corrected_self_ms with its 95% interval, which includes the error of the machine's speed
+    /// corrected_self_ms with its 95% interval
     #[serde(default)]
     pub self_ms: Range,
     /// error of reported_self_ms: run-to-run variation and rounding
     pub reported_self_off_ms: f64,
-    /// error of corrected_self_ms, without the machine's speed, which affects all nodes alike
+    /// error of corrected_self_ms, without that of the whole overhead, which affects all nodes alike
     pub corrected_self_off_ms: f64,
     /// rank by reported self time, from 1; null if the plan does not show the self time: the node runs a part of a subplan that
     /// other nodes run, too, or its inputs ran in parallel

@@ -3,7 +3,6 @@
 //! The serde names are the JSON contract. The JSON Schemas in docs/ are generated from these types.
 
 mod call_cost;
-mod call_cost_table;
 mod check;
 mod clock;
 pub mod compare;
@@ -121,8 +120,6 @@ pub mod run_mode {
     pub const BASELINE: &str = "baseline";
     /// EXPLAIN ANALYZE, TIMING OFF.
     pub const ROWS_ONLY: &str = "rows_only";
-    /// EXPLAIN ANALYZE, TIMING OFF, BUFFERS OFF.
-    pub const WITHOUT_BUFFERS: &str = "without_buffers";
     /// EXPLAIN ANALYZE as people type it.
     pub const REPORTED: &str = "reported";
 }

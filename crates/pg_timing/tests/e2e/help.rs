@@ -9,7 +9,7 @@ fn explain_says_what_its_runs_can_do() {
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(status, 0);
     for words in [
-        "10 to 206 times",
+        "13 to 165 times",
         "rolled back",
         "dblink_exec",
         "COPY TO",

@@ -17,54 +17,58 @@ fn runs() -> Vec<Plan> {
     [40.0, 42.0, 38.0, 40.0].map(|scan_ms| run(100.0, scan_ms)).into()
 }
 
-const TOTAL_CALLS: f64 = 398.0;
-
-/// 100 ms: 39.8 ms in 398 calls, 4 ms unexplained, 56.2 ms baseline. The statement's time limits no node.
+/// 139.8 ms: 39.8 ms in 398 calls, and 100 ms baseline.
 const CHARGE: Charge = Charge {
-    reported: 100.0,
-    whole: Range { low: 0.0, estimate: 100.0, high: 100.0 },
-    baseline_margin: 2.0,
-    per_call: 0.1,
-    calls_margin: 1.5,
-    unexplained: 4.0,
-    clock_per_call: 0.08,
-    of_any_session: 0.0,
+    reported: 139.8,
+    whole: Range { low: 96.0, estimate: 100.0, high: 105.0 },
+    calls: 398.0,
+    clock: 31.84,
+    unexplained: 0.0,
 };
 
 fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
     let error = (range.low - low).abs().max((range.estimate - estimate).abs()).max((range.high - high).abs());
-    assert!(error < 1e-9, "{range:?}");
+    assert!(error < 1e-6, "{range:?}");
 }
 
 #[test]
-fn a_node_has_its_corrected_time_and_margins() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+fn a_node_is_charged_for_the_calls_below_it_and_for_half_of_its_own() {
+    let nodes = attribute(&runs(), &CHARGE);
     let [gather, scan] = &nodes[..] else { panic!("{nodes:?}") };
-    // Estimates: (100 - 0.1 * 249) * 56.2 / 60.2 and (40 - 0.1 * 50) * 56.2 / 60.2. Their margins: the variation of the
-    // runs, 2 ms * share, 0.0025 ms * calls and the distribution margin in quadrature, then rounding.
-    assert_range(gather.corrected_ms, [67.85045429803067, 70.10996677740863, 72.36947925678659]);
-    assert_range(scan.corrected_ms, [28.439567337658584, 32.674418604651166, 36.90926987164375]);
-    for (off, expected) in [
-        (gather.reported_self_off_ms, 3.2551422243079693),
-        (gather.corrected_self_off_ms, 4.317624716290598),
-        (scan.reported_self_off_ms, 3.2546422243079656),
-        (scan.corrected_self_off_ms, 4.072065846905037),
-    ] {
-        assert!((off - expected).abs() < 1e-9, "{nodes:?}");
-    }
-    // The Gather's self time: the difference of both estimates. Its margin includes 2 ms of the machine's speed *
-    // share.
-    let (estimate, off) = (70.10996677740863 - 32.674418604651166, 4.317624716290598f64);
-    let margin = off.hypot(2.0 * estimate / 56.2);
-    assert_range(gather.self_ms, [estimate - margin, estimate, estimate + margin]);
-    assert_eq!(scan.self_ms, scan.corrected_ms, "a node without children");
+    // 100 - 0.1 * 249, and 40 - 0.1 * 50.
+    assert!((gather.corrected_ms.estimate - 75.1).abs() < 1e-9 && (scan.corrected_ms.estimate - 35.0).abs() < 1e-9);
+    assert!((gather.corrected_self_ms - 40.1).abs() < 1e-9 && scan.self_ms == scan.corrected_ms, "{gather:?}");
+    assert!(scan.self_ms.low < 34.0 && scan.self_ms.high > 36.0, "the runs vary: {scan:?}");
     // 0.08 ms * 249 calls of 100 ms, and 0.08 ms * 50 calls of 40 ms
     assert!((gather.clock_share - 0.1992).abs() < 1e-9 && (scan.clock_share - 0.1).abs() < 1e-9, "{nodes:?}");
 }
 
 #[test]
+fn the_error_of_the_overhead_is_shared_by_the_calls_or_by_the_time() {
+    let exact = Part { reported: 139.8, calls: 398.0, halves: 0.0, variation: 0.0, rounding: 0.0 };
+    let all = CHARGE.corrected(&exact);
+    assert!((all.estimate - 100.0).abs() < 1e-9 && (all.margins[0] - 4.0).abs() < 1e-9, "{:?}", all.margins);
+    let half = CHARGE.corrected(&Part { reported: 40.0, calls: 199.0, ..exact });
+    let own = 199.0 * 0.5 * max_overlap(0.1);
+    assert!((half.margins[0] - own.hypot(2.0)).abs() < 1e-9 && (half.margins[1] - own.hypot(2.5)).abs() < 1e-9);
+    // Half of the calls have 20.1 ms of the 100 ms.
+    assert!((half.own_margin - own.hypot(5.0 * (0.5 - 0.201))).abs() < 1e-9, "{}", half.own_margin);
+    let without_calls = CHARGE.corrected(&Part { reported: 10.0, calls: 0.0, ..exact });
+    assert!((without_calls.margins[1] - 0.5).abs() < 1e-9, "{:?}", without_calls.margins);
+}
+
+#[test]
+fn unexplained_time_may_fall_into_a_part_or_outside_it() {
+    let margins = [0.0, 0.02, 0.1, 0.5, 0.9, 1.0].map(|share| two_point_margin(100.0, share).round());
+    assert_eq!(margins, [0.0, 28.0, 60.0, 50.0, 60.0, 0.0]);
+    let part = Part { reported: 139.8, calls: 398.0, halves: 0.0, variation: 0.0, rounding: 0.0 };
+    let charge = Charge { whole: Range { estimate: 90.0, ..CHARGE.whole }, unexplained: 10.0, ..CHARGE };
+    assert!((charge.corrected(&part).estimate - 90.0).abs() < 1e-9);
+}
+
+#[test]
 fn a_node_has_its_place_and_its_calls() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&runs(), &CHARGE);
     let scan = &nodes[1];
     assert_eq!((scan.path.as_str(), scan.kind.as_str(), scan.title.as_str()), ("0.0", "Seq Scan", "Seq Scan on t"));
     assert_eq!((scan.depth(), scan.processes, scan.calls), (1, 3, 300.0));
@@ -72,33 +76,22 @@ fn a_node_has_its_place_and_its_calls() {
 }
 
 #[test]
-fn a_node_takes_no_longer_without_timing_than_with_it() {
-    let nodes =
-        attribute(&runs(), TOTAL_CALLS, &Charge { baseline_margin: 150.0, calls_margin: 150.0, ..CHARGE }, None);
-    // The upper limit is the reported time with the margin of the runs and rounding.
-    assert_range(nodes[0].corrected_ms, [0.0, 70.10996677740863, 100.0]);
-    assert_range(nodes[1].corrected_ms, [0.0, 32.674418604651166, 43.254642224307965]);
-    // The self time is at most the reported one of 60 ms, with its error.
-    assert_range(nodes[0].self_ms, [0.0, 70.10996677740863 - 32.674418604651166, 63.25514222430797]);
-}
-
-#[test]
 fn a_node_takes_no_longer_than_its_caller() {
     // The clock went back: the scan seems to take longer than the Gather.
-    let nodes = attribute(&[run(100.0, 104.0)], TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&[run(100.0, 104.0)], &CHARGE);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert_eq!((scan.estimate, scan.high, scan.low), (gather.estimate, gather.high, gather.low));
     // A scan that fits keeps its lower bound.
-    let nodes = attribute(&[run(100.0, 80.0)], TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&[run(100.0, 80.0)], &CHARGE);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
-    assert!(scan.estimate < gather.estimate && scan.low > 60.0, "{gather:?} {scan:?}");
+    assert!(scan.estimate < gather.estimate && scan.low > 65.0, "{gather:?} {scan:?}");
 }
 
 #[test]
 fn no_node_takes_longer_than_the_statement() {
     // The Gather has a part of the calls only, so 70 ms remain of its 100 ms.
     let whole = Range { low: 50.0, estimate: 56.2, high: 60.0 };
-    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { whole, ..CHARGE }, None);
+    let nodes = attribute(&runs(), &Charge { reported: 100.0, whole, ..CHARGE });
     assert_range(nodes[0].corrected_ms, [50.0, 56.2, 60.0]);
     assert!((nodes[0].corrected_self_ms - (56.2 - nodes[1].corrected_ms.estimate)).abs() < 1e-9, "{nodes:?}");
     // The limit of a subplan that no known node runs.
@@ -106,7 +99,7 @@ fn no_node_takes_longer_than_the_statement() {
         {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 90.0,
           "Actual Rows": 1, "Actual Loops": 1}]}}"#;
     let plan = Plan::new(serde_json::from_str(json).unwrap(), 100.0);
-    let nodes = attribute(&[plan], 101.0, &Charge { whole, ..CHARGE }, None);
+    let nodes = attribute(&[plan], &Charge { reported: 100.0, whole, ..CHARGE });
     assert_range(nodes[1].corrected_ms, [50.0, 56.2, 60.0]);
 }
 
@@ -119,8 +112,10 @@ fn a_subplan_takes_no_longer_than_its_only_caller() {
                   "Actual Rows": 1, "Actual Loops": 1}}]}}}}"#
         );
         let plan = Plan::new(serde_json::from_str(&json).unwrap(), 24.0);
-        let charge = Charge { reported: 24.0, unexplained: 0.0, baseline_margin: 0.0, ..CHARGE };
-        let nodes = attribute(&[plan], 101.0, &charge, None);
+        // 0.1 ms per call. The statement's time limits no node.
+        let whole = Range { low: 110.0, estimate: 113.9, high: 118.0 };
+        let charge = Charge { reported: 124.0, whole, calls: 101.0, ..CHARGE };
+        let nodes = attribute(&[plan], &charge);
         [0, 1].map(|index| nodes[index].corrected_ms.estimate)
     };
     let [scan, subplan] = corrected("(a > (InitPlan 1).col1)");
@@ -132,13 +127,13 @@ fn a_subplan_takes_no_longer_than_its_only_caller() {
 
 #[test]
 fn a_node_without_time_has_no_clock_share() {
-    let nodes = attribute(&[run(100.0, 0.0)], TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&[run(100.0, 0.0)], &CHARGE);
     assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));
 }
 
 #[test]
 fn the_first_rank_is_1() {
-    let nodes = attribute(&runs(), TOTAL_CALLS, &CHARGE, None);
+    let nodes = attribute(&runs(), &CHARGE);
     assert_eq!(
         [0, 1].map(|index| (nodes[index].rank, nodes[index].corrected_rank)),
         [(Some(1), Some(1)), (Some(2), Some(2))]
@@ -149,7 +144,7 @@ fn the_first_rank_is_1() {
 fn the_topmost_node_takes_as_long_as_the_statement_without_its_start_and_end() {
     // The execution takes 10 ms longer than the Gather, so the Gather takes at least 79.5 - 10 ms.
     let whole = Range { low: 79.5, estimate: 80.0, high: 90.0 };
-    let nodes = attribute(&runs(), TOTAL_CALLS, &Charge { reported: 110.0, whole, ..CHARGE }, None);
+    let nodes = attribute(&runs(), &Charge { reported: 110.0, whole, ..CHARGE });
     let gather = nodes[0].corrected_ms;
-    assert!(gather.low == 69.5 && gather.low < gather.estimate, "{gather:?}");
+    assert!(gather.low >= 69.5 && gather.low < gather.estimate, "{gather:?}");
 }

@@ -11,12 +11,12 @@ pub fn per_call(ns: Range) -> String {
     }
 }
 
-/// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is 0.
+/// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is close to 0.
 pub fn with_margin(range: Range) -> String {
-    match range.low > 0.0 || range.high == 0.0 {
+    match range.low > 0.0 && range.half_width() < range.estimate || range.high == 0.0 {
         true if range.half_width() == 0.0 => digits(range.estimate),
         true => format!("{} {}{}", digits(range.estimate), PLUS_MINUS, margin(range)),
-        false => format!("0 to {}", digits(range.high)),
+        false => interval(range),
     }
 }
 
@@ -72,6 +72,7 @@ mod tests {
         assert_eq!(with_margin(Range { low: 43.6, estimate: 44.1, high: 44.6 }), "44.1 +-0.5");
         assert_eq!(with_margin(Range { low: 219.8, estimate: 220.0, high: 220.2 }), "220 +-0.200");
         assert_eq!(with_margin(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
+        assert_eq!(with_margin(Range { low: 0.5, estimate: 1.0, high: 3.0 }), "0.500 to 3.00");
         assert_eq!(with_margin(Range::default()), "0");
         assert_eq!(interval(Range { low: 0.0, estimate: 1.0, high: 3.0 }), "0 to 3.00");
     }

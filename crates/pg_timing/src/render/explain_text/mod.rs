@@ -5,12 +5,10 @@ pub mod classic;
 mod figures;
 mod live;
 mod nodes;
-mod parts;
 
 pub use figures::{digits, interval, ms, per_call, with_margin};
-pub use live::{OVERHEAD, UNDISTURBED};
+pub use live::{BASELINE, OVERHEAD, Parts, counting_name};
 pub use nodes::{clock_share, corrected, rank, reported};
-pub use parts::Parts;
 
 use crate::human::PLUS_MINUS;
 use crate::report::ExplainReport;
@@ -24,8 +22,6 @@ pub struct ExplainText {
 }
 
 pub const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
-/// The overhead and the corrected time of the whole statement hold for the session of the runs.
-const LIVE_MARGINS: &str = "95% interval; those of the nodes and of the undisturbed time include other sessions";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
 const RANKS: &str =
@@ -44,8 +40,7 @@ impl ExplainText {
         };
         let margins = match &report.capture {
             Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
-            Some(_) => MARGINS,
-            None => LIVE_MARGINS,
+            _ => MARGINS,
         };
         if report.has_figures() {
             facts.insert(0, (PLUS_MINUS, margins.into()));

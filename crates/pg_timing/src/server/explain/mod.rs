@@ -1,5 +1,81 @@
-//! How much of EXPLAIN ANALYZE is overhead, node by node.
+//! Runs a statement in all modes and reports how much of its EXPLAIN ANALYZE is overhead.
 
-pub mod live;
+mod explain_json;
+mod overhead;
+#[cfg(test)]
+mod proptests;
+mod rejection;
+mod report;
+mod runs;
+mod scan;
+mod script;
+mod server;
+mod session;
+mod setting;
+mod statement;
+mod subject;
 
-pub use live::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
+pub use scan::{Kind as TokenKind, Token, Tokens};
+pub use script::Script;
+
+use crate::error::Error;
+use crate::report::{ClassicReport, ExplainReport, PlanFormat, ReadCost};
+use crate::server::connection::Connection;
+use crate::server::own_sql;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What ROLLBACK does not undo.
+pub const NOT_ROLLED_BACK: &str =
+    "not rolled back: sequences, effects of functions outside the transaction, dead tuples";
+
+/// What the runs may do.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// the statement may write; it is always rolled back
+    pub allow_writes: bool,
+    /// time limit of one run
+    pub limit: Duration,
+    /// time for all runs
+    pub time: Duration,
+    /// the server's auto_explain times the runs without EXPLAIN, too; [`explain`] finds this out
+    pub switch_off_auto_explain: bool,
+    /// the report must contain the plan of a run in this format
+    pub document: Option<PlanFormat>,
+    /// prints a note before long runs
+    pub note: fn(&str),
+}
+
+/// Runs the script's statement on the server and reports its overhead. `progress` receives the completed fraction, 0 to 1.
+pub fn explain(
+    connection: &mut Connection,
+    script: &Script,
+    mut options: RunOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<ExplainReport, Error> {
+    let server = server::LiveServer::read(connection, script.settings(), &mut options, stop)?;
+    let half_width = |runs: &runs::Runs| overhead::Overhead::of(runs).half_width();
+    let runs = runs::runs(connection, script, &server.timings, options, stop, progress, half_width)?;
+    Ok(report::report(&server, script, &runs))
+}
+
+/// Runs the classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on
+/// any server, including a standby. `read` is the measured cost of one read of the server's clock.
+pub fn classic(
+    connection: &mut Connection,
+    read: ReadCost,
+    options: RunOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<ClassicReport, Error> {
+    let options = RunOptions { time: options.time / 2, ..options };
+    let mut run_half = |sql: &str, done_before: f64| -> Result<ExplainReport, Error> {
+        let script = Script::new(&[sql], &[])?;
+        explain(connection, &script, options, stop, &mut |done| progress(done_before + done / 2.0))
+    };
+    // One call per row through two nodes, and then the same number of rows in 400 loops.
+    let count = run_half(&own_sql::count_rows(100_000), 0.0)?;
+    let nested = run_half(&own_sql::count_rows_in_loops(400, 250), 0.5)?;
+    Ok(ClassicReport { count, nested, read })
+}

@@ -5,10 +5,10 @@
 //! each execution. After the fifth, it compares the costs of both plans. These stay the same for the same values, and so
 //! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
-use super::options::NOT_ROLLED_BACK;
-use super::plan_mode::PlanMode;
+use super::NOT_ROLLED_BACK;
 use super::script::Script;
-use super::session::{RunSession, Whose, quoted};
+use super::session::{PlanMode, RunSession, Whose};
+use super::setting::quoted;
 use super::statement::{Statement, explain, explain_analyze};
 use crate::error::Error;
 use crate::plan::Explained;
@@ -81,7 +81,7 @@ impl Subject {
     pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
         let statement = script.statement();
         // EXPLAIN ANALYZE creates the table even in a read-only transaction.
-        if statement.creates_table() && !session.allows_writes() {
+        if statement.creates_table() && !session.options().allow_writes {
             return Err(Error::new(
                 "the statement creates a table or a materialized view",
                 format!("--allow-writes runs such statements, and rolls them back; {NOT_ROLLED_BACK}"),

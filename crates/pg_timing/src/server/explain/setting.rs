@@ -1,14 +1,17 @@
 //! The settings that a user gives with the statement: `SET` and `RESET` lines.
 //!
 //! Each run applies them with SET LOCAL in its own transaction. So all runs have them, and none is left behind, even if a
-//! connection pooler gives the session to another client.
+//! connection pooler gives the session to another client. The user's `statement_timeout` limits the user's statement, and
+//! pg_timing's own limits everything else: a short timeout would otherwise end the queries of settings.
 
 use super::rejection::Rejection;
 use super::scan::{Token, Tokens, stored};
 use crate::error::Error;
 use crate::server::connection::{Connection, Output};
+use crate::server::own_sql;
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 pub const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
@@ -162,6 +165,54 @@ pub fn apply(settings: &[Setting], connection: &mut Connection, stop: &AtomicBoo
         .try_for_each(|setting| connection.run(&setting.set_local, Output::Discard, stop).map(|_| ()))
 }
 
+/// Begins a transaction in which statements of pg_timing may take `own_limit`. Returns the timeout of the user's statement
+/// as the server shows it, like `5s`: that of the lines before the statement, or else that of the session.
+///
+/// None of these statements reads a table, so they take microseconds: the user's timeout already applies to some of them. The
+/// search_path is empty afterwards.
+pub fn begin(
+    connection: &mut Connection,
+    mode: &str,
+    own_limit: Duration,
+    given: &[Setting],
+    stop: &AtomicBool,
+) -> Result<String, Error> {
+    connection.run(&own_sql::begin(mode), Output::Discard, stop)?;
+    connection.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard, stop)?;
+    for setting in given.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
+        connection.run(setting.set_local(), Output::Discard, stop)?;
+    }
+    let shown = connection.run("SHOW statement_timeout", Output::Keep, stop)?;
+    connection.run(&set_timeout(own_limit), Output::Discard, stop)?;
+    Ok(shown.value().unwrap_or_default().into())
+}
+
+/// Returns the SQL that sets the timeout until the end of the transaction.
+pub fn set_timeout(limit: Duration) -> String {
+    own_sql::set_local(STATEMENT_TIMEOUT, &limit.as_millis().to_string())
+}
+
+/// Returns the timeout that the server shows, or `None` if there is none. The server shows a whole number in the largest
+/// possible unit: <https://www.postgresql.org/docs/current/config-setting.html>
+pub fn parse_timeout(shown: &str) -> Option<Duration> {
+    let digits = shown.find(|c: char| !c.is_ascii_digit()).unwrap_or(shown.len());
+    let (number, unit) = shown.split_at(digits);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)).filter(|limit| !limit.is_zero())
+}
+
+/// Returns the name in double quotes.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,5 +321,23 @@ mod tests {
                 prop_assert!(setting.set_local.starts_with("SET LOCAL "));
             }
         }
+    }
+
+    #[test]
+    fn the_shown_timeout_has_a_unit() {
+        for (shown, ms) in
+            [("300ms", 300), ("5s", 5000), ("2min", 120_000), ("1h", 3_600_000), ("24d", 24 * 86_400_000)]
+        {
+            assert_eq!(parse_timeout(shown), Some(Duration::from_millis(ms)), "{shown}");
+        }
+        for shown in ["0", "0ms", "", "5 apples", "99999999999999999999s", "9999999999999999999d"] {
+            assert_eq!(parse_timeout(shown), None, "{shown}");
+        }
+        assert_eq!(set_timeout(Duration::from_secs(2)), "SET LOCAL statement_timeout = 2000");
+    }
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!([quoted("q"), quoted("a\"b")], ["\"q\"", "\"a\"\"b\""]);
     }
 }

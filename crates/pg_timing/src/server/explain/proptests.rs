@@ -1,11 +1,10 @@
 //! Properties of the nodes' times for any plan.
 
 use super::overhead::Overhead;
-use super::run_results::Runs;
+use super::runs::Runs;
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::validate::check_run;
 use crate::plan::{Explained, Node, Plan};
-use crate::report::run_mode::{BASELINE, ROWS_ONLY};
 use proptest::prelude::*;
 
 const RUNS: usize = 5;
@@ -26,7 +25,7 @@ fn runs_of(root: &Node, speeds: [f64; RUNS], baseline: f64, rows_only: f64) -> R
     let reported = speeds.map(plan);
     let [baseline, rows_only] =
         [baseline, rows_only].map(|part| reported.each_ref().map(|run| run.execution_ms * part));
-    Runs::with_times(&[(BASELINE, &baseline), (ROWS_ONLY, &rows_only)], reported.into())
+    Runs::with_times(&baseline, &rows_only, reported.into())
 }
 
 proptest! {
@@ -39,7 +38,8 @@ proptest! {
         bare_call_ms in prop::option::of(20e-6..20e-3f64),
     ) {
         let rows_only = baseline + (1.0 - baseline) * rows_only;
-        let runs = Runs { bare_call_ms, ..runs_of(&root, speeds, baseline, rows_only) };
+        let bare_calls_ms = bare_call_ms.into_iter().collect();
+        let runs = Runs { bare_calls_ms, ..runs_of(&root, speeds, baseline, rows_only) };
         prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
         let overhead = Overhead::of(&runs);
         check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.reported, overhead.corrected)?;

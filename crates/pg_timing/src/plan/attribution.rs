@@ -1,0 +1,317 @@
+//! Shares the overhead of EXPLAIN ANALYZE among the nodes of a plan.
+//!
+//! Only the overhead of the whole plan is known, and each call has the same part of it: the cost of a timed call is not fixed,
+//! because the processor may overlap it with other work. We subtract from a node's time the overhead of all calls below it, and
+//! half of the overhead of its own calls. The other half falls into the time of the node that called it. The intervals include
+//! the errors of these assumptions.
+//!
+//! Conservation: no node takes longer than the statement or than its only caller, and self times add up to at most the
+//! statement's time.
+
+use super::node::{PlanNode, callees, callers_first};
+use super::validate::with_tolerance;
+use super::{Plan, share_margin_ms};
+use crate::report::{ExplainedNode, Range};
+use crate::statistics::{median, ranks, root_sum_squares};
+
+/// The overhead of a plan, to be shared among its calls. All times are in ms.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge {
+    /// execution time of the plan, as reported
+    pub reported: f64,
+    /// the plan's corrected time
+    pub whole: Range,
+    /// calls of the plan, per process
+    pub calls: f64,
+    /// time of the clock reads
+    pub clock: f64,
+    /// a part of the overhead that calls cannot explain. It is assumed to slow all nodes by one factor
+    pub unexplained: f64,
+}
+
+/// The overhead of a node's call differs by this part from that of the average call: the 36 kinds of nodes that were measured
+/// differ by 12% (two standard deviations), and the nodes of one kind by 20% (`bench/recordings/calls`).
+const NODE_ERROR: f64 = 0.23;
+/// This part of a call's overhead may fall to the other side of the node's time: two clock reads of equal length split it in
+/// half.
+const HALF_ERROR: f64 = 0.1;
+
+/// A part of a plan: a node with or without the nodes that it runs.
+struct Part {
+    /// its time in the median run
+    reported: f64,
+    /// calls whose overhead falls into it
+    calls: f64,
+    /// calls of which one half falls into it
+    halves: f64,
+    /// run-to-run variation
+    variation: f64,
+    /// maximum rounding error
+    rounding: f64,
+}
+
+/// The time of a part without overhead.
+struct Corrected {
+    estimate: f64,
+    /// errors below and above the estimate
+    margins: [f64; 2],
+    /// the error that can change the part's rank: without what affects all parts in proportion
+    own_margin: f64,
+}
+
+impl Charge {
+    fn per_call(&self) -> f64 {
+        (self.reported - self.whole.estimate - self.unexplained).max(0.0) / self.calls.max(1.0)
+    }
+
+    /// Returns the time of a part without overhead.
+    fn corrected(&self, part: &Part) -> Corrected {
+        let per_call = self.per_call();
+        let (baseline, calls) = (self.whole.estimate, self.calls.max(1.0));
+        let unexplained = if self.unexplained > 0.0 { self.unexplained / (baseline + self.unexplained) } else { 0.0 };
+        let without_calls = (part.reported - per_call * part.calls).clamp(0.0, part.reported.max(0.0));
+        let estimate = without_calls * (1.0 - unexplained);
+        let share = if baseline > 0.0 { (estimate / baseline).min(1.0) } else { 1.0 };
+        let share_of_calls = (part.calls / calls).min(1.0);
+        let node_ms = (NODE_ERROR * per_call).min(max_overlap(per_call));
+        let half_ms = (HALF_ERROR * per_call).min(max_overlap(per_call) / 2.0);
+        let own = root_sum_squares([
+            part.variation,
+            half_ms * part.halves,
+            // The overhead of all calls together is known.
+            node_ms * part.calls * (1.0 - share_of_calls),
+            // All of the unexplained time may fall into this part or outside it.
+            two_point_margin(self.unexplained, share),
+        ]);
+        // The error of the whole may belong to the calls, or to the work that they slow: then it is in proportion to the time.
+        let of_whole = share_of_calls.max(share);
+        let margins = [baseline - self.whole.low, self.whole.high - baseline]
+            .map(|whole| own.hypot(whole * of_whole) + part.rounding);
+        // Less overhead of the calls means more time elsewhere.
+        let shift = self.whole.half_width() * (share_of_calls - share).abs();
+        Corrected { estimate, margins, own_margin: own.hypot(shift) + part.rounding }
+    }
+}
+
+/// Returns how much of the overhead per call the processor can overlap with other work, in ms.
+///
+/// That is at most about 50 ns. Beyond that, the cost of a slow clock differs by up to 5% between nodes, because its system
+/// call evicts cache lines.
+fn max_overlap(per_call: f64) -> f64 {
+    const OVERLAP_MS: f64 = 50e-6;
+    const CACHE_EVICTION: f64 = 0.05;
+    OVERLAP_MS + CACHE_EVICTION * per_call
+}
+
+/// Returns the 95% margin of a part's share of `ms` if all of it falls either into this part, with the probability `share`,
+/// or outside it: two standard deviations, and at most the distance to the farther one of both cases.
+fn two_point_margin(ms: f64, share: f64) -> f64 {
+    ms * (2.0 * (share * (1.0 - share)).sqrt()).min(share.max(1.0 - share))
+}
+
+/// Returns every node of a plan, with its corrected time, in the order of the tree. `runs` are runs of the same plan.
+pub fn attribute(runs: &[Plan], charge: &Charge) -> Vec<ExplainedNode> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let callees = callees(&first.nodes);
+    let below = calls_below(&first.nodes, &callees);
+    let mut nodes: Vec<ExplainedNode> =
+        (0..first.nodes.len()).map(|index| node(runs, index, &callees[index], below[index], charge)).collect();
+    limit_to_statement(&mut nodes, charge);
+    limit_to_callers(&mut nodes, &first.nodes);
+    set_self_times(&mut nodes, runs, &callees, charge);
+    nodes
+}
+
+/// Returns the calls of all nodes that run within the calls of each node, per process.
+fn calls_below(nodes: &[PlanNode], callees: &[Vec<(usize, f64)>]) -> Vec<f64> {
+    let mut below = vec![0.0; nodes.len()];
+    for index in callers_first(nodes).into_iter().rev() {
+        let called = callees[index].iter().map(|&(callee, part)| part * (below[callee] + nodes[callee].calls.estimate));
+        below[index] = called.sum();
+    }
+    below
+}
+
+/// Returns a node with its corrected time.
+fn node(runs: &[Plan], index: usize, callees: &[(usize, f64)], calls_below: f64, charge: &Charge) -> ExplainedNode {
+    let node = &runs[0].nodes[index];
+    let per_run: Vec<f64> = runs.iter().filter_map(|run| run.nodes[index].reported_ms).collect();
+    let part = Part {
+        // A clock that runs backwards can make the reported time negative.
+        reported: median(&per_run).max(0.0),
+        calls: calls_below + node.calls.estimate / 2.0,
+        halves: node.calls.estimate,
+        variation: share_margin_ms(runs, |nodes| nodes[index].reported_ms),
+        rounding: node.rounding_ms,
+    };
+    let Corrected { estimate, margins: [below, above], .. } = charge.corrected(&part);
+    // A node takes no longer without timing than with timing, within the errors of the runs.
+    let most = (part.reported + part.variation + part.rounding).max(estimate);
+    let clock_ms = charge.clock / charge.calls.max(1.0) * part.calls;
+    let self_ms = |nodes: &[PlanNode]| self_ms(nodes, index, callees);
+    ExplainedNode {
+        path: node.path.clone(),
+        kind: node.node.kind.clone(),
+        title: node.node.title(),
+        calls: node.all_calls.estimate,
+        processes: node.processes.round() as u32,
+        loops: node.node.loops.unwrap_or(0.0) / node.processes,
+        reported_ms: part.reported,
+        rounded_ms: node.rounding_ms,
+        corrected_ms: Range { low: (estimate - below).max(0.0), estimate, high: (estimate + above).min(most) },
+        clock_share: if part.reported > 0.0 { (clock_ms / part.reported).min(1.0) } else { 0.0 },
+        reported_self_off_ms: share_margin_ms(runs, self_ms) + self_rounding(&runs[0].nodes, index, callees),
+        ..Default::default()
+    }
+}
+
+/// Returns a node's time without the nodes that it runs, as far as the times of one run show it.
+fn self_ms(nodes: &[PlanNode], index: usize, callees: &[(usize, f64)]) -> Option<f64> {
+    let of_callees = callees.iter().map(|&(callee, part)| Some(part * nodes[callee].reported_ms?));
+    Some(nodes[index].reported_ms? - of_callees.sum::<Option<f64>>()?)
+}
+
+fn self_rounding(nodes: &[PlanNode], index: usize, callees: &[(usize, f64)]) -> f64 {
+    nodes[index].rounding_ms + callees.iter().map(|&(callee, _)| nodes[callee].rounding_ms).sum::<f64>()
+}
+
+/// Limits all nodes to the corrected time of the statement. The topmost node takes almost as long: only the start and the end
+/// of the execution do not belong to any node.
+fn limit_to_statement(nodes: &mut [ExplainedNode], charge: &Charge) {
+    for node in nodes.iter_mut() {
+        node.corrected_ms = limited(node.corrected_ms, charge.whole);
+    }
+    let Some(root) = nodes.first_mut() else { return };
+    let outside = (charge.reported - root.reported_ms).max(0.0);
+    let Range { low, estimate, .. } = root.corrected_ms;
+    root.corrected_ms.low = low.max((charge.whole.low - outside).min(estimate));
+}
+
+/// Limits every corrected time to that of the node's only caller. Other nodes may have run a part of some subplans, and nodes
+/// of extensions may run their inputs in parallel.
+fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
+    for index in callers_first(plan) {
+        if let Some(caller) = plan[index].callers.only().filter(|_| plan[index].rows_are_calls) {
+            nodes[index].corrected_ms = limited(nodes[index].corrected_ms, nodes[caller].corrected_ms);
+        }
+    }
+}
+
+/// Returns a time that is at most another one. Its bounds stay in order.
+fn limited(Range { low, estimate, high }: Range, most: Range) -> Range {
+    // Either estimate can be wrong, so the interval then begins where the other one does.
+    let low = if estimate > most.estimate { low.min(most.low) } else { low };
+    Range { low, estimate: estimate.min(most.estimate), high: high.min(most.high) }
+}
+
+/// Sets the self times, their intervals, and the ranks of all nodes. Rank 1 has the largest self time.
+fn set_self_times(nodes: &mut [ExplainedNode], runs: &[Plan], callees: &[Vec<(usize, f64)>], charge: &Charge) {
+    let plan = &runs[0].nodes;
+    let times = |ms: fn(&ExplainedNode) -> f64| nodes.iter().map(ms).collect::<Vec<f64>>();
+    let reported = SelfTimes::of(plan, callees, &times(|node| node.reported_ms), charge.reported);
+    let corrected = SelfTimes::of(plan, callees, &times(|node| node.corrected_ms.estimate), charge.whole.estimate);
+    for (index, node) in nodes.iter_mut().enumerate() {
+        let estimate = corrected.estimates[index];
+        // Half of the overhead of the node's own calls falls into it, and half of that of the calls that it makes.
+        let halves = plan[index].calls.estimate
+            + callees[index].iter().map(|&(callee, _)| plan[callee].calls.estimate).sum::<f64>();
+        let rounding = self_rounding(plan, index, &callees[index]);
+        let part = Part {
+            reported: reported.estimates[index],
+            calls: halves / 2.0,
+            halves,
+            variation: node.reported_self_off_ms - rounding,
+            rounding,
+        };
+        let Corrected { margins: [below, above], own_margin, .. } = charge.corrected(&part);
+        let Range { low, high, .. } = corrected.bounds[index];
+        // The bounds are the error of a time that the plan does not show.
+        node.reported_self_ms = reported.estimates[index];
+        node.reported_self_off_ms += reported.bounds[index].half_width();
+        node.corrected_self_ms = estimate;
+        node.corrected_self_off_ms = own_margin + corrected.bounds[index].half_width();
+        let most = node.corrected_ms.high.min(node.reported_self_ms + node.reported_self_off_ms).max(estimate);
+        node.self_ms = match callees[index].is_empty() && reported.is_determined[index] {
+            true => Range { estimate, low: node.corrected_ms.low.min(estimate), ..node.corrected_ms },
+            // The self time is a part of the node's time, and timing makes it no shorter.
+            false => Range { low: (low - below).max(0.0), estimate, high: (high + above).min(most) },
+        };
+    }
+    let known: Vec<usize> = (0..nodes.len()).filter(|&node| reported.is_determined[node]).collect();
+    let ranks_by = |estimates: &[f64]| ranks(&known.iter().map(|&node| estimates[node]).collect::<Vec<_>>());
+    let both = ranks_by(&reported.estimates).into_iter().zip(ranks_by(&corrected.estimates));
+    for (&node, (rank, corrected_rank)) in known.iter().zip(both) {
+        (nodes[node].rank, nodes[node].corrected_rank) = (Some(rank), Some(corrected_rank));
+    }
+}
+
+/// A plan's time, divided among its nodes.
+struct SelfTimes {
+    /// they add up to at most the time of the statement
+    estimates: Vec<f64>,
+    /// what the plan shows about each of them
+    bounds: Vec<Range>,
+    /// the plan shows the node's self time, except for the error of each time
+    is_determined: Vec<bool>,
+}
+
+impl SelfTimes {
+    /// Divides the times of all nodes, of a statement that took `whole_ms`.
+    ///
+    /// If the nodes that a node runs took longer than the node itself, they ran in parallel or elsewhere. Then each gets the
+    /// same part of the time that there is, and their own self times are not determined. This applies to small errors of the
+    /// times, too, without the last consequence.
+    fn of(plan: &[PlanNode], callees: &[Vec<(usize, f64)>], times: &[f64], whole_ms: f64) -> SelfTimes {
+        let called_ms: Vec<f64> =
+            callees.iter().map(|callees| callees.iter().map(|&(callee, part)| part * times[callee]).sum()).collect();
+        let (mut granted, mut factors, mut rest_ms) = (vec![0.0; plan.len()], vec![1.0; plan.len()], whole_ms);
+        let mut divided = SelfTimes {
+            estimates: vec![0.0; plan.len()],
+            bounds: vec![Range::default(); plan.len()],
+            is_determined: vec![true; plan.len()],
+        };
+        for index in callers_first(plan) {
+            let parts = &plan[index].callers.parts;
+            // The root, and data-modifying CTEs that no node reads to the end.
+            let ms = match parts.is_empty() {
+                true => times[index].min(rest_ms),
+                false => parts.iter().map(|&(caller, part)| part * factors[caller] * times[index]).sum(),
+            };
+            if parts.is_empty() {
+                rest_ms -= ms;
+            }
+            granted[index] = ms;
+            factors[index] = if called_ms[index] > ms { ms / called_ms[index] } else { 1.0 };
+            let estimate = (ms - called_ms[index]).max(0.0);
+            divided.estimates[index] = estimate;
+            divided.bounds[index] = Range::exactly(estimate);
+            if times[index] > with_tolerance(ms, plan[index].rounding_ms) {
+                divided.is_determined[index] = false;
+                divided.bounds[index] =
+                    Range { low: 0.0, estimate, high: (times[index] - called_ms[index]).max(estimate) };
+            }
+        }
+        for (index, node) in plan.iter().enumerate().filter(|(_, node)| node.callers.are_several()) {
+            divided.share(&node.callers.parts, granted[index]);
+        }
+        divided
+    }
+
+    /// Widens the bounds of nodes that share a subplan of this time. Each may have run all of it or nothing, as far as the
+    /// others have time for it.
+    fn share(&mut self, readers: &[(usize, f64)], subplan_ms: f64) {
+        let own_ms = |times: &[f64], (reader, part): (usize, f64)| times[reader] + part * subplan_ms;
+        let all_ms: f64 = readers.iter().map(|&reader| own_ms(&self.estimates, reader)).sum();
+        for &(reader, part) in readers {
+            let own = own_ms(&self.estimates, (reader, part));
+            let (most, least) = (own.min(subplan_ms), (subplan_ms - (all_ms - own)).clamp(0.0, own));
+            let bounds = &mut self.bounds[reader];
+            bounds.low = (bounds.low - (most - part * subplan_ms)).max(0.0);
+            bounds.high += (part * subplan_ms - least).max(0.0);
+            self.is_determined[reader] = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

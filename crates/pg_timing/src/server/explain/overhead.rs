@@ -1,0 +1,283 @@
+//! The overhead of EXPLAIN ANALYZE for the whole plan, from live runs.
+//!
+//! Two figures limit each other. The pairs of runs show how much longer EXPLAIN ANALYZE takes. The calls of the plan, and the cost
+//! of a call in a loop of bare calls, show how much of that can be overhead. What the calls cannot cost is not overhead: the
+//! machine was slower during the timed runs, or the caches were cold. The calls alone give the overhead of a statement that is
+//! too short to measure.
+
+use super::runs::Runs;
+use crate::plan::Plan;
+use crate::plan::attribution::{Charge, attribute};
+use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
+use crate::report::{ExplainedNode, LiveRuns, MS_PER_NS, Range};
+use crate::statistics::pairs::Ratio;
+use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
+
+/// A call costs at least this part of a bare call: in published plans, the processor overlapped the rest of two reads of the TSC
+/// with other work.
+const LEAST_PART: f64 = 0.2;
+/// It overlaps at most so much of a call, in ms.
+const MOST_OVERLAP: f64 = 100.0 * MS_PER_NS;
+/// The calls of a plan cost at most this many bare calls: the overhead of 92% of 164 statements differed by at most 29% from what a
+/// call of a small function costs (`bench/recordings/calls`).
+const MOST_PART: f64 = 1.3;
+/// Clock reads also slow the work between them, by up to this part of the reported time, and by at most the same again.
+const SLOWER_WORK: f64 = 0.03;
+/// Clock reads are about this part of a call's overhead. The rest is the counting of rows and buffers.
+const CLOCK_PART: f64 = 0.85;
+
+/// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
+#[derive(Clone, Debug)]
+pub struct Overhead {
+    /// median of the runs of EXPLAIN ANALYZE
+    pub reported: f64,
+    /// reported / corrected; `None` if neither the runs nor the calls show it
+    pub factor: Option<Range>,
+    /// reported time without overhead
+    pub corrected: Range,
+    /// time of the clock reads
+    pub clock: f64,
+    /// by how much the timed runs took longer than the calls can explain, within the errors of both
+    pub unexplained: f64,
+    /// calls of the whole plan, per process
+    pub calls: f64,
+    /// calls of the whole plan by all processes
+    pub all_calls: f64,
+}
+
+impl Overhead {
+    /// Computes the overhead of the whole plan.
+    pub fn of(runs: &Runs) -> Overhead {
+        let reported = median(&runs.ms_of(REPORTED));
+        let first = runs.reported.first();
+        let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
+        let measured = measured(runs, reported);
+        let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes));
+        let (overhead, unexplained) = match (measured, by_calls) {
+            (Some(measured), Some(by_calls)) => limited(measured, by_calls),
+            (Some(one), None) | (None, Some(one)) => (one, 0.0),
+            (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
+        };
+        let corrected = Range {
+            low: (reported - overhead.high).max(0.0),
+            estimate: (reported - overhead.estimate).max(0.0),
+            high: reported - overhead.low,
+        };
+        let factor = |corrected: Range| Range {
+            low: reported / corrected.high,
+            estimate: reported / corrected.estimate,
+            high: reported / corrected.low,
+        };
+        let timing = match measured {
+            Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
+            None => CLOCK_PART * overhead.estimate,
+        };
+        Overhead {
+            reported,
+            factor: (corrected.low > 0.0).then(|| factor(corrected)),
+            corrected,
+            clock: timing.clamp(0.0, overhead.estimate),
+            unexplained,
+            calls,
+            all_calls: first.map_or(0.0, |run| run.all_calls().estimate),
+        }
+    }
+
+    /// Returns the overhead of counting rows, and buffers if BUFFERS is on by default.
+    pub fn counting(&self) -> f64 {
+        self.reported - self.corrected.estimate - self.clock
+    }
+
+    /// Returns the relative half-width of the corrected time's interval. It is infinite if the time is not known.
+    pub fn half_width(&self) -> f64 {
+        (self.corrected.high / self.corrected.low).ln() / 2.0
+    }
+
+    /// Returns every node with its corrected time.
+    pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
+        let Overhead { reported, corrected, calls, clock, .. } = *self;
+        attribute(&runs.reported, &Charge { reported, whole: corrected, calls, clock, unexplained: 0.0 })
+    }
+}
+
+/// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
+pub fn part(runs: &Runs, longer: &str, shorter: &str) -> Range {
+    let baseline: Vec<f64> = runs.ms_of(BASELINE).chunks_exact(2).map(|pair| (pair[0] * pair[1]).sqrt()).collect();
+    let times = |mode| if mode == BASELINE { baseline.clone() } else { runs.ms_of(mode) };
+    let differences = times(longer).into_iter().zip(times(shorter)).zip(runs.ms_of(REPORTED));
+    // EXPLAIN prints microseconds.
+    let parts: Vec<f64> =
+        differences.map(|((longer, shorter), reported)| (longer - shorter) / reported.max(0.001)).collect();
+    median_interval(&parts, ERROR)
+}
+
+/// Returns the overhead that the pairs of runs show. `None` if there are too few, or the statement is lost in the round trip.
+fn measured(runs: &Runs, reported: f64) -> Option<Range> {
+    let baseline = median(&runs.ms_of(BASELINE));
+    let live = LiveRuns { plain_ms: baseline, round_trip_ms: runs.round_trip_ms.estimate, ..LiveRuns::default() };
+    let Ratio { low, estimate, high, .. } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
+    // The round trip is subtracted from each baseline run.
+    let margin = 1.0 + runs.round_trip_ms.half_width() / baseline;
+    let overhead = |ratio: f64| reported * (1.0 - 1.0 / ratio.max(1.0));
+    Some(Range { low: overhead(low / margin), estimate: overhead(estimate), high: overhead(high * margin) })
+}
+
+/// Returns the overhead that the calls can cost. Parallel processes that share a CPU wait for each other's timing, so `calls` may be
+/// those of all processes. `None` if noise hides the cost of a bare call.
+fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
+    let bare = sorted(&runs.bare_calls_ms);
+    // The machine may be as slow during the runs as it was in the slowest loops, but not as slow as an interrupted loop seemed.
+    let (usual, slow) = (median(&bare), quantile(&bare, 0.9));
+    // A loop is short, so it may not have waited for a CPU as the statement did.
+    let baseline = sorted(&runs.ms_of(BASELINE));
+    let stretch = match baseline.first() {
+        Some(&fastest) if fastest > 0.0 => median(&baseline) / fastest,
+        _ => 1.0,
+    };
+    let least = (LEAST_PART * usual).max(usual - MOST_OVERLAP);
+    let slower_work = (SLOWER_WORK * reported).min(calls * usual);
+    (usual > 0.0).then(|| Range {
+        low: (calls * least).min(reported),
+        estimate: (calls * usual).min(reported),
+        high: (calls * slow * stretch * MOST_PART + slower_work).min(reported),
+    })
+}
+
+/// Returns the measured overhead within the limits of what the calls can cost, and the time that they cannot explain.
+fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
+    if measured.estimate > by_calls.high {
+        // The two contradict each other, so what both allow would be too narrow.
+        let unexplained = if measured.low > by_calls.high { measured.estimate - by_calls.high } else { 0.0 };
+        return (Range { low: by_calls.low.min(measured.low), ..by_calls }, unexplained);
+    }
+    // The calls cost something, even if noise hides it.
+    (Range { high: measured.high.clamp(by_calls.low, by_calls.high), ..measured }, 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(json: &str, execution_ms: f64) -> Plan {
+        Plan::new(serde_json::from_str(json).unwrap(), execution_ms)
+    }
+
+    /// A count of a million rows: baseline 100 ms, row counting 10 ms, clock 90 ms.
+    fn count_runs() -> Runs {
+        count_runs_of([99.0, 100.0, 101.0, 100.0, 100.0, 100.0, 99.0, 101.0])
+    }
+
+    fn count_runs_of(baseline: [f64; 8]) -> Runs {
+        let run = plan(
+            r#"{"Plan": {"Node Type": "Aggregate", "Actual Total Time": 200.0, "Actual Rows": 1, "Actual Loops": 1,
+                "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 130.0, "Actual Rows": 999999, "Actual Loops": 1}]}}"#,
+            200.0,
+        );
+        Runs::with_times(&baseline, &[110.0; 8], vec![run; 8])
+    }
+
+    fn rounded(overhead: &Overhead) -> [f64; 4] {
+        [overhead.corrected.estimate, overhead.clock, overhead.counting(), overhead.unexplained].map(f64::round)
+    }
+
+    #[test]
+    fn the_root_is_as_certain_as_the_statement() {
+        let overhead = Overhead::of(&count_runs());
+        assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
+        let Range { low, high, .. } = overhead.corrected;
+        assert!((97.0..99.0).contains(&low) && (101.0..103.0).contains(&high), "{low} {high}");
+        let factor = overhead.factor.unwrap();
+        assert!(factor.low < 2.0 && (factor.estimate - 2.0).abs() < 0.001 && factor.high > 2.0, "{factor:?}");
+        let root = overhead.nodes(&count_runs())[0].corrected_ms;
+        assert!((root.estimate - 100.0).abs() < 0.1 && (root.half_width() - (100.0 - low)).abs() < 0.2, "{root:?}");
+    }
+
+    #[test]
+    fn a_node_is_charged_for_half_of_its_own_calls() {
+        let nodes = Overhead::of(&count_runs()).nodes(&count_runs());
+        let scan = &nodes[1];
+        assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
+        // A tenth of a call may fall to the other side of the scan's time: 10 ms.
+        assert!((10.0..16.0).contains(&scan.corrected_ms.half_width()), "{:?}", scan.corrected_ms);
+        assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
+        assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
+        assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (Some(1), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn what_the_calls_cannot_cost_is_not_overhead() {
+        // A million calls cost 20 ms, and at most 26 + 6 ms.
+        let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() };
+        let overhead = Overhead::of(&runs);
+        assert_eq!(rounded(&overhead), [180.0, 20.0, 0.0, 68.0]);
+        assert!((overhead.corrected.low - 168.0).abs() < 0.5 && (overhead.corrected.high - 196.0).abs() < 0.1);
+        let nodes = overhead.nodes(&runs);
+        assert!((nodes[0].corrected_ms.estimate - 180.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
+        // A call costs more while the statement waits for a CPU: the fastest baseline run takes a third of the time.
+        let mut waits = runs.clone();
+        waits.samples[0].ms = 33.3;
+        assert!(Overhead::of(&waits).corrected.low < 120.0);
+        // If bare calls cost as much as the overhead, nothing is unexplained.
+        let explained = Overhead::of(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
+        assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn contradicting_figures_do_not_make_the_interval_narrow() {
+        let range = |low, estimate, high| Range { low, estimate, high };
+        assert_eq!(limited(range(19.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 0.0));
+        assert_eq!(limited(range(2.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(2.0, 10.0, 20.0), 0.0));
+        assert_eq!(limited(range(25.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 30.0));
+        assert_eq!(limited(range(8.0, 12.0, 90.0), range(4.0, 10.0, 20.0)), (range(8.0, 12.0, 20.0), 0.0));
+        assert_eq!(limited(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 0.0, 4.0), 0.0));
+    }
+
+    #[test]
+    fn parallel_processes_may_wait_for_each_others_timing() {
+        let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() };
+        let single = Overhead::of(&runs).unexplained;
+        runs.reported.iter_mut().for_each(|run| run.nodes[1].processes = 3.0);
+        assert!(Overhead::of(&runs).unexplained < single - 30.0);
+    }
+
+    #[test]
+    fn a_statement_that_sleeps_has_no_overhead() {
+        let sleep = plan(
+            r#"{"Plan": {"Node Type": "Result", "Actual Total Time": 200.1, "Actual Rows": 1, "Actual Loops": 1}}"#,
+            200.1,
+        );
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..Runs::with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
+        let overhead = Overhead::of(&runs);
+        assert!(overhead.factor.unwrap().high < 1.000001, "{:?}", overhead.factor);
+    }
+
+    #[test]
+    fn noise_does_not_make_the_overhead_negative() {
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..count_runs_of([300.0; 8]) };
+        let overhead = Overhead::of(&runs);
+        assert_eq!(overhead.factor.unwrap().low, 1.0);
+        // Each call costs at least a fifth of a bare call.
+        assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
+        let nodes = overhead.nodes(&runs);
+        assert!(nodes.iter().all(|node| node.corrected_ms.estimate == node.reported_ms && node.clock_share == 0.0));
+    }
+
+    #[test]
+    fn a_statement_that_is_lost_in_the_round_trip_has_the_overhead_of_its_calls() {
+        let one_row = plan(
+            r#"{"Plan": {"Node Type": "Result", "Actual Total Time": 0.005, "Actual Rows": 1, "Actual Loops": 1}}"#,
+            0.016,
+        );
+        let short = |bare_calls_ms| Runs {
+            round_trip_ms: Range::between(0.08, 0.12),
+            bare_calls_ms,
+            ..Runs::with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
+        };
+        let overhead = Overhead::of(&short(vec![40e-6; 9]));
+        let calls_ms = overhead.calls * 40e-6;
+        assert!((overhead.reported - overhead.corrected.estimate - calls_ms).abs() < 1e-9, "{overhead:?}");
+        assert!(overhead.factor.is_some() && overhead.unexplained == 0.0);
+        let unknown = Overhead::of(&short(vec![]));
+        assert_eq!((unknown.factor, unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
+    }
+}

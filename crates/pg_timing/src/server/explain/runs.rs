@@ -1,0 +1,311 @@
+//! Runs a statement in all modes, in rounds, and rolls every run back.
+//!
+//! A round is: baseline, reported, baseline, TIMING OFF, and other timing methods. `statistics/pairs.rs` compares each run with
+//! the baseline runs of its round, and decides when the rounds are enough.
+
+use super::RunOptions;
+use super::script::Script;
+use super::server::Timing;
+use super::session::{PlanMode, RunSession};
+use super::subject::Subject;
+use crate::error::Error;
+use crate::human::duration;
+use crate::plan::Plan;
+use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
+use crate::report::{NS_PER_MS, PlanFormat, PlanSource, Range, RunSample};
+use crate::server::connection::Connection;
+use crate::statistics::pairs::{LOOKS, Ratio, Round, is_enough};
+use crate::statistics::{ERROR, median, median_interval};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Fewer rounds give no interval.
+pub const LEAST_ROUNDS: usize = LOOKS[0];
+/// Most rounds in the default time of 20 s. A statement with outside effects repeats them in each run.
+const MOST_ROUNDS: f64 = 40.0;
+const DEFAULT_TIME: Duration = Duration::from_secs(20);
+const ROUND_TRIPS: usize = 15;
+/// Loops of bare calls before the first round. Each round adds one, so that they see the same speeds as the runs.
+const BARE_CALLS: usize = 7;
+/// The warm-up's share of the progress bar.
+const WARM_UP_SHARE: f64 = 0.1;
+/// A statement that takes longer than this needs no warm-up in each mode: the first run in a mode costs some ms more at most.
+const SHORT_MS: f64 = 50.0;
+/// The user hears beforehand how long three rounds of a statement take that takes longer than this.
+const LONG_MS: f64 = 3000.0;
+
+/// How a statement is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunMode {
+    /// without EXPLAIN
+    Baseline,
+    /// EXPLAIN ANALYZE, TIMING OFF
+    RowsOnly,
+    /// EXPLAIN ANALYZE as people type it
+    Reported,
+    /// EXPLAIN ANALYZE with another timing method
+    Timed(Timing),
+}
+
+impl RunMode {
+    /// Returns the name in a report.
+    fn name(self) -> String {
+        match self {
+            RunMode::Baseline => BASELINE.into(),
+            RunMode::RowsOnly => ROWS_ONLY.into(),
+            RunMode::Reported => REPORTED.into(),
+            RunMode::Timed(timing) => timing.to_string(),
+        }
+    }
+}
+
+/// Returns the modes of one round.
+fn modes(timings: &[Timing]) -> Vec<RunMode> {
+    let mut modes = vec![RunMode::Baseline, RunMode::Reported, RunMode::Baseline, RunMode::RowsOnly];
+    modes.extend(timings.iter().map(|&timing| RunMode::Timed(timing)));
+    modes
+}
+
+/// The results of all complete rounds. Times are in ms.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// all runs of all rounds, in their order. A baseline run is timed by the client, without the round trip
+    pub samples: Vec<RunSample>,
+    /// other timing methods that the server offers
+    pub timings: Vec<Timing>,
+    /// plans of EXPLAIN ANALYZE as people type it
+    pub reported: Vec<Plan>,
+    /// the plan as EXPLAIN printed it, if the report needs it
+    pub document: Option<PlanSource>,
+    /// what timing adds to a call in a loop of bare calls, each measured at another moment
+    pub bare_calls_ms: Vec<f64>,
+    /// time of an empty statement
+    pub round_trip_ms: Range,
+    /// planning time of each baseline run, if it is a part of the client's time
+    pub planning_ms: Vec<f64>,
+    /// the server's choice of a plan for the values of the parameters
+    pub plan_mode: Option<PlanMode>,
+    /// the statement stores its rows in a new table
+    pub fills_table: bool,
+    /// rows that each baseline run sent to the client
+    pub rows_sent: u64,
+    /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
+    pub is_last: bool,
+    /// the user stopped the runs
+    pub is_stopped: bool,
+}
+
+impl Runs {
+    /// Returns the median planning time, if baseline runs include it.
+    pub fn median_planning_ms(&self) -> Option<f64> {
+        (!self.planning_ms.is_empty()).then(|| median(&self.planning_ms))
+    }
+
+    /// Returns the times of all runs in a mode.
+    pub fn ms_of(&self, mode: &str) -> Vec<f64> {
+        self.samples.iter().filter(|sample| sample.mode == mode).map(|sample| sample.ms).collect()
+    }
+
+    /// Returns the number of complete rounds.
+    pub fn rounds(&self) -> usize {
+        self.reported.len()
+    }
+
+    /// Returns how many times longer the runs in a mode take than the baseline runs of their round. `None` if there are too few
+    /// rounds.
+    pub fn ratio(&self, mode: &str) -> Option<Ratio> {
+        let mut runs = self.ms_of(mode).into_iter();
+        let baseline = self.ms_of(BASELINE);
+        let round = |pair: &[f64]| Some(Round { before_ms: pair[0], run_ms: runs.next()?, after_ms: pair[1] });
+        let rounds: Vec<Round> = baseline.chunks_exact(2).filter_map(round).collect();
+        (rounds.len() >= LEAST_ROUNDS).then(|| Ratio::of(&rounds, self.is_last))
+    }
+
+    /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
+    fn checked(&self, plan: Plan) -> Result<Plan, Error> {
+        match self.reported.first().is_some_and(|first| first.shape != plan.shape) {
+            true => Err(Error::new(
+                "the plan changes from run to run",
+                "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum",
+            )),
+            false => Ok(plan),
+        }
+    }
+
+    /// Adds the runs of one round.
+    fn add(&mut self, round: Runs) {
+        self.samples.extend(round.samples);
+        self.reported.extend(round.reported);
+        self.planning_ms.extend(round.planning_ms);
+        self.bare_calls_ms.extend(round.bare_calls_ms);
+        self.rows_sent = round.rows_sent;
+        self.document = self.document.take().or(round.document);
+    }
+}
+
+/// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1. If the user stops the runs, the
+/// result has all complete rounds; without one, it is an error. `half_width` returns the relative half-width of the result.
+pub fn runs(
+    connection: &mut Connection,
+    script: &Script,
+    timings: &[Timing],
+    options: RunOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+    half_width: fn(&Runs) -> f64,
+) -> Result<Runs, Error> {
+    progress(0.0);
+    let mut session = RunSession::new(connection, options, script.settings(), stop)?;
+    let subject = Subject::prepare(&mut session, script)?;
+    session.prepare_own()?;
+    let mut runs = Runs {
+        timings: timings.into(),
+        plan_mode: subject.plan_mode(),
+        fills_table: script.statement().creates_table(),
+        ..Runs::default()
+    };
+    let modes = modes(timings);
+    warm_up(&mut session, &subject, &runs, &modes)?;
+    runs.round_trip_ms = median_interval(&session.round_trips_ms(ROUND_TRIPS)?, ERROR);
+    for _ in 0..BARE_CALLS {
+        runs.bare_calls_ms.push(session.bare_call_ms(runs.round_trip_ms.estimate)?);
+    }
+    let most_rounds = MOST_ROUNDS * (options.time.as_secs_f64() / DEFAULT_TIME.as_secs_f64()).max(1.0);
+    let start = Instant::now();
+    while !runs.is_last && !is_enough(runs.rounds(), half_width(&runs)) {
+        match round(&mut session, &subject, &runs, &modes) {
+            Ok(round) => runs.add(round),
+            Err(_) if session.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
+            Err(error) => return Err(error),
+        }
+        let share = start.elapsed().as_secs_f64() / options.time.as_secs_f64();
+        let is_late = share >= 1.0 && runs.rounds() >= LEAST_ROUNDS;
+        runs.is_last = runs.is_stopped || is_late || runs.rounds() >= most_rounds as usize;
+        progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
+    }
+    if options.document == Some(PlanFormat::Text) {
+        runs.document = Some(PlanSource::Text(session.explain(subject.explain_as_text(), None)?));
+    }
+    Ok(runs)
+}
+
+/// Fills the caches. These runs are not counted. Of a long statement, one run is enough.
+fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[RunMode]) -> Result<(), Error> {
+    let first_ms = run(session, subject, RunMode::Baseline, runs, &mut Runs::default())?;
+    if first_ms <= SHORT_MS {
+        round(session, subject, runs, modes)?;
+    }
+    if first_ms > LONG_MS {
+        let least_ms = first_ms * (LEAST_ROUNDS * modes.len()) as f64;
+        (session.options().note)(&format!(
+            "one run takes {}; {LEAST_ROUNDS} rounds of {} runs take at least {}; Ctrl-C shows what is known until then",
+            duration(first_ms * NS_PER_MS),
+            modes.len(),
+            duration(least_ms * NS_PER_MS),
+        ));
+    }
+    Ok(())
+}
+
+/// Runs one round, after the rounds in `known`.
+fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
+    let mut round = Runs::default();
+    for &mode in modes {
+        let ms = run(session, subject, mode, known, &mut round)?;
+        round.samples.push(RunSample { mode: mode.name(), ms });
+    }
+    round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate)?);
+    Ok(round)
+}
+
+/// Runs the statement once, and adds its plan to the round. Returns its time in ms.
+fn run(
+    session: &mut RunSession,
+    subject: &Subject,
+    mode: RunMode,
+    known: &Runs,
+    round: &mut Runs,
+) -> Result<f64, Error> {
+    match mode {
+        RunMode::Baseline => {
+            let run = session.baseline(subject.baseline(), subject.planning())?;
+            round.rows_sent = run.rows;
+            round.planning_ms.extend(run.planning_ms);
+            Ok((run.client_ms - known.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0))
+        }
+        RunMode::RowsOnly => Ok(session.explain_analyze(subject.explain_analyze("TIMING OFF"), None)?.0.execution_ms),
+        RunMode::Reported => {
+            let (plan, json) = session.explain_analyze(subject.explain_analyze("TIMING ON"), None)?;
+            let plan = known.checked(plan)?;
+            let ms = plan.execution_ms;
+            round.reported.push(plan);
+            round.document = (session.options().document == Some(PlanFormat::Json)).then_some(PlanSource::Json(json));
+            Ok(ms)
+        }
+        RunMode::Timed(timing) => {
+            let plan = session.explain_analyze(subject.explain_analyze("TIMING ON"), Some(&timing))?.0;
+            Ok(known.checked(plan)?.execution_ms)
+        }
+    }
+}
+
+#[cfg(test)]
+impl Runs {
+    /// Returns runs with these times: of the two baseline runs and the run with TIMING OFF in each round, and of the plans.
+    pub fn with_times(baseline: &[f64], rows_only: &[f64], reported: Vec<Plan>) -> Runs {
+        let sample = |mode: &str, ms: f64| RunSample { mode: mode.into(), ms };
+        let rounds = baseline.iter().zip(rows_only).zip(&reported);
+        let samples = rounds.flat_map(|((&baseline, &rows_only), plan)| {
+            let (first, second) = (sample(BASELINE, baseline), sample(BASELINE, baseline));
+            [first, sample(REPORTED, plan.execution_ms), second, sample(ROWS_ONLY, rows_only)]
+        });
+        Runs { samples: samples.collect(), reported, is_last: true, ..Runs::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::server::METHODS;
+    use super::*;
+
+    fn plan(kind: &str, ms: f64) -> Plan {
+        Plan::new(serde_json::from_str(&format!(r#"{{"Plan": {{"Node Type": "{kind}"}}}}"#)).unwrap(), ms)
+    }
+
+    #[test]
+    fn each_run_is_compared_with_the_baseline_runs_of_its_round() {
+        // The machine is slower by two in the second round.
+        let runs = Runs::with_times(
+            &[10.0, 20.0, 10.0],
+            &[11.0, 22.0, 11.0],
+            [15.0, 30.0, 15.0].map(|ms| plan("Sort", ms)).into(),
+        );
+        let ratio = |mode| (1e6 * runs.ratio(mode).unwrap().estimate).round() / 1e6;
+        assert_eq!([ratio(REPORTED), ratio(ROWS_ONLY), ratio(BASELINE)], [1.5, 1.1, 1.0]);
+        assert_eq!(Runs::with_times(&[10.0; 2], &[11.0; 2], vec![plan("Sort", 15.0); 2]).ratio(REPORTED), None);
+    }
+
+    #[test]
+    fn a_plan_of_another_shape_is_refused() {
+        let runs = Runs { reported: vec![plan("Seq Scan", 7.0)], ..Runs::default() };
+        assert_eq!(runs.checked(plan("Seq Scan", 7.0)).unwrap().execution_ms, 7.0);
+        assert_eq!(runs.checked(plan("Index Scan", 7.0)).unwrap_err().what, "the plan changes from run to run");
+    }
+
+    /// The help text and the guide show how often a statement runs: in the fewest rounds, and in the most rounds,
+    /// without and with all timing methods. The warm-up is one more run, and one more round of a short statement.
+    #[test]
+    fn the_documented_numbers_of_runs_are_correct() {
+        let help = include_str!("../../command/explain_arguments.rs");
+        let guide = include_str!("../../../../../docs/touches.md");
+        let of_round = modes(&[]).len();
+        let most = |timings: usize| 1 + (MOST_ROUNDS as usize + 1) * (of_round + timings);
+        let all_timings = METHODS.iter().map(|(_, values)| values.len()).sum();
+        let numbers =
+            format!("{} to {} times, or up to {} times if", 1 + LEAST_ROUNDS * of_round, most(0), most(all_timings));
+        for text in [help, guide] {
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&numbers), "{numbers}");
+        }
+    }
+}

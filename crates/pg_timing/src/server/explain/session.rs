@@ -1,0 +1,358 @@
+//! A session on the server that runs statements, each in its own transaction, and rolls them back.
+
+use super::explain_json::{parse, parse_executed, parse_planning_ms};
+use super::server::{SWITCH_AUTO_EXPLAIN_OFF, Timing};
+use super::setting::{self, Setting, quoted};
+use super::statement::{Statement, explain_analyze};
+use super::{NOT_ROLLED_BACK, RunOptions};
+use crate::error::{Error, SqlState};
+use crate::plan::{Explained, Plan};
+use crate::server::connection::{Connection, Output, Rows, Sql};
+use crate::server::own_sql::{self, MARK};
+use crate::server::settings::FAST_TIMING_METHOD;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time limit of a DEALLOCATE, which takes microseconds.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
+
+// Names of pg_timing's own prepared statements.
+const EMPTY: &str = "pg_timing_empty";
+const BARE_CALLS: &str = "pg_timing_bare_calls";
+/// Rows of the loop of bare calls. It takes some ms, or 60 ms where a clock read takes 800 ns.
+const BARE_CALL_ROWS: u32 = 20_000;
+
+/// Whose statements a transaction runs. Both have the user's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// pg_timing's own statements: the search_path is empty
+    Own,
+    /// the user's statement, with the user's search_path
+    Users,
+}
+
+/// The server's choice of a plan for a prepared statement with parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanMode {
+    Custom,
+    Generic,
+}
+
+/// A run without EXPLAIN.
+#[derive(Clone, Copy, Debug)]
+pub struct BaselineRun {
+    /// client-side time
+    pub client_ms: f64,
+    /// rows that it sent to the client
+    pub rows: u64,
+    /// the part of `client_ms` in which the server planned the statement; `None` if it used an existing plan
+    pub planning_ms: Option<f64>,
+}
+
+/// A session with the prepared statements of one measurement.
+pub struct RunSession<'a> {
+    pub connection: &'a mut Connection,
+    options: RunOptions,
+    /// the settings that the user gave with the statement
+    settings: &'a [Setting],
+    /// names of the statements that were prepared
+    prepared: Vec<String>,
+    /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
+    statement_limit: Duration,
+    /// time limit in force: `options.limit` or `statement_limit`
+    limit: Duration,
+    stop: &'a AtomicBool,
+    /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
+    has_fast_timing: bool,
+    /// start of this limit
+    started: Instant,
+}
+
+impl<'a> RunSession<'a> {
+    /// Opens a session with these settings. A shorter statement_timeout of the user stays in force.
+    pub fn new(
+        connection: &'a mut Connection,
+        options: RunOptions,
+        settings: &'a [Setting],
+        stop: &'a AtomicBool,
+    ) -> Result<RunSession<'a>, Error> {
+        let limit = options.limit;
+        connection.set_limit(limit);
+        let mut session = RunSession {
+            connection,
+            options,
+            settings,
+            prepared: Vec::new(),
+            statement_limit: limit,
+            limit,
+            stop,
+            has_fast_timing: false,
+            started: Instant::now(),
+        };
+        let timeout = setting::begin(session.connection, session.mode(), limit, settings, stop)?;
+        session.statement_limit = setting::parse_timeout(&timeout).map_or(limit, |timeout| timeout.min(limit));
+        session.apply_settings(Whose::Own)?;
+        let settings = session.run(&own_sql::settings(&[FAST_TIMING_METHOD]), Output::Keep)?;
+        session.has_fast_timing = settings.pairs().first().is_some_and(|(_, method)| method != "off");
+        session.run(own_sql::ROLLBACK, Output::Discard)?;
+        Ok(session)
+    }
+
+    fn mode(&self) -> &'static str {
+        // A standby server refuses READ WRITE even for a statement that only reads.
+        if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" }
+    }
+
+    /// Begins a transaction with all settings, and with the time limit of pg_timing's own statements.
+    fn begin(&mut self, whose: Whose) -> Result<(), Error> {
+        self.run(&own_sql::begin(self.mode()), Output::Discard)?;
+        self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
+        self.set_limit(self.options.limit)?;
+        self.apply_settings(whose)
+    }
+
+    fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
+        (self.limit, self.started) = (limit, Instant::now());
+        self.run(&setting::set_timeout(limit), Output::Discard).map(|_| ())
+    }
+
+    fn apply_settings(&mut self, whose: Whose) -> Result<(), Error> {
+        // Before the user's settings: a SET ROLE can take the right to do this.
+        if self.options.switch_off_auto_explain {
+            self.run(SWITCH_AUTO_EXPLAIN_OFF, Output::Discard)?;
+        }
+        if whose == Whose::Users {
+            self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
+        }
+        setting::apply(self.settings, self.connection, self.stop)?;
+        if whose == Whose::Own {
+            // The user may have set them.
+            self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
+            self.run(own_sql::USUAL_PLANNER, Output::Discard)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {
+        self.connection.run(sql, output, self.stop)
+    }
+
+    /// Runs a statement that ends or removes something. If the user has stopped the runs already, it is not canceled.
+    fn run_also_if_stopped(&mut self, sql: &str) -> Result<Rows, Error> {
+        let never = AtomicBool::new(false);
+        let stop = if self.is_stopped() { &never } else { self.stop };
+        self.connection.run(sql, Output::Discard, stop)
+    }
+
+    /// Runs `work` in a transaction and rolls it back, also after an error.
+    fn in_rolled_back_transaction<T>(
+        &mut self,
+        whose: Whose,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.is_stopped() {
+            return Err(Error::new("stopped", self.what_was_changed()));
+        }
+        let result = self.begin(whose).and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
+        let rollback = self.run_also_if_stopped(own_sql::ROLLBACK);
+        result.and_then(|value| rollback.map(|_| value))
+    }
+
+    /// Runs `work` in a transaction of pg_timing's own, without parallel processes.
+    fn in_one_process<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.in_rolled_back_transaction(Whose::Own, |session| {
+            own_sql::ONE_PROCESS.iter().try_for_each(|sql| session.run(*sql, Output::Discard).map(|_| ()))?;
+            work(session)
+        })
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub fn options(&self) -> RunOptions {
+        self.options
+    }
+
+    /// Returns the value as an SQL literal.
+    pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
+        self.connection.literal(value)
+    }
+
+    /// Returns what the runs changed, as a hint for a user who stops them.
+    fn what_was_changed(&self) -> &'static str {
+        match self.options.allow_writes {
+            true => "the statement's changes were rolled back",
+            false => "all runs were read-only and were rolled back",
+        }
+    }
+
+    /// Replaces the message or hint of errors that pg_timing knows more about than the server.
+    fn with_better_hint(&self, error: Error) -> Error {
+        let Error { what, hint, state } = error;
+        let (what, hint) = match &state {
+            state if state.is(SqlState::READ_ONLY) => {
+                (what, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
+            }
+            state if state.is(SqlState::QUERY_CANCELED) && self.is_stopped() => {
+                ("stopped; the statement was canceled on the server".into(), self.what_was_changed().into())
+            }
+            // Another user may have canceled the statement earlier.
+            state if state.is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit => (
+                format!("one run takes longer than {} s", self.limit.as_secs_f64()),
+                match self.limit < self.options.limit {
+                    true => {
+                        "this limit is the statement_timeout of this user or database, or of a SET before the statement"
+                            .into()
+                    }
+                    false => "set a longer limit with --limit SECONDS".into(),
+                },
+            ),
+            state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => (
+                what,
+                "a connection pooler gives each transaction another session: connect to the server directly".into(),
+            ),
+            _ => (what, hint),
+        };
+        Error { what, hint, state }
+    }
+}
+
+/// Prepared statements: what the server knows about them. Nothing here runs a statement of the user.
+impl RunSession<'_> {
+    /// Returns the plan of an EXPLAIN without ANALYZE.
+    pub fn plan_of(&mut self, explain: &Sql) -> Result<Explained, Error> {
+        let rows =
+            self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain.clone(), Output::Keep))?;
+        parse(&rows.lines())
+    }
+
+    /// Runs a PREPARE. ROLLBACK does not undo it.
+    pub fn prepare(&mut self, whose: Whose, name: &str, sql: &str) -> Result<(), Error> {
+        self.in_rolled_back_transaction(whose, |session| {
+            session.run(sql, Output::Discard)?;
+            // Only now, because a statement with this name can belong to another client of a connection pooler.
+            session.prepared.push(name.into());
+            Ok(())
+        })
+    }
+
+    /// Prepares pg_timing's own statements: an empty one, and a loop of bare calls.
+    pub fn prepare_own(&mut self) -> Result<(), Error> {
+        let empty = Statement::new("SELECT")?.prepare_as(EMPTY);
+        self.prepare(Whose::Own, EMPTY, &empty)?;
+        self.prepare(Whose::Own, BARE_CALLS, &bare_calls()?.prepare_as(BARE_CALLS))
+    }
+
+    /// Returns the types of a prepared statement's parameters.
+    pub fn types_of(&mut self, name: &str) -> Result<Vec<String>, Error> {
+        let sql = own_sql::types_of_prepared(&self.literal(Some(name))?);
+        let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
+        Ok(rows.rows.into_iter().flatten().flatten().collect())
+    }
+
+    /// Returns the server's choice of a plan for this prepared statement, after five executions. `None` without parameters.
+    /// `explain` is an EXPLAIN without ANALYZE, which runs nothing. The server counts it like an execution.
+    pub fn plan_mode_of(&mut self, explain: &Sql, name: &str) -> Result<Option<PlanMode>, Error> {
+        // The server plans for the values five times, and then chooses.
+        const EXECUTIONS: usize = 6;
+        if self.types_of(name)?.is_empty() {
+            return Ok(None);
+        }
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            (0..EXECUTIONS).try_for_each(|_| session.run(explain.clone(), Output::Discard).map(|_| ()))
+        })?;
+        let sql = own_sql::generic_plans_of_prepared(&self.literal(Some(name))?);
+        let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
+        Ok(Some(if rows.value() == Some("0") { PlanMode::Custom } else { PlanMode::Generic }))
+    }
+
+    /// Removes the statement that was prepared last.
+    pub fn deallocate_last(&mut self) -> Result<(), Error> {
+        match self.prepared.pop() {
+            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {MARK} {}", quoted(&name))).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs with their times.
+impl RunSession<'_> {
+    fn timed(&mut self, sql: Sql) -> Result<(f64, u64), Error> {
+        let start = Instant::now();
+        let rows = self.run(sql, Output::Discard)?;
+        Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
+    }
+
+    /// Executes one of pg_timing's own statements. Returns its client-side time in ms.
+    fn execute(&mut self, name: &str) -> Result<f64, Error> {
+        self.in_one_process(|session| Ok(session.timed(Sql::new(format!("EXECUTE {MARK} {name}")))?.0))
+    }
+
+    /// Returns the times of an empty statement in ms.
+    pub fn round_trips_ms(&mut self, count: usize) -> Result<Vec<f64>, Error> {
+        // The first execution plans the statement and is not counted.
+        self.execute(EMPTY)?;
+        (0..count).map(|_| self.execute(EMPTY)).collect()
+    }
+
+    /// Returns what EXPLAIN ANALYZE adds to one call in a loop that does nothing else, in ms: clock reads, and counting. Noise
+    /// can make it negative.
+    pub fn bare_call_ms(&mut self, round_trip_ms: f64) -> Result<f64, Error> {
+        let baseline_ms = self.execute(BARE_CALLS)? - round_trip_ms;
+        let sql = explain_analyze("TIMING ON", bare_calls()?.text());
+        let rows = self.in_one_process(|session| session.run(&sql, Output::Keep))?;
+        let timed_ms = parse_executed(&rows.lines(), self.has_fast_timing)?.execution_ms;
+        Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
+    }
+
+    /// Runs a statement without EXPLAIN. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It
+    /// runs directly before, because the machine can change its speed, and because CREATE TABLE AS cannot be explained
+    /// after the run.
+    pub fn baseline(&mut self, sql: Sql, planning: Option<Sql>) -> Result<BaselineRun, Error> {
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            let planning_ms = match planning {
+                Some(explain) => Some(parse_planning_ms(&session.run(explain, Output::Keep)?.lines())?),
+                None => None,
+            };
+            session.set_limit(session.statement_limit)?;
+            let (client_ms, rows) = session.timed(sql)?;
+            Ok(BaselineRun { client_ms, rows, planning_ms })
+        })
+    }
+
+    /// Runs an EXPLAIN ANALYZE, timed by this method, and returns what it prints.
+    pub fn explain(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<String, Error> {
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            for sql in timing.map(Timing::set_local).unwrap_or_default() {
+                session.run(&sql, Output::Discard)?;
+            }
+            session.set_limit(session.statement_limit)?;
+            Ok(session.run(explain, Output::Keep)?.lines())
+        })
+    }
+
+    /// Runs an EXPLAIN ANALYZE and returns the executed plan, and its JSON.
+    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<(Plan, String), Error> {
+        let json = self.explain(explain, timing)?;
+        let plan = parse_executed(&json, timing.map_or(self.has_fast_timing, Timing::is_fast_timing))?;
+        Ok((plan, json))
+    }
+}
+
+/// Returns a statement whose plan consists of bare calls.
+fn bare_calls() -> Result<Statement, Error> {
+    Ok(Statement::new(&own_sql::count_rows(BARE_CALL_ROWS))?)
+}
+
+/// Removes the prepared statements, also after an error: a connection pooler gives the session to another client.
+impl Drop for RunSession<'_> {
+    fn drop(&mut self) {
+        // The time limit of a run can be an hour.
+        self.connection.lower_limit(REMOVAL_LIMIT);
+        while !self.prepared.is_empty() {
+            // An error means that the connection is lost, or that a pooler uses another session now.
+            _ = self.deallocate_last();
+        }
+    }
+}
