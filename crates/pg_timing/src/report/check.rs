@@ -1,8 +1,8 @@
 //! The report of a host check, and the measured figures in it. The serde names are the JSON contract.
 
 use super::{
-    Activity, ClockReport, Clocksource, Cpus, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Severity, Skew,
-    TscReport, Verdict,
+    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Severity,
+    Skew, TscReport, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,6 +126,11 @@ impl Report {
         let mut report = serde_json::from_str(&serde_json::to_string_pretty(&empty)?)?;
         merge(&mut report, written);
         serde_json::from_value(report)
+    }
+
+    /// Returns how the kernel marked the TSC unstable, if its log shows that.
+    pub fn demotion(&self) -> Option<&Demoted> {
+        self.kernel.known()?.demotion.as_ref()
     }
 
     /// Returns the clock of that name, if it has figures.

@@ -1,6 +1,5 @@
 //! What the kernel log says about clocks.
 
-use super::Report;
 use serde::{Deserialize, Serialize};
 
 /// The summary of the kernel log.
@@ -73,13 +72,6 @@ pub struct LateSwitch<'a> {
     pub to: &'a str,
     /// seconds since boot
     pub seconds: f64,
-}
-
-impl Report {
-    /// Returns how the kernel marked the TSC unstable, if its log shows that.
-    pub fn demotion(&self) -> Option<&Demoted> {
-        self.kernel.known()?.demotion.as_ref()
-    }
 }
 
 impl KernelReport {

@@ -287,12 +287,12 @@ fn time_grows_linearly_with_the_size() {
             assert!(parse(&text).demotion().is_some());
             start.elapsed()
         };
-        (0..3).map(|_| once()).min().expect("three times")
+        (0..5).map(|_| once()).min().expect("five times")
     };
-    // 32 times the size would take 1024 times as long if time grew with its square.
+    // 32 times the size would take 1024 times as long if time grew with its square. A busy machine makes it up to 8 times slower.
     for unit in ["[", "> [T1]", "\u{1b}[1m", "'", "clocksource ", "{\"msg\":\"", "[[[[[[[[[\n", DOCKER] {
         let (short, long) = (took(unit, 8_000), took(unit, 256_000));
-        assert!(long < short * 250, "{unit:?}: {short:?} and {long:?}");
+        assert!(long < short * 400, "{unit:?}: {short:?} and {long:?}");
     }
 }
 
