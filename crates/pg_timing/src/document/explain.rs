@@ -7,7 +7,7 @@ use crate::render::explain_text::{
     BASELINE, ExplainText, MARGINS, OVERHEAD, Parts, clock_share, corrected, counting_name, interval, ms, rank,
     reported, with_margin,
 };
-use crate::report::{ClassicReport, ExplainReport, ExplainedNode, LiveRuns};
+use crate::report::{ClassicReport, ExplainReport, ExplainedNode, LiveRuns, Range};
 
 pub const TITLE: &str = "Overhead of EXPLAIN ANALYZE";
 
@@ -78,7 +78,11 @@ fn row(node: &ExplainedNode, report: &ExplainReport, longest_ms: f64) -> Row {
 /// Returns where the reported time goes. The parts add up to it.
 fn shares(report: &ExplainReport) -> Shares {
     let reported = report.reported_ms;
-    let range = report.corrected_ms;
+    // In a live report, the unexplained time is a part of the corrected time, and has its own part here.
+    let shift = if report.runs.is_some() { report.unexplained_share * reported } else { 0.0 };
+    let without = |ms: f64| (ms - shift).max(0.0);
+    let Range { low, estimate, high } = report.corrected_ms;
+    let range = Range { low: without(low), estimate: without(estimate), high: without(high) };
     let Parts { rest, clock, counting, unexplained } = Parts::of(report);
     let parts = [
         ("", "without overhead", rest),
@@ -132,7 +136,6 @@ fn classic_row(name: &str, report: &ExplainReport, runs: &LiveRuns) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Range;
 
     fn report(reported_ms: f64, corrected: f64) -> ExplainReport {
         let corrected_ms = Range { low: corrected / 2.0, estimate: corrected, high: corrected * 2.0 };

@@ -79,9 +79,8 @@ impl Analysis {
             (Some(one), None) | (None, Some(one)) => (one, false),
             (None, None) => return Err(errors::unknown_clock(false)),
         };
-        let baseline = given.as_ref().map_or(corrected_ms, |given| given.baseline);
-        let unexplained_ms = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &baseline, expected));
-        let clock_ms = clock_ms(&plan, &baseline, expected.as_ref(), unexplained_ms, counts_buffers);
+        let unexplained_ms = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &corrected_ms, expected));
+        let clock_ms = clock_ms(&plan, &corrected_ms, expected.as_ref(), unexplained_ms, counts_buffers);
         Ok(Analysis {
             plan,
             corrected_ms,
@@ -234,9 +233,11 @@ impl Given {
             return Err(errors::plain_time_too_long(plain_ms, plan.execution_ms));
         }
         let may_include_planning = planning < plain_ms && planning > RUN_TO_RUN_VARIATION * plain_ms;
+        // This run without its timing took no longer than with it.
+        let at_most = |ms: f64| ms.min(plan.execution_ms);
         let baseline = match may_include_planning {
-            true => Range::between(low, high),
-            false => Range { low, estimate: least, high },
+            true => Range::between(low, at_most(high)),
+            false => Range { low, estimate: at_most(least), high: at_most(high) },
         };
         Ok(Given { plain_ms, baseline, may_include_planning })
     }

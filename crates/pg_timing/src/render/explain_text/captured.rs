@@ -39,7 +39,8 @@ pub fn answer(report: &ExplainReport, capture: &Capture) -> String {
         true => format!("{:.0}% to {:.0}%", overhead(corrected.high), overhead(corrected.low)),
         false => format!("{:.0}%", overhead(corrected.estimate)),
     };
-    format!("{takes}: {share} of the reported time is overhead. {}", clock(report, capture))
+    let is = if report.unexplained_share > 0.0 { "overhead or unexplained" } else { "overhead" };
+    format!("{takes}: {share} of the reported time is {is}. {}", clock(report, capture))
 }
 
 /// Returns the clock's share as the table shows it, with its bounds, and the unexplained share.

@@ -132,10 +132,11 @@ pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, Stri
     facts
 }
 
-/// Returns a line for each setting that selects a timing method, with the reported time and the overhead of each value.
+/// Returns a line for each setting that selects a timing method, with the reported time of each value.
 fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
     let method = |timed: &Timed| {
-        format!("{} {} ({:.0}% overhead)", timed.value, ms(timed.reported_ms), 100.0 * timed.overhead_share)
+        let ratio = 1.0 / (1.0 - timed.overhead_share);
+        format!("{} {} ({ratio:.2} times the baseline)", timed.value, ms(timed.reported_ms))
     };
     timed.chunk_by(|a, b| a.setting == b.setting).map(move |methods| {
         format!("{}: {}", methods[0].setting, methods.iter().map(method).collect::<Vec<_>>().join(", "))
@@ -144,8 +145,10 @@ fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
 
 /// Returns what the baseline runs took.
 fn baseline(runs: &LiveRuns) -> String {
+    // Two of so few runs are not a tenth.
+    let most = if runs.plain_runs < 10 { "most" } else { "8 of 10" };
     format!(
-        "the fastest of {} runs without EXPLAIN took {}; 8 of 10 took {} to {}",
+        "the fastest of {} runs without EXPLAIN took {}; {most} took {} to {}",
         runs.plain_runs,
         ms(runs.fastest_plain_ms),
         digits(runs.spread_ms.p10),
@@ -155,10 +158,12 @@ fn baseline(runs: &LiveRuns) -> String {
 
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
     let Parts { clock, counting, .. } = Parts::of(report);
+    let is_parallel = report.nodes.iter().any(|node| node.processes > 1);
     format!(
-        "clock reads {} ({} calls; {}), {} {}; from {} round{}",
+        "clock reads {} ({} calls{}; {}), {} {}; from {} round{}",
         ms(clock),
         count(runs.calls.round() as u64),
+        if is_parallel { " of all processes, which run at the same time" } else { "" },
         per_call(runs.clock_per_call_ns),
         counting_name(report),
         ms(counting),

@@ -23,7 +23,10 @@ pub struct ExplainText {
 
 pub const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
 /// Nothing was run, so the error is that of test statements.
-const CAPTURED_MARGINS: &str = "interval: for 92 of 100 test statements, the true value was within it";
+const CAPTURED_MARGINS: &str =
+    "interval: for 92 of 100 test statements with less than 60% overhead, the true value was within it";
+/// The given time is that of another run.
+const GIVEN_MARGINS: &str = "interval, if the given time is off by at most 3%: on a busy machine, runs differ more";
 const RANKS: &str =
     "by corrected self time; in parentheses: by reported self time, where the overhead changed the rank";
 
@@ -40,7 +43,8 @@ impl ExplainText {
         };
         let margins = match &report.capture {
             Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
-            _ => MARGINS,
+            Some(_) => GIVEN_MARGINS,
+            None => MARGINS,
         };
         if report.has_figures() {
             facts.insert(0, (PLUS_MINUS, margins.into()));

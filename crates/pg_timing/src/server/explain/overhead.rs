@@ -2,8 +2,9 @@
 //!
 //! Two figures limit each other. The pairs of runs show how much longer EXPLAIN ANALYZE takes. The calls of the plan, and the cost
 //! of a call in a loop of bare calls, show how much of that can be overhead. What the calls cannot cost is not overhead: the
-//! machine was slower during the timed runs, or the caches were cold. The calls alone give the overhead of a statement that is
-//! too short to measure.
+//! machine was slower during the timed runs, or the caches were cold. But if the runs with TIMING ON take longer than those with
+//! TIMING OFF by more than that, the calls of this plan are dearer than bare calls, and only the pairs count. The calls alone give
+//! the overhead of a statement that is too short to measure.
 
 use super::runs::Runs;
 use crate::plan::Plan;
@@ -52,7 +53,8 @@ impl Overhead {
         let first = runs.reported.first();
         let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
         let measured = measured(runs, reported);
-        let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes));
+        let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
+            .filter(|by_calls| measured.is_none() || !are_dearer(runs, reported, *by_calls));
         let (overhead, unexplained) = match (measured, by_calls) {
             (Some(measured), Some(by_calls)) => limited(measured, by_calls),
             (Some(one), None) | (None, Some(one)) => (one, 0.0),
@@ -131,7 +133,8 @@ fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
     // A loop is short, so it may not have waited for a CPU as the statement did.
     let baseline = sorted(&runs.ms_of(BASELINE));
     let stretch = match baseline.first() {
-        Some(&fastest) if fastest > 0.0 => median(&baseline) / fastest,
+        // A shorter run is the error of the round trip.
+        Some(&fastest) if fastest > runs.round_trip_ms.high => median(&baseline) / fastest,
         _ => 1.0,
     };
     let least = (LEAST_PART * usual).max(usual - MOST_OVERLAP);
@@ -141,6 +144,12 @@ fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
         estimate: (calls * usual).min(reported),
         high: (calls * slow * stretch * MOST_PART + slower_work).min(reported),
     })
+}
+
+/// Returns whether clock reads cost more than the calls can cost. Only the clock reads differ between TIMING ON and OFF. A small
+/// difference can be noise.
+fn are_dearer(runs: &Runs, reported: f64, by_calls: Range) -> bool {
+    part(runs, REPORTED, ROWS_ONLY).low * reported > by_calls.high.max(SLOWER_WORK * reported)
 }
 
 /// Returns the measured overhead within the limits of what the calls can cost, and the time that they cannot explain.
@@ -164,16 +173,21 @@ mod tests {
 
     /// A count of a million rows: baseline 100 ms, row counting 10 ms, clock 90 ms.
     fn count_runs() -> Runs {
-        count_runs_of([99.0, 100.0, 101.0, 100.0, 100.0, 100.0, 99.0, 101.0])
+        runs_of([99.0, 100.0, 101.0, 100.0, 100.0, 100.0, 99.0, 101.0], 110.0)
     }
 
-    fn count_runs_of(baseline: [f64; 8]) -> Runs {
+    /// The same runs, but the clock reads take 5 ms, and the machine was slower while EXPLAIN ran.
+    fn slow_runs() -> Runs {
+        runs_of([100.0; 8], 195.0)
+    }
+
+    fn runs_of(baseline: [f64; 8], rows_only: f64) -> Runs {
         let run = plan(
             r#"{"Plan": {"Node Type": "Aggregate", "Actual Total Time": 200.0, "Actual Rows": 1, "Actual Loops": 1,
                 "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 130.0, "Actual Rows": 999999, "Actual Loops": 1}]}}"#,
             200.0,
         );
-        Runs::with_times(&baseline, &[110.0; 8], vec![run; 8])
+        Runs::with_times(&baseline, &[rows_only; 8], vec![run; 8])
     }
 
     fn rounded(overhead: &Overhead) -> [f64; 4] {
@@ -207,9 +221,9 @@ mod tests {
     #[test]
     fn what_the_calls_cannot_cost_is_not_overhead() {
         // A million calls cost 20 ms, and at most 26 + 6 ms.
-        let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() };
+        let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
         let overhead = Overhead::of(&runs);
-        assert_eq!(rounded(&overhead), [180.0, 20.0, 0.0, 68.0]);
+        assert_eq!(rounded(&overhead), [180.0, 5.0, 15.0, 68.0]);
         assert!((overhead.corrected.low - 168.0).abs() < 0.5 && (overhead.corrected.high - 196.0).abs() < 0.1);
         let nodes = overhead.nodes(&runs);
         assert!((nodes[0].corrected_ms.estimate - 180.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
@@ -220,6 +234,13 @@ mod tests {
         // If bare calls cost as much as the overhead, nothing is unexplained.
         let explained = Overhead::of(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
         assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn timing_on_and_off_show_that_calls_are_dearer_than_bare_calls() {
+        let overhead = Overhead::of(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
+        assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
+        assert!((97.0..103.0).contains(&overhead.corrected.low) && overhead.corrected.high < 103.0);
     }
 
     #[test]
@@ -234,7 +255,7 @@ mod tests {
 
     #[test]
     fn parallel_processes_may_wait_for_each_others_timing() {
-        let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() };
+        let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
         let single = Overhead::of(&runs).unexplained;
         runs.reported.iter_mut().for_each(|run| run.nodes[1].processes = 3.0);
         assert!(Overhead::of(&runs).unexplained < single - 30.0);
@@ -253,7 +274,7 @@ mod tests {
 
     #[test]
     fn noise_does_not_make_the_overhead_negative() {
-        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..count_runs_of([300.0; 8]) };
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
         let overhead = Overhead::of(&runs);
         assert_eq!(overhead.factor.unwrap().low, 1.0);
         // Each call costs at least a fifth of a bare call.

@@ -130,7 +130,9 @@ fn rows_not_sent(runs: &Runs) -> Option<String> {
 /// Returns a note if the interval is wide and the time was up: a longer time would help.
 fn imprecise(runs: &Runs, half_width: f64) -> Option<String> {
     const WANTED: f64 = 0.05;
-    (half_width > WANTED && half_width.is_finite() && !runs.is_stopped).then(|| {
+    // The error of what the calls can cost does not depend on the number of rounds.
+    let runs_vary = runs.ratio(REPORTED).is_some_and(|ratio| (ratio.high / ratio.low).ln() / 2.0 > WANTED);
+    (runs_vary && half_width > WANTED && half_width.is_finite() && !runs.is_stopped).then(|| {
         let (percent, rounds) = (100.0 * half_width, runs.rounds());
         format!("the runs varied, so the time is known to {percent:.0}% after {rounds} rounds; a longer --time gives a narrower interval")
     })
@@ -187,6 +189,7 @@ mod tests {
     fn rounds_that_vary_are_noted() {
         let note = imprecise(&runs([80.0, 120.0, 95.0], [900; 3]), 0.1).unwrap();
         assert!(note.contains("to 10% after 3 rounds") && note.contains("a longer --time"), "{note}");
+        assert_eq!(imprecise(&runs([90.0, 90.1, 90.2], [900; 3]), 0.1), None, "the calls are uncertain");
         assert_eq!(imprecise(&Runs { is_stopped: true, ..runs([80.0, 120.0, 95.0], [900; 3]) }, 0.1), None);
     }
 }

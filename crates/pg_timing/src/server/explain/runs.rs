@@ -25,6 +25,7 @@ pub const LEAST_ROUNDS: usize = LOOKS[0];
 const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const ROUND_TRIPS: usize = 15;
+const ROUND_TRIPS_OF_A_ROUND: usize = 5;
 /// Loops of bare calls before the first round. Each round adds one, so that they see the same speeds as the runs.
 const BARE_CALLS: usize = 7;
 /// The warm-up's share of the progress bar.
@@ -209,7 +210,9 @@ fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[Ru
 
 /// Runs one round, after the rounds in `known`.
 fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
-    let mut round = Runs::default();
+    // The machine can be slower than in the last round.
+    let round_trip_ms = median(&session.round_trips_ms(ROUND_TRIPS_OF_A_ROUND)?);
+    let mut round = Runs { round_trip_ms: Range::exactly(round_trip_ms), ..Runs::default() };
     for &mode in modes {
         let ms = run(session, subject, mode, known, &mut round)?;
         round.samples.push(RunSample { mode: mode.name(), ms });
@@ -231,7 +234,7 @@ fn run(
             let run = session.baseline(subject.baseline(), subject.planning())?;
             round.rows_sent = run.rows;
             round.planning_ms.extend(run.planning_ms);
-            Ok((run.client_ms - known.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0))
+            Ok((run.client_ms - round.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0))
         }
         RunMode::RowsOnly => Ok(session.explain_analyze(subject.explain_analyze("TIMING OFF"), None)?.0.execution_ms),
         RunMode::Reported => {
