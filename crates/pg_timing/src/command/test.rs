@@ -1,8 +1,9 @@
 //! `pg_timing test`: prints what pg_test_timing prints.
 
-use super::values::number;
+use super::values::{count, number};
 use super::{NOT_DONE, interrupt};
 use crate::host::pg_test_timing::{Ended, Format, Options, run as test};
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 
@@ -14,7 +15,7 @@ Print what pg_test_timing of PostgreSQL 15 to 18 prints:
 #[command(after_help = EXAMPLES)]
 pub struct TestArguments {
     /// Measuring time per clock, in seconds
-    #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = count(u64::from(u32::MAX)).map(|seconds| seconds as u32), allow_negative_numbers = true)]
     pub duration: u32,
     /// Percentage of the observed durations to list
     #[arg(short, long, value_name = "PERCENT", default_value = "99.99", value_parser = number(0.0..=100.0), allow_negative_numbers = true)]

@@ -32,7 +32,10 @@ pub fn number(range: RangeInclusive<f64>) -> impl TypedValueParser<Value = f64> 
 
 /// Returns a parser of a whole number from 1.
 pub fn count(most: u64) -> impl TypedValueParser<Value = u64> {
-    clap::value_parser!(u64).range(1..=most)
+    move |text: &str| match text.trim().parse() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(format!("must be a whole number between 1 and {most}")),
+    }
 }
 
 /// Returns a parser of a file name, or - for stdin.

@@ -249,7 +249,8 @@ impl Screen {
         }
         self.text += &format!("{}\n", line.trim_end());
         for (_, text) in grid.columns.iter().zip(cells).filter(|(column, _)| column.place == Place::Below) {
-            self.text += &format!("{BELOW}{}\n", cut(text, self.output.width - BELOW.len()));
+            let room = if self.output.is_terminal { self.output.width - BELOW.len() } else { usize::MAX };
+            self.text += &format!("{BELOW}{}\n", cut(text, room));
         }
     }
 }

@@ -11,7 +11,9 @@ type Repair = fn(&str) -> String;
 pub fn plain(text: &str) -> Cow<'_, str> {
     let text = text.trim_start_matches('\u{feff}');
     // XML has entities, too: they are decoded with the plan.
-    let is_html = ["-&gt;", "&gt; ", "&quot;Plan&quot;", "<td", "<br", "<pre"].iter().any(|sign| text.contains(sign))
+    let is_html = ["-&gt;", "&gt; ", "&nbsp;", "&#62;", "&#x3e;", "&quot;Plan&quot;", "<td", "<br", "<pre"]
+        .iter()
+        .any(|sign| text.contains(sign))
         && !text.contains("<explain xmlns=");
     let repairs: [(bool, Repair); 5] = [
         (is_html, without_html),
@@ -219,6 +221,8 @@ mod tests {
             ("{“Plan”: {“Node Type”: “Sort”", "{\"Plan\": {\"Node Type\": \"Sort\""),
             ("Settings: jit = ‘off’", "Settings: jit = 'off'"),
             ("\u{feff}&gt; Sort", "> Sort\n"),
+            ("&nbsp;&nbsp;->&nbsp;&nbsp;Sort", "  ->  Sort\n"),
+            ("  -&#62;  Sort\n  -&#x3e;  Sort", "  ->  Sort\n  ->  Sort\n"),
             ("<td align=\"left\">&nbsp;&nbsp;-&gt;  Sort on \"a&lt;b\"</td>", "  ->  Sort on \"a<b\"\n"),
         ] {
             assert_eq!(plain(special), ascii);

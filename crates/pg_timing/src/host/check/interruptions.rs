@@ -25,7 +25,10 @@ pub fn clock_gaps(report: &Report) -> Finding {
             false => "interruptions were not measured",
         });
     };
-    let longest = gaps.map(|gaps| format!(", the longest {}", duration(gaps.largest_ns))).unwrap_or_default();
+    let longest = gaps
+        .filter(|gaps| gaps.count > 0)
+        .map(|gaps| format!(", the longest {}", duration(gaps.largest_ns)))
+        .unwrap_or_default();
     // Some time remains for the program, so "100%" would be wrong.
     let share = if lost > 0.99 { "more than 99%".into() } else { percent(lost) };
     let summary = format!("interruptions took {share} of the time{longest}");
@@ -59,13 +62,15 @@ fn is_heavy(gaps: Option<Gaps>, activity: &Activity) -> bool {
 fn evidence(system: Option<&ClockReport>, activity: &Activity) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((clock, gaps)) = system.and_then(|clock| Some((clock, clock.gaps?))) {
+        let longest = match gaps.count {
+            0 => String::new(),
+            _ => format!(", the longest after {}: {:.1}% of the time", duration(gaps.largest_ns), gaps.share * 100.0),
+        };
         lines.push(format!(
-            "{} of {} readings came more than {} after the previous one, the longest after {}: {:.1}% of the time",
+            "{} of {} readings came more than {} after the previous one{longest}",
             count(gaps.count),
             count(clock.reads),
             duration(gaps.threshold_ns),
-            duration(gaps.largest_ns),
-            gaps.share * 100.0
         ));
     }
     if let (Some(ms), Some(period), Some(share)) = (activity.run_delay_ms, activity.period_ms, activity.waiting_share())

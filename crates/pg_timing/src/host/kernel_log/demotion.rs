@@ -56,6 +56,8 @@ const SAME_NS: f64 = 10e6;
 const MAX_RATE_FACTOR: f64 = 4.0;
 /// A counter that restarted from 0 has less than this share of its last value.
 const RESET_SHARE: f64 = 0.01;
+/// The kernel compares the counters every half second. If the TSC is not further ahead than a few checks, it can be right.
+const STOOD_STILL_NS: f64 = 2e9;
 /// No TSC runs for that long between two checks. The kernel printed a difference that had wrapped below zero.
 const WRAPPED_NS: f64 = 1e18;
 /// The kernel prints the lines of an event at once. A slow serial console can delay them.
@@ -181,13 +183,18 @@ impl Figures {
             return Some(Comparison::WentBack { ns, reset: (now as f64) < RESET_SHARE * last as f64 });
         }
         let printed = self.source.as_ref().and_then(|reading| reading.nsec);
-        if printed.is_some_and(|ns| ns < 0 || ns as f64 > WRAPPED_NS) {
-            return Some(Comparison::WentBack { ns: None, reset: false });
+        let wrapped = |ns: i64| ns as f64 > WRAPPED_NS;
+        if printed.is_some_and(|ns| ns < 0 || wrapped(ns)) || self.skew_ns.is_some_and(wrapped) {
+            let ns = printed.filter(|ns| *ns < 0).map(|ns| -ns as f64);
+            return Some(Comparison::WentBack { ns, reset: false });
         }
         let (low, high) = self.interval(watchdog, rates)?;
         let by_ticks = signed.zip(tsc_mhz).map(|(ticks, mhz)| ticks as f64 * 1e3 / mhz);
         let by_skew = self.skew_ns.map(|skew| skew as f64 + low);
         let tsc_ns = printed.map(|ns| ns as f64).or(by_ticks.filter(|_| self.interval_ns.is_none())).or(by_skew)?;
+        if tsc_ns < 0.0 {
+            return Some(Comparison::WentBack { ns: Some(-tsc_ns), reset: false });
+        }
         if self.overflows(watchdog, rates, tsc_ns) {
             return Some(Comparison::WatchdogOverflowed);
         }
@@ -364,7 +371,8 @@ fn compared(comparison: Option<Comparison>, watchdog: &str) -> String {
             let least = if interval_ns.is_none() { "at least " } else { "" };
             format!("it jumped ahead of {watchdog} by {least}{}{within}", long_duration(ns))
         }
-        Some(Comparison::WatchdogOverflowed) | None => format!("it drifted from {watchdog}"),
+        Some(Comparison::WatchdogOverflowed) => format!("the counter of {watchdog} overflowed between two checks"),
+        None => format!("it differed too much from {watchdog}"),
     }
 }
 
@@ -374,6 +382,9 @@ fn cause(comparison: Option<Comparison>) -> Option<String> {
         Comparison::WentBack { reset: true, .. } => "a suspend, a restore or a migration of the machine resets its TSC",
         Comparison::WentBack { reset: false, .. } => {
             "a TSC that goes back was written: by a restore, a migration or a program"
+        }
+        Comparison::JumpedAhead { ns, .. } if ns < STOOD_STILL_NS => {
+            "a jump, not drift: something wrote the TSC, or the watchdog stood still"
         }
         Comparison::JumpedAhead { .. } => "a jump, not drift: something wrote the TSC, or the machine was paused",
         Comparison::Drift { .. } | Comparison::WatchdogOverflowed => return None,

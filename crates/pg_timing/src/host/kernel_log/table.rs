@@ -84,8 +84,8 @@ pub struct Row {
 }
 
 const UNTIL_BOOT: &str = "the kernel stops using it until the next boot";
-const SKIPPED: &str = "harmless: reading the watchdog took too long, so the kernel skips this check and keeps the clock source; an \
-                       invariant TSC from the hypervisor ends such checks";
+const SKIPPED: &str = "harmless: reading the watchdog took too long, so the kernel skips this check and keeps the clock source; in \
+                       a virtual machine, an invariant TSC from the hypervisor ends such checks";
 const SELECTED: &str = "the kernel's clock source from now on";
 const FIRMWARE: &str = "the firmware changed a CPU's TSC, and the kernel corrected it";
 const TIMECOUNTER: &str = "a clock source; FreeBSD selects the one with the highest quality, and none below 0";

@@ -213,6 +213,28 @@ fn a_counter_that_went_back_counted_nothing() {
     let text = "Marking clocksource tsc unstable due to frequency skew\nWatchdog hpet interval: 500000000ns\n\
                 Clocksource tsc interval: 7703356256689000000ns\n";
     assert_eq!(parse(text).demotion().unwrap().comparison, Some(Comparison::WentBack { ns: None, reset: false }));
+    let negative = text.replace("7703356256689000000ns", "-38471000000000ns");
+    let back = Some(Comparison::WentBack { ns: Some(38_471e9), reset: false });
+    assert_eq!(parse(&negative).demotion().unwrap().comparison, back);
+    // The difference alone shows it: the watchdog counted 504 ms.
+    let skewed = |ns: &str| {
+        let skew =
+            format!("Clocksource 'tsc' skewed {ns} ns (0 ms) over watchdog 'hpet' interval of 504000000 ns (504 ms)");
+        parse(&format!("Marking clocksource tsc unstable due to frequency skew\n{skew}\n"))
+            .demotion()
+            .unwrap()
+            .comparison
+    };
+    assert_eq!(skewed("-38471504000000"), back);
+    assert_eq!(skewed("7686138365496033628"), Some(Comparison::WentBack { ns: None, reset: false }));
+}
+
+/// The log has no figures, so it does not show what the difference was.
+#[test]
+fn a_demotion_without_figures_is_no_drift() {
+    let log = parse("Marking clocksource tsc unstable due to clocksource watchdog\nSwitched to clocksource hpet\n");
+    let reason = log.demotion().unwrap().demoted.because;
+    assert!(!reason.contains("drift"), "{reason}");
 }
 
 #[test]

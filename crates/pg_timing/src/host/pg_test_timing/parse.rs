@@ -144,13 +144,13 @@ const SENTENCES: &[(&str, Sentence)] = {
 pub fn unquote(line: &str) -> &str {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     // psql marks line breaks in a value by `+` or `↵` at the right.
-    let mut line = line.trim_start_matches(blank).trim_end_matches(|c| blank(c) || "+|│↵`*".contains(c));
+    let mut line = line.trim_start_matches(blank).trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
     let is_name = |word: &str| {
         word.contains(|c: char| c.is_ascii_alphabetic())
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
     loop {
-        line = line.trim_start_matches(|c| blank(c) || ">|│#*`".contains(c));
+        line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
         match line.split_once('|') {
             // `db-1  | text` comes from docker compose.
             Some((name, rest)) if is_name(name.trim_end()) => line = rest,

@@ -228,6 +228,10 @@ fn quoted_and_indented_outputs_are_parsed() {
         let quoted: String = all.lines().map(|line| format!("{prefix}{line}\n")).collect();
         assert_eq!(parse(&quoted).unwrap(), separate, "{prefix:?}");
     }
+    for quote in ['"', '\''] {
+        let strings: String = all.lines().map(|line| format!("{quote}{line}{quote},\n")).collect();
+        assert_eq!(parse(&strings).unwrap(), separate, "{quote}");
+    }
     let spaced = all.replace('\n', "\r\n\r\n");
     assert_eq!(parse(&spaced).unwrap(), separate, "an empty line after each");
     let psql: String = all.lines().map(|line| format!("| {line:<80}+|\n")).collect();
