@@ -131,6 +131,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "Shared Hit Blocks" => node.has_buffers = map.next_value::<IgnoredAny>().is_ok(),
                 "I/O Read Time" | "Shared I/O Read Time" => node.has_io_times = map.next_value::<IgnoredAny>().is_ok(),
                 "Timing" => node.is_fast_timed = map.next_value::<IgnoredAny>().is_ok(),
+                "Task Count" => node.hidden_tasks = map.next_value()?,
                 "Tasks Shown" => node.set_tasks_shown(&map.next_value::<Cow<str>>()?),
                 "Plans" => node.plans = map.next_value()?,
                 // A parameter has no character that JSON escapes.

@@ -166,7 +166,7 @@ impl Analysis {
         let hidden: u32 = plan.nodes.iter().filter_map(|node| node.node.hidden_tasks).sum();
         if hidden > 0 {
             notes.push(format!(
-                "Citus shows one task of several: {hidden} tasks are not in the plan, and neither are their calls"
+                "Citus does not show all tasks: {hidden} tasks are not in the plan, and neither are their calls"
             ));
         }
         if self.counts_buffers {

@@ -202,9 +202,9 @@ pub fn label(text: &str) -> Option<&str> {
     if is_label { Some(text) } else { of_citus() }
 }
 
-/// Returns whether a line is Citus's heading of a task, whose plan is in the next lines.
+/// Returns whether a line is Citus's heading of a task or of a job. The plan of a task is in the next lines.
 pub fn is_task(text: &str) -> bool {
-    text.strip_prefix(ARROW).is_some_and(|name| name.trim() == "Task")
+    text.strip_prefix(ARROW).is_some_and(|name| ["Task", "MapMergeJob"].contains(&name.trim()))
 }
 
 /// A node whose inputs may follow.
@@ -377,6 +377,7 @@ fn read_node_property(node: &mut Node, name: &str, value: &str) {
         "Timing" => node.is_fast_timed |= ["exact", "estimated"].iter().any(|method| value.starts_with(method)),
         "Buffers" => node.has_buffers = true,
         "I/O Timings" => node.has_io_times = true,
+        "Task Count" => node.hidden_tasks = value.parse().ok(),
         "Tasks Shown" => node.set_tasks_shown(value),
         _ => {}
     }

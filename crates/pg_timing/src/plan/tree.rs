@@ -165,9 +165,14 @@ impl Node {
         Rows { per_loop: rows.per_loop * loops, rounding: rows.rounding * loops }
     }
 
-    /// Sets how many of Citus's tasks the plan does not show, from `One of 32`.
+    /// Sets how many of Citus's tasks the plan does not show, from `All`, `One of 32`, or `None, not supported for
+    /// re-partition queries`. Before this, it is the number of all tasks.
     pub fn set_tasks_shown(&mut self, shown: &str) {
-        self.hidden_tasks = shown.strip_prefix("One of ").and_then(|all| all.parse::<u32>().ok()?.checked_sub(1));
+        self.hidden_tasks = match shown.strip_prefix("One of ") {
+            Some(all) => all.parse::<u32>().ok().and_then(|all| all.checked_sub(1)),
+            None if shown.starts_with("None") => self.hidden_tasks,
+            None => None,
+        };
     }
 }
 

@@ -120,6 +120,19 @@ pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksou
     {
         return Some(format!("its kernel is Linux {version}, and that of this host is {kernel}"));
     }
+    let is_linux = facts.kernel.known().is_some_and(|kernel| kernel.starts_with("Linux"));
+    if is_linux && log.of(Kind::Timecounter).next().is_some() {
+        return Some("it is from FreeBSD, and this host runs Linux".into());
+    }
+    let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
+    if let (Some(cpu), Some(online)) = (cpu, host.online_cpus().known())
+        && online.iter().all(|own| *own < cpu)
+    {
+        return Some(format!("it names CPU {cpu}, which this host does not have"));
+    }
+    if let Some(now) = clocksource.current.known().filter(|now| log.demoted(now)) {
+        return Some(format!("its kernel marked {now} unstable, and this host uses {now}"));
+    }
     if let (Some(last), Some(now)) = (last_clocksource(log), clocksource.current.known())
         && *now != last
     {

@@ -270,7 +270,16 @@ fn times_of_citus_tasks_are_ignored() {
 Planning Time: 1.000 ms
 Execution Time: 10.500 ms
 ";
+    let hidden =
+        |plan: &str| by_read_cost(20.0, plan).notes.into_iter().find(|note| note.contains("does not show all tasks"));
     assert_eq!(by_read_cost(20.0, citus).reported_ms, 10.5);
+    assert!(hidden(citus).unwrap().contains(": 31 tasks are not in the plan"));
+    assert_eq!(hidden(&citus.replace("One of 32", "All")), None);
+    let (above, below) = (citus.find("  ->  Task").unwrap(), citus.find("Planning Time: 1").unwrap());
+    let jobs = "  ->  MapMergeJob\n        Map Task Count: 32\n        Merge Task Count: 8\n";
+    let repartitioned = format!("{}{jobs}{jobs}{}", &citus[..above], &citus[below..])
+        .replace("One of 32", "None, not supported for re-partition queries");
+    assert!(hidden(&repartitioned).unwrap().contains(": 32 tasks are not in the plan"));
 }
 
 #[test]

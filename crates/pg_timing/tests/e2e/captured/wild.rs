@@ -141,13 +141,21 @@ fn a_log_without_recognized_lines() {
 /// On another machine a log is judged alone: figures of this machine say nothing about that host.
 #[test]
 fn a_log_of_another_host_is_judged_alone() {
-    let mut command = pg_timing();
-    command.args(["check", "-d", "60", "--kernel-log", "-"]);
-    let log = "[    0.000000] Linux version 2.6.99-other (x) (gcc)\n\
-               [    0.300000] Switched to clocksource acpi_pm\n";
-    let (status, screen, _) = run(command.write_stdin(log));
-    let screen = words(&screen);
-    assert_eq!(status, 1, "acpi_pm is slow");
-    assert!(screen.contains("this log is from another host: its kernel is Linux 2.6.99-other"), "{screen}");
-    assert!(!screen.contains("system "), "nothing was measured: {screen}");
+    let other = "[    0.000000] Linux version 2.6.99-other (x) (gcc)\n\
+                 [    0.300000] Switched to clocksource acpi_pm\n";
+    let cpu = "clocksource: timekeeping watchdog on CPU4095: Marking clocksource 'tsc' as unstable because the skew is too large:\n";
+    let freebsd = "Timecounter \"TSC-low\" frequency 1400000000 Hz quality 1000\n";
+    for (log, why) in [
+        (other, "its kernel is Linux 2.6.99-other"),
+        (cpu, "CPU 4095, which this host does not have"),
+        (freebsd, "it is from FreeBSD, and this host runs Linux"),
+    ] {
+        let mut command = pg_timing();
+        command.args(["check", "-d", "60", "--kernel-log", "-"]);
+        let (status, screen, _) = run(command.write_stdin(log));
+        let screen = words(&screen);
+        assert_ne!(status, 0, "{screen}");
+        assert!(screen.contains("this log is from another host: ") && screen.contains(why), "{screen}");
+        assert!(!screen.contains("system "), "nothing was measured: {screen}");
+    }
 }
