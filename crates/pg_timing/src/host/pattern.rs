@@ -100,7 +100,12 @@ fn name_length(after: &str, text: &str) -> Option<usize> {
     let quoted = literal.starts_with(['\'', '"']);
     let window = text.char_indices().nth(MAX_NAME).map_or(text, |(end, _)| &text[..end]);
     let length = match literal {
-        "" => text.split(char::is_whitespace).next()?.trim_end_matches(['.', ',', ';', ':', '"']).len(),
+        // JSON and HTML may follow.
+        "" => text
+            .split(|c: char| c.is_whitespace() || "\"<>{}".contains(c))
+            .next()?
+            .trim_end_matches(['.', ',', ';', ':', '"'])
+            .len(),
         _ => window.find(literal)?,
     };
     let is_name = |c: char| c.is_ascii_graphic() && c != '\'' || quoted && c == ' ';

@@ -84,7 +84,16 @@ const TRUSTED: &[&str] = &["clocksource=tsc", "clock=tsc"];
 
 /// Returns whether the kernel demoted the TSC before `tsc=reliable` counted.
 fn is_checked_early(report: &Report, demotion: &Demoted) -> bool {
-    demotion.clocksource == EARLY && report.host.parameters().iter().any(|word| UNWATCHED.contains(&word.as_str()))
+    let is_old = report.host.kernel.known().is_none_or(|kernel| is_before(kernel, (5, 5)));
+    is_old
+        && demotion.clocksource == EARLY
+        && report.host.parameters().iter().any(|word| UNWATCHED.contains(&word.as_str()))
+}
+
+/// Returns whether a kernel, such as `Linux 4.19.0-27-amd64`, is older than a version.
+fn is_before(kernel: &str, version: (u32, u32)) -> bool {
+    let mut numbers = kernel.trim_start_matches("Linux ").split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < version)
 }
 
 /// Returns the boot parameters that should keep the TSC, and did not.

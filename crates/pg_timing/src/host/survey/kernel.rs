@@ -53,10 +53,13 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
     shown
 }
 
-/// Completes facts that are missing from the log of a system without sysfs: the last clock source, FreeBSD's
-/// timecounters, and the timer of an old Linux.
+/// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
+/// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
+    if let (None, Some(version)) = (facts.kernel.known(), field(Kind::Boot, "version")) {
+        facts.kernel = Fact::Known(format!("Linux {version}"));
+    }
     if let (None, Some(line)) = (facts.boot_parameters.known(), field(Kind::CommandLine, "line")) {
         let words = line.split_whitespace().filter(|word| about_clocks(word));
         facts.boot_parameters = Fact::Known(words.map(String::from).collect());

@@ -114,6 +114,19 @@ fn boot_parameters_without_effect_are_named() {
     for part in ["boot parameters without effect: clocksource=tsc tsc=reliable", "install Linux 5.5 or later"] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
+    // This kernel is newer.
+    let log = "[    0.000000] Linux version 6.1.0-9 (x)\n".to_string() + &file("tsc-reliable-without-effect.log");
+    let screen = words(&check(&log).1);
+    assert!(screen.contains("boot parameters without effect: ") && !screen.contains("Linux 5.5"), "{screen}");
+}
+
+/// What a JSON record or a web page adds after a name is not a part of it.
+#[test]
+fn a_name_ends_before_the_frame() {
+    for end in ["\"}", "<br>", "\"}]"] {
+        let (_, _, report) = check(&format!("data: {{\"MESSAGE\":\"clocksource: Switched to clocksource hpet{end}\n"));
+        assert_eq!(report["clocksource"]["current"], "hpet", "{end}");
+    }
 }
 
 #[test]
