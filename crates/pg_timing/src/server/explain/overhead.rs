@@ -3,7 +3,7 @@
 //! Two figures limit each other. The pairs of runs show how much longer EXPLAIN ANALYZE takes. The calls of the plan, and the cost
 //! of a call in a loop of bare calls, show how much of that can be overhead. What the calls cannot cost is not overhead: the
 //! machine was slower during the timed runs, or the caches were cold. But if the runs with TIMING ON take longer than those with
-//! TIMING OFF by more than that, the calls of this plan are dearer than bare calls, and only the pairs count. The calls alone give
+//! TIMING OFF by more than that, the calls of this plan cost more than bare calls, and only the pairs count. The calls alone give
 //! the overhead of a statement that is too short to measure.
 
 use super::runs::Runs;
@@ -54,7 +54,7 @@ impl Overhead {
         let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
         let measured = measured(runs, reported);
         let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
-            .filter(|by_calls| measured.is_none() || !are_dearer(runs, reported, *by_calls));
+            .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
         let (overhead, unexplained) = match (measured, by_calls) {
             (Some(measured), Some(by_calls)) => limited(measured, by_calls),
             (Some(one), None) | (None, Some(one)) => (one, 0.0),
@@ -148,7 +148,7 @@ fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
 
 /// Returns whether clock reads cost more than the calls can cost. Only the clock reads differ between TIMING ON and OFF. A small
 /// difference can be noise.
-fn are_dearer(runs: &Runs, reported: f64, by_calls: Range) -> bool {
+fn reads_cost_more(runs: &Runs, reported: f64, by_calls: Range) -> bool {
     part(runs, REPORTED, ROWS_ONLY).low * reported > by_calls.high.max(SLOWER_WORK * reported)
 }
 
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn timing_on_and_off_show_that_calls_are_dearer_than_bare_calls() {
+    fn timing_on_and_off_show_that_calls_reads_cost_more_than_bare_calls() {
         let overhead = Overhead::of(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         assert!((97.0..103.0).contains(&overhead.corrected.low) && overhead.corrected.high < 103.0);
