@@ -20,8 +20,7 @@ def switch(clocksource):
 
 
 def wait_until_demoted(demote):
-    """Returns a command that repeats another one until the TSC is demoted. On a busy host, the kernel skips a check if reading the
-    watchdog is slow."""
+    """Returns a command that repeats another one until the TSC is demoted. On a busy host, the kernel skips some checks."""
     return f"for i in $(seq 60); do {demote}; sleep 1; grep -qs hpet current_clocksource && break; done"
 
 

@@ -2,8 +2,8 @@
 //!
 //! A shared machine changes its speed, so times of different moments are never compared. Each round has a run between two
 //! baseline runs. The ratio of neighbors hardly depends on the machine's speed: if it changed within a round, that round is an
-//! outlier, and the median ignores it. So the method needs no model of the machine. A statement that waits has a ratio of 1,
-//! by itself.
+//! outlier, and the median ignores it. So the method needs no model of the machine. A statement that waits has a ratio of 1
+//! without a special rule.
 //!
 //! # Looks
 //! The runs end as soon as the interval is narrow enough. A rule that checks it after each round would stop too early: some

@@ -264,7 +264,7 @@ impl Reader {
             Sentence::SystemClock => self.clock(SYSTEM),
             Sentence::Clock => match fields.text("name") {
                 Some(name) if name.starts_with("clock_gettime") => self.clock(SYSTEM),
-                // PostgreSQL's names are in capitals. `Clock source: tsc` comes from somebody else.
+                // PostgreSQL's names are in capitals. `Clock source: tsc` is not from pg_test_timing.
                 Some(name) if !name.contains(|c: char| c.is_lowercase()) => self.clock(&name.to_ascii_lowercase()),
                 _ => {}
             },
