@@ -81,19 +81,13 @@ impl Content {
 /// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// the log ends within the message
+    /// the log or the file ends within the message
     Truncated,
     /// the log begins within the message
     NoBeginning,
-    /// the message ends in the next file
-    Rotated,
+    /// a part is lost, or lines of something else are within the message
+    Broken,
     TooLong,
-    /// syslog has split a line
-    Split,
-    /// lines of something else are within it
-    Mixed,
-    /// NUL bytes replace a part of the file
-    Nul,
 }
 
 /// A message of a text log while its lines are read.
@@ -150,7 +144,7 @@ impl Open {
     /// Adds a line with a tab, without the tab. `part` is its number in a message for syslog.
     pub fn push_tabbed(&mut self, line: &str, part: Option<u32>) {
         if self.part.zip(part).is_some_and(|(last, part)| part != last.saturating_add(1)) {
-            self.damage(Damage::Split);
+            self.damage(Damage::Broken);
         }
         self.part = part;
         match self.state {
@@ -159,7 +153,7 @@ impl Open {
                 self.push(line);
             }
             State::Context => {}
-            State::Ended => self.damage(Damage::Mixed),
+            State::Ended => self.damage(Damage::Broken),
         }
     }
 

@@ -5,13 +5,11 @@ use crate::human::{count, reason};
 use flate2::bufread::MultiGzDecoder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -31,9 +29,11 @@ impl Sources {
     /// Returns the sources. The path `-` is stdin.
     pub fn new(given: Vec<PathBuf>) -> Sources {
         let (mut paths, mut repeated) = (Vec::<PathBuf>::new(), Vec::new());
+        let mut known = BTreeSet::new();
         for path in given {
-            let is_known = paths.iter().any(|known| is_same_file(known, &path));
-            if is_known { &mut repeated } else { &mut paths }.push(path);
+            // Two paths can be the same file through a link.
+            let is_new = known.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
+            if is_new { &mut paths } else { &mut repeated }.push(path);
         }
         let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
         let size = paths.iter().map(size).sum::<Option<u64>>();
@@ -67,8 +67,7 @@ impl Sources {
         let mut raw = BufReader::with_capacity(BUFFER, raw);
         let text: Box<dyn Read + Send> = match raw.fill_buf().map_err(not_read)? {
             [0x1f, 0x8b, ..] => Box::new(Decompressed { format: "gzip", text: MultiGzDecoder::new(raw) }),
-            // The second pattern is a frame that a decoder skips.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
                 Box::new(Decompressed { format: "zstd", text: ZstdFrames { file: raw, decoder: FrameDecoder::new() } })
             }
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => return Err(other_compression(&name, "bzip2")),
@@ -93,15 +92,11 @@ impl Sources {
             let hint = "give the server's log; if it is compressed, use gzip or zstd";
             return Err(Error::new(format!("{name}: not a text file"), hint));
         }
-        Ok(Lines::new(
-            path,
-            match unit {
-                Some(unit) => {
-                    Box::new(BufReader::new(Utf16 { text, unit, rest: Vec::new(), decoded: VecDeque::new() }))
-                }
-                None => Box::new(text),
-            },
-        ))
+        let text: Box<dyn BufRead + Send + 'a> = match unit {
+            Some(unit) => Box::new(Cursor::new(utf16(text, unit).map_err(|error| not_read_to_end(path, &error))?)),
+            None => Box::new(text),
+        };
+        Ok(Lines { path, text, line: Vec::new(), number: 0, nuls: (0, 0), is_unfinished: false })
     }
 }
 
@@ -112,13 +107,6 @@ pub fn quoted_name(path: &Path) -> String {
 
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// Returns whether two paths are the same file, for example through a link.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    let is_file = !is_stdin(one) && !is_stdin(other);
-    one == other || is_file && identity(one).is_some_and(|identity_of_one| identity(other) == Some(identity_of_one))
 }
 
 fn other_compression(name: &str, program: &str) -> Error {
@@ -198,69 +186,37 @@ struct ZstdFrames<R> {
     decoder: FrameDecoder,
 }
 
-impl<R: BufRead> ZstdFrames<R> {
-    /// Begins the next frame, and returns whether there is one. A skippable frame contains no text.
-    fn next_frame(&mut self) -> io::Result<bool> {
-        let stored = self.decoder.get_checksum_from_data();
-        if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-            return Err(io::Error::other("wrong checksum"));
-        }
-        if self.file.fill_buf()?.is_empty() {
-            return Ok(false);
-        }
-        match self.decoder.reset(&mut self.file) {
-            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
-                io::copy(&mut self.file.by_ref().take(length.into()), &mut io::sink())?;
-            }
-            result => result.map_err(io::Error::other)?,
-        }
-        Ok(true)
-    }
-}
-
 impl<R: BufRead> Read for ZstdFrames<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         while self.decoder.can_collect() == 0 {
             if !self.decoder.is_finished() {
                 let one = BlockDecodingStrategy::UptoBlocks(1);
                 self.decoder.decode_blocks(&mut self.file, one).map_err(io::Error::other)?;
-            } else if !self.next_frame()? {
+                continue;
+            }
+            let stored = self.decoder.get_checksum_from_data();
+            if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
+                return Err(io::Error::other("wrong checksum"));
+            }
+            if self.file.fill_buf()?.is_empty() {
                 return Ok(0);
             }
+            self.decoder.reset(&mut self.file).map_err(io::Error::other)?;
         }
         self.decoder.read(to)
     }
 }
 
-/// Turns UTF-16 into UTF-8 while it is read.
-struct Utf16<R> {
-    text: R,
-    /// combines two bytes
-    unit: fn([u8; 2]) -> u16,
-    /// bytes of a character that is not complete
-    rest: Vec<u8>,
-    decoded: VecDeque<u8>,
-}
+/// A longer text in UTF-16 is not read. Windows programs write it, and people paste from them.
+const MAX_UTF16_BYTES: u64 = 64 << 20;
 
-impl<R: BufRead> Read for Utf16<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let mut is_end = false;
-        while self.decoded.is_empty() && !is_end {
-            let bytes = self.text.fill_buf()?;
-            let length = bytes.len();
-            is_end = bytes.is_empty();
-            self.rest.extend_from_slice(bytes);
-            self.text.consume(length);
-            let mut units: Vec<u16> = self.rest.as_chunks().0.iter().map(|pair| (self.unit)(*pair)).collect();
-            // The other half of the character comes with the next read.
-            if !is_end {
-                units.pop_if(|unit| (0xd800..0xdc00).contains(unit));
-            }
-            self.rest.drain(..2 * units.len());
-            self.decoded.extend(String::from_utf16_lossy(&units).bytes());
-        }
-        self.decoded.read(to)
+/// Returns the text of a file in UTF-16. `unit` combines two bytes.
+fn utf16(text: impl Read, unit: fn([u8; 2]) -> u16) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if text.take(MAX_UTF16_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_UTF16_BYTES {
+        return Err(io::Error::other("it is longer than 64 MB in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"));
     }
+    Ok(String::from_utf16_lossy(&bytes.as_chunks().0.iter().map(|pair| unit(*pair)).collect::<Vec<u16>>()))
 }
 
 /// A longer line is cut. A plan over a thousand partitions has a few MB, and JSON logs write it in one line.
@@ -292,10 +248,6 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(path: &'a Path, text: Box<dyn BufRead + Send + 'a>) -> Lines<'a> {
-        Lines { path, text, line: Vec::new(), number: 0, nuls: (0, 0), is_unfinished: false }
-    }
-
     /// Returns the next line, or `None` at the end of the file.
     pub fn next(&mut self) -> Result<Option<Line<'_>>, Error> {
         match self.read_line() {
@@ -384,8 +336,7 @@ mod tests {
         assert_eq!(text(b"").unwrap(), [""; 0]);
         assert_eq!(text(b"one\r\n\ntwo").unwrap(), ["one", "", "two"]);
         assert_eq!(text(&[gzip("one\n"), gzip("two")].concat()).unwrap(), ["one", "two"]);
-        let skipped = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
-        assert_eq!(text(&[&zstd("one\n")[..], &skipped, &zstd("two")].concat()).unwrap(), ["one", "two"]);
+        assert_eq!(text(&[zstd("one\n"), zstd("two")].concat()).unwrap(), ["one", "two"]);
         let long = "a".repeat(99) + "\n";
         let many = long.repeat(10_000);
         for compressed in [gzip(&many), zstd(&many)] {
@@ -394,24 +345,17 @@ mod tests {
     }
 
     #[test]
-    fn utf_16_is_decoded_in_any_pieces() {
+    fn utf_16_is_decoded() {
         let line = "Sort \u{2014} \u{e4} \u{1f418}";
         let text = format!("\u{feff}{line}\n").repeat(3);
-        let units: [fn([u8; 2]) -> u16; 2] = [u16::from_le_bytes, u16::from_be_bytes];
-        let bytes = [
+        for bytes in [
             text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>(),
             text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
-        ];
-        for (unit, bytes) in units.into_iter().zip(bytes) {
-            for size in 1..9 {
-                let mut decoded = String::new();
-                let file = BufReader::with_capacity(size, &bytes[..]);
-                let mut utf16 = Utf16 { text: file, unit, rest: Vec::new(), decoded: VecDeque::new() };
-                utf16.read_to_string(&mut decoded).unwrap();
-                assert_eq!(decoded, text, "{size}");
-            }
-            assert_eq!(lines(&bytes).unwrap()[0].0.trim_start_matches('\u{feff}'), line);
+        ] {
+            assert_eq!(lines(&bytes).unwrap()[2].0.trim_start_matches('\u{feff}'), line);
         }
+        let long = [&b"\xff\xfe"[..], &[b'x', 0].repeat(MAX_UTF16_BYTES as usize / 2)].concat();
+        assert!(lines(&long).is_err_and(|error| error.what.contains("longer than 64 MB in UTF-16")));
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Messages {
             self.first_line(text, found);
         }
         if line.has_nul {
-            self.open.iter_mut().for_each(|open| open.damage = Some(Damage::Nul));
+            self.open.iter_mut().for_each(|open| open.damage = Some(Damage::Broken));
             text = text.rsplit('\0').next().unwrap_or_default();
         }
         self.is_cut = line.is_cut;
@@ -144,7 +144,7 @@ impl Messages {
     fn first_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
         if let Some((before, _)) = split_tab(text).filter(|_| !self.open.is_empty()) {
             self.has_senders = !before.trim().is_empty();
-            self.open.iter_mut().for_each(|open| open.damage(Damage::Rotated));
+            self.open.iter_mut().for_each(|open| open.damage(Damage::Truncated));
             (self.last, self.is_log) = (Last::Other, true);
         }
         self.end(found);
@@ -176,7 +176,7 @@ impl Messages {
                 // The rest of a damaged record, or another format.
                 let is_csv = self.columns.is_some();
                 if is_csv && announced_ms(text).is_some() {
-                    found(self.damaged(Damage::Mixed));
+                    found(self.damaged(Damage::Broken));
                 }
                 return is_csv;
             }
@@ -392,7 +392,7 @@ impl Messages {
         if self.has_senders && !self.open.is_empty() {
             let (sent, _) = sender(origin, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
-                return open.damage(Damage::Split);
+                return open.damage(Damage::Broken);
             }
         }
         if let Some(open) = self.open.back_mut().filter(|open| self.last == Last::Open && open.sender.is_none()) {

@@ -21,10 +21,10 @@ use crate::human::grouped;
 use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::{Format, Place};
-use gaps::{Hosts, Skips, is_damage};
+use gaps::{Skips, is_damage, several_hosts};
 use parse::Logged;
 use pipeline::Reading;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use totals::{AnalyzedPlan, Totals};
@@ -213,11 +213,11 @@ impl<'a> Reading<'a> {
             });
         };
         let (mut gaps, mut skips, mut hosts, mut formats) =
-            (Gaps::default(), Skips::default(), Hosts::default(), BTreeSet::new());
+            (Gaps::default(), Skips::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
         let errors = pipeline::read(self, &parse, &mut |((place, host, format, is_message), result)| {
             gaps.plans += 1;
             formats.extend(format);
-            host.iter().for_each(|host| hosts.add(host));
+            host.into_iter().for_each(|host| *hosts.entry(host).or_default() += 1);
             collect(gaps.plans, result).unwrap_or_else(|error| {
                 gaps.damaged_messages += u64::from(is_message && is_damage(&error));
                 skips.add(place, error);
@@ -232,7 +232,7 @@ impl<'a> Reading<'a> {
                 None => skips.error(),
             });
         }
-        let hosts = hosts.several();
+        let hosts = several_hosts(hosts);
         let notes = notes(self.sources, &hosts, &formats);
         Ok(Gaps { skipped: skips.into_plans(self.sources), notes, hosts, errors, was_stopped, ..gaps })
     }

@@ -115,7 +115,7 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
     let (query, plan) = text.split_at(root);
     let plan = without_quoted_line_ends(plan);
     if is_mixed(&plan) {
-        return (Err(of_damage(Damage::Mixed)), None);
+        return (Err(of_damage(Damage::Broken)), None);
     }
     let query = query.trim_end().strip_prefix("Query Text: ");
     let query =

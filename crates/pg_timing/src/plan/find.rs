@@ -2,7 +2,7 @@
 //! folded or has lost its indentation.
 
 use super::clean;
-use super::errors::{no_plan_in_format, unreadable_text};
+use super::errors::{damaged, unreadable_text};
 use super::frame::{Begin, Frame, begins};
 use super::json::{self, Content};
 use super::layout;
@@ -117,7 +117,7 @@ impl Search<'_> {
                     }
                 });
                 if is_empty {
-                    self.push(Err(no_plan_in_format(format.name())), None);
+                    self.push(Err(damaged(format.name(), "missing field `Plan`")), None);
                 }
             }
             Err(error) => self.push(Err(error), None),

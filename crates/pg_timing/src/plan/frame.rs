@@ -1,9 +1,8 @@
 //! What surrounds each line of a plan: the bars of a table, quotation marks, line numbers, the marks of a quoted mail. The
 //! line of the topmost node shows it, because it is known where a node's line begins and ends.
 
-use super::clean::figures_end;
 use super::structured::Structured;
-use super::text::{ARROW, FIGURES, names_node, node_line};
+use super::text::{ARROW, FIGURES, figures_end, names_node, node_line};
 use std::borrow::Cow;
 
 /// What is before and after each line.
