@@ -2,9 +2,7 @@
 //! only figures are kept.
 
 mod entry;
-mod gaps;
 mod input;
-mod line;
 mod messages;
 mod normalize;
 mod parse;
@@ -18,14 +16,15 @@ pub use input::{Sources, quoted_name};
 
 use crate::error::Error;
 use crate::human::grouped;
+use crate::plan::errors;
 use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
-use entry::{Format, Place};
-use gaps::{Skips, is_damage, several_hosts};
+use entry::{Damage, Format, Place};
 use parse::Logged;
 use pipeline::Reading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use totals::{AnalyzedPlan, Totals};
 
@@ -305,4 +304,88 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     let repeated = sources.repeated.iter();
     notes.extend(repeated.map(|path| format!("{} is given more than once; it was read once", quoted_name(path))));
     notes
+}
+
+/// All reasons by their hints. Errors with the same hint count as one reason: their texts can contain figures.
+#[derive(Default)]
+struct Skips(BTreeMap<String, Skipped>);
+
+/// Plans that were skipped for one reason.
+struct Skipped {
+    plans: u64,
+    /// of the first plan
+    error: Error,
+    first: Place,
+}
+
+impl Skips {
+    fn add(&mut self, place: Place, error: Error) {
+        let plans = &mut self.0.entry(error.hint.clone()).or_insert(Skipped { plans: 0, error, first: place }).plans;
+        *plans += 1;
+    }
+
+    fn plans(&self) -> u64 {
+        self.0.values().map(|skipped| skipped.plans).sum()
+    }
+
+    /// Returns the error if all plans were skipped.
+    fn error(&self) -> Error {
+        let plans = self.plans();
+        match self.0.values().max_by_key(|skipped| skipped.plans) {
+            None => errors::no_plan(),
+            Some(most) if plans == 1 => most.error.clone(),
+            Some(Skipped { plans: most, error, .. }) => {
+                let what = format!("none of the {plans} plans can be used; {most} of them: {}", error.what);
+                Error::new(what, error.hint.clone())
+            }
+        }
+    }
+
+    /// Returns the reasons, the most frequent one first.
+    fn into_plans(self, sources: &Sources) -> Vec<SkippedPlans> {
+        let of_one_reason = |Skipped { plans, error, first }: Skipped| {
+            let is_damaged = is_damage(&error);
+            let first = LogPlace { file: sources.file(first.file), line: first.line };
+            SkippedPlans { plans, reason: error.what, hint: error.hint, first, is_damaged }
+        };
+        let mut all: Vec<SkippedPlans> = self.0.into_values().map(of_one_reason).collect();
+        all.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
+        all
+    }
+}
+
+/// Returns whether a part of the plan is missing or wrong. Otherwise it is complete, but has no times of this clock.
+fn is_damage(error: &Error) -> bool {
+    ![errors::not_executed(), errors::not_timed(), errors::timed_by_fast_timing()].contains(error)
+}
+
+/// Returns the error for a message that is damaged.
+fn of_damage(damage: Damage) -> Error {
+    let (what, hint) = match damage {
+        Damage::Truncated => (
+            "the end of the plan is missing: the log or its entry is truncated, or the log was rotated within the plan",
+            "include all of the plan's lines; join the files of one log (cat FILE FILE), and give that",
+        ),
+        Damage::NoBeginning => (
+            "the log begins in the middle of a plan",
+            "join the file before it and this one (cat FILE FILE), and give that",
+        ),
+        Damage::Broken => (
+            "a part of the plan is lost, or lines of something else are within it",
+            "set logging_collector = on: the server then writes each entry as a whole; for syslog, set syslog_split_messages = off",
+        ),
+        Damage::TooLong => (
+            "the plan is longer than 8 MB",
+            "no real plan is that long, except over many thousand partitions; take it with EXPLAIN (FORMAT JSON)",
+        ),
+    };
+    Error::new(what, hint)
+}
+
+/// Returns the hosts with their numbers of plans, the one with the most plans first, if the plans are not all from one.
+fn several_hosts(plans: BTreeMap<Arc<str>, u64>) -> Vec<LogHost> {
+    let mut all: Vec<LogHost> =
+        plans.iter().map(|(name, plans)| LogHost { name: name.to_string(), plans: *plans }).collect();
+    all.sort_by_key(|host| std::cmp::Reverse(host.plans));
+    if all.len() > 1 { all } else { Vec::new() }
 }

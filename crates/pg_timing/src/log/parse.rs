@@ -1,7 +1,7 @@
 //! Reads the plans of an entry. Only this file knows how the text of a plan is read.
 
-use super::entry::{Content, Damage, Entry, Format, Message, Place};
-use super::gaps::of_damage;
+use super::entry::{Damage, Entry, Format, Message, Place};
+use super::of_damage;
 use crate::error::Error;
 use crate::plan::Explained;
 use crate::plan::errors::{missing, surrounded, unreadable_text};
@@ -32,43 +32,39 @@ type WithSource = (Result<Explained, Error>, Option<Source<String>>);
 
 /// Passes the plans of an entry to `found`. `needs_source`: the plan's own text is needed, too.
 pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
-    let Entry { place, host, content } = entry;
-    let is_message = !matches!(content, Content::Pasted(_));
-    let format = if let Content::Message(Message { format, .. }) = &content { Some(*format) } else { None };
+    let Entry { place, host, text, mut message, damage } = entry;
+    let is_message = message.is_some() || damage.is_some();
+    let format = message.as_ref().map(|message| message.format);
     let logged = |(plan, source): WithSource, is_nested: bool, query_id: Option<i64>| {
         let of_plan = plan.as_ref().ok().and_then(|plan| plan.query_id);
         let selected = plan.and_then(executed).map(|selected| Selected { source, ..selected });
         Logged { place, host: host.clone(), format, is_message, is_nested, query_id: of_plan.or(query_id), selected }
     };
-    match content {
-        Content::Damaged(damage) => found(logged((Err(of_damage(damage)), None), false, None)),
-        Content::Pasted(text) => {
-            let mut has_plan = false;
-            pasted(&text, needs_source, &mut |plan| {
-                has_plan = true;
-                found(logged(plan, false, None));
-            });
-            let error = if has_plan { None } else { surrounded(&text) };
-            error.into_iter().for_each(|error| found(logged((Err(error), None), false, None)));
-        }
-        Content::Message(Message { ms, text, has_end, is_nested, query_id, .. }) => {
-            // The log's identifier is that of the client's command.
-            let query_id = query_id.filter(|_| !is_nested);
-            let mut with_time = |(plan, source): WithSource| {
-                // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
-                let plan = plan.map(|plan| Explained { execution_ms: Some(ms), ..plan });
-                found(logged((plan, source), is_nested, query_id));
-            };
-            if has_end {
-                with_time(announced(&text, needs_source));
-            } else {
-                let mut plans = Vec::new();
-                pasted(&text, needs_source, &mut |plan| plans.push(plan));
-                let first = if plans.is_empty() { (Err(missing()), None) } else { plans.remove(0) };
-                with_time(first);
-                plans.into_iter().for_each(|plan| found(logged(plan, false, None)));
-            }
-        }
+    if let Some(damage) = damage {
+        return found(logged((Err(of_damage(damage)), None), false, None));
+    }
+    let with_time = |message: Message, (plan, source): WithSource| {
+        // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
+        let plan = plan.map(|plan| Explained { execution_ms: Some(message.ms), ..plan });
+        // The log's identifier is that of the client's command.
+        logged((plan, source), message.is_nested, message.query_id.filter(|_| !message.is_nested))
+    };
+    if let Some(message) = message.take_if(|message| message.has_end) {
+        return found(with_time(message, announced(&text, needs_source)));
+    }
+    let mut has_plan = false;
+    pasted(&text, needs_source, &mut |plan| {
+        has_plan = true;
+        // The announced time is that of the first plan.
+        found(match message.take() {
+            Some(message) => with_time(message, plan),
+            None => logged(plan, false, None),
+        });
+    });
+    match message {
+        Some(message) => found(with_time(message, (Err(missing()), None))),
+        None if has_plan => {}
+        None => surrounded(&text).into_iter().for_each(|error| found(logged((Err(error), None), false, None))),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn read<T: Send>(
                     for entries in to_do {
                         let mut results = Vec::new();
                         for entry in entries {
-                            let is_large = entry.content.len() > LARGE_BYTES;
+                            let is_large = entry.text.len() > LARGE_BYTES;
                             let _lock = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
                             work(entry, &mut results);
                         }
@@ -123,7 +123,8 @@ impl Reader {
         for file in 0..sources.paths.len() {
             errors.extend(self.read_file(file, sources, &mut messages, stop).err());
         }
-        messages.end(&mut |entry| self.add(entry));
+        messages.end();
+        self.add(&mut messages);
         self.send();
         errors
     }
@@ -139,7 +140,10 @@ impl Reader {
         messages.begin_file(file);
         let result = loop {
             match lines.next() {
-                Ok(Some(line)) if !self.is_alone => messages.line(&line, &mut |entry| self.add(entry)),
+                Ok(Some(line)) if !self.is_alone => {
+                    messages.line(&line);
+                    self.add(messages);
+                }
                 Ok(_) => break Ok(()),
                 Err(error) => break Err(error),
             }
@@ -149,15 +153,19 @@ impl Reader {
             messages.drop_open();
             return lines.check_nuls();
         }
-        messages.end_file(lines.is_unfinished, &mut |entry| self.add(entry));
+        messages.end_file(lines.is_unfinished);
+        self.add(messages);
         result.and_then(|()| lines.check_nuls())
     }
 
-    fn add(&mut self, entry: Entry) {
-        self.bytes += size_of::<Entry>() + entry.content.len();
-        self.entries.push(entry);
-        if self.bytes >= BATCH_BYTES {
-            self.send();
+    /// Takes what was found.
+    fn add(&mut self, messages: &mut Messages) {
+        for entry in messages.found.drain(..) {
+            self.bytes += size_of::<Entry>() + entry.text.len();
+            self.entries.push(entry);
+            if self.bytes >= BATCH_BYTES {
+                self.send();
+            }
         }
     }
 

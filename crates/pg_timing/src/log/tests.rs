@@ -111,6 +111,26 @@ fn a_log_without_a_usable_plan_is_an_error() {
     assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan's nodes"));
 }
 
+#[test]
+fn errors_of_one_reason_are_counted_together() {
+    let mut skips = Skips::default();
+    for (line, error) in [
+        (5, Error::new("a takes 5 ms", "a")),
+        (6, errors::not_timed()),
+        (7, Error::new("a takes 7 ms", "a")),
+        (8, errors::timed_by_fast_timing()),
+    ] {
+        skips.add(Place { file: 0, line }, error);
+    }
+    assert!(skips.plans() == 4 && skips.error().what.starts_with("none of the 4 plans can be used; 2 of them: a"));
+    let found = skips.into_plans(&Sources::new(vec!["log".into()]));
+    let found: Vec<_> = found.iter().map(|s| (s.plans, s.reason.as_str(), s.first.line, s.is_damaged)).collect();
+    let untimed = errors::not_timed().what;
+    let fast = errors::timed_by_fast_timing().what;
+    assert!(found.contains(&(2, "a takes 5 ms", 5, true)), "{found:?}");
+    assert!(found.contains(&(1, &untimed, 6, false)) && found.contains(&(1, &fast, 8, false)), "{found:?}");
+}
+
 /// Returns the number of plans with figures, and of damaged plans.
 fn plans_of_files(texts: &[&str]) -> (u64, u64) {
     let dir = tempfile::tempdir().unwrap();
