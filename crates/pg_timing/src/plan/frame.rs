@@ -81,7 +81,8 @@ fn json(line: &str) -> Option<Frame<'_>> {
     let text = line[at..].trim_end();
     let rest = text[1..].trim_start();
     let is_json = rest.is_empty() || rest.starts_with(['"', '{', '[', '}', ']']) || is_after(rest);
-    (is_lead && is_json).then(|| Frame::of(before, if is_after(rest) { rest } else { "" }))
+    // A Python program prints rows as `[{'`.
+    (is_lead && is_json && !rest.starts_with("{'")).then(|| Frame::of(before, if is_after(rest) { rest } else { "" }))
 }
 
 /// Returns whether a text can be the end of a frame.
