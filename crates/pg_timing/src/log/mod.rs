@@ -21,7 +21,6 @@ use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::{Damage, Format, Place};
 use parse::Logged;
-use pipeline::Reading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub struct Log<'a> {
     /// ends the reading; the results then contain what was read
     pub stop: &'a AtomicBool,
     /// called with the fraction that was read, if it is known
-    pub progress: &'a mut dyn FnMut(f64),
+    pub progress: &'a dyn Fn(f64),
 }
 
 /// Single plans of a log.
@@ -81,19 +80,17 @@ impl Log<'_> {
     }
 
     fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading { threads, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut totals = Totals::default();
-        let gaps = run.read(&|logged| AnalyzedPlan::of(logged, &inputs), &mut |_, plan| {
+        let gaps = self.read(threads, false, &|logged| AnalyzedPlan::of(logged, &self.inputs), &mut |_, plan| {
             totals.add(plan?);
             Ok(ControlFlow::Continue(()))
         })?;
-        let sums = totals.into_report(&sources);
+        let sums = totals.into_report(&self.sources);
         let errors = gaps.errors.iter().map(|error| error.what.clone());
         Ok(LogReport {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
-            files: (0..sources.paths.len()).map(|file| sources.file(file)).collect(),
+            files: (0..self.sources.paths.len()).map(|file| self.sources.file(file)).collect(),
             plans: gaps.plans as u64,
             notes: sums.notes.into_iter().chain(gaps.notes).chain(errors).collect(),
             is_incomplete: gaps.was_stopped || !gaps.errors.is_empty(),
@@ -105,10 +102,8 @@ impl Log<'_> {
 
     /// Returns the last usable plan.
     pub fn last(self) -> Result<Plans, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading { accepts_cut_end: true, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut last = None;
-        let mut gaps = run.read(&Single::of, &mut |number, single| {
+        let mut gaps = self.read(threads(), true, &Single::of, &mut |number, single| {
             last = Some((number, single?));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -121,7 +116,7 @@ impl Log<'_> {
         notes.extend(gaps.skipped.drain(..).map(|skipped| not_usable(&skipped)));
         notes.extend(single.selected.notes);
         let selected = Selected { notes, plans: gaps.plans, taken, ..single.selected };
-        let mut report = report(selected, &inputs)?;
+        let mut report = report(selected, &self.inputs)?;
         if let Some(capture) = &mut report.capture {
             capture.is_nested = single.is_nested;
         }
@@ -130,16 +125,14 @@ impl Log<'_> {
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut slowest: Vec<ExplainReport> = Vec::new();
-        let gaps = run.read(&Single::of, &mut |number, single| {
+        let gaps = self.read(threads(), false, &Single::of, &mut |number, single| {
             let single = single?;
             let ms = single.selected.execution_ms;
             // Of equally slow plans, the first ones of the log count.
             let at = slowest.partition_point(|known| known.reported_ms >= ms);
             if at < most {
-                slowest.insert(at, single.report(number, &inputs, &sources)?);
+                slowest.insert(at, single.report(number, &self)?);
                 slowest.truncate(most);
             }
             Ok(ControlFlow::Continue(()))
@@ -150,14 +143,12 @@ impl Log<'_> {
 
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut found: Option<Result<ExplainReport, Error>> = None;
-        let gaps = run.read(&Single::of, &mut |number, single| {
+        let gaps = self.read(threads(), false, &Single::of, &mut |number, single| {
             if number != nth {
                 return single.map(|_| ControlFlow::Continue(()));
             }
-            let report = single.and_then(|single| single.report(number, &inputs, &sources));
+            let report = single.and_then(|single| single.report(number, &self));
             let result = report.as_ref().err().cloned().map_or(Ok(ControlFlow::Continue(())), Err);
             found = Some(report);
             result
@@ -176,35 +167,23 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading::new(&sources, &inputs, stop, progress);
-        run.read(&Single::of, &mut |number, single| {
-            let is_wanted = found(single?.report(number, &inputs, &sources)?);
+        self.read(threads(), false, &Single::of, &mut |number, single| {
+            let is_wanted = found(single?.report(number, &self)?);
             Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })
     }
-}
-
-impl<'a> Reading<'a> {
-    fn new(
-        sources: &'a Sources,
-        inputs: &Inputs,
-        stop: &'a AtomicBool,
-        progress: &'a mut dyn FnMut(f64),
-    ) -> Reading<'a> {
-        let needs_source = inputs.document.is_some();
-        Reading { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
-    }
 
     /// Reads the log. `work` receives each usable plan in one of several threads. `collect` receives the numbers of the plans,
-    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped. Returns what the results
-    /// do not contain, or an error if there are no results.
+    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped. `accepts_cut_end`: the last
+    /// plan may end without a line end. Returns what the results do not contain, or an error if there are no results.
     fn read<T: Send>(
-        &mut self,
+        &self,
+        threads: usize,
+        accepts_cut_end: bool,
         work: &(dyn Fn(Logged) -> Result<T, Error> + Sync),
         collect: &mut dyn FnMut(usize, Result<T, Error>) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Gaps, Error> {
-        let needs_source = self.needs_source;
+        let needs_source = self.inputs.document.is_some();
         let parse = |entry, results: &mut Vec<_>| {
             parse::each(entry, needs_source, &mut |logged| {
                 let origin = (logged.place, logged.host.clone(), logged.format, logged.is_message);
@@ -213,7 +192,10 @@ impl<'a> Reading<'a> {
         };
         let (mut gaps, mut skips, mut hosts, mut formats) =
             (Gaps::default(), Skips::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
-        let errors = pipeline::read(self, &parse, &mut |((place, host, format, is_message), result)| {
+        let errors = pipeline::read(self, threads, accepts_cut_end, &parse, &mut |(
+            (place, host, format, is_message),
+            result,
+        )| {
             gaps.plans += 1;
             formats.extend(format);
             host.into_iter().for_each(|host| *hosts.entry(host).or_default() += 1);
@@ -232,8 +214,8 @@ impl<'a> Reading<'a> {
             });
         }
         let hosts = several_hosts(hosts);
-        let notes = notes(self.sources, &hosts, &formats);
-        Ok(Gaps { skipped: skips.into_plans(self.sources), notes, hosts, errors, was_stopped, ..gaps })
+        let notes = notes(&self.sources, &hosts, &formats);
+        Ok(Gaps { skipped: skips.into_plans(&self.sources), notes, hosts, errors, was_stopped, ..gaps })
     }
 }
 
@@ -244,11 +226,11 @@ impl Single {
     }
 
     /// Returns the report of the plan. The number of all plans is not known yet.
-    fn report(self, number: usize, inputs: &Inputs, sources: &Sources) -> Result<ExplainReport, Error> {
+    fn report(self, number: usize, log: &Log) -> Result<ExplainReport, Error> {
         let Single { place, is_nested, selected } = self;
-        let mut report = report(Selected { taken: number, plans: number, ..selected }, inputs)?;
+        let mut report = report(Selected { taken: number, plans: number, ..selected }, &log.inputs)?;
         if let Some(capture) = &mut report.capture {
-            capture.place = Some(LogPlace { file: sources.file(place.file), line: place.line });
+            capture.place = Some(LogPlace { file: log.sources.file(place.file), line: place.line });
             capture.is_nested = is_nested;
         }
         Ok(report)
@@ -283,10 +265,7 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     let mut notes = Vec::new();
     if !hosts.is_empty() {
         let named = hosts.iter().take(NAMED_HOSTS).map(|host| format!("{} ({})", host.name, grouped(host.plans)));
-        let more = match hosts.len().saturating_sub(NAMED_HOSTS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = if hosts.len() > NAMED_HOSTS { ", ..." } else { "" };
         notes.push(format!(
             "the plans are from {} hosts or containers (number of plans): {}{more}. Each host has its own clock, so the figures \
              are right only for plans of the host whose clock was given: read the lines of one host at a time",

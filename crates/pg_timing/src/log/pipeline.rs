@@ -1,6 +1,7 @@
 //! One thread reads the log and finds its messages, several parse and analyze the plans, and the caller's thread receives the
 //! results in the order of the log. The memory does not depend on the size of the log: the reader waits for the others.
 
+use super::Log;
 use super::entry::Entry;
 use super::input::Sources;
 use super::messages::Messages;
@@ -24,29 +25,16 @@ const LARGE_BYTES: usize = 1 << 20;
 /// Time between two updates of the progress bar.
 const UPDATE: Duration = Duration::from_millis(100);
 
-/// How a log is read.
-pub struct Reading<'a> {
-    pub sources: &'a Sources,
-    /// ends the reading
-    pub stop: &'a AtomicBool,
-    /// called with the fraction that was read, if it is known
-    pub progress: &'a mut dyn FnMut(f64),
-    pub threads: usize,
-    /// the plans' own texts are needed
-    pub needs_source: bool,
-    /// the last plan may end without a line end
-    pub accepts_cut_end: bool,
-}
-
 /// Reads all sources. `work` turns an entry into results, in several threads, and `collect` receives them in the order of the
 /// log, until it breaks. Returns the errors of files that could not be read to their end.
 pub fn read<T: Send>(
-    reading: &mut Reading,
+    log: &Log,
+    threads: usize,
+    accepts_cut_end: bool,
     work: &(dyn Fn(Entry, &mut Vec<T>) + Sync),
     collect: &mut dyn FnMut(T) -> ControlFlow<()>,
 ) -> Vec<Error> {
-    let Reading { sources, stop, threads, accepts_cut_end, .. } = *reading;
-    let progress = &mut *reading.progress;
+    let Log { sources, stop, progress, .. } = log;
     let large = &Mutex::new(());
     thread::scope(|scope| {
         // The threads take turns, so the results have the order of the log.
@@ -73,17 +61,13 @@ pub fn read<T: Send>(
             .unzip();
         let reader = Reader { batches, next: 0, entries: Vec::new(), bytes: 0, is_alone: false };
         let reader = scope.spawn(move || reader.read(sources, stop, accepts_cut_end));
-        receive(results, &mut || sources.done().into_iter().for_each(&mut *progress), collect);
+        receive(results, &|| sources.done().into_iter().for_each(progress), collect);
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
 /// Passes the results on, until there are no more, or `collect` breaks.
-fn receive<T>(
-    results: Vec<Receiver<Vec<T>>>,
-    progress: &mut dyn FnMut(),
-    collect: &mut dyn FnMut(T) -> ControlFlow<()>,
-) {
+fn receive<T>(results: Vec<Receiver<Vec<T>>>, progress: &dyn Fn(), collect: &mut dyn FnMut(T) -> ControlFlow<()>) {
     let mut updated = Instant::now();
     let mut next = 0;
     loop {

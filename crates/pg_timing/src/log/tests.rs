@@ -20,7 +20,7 @@ fn with_log<T>(text: &str, read: impl FnOnce(Log) -> T) -> T {
         sources: Sources::new(vec![file.path().into()]),
         inputs: Inputs { clock: Some(clock), plain_ms: None, document: None },
         stop: &stop,
-        progress: &mut |_| {},
+        progress: &|_| {},
     })
 }
 
@@ -141,7 +141,7 @@ fn plans_of_files(texts: &[&str]) -> (u64, u64) {
     });
     let (stop, clock): (_, &ClockOf) = (AtomicBool::new(false), &clock);
     let inputs = Inputs { clock: Some(clock), plain_ms: None, document: None };
-    let log = Log { sources: Sources::new(paths.collect()), inputs, stop: &stop, progress: &mut |_| {} };
+    let log = Log { sources: Sources::new(paths.collect()), inputs, stop: &stop, progress: &|_| {} };
     let report = log.totals().unwrap();
     (report.total.runs, report.skipped.iter().filter(|skipped| skipped.is_damaged).map(|skipped| skipped.plans).sum())
 }
