@@ -19,9 +19,6 @@ const MAX_STATEMENTS: usize = 5_000;
 /// Nodes per statement whose change of rank is listed, so that the memory is limited. A reader needs fewer.
 const MAX_RANK_CHANGES: usize = 20;
 
-/// Different plans that are counted per statement. A generated statement can have many.
-const MAX_SHAPES: usize = 8;
-
 /// Bytes of a statement's text that are kept.
 const MAX_TEXT_BYTES: usize = 1000;
 
@@ -34,8 +31,6 @@ pub struct AnalyzedPlan {
     reported_ms: f64,
     corrected_ms: Range,
     clock_ms: Range,
-    /// hash of what executions with the same plan have in common
-    shape: u64,
     nodes: usize,
     /// in the order of their corrected rank
     rank_changes: Vec<RankChange>,
@@ -69,7 +64,6 @@ impl AnalyzedPlan {
             reported_ms: execution_ms,
             corrected_ms: analysis.corrected_ms,
             clock_ms: analysis.clock_ms,
-            shape: hash_of(&analysis.plan.shape),
             nodes: analysis.plan.nodes.len(),
             rank_changes: rank_changes(&analysis),
             note: analysis.clock_note().map(String::from),
@@ -85,12 +79,8 @@ fn hash_of_words(text: &str) -> u64 {
         is_quoted ^= byte == b'"';
         if is_quoted { byte } else { byte.to_ascii_lowercase() }
     });
-    hash_of(&folded.collect::<Vec<u8>>())
-}
-
-fn hash_of(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
+    folded.collect::<Vec<u8>>().hash(&mut hasher);
     hasher.finish()
 }
 
@@ -144,7 +134,6 @@ struct Statement {
     /// of the slowest plan
     nodes: usize,
     rank_changes: Vec<RankChange>,
-    shapes: BTreeSet<u64>,
 }
 
 impl Totals {
@@ -174,9 +163,6 @@ impl Totals {
         statement.reported_ms += plan.reported_ms;
         statement.corrected_ms = statement.corrected_ms + plan.corrected_ms;
         statement.clock_ms = statement.clock_ms + plan.clock_ms;
-        if has_row && statement.shapes.len() < MAX_SHAPES {
-            statement.shapes.insert(plan.shape);
-        }
     }
 
     /// Returns a report with the sum without nested statements, whose time is within that of their callers, the reported time of
@@ -214,7 +200,6 @@ impl Statement {
             statement: self.text.clone(),
             query_id: self.key.query_id,
             total: LogTotal { nested_runs, ..total(self.runs, self.reported_ms, self.corrected_ms, self.clock_ms) },
-            plan_shapes: self.shapes.len(),
             slowest: LogPlace { file: sources.file(self.slowest.file), line: self.slowest.line },
             nodes: self.nodes,
             rank_changes: self.rank_changes.clone(),

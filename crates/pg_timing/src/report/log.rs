@@ -78,8 +78,6 @@ pub struct LoggedStatement {
     pub query_id: Option<i64>,
     #[serde(flatten)]
     pub total: LogTotal,
-    /// number of different plans; at most 8 are counted
-    pub plan_shapes: usize,
     /// file and line of the slowest plan
     pub slowest: LogPlace,
     /// number of nodes in the slowest plan
