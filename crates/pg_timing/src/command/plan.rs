@@ -51,7 +51,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
         sources: Sources::new(arguments.plan.clone()),
         inputs,
         stop: &stop,
-        progress: &|done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
+        progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
     };
     if arguments.all && format != ExplainFormat::Jsonl {
         let report = log.totals();

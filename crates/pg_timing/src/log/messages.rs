@@ -120,13 +120,6 @@ impl Messages {
         }
     }
 
-    /// Forgets what is not complete.
-    pub fn drop_open(&mut self) {
-        self.open.clear();
-        self.outside = Outside::default();
-        self.record = None;
-    }
-
     /// Receives the end of the last file.
     pub fn end(&mut self) {
         self.found.extend(self.open.drain(..).map(Open::into_entry));

@@ -20,7 +20,7 @@ use crate::plan::errors;
 use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::{Damage, Format, Place};
-use parse::Logged;
+use parse::LoggedPlan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -66,13 +66,6 @@ pub struct Gaps {
 /// One thread finds the messages, and cannot feed more threads than this.
 const MAX_THREADS: usize = 4;
 
-/// A plan that can be reported.
-struct Single {
-    place: Place,
-    is_nested: bool,
-    selected: Selected,
-}
-
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
@@ -103,7 +96,7 @@ impl Log<'_> {
     /// Returns the last usable plan.
     pub fn last(self) -> Result<Plans, Error> {
         let mut last = None;
-        let mut gaps = self.read(threads(), true, &Single::of, &mut |number, single| {
+        let mut gaps = self.read(threads(), true, &Ok, &mut |number, single| {
             last = Some((number, single?));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -126,7 +119,7 @@ impl Log<'_> {
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let mut slowest: Vec<ExplainReport> = Vec::new();
-        let gaps = self.read(threads(), false, &Single::of, &mut |number, single| {
+        let gaps = self.read(threads(), false, &Ok, &mut |number, single| {
             let single = single?;
             let ms = single.selected.execution_ms;
             // Of equally slow plans, the first ones of the log count.
@@ -144,7 +137,7 @@ impl Log<'_> {
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let mut found: Option<Result<ExplainReport, Error>> = None;
-        let gaps = self.read(threads(), false, &Single::of, &mut |number, single| {
+        let gaps = self.read(threads(), false, &Ok, &mut |number, single| {
             if number != nth {
                 return single.map(|_| ControlFlow::Continue(()));
             }
@@ -167,7 +160,7 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        self.read(threads(), false, &Single::of, &mut |number, single| {
+        self.read(threads(), false, &Ok, &mut |number, single| {
             let is_wanted = found(single?.report(number, &self)?);
             Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })
@@ -180,14 +173,14 @@ impl Log<'_> {
         &self,
         threads: usize,
         accepts_cut_end: bool,
-        work: &(dyn Fn(Logged) -> Result<T, Error> + Sync),
+        work: &(dyn Fn(LoggedPlan) -> Result<T, Error> + Sync),
         collect: &mut dyn FnMut(usize, Result<T, Error>) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Gaps, Error> {
         let needs_source = self.inputs.document.is_some();
         let parse = |entry, results: &mut Vec<_>| {
             parse::each(entry, needs_source, &mut |logged| {
-                let origin = (logged.place, logged.host.clone(), logged.format, logged.is_message);
-                results.push((origin, work(logged)));
+                let origin = (logged.place, logged.host, logged.format, logged.is_message);
+                results.push((origin, logged.plan.and_then(work)));
             });
         };
         let (mut gaps, mut skips, mut hosts, mut formats) =
@@ -219,15 +212,10 @@ impl Log<'_> {
     }
 }
 
-impl Single {
-    fn of(logged: Logged) -> Result<Single, Error> {
-        let Logged { place, is_nested, selected, .. } = logged;
-        Ok(Single { place, is_nested, selected: selected? })
-    }
-
+impl LoggedPlan {
     /// Returns the report of the plan. The number of all plans is not known yet.
     fn report(self, number: usize, log: &Log) -> Result<ExplainReport, Error> {
-        let Single { place, is_nested, selected } = self;
+        let LoggedPlan { place, is_nested, selected, .. } = self;
         let mut report = report(Selected { taken: number, plans: number, ..selected }, &log.inputs)?;
         if let Some(capture) = &mut report.capture {
             capture.place = Some(LogPlace { file: log.sources.file(place.file), line: place.line });

@@ -19,11 +19,17 @@ pub struct Logged {
     pub format: Option<Format>,
     /// the server logged it; otherwise somebody pasted it
     pub is_message: bool,
+    pub plan: Result<LoggedPlan, Error>,
+}
+
+/// A plan that can be analyzed.
+pub struct LoggedPlan {
+    pub place: Place,
     /// a function or a trigger executed the statement
     pub is_nested: bool,
     /// the query's identifier, from the plan or from the log
     pub query_id: Option<i64>,
-    pub selected: Result<Selected, Error>,
+    pub selected: Selected,
 }
 
 /// A plan, and its own text if that is needed.
@@ -35,9 +41,11 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
     let is_message = message.is_some() || damage.is_some();
     let format = message.as_ref().map(|message| message.format);
     let logged = |(plan, source): WithSource, is_nested: bool, query_id: Option<i64>| {
-        let of_plan = plan.as_ref().ok().and_then(|plan| plan.query_id);
-        let selected = plan.and_then(executed).map(|selected| Selected { source, ..selected });
-        Logged { place, host: host.clone(), format, is_message, is_nested, query_id: of_plan.or(query_id), selected }
+        let plan = plan.and_then(|plan| {
+            let query_id = plan.query_id.or(query_id);
+            Ok(LoggedPlan { place, is_nested, query_id, selected: Selected { source, ..executed(plan)? } })
+        });
+        Logged { place, host: host.clone(), format, is_message, plan }
     };
     if let Some(damage) = damage {
         return found(logged((Err(of_damage(damage)), None), false, None));

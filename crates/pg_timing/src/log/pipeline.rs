@@ -107,8 +107,10 @@ impl Reader {
         for file in 0..sources.paths.len() {
             errors.extend(self.read_file(file, sources, &mut messages, stop).err());
         }
-        messages.end();
-        self.add(&mut messages);
+        if !stop.load(Ordering::Relaxed) {
+            messages.end();
+            self.add(&mut messages);
+        }
         self.send();
         errors
     }
@@ -134,7 +136,6 @@ impl Reader {
         };
         // What a signal cut off is not damaged. Then the end of a compressed file is missing.
         if stop.load(Ordering::Relaxed) {
-            messages.drop_open();
             return lines.check_nuls();
         }
         messages.end_file(lines.is_unfinished);

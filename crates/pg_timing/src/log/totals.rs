@@ -3,7 +3,7 @@
 use super::entry::Place;
 use super::input::Sources;
 use super::normalize::{beginning, normalized};
-use super::parse::Logged;
+use super::parse::LoggedPlan;
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::{Analysis, Inputs, Selected};
@@ -52,9 +52,9 @@ struct Key {
 
 impl AnalyzedPlan {
     /// Returns the overhead of a plan, or why it cannot be estimated.
-    pub fn of(logged: Logged, inputs: &Inputs) -> Result<AnalyzedPlan, Error> {
-        let Logged { place, is_nested, query_id, selected, .. } = logged;
-        let Selected { explained, execution_ms, .. } = selected?;
+    pub fn of(logged: LoggedPlan, inputs: &Inputs) -> Result<AnalyzedPlan, Error> {
+        let LoggedPlan { place, is_nested, query_id, selected } = logged;
+        let Selected { explained, execution_ms, .. } = selected;
         let analysis = Analysis::of(explained, execution_ms, inputs)?;
         let text = analysis.plan.query.as_deref().map(normalized);
         Ok(AnalyzedPlan {
