@@ -5,6 +5,7 @@ use super::of_damage;
 use crate::error::Error;
 use crate::plan::Explained;
 use crate::plan::errors::{missing, surrounded, unreadable_text};
+use crate::plan::structured::Structured;
 use crate::plan::text::{self, names_node};
 use crate::plan::{Selected, Source, each_plan, executed, from_json};
 use crate::server::explain::Tokens;
@@ -85,17 +86,22 @@ fn pasted(text: &str, needs_source: bool, found: &mut dyn FnMut(WithSource)) {
 /// Reads the plan below its announcement, as auto_explain writes it.
 fn announced(text: &str, needs_source: bool) -> WithSource {
     let start = text.trim_start();
-    // The usual case of JSON takes a third of the time in this way.
-    if start.starts_with('{')
-        && let Ok(plan) = from_json(start, "JSON")
-    {
-        return (Ok(plan), needs_source.then(|| Source::Json(start.into())));
-    }
     // In YAML, the query is in quotation marks. No statement begins with one.
-    let is_text = !["{", "<", "Plan:", "Query Text: \""].iter().any(|begin| start.starts_with(begin));
-    match root_at(text).filter(|_| is_text) {
-        Some(root) => text_plan(text, root, needs_source),
-        None => last_plan(text, needs_source).unwrap_or((Err(missing()), None)),
+    let is_yaml = start.starts_with("Query Text: \"") || start.starts_with("Plan:");
+    let (json, format) = if start.starts_with('{') {
+        (Ok(start.to_string()), "JSON")
+    } else if is_yaml {
+        (Structured::Yaml.as_json(start), "YAML")
+    } else if start.starts_with("<explain") {
+        (Structured::Xml.as_json(start), "XML")
+    } else if let Some(root) = root_at(text) {
+        return text_plan(text, root, needs_source);
+    } else {
+        return repaired(text, needs_source).unwrap_or((Err(missing()), None));
+    };
+    match json.and_then(|json| Ok((from_json(&json, format)?, json))) {
+        Ok((plan, json)) => (Ok(plan), needs_source.then_some(Source::Json(json))),
+        Err(error) => (Err(error), None),
     }
 }
 
@@ -111,18 +117,16 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
         query.map(|query| query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query).to_string());
     let (explained, source) = match text::plan(plan.lines()) {
         Ok(explained) => (Ok(explained), needs_source.then(|| Source::Text(plan.to_string()))),
-        // Something may have changed the plan after the server wrote it.
-        Err(error) => last_plan(&plan, needs_source)
-            .filter(|(plan, _)| plan.is_ok())
-            .unwrap_or((Err(unreadable_text(&error)), None)),
+        Err(error) => repaired(&plan, needs_source).unwrap_or((Err(unreadable_text(&error)), None)),
     };
     (explained.map(|explained| Explained { query: explained.query.or(query), ..explained }), source)
 }
 
-fn last_plan(text: &str, needs_source: bool) -> Option<WithSource> {
+/// Reads a plan that something has changed after the server wrote it.
+fn repaired(text: &str, needs_source: bool) -> Option<WithSource> {
     let mut last = None;
     pasted(text, needs_source, &mut |plan| last = Some(plan));
-    last
+    last.filter(|(plan, _)| plan.is_ok())
 }
 
 /// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be

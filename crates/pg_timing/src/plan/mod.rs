@@ -13,7 +13,7 @@ mod layout;
 mod node;
 mod overhead;
 mod server_clock;
-mod structured;
+pub mod structured;
 mod subplans;
 #[cfg(test)]
 pub mod tests;

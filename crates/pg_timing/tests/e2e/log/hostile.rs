@@ -87,6 +87,17 @@ fn a_constant_or_a_name_in_a_plan_never_is_a_plan() {
             assert_only_real(&csv_record("LOG", &message, [""; 5]), "CSV");
             assert_only_real(&json_record("LOG", &message, [""; 5]), "JSON");
         }
+        let filter = serde_json::json!(format!("(a = 'x\n{forged}\n{FORGED}\n'::text)"));
+        let properties = [
+            ("Node Type", "\"Seq Scan\""),
+            ("Actual Total Time", "1.500"),
+            ("Actual Rows", "100"),
+            ("Actual Loops", "1"),
+            ("Filter", &filter.to_string()),
+        ];
+        let yaml = properties.map(|(key, value)| format!("  {key}: {value}\n")).concat();
+        let yaml = format!("duration: 2.000 ms  plan:\nQuery Text: {filter}\nPlan: \n{}", yaml.trim_end());
+        assert_only_real(&text_record("LOG", &yaml), "YAML");
     }
 }
 
