@@ -3,7 +3,6 @@
 //! what it quotes.
 
 use super::input::MAX_LINE_BYTES;
-use super::messages::NOTICES;
 use memchr::memmem;
 use std::sync::Arc;
 
@@ -290,6 +289,9 @@ pub struct Record<'a> {
 }
 
 pub const CONTEXT: &str = "CONTEXT";
+
+/// Before any record of a log, these are lines of psql.
+pub const NOTICES: [&str; 2] = ["NOTICE:  ", "INFO:  "];
 
 /// Words that show a record even without a prefix. A word of another language needs one.
 const WORDS: &str = "LOG ERROR FATAL PANIC WARNING NOTICE INFO STATEMENT DETAIL HINT CONTEXT QUERY LOCATION";

@@ -2,7 +2,7 @@
 //! that begin with a tab, or any string value in JSON or in a CSV record that begins with `duration: N ms  plan:`. What a
 //! message quotes of a client never is one. docs/logs.md has the rule.
 
-use super::entry::{CONTEXT, Record, SEVERITIES, announced_ms, push_sender, record, split_tab};
+use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_sender, record, split_tab};
 use super::entry::{Damage, Entry, Format, MAX_BYTES, Message, Open, Outside, Place, State};
 use super::input::Line;
 use super::values::{self, Csv, Value};
@@ -11,9 +11,6 @@ use std::sync::Arc;
 
 /// More senders never write a message at the same time.
 const MAX_OPEN: usize = 16;
-
-/// Before any record of a log, these are lines of psql.
-pub const NOTICES: [&str; 2] = ["NOTICE:  ", "INFO:  "];
 
 /// Keys of the host, container or pod.
 const HOSTS: [&str; 6] = ["_HOSTNAME", "hostname", "host", "pod_name", "logging_pod", "container_name"];
