@@ -4,7 +4,7 @@ use super::lines::without_signals;
 use crate::error::{Error, SqlState};
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
-use crate::server::advise::advise_with;
+use crate::server::advise::advise;
 use crate::server::clock::Clocks;
 use crate::server::connection::{Connection, Password, Target};
 use crate::server::fast_timing;
@@ -162,7 +162,7 @@ impl Observer {
             if self.observations.is_multiple_of(CLOCKS_EVERY) {
                 self.clocks = None;
             }
-            report.advise = Some(advise_with(connection, self.window, &mut self.clocks, &self.stop, &mut |_| ())?);
+            report.advise = Some(advise(connection, self.window, &mut self.clocks, &self.stop, &mut |_| ())?);
             self.observations += 1;
         }
         Ok(())

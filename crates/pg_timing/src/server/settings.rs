@@ -22,11 +22,9 @@ pub const TIMING_SETTINGS: [&str; 7] = [
 ];
 
 /// Other settings that the advice is about or depends on.
-const ADVISED_SETTINGS: [&str; 18] = [
+const ADVISED_SETTINGS: [&str; 13] = [
     COUNT_CALLS,
     "auto_explain.log_nested_statements",
-    "autovacuum_max_workers",
-    "autovacuum_vacuum_cost_delay",
     "compute_query_id",
     "io_combine_limit",
     "log_duration",
@@ -35,12 +33,9 @@ const ADVISED_SETTINGS: [&str; 18] = [
     "pg_stat_statements.track",
     "pg_stat_statements.track_planning",
     "pg_stat_statements.track_utility",
-    "track_cost_delay_timing",
     "track_counts",
-    "track_activity_query_size",
     "track_functions",
     "track_wal_io_timing",
-    "vacuum_cost_delay",
 ];
 
 /// A view or a function of an extension.
