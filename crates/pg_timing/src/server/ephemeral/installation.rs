@@ -1,12 +1,9 @@
 //! Finds the installed PostgreSQL servers.
 
-use super::{PAUSE, User, command_as};
+use super::{User, command_as};
 use crate::error::Error;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 /// An installed PostgreSQL server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,19 +32,14 @@ const USUAL_FOLDERS: [&str; 10] = [
 /// Older versions have reached their end of life.
 const MIN_MAJOR: u32 = 15;
 
-/// Time limit for a program that prints its version. It takes milliseconds.
-const LIMIT: Duration = Duration::from_secs(10);
-/// A longer output is cut.
-const MAX_BYTES: u64 = 4096;
-
 impl Installation {
     /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
     ///
     /// The programs run as `user`, because a user other than root may own them.
-    pub(super) fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
+    pub(super) fn newest(user: Option<&User>) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user, stop));
+        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user));
         let usual = USUAL_FOLDERS.iter().flat_map(|pattern| matching(pattern));
         let mut found: Vec<Installation> = Vec::new();
         for bin in path.iter().cloned().chain(configured.map(PathBuf::from)).chain(usual) {
@@ -57,7 +49,7 @@ impl Installation {
                 continue;
             };
             if bin.join("initdb").exists() && !found.iter().any(|other| other.bin == bin) {
-                found.extend(Installation::at(bin, user, stop));
+                found.extend(Installation::at(bin, user));
             }
         }
         // max_by_key() returns the last of equal versions, but the first one in PATH counts.
@@ -71,8 +63,8 @@ impl Installation {
     }
 
     /// Returns the server in a folder.
-    fn at(bin: PathBuf, user: Option<&User>, stop: &AtomicBool) -> Option<Installation> {
-        let version = version(&output(&bin.join("postgres"), "--version", user, stop)?)?;
+    fn at(bin: PathBuf, user: Option<&User>) -> Option<Installation> {
+        let version = version(&output(&bin.join("postgres"), "--version", user)?)?;
         Some(Installation { version, bin })
     }
 
@@ -88,24 +80,10 @@ fn version(text: &str) -> Option<String> {
     Some(text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
 }
 
-/// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is
-/// killed after the time limit. `stop` ends it at once.
-fn output(program: &Path, option: &str, user: Option<&User>, stop: &AtomicBool) -> Option<String> {
-    let mut child = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).spawn().ok()?;
-    let start = Instant::now();
-    while child.try_wait().ok()?.is_none() {
-        if stop.load(Ordering::Relaxed) || start.elapsed() > LIMIT {
-            _ = (child.kill(), child.wait());
-            return None;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    let output = child.stdout.take()?;
-    // A process that the program started may keep the pipe open, so the read must not wait for its end.
-    rustix::io::ioctl_fionbio(&output, true).ok()?;
-    let mut text = Vec::new();
-    _ = output.take(MAX_BYTES).read_to_end(&mut text);
-    child.wait().ok()?.success().then(|| String::from_utf8_lossy(&text).trim().to_string())
+/// Returns the output of a program with one option.
+fn output(program: &Path, option: &str, user: Option<&User>) -> Option<String> {
+    let done = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).output().ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_string())
 }
 
 /// Returns the folders that match a pattern with at most one `*`.
@@ -130,13 +108,6 @@ mod tests {
         for (version, major) in [("18.6", 18), ("19rc1", 19), ("x", 0)] {
             assert_eq!(Installation { version: version.into(), bin: PathBuf::new() }.major(), major);
         }
-    }
-
-    #[test]
-    fn a_stop_ends_a_program_that_hangs() {
-        let never = AtomicBool::new(false);
-        assert_eq!(output(Path::new("/bin/echo"), "x", None, &never).as_deref(), Some("x"));
-        assert_eq!(output(Path::new("/bin/sleep"), "1000", None, &AtomicBool::new(true)), None);
     }
 
     #[test]

@@ -33,7 +33,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
 /// A server's lock file has about 100 bytes.
 const MAX_LOCK_BYTES: u64 = 4096;
-const TOO_SLOW: &str = "it did not start in time";
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
@@ -51,7 +50,7 @@ impl Ephemeral {
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         remove_server_variables();
         let user = User::for_server()?;
-        let installation = Installation::newest(user.as_ref(), stop);
+        let installation = Installation::newest(user.as_ref());
         // SAFETY: it only returns a number.
         let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
         let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
@@ -104,13 +103,7 @@ fn start_server(
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    while initdb.try_wait().map_err(failed)?.is_none() {
-        if is_over() {
-            end(&mut initdb, libc::SIGTERM);
-            return Err(TOO_SLOW.into());
-        }
-        std::thread::sleep(PAUSE);
-    }
+    wait(&mut initdb, libc::SIGTERM, is_over, || false)?;
     if !initdb.wait().map_err(failed)?.success() {
         let mut messages = Vec::new();
         _ = initdb.stderr.take().map(|pipe| pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut messages));
@@ -122,17 +115,31 @@ fn start_server(
         server.args(["-c", setting]);
     }
     let mut server = server.stderr(folder.log().try_clone().map_err(failed)?).spawn().map_err(failed)?;
-    while !is_ready(&data) {
-        if server.try_wait().map_err(failed)?.is_some() {
-            return Err(error_message(&end_of(folder.log())));
+    match wait(&mut server, libc::SIGQUIT, is_over, || is_ready(&data))? {
+        true => Ok(server),
+        false => Err(error_message(&end_of(folder.log()))),
+    }
+}
+
+/// Waits for a condition, or for the end of the program. Returns whether the program still runs. If the time is over, ends it with the
+/// signal.
+fn wait(
+    program: &mut Child,
+    signal: libc::c_int,
+    is_over: &dyn Fn() -> bool,
+    is_done: impl Fn() -> bool,
+) -> Result<bool, String> {
+    while !is_done() {
+        if program.try_wait().map_err(|error| reason(&error))?.is_some() {
+            return Ok(false);
         }
         if is_over() {
-            end(&mut server, libc::SIGQUIT);
-            return Err(TOO_SLOW.into());
+            end(program, signal);
+            return Err("it did not start in time".into());
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(server)
+    Ok(true)
 }
 
 /// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory.
@@ -304,6 +311,6 @@ mod tests {
     fn the_hint_fits_the_reason() {
         assert!(hint("initdb: error: could not write: No space left on device").contains("60 MB"));
         assert!(hint(&format!("{}/missing", folder::NOT_CREATED)).contains("TMPDIR"));
-        assert!(!hint(TOO_SLOW).contains("TMPDIR"));
+        assert!(!hint("it did not start in time").contains("TMPDIR"));
     }
 }
