@@ -7,7 +7,7 @@ use crate::report::{Collector, ServerReport};
 use crate::server::advise::advise;
 use crate::server::clock::Clocks;
 use crate::server::connection::{Connection, Password, Target};
-use crate::server::fast_timing;
+use crate::server::fast_timing_info;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -157,7 +157,7 @@ impl Observer {
             Some(connection) => connection,
             none => none.insert(connect(&self.target, &self.figures, &self.stop)?),
         };
-        report.fast_timing = fast_timing::info(connection, &self.stop)?;
+        report.fast_timing = fast_timing_info(connection, &self.stop)?;
         if observe {
             if self.observations.is_multiple_of(CLOCKS_EVERY) {
                 self.clocks = None;

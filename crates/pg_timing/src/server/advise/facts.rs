@@ -2,8 +2,7 @@
 
 use crate::error::{Error, SqlState};
 use crate::server::clock::Clocks;
-use crate::server::session::Session;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, Session};
 use std::collections::BTreeMap;
 
 /// The server, its clocks, and its statistics over the window.
