@@ -72,11 +72,12 @@ pub const SESSION: &str = select!(
     FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate"
 );
 
-/// The objects of extensions that we use, each with its name, its schema, and three roles that can put other code in its place: the
-/// owners of the schema, of the object and of the extension. The last column tells whether the role is a superuser or this user. The
-/// name pg_database_owner stands for the database's owner.
+/// The objects of extensions that we use, each with its name, its schema, and a role that can put other code in its place: the owner of
+/// the schema, of the object or of the extension. NULL if all three are superusers or this user. The name pg_database_owner stands for
+/// the database's owner.
 pub const EXTENSION_OBJECTS: &str = select!(
-    "o.name, pg_catalog.quote_ident(n.nspname), r.rolname, r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user
+    "o.name, pg_catalog.quote_ident(n.nspname), pg_catalog.min(r.rolname::pg_catalog.text)
+        FILTER (WHERE NOT (r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user))
     FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema,
                 relowner AS owner FROM pg_catalog.pg_class
         UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proname, pronamespace, proowner
@@ -93,7 +94,8 @@ pub const EXTENSION_OBJECTS: &str = select!(
         AND d.deptype OPERATOR(pg_catalog.=) 'e'
         AND pg_catalog.array_position('{pg_stat_statements,pg_fast_timing}'::pg_catalog.name[], e.extname) IS NOT NULL
         AND pg_catalog.array_position(
-            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL"
+            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL
+    GROUP BY 1, 2"
 );
 
 /// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like

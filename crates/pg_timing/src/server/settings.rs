@@ -133,23 +133,6 @@ pub struct ExtensionObject {
     other_owner: Option<String>,
 }
 
-/// Returns the objects in the rows of [`own_sql::EXTENSION_OBJECTS`].
-fn extension_objects(rows: Rows) -> Vec<ExtensionObject> {
-    let mut objects: Vec<ExtensionObject> = Vec::new();
-    for row in rows.rows {
-        let row: Option<Vec<String>> = row.into_iter().collect();
-        let Some([name, schema, owner, is_safe]) = row.and_then(|row| <[String; 4]>::try_from(row).ok()) else {
-            continue;
-        };
-        let other_owner = Some(owner).filter(|_| is_safe != "t");
-        match objects.iter_mut().find(|object| object.name == name) {
-            Some(object) => object.other_owner = object.other_owner.take().or(other_owner),
-            None => objects.push(ExtensionObject { name, schema, other_owner }),
-        }
-    }
-    objects
-}
-
 impl ExtensionObject {
     #[cfg(test)]
     pub fn safe(name: &str) -> ExtensionObject {
@@ -189,14 +172,18 @@ impl Server {
         session.keep_quiet(&settings);
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
-        let objects = session.query(own_sql::EXTENSION_OBJECTS)?;
+        let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
+        let object = |row: Vec<Option<String>>| {
+            let [name, schema, other_owner] = row.try_into().ok()?;
+            Some(ExtensionObject { name: name?, schema: schema?, other_owner })
+        };
         Ok(Server {
             number,
             version,
             name,
             settings,
             pid: fact(0).parse().unwrap_or(0),
-            extension_objects: extension_objects(objects),
+            extension_objects: objects.filter_map(object).collect(),
             databases: fact(1).parse().unwrap_or(0),
             monitor: fact(2) == "t",
             other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect(),
@@ -207,13 +194,14 @@ impl Server {
     /// or if another role could replace it.
     pub fn extension_object(&self, name: &str) -> Option<String> {
         let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        object.other_owner.is_none().then(|| format!("{}.{name}", object.schema))
+        self.unsafe_object(name).is_none().then(|| format!("{}.{name}", object.schema))
     }
 
     /// Returns why an extension's view or function is not used although it is installed.
     pub fn unsafe_object(&self, name: &str) -> Option<Error> {
-        let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        let owner = object.other_owner.as_ref()?;
+        // A view and its function have the same name. Whoever owns one of them can replace it.
+        let mut objects = self.extension_objects.iter().filter(|object| object.name == name);
+        let (object, owner) = objects.find_map(|object| Some((object, object.other_owner.as_ref()?)))?;
         Some(Error::new(
             format!(
                 "the role {owner} owns {name}, its extension or its schema {}, and could put other code in its place",

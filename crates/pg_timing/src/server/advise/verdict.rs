@@ -1,7 +1,7 @@
 //! The verdict: the most expensive settings that are on, and faults of the clock. Findings about the server's host, and events that
 //! the statistics do not contain.
 
-use super::facts::{Counts, Facts, Part, REPORT_DELAY_S};
+use super::facts::{Counts, Facts, Part};
 use super::settings::STATEMENTS;
 use crate::host::check;
 use crate::human::percent;
@@ -121,9 +121,6 @@ pub fn sessions(counts: &Counts) -> Sessions {
 pub fn not_seen(facts: &Facts) -> Vec<String> {
     let Facts { server, counts, window_s, .. } = facts;
     let mut lines = Vec::new();
-    if facts.window_s > 0.0 && *window_s <= REPORT_DELAY_S {
-        lines.push("the window is shorter than the second that backends need to report their statistics".into());
-    }
     lines.extend(counts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
     lines.extend(late(counts, *window_s));
     if !server.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
@@ -134,9 +131,6 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
     }
     if server.databases > 1 {
         lines.push("tables and functions of other databases: connect to each".into());
-    }
-    if server.setting("auto_explain.log_timing").is_none() {
-        lines.push("auto_explain in other sessions, which can load it on their own".into());
     }
     if !server.other_settings.is_empty() {
         lines.push(format!("sessions that override a setting: {}", server.other_settings.join(", ")));
