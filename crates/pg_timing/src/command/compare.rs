@@ -22,20 +22,15 @@ const INPUT_HINT: Hint =
     Hint("give the output of pg_timing check --format json, or of pg_test_timing from any PostgreSQL version");
 
 const RULE: &str = "\
-A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same.
+A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same. \
+An alarm counts only if the figure that it judges changed. On a busy host, the read cost is not compared, unless it changed by \
+more than load can explain.
 
-An alarm counts only if the figure that it judges changed. Load makes reads longer: on a busy host, the read cost is not compared, \
-unless it changed by more than load can explain.
-
-Much worse (exit status 2): a new critical alarm; a clock that PostgreSQL reads went back; or its read cost at least doubled \
-beyond noise and is now above 100 ns.
-Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or its \
-timed call costs over 10 ns more, its step is at least 1 us, its CPUs differ by more than before, it goes back more often, or the CPU's counter that it reads \
-is no longer safe to use.
-Only PostgreSQL 19 reads the CPU's counter. The verdict names such figures.
-Better, same, and other differences: exit status 0. Not compared: exit status 3.
-The worst change counts. Alarms about interruptions, and about a restart that will reset the clock source, are neither better \
-nor worse.
+Much worse (exit status 2): a new critical alarm; or a clock that PostgreSQL reads went back, or its read cost doubled beyond \
+noise and is above 100 ns.
+Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or another \
+figure of such a clock is worse, see docs/compare.md.
+Better, same, and other differences: exit status 0. Not compared: exit status 3. The worst change counts.
 
 Compare reports of the same program, measured under the same load, for example before and after a kernel upgrade:
   pg_timing check --format json > before.json

@@ -52,18 +52,15 @@ pub fn settings(names: &[&str]) -> String {
     )
 }
 
-/// Returns an expression that sets a setting until the end of the transaction, if this user may set it.
-fn set_if_permitted(name: &str, value: &str) -> String {
-    format!(
-        "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
-         THEN pg_catalog.set_config('{name}', '{value}', true) END"
-    )
-}
-
 /// Returns the query that sets these settings until the end of the transaction, if this user may set them.
 pub fn set_all_if_permitted(settings: &[(&str, &str)]) -> String {
-    let expressions: Vec<String> = settings.iter().map(|(name, value)| set_if_permitted(name, value)).collect();
-    format!("SELECT {MARK} {}", expressions.join(", "))
+    let set = |(name, value): &(&str, &str)| {
+        format!(
+            "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
+             THEN pg_catalog.set_config('{name}', '{value}', true) END"
+        )
+    };
+    format!("SELECT {MARK} {}", settings.iter().map(set).collect::<Vec<_>>().join(", "))
 }
 
 /// One row: the process of this session; databases that accept connections; whether this user may see all statistics.

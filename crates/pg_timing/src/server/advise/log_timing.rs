@@ -255,18 +255,12 @@ fn sample_rate(share: f64) -> Option<String> {
     (rounded >= LEAST_SAMPLE_RATE).then(|| format!("{rounded:.4}").trim_end_matches('0').to_string())
 }
 
-/// Returns the value, with the setting that makes it ineffective.
+/// Returns the value, and whether other settings of auto_explain make it ineffective.
 fn value(server: &Server) -> String {
-    let Some(timing) = server.setting(NAME) else { return "not loaded".into() };
-    let off = ["log_analyze off", "log_min_duration -1", "sample_rate 0"];
-    let why = [
-        server.is("auto_explain.log_analyze", "off"),
-        server.is("auto_explain.log_min_duration", "-1"),
-        server.sampled_plans() == 0.0,
-    ];
-    match off.iter().zip(why).find(|(_, is)| *is && timing == "on") {
-        Some((why, _)) => format!("{timing} ({why})"),
-        None => timing.into(),
+    match server.setting(NAME) {
+        None => "not loaded".into(),
+        Some("on") if !server.times_plans() => "on (without effect)".into(),
+        Some(value) => value.into(),
     }
 }
 
