@@ -73,14 +73,15 @@ pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
     let share = share(&setting.events, setting.cost);
     let gap = match setting.cost.low_ns {
         None => Gap::new("the read cost of the clock is unknown", "run pg_timing on the server's host"),
-        Some(_) if is_idle(facts) && setting.events.per_s.is_some_and(|per_s| per_s < FEW_PER_S) => {
-            return setting.advice(None, Err(Gap::new("few events on this idle server", WHILE_BUSY)));
-        }
         Some(_) => setting.events.gap.clone().unwrap_or_else(|| {
             let why = "the window is too short, because backends report only once per second";
             Gap::new(why, LONGER_WINDOW)
         }),
     };
+    let is_complete = share.is_some_and(|share| share.high.is_some());
+    if is_complete && is_idle(facts) && setting.events.per_s.is_some_and(|per_s| per_s < FEW_PER_S) {
+        return setting.advice(None, Err(Gap::new("few events on this idle server", WHILE_BUSY)));
+    }
     let result = share.map_or_else(|| Err(gap.clone()), |share| judge(setting.on, share, &gap));
     setting.advice(share, result)
 }

@@ -186,6 +186,9 @@ fn an_idle_server_shows_the_limit_for_a_busy_one() {
     let io = setting(&report, "track_io_timing");
     let summary = "not determined: few events on this idle server; 217 k per second would cost 1% of a core";
     assert_eq!((io.advice, io.summary.as_str()), (Action::Unknown, summary));
+    // A lower bound has its own reason.
+    let statements = setting(&report, "log_min_duration_statement");
+    assert!(statements.summary.contains("the database has no pg_stat_statements"), "{statements:?}");
 }
 
 #[test]
