@@ -178,10 +178,9 @@ pub const WAL_IO: &str = select!(
 pub const FUNCTION_CALLS: &str =
     select!("coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions");
 
-/// Scans and rows in this database: calls of plan nodes that certainly happened, and rows that scans read.
+/// Scans and changed rows in this database: calls of plan nodes that certainly happened.
 pub const TABLES: &str = select!(
-    "coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked,
-        coalesce(pg_catalog.sum(seq_tup_read OPERATOR(pg_catalog.+) coalesce(idx_tup_fetch, 0)), 0) AS scanned
+    "coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked
     FROM pg_catalog.pg_stat_user_tables"
 );
 

@@ -292,7 +292,7 @@ fn verdict(pair: &Pair, figures: &[ComparedFigure], findings: &[FindingChange], 
             // Between different programs the noise is several times the cost, and "same" alone would hide that.
             sentences.extend(cost.and_then(|cost| {
                 let noise = duration(cost.noise?);
-                Some(format!("{}; noise can explain a difference of {noise}.", cost.change()))
+                Some(format!("Read cost: {}; noise can explain a difference of {noise}.", cost.change()))
             }));
         }
         Effect::Changed => {

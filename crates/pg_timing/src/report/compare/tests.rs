@@ -182,7 +182,7 @@ fn an_alarm_about_a_figure_within_noise_does_not_count() {
     assert_eq!((comparison.verdict.effect, comparison.findings[0].effect), (Effect::Same, Effect::Same));
     assert_eq!(
         comparison.verdict.summary,
-        "No figure changed by more than the noise. system undisturbed read 101 ns (before 99 ns); noise can explain a difference of 11 ns."
+        "No figure changed by more than the noise. Read cost: system undisturbed read 101 ns (before 99 ns); noise can explain a difference of 11 ns."
     );
     assert_eq!(effect(&slow(60.0, Severity::Ok), &slow(101.0, Severity::Warning)), Effect::Worse);
 }
