@@ -7,7 +7,8 @@ use super::values::seconds;
 use super::{check, interrupt, print, show};
 use crate::document;
 use crate::error::Error;
-use crate::host::clocksource::{Duration, Guardian, Setting, SwitchEnv, SwitchRequest, list, switch, wait};
+use crate::guardian::GuardianProcess;
+use crate::host::clocksource::{Setting, SwitchEnv, SwitchRequest, guard, list, switch, wait};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
@@ -90,8 +91,8 @@ fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
 }
 
 fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
-    let duration = if arguments.keep { Duration::Keep } else { Duration::For(arguments.seconds) };
-    let request = SwitchRequest { name: &arguments.name, duration, force: arguments.force };
+    let trial = (!arguments.keep).then_some(arguments.seconds);
+    let request = SwitchRequest { name: &arguments.name, trial, force: arguments.force };
     let stop = interrupt::flag_until_restored()?;
     switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
 }
@@ -106,8 +107,14 @@ impl SwitchEnv for LiveEnv<'_> {
         survey::known_faults(&Host::live(), name, &Budget::new(COMPARE_TIME, self.stop))
     }
 
-    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<Guardian, Error> {
-        Guardian::start(setting, old, new, std::time::Duration::from_secs_f64(trial.secs()))
+    fn guard(
+        &mut self,
+        setting: &dyn Setting,
+        old: &str,
+        new: &str,
+        trial: Nanos,
+    ) -> Result<Option<GuardianProcess>, Error> {
+        guard(setting, old, new, trial).map(Some)
     }
 
     fn measure(&mut self) -> ClockReport {
