@@ -358,12 +358,12 @@ const DISMISSAL: Duration = Duration::from_secs(2);
 pub fn guard(setting: &dyn Setting, old: &str, expected: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
     let limit = Duration::from_secs_f64(trial.secs()) + GRACE;
     // The signals stay blocked: the process must not end before it can restore.
-    let work = |socket, _| {
+    let work = |socket| {
         if !is_dismissed(socket, limit) {
             _ = restore(setting, old, expected);
         }
     };
-    GuardianProcess::start(0..=2, work).map_err(|error| {
+    GuardianProcess::start(work).map_err(|error| {
         let what = format!("could not start the process that restores the clock source: {}", reason(&error));
         Error::new(what, format!("the clock source is still {old}; try again"))
     })

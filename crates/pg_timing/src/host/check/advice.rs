@@ -1,9 +1,7 @@
 //! Advice that several findings share.
 
 use super::alarm;
-use crate::report::{
-    ClocksourceParameter, Fact, Fix, Grade, Report, SHOW_CLOCKSOURCES, System, best_first, finding_id, traits_of,
-};
+use crate::report::{ClocksourceParameter, Fact, Fix, Grade, Report, System, best_first, finding_id, traits_of};
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
 ///
@@ -76,7 +74,7 @@ fn switch(report: &Report, from: &str, to: &str) -> Fix {
 /// Returns the fix for a host whose clock sources are unknown.
 fn unknown_host() -> Fix {
     Fix::new("look at the current and the available clock sources of that host (tsc is best), or run pg_timing there")
-        .command(SHOW_CLOCKSOURCES)
+        .command(System::Linux.show_command())
 }
 
 /// Returns the fix for a TSC that PostgreSQL 19 uses and should not use.

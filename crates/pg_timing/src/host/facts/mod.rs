@@ -113,8 +113,7 @@ impl Host {
     pub fn clocksource(&self) -> Clocksource {
         let (current, available, place) = match self.timecounters() {
             Fact::Known(choice) => {
-                let selectable = choice.into_iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| name);
-                (self.sysctl(TIMECOUNTER), Fact::Known(usable_names(selectable)), TIMECOUNTER)
+                (self.sysctl(TIMECOUNTER), Fact::Known(selectable_timecounters(choice)), TIMECOUNTER)
             }
             Fact::Unavailable { .. } => {
                 let names = self.read_line(AVAILABLE_CLOCKSOURCE);
@@ -143,18 +142,14 @@ impl Host {
         usable_names(refused.map(|(_, name)| name))
     }
 
-    /// Returns the quality and the name of FreeBSD's timecounters, best first. Their text is like
+    /// Returns the quality and the name of FreeBSD's timecounters. Their text is like
     /// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`. A name can contain spaces.
     fn timecounters(&self) -> Fact<Vec<(i64, String)>> {
         let counter = |item: &str| {
             let (name, quality) = item.rsplit_once('(')?;
             Some((quality.trim().parse().ok()?, name.trim().to_string()))
         };
-        self.sysctl("kern.timecounter.choice").map(|choice| {
-            let mut named: Vec<(i64, String)> = choice.split(')').filter_map(counter).collect();
-            named.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
-            named
-        })
+        self.sysctl("kern.timecounter.choice").map(|choice| choice.split(')').filter_map(counter).collect())
     }
 }
 
@@ -170,6 +165,13 @@ const TIMECOUNTER: &str = "kern.timecounter.hardware";
 /// Linux allows 31 characters.
 const MAX_LENGTH: usize = 64;
 const MAX_NAMES: usize = 64;
+
+/// Returns the names of the timecounters that FreeBSD's kernel can select, best first. It never selects one with a negative
+/// quality.
+pub fn selectable_timecounters(mut timecounters: Vec<(i64, String)>) -> Vec<String> {
+    timecounters.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
+    usable_names(timecounters.into_iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| name))
+}
 
 /// Returns the names that can be the name of a clock source. A kernel has fewer than ten.
 fn usable_names(names: impl Iterator<Item = String>) -> Vec<String> {

@@ -8,7 +8,7 @@ pub(in crate::host) mod counter;
 
 pub use counter::{between_cpus, known_faults};
 
-use crate::host::facts::{Host, KernelLog, about_clocks, activity_since, counters};
+use crate::host::facts::{Host, KernelLog, about_clocks, activity_since, counters, selectable_timecounters};
 use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message};
 use crate::host::measure;
 use crate::host::measure::Budget;
@@ -231,7 +231,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
     }
     let quality =
         |message: &Message| Some((message.fields.number::<i64>("quality")?, message.fields.text("name")?.to_string()));
-    let mut timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
+    let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
     if timecounters.is_empty() || facts.kernel.known().is_some_and(|kernel| !kernel.starts_with("FreeBSD")) {
         return;
     }
@@ -239,11 +239,8 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
         facts.kernel = Fact::Known("FreeBSD".into());
     }
     if clocksource.available.known().is_none() {
-        // The kernel never selects one with a negative quality. The current one may be another than the best, because a
-        // sysctl selects it.
-        timecounters.retain(|(quality, _)| *quality >= 0);
-        timecounters.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
-        clocksource.available = Fact::Known(timecounters.into_iter().map(|(_, name)| name).collect());
+        // The current one may be another than the best, because a sysctl selects it.
+        clocksource.available = Fact::Known(selectable_timecounters(timecounters));
     }
 }
 
