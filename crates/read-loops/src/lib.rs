@@ -7,15 +7,13 @@
 
 mod affinity;
 mod clocks;
-mod meter;
 mod record;
 mod samples;
 mod skew;
 mod step;
 
 pub use affinity::{Pinned, allowed};
-pub use clocks::{COUNTERS, Clocks, SYSTEM, clock, clocks};
-pub use meter::{ClockMeter, Meter, rate_of};
+pub use clocks::{COUNTERS, ClockMeter, Clocks, Meter, SYSTEM, clock, clocks, rate_of};
 pub use record::{BUFFER, Backward, Block, ClassicLoop, GAP_FACTOR, MIN_GAP, Outside, Record, timing_cost};
 pub use samples::{Histogram, Subsample};
 pub use skew::{Bounds, SkewError, skew_between};

@@ -147,11 +147,15 @@ pub trait SwitchEnv {
         old: &str,
         new: &str,
         trial: Nanos,
-    ) -> Result<Option<GuardianProcess>, Error>;
+    ) -> Result<Option<GuardianProcess>, Error> {
+        start_guardian(setting, old, new, trial).map(Some)
+    }
     /// Measures PostgreSQL's clock.
     fn measure(&mut self) -> ClockReport;
     /// Waits until the budget is spent or a signal arrives.
-    fn wait(&mut self, budget: &Budget);
+    fn wait(&mut self, budget: &Budget) {
+        wait(budget);
+    }
     /// Shows a step at once.
     fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()>;
 }
@@ -355,7 +359,7 @@ const DISMISSAL: Duration = Duration::from_secs(2);
 /// Starts the guardian. If the program ends without dismissing it, or at the latest when the trial has ended, it restores
 /// `old` if the clock source is `expected`. It prints nothing: the program has printed the undo command. This program must
 /// have no other thread.
-pub fn guard(setting: &dyn Setting, old: &str, expected: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
+fn start_guardian(setting: &dyn Setting, old: &str, expected: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
     let limit = Duration::from_secs_f64(trial.secs()) + GRACE;
     // The signals stay blocked: the process must not end before it can restore.
     let work = |socket| {
@@ -390,7 +394,7 @@ fn is_set(stop: &AtomicBool) -> bool {
 const MAX_WAIT_MS: f64 = 20.0;
 
 /// Waits until the budget is spent or its flag is set.
-pub fn wait(budget: &Budget) {
+fn wait(budget: &Budget) {
     while budget.go_on() {
         let ms = (budget.left().0 / 1e6).ceil().clamp(1.0, MAX_WAIT_MS) as libc::c_int;
         // A signal ends poll(), but not the standard library's sleep. This matters on a clock source that stands still,

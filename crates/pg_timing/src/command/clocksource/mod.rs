@@ -6,9 +6,7 @@ mod tests;
 use super::values::seconds;
 use super::{check, interrupt, print, show};
 use crate::document;
-use crate::error::Error;
-use crate::guardian::GuardianProcess;
-use crate::host::clocksource::{Setting, SwitchEnv, SwitchRequest, guard, list, switch, wait};
+use crate::host::clocksource::{SwitchEnv, SwitchRequest, list, switch};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
@@ -107,22 +105,8 @@ impl SwitchEnv for LiveEnv<'_> {
         survey::known_faults(&Host::live(), name, &Budget::new(COMPARE_TIME, self.stop))
     }
 
-    fn guard(
-        &mut self,
-        setting: &dyn Setting,
-        old: &str,
-        new: &str,
-        trial: Nanos,
-    ) -> Result<Option<GuardianProcess>, Error> {
-        guard(setting, old, new, trial).map(Some)
-    }
-
     fn measure(&mut self) -> ClockReport {
         survey::system_clock(COMPARE_TIME, self.stop)
-    }
-
-    fn wait(&mut self, budget: &Budget) {
-        wait(budget);
     }
 
     fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@
 //! The counter's reference is not adjusted by NTP, so both run at a constant ratio. If the counter deviates within an interval
 //! by more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
-use super::{Machine, OffsetStep, Sample, readings};
+use super::{Machine, OffsetStep, Sample, collector, readings};
 use crate::host::measure::{Drifting, MAX_WANDER, Sample as Offset, Step, trend};
 use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
 use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
@@ -209,7 +209,6 @@ impl SkewWatch {
         let start = Instant::now();
         let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
         let result = machine.skew(pair, rate);
-        let collector = |error| Collector { name: "skew", seconds: start.elapsed().as_secs_f64(), error };
         let has_failed = result.skew_unavailable.is_some();
         self.failures = if has_failed { self.failures + 1 } else { 0 };
         let is_decided = !has_failed || self.failures >= MOST_FAILURES;
@@ -221,7 +220,7 @@ impl SkewWatch {
             self.compared += 1;
             self.unavailable = result.skew_unavailable;
         }
-        Some(collector(self.unavailable.clone()))
+        Some(collector("skew", start, self.unavailable.clone()))
     }
 }
 

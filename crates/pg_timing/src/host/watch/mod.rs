@@ -187,25 +187,23 @@ impl<M: Machine> Watch<M> {
     }
 
     fn read_clocksource(&mut self, sample: &mut Sample) -> Clocksource {
-        let clocksource = timed(&mut sample.collectors, "clocksource", || {
-            let clocksource = self.machine.clocksource();
-            let error = match &clocksource.current {
-                Fact::Known(_) => None,
-                Fact::Unavailable { unavailable } => Some(unavailable.clone()),
-            };
-            (clocksource, error)
-        });
+        let start = Instant::now();
+        let clocksource = self.machine.clocksource();
+        let error = match &clocksource.current {
+            Fact::Known(_) => None,
+            Fact::Unavailable { unavailable } => Some(unavailable.clone()),
+        };
+        sample.collectors.push(collector("clocksource", start, error));
         sample.clocksource_change = self.window.add_clocksource(&clocksource);
         clocksource
     }
 
     fn read_kernel_log(&mut self, sample: &mut Sample) {
-        sample.messages = timed(&mut sample.collectors, "kernel_log", || match self.machine.kernel_messages() {
-            Ok(messages) => (messages, None),
-            Err(why) => (Vec::new(), Some(why)),
-        });
-        let readable =
-            sample.collectors.iter().all(|collector| collector.name != "kernel_log" || collector.error.is_none());
+        let start = Instant::now();
+        let messages = self.machine.kernel_messages();
+        let readable = messages.is_ok();
+        sample.collectors.push(collector("kernel_log", start, messages.as_ref().err().cloned()));
+        sample.messages = messages.unwrap_or_default();
         // A log that is readable again has old messages that no event reports.
         self.facts_are_old |= readable != self.log_readable;
         self.log_readable = readable;
@@ -282,10 +280,7 @@ impl<M: Machine> Watch<M> {
 /// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
 const CONFIRM_AFTER_S: f64 = 1.0;
 
-/// Runs a collector, and records its duration and its error.
-fn timed<T>(collectors: &mut Vec<Collector>, name: &'static str, run: impl FnOnce() -> (T, Option<String>)) -> T {
-    let start = Instant::now();
-    let (value, error) = run();
-    collectors.push(Collector { name, seconds: start.elapsed().as_secs_f64(), error });
-    value
+/// Returns the record of a collector that began at `start`.
+fn collector(name: &'static str, start: Instant, error: Option<String>) -> Collector {
+    Collector { name, seconds: start.elapsed().as_secs_f64(), error }
 }
