@@ -421,4 +421,21 @@ mod rate_tests {
         assert_eq!(RateError::WentBack.to_string(), "the counter went back");
         assert_eq!(RateError::OutOfRange.to_string(), "the counter's rate is out of range");
     }
+
+    /// qemu derives the counter from the host's clock, at exactly the rate that CNTFRQ states. A step of the counter is 1
+    /// us, so a bracket can be 0 wide. The stated uncertainty must cover this.
+    #[cfg(target_arch = "aarch64")]
+    #[test]
+    fn stated_uncertainty_covers_the_error() {
+        let true_rate = crate::firmware_claim().unwrap().rate;
+        let counter = crate::Counter::new().unwrap();
+        let covered = (0..100)
+            .filter(|_| {
+                let reference = crate::Reference::default();
+                let measured = measure_rate(counter, reference, Ppm(0.0), Nanos::from_millis(10.0)).unwrap();
+                measured.rate.ppm_from(Hertz(true_rate.0)).0.abs() <= measured.uncertainty.0
+            })
+            .count();
+        assert!(covered >= 95, "covered {covered} of 100");
+    }
 }

@@ -1,8 +1,6 @@
 //! Creates a [`Report`] from the facts of a [`Host`] and from measurements of its clocks. Reduces the kernel's log to the facts
 //! that checks and screens need.
 
-#[cfg(all(test, target_arch = "aarch64"))]
-mod aarch64_tests;
 pub(in crate::host) mod clocks;
 pub(in crate::host) mod counter;
 
