@@ -11,7 +11,6 @@ mod explain;
 mod finding;
 pub mod finding_id;
 mod host;
-mod kernel;
 mod log;
 mod monitor;
 mod self_time;
@@ -38,7 +37,7 @@ pub use clocksource::{
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
-pub use kernel::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
+pub use host::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
 pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use monitor::{
     ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,
@@ -46,8 +45,7 @@ pub use monitor::{
 };
 pub use self_time::SelfTime;
 pub use server::{
-    Action, AdviseReport, ClassicReport, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport,
-    PeriodCalls, ReadCost, SettingAdvice,
+    Action, AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, ClassicReport, CoreShare, EventsAre, ReadCost, SettingAdvice,
 };
 pub use test::{ObservedDuration, TestReport, TestedClock, TscSummary};
 pub use tsc::{COUNTER, ClaimReport, TscReport};
