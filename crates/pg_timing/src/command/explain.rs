@@ -39,7 +39,6 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
         allow_writes: arguments.allow_writes,
         limit: Duration::from_secs(arguments.limit),
         time: Duration::from_secs(arguments.time),
-        switch_off_auto_explain: false,
         document: arguments.format.plan(),
         note,
     };
@@ -94,8 +93,7 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
         return Err(no_plan().into());
     }
     let texts = texts(arguments)?;
-    let script = (!texts.is_empty()).then(|| Script::new(&texts, &arguments.param));
-    Ok(script.transpose().map_err(Error::from)?)
+    Ok((!texts.is_empty()).then(|| Script::new(&texts, &arguments.param)).transpose()?)
 }
 
 /// Returns whether a text begins like a statement that can be explained.

@@ -1,23 +1,24 @@
 //! Reads the JSON that EXPLAIN prints for one statement.
 
-use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
 use crate::plan::validate::{check_figures, check_run};
 use crate::plan::{Explained, Plan};
 use crate::server::connection::SUPPORTED_SERVERS;
 use serde::de::IgnoredAny;
 
+/// A hint for texts that are not one statement with a plan.
+pub const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE, \
+     EXECUTE, CREATE TABLE AS; without EXPLAIN, without commands and variables of psql, and with one --param VALUE for each of $1, \
+     $2, ...";
 const RULES: &str =
     "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 pub fn parse(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
-        return Err(match json.contains("\"CREATE ") {
-            // IF NOT EXISTS, and the table exists
-            true => Error::new("the statement creates nothing: the relation exists already", "use another name"),
-            false => Error::new("the statement has no plan: it is a utility statement", SUPPORTED_STATEMENTS),
-        });
+        let what =
+            "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
+        return Err(Error::new(what, SUPPORTED_STATEMENTS));
     }
     match serde_json::from_str::<Vec<IgnoredAny>>(json).map_or(1, |plans| plans.len()) {
         1 => {}
@@ -80,8 +81,10 @@ mod tests {
         for (json, what) in [
             (format!("[{PLAN}, {PLAN}]"), "rules rewrite the statement into 2 statements"),
             ("[]".into(), "a rule removes the statement: nothing is left to run"),
-            (r#"["CREATE TABLE AS"]"#.into(), "the statement creates nothing: the relation exists already"),
-            (r#"["Utility Statement"]"#.into(), "the statement has no plan: it is a utility statement"),
+            (
+                r#"["Utility Statement"]"#.into(),
+                "the statement has no plan: it is a utility statement, or the relation that it creates exists already",
+            ),
             (
                 "[{}]".into(),
                 "pg_timing does not understand the server's EXPLAIN: missing field `Plan` at line 1 column 3",

@@ -4,15 +4,12 @@ mod explain_json;
 mod overhead;
 #[cfg(test)]
 mod proptests;
-mod rejection;
 mod report;
 mod runs;
 mod scan;
 mod script;
 mod server;
 mod session;
-mod setting;
-mod statement;
 mod subject;
 
 pub use scan::{Kind as TokenKind, Token, Tokens};
@@ -38,8 +35,6 @@ pub struct RunOptions {
     pub limit: Duration,
     /// time for all runs
     pub time: Duration,
-    /// the server's auto_explain times the runs without EXPLAIN, too; [`explain`] finds this out
-    pub switch_off_auto_explain: bool,
     /// the report must contain the plan of a run in this format
     pub document: Option<PlanFormat>,
     /// prints a note before long runs
@@ -50,13 +45,14 @@ pub struct RunOptions {
 pub fn explain(
     connection: &mut Connection,
     script: &Script,
-    mut options: RunOptions,
+    options: RunOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let server = server::LiveServer::read(connection, script.settings(), &mut options, stop)?;
+    let mut session = session::RunSession::new(connection, options, script.settings(), stop)?;
+    let server = server::LiveServer::read(&mut session)?;
     let half_width = |runs: &runs::Runs| overhead::Overhead::of(runs).half_width();
-    let runs = runs::runs(connection, script, &server.timings, options, stop, progress, half_width)?;
+    let runs = runs::runs(&mut session, script, &server.timings, progress, half_width)?;
     Ok(report::report(&server, script, &runs))
 }
 

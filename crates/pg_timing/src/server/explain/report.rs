@@ -19,7 +19,7 @@ pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainRepor
         version: env!("CARGO_PKG_VERSION").into(),
         settings: server.settings.clone(),
         statement: Some(script.text().into()),
-        runs: Some(live_runs(server, runs, &overhead)),
+        runs: Some(live_runs(server, script, runs, &overhead)),
         capture: None,
         reported_ms: overhead.reported,
         corrected_ms: overhead.corrected,
@@ -33,7 +33,7 @@ pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainRepor
     }
 }
 
-fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns {
+fn live_runs(server: &LiveServer, script: &Script, runs: &Runs, overhead: &Overhead) -> LiveRuns {
     let baseline = runs.ms_of(BASELINE);
     let per_call = overhead.reported * NS_PER_MS / overhead.calls.max(1.0);
     let timed = |timing: &Timing| {
@@ -47,6 +47,9 @@ fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns 
             clock_per_call_ns: not_negative(part(runs, &mode, ROWS_ONLY).times(per_call)),
         }
     };
+    let mut given_settings: Vec<String> = script.settings().iter().map(|setting| setting.name.clone()).collect();
+    given_settings.sort_unstable();
+    given_settings.dedup();
     LiveRuns {
         server_version: server.version.clone(),
         server: server.name.clone(),
@@ -56,7 +59,7 @@ fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns 
         fastest_plain_ms: baseline.iter().copied().fold(f64::INFINITY, f64::min),
         spread_ms: Spread::of(&baseline),
         rows_only_ms: overhead.reported * (1.0 - part(runs, REPORTED, ROWS_ONLY).estimate),
-        given_settings: server.given_settings.iter().cloned().collect(),
+        given_settings,
         plan_mode: runs.plan_mode.map(|mode| format!("{mode:?}").to_lowercase()),
         round_trip_ms: runs.round_trip_ms.estimate,
         planning_ms: runs.median_planning_ms(),
@@ -123,7 +126,7 @@ fn plan_mode(runs: &Runs) -> Option<String> {
 fn rows_not_sent(runs: &Runs) -> Option<String> {
     const MANY: f64 = 1000.0;
     let rows = runs.reported.first()?.rows()?;
-    (runs.rows_sent == 0 && rows >= MANY && !runs.fills_table)
+    (runs.skips_rows && rows >= MANY)
         .then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
 }
 
@@ -172,9 +175,9 @@ mod tests {
 
     #[test]
     fn rows_that_are_not_sent_are_noted() {
-        let mut runs = runs([90.0; 3], [5000; 3]);
+        let mut runs = Runs { skips_rows: true, ..runs([90.0; 3], [5000; 3]) };
         assert!(rows_not_sent(&runs).unwrap().starts_with("5000 rows are not sent"));
-        runs.rows_sent = 5000;
+        runs.skips_rows = false;
         assert_eq!(rows_not_sent(&runs), None);
     }
 

@@ -3,7 +3,6 @@
 //! A round is: baseline, reported, baseline, TIMING OFF, and other timing methods. `statistics/pairs.rs` compares each run with
 //! the baseline runs of its round, and decides when the rounds are enough.
 
-use super::RunOptions;
 use super::script::Script;
 use super::server::Timing;
 use super::session::{PlanMode, RunSession};
@@ -13,10 +12,8 @@ use crate::human::duration;
 use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{NS_PER_MS, PlanFormat, PlanSource, Range, RunSample};
-use crate::server::connection::Connection;
 use crate::statistics::pairs::{LOOKS, Ratio, Round, is_enough};
 use crate::statistics::{ERROR, median, median_interval};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Fewer rounds give no interval.
@@ -86,8 +83,8 @@ pub struct Runs {
     pub planning_ms: Vec<f64>,
     /// the server's choice of a plan for the values of the parameters
     pub plan_mode: Option<PlanMode>,
-    /// the statement stores its rows in a new table
-    pub fills_table: bool,
+    /// the baseline skips the statement's rows, which would be sent otherwise
+    pub skips_rows: bool,
     /// rows that each baseline run sent to the client
     pub rows_sent: u64,
     /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
@@ -147,26 +144,24 @@ impl Runs {
 /// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1. If the user stops the runs, the
 /// result has all complete rounds; without one, it is an error. `half_width` returns the relative half-width of the result.
 pub fn runs(
-    connection: &mut Connection,
+    session: &mut RunSession,
     script: &Script,
     timings: &[Timing],
-    options: RunOptions,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
     half_width: fn(&Runs) -> f64,
 ) -> Result<Runs, Error> {
     progress(0.0);
-    let mut session = RunSession::new(connection, options, script.settings(), stop)?;
-    let subject = Subject::prepare(&mut session, script)?;
+    let options = session.options;
+    let subject = Subject::prepare(session, script)?;
     session.prepare_own()?;
     let mut runs = Runs {
         timings: timings.into(),
-        plan_mode: subject.plan_mode(),
-        fills_table: script.statement().creates_table(),
+        plan_mode: subject.plan_mode,
+        skips_rows: subject.skips_rows,
         ..Runs::default()
     };
     let modes = modes(timings);
-    warm_up(&mut session, &subject, &runs, &modes)?;
+    warm_up(session, &subject, &runs, &modes)?;
     runs.round_trip_ms = median_interval(&session.round_trips_ms(ROUND_TRIPS)?, ERROR);
     for _ in 0..BARE_CALLS {
         runs.bare_calls_ms.push(session.bare_call_ms(runs.round_trip_ms.estimate)?);
@@ -174,7 +169,7 @@ pub fn runs(
     let most_rounds = MOST_ROUNDS * (options.time.as_secs_f64() / DEFAULT_TIME.as_secs_f64()).max(1.0);
     let start = Instant::now();
     while !runs.is_last && !is_enough(runs.rounds(), half_width(&runs)) {
-        match round(&mut session, &subject, &runs, &modes) {
+        match round(session, &subject, &runs, &modes) {
             Ok(round) => runs.add(round),
             Err(_) if session.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
             Err(error) => return Err(error),
@@ -185,7 +180,8 @@ pub fn runs(
         progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
     }
     if options.document == Some(PlanFormat::Text) {
-        runs.document = Some(PlanSource::Text(session.explain(subject.explain_as_text(), None)?));
+        runs.document =
+            Some(PlanSource::Text(session.explain(subject.explain("ANALYZE, TIMING ON, FORMAT TEXT"), None)?));
     }
     Ok(runs)
 }
@@ -198,7 +194,7 @@ fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[Ru
     }
     if first_ms > LONG_MS {
         let least_ms = first_ms * (LEAST_ROUNDS * modes.len()) as f64;
-        (session.options().note)(&format!(
+        (session.options.note)(&format!(
             "one run takes {}; {LEAST_ROUNDS} rounds of {} runs take at least {}; Ctrl-C shows what is known until then",
             duration(first_ms * NS_PER_MS),
             modes.len(),
@@ -242,7 +238,7 @@ fn run(
             let plan = known.checked(plan)?;
             let ms = plan.execution_ms;
             round.reported.push(plan);
-            round.document = (session.options().document == Some(PlanFormat::Json)).then_some(PlanSource::Json(json));
+            round.document = (session.options.document == Some(PlanFormat::Json)).then_some(PlanSource::Json(json));
             Ok(ms)
         }
         RunMode::Timed(timing) => {
