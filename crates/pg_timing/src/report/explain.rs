@@ -144,8 +144,8 @@ pub struct Timed {
     pub setting: String,
     pub value: String,
     pub reported_ms: f64,
-    /// its overhead as a fraction of its time, which includes what the calls cannot explain
-    pub overhead_share: f64,
+    /// how many times longer it takes than the baseline, which includes what the calls cannot explain
+    pub ratio: f64,
     /// its time minus that of TIMING OFF, per call, mean, in ns
     pub clock_per_call_ns: Range,
 }

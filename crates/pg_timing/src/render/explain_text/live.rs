@@ -134,10 +134,8 @@ pub fn facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, Stri
 
 /// Returns a line for each setting that selects a timing method, with the reported time of each value.
 fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
-    let method = |timed: &Timed| {
-        let ratio = 1.0 / (1.0 - timed.overhead_share);
-        format!("{} {} ({ratio:.2} times the baseline)", timed.value, ms(timed.reported_ms))
-    };
+    let method =
+        |timed: &Timed| format!("{} {} ({:.2} times the baseline)", timed.value, ms(timed.reported_ms), timed.ratio);
     timed.chunk_by(|a, b| a.setting == b.setting).map(move |methods| {
         format!("{}: {}", methods[0].setting, methods.iter().map(method).collect::<Vec<_>>().join(", "))
     })

@@ -4,14 +4,11 @@ use crate::error::Error;
 use crate::plan::validate::{check_figures, check_run};
 use crate::plan::{Explained, Plan};
 use crate::server::connection::SUPPORTED_SERVERS;
-use serde::de::IgnoredAny;
 
 /// A hint for texts that are not one statement with a plan.
 pub const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE, \
      EXECUTE, CREATE TABLE AS; without EXPLAIN, without commands and variables of psql, and with one --param VALUE for each of $1, \
      $2, ...";
-const RULES: &str =
-    "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 pub fn parse(json: &str) -> Result<Explained, Error> {
@@ -20,18 +17,14 @@ pub fn parse(json: &str) -> Result<Explained, Error> {
             "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
         return Err(Error::new(what, SUPPORTED_STATEMENTS));
     }
-    match serde_json::from_str::<Vec<IgnoredAny>>(json).map_or(1, |plans| plans.len()) {
-        1 => {}
-        0 => return Err(removed_by_rule()),
-        count => return Err(Error::new(format!("rules rewrite the statement into {count} statements"), RULES)),
+    let mut plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
+    match (plans.pop(), plans.len()) {
+        (Some(plan), 0) => Ok(plan),
+        (plan, others) => Err(Error::new(
+            format!("rules rewrite the statement into {} statements", others + usize::from(plan.is_some())),
+            "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly",
+        )),
     }
-    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| match error.to_string() {
-        text if text.contains("recursion limit") => {
-            Error::new("the plan is nested deeper than 60 nodes", "pg_timing cannot read plans of this depth")
-        }
-        text => not_understood(&text),
-    })?;
-    plans.into_iter().next().ok_or_else(removed_by_rule)
 }
 
 /// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
@@ -58,10 +51,6 @@ fn impossible(why: Error) -> Error {
     Error::new(why.what, "the server's clock may be faulty: run pg_timing check on the server's host")
 }
 
-fn removed_by_rule() -> Error {
-    Error::new("a rule removes the statement: nothing is left to run", RULES)
-}
-
 fn not_understood(why: &str) -> Error {
     Error::new(
         format!("pg_timing does not understand the server's EXPLAIN: {why}"),
@@ -80,7 +69,7 @@ mod tests {
         assert!(parse(&format!("[{PLAN}]")).is_ok());
         for (json, what) in [
             (format!("[{PLAN}, {PLAN}]"), "rules rewrite the statement into 2 statements"),
-            ("[]".into(), "a rule removes the statement: nothing is left to run"),
+            ("[]".into(), "rules rewrite the statement into 0 statements"),
             (
                 r#"["Utility Statement"]"#.into(),
                 "the statement has no plan: it is a utility statement, or the relation that it creates exists already",

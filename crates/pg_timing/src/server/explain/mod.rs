@@ -16,7 +16,7 @@ pub use scan::{Kind as TokenKind, Token, Tokens};
 pub use script::Script;
 
 use crate::error::Error;
-use crate::report::{ClassicReport, ExplainReport, PlanFormat, ReadCost};
+use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource, ReadCost};
 use crate::server::connection::Connection;
 use crate::server::own_sql;
 use std::sync::atomic::AtomicBool;
@@ -51,9 +51,15 @@ pub fn explain(
 ) -> Result<ExplainReport, Error> {
     let mut session = session::RunSession::new(connection, options, script.settings(), stop)?;
     let server = server::LiveServer::read(&mut session)?;
+    let subject = subject::Subject::prepare(&mut session, script)?;
     let half_width = |runs: &runs::Runs| overhead::Overhead::of(runs).half_width();
-    let runs = runs::runs(&mut session, script, &server.timings, progress, half_width)?;
-    Ok(report::report(&server, script, &runs))
+    let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
+    let document = match options.document {
+        Some(PlanFormat::Text) => Some(PlanSource::Text(session.explain(subject.explain("ANALYZE, TIMING ON"), None)?)),
+        Some(PlanFormat::Json) => Some(PlanSource::Json(session.explain(subject.explain_analyze("TIMING ON"), None)?)),
+        None => None,
+    };
+    Ok(ExplainReport { document, ..report::report(&server, script, &subject, &runs) })
 }
 
 /// Runs the classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on

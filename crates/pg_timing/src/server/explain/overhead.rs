@@ -11,7 +11,6 @@ use crate::plan::Plan;
 use crate::plan::attribution::{Charge, attribute};
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainedNode, LiveRuns, MS_PER_NS, Range};
-use crate::statistics::pairs::Ratio;
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
 
 /// A call costs at least this part of a bare call: in published plans, the processor overlapped the rest of two reads of the TSC
@@ -117,7 +116,7 @@ pub fn part(runs: &Runs, longer: &str, shorter: &str) -> Range {
 fn measured(runs: &Runs, reported: f64) -> Option<Range> {
     let baseline = median(&runs.ms_of(BASELINE));
     let live = LiveRuns { plain_ms: baseline, round_trip_ms: runs.round_trip_ms.estimate, ..LiveRuns::default() };
-    let Ratio { low, estimate, high, .. } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
+    let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
     // The round trip is subtracted from each baseline run.
     let margin = 1.0 + runs.round_trip_ms.half_width() / baseline;
     let overhead = |ratio: f64| reported * (1.0 - 1.0 / ratio.max(1.0));

@@ -320,9 +320,9 @@ impl RunSession<'_> {
     }
 
     /// Runs an EXPLAIN ANALYZE, timed by this method, and returns what it prints.
-    pub fn explain(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<String, Error> {
+    pub fn explain(&mut self, explain: Sql, timing: Option<Timing>) -> Result<String, Error> {
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            for sql in timing.map(Timing::set_local).unwrap_or_default() {
+            for sql in timing.iter().flat_map(Timing::set_local) {
                 session.run(&sql, Output::Discard)?;
             }
             session.limit_statement()?;
@@ -330,11 +330,10 @@ impl RunSession<'_> {
         })
     }
 
-    /// Runs an EXPLAIN ANALYZE and returns the executed plan, and its JSON.
-    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<(Plan, String), Error> {
+    /// Runs an EXPLAIN ANALYZE and returns the executed plan.
+    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<Timing>) -> Result<Plan, Error> {
         let json = self.explain(explain, timing)?;
-        let plan = parse_executed(&json, timing.map_or(self.has_fast_timing, Timing::is_fast_timing))?;
-        Ok((plan, json))
+        parse_executed(&json, timing.map_or(self.has_fast_timing, |timing| timing.is_fast_timing()))
     }
 }
 
