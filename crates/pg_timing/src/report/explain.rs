@@ -1,7 +1,7 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
 use super::log::LogPlace;
-use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile, sorted};
+use crate::statistics::{Range, quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -212,13 +212,6 @@ pub struct Capture {
     pub implied_call_ns: Option<f64>,
     /// bounds of the clock's share of the reported time
     pub clock_share: Range,
-}
-
-impl Capture {
-    /// Returns the run-to-run variation that the figures assume, as a fraction. `None` without a time from another run.
-    pub fn assumed_variation(&self) -> Option<f64> {
-        self.given_plain_ms.map(|_| RUN_TO_RUN_VARIATION)
-    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
