@@ -67,7 +67,29 @@ pub struct ExplainReport {
     pub document: Option<PlanSource>,
 }
 
+/// Returns reported / corrected. `None` if the corrected time could be 0.
+pub fn overhead_factor(reported_ms: f64, corrected_ms: Range) -> Option<Range> {
+    let Range { low, estimate, high } = corrected_ms;
+    (low > 0.0).then(|| Range { low: reported_ms / high, estimate: reported_ms / estimate, high: reported_ms / low })
+}
+
 impl ExplainReport {
+    /// Returns a report with these figures, in ms.
+    pub fn of(reported: f64, corrected: Range, clock: f64, unexplained: f64) -> ExplainReport {
+        let share = |ms: f64| if reported > 0.0 { ms / reported } else { 0.0 };
+        ExplainReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            reported_ms: reported,
+            corrected_ms: corrected,
+            overhead_factor: overhead_factor(reported, corrected),
+            overhead_share: share((reported - corrected.estimate).max(0.0)),
+            clock_share: share(clock),
+            unexplained_share: share(unexplained),
+            ..ExplainReport::default()
+        }
+    }
+
     /// Returns whether the figures can be shown: the runs or the calls show the overhead.
     pub fn has_figures(&self) -> bool {
         self.runs.is_none() || self.overhead_factor.is_some()

@@ -35,7 +35,9 @@ pub use clocksource::{
     ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
     is_cut_name, traits_of,
 };
-pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
+pub use explain::{
+    Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed, overhead_factor,
+};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use kernel::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};

@@ -14,23 +14,13 @@ use crate::statistics::median;
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs) -> ExplainReport {
     let overhead = Overhead::of(runs);
-    let share = |ms: f64| if overhead.reported > 0.0 { ms / overhead.reported } else { 0.0 };
     ExplainReport {
-        schema_version: 1,
-        version: env!("CARGO_PKG_VERSION").into(),
         settings: server.settings.clone(),
         statement: Some(script.text().into()),
         runs: Some(live_runs(server, script, subject, runs, &overhead)),
-        capture: None,
-        reported_ms: overhead.reported,
-        corrected_ms: overhead.corrected,
-        overhead_factor: overhead.factor,
-        overhead_share: share(overhead.reported - overhead.corrected.estimate),
-        clock_share: share(overhead.clock),
-        unexplained_share: share(overhead.unexplained),
         notes: notes(server, subject, runs, overhead.half_width()),
         nodes: overhead.nodes(runs),
-        document: None,
+        ..ExplainReport::of(overhead.reported, overhead.corrected, overhead.clock, overhead.unexplained)
     }
 }
 
