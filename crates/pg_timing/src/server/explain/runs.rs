@@ -257,7 +257,7 @@ mod tests {
     /// without and with all timing methods. The warm-up is one more run, and one more round of a short statement.
     #[test]
     fn the_documented_numbers_of_runs_are_correct() {
-        let help = include_str!("../../command/explain_arguments.rs");
+        let help = include_str!("../../command/explain.rs");
         let guide = include_str!("../../../../../docs/touches.md");
         let of_round = modes(&[]).len();
         let most = |timings: usize| 1 + (MOST_ROUNDS as usize + 1) * (of_round + timings);
