@@ -14,7 +14,6 @@ mod host;
 mod kernel;
 mod log;
 mod monitor;
-mod self_time;
 mod server;
 mod test;
 #[cfg(test)]
@@ -36,7 +35,8 @@ pub use clocksource::{
     is_cut_name, traits_of,
 };
 pub use explain::{
-    Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed, overhead_factor,
+    Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, SelfTime, Spread, Timed,
+    overhead_factor,
 };
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
@@ -46,7 +46,6 @@ pub use monitor::{
     ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,
     WatchedClock, WatchedFinding,
 };
-pub use self_time::SelfTime;
 pub use server::{
     Action, AdviseReport, ClassicReport, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport,
     PeriodCalls, ReadCost, SettingAdvice,

@@ -156,6 +156,7 @@ fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::proptests::runs_with_times;
     use super::*;
 
     fn plan(json: &str, execution_ms: f64) -> Plan {
@@ -178,7 +179,7 @@ mod tests {
                 "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 130.0, "Actual Rows": 999999, "Actual Loops": 1}]}}"#,
             200.0,
         );
-        Runs::with_times(&baseline, &[rows_only; 8], vec![run; 8])
+        runs_with_times(&baseline, &[rows_only; 8], vec![run; 8])
     }
 
     fn factor(overhead: &Overhead) -> Option<Range> {
@@ -262,7 +263,7 @@ mod tests {
             r#"{"Plan": {"Node Type": "Result", "Actual Total Time": 200.1, "Actual Rows": 1, "Actual Loops": 1}}"#,
             200.1,
         );
-        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..Runs::with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
         let overhead = Overhead::of(&runs);
         assert!(factor(&overhead).unwrap().high < 1.000001, "{:?}", factor(&overhead));
     }
@@ -287,7 +288,7 @@ mod tests {
         let short = |bare_calls_ms| Runs {
             round_trip_ms: Range::between(0.08, 0.12),
             bare_calls_ms,
-            ..Runs::with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
+            ..runs_with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
         };
         let overhead = Overhead::of(&short(vec![40e-6; 9]));
         let calls_ms = overhead.calls * 40e-6;

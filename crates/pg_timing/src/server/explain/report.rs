@@ -150,6 +150,7 @@ fn different_calls(runs: &Runs) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::proptests::runs_with_times;
     use super::*;
     use crate::plan::Plan;
 
@@ -161,7 +162,7 @@ mod tests {
     }
 
     fn runs(baseline_ms: [f64; 3], rows: [u32; 3]) -> Runs {
-        Runs::with_times(&baseline_ms, &[95.0; 3], rows.map(run).into())
+        runs_with_times(&baseline_ms, &[95.0; 3], rows.map(run).into())
     }
 
     #[test]

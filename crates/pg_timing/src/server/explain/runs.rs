@@ -211,21 +211,8 @@ fn run(
 }
 
 #[cfg(test)]
-impl Runs {
-    /// Returns runs with these times: of the two baseline runs and the run with TIMING OFF in each round, and of the plans.
-    pub fn with_times(baseline: &[f64], rows_only: &[f64], reported: Vec<Plan>) -> Runs {
-        let sample = |mode: &str, ms: f64| RunSample { mode: mode.into(), ms };
-        let rounds = baseline.iter().zip(rows_only).zip(&reported);
-        let samples = rounds.flat_map(|((&baseline, &rows_only), plan)| {
-            let (first, second) = (sample(BASELINE, baseline), sample(BASELINE, baseline));
-            [first, sample(REPORTED, plan.execution_ms), second, sample(ROWS_ONLY, rows_only)]
-        });
-        Runs { samples: samples.collect(), reported, is_last: true, ..Runs::default() }
-    }
-}
-
-#[cfg(test)]
 mod tests {
+    use super::super::proptests::runs_with_times;
     use super::super::server::METHODS;
     use super::*;
 
@@ -236,14 +223,14 @@ mod tests {
     #[test]
     fn each_run_is_compared_with_the_baseline_runs_of_its_round() {
         // The machine is slower by two in the second round.
-        let runs = Runs::with_times(
+        let runs = runs_with_times(
             &[10.0, 20.0, 10.0],
             &[11.0, 22.0, 11.0],
             [15.0, 30.0, 15.0].map(|ms| plan("Sort", ms)).into(),
         );
         let ratio = |mode| (1e6 * runs.ratio(mode).unwrap().estimate).round() / 1e6;
         assert_eq!([ratio(REPORTED), ratio(ROWS_ONLY), ratio(BASELINE)], [1.5, 1.1, 1.0]);
-        assert_eq!(Runs::with_times(&[10.0; 2], &[11.0; 2], vec![plan("Sort", 15.0); 2]).ratio(REPORTED), None);
+        assert_eq!(runs_with_times(&[10.0; 2], &[11.0; 2], vec![plan("Sort", 15.0); 2]).ratio(REPORTED), None);
     }
 
     #[test]

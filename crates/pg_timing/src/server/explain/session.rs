@@ -28,6 +28,9 @@ const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL auto_explain.log_analyze = off"
 /// settings.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
+/// A hint for a user who stops the runs.
+const ROLLED_BACK: &str = "all runs were rolled back";
+
 /// Whose statements a transaction runs. Both have the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
@@ -165,7 +168,7 @@ impl<'a> RunSession<'a> {
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.is_stopped() {
-            return Err(Error::new("stopped", self.what_was_changed()));
+            return Err(Error::new("stopped", ROLLED_BACK));
         }
         let result = self.begin(whose).and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
         let rollback = self.run_also_if_stopped(own_sql::ROLLBACK);
@@ -184,45 +187,32 @@ impl<'a> RunSession<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns what the runs changed, as a hint for a user who stops them.
-    fn what_was_changed(&self) -> &'static str {
-        match self.options.allow_writes {
-            true => "the statement's changes were rolled back",
-            false => "all runs were read-only and were rolled back",
-        }
-    }
-
     /// Replaces the message or hint of errors that pg_timing knows more about than the server.
-    fn with_better_hint(&self, error: Error) -> Error {
-        let Error { what, hint, state } = error;
-        let (what, hint) = match &state {
-            state if state.is(SqlState::READ_ONLY) => {
-                (what, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
+    fn with_better_hint(&self, mut error: Error) -> Error {
+        let is = |code| error.state.is(code);
+        if is(SqlState::READ_ONLY) {
+            error.hint = format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}");
+        } else if is(SqlState::SYNTAX) {
+            error.hint = SUPPORTED_STATEMENTS.into();
+        } else if is(SqlState::NO_SUCH_STATEMENT) || is(SqlState::STATEMENT_EXISTS) {
+            error.hint = "if a connection pooler gives each transaction another session, connect to the server directly; CREATE TABLE \
+                          AS EXECUTE is not supported"
+                .into();
+        } else if is(SqlState::QUERY_CANCELED) && self.is_stopped() {
+            error.what = "stopped; the statement was canceled on the server".into();
+            error.hint = ROLLED_BACK.into();
+        // Another user may have canceled the statement earlier.
+        } else if is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit {
+            error.what = format!("one run takes longer than {} s", self.limit.as_secs_f64());
+            error.hint = match self.limit < self.options.limit {
+                true => {
+                    "this limit is the statement_timeout of this user or database, or of a SET before the statement"
+                }
+                false => "set a longer limit with --limit SECONDS",
             }
-            state if state.is(SqlState::QUERY_CANCELED) && self.is_stopped() => {
-                ("stopped; the statement was canceled on the server".into(), self.what_was_changed().into())
-            }
-            // Another user may have canceled the statement earlier.
-            state if state.is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit => (
-                format!("one run takes longer than {} s", self.limit.as_secs_f64()),
-                match self.limit < self.options.limit {
-                    true => {
-                        "this limit is the statement_timeout of this user or database, or of a SET before the statement"
-                            .into()
-                    }
-                    false => "set a longer limit with --limit SECONDS".into(),
-                },
-            ),
-            state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => (
-                what,
-                "if a connection pooler gives each transaction another session, connect to the server directly; CREATE TABLE \
-                 AS EXECUTE is not supported"
-                    .into(),
-            ),
-            state if state.is(SqlState::SYNTAX) => (what, SUPPORTED_STATEMENTS.into()),
-            _ => (what, hint),
-        };
-        Error { what, hint, state }
+            .into();
+        }
+        error
     }
 }
 
