@@ -139,6 +139,11 @@ impl Script {
         self.is_create() && Tokens::of(&self.query).nth(1).is_some_and(|token| token.is("MATERIALIZED"))
     }
 
+    /// Whether the statement can store its rows in a table, as INSERT INTO and SELECT INTO do. Skipped rows would not be stored.
+    pub fn may_store_rows(&self) -> bool {
+        self.is_create() || Tokens::of(&self.query).any(|token| token.is("INTO"))
+    }
+
     /// Returns statements that produce all rows and send none, because they skip them. The server may refuse the first one,
     /// or plan it differently: a LIMIT of the statement would belong to the same query as the OFFSET. The second one adds
     /// a node above a set operation.
@@ -293,6 +298,19 @@ mod tests {
         }
         assert_eq!(why("SELECT $1"), "the statement has a parameter, like $1");
         assert!(script("SELECT a$1, '$1', $a1$ $1 $a1$ -- $1").is_ok());
+    }
+
+    #[test]
+    fn statements_that_can_store_rows_are_recognized() {
+        for (text, stores) in [
+            ("CREATE TABLE x AS SELECT 1", true),
+            ("WITH a AS (SELECT 1) SELECT * INTO TEMP x FROM a", true),
+            ("SELECT 1 AS insert INTO new FROM t", true),
+            ("INSERT INTO x SELECT 1", true),
+            ("SELECT 'INTO', \"into\" FROM a -- INTO", false),
+        ] {
+            assert_eq!(script(text).unwrap().may_store_rows(), stores, "{text}");
+        }
     }
 
     #[test]

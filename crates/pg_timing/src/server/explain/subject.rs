@@ -85,7 +85,7 @@ impl Subject {
             plan = session.plan_of(&explain_plan)?;
         }
         subject.is_planned = script.is_create() || subject.plan_mode == Some(PlanMode::Custom);
-        if script.is_create() {
+        if script.may_store_rows() {
             return Ok(subject);
         }
         // The baseline must send no rows, if a statement without output has the same plan.
