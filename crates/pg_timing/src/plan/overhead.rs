@@ -62,13 +62,19 @@ impl Analysis {
         check_run(&plan)?;
         let expected = clock.map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
         let given = inputs.plain_ms.map(|plain_ms| Given::of(plain_ms, &plan)).transpose()?;
-        let computed = expected.as_ref().map(|expected| computed_baseline(&plan, expected));
+        let without = |overhead_ms: f64| (reported_ms - overhead_ms).max(0.0);
+        let computed = expected.as_ref().map(|expected| {
+            let Range { low, estimate, high } = expected.overhead;
+            Range { low: without(high), estimate: without(estimate), high: without(low) }
+        });
         let (corrected_ms, is_contradiction) = match (given.as_ref().map(|given| given.baseline), computed) {
             (Some(given), Some(computed)) => both(given, computed),
             (Some(one), None) | (None, Some(one)) => (one, false),
             (None, None) => return Err(errors::unknown_clock(false)),
         };
-        let unexplained_ms = expected.as_ref().map_or(0.0, |expected| unexplained_ms(&plan, &corrected_ms, expected));
+        // The calls cannot explain it. The given baseline may be from a faster run.
+        let unexplained_ms =
+            expected.as_ref().map_or(0.0, |expected| without(corrected_ms.estimate + expected.overhead.high));
         let clock_ms = clock_ms(&plan, &corrected_ms, expected.as_ref(), unexplained_ms, counts_buffers);
         Ok(Analysis { plan, corrected_ms, clock_ms, unexplained_ms, expected, given, is_contradiction })
     }
@@ -192,13 +198,6 @@ impl Given {
     }
 }
 
-/// Returns this run's time without its timing.
-fn computed_baseline(plan: &Plan, expected: &Expected) -> Range {
-    let without = |overhead: f64| (plan.execution_ms - overhead).max(0.0);
-    let Range { low, estimate, high } = expected.overhead;
-    Range { low: without(high), estimate: without(estimate), high: without(low) }
-}
-
 /// Returns the baseline that the user gave, and whether it contradicts the one that the clock's cost predicts. Then its interval
 /// covers both: the given time may be from a faster or slower run, or the cost from another clock.
 fn both(given: Range, computed: Range) -> (Range, bool) {
@@ -206,11 +205,6 @@ fn both(given: Range, computed: Range) -> (Range, bool) {
         true => (Range { low: given.low.min(computed.low), high: given.high.max(computed.high), ..given }, true),
         false => (given, false),
     }
-}
-
-/// Returns the overhead that the calls cannot explain. The given baseline may be from a faster run.
-fn unexplained_ms(plan: &Plan, baseline: &Range, expected: &Expected) -> f64 {
-    (plan.execution_ms - baseline.estimate - expected.overhead.high).max(0.0)
 }
 
 /// Returns the time of all clock reads. If the user gave the baseline, it is at most the whole overhead, and at most
