@@ -3,8 +3,8 @@
 use super::overhead::{Overhead, part};
 use super::runs::Runs;
 use super::script::Script;
-use super::server::{LiveServer, Timing};
-use super::session::PlanMode;
+use super::server::LiveServer;
+use super::session::{PlanMode, Timing};
 use super::subject::Subject;
 use crate::human::duration;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};

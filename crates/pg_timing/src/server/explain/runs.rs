@@ -3,8 +3,7 @@
 //! A round is: baseline, reported, baseline, TIMING OFF, and other timing methods. `statistics.rs` compares each run with
 //! the baseline runs of its round, and decides when the rounds are enough.
 
-use super::server::Timing;
-use super::session::RunSession;
+use super::session::{RunSession, Timing};
 use super::subject::Subject;
 use crate::error::Error;
 use crate::human::duration;
@@ -213,7 +212,7 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::super::proptests::runs_with_times;
-    use super::super::server::METHODS;
+    use super::super::session::METHODS;
     use super::*;
 
     fn plan(kind: &str, ms: f64) -> Plan {

@@ -237,6 +237,16 @@ fn name(tokens: &[Token]) -> Option<String> {
     name.filter(|name| !name.is_empty()).map(|name| name.to_ascii_lowercase())
 }
 
+/// Returns an EXPLAIN ANALYZE of a statement, in the format that pg_timing reads.
+pub fn explain_analyze(options: &str, statement: &str) -> String {
+    explain(&format!("ANALYZE, {options}, FORMAT JSON"), statement)
+}
+
+/// Returns an EXPLAIN of a statement.
+pub fn explain(options: &str, statement: &str) -> String {
+    format!("EXPLAIN {MARK} ({options}) {statement}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The server of a measurement: its version, the settings that affect timing, and the timing methods that it offers.
 
-use super::session::{RunSession, Whose};
+use super::session::{METHODS, RunSession, Timing, Whose};
 use crate::error::{Error, SqlState};
 use crate::server::connection::Output;
 use crate::server::own_sql;
@@ -111,53 +111,4 @@ fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, E
 fn show(name: &str) -> String {
     let parts: Vec<String> = name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
     format!("SHOW {}", parts.join("."))
-}
-
-/// A setting that selects the timing method for one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    pub setting: &'static str,
-    pub value: &'static str,
-    /// pg_fast_timing is loaded and has to be switched off, or it would time the nodes instead
-    disables_fast_timing: bool,
-}
-
-const CLOCK_SOURCE: &str = "timing_clock_source";
-/// PostgreSQL 19's setting, and pg_fast_timing's.
-pub const METHODS: [(&str, &[&str]); 2] =
-    [(CLOCK_SOURCE, &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "auto"])];
-
-impl Timing {
-    /// Whether pg_fast_timing times the nodes.
-    pub fn is_fast_timing(&self) -> bool {
-        self.setting == FAST_TIMING_METHOD && self.value != "off"
-    }
-
-    /// Returns the statements that select the method until the end of the transaction.
-    pub fn set_local(&self) -> Vec<String> {
-        let mut statements = vec![own_sql::set_local(self.setting, self.value)];
-        statements.extend(self.disables_fast_timing.then(|| own_sql::set_local(FAST_TIMING_METHOD, "off")));
-        statements
-    }
-}
-
-impl std::fmt::Display for Timing {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{}={}", self.setting, self.value)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_servers_clock_is_measured_without_pg_fast_timing() {
-        let timing = |disables_fast_timing| Timing { setting: CLOCK_SOURCE, value: "tsc", disables_fast_timing };
-        let alone = "SET LOCAL timing_clock_source = tsc";
-        assert_eq!(timing(false).set_local(), [alone]);
-        assert_eq!(timing(true).set_local(), [alone, "SET LOCAL pg_fast_timing.method = off"]);
-        let method = |value| Timing { setting: FAST_TIMING_METHOD, value, disables_fast_timing: false };
-        assert!(method("tsc").is_fast_timing() && !method("off").is_fast_timing() && !timing(true).is_fast_timing());
-    }
 }

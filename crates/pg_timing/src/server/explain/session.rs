@@ -1,14 +1,13 @@
 //! A session on the server that runs statements, each in its own transaction, and rolls them back.
 
 use super::explain_json::{SUPPORTED_STATEMENTS, parse, parse_executed, parse_planning_ms};
-use super::script::Setting;
-use super::server::Timing;
-use super::subject::explain_analyze;
+use super::script::{Setting, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
 use crate::plan::{Explained, Plan};
 use crate::server::connection::{Connection, Output, Rows, Sql};
 use crate::server::own_sql::{self, MARK};
+use crate::server::settings::FAST_TIMING_METHOD;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -56,6 +55,40 @@ pub struct BaselineRun {
     pub rows: u64,
     /// the part of `client_ms` in which the server planned the statement; `None` if it used an existing plan
     pub planning_ms: Option<f64>,
+}
+
+/// A setting that selects the timing method for one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    pub setting: &'static str,
+    pub value: &'static str,
+    /// pg_fast_timing is loaded and has to be switched off, or it would time the nodes instead
+    pub disables_fast_timing: bool,
+}
+
+const CLOCK_SOURCE: &str = "timing_clock_source";
+/// PostgreSQL 19's setting, and pg_fast_timing's.
+pub const METHODS: [(&str, &[&str]); 2] =
+    [(CLOCK_SOURCE, &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "auto"])];
+
+impl Timing {
+    /// Whether pg_fast_timing times the nodes.
+    pub fn is_fast_timing(&self) -> bool {
+        self.setting == FAST_TIMING_METHOD && self.value != "off"
+    }
+
+    /// Returns the statements that select the method until the end of the transaction.
+    pub fn set_local(&self) -> Vec<String> {
+        let mut statements = vec![own_sql::set_local(self.setting, self.value)];
+        statements.extend(self.disables_fast_timing.then(|| own_sql::set_local(FAST_TIMING_METHOD, "off")));
+        statements
+    }
+}
+
+impl std::fmt::Display for Timing {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}={}", self.setting, self.value)
+    }
 }
 
 /// A session with the prepared statements of one measurement.
@@ -368,5 +401,15 @@ mod tests {
         for shown in ["0", "0ms", "", "5 apples", "99999999999999999999s", "9999999999999999999d"] {
             assert_eq!(parse_timeout(shown), None, "{shown}");
         }
+    }
+
+    #[test]
+    fn the_servers_clock_is_measured_without_pg_fast_timing() {
+        let timing = |disables_fast_timing| Timing { setting: CLOCK_SOURCE, value: "tsc", disables_fast_timing };
+        let alone = "SET LOCAL timing_clock_source = tsc";
+        assert_eq!(timing(false).set_local(), [alone]);
+        assert_eq!(timing(true).set_local(), [alone, "SET LOCAL pg_fast_timing.method = off"]);
+        let method = |value| Timing { setting: FAST_TIMING_METHOD, value, disables_fast_timing: false };
+        assert!(method("tsc").is_fast_timing() && !method("off").is_fast_timing() && !timing(true).is_fast_timing());
     }
 }

@@ -6,7 +6,7 @@
 //! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
 use super::NOT_ROLLED_BACK;
-use super::script::Script;
+use super::script::{Script, explain, explain_analyze};
 use super::session::{PlanMode, RunSession, Whose};
 use crate::error::Error;
 use crate::plan::Explained;
@@ -127,14 +127,4 @@ fn may_create(session: &RunSession, script: &Script) -> Result<(), Error> {
         )),
         false => Ok(()),
     }
-}
-
-/// Returns an EXPLAIN ANALYZE of a statement, in the format that pg_timing reads.
-pub fn explain_analyze(options: &str, statement: &str) -> String {
-    explain(&format!("ANALYZE, {options}, FORMAT JSON"), statement)
-}
-
-/// Returns an EXPLAIN of a statement.
-fn explain(options: &str, statement: &str) -> String {
-    format!("EXPLAIN {MARK} ({options}) {statement}")
 }
