@@ -118,9 +118,9 @@ def values(program):
 def secrets(program):
     """Errors of pg_timing do not show values."""
     for statement, given, line in (
-        (OF_VALUE, [], "the statement has a parameter"),
-        (OF_VALUE, ["1", SECRET], "wrong number of parameters"),
-        ("SELECT $1, $2", [SECRET], "one --param VALUE for each of $1"),
+        (OF_VALUE, [], "differ in number: 1 and 0"),
+        (OF_VALUE, ["1", SECRET], "differ in number: 1 and 2"),
+        ("SELECT $1, $2", [SECRET], "differ in number: 2 and 1"),
         ("SELECT 1 / (length($1) - 7)", [SECRET], "division by zero"),
         ("SELECT count(*) FROM nowhere WHERE k = $1", [SECRET], 'relation "nowhere" does not exist'),
         ("CREATE TABLE new AS SELECT $1", [SECRET], "--param does not support EXECUTE and CREATE"),

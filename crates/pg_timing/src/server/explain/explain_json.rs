@@ -7,8 +7,7 @@ use crate::server::connection::SUPPORTED_SERVERS;
 
 /// A hint for texts that are not one statement with a plan.
 pub const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE, \
-     EXECUTE, CREATE TABLE AS; without EXPLAIN, without commands and variables of psql, and with one --param VALUE for each of $1, \
-     $2, ...";
+     EXECUTE, CREATE TABLE AS; without EXPLAIN, and without commands and variables of psql";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 pub fn parse(json: &str) -> Result<Explained, Error> {

@@ -37,9 +37,10 @@ impl Token<'_> {
         self.kind == Kind::Symbol && self.text == symbol
     }
 
-    /// Whether this is a parameter, like `$1`.
-    pub fn is_parameter(&self) -> bool {
-        self.kind == Kind::Word && self.text.starts_with('$')
+    /// Returns the number of a parameter like `$1`.
+    pub fn parameter(&self) -> Option<usize> {
+        let number = self.text.strip_prefix('$').filter(|_| self.kind == Kind::Word)?;
+        Some(number.parse().unwrap_or(usize::MAX))
     }
 
     /// Returns the name that the token stands for: the server folds names without quotes.

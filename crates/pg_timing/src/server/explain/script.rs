@@ -92,10 +92,13 @@ impl Script {
         }
         if begins(last, "EXECUTE") {
             script.execute(&prepared)?;
-        } else if script.values.is_empty() && Tokens::of(last).any(|token| token.is_parameter()) {
+            return Ok(script);
+        }
+        let (needed, given) = (Tokens::of(last).filter_map(|token| token.parameter()).max().unwrap_or(0), values.len());
+        if needed != given {
             return Err(Error::new(
-                "the statement has a parameter, like $1",
-                "give the values of $1, $2, ... with --param VALUE; pg_stat_statements and logs show parameters instead of values",
+                format!("the statement's parameters and the values of --param differ in number: {needed} and {given}"),
+                "give one --param VALUE for each of $1, $2, ...; pg_stat_statements and logs show parameters instead of values",
             ));
         }
         Ok(script)
@@ -306,7 +309,7 @@ mod tests {
         for text in ["PREPARE q AS SELECT $1; EXECUTE q(1)", "CREATE TABLE x AS SELECT $1"] {
             assert_eq!(given(text, &["hunter2"]).unwrap_err().what, "--param does not support EXECUTE and CREATE");
         }
-        assert_eq!(why("SELECT $1"), "the statement has a parameter, like $1");
+        assert!(why("SELECT $2").ends_with("differ in number: 2 and 0") && given("SELECT 1", &["a"]).is_err());
         assert!(script("SELECT a$1, '$1', $a1$ $1 $a1$ -- $1").is_ok());
     }
 
