@@ -40,7 +40,7 @@ pub fn normalized(statement: &str) -> String {
                 text.constant();
             }
             TokenKind::Symbol => text.sign(token.text),
-            TokenKind::Word | TokenKind::QuotedName | TokenKind::Parameter => text.push(token.text),
+            TokenKind::Word | TokenKind::QuotedName => text.push(token.text),
         }
     }
     let end = text.out.trim_end_matches([';', ' ']).len();

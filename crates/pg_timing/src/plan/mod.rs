@@ -12,7 +12,6 @@ mod json;
 mod layout;
 mod node;
 mod overhead;
-mod server_clock;
 pub mod structured;
 mod subplans;
 #[cfg(test)]
@@ -25,8 +24,7 @@ pub use crate::report::PlanSource as Source;
 pub use find::each_plan;
 pub use json::{QUOTES, plan as from_json};
 pub use node::{PlanNode, callees, callers_first};
-pub use overhead::{Analysis, Inputs, report};
-pub use server_clock::{ClockOf, ServerClock};
+pub use overhead::{Analysis, ClockOf, Inputs, ServerClock, report};
 pub use tree::{Explained, Found, Node, Rows};
 pub use validate::{Selected, executed};
 
