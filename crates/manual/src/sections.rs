@@ -46,7 +46,7 @@ pub fn description(page: &str) -> &'static [&'static str] {
         ],
         "pg_timing-monitor" => &[
             "monitor takes a sample of each clock in each interval, and reports what has changed. On a terminal it shows a live \
-             screen; type ? for the keys. Without a terminal, or with --listen, --textfile or --samples, it prints each event \
+             screen with its keys in the last line. Without a terminal, or with --listen, --textfile or --samples, it prints each event \
              as one line.",
         ],
         "pg_timing-report" => &[

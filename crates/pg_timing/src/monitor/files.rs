@@ -1,67 +1,47 @@
 //! The files of `--events` and `--textfile`.
 
 use crate::error::Error;
-use crate::output_file::{Identity, OutputFile, READABLE, check_regular, identity, is_root};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use crate::output_file::{Identity, OutputFile, READABLE, check_regular, is_root};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Result, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The file of `--events`: one line of JSON for each event, in docs/monitor-event.schema.json.
 ///
-/// The file is opened again after logrotate has moved it. It is opened for appending, so `copytruncate` works, too.
-pub struct EventsFile {
-    output: OutputFile,
-    file: Option<File>,
-}
+/// The file is opened for each event, because logrotate moves it or cuts it. It is opened for appending, so `copytruncate` works.
+pub struct EventsFile(OutputFile);
 
 impl EventsFile {
-    /// Opens the file, or creates it.
-    pub fn open(path: &Path) -> std::result::Result<EventsFile, Error> {
-        let mut events = EventsFile { output: OutputFile::of(path)?, file: None };
-        let opened = events.current().map(|_| ());
-        opened.map_err(|error| events.output.not_writable(&error))?;
+    /// Checks that the file can be written. Creates it if it is missing.
+    pub fn new(path: &Path) -> std::result::Result<EventsFile, Error> {
+        let events = EventsFile(OutputFile::of(path)?);
+        events.open().map_err(|error| events.0.not_writable(&error))?;
         Ok(events)
     }
 
     /// Appends a whole line, or nothing. Returns its length.
-    pub fn append(&mut self, line: &[u8]) -> std::result::Result<usize, Error> {
-        self.current().and_then(|file| append_line(file, line)).map_err(|error| {
-            // A part of a line may remain if it could not be cut off. The next open ends that line.
-            self.file = None;
-            self.output.not_writable(&error)
-        })?;
+    pub fn append(&self, line: &[u8]) -> std::result::Result<usize, Error> {
+        let write = |mut file: File| {
+            let before = file.metadata()?.len();
+            file.write_all(line).inspect_err(|_| _ = file.set_len(before))
+        };
+        self.open().and_then(write).map_err(|error| self.0.not_writable(&error))?;
         Ok(line.len())
     }
 
-    /// Returns the open file with this name.
-    fn current(&mut self) -> Result<&File> {
-        let open = self.output.open_directory()?;
-        let in_folder = rustix::fs::statat(&open, &self.output.name, AtFlags::empty()).ok();
-        let still = match &self.file {
-            Some(file) => Some(identity(&rustix::fs::fstat(file)?)) == in_folder.as_ref().map(identity),
-            None => false,
-        };
-        let file = match self.file.take().filter(|_| still) {
-            Some(file) => file,
-            None => self.open_in(&open)?,
-        };
-        Ok(self.file.insert(file))
-    }
-
-    fn open_in(&self, open: &OwnedFd) -> Result<File> {
+    fn open(&self) -> Result<File> {
+        let open = self.0.open_directory()?;
         // A named pipe must not block.
         let mut flags = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
         if is_root() {
             flags |= OFlags::NOFOLLOW;
         }
-        let name = &self.output.name;
-        let file = match rustix::fs::openat(open, name, flags, Mode::empty()) {
+        let name = &self.0.name;
+        let file = match rustix::fs::openat(&open, name, flags, Mode::empty()) {
             Err(Errno::NOENT) => {
-                let file = rustix::fs::openat(open, name, flags | OFlags::CREATE | OFlags::EXCL, READABLE)?;
+                let file = rustix::fs::openat(&open, name, flags | OFlags::CREATE | OFlags::EXCL, READABLE)?;
                 // The umask may have removed permissions.
                 rustix::fs::fchmod(&file, READABLE)?;
                 file
@@ -75,23 +55,8 @@ impl EventsFile {
         if is_root() && state.st_nlink > 1 {
             return Err(std::io::Error::other("it has several hard links, and root writes only to a file with one"));
         }
-        let file = File::from(file);
-        // The last line has no end if the machine stopped during a write.
-        let mut last = *b"\n";
-        if let Some(before) = file.metadata()?.len().checked_sub(1) {
-            file.read_exact_at(&mut last, before)?;
-        }
-        if last != *b"\n" {
-            append_line(&file, b"\n")?;
-        }
-        Ok(file)
+        Ok(file.into())
     }
-}
-
-/// Appends a line, or nothing.
-fn append_line(mut file: &File, line: &[u8]) -> Result<()> {
-    let before = file.metadata()?.len();
-    file.write_all(line).inspect_err(|_| _ = file.set_len(before))
 }
 
 /// The file for the textfile collector of node_exporter. A reader never sees a part of a page. The name of a partial file does
@@ -168,7 +133,7 @@ mod tests {
         let validator = jsonschema::validator_for(&schema).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events.jsonl");
-        let mut file = EventsFile::open(&path).unwrap();
+        let file = EventsFile::new(&path).unwrap();
         let small = MonitorEvent { subject: None, severity: None, value: Some(-1.5), ..event("a\n\"b\" \x1b") };
         for event in EventKind::ALL {
             file.append(json_line(&MonitorEvent { event, ..small.clone() }).as_bytes()).unwrap();
@@ -188,20 +153,18 @@ mod tests {
     fn it_continues_an_existing_file_and_keeps_its_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events");
-        for (nth, before) in ["{\"summary\":\"old\"}\n", "{\"summary\":\"old\"}"].iter().enumerate() {
-            std::fs::write(&path, before).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-            EventsFile::open(&path).unwrap().append(&line("new")).unwrap();
-            assert_eq!(summaries(&path), ["old", "new"], "{nth}");
-            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
-        }
+        std::fs::write(&path, line("old")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        EventsFile::new(&path).unwrap().append(&line("new")).unwrap();
+        assert_eq!(summaries(&path), ["old", "new"]);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
     }
 
     #[test]
     fn it_works_with_both_ways_of_logrotate() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let mut file = EventsFile::open(&path("events")).unwrap();
+        let file = EventsFile::new(&path("events")).unwrap();
         file.append(&line("1")).unwrap();
         std::fs::rename(path("events"), path("events.1")).unwrap();
         file.append(&line("2")).unwrap();
@@ -224,35 +187,23 @@ mod tests {
         in_process_with_file_limit(name, 500, || {
             let dir = tempfile::tempdir().unwrap();
             let path = |name: &str| dir.path().join(name);
-            let mut file = EventsFile::open(&path("events")).unwrap();
-            let lines = Lines::start(move |line| file.append(line)).unwrap();
+            let file = EventsFile::new(&path("events")).unwrap();
+            let mut lines = Lines::new(move |line| file.append(line));
             lines.append((0..10).map(|n| json_line(&event(&n.to_string()))));
             let mut all = Vec::new();
             // Each new file has room for some.
             for nth in 0..10 {
-                until(|| lines.error().is_some() || lines.unwritten() == 0);
                 let written = summaries(&path("events"));
                 assert!((1..10).contains(&written.len()), "{written:?}");
                 all.extend(written);
-                if lines.unwritten() == 0 {
-                    break;
-                }
-                let error = lines.error().unwrap().what;
-                assert_eq!(error, format!("could not write \"{}\": File too large", path("events").display()));
-                let before = lines.unwritten();
+                let Some(error) = lines.error() else { break };
+                let expected = format!("could not write \"{}\": File too large", path("events").display());
+                assert_eq!(error.what, expected);
                 std::fs::rename(path("events"), path(&format!("events.{nth}"))).unwrap();
-                until(|| lines.unwritten() < before);
+                lines.append([]);
             }
             assert_eq!(all, (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
         });
-    }
-
-    fn until(condition: impl Fn() -> bool) {
-        let start = std::time::Instant::now();
-        while !condition() {
-            assert!(start.elapsed().as_secs() < 60);
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
     }
 
     #[test]
@@ -265,23 +216,23 @@ mod tests {
         symlink("victim", path("symlink")).unwrap();
         symlink("missing", path("dangling")).unwrap();
         for name in ["directory", "pipe", "directory/", "missing/events", "dangling"] {
-            let error = EventsFile::open(&path(name)).err().unwrap_or_else(|| panic!("{name}"));
+            let error = EventsFile::new(&path(name)).err().unwrap_or_else(|| panic!("{name}"));
             assert!(!error.hint.is_empty() && !error.what.contains('\n'), "{error}");
         }
-        assert_eq!(EventsFile::open(&path("symlink")).is_err(), is_root());
+        assert_eq!(EventsFile::new(&path("symlink")).is_err(), is_root());
         std::fs::hard_link(path("victim"), path("link")).unwrap();
-        assert_eq!(EventsFile::open(&path("link")).is_err(), is_root());
+        assert_eq!(EventsFile::new(&path("link")).is_err(), is_root());
         if is_root() {
             assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "secret");
         }
     }
 
-    /// After logrotate, another user could put a symlink in place of the file.
+    /// Another user could put a symlink in place of the file.
     #[test]
     fn root_does_not_follow_a_later_symlink() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let mut file = EventsFile::open(&path("events")).unwrap();
+        let file = EventsFile::new(&path("events")).unwrap();
         std::fs::write(path("victim"), "secret\n").unwrap();
         std::fs::rename(path("events"), path("events.1")).unwrap();
         symlink("victim", path("events")).unwrap();

@@ -8,7 +8,8 @@
 //! | `server` | observes the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
 //! | `files` | the files of `--events` and `--textfile` |
-//! | `lines` | lines that a thread of their own writes |
+//! | `lines` | lines that wait for their output |
+//! | `screen` | the live screen |
 
 mod changes;
 pub mod files;
@@ -16,6 +17,7 @@ mod findings;
 pub mod http;
 pub mod lines;
 mod read_cost;
+pub mod screen;
 pub mod server;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,7 @@ use crate::host::watch::{Machine, Sample, Watch};
 use crate::report::{EventKind, MonitorEvent, MonitorReport};
 use findings::Findings;
 use read_cost::ReadCosts;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of events that the screen can show.
 const KEPT_EVENTS: usize = 200;
@@ -147,6 +150,20 @@ impl<M: Machine> Monitor<M> {
         self.report.events.drain(..excess);
         events
     }
+}
+
+/// Calls `work` while all signals of this thread are blocked. Threads that it starts keep them blocked, so that signals
+/// reach the threads that handle them.
+fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    let mask = crate::guardian::SignalMask::block_all();
+    let result = work();
+    mask.restore();
+    result
+}
+
+/// Locks the mutex, also after a panic of another thread: each value is complete.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When samples are taken.

@@ -26,15 +26,10 @@ pub struct ReadCosts(BTreeMap<String, Cost>);
 #[derive(Default)]
 struct Cost {
     samples: VecDeque<f64>,
-    risen: Option<Risen>,
-}
-
-/// The state of a cost that is risen.
-#[derive(Clone, Copy)]
-struct Risen {
-    from_ns: f64,
+    /// the median before the cost rose, while it is risen
+    risen_from_ns: Option<f64>,
     /// samples since it rose
-    samples: usize,
+    since: usize,
 }
 
 impl ReadCosts {
@@ -47,7 +42,7 @@ impl ReadCosts {
     pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
         clocks.iter().any(|clock| {
             let known = self.0.get(&clock.name);
-            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen.is_none() && known.exceeds(ns))
+            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen_from_ns.is_none() && known.exceeds(ns))
         })
     }
 
@@ -81,43 +76,33 @@ impl Cost {
 
     /// Adds the cost of a sample. Returns the event, if there is one.
     fn update(&mut self, ns: f64, name: &str) -> Option<(EventKind, String)> {
-        let now = duration(ns);
-        match (self.risen, self.exceeds(ns)) {
-            (None, false) => {
-                self.push(ns);
-                None
-            }
+        let (now, median) = (duration(ns), self.median());
+        let event = match (self.risen_from_ns, self.exceeds(ns)) {
             (None, true) => {
-                let from_ns = self.median();
-                self.risen = Some(Risen { from_ns, samples: 0 });
-                let before = duration(from_ns);
+                (self.risen_from_ns, self.since) = (Some(median), 0);
+                let before = duration(median);
                 Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {before}")))
             }
-            (Some(Risen { from_ns, samples }), true) if samples < NOISE_SAMPLES => {
-                self.risen = Some(Risen { from_ns, samples: samples + 1 });
-                None
-            }
-            (Some(_), true) => {
-                // A cost that stays is the new normal.
-                *self = Cost::default();
-                self.push(ns);
-                None
-            }
-            (Some(Risen { from_ns, .. }), false) => {
-                self.risen = None;
-                self.push(ns);
+            (Some(from_ns), false) => {
+                self.risen_from_ns = None;
                 let before = duration(from_ns);
                 let summary = format!("one read of clock {name} takes {now}; before the rise it took {before}");
                 Some((EventKind::ReadCostFell, summary))
             }
+            _ => None,
+        };
+        self.since += 1;
+        // A cost that stays is the new normal.
+        if self.risen_from_ns.is_some() && self.since > NOISE_SAMPLES {
+            *self = Cost::default();
         }
-    }
-
-    fn push(&mut self, ns: f64) {
-        if self.samples.len() == NOISE_SAMPLES {
+        if self.risen_from_ns.is_none() {
+            self.samples.push_back(ns);
+        }
+        if self.samples.len() > NOISE_SAMPLES {
             self.samples.pop_front();
         }
-        self.samples.push_back(ns);
+        event
     }
 }
 

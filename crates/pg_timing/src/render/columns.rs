@@ -37,6 +37,27 @@ pub fn beginning(text: &str, most: usize) -> &str {
     &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
+/// Returns the words of the text in lines of at most this number of columns. A longer word has its own line.
+pub fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = columns(word);
+        if used > 0 && used + 1 + length > most {
+            lines.push(String::new());
+            used = 0;
+        }
+        let line = lines.last_mut().expect("there is one");
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! Formats for programs, and the live screen. `document/` has the text and the pages. Nothing here measures or judges.
+//! Formats for programs. `document/` has the text and the pages. Nothing here measures or judges.
 
 pub mod columns;
 pub mod explain_text;
@@ -6,4 +6,3 @@ pub mod json;
 pub mod nagios;
 pub mod openmetrics;
 pub mod plan;
-pub mod screen;

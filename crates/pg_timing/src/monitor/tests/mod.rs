@@ -363,7 +363,7 @@ fn root_writes_only_while_the_directory_is_its_own() {
     }
     give("other", 1000);
     let mut textfile = Textfile::open(&path("own/a.prom")).unwrap();
-    let mut file = EventsFile::open(&path("own/events")).unwrap();
+    let file = EventsFile::new(&path("own/events")).unwrap();
     let mut write = || [textfile.write("a 1\n").is_ok(), file.append(b"event\n").is_ok()];
     assert_eq!(write(), [true; 2]);
     give("own", 1000);

@@ -1,32 +1,8 @@
 //! Reports for the tests of the screen.
 
-use super::super::{Sort, View};
 use crate::report::*;
-use std::time::{Duration, UNIX_EPOCH};
 
 pub const NOW: f64 = 1_795_632_906.0;
-
-/// Returns a view in UTC.
-pub fn view() -> View {
-    fn utc(at: f64) -> Option<String> {
-        if !(0.0..1e11).contains(&at) {
-            return None;
-        }
-        let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at as u64)).to_string();
-        Some(time.replace('T', " ").replace('Z', " UTC"))
-    }
-    View {
-        sort: Sort::Default,
-        paused: false,
-        overdue: false,
-        unwritten: None,
-        help: false,
-        scroll: 0,
-        color: true,
-        unicode: true,
-        local_time: utc,
-    }
-}
 
 pub fn clock(name: &str, read_ns: f64, access_path: AccessPath, samples: usize) -> WatchedClock {
     // Small variations, and a disturbance of ten minutes that began 40 minutes before the end.
