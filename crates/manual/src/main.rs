@@ -7,12 +7,11 @@
 
 mod completions;
 mod page;
-mod sections;
 
 use anyhow::{Context, Result, anyhow};
 use pg_timing::command::{arguments, pg_test_timing};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn main() -> Result<()> {
     let dir: PathBuf = std::env::args_os().nth(1).ok_or_else(|| anyhow!("usage: manual DIR"))?.into();
@@ -25,13 +24,10 @@ fn main() -> Result<()> {
     }
     files.extend(page::all(&pg_timing, &pg_test_timing)?);
     for (name, text) in files {
-        write(&dir.join(name), &text)?;
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&dir))
+            .and_then(|()| fs::write(&path, text))
+            .with_context(|| format!("could not write {}", path.display()))?;
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &[u8]) -> Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
-    fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
 }
