@@ -1,35 +1,26 @@
 //! What a sample changes: its events, and the counts since the start.
 
 use crate::host::measure::log2_row;
-use crate::host::watch::Sample;
-use crate::human::{duration, seconds};
+use crate::host::watch::{OffsetStep, Sample};
+use crate::human::{self, duration, seconds, times};
 use crate::report::{ClockReport, ClockTotals, Collector, EventKind, MonitorEvent, MonitorReport, WatchedClock};
 
-/// The events of one sample.
-pub struct Events(pub Vec<MonitorEvent>, f64);
+/// The events of one sample, and its time in seconds since 1970.
+pub struct Events(pub Vec<MonitorEvent>, pub f64);
 
 impl Events {
-    /// Returns an empty list for a time in seconds since 1970.
-    pub fn at(unix_seconds: f64) -> Events {
-        Events(Vec::new(), unix_seconds)
+    /// Adds an event, and returns it for further figures.
+    pub fn add(&mut self, event: EventKind, summary: impl Into<String>) -> &mut MonitorEvent {
+        let time = human::utc(self.1);
+        let (unix_seconds, summary) = (self.1, summary.into());
+        self.0.push(MonitorEvent { time, unix_seconds, event, summary, subject: None, severity: None, value: None });
+        self.0.last_mut().expect("one was added")
     }
 
-    /// Adds an event.
-    pub fn add(&mut self, event: EventKind, summary: String) -> &mut MonitorEvent {
-        let unix_seconds = self.1;
-        let time = humantime::format_rfc3339_seconds(
-            std::time::UNIX_EPOCH + std::time::Duration::try_from_secs_f64(unix_seconds).unwrap_or_default(),
-        );
-        self.0.push(MonitorEvent {
-            time: time.to_string(),
-            unix_seconds,
-            event,
-            summary,
-            subject: None,
-            severity: None,
-            value: None,
-        });
-        self.0.last_mut().expect("one was added")
+    /// Adds an event about a clock or a collector.
+    pub fn about(&mut self, subject: &str, event: EventKind, value: Option<f64>, summary: String) {
+        let event = self.add(event, summary);
+        (event.subject, event.value) = (Some(subject.into()), value);
     }
 }
 
@@ -45,39 +36,48 @@ pub fn add_events(events: &mut Events, sample: &Sample, before: &MonitorReport, 
     stops(events, sample, late_s);
     if let Some((from, to)) = &sample.clocksource_change {
         let summary = format!("the clock source changed from {from} to {to}");
-        events.add(EventKind::ClocksourceChanged, summary).subject = Some(to.clone());
+        events.about(to, EventKind::ClocksourceChanged, None, summary);
     }
-    messages(events, &sample.messages);
-    for clock in sample.interval.iter().filter(|clock| clock.backward_steps > 0) {
-        let summary = format!(
-            "clock {} went back {} times, by up to {}",
-            clock.name,
-            clock.backward_steps,
-            duration(clock.largest_backward_ns)
-        );
-        let event = events.add(EventKind::BackwardStep, summary);
-        (event.subject, event.value) = (Some(clock.name.clone()), Some(clock.largest_backward_ns));
+    for message in sample.messages.iter().take(MOST_MESSAGES) {
+        events.add(EventKind::KernelMessage, message);
     }
-    // A suspend has its own event.
-    for step in sample.offset_steps.iter().filter(|step| step.clock != "boottime") {
+    if let Some(more) = sample.messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
+        events.add(EventKind::KernelMessage, format!("and {more} more messages about clocks in the kernel log"));
+    }
+    for ClockReport { name, backward_steps, largest_backward_ns: ns, .. } in &sample.interval {
+        if *backward_steps > 0 {
+            let summary = format!("clock {name} went back {}, by up to {}", times(*backward_steps), duration(*ns));
+            events.about(name, EventKind::BackwardStep, Some(*ns), summary);
+        }
+    }
+    for step in offset_steps(sample) {
         let direction = if step.by_ns > 0.0 { "ahead" } else { "back" };
-        let summary = format!(
-            "clock {} jumped {direction} by {} against {}",
-            step.clock,
-            duration(step.by_ns.abs()),
-            step.reference
-        );
-        let event = events.add(EventKind::OffsetStep, summary);
-        (event.subject, event.value) = (Some(step.clock.into()), Some(step.by_ns));
+        let by = duration(step.by_ns.abs());
+        let summary = format!("clock {} jumped {direction} by {by} against {}", step.clock, step.reference);
+        events.about(step.clock, EventKind::OffsetStep, Some(step.by_ns), summary);
     }
     if let Some(ppm) = sample.rate_change_ppm {
         let summary = format!("the rate of the CPU's counter changed by {ppm:+.1} ppm");
         events.add(EventKind::RateChanged, summary).value = Some(ppm);
     }
-    for collector in &sample.collectors {
-        let known = before.collectors.iter().find(|known| known.name == collector.name);
-        compare_collector(events, known, collector);
+    for Collector { name, error, .. } in &sample.collectors {
+        let failed = before.collectors.iter().any(|before| before.name == *name && before.error.is_some());
+        let label = if *name == Collector::SERVER { "the server".into() } else { name.replace('_', " ") };
+        match error {
+            Some(why) if !failed => {
+                events.about(name, EventKind::CollectorFailed, None, format!("no figures of {label}: {why}"));
+            }
+            None if failed => {
+                events.about(name, EventKind::CollectorRecovered, None, format!("figures of {label} again"))
+            }
+            _ => {}
+        }
     }
+}
+
+/// Returns the steps between clocks. Those of CLOCK_BOOTTIME are suspends, which have their own event.
+fn offset_steps(sample: &Sample) -> impl Iterator<Item = &OffsetStep> {
+    sample.offset_steps.iter().filter(|step| step.clock != "boottime")
 }
 
 /// Adds suspends, pauses and restores.
@@ -97,7 +97,7 @@ fn stops(events: &mut Events, sample: &Sample, late_s: f64) {
         events.add(EventKind::Pause, summary).value = Some(s);
     }
     if let Some(why) = &sample.restored {
-        events.add(EventKind::MachineRestored, why.clone());
+        events.add(EventKind::MachineRestored, why);
     }
 }
 
@@ -105,38 +105,6 @@ fn stops(events: &mut Events, sample: &Sample, late_s: f64) {
 fn pause_s(sample: &Sample, late_s: f64) -> Option<f64> {
     let suspended = sample.suspends > 0 || sample.suspended_s.is_some();
     sample.paused_s.or((late_s > LATE_S).then_some(late_s)).filter(|_| !suspended)
-}
-
-fn messages(events: &mut Events, messages: &[String]) {
-    for message in messages.iter().take(MOST_MESSAGES) {
-        events.add(EventKind::KernelMessage, message.clone());
-    }
-    if let Some(more) = messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
-        events.add(EventKind::KernelMessage, format!("and {more} more messages about clocks in the kernel log"));
-    }
-}
-
-fn compare_collector(events: &mut Events, before: Option<&Collector>, now: &Collector) {
-    let failed_before = before.is_some_and(|before| before.error.is_some());
-    match (&now.error, failed_before) {
-        (Some(why), false) => {
-            let event = events.add(EventKind::CollectorFailed, format!("no figures of {}: {why}", label(now.name)));
-            event.subject = Some(now.name.into());
-        }
-        (None, true) => {
-            let event = events.add(EventKind::CollectorRecovered, format!("figures of {} again", label(now.name)));
-            event.subject = Some(now.name.into());
-        }
-        _ => {}
-    }
-}
-
-/// Returns the collector's name in a sentence.
-fn label(name: &str) -> String {
-    match name {
-        Collector::SERVER => "the server".into(),
-        name => name.replace('_', " "),
-    }
 }
 
 /// The number of samples that the screen can show as a line: an hour by default.
@@ -166,8 +134,7 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
     for (clock, reference) in pairs {
         report.offset_steps.entry(((*clock).into(), (*reference).into())).or_default();
     }
-    // Those of CLOCK_BOOTTIME are suspends.
-    for step in sample.offset_steps.iter().filter(|step| step.clock != "boottime") {
+    for step in offset_steps(sample) {
         *report.offset_steps.entry((step.clock.into(), step.reference.into())).or_default() += 1;
     }
     report.suspends += sample.suspends.max(u64::from(sample.suspended_s.is_some()));

@@ -100,7 +100,7 @@ impl Entry {
 }
 
 fn appeared(events: &mut Events, finding: &Finding) {
-    let event = events.add(EventKind::FindingAppeared, finding.summary.clone());
+    let event = events.add(EventKind::FindingAppeared, &finding.summary);
     (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
 }
 
@@ -116,7 +116,7 @@ mod tests {
     fn events_of(severities: &[Severity]) -> Vec<Vec<&'static str>> {
         let mut findings = Findings::default();
         let sample = |(nth, severity): (usize, &Severity)| {
-            let mut events = Events::at(nth as f64);
+            let mut events = Events(Vec::new(), nth as f64);
             findings.update(&mut [Finding::new("x", *severity, "slow")], &mut events, nth as f64);
             events.0.iter().map(|event| event.event.name()).collect()
         };
@@ -162,7 +162,7 @@ mod tests {
         let mut findings = Findings::default();
         let mut last = Vec::new();
         for severity in [Severity::Warning, Severity::Unknown, Severity::Unknown] {
-            let mut events = Events::at(0.0);
+            let mut events = Events(Vec::new(), 0.0);
             findings.update(&mut [Finding::new("x", severity, "slow")], &mut events, 0.0);
             last = events.0;
         }
@@ -178,7 +178,7 @@ mod tests {
         for (at, severity) in
             [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Ok, Severity::Ok].into_iter().enumerate()
         {
-            findings.update(&mut [Finding::new("x", severity, "slow")], &mut Events::at(at as f64), at as f64);
+            findings.update(&mut [Finding::new("x", severity, "slow")], &mut Events(Vec::new(), at as f64), at as f64);
         }
         let all = findings.all();
         assert_eq!((all[0].appeared_at, all[0].cleared_at, all[0].since), (Some(1.0), Some(4.0), 4.0));
@@ -190,7 +190,7 @@ mod tests {
         let mut findings = Findings::default();
         let warning = Finding::new("x", Severity::Warning, "slow");
         assert!(findings.has_new_alarm(std::slice::from_ref(&warning)));
-        findings.update(&mut [warning.clone()], &mut Events::at(0.0), 0.0);
+        findings.update(&mut [warning.clone()], &mut Events(Vec::new(), 0.0), 0.0);
         assert!(!findings.has_new_alarm(&[warning]));
         assert!(findings.has_new_alarm(&[Finding::new("x", Severity::Critical, "slow")]));
         assert!(!findings.has_new_alarm(&[Finding::ok("y", "fine")]));

@@ -126,18 +126,8 @@ fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
         Ok((listener, address))
     };
     bind().map_err(|error: std::io::Error| {
-        let hint = match error.kind() {
-            ErrorKind::InvalidInput => "type ADDRESS:PORT, for example --listen 127.0.0.1:9864".into(),
-            ErrorKind::AddrInUse => {
-                let port = full.rsplit(':').next().unwrap_or_default();
-                format!("choose another port, or find the program that uses it: ss -ltnp 'sport = :{port}'")
-            }
-            ErrorKind::PermissionDenied => {
-                "use a port above 1023: lower ports need the capability CAP_NET_BIND_SERVICE".into()
-            }
-            _ => "use an IP address of this host, for example 127.0.0.1 or 0.0.0.0; to list them: ip address".into(),
-        };
-        Error::new(format!("could not listen on {full}: {}", reason(&error)), hint)
+        const HINT: &str = "give an address of this host (ip address) and a free port above 1023 (ss -ltnp), for example 127.0.0.1:9864";
+        Error::new(format!("could not listen on {full}: {}", reason(&error)), HINT)
     })
 }
 
@@ -391,13 +381,11 @@ mod tests {
         let (_listener, address) = listen("127.0.0.1:0").unwrap();
         let error = listen(&address.to_string()).unwrap_err();
         assert_eq!(error.what, format!("could not listen on {address}: Address already in use"));
-        assert!(error.hint.contains(&format!("ss -ltnp 'sport = :{}'", address.port())), "{}", error.hint);
         // A documentation address: RFC 5737.
         let error = listen("192.0.2.1:9864").unwrap_err();
         assert!(error.what.starts_with("could not listen on 192.0.2.1:9864: "), "{error}");
-        assert!(error.hint.contains("ip address"), "{}", error.hint);
         let error = listen("no-such-host.invalid:9864").unwrap_err();
         assert!(error.what.starts_with("could not listen on no-such-host.invalid:9864: "), "{error}");
-        assert!(!error.what.contains('\n') && error.hint.starts_with("use an IP address"));
+        assert!(!error.what.contains('\n'));
     }
 }

@@ -91,9 +91,9 @@ impl<M: Machine> Monitor<M> {
             self.watch.confirm(&mut sample);
             judge(&mut sample.report);
         }
-        let mut events = changes::Events::at(sample.at);
+        let mut events = changes::Events(Vec::new(), sample.at);
         if self.report.samples == 0 {
-            events.add(EventKind::MonitorStarted, "pg_timing monitor started".into());
+            events.add(EventKind::MonitorStarted, "pg_timing monitor started");
         }
         if let Some((server, collector)) = self.server.as_ref().and_then(|server| server.latest(late_s)) {
             self.report.server = Some(server);
@@ -113,8 +113,8 @@ impl<M: Machine> Monitor<M> {
 
     /// Returns the event of the monitor's end.
     pub fn stop(&mut self) -> Vec<MonitorEvent> {
-        let mut events = changes::Events::at(self.watch.machine().unix_time());
-        events.add(EventKind::MonitorStopped, "pg_timing monitor stopped".into());
+        let mut events = changes::Events(Vec::new(), self.watch.machine().unix_time());
+        events.add(EventKind::MonitorStopped, "pg_timing monitor stopped");
         self.record(events.0)
     }
 
@@ -131,7 +131,6 @@ impl<M: Machine> Monitor<M> {
         report.drifts = host.drift;
         report.counter = sample.counter;
         report.skew = host.cpus.skew;
-        report.skew_unavailable = host.cpus.skew_unavailable;
         report.own = sample.own;
         for collector in sample.collectors {
             match report.collectors.iter_mut().find(|known| known.name == collector.name) {

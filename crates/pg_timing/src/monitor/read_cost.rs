@@ -51,8 +51,7 @@ impl ReadCosts {
         for clock in clocks {
             let Some(ns) = calm_ns(clock) else { continue };
             if let Some((kind, summary)) = self.0.entry(clock.name.clone()).or_default().update(ns, &clock.name) {
-                let event = events.add(kind, summary);
-                (event.subject, event.value) = (Some(clock.name.clone()), Some(ns));
+                events.about(&clock.name, kind, Some(ns), summary);
             }
         }
     }
@@ -126,7 +125,7 @@ mod tests {
     }
 
     fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<&'static str> {
-        let mut events = Events::at(0.0);
+        let mut events = Events(Vec::new(), 0.0);
         costs.update(&clock(ns), &mut events);
         events.0.iter().map(|event| event.event.name()).collect()
     }

@@ -4,13 +4,13 @@
 mod tests;
 
 use crate::escape;
-use crate::human::{self, count};
+use crate::human::{self, count, percent};
 use crate::render::columns::{columns, left, wrap};
 use crate::report::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::symbols::{bar, border};
+use ratatui::symbols::border;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, RenderDirection, Row, Sparkline, SparklineBar, Table, Widget};
 
@@ -21,8 +21,6 @@ const NOT_DETERMINED: &str = "not determined";
 /// Columns of a label, as on the screen of `pg_timing check`.
 const LABEL: usize = 12;
 const GAP: &str = "  ";
-/// Longer durations are not figures of a clock, but results of a broken one: 30 years.
-const LONGEST_NS: f64 = 1e18;
 /// A longer verdict is cut.
 const VERDICT_LINES: usize = 4;
 
@@ -177,19 +175,10 @@ fn history<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
     const LINES: [usize; 2] = [3, 5];
     /// The height of the highest bar, in steps that are smaller than a terminal shows.
     const FULL: f64 = 1000.0;
-    const ASCII: bar::Set = bar::Set {
-        full: "#",
-        seven_eighths: "*",
-        three_quarters: "+",
-        five_eighths: "=",
-        half: "-",
-        three_eighths: ".",
-        one_quarter: "_",
-        one_eighth: "_",
-        empty: " ",
-    };
     let history = report.system().map(|clock| &clock.history_ns);
-    let Some(history) = history.filter(|history| history.iter().flatten().any(|ns| ns.is_finite())) else {
+    // The bars have no ASCII form.
+    let Some(history) = history.filter(|history| view.unicode && history.iter().flatten().any(|ns| ns.is_finite()))
+    else {
         return Part::of_lines(0, Vec::new());
     };
     Part::new(LINES[0], LINES[1], move |area, buffer| {
@@ -206,7 +195,6 @@ fn history<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
         Sparkline::default()
             .block(view.titled(title))
             .direction(RenderDirection::RightToLeft)
-            .bar_set(if view.unicode { bar::NINE_LEVELS } else { ASCII })
             .max(FULL as u64)
             .absent_value_symbol(" ")
             .data(shown.iter().map(bar))
@@ -225,8 +213,9 @@ fn severity(ns: Option<f64>, limits: Option<ReadCostLimits>) -> Severity {
 
 /// Returns the table of clocks.
 fn clocks<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
-    /// The columns, the most important first: a narrow screen does not have the last ones.
-    const HEADS: [&str; 8] = ["clock", "one read", "lost", "99.9%", "worst", "went back", "step", "access"];
+    /// The columns with their widths, the most important first: a narrow screen does not have the last ones.
+    const COLUMNS: [(&str, u16); 7] =
+        [("clock", 16), ("one read", 8), ("lost", 5), ("worst", 7), ("went back", 9), ("step", 6), ("access", 12)];
     const GAP: u16 = 2;
     /// The head, PostgreSQL's clock and one more.
     const LEAST: usize = 3;
@@ -234,28 +223,24 @@ fn clocks<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
         return Part::of_lines(0, Vec::new());
     }
     Part::new(LEAST, 1 + report.clocks.len(), move |area, buffer| {
-        let rows: Vec<_> = report.clocks.iter().map(|clock| cells(clock, report, view)).collect();
-        let width = |(column, head): (usize, &&str)| {
-            let cells = rows.iter().map(|row| columns(&row[column].0));
-            cells.fold(columns(head), usize::max).min(area.width.into()) as u16
-        };
-        let mut widths: Vec<u16> = HEADS.iter().enumerate().map(width).collect();
-        while widths.iter().map(|width| usize::from(width + GAP)).sum::<usize>() > usize::from(area.width + GAP) {
-            widths.pop();
-        }
-        let line = |head, (text, style): (String, Style)| {
+        let line = |head, text: String, style| {
             let line = Line::styled(text, style);
             if ["clock", "went back", "access"].contains(&head) { line } else { line.right_aligned() }
         };
-        let head = Row::new(HEADS.map(|head| line(head, (head.into(), BOLD))));
-        let rows = rows.into_iter().map(|cells| Row::new(HEADS.into_iter().zip(cells).map(|(h, cell)| line(h, cell))));
-        let widths = widths.into_iter().map(Constraint::Length);
-        Widget::render(Table::new(rows, widths).header(head).column_spacing(GAP), area, buffer);
+        let row = |clock| {
+            COLUMNS.iter().zip(cells(clock, report, view)).map(|((head, _), (text, style))| line(head, text, style))
+        };
+        let head = Row::new(COLUMNS.map(|(head, _)| line(head, head.into(), BOLD)));
+        let mut room = area.width;
+        let fits = |width: &u16| room.checked_sub(*width).map(|left| room = left.saturating_sub(GAP)).is_some();
+        let widths = COLUMNS.map(|(_, width)| width).into_iter().take_while(fits).map(Constraint::Length);
+        let table = Table::new(report.clocks.iter().map(|clock| Row::new(row(clock))), widths);
+        Widget::render(table.header(head).column_spacing(GAP), area, buffer);
     })
 }
 
 /// Returns the figures of a clock in the order of the columns.
-fn cells(clock: &WatchedClock, report: &MonitorReport, view: &View) -> [(String, Style); 8] {
+fn cells(clock: &WatchedClock, report: &MonitorReport, view: &View) -> [(String, Style); 7] {
     let limits = report.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
     let plain = if clock.unavailable.is_some() { DIM } else { Style::new() };
     let alarm = |severity| view.alarm(severity).unwrap_or(plain);
@@ -275,8 +260,7 @@ fn cells(clock: &WatchedClock, report: &MonitorReport, view: &View) -> [(String,
     [
         (view.text(&clock.name), plain),
         (duration(clock.read_ns), alarm(severity(clock.read_ns, limits))),
-        (percent(clock.totals.lost_share()), plain),
-        (duration(clock.percentiles.map(|p| p.p99_9_ns)), plain),
+        (clock.totals.lost_share().map_or(MISSING.into(), percent), plain),
         (duration(clock.percentiles.map(|p| p.max_ns)), plain),
         went_back,
         (duration(clock.granularity_ns), plain),
@@ -284,7 +268,7 @@ fn cells(clock: &WatchedClock, report: &MonitorReport, view: &View) -> [(String,
     ]
 }
 
-/// Returns the alarms, the worst first, each with the command that fixes it; then a summary, and alarms that were cleared.
+/// Returns the alarms, the worst first, each with the command that fixes it; then a summary.
 fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
     let (mut alarms, others): (Vec<&WatchedFinding>, Vec<_>) = report.findings.iter().partition(|f| f.is_alarm());
     alarms.sort_by_key(|watched| std::cmp::Reverse(watched.finding.severity));
@@ -311,10 +295,6 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
             if unknown.is_empty() { String::new() } else { format!("; {NOT_DETERMINED}: {}", unknown.join(", ")) };
         lines.push(Line::styled(format!("alarms: {}; checks that are OK: {ok}{unknown}", alarms.len()), DIM));
     }
-    lines.extend(others.into_iter().filter_map(|watched| {
-        let [from, until] = [watched.appeared_at?, watched.cleared_at?].map(|at| time(at, report.sampled_at));
-        Some(Line::from(format!("cleared   {}: an alarm from {from} to {until}", view.text(&watched.finding.id))))
-    }));
     lines
 }
 
@@ -335,59 +315,31 @@ fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
         let totals = &clock.totals;
         let lost = |share| {
             let [lost, all] = [totals.gap_s, totals.measured_s].map(period);
-            format!("{}: {} interruptions took {lost} of {all}", percent(Some(share)), count(totals.gaps))
+            format!("{}: {} interruptions took {lost} of {all}", percent(share), count(totals.gaps))
         };
         facts.push(("lost time", totals.lost_share().map(lost)));
-        // The table has the other percentiles.
         let percentiles = clock.percentiles.map(|p| {
-            [("50", p.p50_ns), ("90", p.p90_ns), ("99", p.p99_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
+            [("50", p.p50_ns), ("99", p.p99_ns), ("99.9", p.p99_9_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
                 .map(|(name, ns)| format!("{name}% {}", duration(Some(ns))))
                 .join(GAP)
         });
         facts.push(("percentiles", percentiles));
     }
-    let rate = report.counter.filter(|rate| (0.0..1e15).contains(&rate.hz));
-    // One decimal of a kHz is 0.03 ppm at 3 GHz: less than the error.
-    let rate = rate.map(|rate| human::khz((rate.hz / 100.0).round() / 10.0) + &margin(rate.uncertainty_ppm));
+    let khz = |hz: f64| human::khz((hz / 100.0).round() / 10.0);
+    let rate = report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.hz), rate.uncertainty_ppm.max(0.01)));
     facts.push(("counter", rate));
-    facts.push(("drift", drift(report)));
-    facts.push(("CPUs", cpus(report)));
+    for id in [finding_id::DRIFT, finding_id::CPU_SKEW] {
+        let finding = report.findings.iter().map(|watched| &watched.finding).find(|finding| finding.id == id);
+        let text = |finding: &Finding| match finding.severity {
+            Severity::Unknown => NOT_DETERMINED.into(),
+            severity if severity >= Severity::Warning => "see the alarm".into(),
+            _ => finding.summary.clone(),
+        };
+        facts.push((id, finding.map(text)));
+    }
     facts.push(("kernel", Some(kernel(report))));
     let text = |text: Option<String>| text.map_or(NOT_DETERMINED.into(), |text| view.text(&text));
     facts.into_iter().map(|(label, fact)| Line::from(left(label, LABEL) + &text(fact))).collect()
-}
-
-/// Returns the margin of a figure in ppm. It is rounded up, and is never shown as 0.
-fn margin(ppm: f64) -> String {
-    match ppm {
-        ppm if ppm < 1.0 => format!(" +- {:.2} ppm", (ppm.max(0.01) * 100.0).ceil() / 100.0),
-        ppm if ppm < 1e9 => format!(" +- {:.1} ppm", (ppm * 10.0).ceil() / 10.0),
-        _ => " (error not determined)".into(),
-    }
-}
-
-fn drift(report: &MonitorReport) -> Option<String> {
-    let drift = report.drifts.iter().find(|drift| drift.clock == SYSTEM).or(report.drifts.first())?;
-    let steps = report.offset_steps.values().fold(0, |sum: u64, steps| sum.saturating_add(*steps));
-    // Avoid -0.00.
-    let ppm = if drift.rate_ppm.abs() < 0.005 { 0.0 } else { drift.rate_ppm };
-    let rate = match ppm.abs() < 1e9 {
-        true => format!("{ppm:+.2}{}", margin(drift.uncertainty_ppm)),
-        false => NOT_DETERMINED.into(),
-    };
-    // The list of clocks has CLOCK_MONOTONIC_RAW under its short name.
-    let reference = drift.reference.trim_start_matches("CLOCK_").to_lowercase();
-    Some(format!("{} against {reference} {rate}; steps: {}", drift.clock, count(steps)))
-}
-
-/// Returns whether the CPUs' clocks agree, with the finding's text.
-fn cpus(report: &MonitorReport) -> Option<String> {
-    let finding = report.findings.iter().map(|watched| &watched.finding).find(|f| f.id == finding_id::CPU_SKEW);
-    Some(match finding {
-        Some(finding) if finding.severity >= Severity::Warning => "the clocks differ: see cpu-skew".into(),
-        Some(finding) => finding.summary.trim_start_matches("CPUs ").into(),
-        None => report.skew_unavailable.clone()?,
-    })
 }
 
 fn kernel(report: &MonitorReport) -> String {
@@ -461,7 +413,7 @@ fn footer(report: &MonitorReport, view: &View) -> Line<'static> {
     let pause = if view.paused { "continue" } else { "pause" };
     let arrows = if view.unicode { "↑↓" } else { "up/down" };
     let memory = report.own.memory_bytes.map(|bytes| format!(", {} MB", bytes.div_ceil(1_000_000)));
-    let own = format!("CPU {}{}", percent(Some(report.own.cpu_share)), memory.unwrap_or_default());
+    let own = format!("CPU {}{}", percent(report.own.cpu_share), memory.unwrap_or_default());
     let own = if report.samples == 0 { String::new() } else { own };
     let keys = format!("q quit   p {pause}   {arrows} events   ");
     Line::from(vec![Span::raw(keys), Span::styled(own, DIM)])
@@ -480,32 +432,20 @@ fn labeled(label: &str, style: Style, text: &str, width: usize) -> Vec<Line<'sta
 /// Returns a time of day (UTC) like `18:55:06`, or the date if it is more than a day from `now`.
 fn time(at: f64, now: f64) -> String {
     const DAY_S: f64 = 86_400.0;
-    /// Year 9999: a later time has no date of four digits.
-    const LAST_S: f64 = 253_402_300_799.0;
-    if !(0.0..=LAST_S).contains(&at) {
-        return MISSING.into();
-    }
-    let at_time = std::time::UNIX_EPOCH + std::time::Duration::from_secs_f64(at);
-    let text = humantime::format_rfc3339_seconds(at_time).to_string();
+    let text = human::utc(at);
     if (now - at).abs() > DAY_S { text[..10].into() } else { text[11..19].into() }
 }
 
 /// Returns a duration, or a dash.
 fn duration(ns: Option<f64>) -> String {
-    ns.filter(|ns| ns.abs() < LONGEST_NS).map_or(MISSING.into(), human::duration)
+    ns.map_or(MISSING.into(), human::duration)
 }
 
-/// Returns a time in seconds, minutes, hours or days, or a dash.
+/// Returns a time in seconds, minutes, hours or days.
 fn period(seconds: f64) -> String {
     match seconds {
-        s if !(0.0..LONGEST_NS / 1e9).contains(&s) => MISSING.into(),
         s if s < 10.0 => human::duration(s * 1e9),
         s if s < 59.5 => format!("{s:.0} s"),
         s => human::uptime(s.max(60.0)),
     }
-}
-
-/// Returns a share as a percentage, or a dash.
-fn percent(share: Option<f64>) -> String {
-    share.filter(|share| (0.0..1e6).contains(share)).map_or(MISSING.into(), human::percent)
 }

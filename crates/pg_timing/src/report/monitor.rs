@@ -26,8 +26,6 @@ pub struct MonitorReport {
     pub offset_steps: BTreeMap<(String, String), u64>,
     pub counter: Option<CounterRate>,
     pub skew: Vec<Skew>,
-    /// why the skew is unknown, or known only in part
-    pub skew_unavailable: Option<String>,
     pub suspends: u64,
     pub suspended_s: f64,
     pub pauses: u64,

@@ -50,7 +50,7 @@ impl Outputs {
         // The file of events is created, so it comes after what can fail without a trace.
         let endpoint = arguments.listen.as_deref().map(|address| Endpoint::start(address, Limits::default()));
         let endpoint = endpoint.transpose()?;
-        let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;
+        let textfile = arguments.textfile.as_deref().map(Textfile::new).transpose()?;
         let events = arguments.events.as_deref().map(EventsFile::new).transpose()?;
         let events = events.map(|file| Lines::new(move |line| file.append(line)));
         let (keep_textfile, failing) = (arguments.samples.is_some(), BTreeMap::new());
@@ -75,11 +75,13 @@ impl Outputs {
         let events_error = append(&mut self.events, json_line);
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
-        let textfile_error = self.textfile.as_mut().and_then(|textfile| textfile.write(&text).err());
+        let textfile_error = self.textfile.as_ref().and_then(|textfile| textfile.write(&text).err());
         if let Some(endpoint) = &self.endpoint {
             endpoint.publish(&text);
         }
-        for (name, error) in [(STDOUT, stdout_error), (TEXTFILE, textfile_error), (EVENTS_FILE, events_error)] {
+        for (name, error) in
+            [(STDOUT, stdout_error), (TEXTFILE, textfile_error.map(|error| error.what)), (EVENTS_FILE, events_error)]
+        {
             self.report_change(name, error);
         }
         report
@@ -123,7 +125,7 @@ impl Outputs {
                 self.stderr.append([error_text(&what, hint)]);
             }
         }
-        if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
+        if let Some(textfile) = self.textfile.as_ref().filter(|_| !self.keep_textfile) {
             textfile.remove();
         }
         self.stderr.finish("stderr");

@@ -89,6 +89,7 @@ pub fn healthy() -> MonitorReport {
             watched(Finding::ok(finding_id::CLOCK_SLOW, "one read of PostgreSQL's clock takes 20.1 ns")),
             cleared,
             watched(Finding::ok(finding_id::CPU_SKEW, "CPUs 0 and 1 agree within 31 ns")),
+            watched(Finding::ok(finding_id::DRIFT, "the clocks ran at the same rate within 0.01 ppm")),
             watched(Finding::unknown(finding_id::TSC_FIRMWARE, "the kernel log is not readable")),
         ],
         read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 500.0 }),
@@ -169,7 +170,6 @@ pub fn bad() -> MonitorReport {
         unavailable: Some("the kernel does not have this clock".into()),
         ..WatchedClock::default()
     };
-    report.skew_unavailable = Some("only one CPU is allowed".into());
     report.kernel_messages = 3;
     (report.suspends, report.suspended_s) = (1, 12.5);
     (report.pauses, report.paused_s) = (2, 7.25);
