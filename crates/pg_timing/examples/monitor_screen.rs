@@ -58,12 +58,8 @@ impl Simulation {
             ..WatchedClock::default()
         };
         use AccessPath::*;
-        let ok = |id: &str, text: &str| WatchedFinding {
-            finding: Finding::ok(id, text),
-            since: now(),
-            appeared_at: None,
-            cleared_at: None,
-        };
+        let ok =
+            |id: &str, text: &str| WatchedFinding { finding: Finding::ok(id, text), since: now(), appeared_at: None };
         let mut report = MonitorReport {
             host: "db1".into(),
             started_at: now(),
@@ -161,7 +157,7 @@ impl Simulation {
                 self.event(EventKind::FindingCleared, Some(Severity::Critical), "clock-slow is no alarm any more.");
                 let watched = &mut self.report.findings[0];
                 watched.finding = Finding::ok("clock-slow", "one read of PostgreSQL's clock takes 20.1 ns");
-                (watched.since, watched.cleared_at) = (now(), Some(now()));
+                watched.since = now();
             }
             _ => {}
         }
@@ -188,7 +184,7 @@ impl Simulation {
         let summary = format!("{}: {}", finding.id, finding.summary);
         self.event(EventKind::FindingAppeared, Some(finding.severity), &summary);
         let at = now();
-        self.report.findings[nth] = WatchedFinding { finding, since: at, appeared_at: Some(at), cleared_at: None };
+        self.report.findings[nth] = WatchedFinding { finding, since: at, appeared_at: Some(at) };
     }
 
     fn event(&mut self, event: EventKind, severity: Option<Severity>, summary: &str) {

@@ -59,7 +59,7 @@ impl Entry {
             appeared(events, finding);
             at
         });
-        let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at, cleared_at: None };
+        let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at };
         Entry { watched, calm: 0, since_fall: u32::MAX, needed: CALM_SAMPLES }
     }
 
@@ -76,7 +76,6 @@ impl Entry {
             if is_alarm(now) {
                 appeared(events, now);
             } else {
-                watched.cleared_at = Some(at);
                 let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
                 let event = events.add(EventKind::FindingCleared, format!("{change}: {}", watched.finding.summary));
                 (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
@@ -181,7 +180,7 @@ mod tests {
             findings.update(&mut [Finding::new("x", severity, "slow")], &mut Events(Vec::new(), at as f64), at as f64);
         }
         let all = findings.all();
-        assert_eq!((all[0].appeared_at, all[0].cleared_at, all[0].since), (Some(1.0), Some(4.0), 4.0));
+        assert_eq!((all[0].appeared_at, all[0].since), (Some(1.0), 4.0));
         assert!(!all[0].is_alarm());
     }
 

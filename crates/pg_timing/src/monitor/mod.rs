@@ -9,6 +9,7 @@
 //! | `http` | the endpoint that Prometheus scrapes |
 //! | `files` | the files of `--events` and `--textfile` |
 //! | `lines` | lines that wait for their output |
+//! | `openmetrics` | the metrics |
 //! | `screen` | the live screen |
 
 mod changes;
@@ -16,6 +17,7 @@ pub mod files;
 mod findings;
 pub mod http;
 pub mod lines;
+pub mod openmetrics;
 mod read_cost;
 pub mod screen;
 pub mod server;

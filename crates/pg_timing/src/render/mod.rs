@@ -4,5 +4,4 @@ pub mod columns;
 pub mod explain_text;
 pub mod json;
 pub mod nagios;
-pub mod openmetrics;
 pub mod plan;

@@ -59,8 +59,6 @@ pub struct WatchedFinding {
     pub since: f64,
     /// when it last became a warning or critical, if it ever did
     pub appeared_at: Option<f64>,
-    /// when it last ceased to be a warning or critical, if it ever did
-    pub cleared_at: Option<f64>,
 }
 
 impl WatchedFinding {

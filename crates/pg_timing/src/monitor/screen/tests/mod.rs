@@ -213,7 +213,7 @@ prop_compose! {
         let severity = [Severity::Unknown, Severity::Ok, Severity::Warning, Severity::Critical][(count % 4) as usize];
         let finding = Finding::new(&id, severity, &summary).evidence(evidence.clone()).fix(Fix::new(evidence));
         report.verdict = Some(Verdict { severity, summary });
-        report.findings.push(WatchedFinding { finding, since: a, appeared_at: Some(b), cleared_at: Some(c) });
+        report.findings.push(WatchedFinding { finding, since: a, appeared_at: Some(b) });
         report.events.push_back(event(d, EventKind::Suspend, Some(severity), &message));
         report.drifts = vec![Drift {
             clock, reference: id, rate_ppm: e, uncertainty_ppm: f, bend_ppm: g, steps: vec![], over_seconds: h,
