@@ -2,23 +2,17 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `changes` | what a sample changes: its events, and the counts since the start |
-//! | `findings` | when findings appear and clear |
-//! | `read_cost` | whether a read cost rose beyond its noise |
+//! | `events` | the events of a sample, and the counts since the start |
 //! | `server` | observes the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
-//! | `files` | the files of `--events` and `--textfile` |
-//! | `lines` | lines that wait for their output |
+//! | `files` | lines that wait for their output, and the files of `--events` and `--textfile` |
 //! | `openmetrics` | the metrics |
 //! | `screen` | the live screen |
 
-mod changes;
+mod events;
 pub mod files;
-mod findings;
 pub mod http;
-pub mod lines;
 pub mod openmetrics;
-mod read_cost;
 pub mod screen;
 pub mod server;
 #[cfg(test)]
@@ -29,8 +23,7 @@ pub use server::ServerFigures;
 use crate::host::check::{conclude, judge};
 use crate::host::watch::{Machine, Sample, Watch};
 use crate::report::{EventKind, MonitorEvent, MonitorReport};
-use findings::Findings;
-use read_cost::ReadCosts;
+use events::{Events, Findings, ReadCosts};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of events that the screen can show.
@@ -93,7 +86,7 @@ impl<M: Machine> Monitor<M> {
             self.watch.confirm(&mut sample);
             judge(&mut sample.report);
         }
-        let mut events = changes::Events(Vec::new(), sample.at);
+        let mut events = Events(Vec::new(), sample.at);
         if self.report.samples == 0 {
             events.add(EventKind::MonitorStarted, "pg_timing monitor started");
         }
@@ -101,7 +94,7 @@ impl<M: Machine> Monitor<M> {
             self.report.server = Some(server);
             sample.collectors.push(collector);
         }
-        changes::add_events(&mut events, &sample, &self.report, late_s);
+        events::add_events(&mut events, &sample, &self.report, late_s);
         // If the clocks were not read in this interval, their figures are old.
         if !sample.interval.is_empty() {
             self.read_costs.update(&sample.report.clocks, &mut events);
@@ -115,13 +108,13 @@ impl<M: Machine> Monitor<M> {
 
     /// Returns the event of the monitor's end.
     pub fn stop(&mut self) -> Vec<MonitorEvent> {
-        let mut events = changes::Events(Vec::new(), self.watch.machine().unix_time());
+        let mut events = Events(Vec::new(), self.watch.machine().unix_time());
         events.add(EventKind::MonitorStopped, "pg_timing monitor stopped");
         self.record(events.0)
     }
 
     fn store(&mut self, sample: Sample, late_s: f64) {
-        changes::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
+        events::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
         let (report, host) = (&mut self.report, sample.report);
         report.samples += 1;
         report.sampled_at = sample.at;
