@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let interval = arguments.iter().position(|word| word == "--interval").and_then(|at| arguments.get(at + 1));
     let interval_s: f64 = interval.and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let panics = arguments.iter().any(|word| word == "--panic");
-    let latest = Arc::new(Mutex::new(screen::Latest::default()));
+    let latest = Arc::new(Mutex::new(MonitorReport::default()));
     let changed = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a handler can be registered");
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         loop {
             assert!(!panics || simulation.report.samples < PANIC, "the simulated panic");
             simulation.sample();
-            report.lock().expect("no thread panics with the lock").report.clone_from(&simulation.report);
+            report.lock().expect("no thread panics with the lock").clone_from(&simulation.report);
             number.fetch_add(1, Ordering::Release);
             std::thread::sleep(Duration::from_secs_f64(interval_s));
         }

@@ -42,7 +42,8 @@ pub struct Monitor<M> {
 }
 
 impl<M: Machine> Monitor<M> {
-    pub fn new(machine: M, interval_s: f64) -> Monitor<M> {
+    /// Takes the figures of a server into each sample, if there is one.
+    pub fn new(machine: M, interval_s: f64, server: Option<ServerFigures>) -> Monitor<M> {
         let mut watch = Watch::new(machine, interval_s);
         let started_at = watch.machine().unix_time();
         let event_counts = EventKind::ALL.map(|kind| (kind, 0)).into();
@@ -51,14 +52,9 @@ impl<M: Machine> Monitor<M> {
             report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
             findings: Findings::default(),
             read_costs: ReadCosts::default(),
-            server: None,
+            server,
             overtime_s: 0.0,
         }
-    }
-
-    /// Adds the figures of a server to each sample.
-    pub fn add_server(&mut self, figures: ServerFigures) {
-        self.server = Some(figures);
     }
 
     pub fn machine(&mut self) -> &mut M {
@@ -160,31 +156,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When samples are taken.
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    pub interval_s: f64,
-    /// the number of samples; `None` means: until the monitor is stopped
-    pub samples: Option<u64>,
-}
-
-/// Takes samples until the schedule ends or `stopped` returns true. `publish` receives the state and the new events.
+/// Takes this number of samples, or samples until `stopped` returns true. `publish` receives the state and the new events.
 pub fn run<M: Machine>(
     monitor: &mut Monitor<M>,
-    schedule: Schedule,
+    samples: Option<u64>,
     stopped: impl Fn() -> bool,
     mut publish: impl FnMut(&MonitorReport, &[MonitorEvent]),
 ) {
+    let is_last = |monitor: &Monitor<M>| samples.is_some_and(|samples| monitor.report().samples >= samples);
+    let interval_s = monitor.report().interval_s;
     let mut due_s = monitor.machine().monotonic_s();
     let mut late_s = 0.0;
-    while !stopped() && schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
+    while !stopped() && !is_last(monitor) {
         let events = monitor.sample(late_s);
         let sampled_s = monitor.machine().monotonic_s();
         publish(monitor.report(), &events);
         let now_s = monitor.machine().monotonic_s();
         // Samples that are missed are not taken later.
-        due_s += schedule.interval_s * ((now_s - due_s) / schedule.interval_s).floor().max(0.0) + schedule.interval_s;
-        if schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
+        due_s += interval_s * ((now_s - due_s) / interval_s).floor().max(0.0) + interval_s;
+        if !is_last(monitor) {
             let stopped_s = monitor.machine().sleep(due_s - now_s);
             // A stop that ends before the next sample is due does not delay that sample.
             // The same applies to a stop while the outputs were written.

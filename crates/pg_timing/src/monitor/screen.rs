@@ -28,8 +28,6 @@ const VERDICT_LINES: usize = 4;
 #[derive(Clone, Debug)]
 pub struct View {
     pub paused: bool,
-    /// the events that are not in the file of events, and the reason
-    pub unwritten: Option<String>,
     /// number of newer events that are not shown
     pub scroll: usize,
     pub color: bool,
@@ -39,7 +37,7 @@ pub struct View {
 
 impl View {
     pub fn new(color: bool, unicode: bool) -> View {
-        View { paused: false, unwritten: None, scroll: 0, color, unicode }
+        View { paused: false, scroll: 0, color, unicode }
     }
 
     /// Shows events that are older by this number, of `events` events. A negative number shows newer ones.
@@ -304,7 +302,7 @@ fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
         return Vec::new();
     }
     let mut facts: Vec<(&str, Option<String>)> = Vec::new();
-    facts.extend(view.unwritten.as_ref().map(|unwritten| ("not written", Some(view.text(unwritten)))));
+    facts.extend(report.unwritten.as_ref().map(|unwritten| ("not written", Some(view.text(unwritten)))));
     // The part of the server shows its own error.
     for collector in report.collectors.iter().filter(|collector| collector.name != Collector::SERVER) {
         if let Some(why) = &collector.error {

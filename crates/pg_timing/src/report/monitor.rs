@@ -40,6 +40,8 @@ pub struct MonitorReport {
     pub own: OwnUse,
     /// number of HTTP requests by the status code of the answer; `refused` for connections beyond the limit
     pub http_requests: BTreeMap<String, u64>,
+    /// the events that are not in the file of events, and the reason
+    pub unwritten: Option<String>,
     /// the server of `--server`
     pub server: Option<ServerReport>,
 }

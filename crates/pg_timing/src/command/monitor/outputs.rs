@@ -83,6 +83,8 @@ impl Outputs {
         {
             self.report_change(name, error);
         }
+        let unwritten = self.events.as_ref().map(Lines::unwritten).zip(self.failing.get(EVENTS_FILE));
+        report.unwritten = unwritten.map(|(number, error)| format!("{}: {error}", self::events(number)));
         report
     }
 
@@ -104,12 +106,6 @@ impl Outputs {
         if self.stdout.is_some() {
             self.stderr.append([format!("pg_timing: {}\n", escape::line(text))]);
         }
-    }
-
-    /// Returns the events that are not in the file of events, and the reason.
-    pub fn unwritten(&self) -> Option<String> {
-        let (file, error) = (self.events.as_ref()?, self.failing.get(EVENTS_FILE)?);
-        Some(format!("{}: {error}", events(file.unwritten())))
     }
 
     /// Waits until everything is written, for some seconds at most. Returns the exit status: an error if events were not

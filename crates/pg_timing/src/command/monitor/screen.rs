@@ -33,19 +33,11 @@ const PAGE: isize = 5;
 /// Whether the terminal is in raw mode and shows the second screen.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// What the screen shows of the last sample.
-#[derive(Clone, Default)]
-pub struct Latest {
-    pub report: MonitorReport,
-    /// the events that are not in the file of events, and the reason
-    pub unwritten: Option<String>,
-}
-
 /// Shows the latest report until the user quits or `stop` is set. `changed` counts the samples.
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
 /// if the terminal closes.
-pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
     let term = std::env::var("TERM").unwrap_or_default();
     if ["", "dumb", "unknown"].contains(&term.as_str()) {
         return Err(anyhow!("this terminal cannot show a screen (TERM is \"{term}\")").context(HINT));
@@ -64,7 +56,12 @@ pub fn run(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool) -> an
 }
 
 /// Returns when the user quits, when `stop` is set, or after another thread has panicked.
-fn show(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool, continued: &AtomicBool) -> io::Result<()> {
+fn show(
+    latest: &Mutex<MonitorReport>,
+    changed: &AtomicU64,
+    stop: &AtomicBool,
+    continued: &AtomicBool,
+) -> io::Result<()> {
     enter()?;
     // It is not dropped: it would print its own message if the terminal is closed, and `leave` shows the cursor.
     let mut terminal: ManuallyDrop<DefaultTerminal> =
@@ -83,8 +80,7 @@ fn show(latest: &Mutex<Latest>, changed: &AtomicU64, stop: &AtomicBool, continue
         let sample = Some(changed.load(Ordering::Acquire));
         if !view.paused && sample != drawn_sample {
             // If a thread panicked while it wrote the report, the report is old or incomplete, and can be shown.
-            Latest { report, unwritten: view.unwritten } =
-                latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            report.clone_from(&latest.lock().unwrap_or_else(PoisonError::into_inner));
             drawn_sample = sample;
             redraw = true;
         }

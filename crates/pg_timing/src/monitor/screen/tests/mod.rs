@@ -66,7 +66,7 @@ fn a_pause_and_older_events_are_shown() {
 #[test]
 fn events_that_are_not_written_are_named() {
     let unwritten = Some("3 events: could not write \"/x\": No space left on device".to_string());
-    let text = screen(&healthy(), &View { unwritten, ..view() }, 80, 24).to_string();
+    let text = screen(&MonitorReport { unwritten, ..healthy() }, &view(), 80, 24).to_string();
     assert!(text.contains("not written 3 events: could not write \"/x\": No space left on device"), "{text}");
 }
 
@@ -238,6 +238,6 @@ proptest! {
         scroll in any::<usize>(),
     ) {
         let [paused, color, unicode] = flags;
-        drawn(&report, &View { paused, scroll, color, unicode, unwritten: None }, width, height);
+        drawn(&report, &View { paused, scroll, color, unicode }, width, height);
     }
 }
