@@ -3,7 +3,7 @@
 use crate::escape;
 use crate::human::{duration, percent};
 use crate::report::thresholds::{Judged, Thresholds, Watched, value};
-use crate::report::{AdviseReport, Report, SYSTEM, SettingAdvice, Severity};
+use crate::report::{AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, Report, SYSTEM, SettingAdvice, Severity};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -80,7 +80,7 @@ const COST: &str = "TIMING COST";
 /// Returns the line: the verdict, and the share of a core that each setting takes.
 pub fn advise(report: &AdviseReport) -> String {
     let verdict = &report.verdict;
-    let data: Vec<String> = report.settings.iter().filter_map(|setting| cost(report, setting)).collect();
+    let data: Vec<String> = report.settings.iter().filter_map(cost).collect();
     line(COST, verdict.severity, &verdict.summary, &data)
 }
 
@@ -90,11 +90,9 @@ pub fn failed(why: &str) -> String {
 }
 
 /// Returns the certain cost of a setting. Only a setting that is on has limits.
-fn cost(report: &AdviseReport, setting: &SettingAdvice) -> Option<String> {
+fn cost(setting: &SettingAdvice) -> Option<String> {
     let percent = setting.core_share?.low * 100.0;
-    let limits = report.core_share_limits.filter(|_| setting.on);
-    let [warning, critical] = [limits.map(|limits| limits.warning), limits.map(|limits| limits.critical)]
-        .map(|limit| limit.map(|share| share * 100.0));
+    let [warning, critical] = [CHEAP_SHARE, CRITICAL_SHARE].map(|limit| setting.on.then_some(limit * 100.0));
     let label = format!("{}{}", setting.name, if setting.on { "" } else { "_if_on" });
     Some(datum(&label, percent, "%", [warning, critical, Some(0.0), None]))
 }
