@@ -126,7 +126,7 @@ tournament:
 # Generates docs/*.schema.json and docs/metrics.md from the code.
 schema:
 	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::tests::committed_schemas_match_the_code \
-		render::openmetrics::tests::docs::committed_metrics_match_the_code
+		monitor::openmetrics::tests::docs::committed_metrics_match_the_code
 
 # Builds the guide as a book, in target/book. mdBook is downloaded once.
 guide: | python3

@@ -17,9 +17,9 @@ ADVICE = "pg_timing_server_setting_advice"
 UP = ("pg_timing_server_up", ())
 SUCCESS = ("pg_timing_monitor_collector_success", (("collector", "server"),))
 INTERVAL = 2
-# The figures of a silent server disappear in the first sample after an interval and an observation of two seconds. A busy
-# machine may need as long again. Without this limit, a statement is given up after 17 s.
-SILENT_SECONDS = 2 * (INTERVAL + 2 + INTERVAL)
+# The figures of a silent server disappear when its statement is given up, after 17 s, in the next sample. A busy machine may
+# need as long again.
+SILENT_SECONDS = 2 * (17 + 2 * INTERVAL)
 # A server that stays stopped for this time causes several errors: statements and connections reach their limits.
 STOPPED_SECONDS = 25
 
@@ -96,12 +96,9 @@ def compare_events(events):
     if [event["event"] for event in of_server] != expected:
         yield f"events of the server: {of_server}"
         return
-    silent = r"no figures of the server: the server has not answered for \d+ s"
-    # The session ends before the server stops accepting connections.
-    gone = r"no figures of the server: .+; .+"
-    for event, pattern in zip(of_server[::2], (gone, silent, silent), strict=True):
-        if not re.fullmatch(pattern, event["summary"]):
-            yield f"{event['summary']!r} does not match {pattern}"
+    for event in of_server[::2]:
+        if not re.fullmatch(r"no figures of the server: .+; .+", event["summary"]):
+            yield f"{event['summary']!r} has no cause or no hint"
 
 
 def compare(path, server, monitor):

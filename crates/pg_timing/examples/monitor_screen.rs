@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let interval = arguments.iter().position(|word| word == "--interval").and_then(|at| arguments.get(at + 1));
     let interval_s: f64 = interval.and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let panics = arguments.iter().any(|word| word == "--panic");
-    let latest = Arc::new(Mutex::new(screen::Latest::default()));
+    let latest = Arc::new(Mutex::new(MonitorReport::default()));
     let changed = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a handler can be registered");
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         loop {
             assert!(!panics || simulation.report.samples < PANIC, "the simulated panic");
             simulation.sample();
-            report.lock().expect("no thread panics with the lock").report.clone_from(&simulation.report);
+            report.lock().expect("no thread panics with the lock").clone_from(&simulation.report);
             number.fetch_add(1, Ordering::Release);
             std::thread::sleep(Duration::from_secs_f64(interval_s));
         }
@@ -58,12 +58,8 @@ impl Simulation {
             ..WatchedClock::default()
         };
         use AccessPath::*;
-        let ok = |id: &str, text: &str| WatchedFinding {
-            finding: Finding::ok(id, text),
-            since: now(),
-            appeared_at: None,
-            cleared_at: None,
-        };
+        let ok =
+            |id: &str, text: &str| WatchedFinding { finding: Finding::ok(id, text), since: now(), appeared_at: None };
         let mut report = MonitorReport {
             host: "db1".into(),
             started_at: now(),
@@ -161,7 +157,7 @@ impl Simulation {
                 self.event(EventKind::FindingCleared, Some(Severity::Critical), "clock-slow is no alarm any more.");
                 let watched = &mut self.report.findings[0];
                 watched.finding = Finding::ok("clock-slow", "one read of PostgreSQL's clock takes 20.1 ns");
-                (watched.since, watched.cleared_at) = (now(), Some(now()));
+                watched.since = now();
             }
             _ => {}
         }
@@ -188,7 +184,7 @@ impl Simulation {
         let summary = format!("{}: {}", finding.id, finding.summary);
         self.event(EventKind::FindingAppeared, Some(finding.severity), &summary);
         let at = now();
-        self.report.findings[nth] = WatchedFinding { finding, since: at, appeared_at: Some(at), cleared_at: None };
+        self.report.findings[nth] = WatchedFinding { finding, since: at, appeared_at: Some(at) };
     }
 
     fn event(&mut self, event: EventKind, severity: Option<Severity>, summary: &str) {

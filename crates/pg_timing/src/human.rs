@@ -135,6 +135,14 @@ pub fn uptime(seconds: f64) -> String {
     }
 }
 
+/// Returns a time in seconds since 1970, like `2026-11-25T18:55:06Z`.
+pub fn utc(unix_seconds: f64) -> String {
+    /// Year 9999: a later time has no date of four digits.
+    const LAST_S: f64 = 253_402_300_799.0;
+    let since = std::time::Duration::try_from_secs_f64(unix_seconds.min(LAST_S)).unwrap_or_default();
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
+}
+
 /// Returns the system's error message, without Rust's ` (os error 2)`.
 pub fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
@@ -198,6 +206,7 @@ mod tests {
         assert_eq!([count(0), count(12_345), count(94_000_000), count(2_100_000_000)], ["0", "12 k", "94 M", "2.1 G"]);
         assert_eq!([grouped(0), grouped(999), grouped(1_234_567)], ["0", "999", "1 234 567"]);
         assert_eq!([khz(2_299_998.03), khz(62_500.0)], ["2 299 998.03 kHz", "62 500 kHz"]);
+        assert_eq!([utc(1e9), utc(-1.0), utc(1e30)].map(|time| time[..4].to_string()), ["2001", "1970", "9999"]);
         assert_eq!([uptime(7.0), uptime(61.0), uptime(86_400.0 * 3.2)], ["less than a minute", "1 minute", "3 days"]);
     }
 }

@@ -37,9 +37,6 @@ const OTHER_DIRECTORY: &str = "name a file in another directory";
 const OTHER_FILE: &str = "give the name of a new file, or of a regular file to replace";
 const ONLY_ROOT: &str = "use a directory that only root can change, such as /root";
 
-/// Device and inode.
-pub type Identity = (u64, u64);
-
 /// A directory, and the name of a file in it. The directory is opened again for each write, because someone may create it anew.
 pub struct OutputFile {
     /// only for messages
@@ -84,61 +81,38 @@ impl OutputFile {
         open_directory(&self.directory)
     }
 
-    /// Writes a document on the disk. It gets the permissions of the file that it replaces. After an error, an existing file is
-    /// as before.
-    pub fn write_document(&self, bytes: &[u8]) -> std::result::Result<(), Error> {
+    /// Replaces the file. `mode` is that of the new file, also against the umask. Without it, the file keeps the permissions of the
+    /// one that it replaces, and is on the disk at the end. After an error, the old file is as before.
+    pub fn replace(&self, bytes: &[u8], mode: Option<Mode>) -> std::result::Result<(), Error> {
         let write = || {
             let directory = self.open_directory()?;
             // A file that only its owner may read stays so. The mode of a symlink means nothing.
             let old = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
             let old = old.filter(|old| check_regular(old).is_ok());
-            let mode = old.map(|old| Mode::from_raw_mode(old.st_mode & 0o777));
-            // Some file systems notice only in sync_all that they are full.
-            self.replace_in(&directory, bytes, mode, File::sync_all)
+            let known = mode.or(old.map(|old| Mode::from_raw_mode(old.st_mode & 0o777)));
+            let (partial, mut file) = create_partial(&directory, known.unwrap_or(DOCUMENT))?;
+            let mut write = || {
+                if let Some(known) = known {
+                    // The umask may have removed permissions.
+                    rustix::fs::fchmod(&file, known)?;
+                }
+                file.write_all(bytes)?;
+                if mode.is_none() {
+                    // Some file systems notice only here that they are full.
+                    file.sync_all()?;
+                }
+                Ok(rustix::fs::renameat(&directory, &partial, &directory, &self.name)?)
+            };
+            write().inspect_err(|_| _ = rustix::fs::unlinkat(&directory, &partial, AtFlags::empty()))
         };
-        write().map(|_| ()).map_err(|error| self.not_writable(&error))
+        write().map_err(|error| self.not_writable(&error))
     }
 
-    /// Replaces the file by one that all users can read. After an error, the old file is as before.
-    pub fn replace(&self, bytes: &[u8]) -> Result<Identity> {
-        self.replace_in(&self.open_directory()?, bytes, Some(READABLE), |_| Ok(()))
-    }
-
-    /// `mode` is that of the file, also against the umask. `finish` is called before the file replaces the old one.
-    fn replace_in(
-        &self,
-        directory: &OwnedFd,
-        bytes: &[u8],
-        mode: Option<Mode>,
-        finish: impl FnOnce(&File) -> Result<()>,
-    ) -> Result<Identity> {
-        let (partial, mut file) = create_partial(directory, mode.unwrap_or(DOCUMENT))?;
-        let write = || {
-            if let Some(mode) = mode {
-                // The umask may have removed permissions.
-                rustix::fs::fchmod(&file, mode)?;
-            }
-            file.write_all(bytes)?;
-            finish(&file)?;
-            let identity = identity(&rustix::fs::fstat(&file)?);
-            rustix::fs::renameat(directory, &partial, directory, &self.name)?;
-            Ok(identity)
-        };
-        write().inspect_err(|_| _ = rustix::fs::unlinkat(directory, &partial, AtFlags::empty()))
-    }
-
-    /// Removes the file if it is the one with this identity.
-    pub fn remove(&self, last: Identity) {
-        let Ok(directory) = self.open_directory() else { return };
-        let found = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        if found.is_ok_and(|found| identity(&found) == last) {
+    /// Removes the file, if that is possible.
+    pub fn remove(&self) {
+        if let Ok(directory) = self.open_directory() {
             _ = rustix::fs::unlinkat(&directory, &self.name, AtFlags::empty());
         }
-    }
-
-    /// Returns the text that this file could not be written.
-    pub fn failed(&self, error: &std::io::Error) -> String {
-        format!("could not write \"{}\": {}", self.path.display(), reason(error))
     }
 
     /// Returns the error that this file cannot be written, with a hint.
@@ -146,16 +120,17 @@ impl OutputFile {
         let directory = self.directory.display();
         let hint = match error.kind() {
             // procfs has the directory, and no file can be created there.
-            ErrorKind::NotFound if self.open_directory().is_ok() => OTHER_DIRECTORY.into(),
-            ErrorKind::NotFound => format!("create the directory: mkdir -p \"{directory}\""),
+            ErrorKind::NotFound if self.open_directory().is_err() => {
+                format!("create the directory: mkdir -p \"{directory}\"")
+            }
             // Root may write to each directory, except in file systems that permit no new files, for example sysfs.
-            ErrorKind::PermissionDenied if is_root() => OTHER_DIRECTORY.into(),
-            ErrorKind::PermissionDenied => format!("let this user write to the directory \"{directory}\""),
+            ErrorKind::PermissionDenied if !is_root() => {
+                format!("let this user write to the directory \"{directory}\"")
+            }
             ErrorKind::StorageFull => format!("free space in the file system of \"{directory}\""),
-            _ if error.raw_os_error() == Some(libc::EMFILE) => "raise the limit of open files: ulimit -n".into(),
             _ => hint(error).unwrap_or(OTHER_DIRECTORY).into(),
         };
-        Error::new(self.failed(error), hint)
+        Error::new(format!("could not write \"{}\": {}", self.path.display(), reason(error)), hint)
     }
 }
 
@@ -170,20 +145,10 @@ pub fn check_regular(found: &Stat) -> Result<()> {
     Err(refused(why, OTHER_FILE))
 }
 
-pub fn identity(state: &Stat) -> Identity {
-    // The types differ between systems.
-    #[allow(clippy::unnecessary_cast)]
-    (state.st_dev as u64, state.st_ino as u64)
-}
-
-/// Returns a random name, so that no other user and no other process creates the same file.
-pub fn random_name() -> String {
-    // The hasher of the standard library has a random seed.
-    format!(".pg_timing.{:016x}", RandomState::new().build_hasher().finish())
-}
-
+/// Creates a file with a random name, so that no other user and no other process creates the same one.
 fn create_partial(directory: &OwnedFd, mode: Mode) -> Result<(String, File)> {
-    let name = random_name() + ".tmp";
+    // The hasher of the standard library has a random seed.
+    let name = format!(".pg_timing.{:016x}.tmp", RandomState::new().build_hasher().finish());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, &name, flags, mode)?;
     Ok((name, file.into()))
@@ -289,18 +254,16 @@ mod tests {
         let output = OutputFile::to_replace(&path).unwrap();
         assert_eq!(names(dir.path()), [""; 0], "a check leaves nothing");
         for (text, permissions) in [("long text", 0o640), ("new", 0o600)] {
-            output.write_document(text.as_bytes()).unwrap();
+            output.replace(text.as_bytes(), None).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(permissions)).unwrap();
-            output.write_document(b"same permissions").unwrap();
+            output.replace(b"same permissions", None).unwrap();
             assert_eq!(mode(&path), permissions);
         }
-        let last = output.replace(b"for all users").unwrap();
+        output.replace(b"for all users", Some(READABLE)).unwrap();
         assert_eq!(mode(&path), 0o644);
         assert_eq!(names(dir.path()), ["page.html"]);
-        output.remove((last.0, last.1 + 1));
-        assert_eq!(names(dir.path()), ["page.html"], "another file");
-        output.remove(last);
+        output.remove();
         assert_eq!(names(dir.path()), [""; 0]);
     }
 
@@ -342,11 +305,9 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         std::fs::write(path("victim"), "secret").unwrap();
         let output = OutputFile::to_replace(&path("page")).unwrap();
-        let writes: [fn(&OutputFile) -> bool; 2] =
-            [|o| o.write_document(b"page").is_ok(), |o| o.replace(b"page").is_ok()];
-        for write in writes {
+        for readable in [None, Some(READABLE)] {
             symlink(path("victim"), path("page")).unwrap();
-            assert!(write(&output));
+            assert!(output.replace(b"page", readable).is_ok());
             assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "secret");
             assert_eq!(std::fs::read_to_string(path("page")).unwrap(), "page");
             assert_eq!(mode(&path("page")) & 0o111, 0, "the mode of a symlink means nothing");
@@ -360,7 +321,7 @@ mod tests {
         let path = dir.path().join("page");
         let output = OutputFile::to_replace(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert!(output.write_document(b"page").is_err() && output.replace(b"page").is_err());
+        assert!(output.replace(b"page", None).is_err());
         assert_eq!(names(dir.path()), ["page"]);
     }
 }

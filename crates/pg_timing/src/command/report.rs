@@ -53,7 +53,7 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
             interrupt::ignore_file_size_signal();
             // A signal waits until the file is complete, so that no partial file remains.
             interrupt::flag_until_restored()?;
-            output.write_document(page.as_bytes())?;
+            output.replace(page.as_bytes(), None)?;
         }
         None => print(&page)?,
     }

@@ -144,12 +144,9 @@ fn kept(name: &str, grade: Option<Grade>, old: &str) -> Vec<Block> {
     if name == "tsc" {
         risk += "; do not use the boot parameter tsc=reliable, which also switches off the kernel's checks";
     }
-    risk += match grade {
-        Some(Grade::Slow) => "; every program that reads the time becomes slower",
-        Some(Grade::Stalls) => "; every program that reads the time becomes slower, and a large host can stall",
-        Some(Grade::Coarse) => "; timers and times get the steps of the kernel's tick, and a host can stall",
-        _ => "",
-    };
+    if matches!(grade, Some(Grade::Slow | Grade::Stalls | Grade::Coarse)) {
+        risk += "; programs that read the time become slower or get coarse times, and a large host can stall";
+    }
     let facts = [("permanent:", System::Linux.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
     vec![
         Block::Text(format!("The clock source stays {name} until the next restart.")),

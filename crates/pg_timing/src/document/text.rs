@@ -3,7 +3,7 @@
 use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, Verdict, one_line};
 use crate::escape;
 use crate::human;
-use crate::render::columns::{columns, cut, left, right};
+use crate::render::columns::{columns, cut, left, right, wrap};
 use crate::report::{Finding, Fix, Severity};
 use anstyle::{AnsiColor, Style};
 
@@ -128,26 +128,15 @@ impl Screen {
     /// Returns a text in lines of at most the width. The first line starts with `first`; the others are indented by the
     /// same width.
     fn lines(&self, first: &str, text: &str) -> String {
-        let mut line = self.safe(first);
-        let indent = columns(&line);
-        let mut used = indent;
+        let mut start = self.safe(first);
+        let indent = columns(&start);
         let mut lines = String::new();
-        for word in self.safe(text).split_whitespace() {
-            let length = columns(word);
-            if used > indent && used + 1 + length > self.output.width {
-                lines += line.trim_end();
-                lines.push('\n');
-                line = " ".repeat(indent);
-                used = indent;
-            }
-            if used > indent {
-                line.push(' ');
-                used += 1;
-            }
-            line += word;
-            used += length;
+        for line in wrap(&self.safe(text), self.output.width.saturating_sub(indent)) {
+            lines += format!("{start}{line}").trim_end();
+            lines.push('\n');
+            start = " ".repeat(indent);
         }
-        lines + line.trim_end() + "\n"
+        lines
     }
 
     fn wrapped(&mut self, first: &str, text: &str) {

@@ -4,14 +4,14 @@
 //! its answer before other connections can disturb it. If there are too many connections, the oldest one is closed: a client
 //! that sends nothing cannot keep others out.
 
-use super::lines::without_signals;
+use super::{lock, without_signals};
 use crate::error::Error;
 use crate::human::reason;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The host if the address has none: other hosts cannot read the metrics unless the user wants it.
@@ -111,10 +111,6 @@ impl Shared {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Returns a socket that listens, and its address. If a name has several addresses, it is the first one that this host can use.
 fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
     let full = match text.strip_prefix(':').unwrap_or(text) {
@@ -130,18 +126,8 @@ fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
         Ok((listener, address))
     };
     bind().map_err(|error: std::io::Error| {
-        let hint = match error.kind() {
-            ErrorKind::InvalidInput => "type ADDRESS:PORT, for example --listen 127.0.0.1:9864".into(),
-            ErrorKind::AddrInUse => {
-                let port = full.rsplit(':').next().unwrap_or_default();
-                format!("choose another port, or find the program that uses it: ss -ltnp 'sport = :{port}'")
-            }
-            ErrorKind::PermissionDenied => {
-                "use a port above 1023: lower ports need the capability CAP_NET_BIND_SERVICE".into()
-            }
-            _ => "use an IP address of this host, for example 127.0.0.1 or 0.0.0.0; to list them: ip address".into(),
-        };
-        Error::new(format!("could not listen on {full}: {}", reason(&error)), hint)
+        const HINT: &str = "give an address of this host (ip address) and a free port above 1023 (ss -ltnp), for example 127.0.0.1:9864";
+        Error::new(format!("could not listen on {full}: {}", reason(&error)), HINT)
     })
 }
 
@@ -183,9 +169,8 @@ impl Server {
             if *ready && !connection.advance(&self.shared) {
                 continue;
             }
-            match connection.deadline <= now {
-                true => connection.expire(&self.shared),
-                false => self.connections.push_back(connection),
+            if connection.deadline > now {
+                self.connections.push_back(connection);
             }
         }
     }
@@ -196,9 +181,7 @@ impl Server {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client has closed the connection.
-                Err(error) if [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset].contains(&error.kind()) => {
-                    continue;
-                }
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 // There are no file descriptors or no memory. The oldest connection gives its own to the next client.
                 Err(_) => {
                     self.close_oldest();
@@ -206,7 +189,8 @@ impl Server {
                 }
             };
             let deadline = Instant::now() + self.limits.request;
-            let mut connection = Connection { stream, deadline, received: Vec::new(), answer: None, written: 0 };
+            let (received, answer) = (Vec::new(), Vec::new());
+            let mut connection = Connection { stream, deadline, received, answer, written: 0 };
             // A scrape that has waited in the queue has its request ready.
             if connection.stream.set_nonblocking(true).is_ok() && connection.advance(&self.shared) {
                 self.connections.push_back(connection);
@@ -218,7 +202,7 @@ impl Server {
     }
 
     fn close_oldest(&mut self) {
-        if self.connections.pop_front().is_some_and(|connection| connection.answer.is_none()) {
+        if self.connections.pop_front().is_some_and(|connection| connection.answer.is_empty()) {
             self.shared.count(REFUSED);
         }
     }
@@ -230,24 +214,20 @@ struct Connection {
     /// it is closed at this time
     deadline: Instant,
     received: Vec<u8>,
-    /// the answer's bytes, after the request
-    answer: Option<Vec<u8>>,
+    /// empty until the request is complete
+    answer: Vec<u8>,
     written: usize,
 }
 
 impl Connection {
-    fn unwritten(&self) -> &[u8] {
-        self.answer.as_deref().map_or(&[], |answer| &answer[self.written..])
-    }
-
     fn waits_for(&self) -> PollFlags {
-        if self.unwritten().is_empty() { PollFlags::IN } else { PollFlags::OUT }
+        if self.written < self.answer.len() { PollFlags::OUT } else { PollFlags::IN }
     }
 
     /// Does what is possible now. Returns whether the connection stays open.
     fn advance(&mut self, shared: &Shared) -> bool {
         loop {
-            let done = if self.unwritten().is_empty() { self.read(shared) } else { self.write() };
+            let done = if self.waits_for() == PollFlags::OUT { self.write() } else { self.read(shared) };
             match done {
                 Ok(()) => {}
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
@@ -263,109 +243,49 @@ impl Connection {
             return Err(ErrorKind::ConnectionAborted.into());
         }
         self.received.extend_from_slice(&chunk[..count]);
-        if self.answer.is_none()
-            && let Some(answer) = answer(&self.received, || lock(&shared.page).clone())
+        if self.answer.is_empty()
+            && let Some((code, answer)) = answer(&self.received, &lock(&shared.page).clone())
         {
-            shared.count(answer.code);
-            self.answer = Some(answer.bytes());
+            shared.count(code);
+            self.answer = answer;
         }
         Ok(())
     }
 
     fn write(&mut self) -> Result<()> {
-        self.written += self.stream.write(&self.answer.as_deref().unwrap_or_default()[self.written..])?;
-        if self.unwritten().is_empty() { self.stream.shutdown(Shutdown::Write) } else { Ok(()) }
-    }
-
-    /// Closes the connection because its time is over.
-    fn expire(mut self, shared: &Shared) {
-        // A client that has sent nothing expects no answer. Browsers open such connections in advance.
-        if self.answer.is_none() && !self.received.is_empty() {
-            let answer = Answer::error("408 Request Timeout", true);
-            shared.count(answer.code);
-            // The socket's buffer is empty, so one call writes everything, unless the client is gone.
-            _ = self.stream.write(&answer.bytes());
-        }
+        self.written += self.stream.write(&self.answer[self.written..])?;
+        if self.written < self.answer.len() { Ok(()) } else { self.stream.shutdown(Shutdown::Write) }
     }
 }
 
-const METHOD_NOT_ALLOWED: &str = "405 Method Not Allowed";
-const HEADERS_TOO_LARGE: &str = "431 Request Header Fields Too Large";
-const UNAVAILABLE: &str = "503 Service Unavailable";
-
-/// An answer. The connection is closed after it.
-#[derive(Debug)]
-struct Answer {
-    /// the three digits of the status
-    code: &'static str,
-    head: String,
-    /// empty for HEAD
-    body: Arc<str>,
-}
-
-impl Answer {
-    /// `status` is a code with its name.
-    fn new(status: &'static str, content_type: &str, body: Arc<str>, with_body: bool) -> Answer {
-        let allow = if status == METHOD_NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" };
-        let length = body.len();
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n{allow}\
-             X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-        );
-        Answer { code: &status[..3], head, body: if with_body { body } else { "".into() } }
-    }
-
-    fn error(status: &'static str, with_body: bool) -> Answer {
-        let text = if status == UNAVAILABLE { "There is no sample yet." } else { status };
-        Answer::new(status, TEXT, format!("{text}\n").into(), with_body)
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        [self.head.as_bytes(), self.body.as_bytes()].concat()
-    }
-}
-
-/// Returns the answer to the bytes that were received so far. `None` if the request is not complete.
-fn answer(received: &[u8], page: impl Fn() -> Arc<str>) -> Option<Answer> {
+/// Returns the answer to the bytes that were received so far, with the three digits of its status. `None` if the request is not
+/// complete. The connection is closed after the answer.
+fn answer(received: &[u8], page: &str) -> Option<(&'static str, Vec<u8>)> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    let status = match request.parse(received) {
-        Ok(httparse::Status::Complete(_)) => return Some(answer_to(&request, page)),
-        Ok(httparse::Status::Partial) if received.len() < MAX_HEADER => return None,
-        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => HEADERS_TOO_LARGE,
-        Err(httparse::Error::Version) => "505 HTTP Version Not Supported",
-        Err(_) => "400 Bad Request",
+    let parsed = request.parse(received);
+    if parsed == Ok(httparse::Status::Partial) && received.len() < MAX_HEADER {
+        return None;
+    }
+    let method = request.method.unwrap_or_default();
+    let path = request.path.unwrap_or_default().split('?').next();
+    let (status, content_type, body) = match (method, path) {
+        _ if !parsed.is_ok_and(|status| status.is_complete()) => ("400 Bad Request", TEXT, "Bad request.\n"),
+        ("GET" | "HEAD", Some("/")) => ("200 OK", HTML, START_PAGE),
+        ("GET" | "HEAD", Some("/metrics")) if page.is_empty() => {
+            ("503 Service Unavailable", TEXT, "There is no sample yet.\n")
+        }
+        ("GET" | "HEAD", Some("/metrics")) => ("200 OK", METRICS, page),
+        ("GET" | "HEAD", _) => ("404 Not Found", TEXT, "The metrics are at /metrics.\n"),
+        _ => ("405 Method Not Allowed", TEXT, "Only GET and HEAD are possible.\n"),
     };
-    Some(Answer::error(status, true))
-}
-
-fn answer_to(request: &httparse::Request, page: impl Fn() -> Arc<str>) -> Answer {
-    let with_body = request.method != Some("HEAD");
-    let values = |name: &'static str| request.headers.iter().filter(move |h| h.name.eq_ignore_ascii_case(name));
-    let has_body =
-        values("Content-Length").any(|length| length.value != b"0") || values("Transfer-Encoding").next().is_some();
-    let status = match (request.method, path(request.path.unwrap_or_default())) {
-        // HTTP/1.1 requires the header Host once, so that a misunderstood request is noticed.
-        _ if request.version == Some(1) && values("Host").count() != 1 => "400 Bad Request",
-        (Some("GET" | "HEAD"), _) if has_body => "413 Content Too Large",
-        (Some("GET" | "HEAD"), "/") => return Answer::new("200 OK", HTML, START_PAGE.into(), with_body),
-        (Some("GET" | "HEAD"), "/metrics") => match page() {
-            page if page.is_empty() => UNAVAILABLE,
-            page => return Answer::new("200 OK", METRICS, page, with_body),
-        },
-        (Some("GET" | "HEAD"), _) => "404 Not Found",
-        _ => METHOD_NOT_ALLOWED,
-    };
-    Answer::error(status, with_body)
-}
-
-/// Returns the path of a request's target, which can also be a whole URL.
-fn path(target: &str) -> &str {
-    let path = match target.strip_prefix("http://") {
-        Some(rest) => rest.find('/').map_or("/", |slash| &rest[slash..]),
-        None => target,
-    };
-    path.split(['?', '#']).next().unwrap_or_default()
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nAllow: GET, HEAD\r\n\
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let body = if method == "HEAD" { "" } else { body };
+    Some((&status[..3], (head + body).into()))
 }
 
 #[cfg(test)]
@@ -373,86 +293,56 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn answer_to(request: &str) -> Option<Answer> {
-        answer(request.as_bytes(), || "metrics\n".into())
-    }
-
-    fn code(request: &str) -> &'static str {
-        answer_to(request).map_or("incomplete", |answer| answer.code)
-    }
-
     #[test]
     fn a_scrape_gets_the_page() {
-        let answer = answer_to("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n").unwrap();
-        assert_eq!((answer.code, &*answer.body), ("200", "metrics\n"));
-        assert!(answer.head.starts_with("HTTP/1.1 200 OK\r\n") && answer.head.ends_with("\r\n\r\n"));
+        let answer = text("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nmetrics\n"), "{answer}");
         for line in ["Content-Type: text/plain; version=0.0.4; charset=utf-8", "Content-Length: 8", "Connection: close"]
         {
-            assert!(answer.head.contains(&format!("\r\n{line}\r\n")), "{}", answer.head);
+            assert!(answer.contains(&format!("\r\n{line}\r\n")), "{answer}");
         }
+        assert!(START_PAGE.contains("href=\"/metrics\""));
     }
 
     #[test]
     fn each_request_has_its_status() {
+        let headers = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(count));
         for (request, expected) in [
             ("GET /metrics HTTP/1.0\r\n\r\n", "200"),
             ("GET /metrics?a=b HTTP/1.1\r\nhost: a\r\n\r\n", "200"),
-            ("GET http://a:9864/metrics HTTP/1.1\r\nHost: a\r\n\r\n", "200"),
-            ("GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", "200"),
-            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", "200"),
+            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\na", "200"),
             ("GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.1\r\n", "200"),
-            ("GET /metrics/ HTTP/1.1\r\nHost: a\r\n\r\n", "404"),
             ("GET //metrics HTTP/1.1\r\nHost: a\r\n\r\n", "404"),
             ("GET /../metrics HTTP/1.1\r\nHost: a\r\n\r\n", "404"),
-            ("GET ftp://a/metrics HTTP/1.1\r\nHost: a\r\n\r\n", "404"),
             ("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "405"),
-            ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "405"),
             ("get /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "405"),
-            ("GET /metrics HTTP/1.1\r\n\r\n", "400"),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"),
             ("GET /metrics\r\n\r\n", "400"),
-            ("GET /metrics HTTP/1.1\r\nHost : a\r\n\r\n", "400"),
             ("\x16\x03\x01\x02\0\x01\0", "400"),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\na", "413"),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "413"),
-            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505"),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400"),
+            (&headers(MAX_HEADERS), "200"),
+            (&headers(MAX_HEADERS + 1), "400"),
+            (&format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(8000)), "incomplete"),
+            (&format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(MAX_HEADER)), "400"),
             ("", "incomplete"),
             ("GET /metrics HTTP/1.1\r\nHost: a\r\n", "incomplete"),
         ] {
-            assert_eq!(code(request), expected, "{request:?}");
+            let code = answer(request.as_bytes(), "metrics\n").map_or("incomplete", |(code, _)| code);
+            assert_eq!(code, expected, "{request:?}");
         }
+        assert_eq!(answer(b"GET /metrics HTTP/1.0\r\n\r\n", "").unwrap().0, "503", "there is no sample");
+    }
+
+    fn text(request: &str) -> String {
+        String::from_utf8(answer(request.as_bytes(), "metrics\n").unwrap().1).unwrap()
     }
 
     #[test]
     fn head_has_the_headers_of_get_and_no_body() {
         for path in ["/metrics", "/", "/other"] {
-            let of = |method: &str| answer_to(&format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n")).unwrap();
+            let of = |method: &str| text(&format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let (get, head) = (of("GET"), of("HEAD"));
-            assert_eq!(get.head, head.head);
-            assert!(get.head.contains(&format!("Content-Length: {}\r\n", get.body.len())) && head.body.is_empty());
+            assert!(get.starts_with(&head) && head.ends_with("\r\n\r\n") && get.len() > head.len(), "{head}");
         }
-    }
-
-    #[test]
-    fn other_methods_learn_which_are_allowed() {
-        let answer = answer_to("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        assert!(answer.head.contains("\r\nAllow: GET, HEAD\r\n"));
-        assert!(START_PAGE.contains("href=\"/metrics\""));
-    }
-
-    #[test]
-    fn large_headers_are_refused() {
-        let request = |size: usize| format!("GET /metrics HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(size));
-        assert_eq!(code(&request(8000)), "incomplete");
-        assert_eq!(code(&request(MAX_HEADER)), "431");
-        let many = "X: y\r\n".repeat(MAX_HEADERS);
-        assert_eq!(code(&format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{many}\r\n")), "431");
-    }
-
-    #[test]
-    fn without_a_sample_there_is_no_page() {
-        let answer = answer(b"GET /metrics HTTP/1.0\r\n\r\n", || "".into()).unwrap();
-        assert_eq!((answer.code, &*answer.body), ("503", "There is no sample yet.\n"));
     }
 
     proptest! {
@@ -464,12 +354,11 @@ mod tests {
         ) {
             let mut bytes = line.into_bytes();
             bytes.extend(rest);
-            let early = answer(&bytes, || "page".into());
-            if let Some(answer) = &early {
-                prop_assert!(answer.head.ends_with("\r\n\r\n"));
+            if let Some((_, answer)) = answer(&bytes, "page") {
+                prop_assert!(answer.starts_with(b"HTTP/1.1 "));
             }
             bytes.resize(MAX_HEADER, b'x');
-            prop_assert!(answer(&bytes, || "page".into()).is_some());
+            prop_assert!(answer(&bytes, "page").is_some());
         }
     }
 
@@ -492,13 +381,11 @@ mod tests {
         let (_listener, address) = listen("127.0.0.1:0").unwrap();
         let error = listen(&address.to_string()).unwrap_err();
         assert_eq!(error.what, format!("could not listen on {address}: Address already in use"));
-        assert!(error.hint.contains(&format!("ss -ltnp 'sport = :{}'", address.port())), "{}", error.hint);
         // A documentation address: RFC 5737.
         let error = listen("192.0.2.1:9864").unwrap_err();
         assert!(error.what.starts_with("could not listen on 192.0.2.1:9864: "), "{error}");
-        assert!(error.hint.contains("ip address"), "{}", error.hint);
         let error = listen("no-such-host.invalid:9864").unwrap_err();
         assert!(error.what.starts_with("could not listen on no-such-host.invalid:9864: "), "{error}");
-        assert!(!error.what.contains('\n') && error.hint.starts_with("use an IP address"));
+        assert!(!error.what.contains('\n'));
     }
 }

@@ -2,20 +2,18 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `changes` | what a sample changes: its events, and the counts since the start |
-//! | `findings` | when findings appear and clear |
-//! | `read_cost` | whether a read cost rose beyond its noise |
+//! | `events` | the events of a sample, and the counts since the start |
 //! | `server` | observes the server of `--server` |
 //! | `http` | the endpoint that Prometheus scrapes |
-//! | `files` | the files of `--events` and `--textfile` |
-//! | `lines` | lines that a thread of their own writes |
+//! | `files` | lines that wait for their output, and the files of `--events` and `--textfile` |
+//! | `openmetrics` | the metrics |
+//! | `screen` | the live screen |
 
-mod changes;
+mod events;
 pub mod files;
-mod findings;
 pub mod http;
-pub mod lines;
-mod read_cost;
+pub mod openmetrics;
+pub mod screen;
 pub mod server;
 #[cfg(test)]
 mod tests;
@@ -25,8 +23,8 @@ pub use server::ServerFigures;
 use crate::host::check::{conclude, judge};
 use crate::host::watch::{Machine, Sample, Watch};
 use crate::report::{EventKind, MonitorEvent, MonitorReport};
-use findings::Findings;
-use read_cost::ReadCosts;
+use events::{Events, Findings, ReadCosts};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of events that the screen can show.
 const KEPT_EVENTS: usize = 200;
@@ -44,7 +42,8 @@ pub struct Monitor<M> {
 }
 
 impl<M: Machine> Monitor<M> {
-    pub fn new(machine: M, interval_s: f64) -> Monitor<M> {
+    /// Takes the figures of a server into each sample, if there is one.
+    pub fn new(machine: M, interval_s: f64, server: Option<ServerFigures>) -> Monitor<M> {
         let mut watch = Watch::new(machine, interval_s);
         let started_at = watch.machine().unix_time();
         let event_counts = EventKind::ALL.map(|kind| (kind, 0)).into();
@@ -53,14 +52,9 @@ impl<M: Machine> Monitor<M> {
             report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
             findings: Findings::default(),
             read_costs: ReadCosts::default(),
-            server: None,
+            server,
             overtime_s: 0.0,
         }
-    }
-
-    /// Adds the figures of a server to each sample.
-    pub fn add_server(&mut self, figures: ServerFigures) {
-        self.server = Some(figures);
     }
 
     pub fn machine(&mut self) -> &mut M {
@@ -88,15 +82,15 @@ impl<M: Machine> Monitor<M> {
             self.watch.confirm(&mut sample);
             judge(&mut sample.report);
         }
-        let mut events = changes::Events::at(sample.at);
+        let mut events = Events(Vec::new(), sample.at);
         if self.report.samples == 0 {
-            events.add(EventKind::MonitorStarted, "pg_timing monitor started".into());
+            events.add(EventKind::MonitorStarted, "pg_timing monitor started");
         }
         if let Some((server, collector)) = self.server.as_ref().and_then(|server| server.latest(late_s)) {
             self.report.server = Some(server);
             sample.collectors.push(collector);
         }
-        changes::add_events(&mut events, &sample, &self.report, late_s);
+        events::add_events(&mut events, &sample, &self.report, late_s);
         // If the clocks were not read in this interval, their figures are old.
         if !sample.interval.is_empty() {
             self.read_costs.update(&sample.report.clocks, &mut events);
@@ -110,13 +104,13 @@ impl<M: Machine> Monitor<M> {
 
     /// Returns the event of the monitor's end.
     pub fn stop(&mut self) -> Vec<MonitorEvent> {
-        let mut events = changes::Events::at(self.watch.machine().unix_time());
-        events.add(EventKind::MonitorStopped, "pg_timing monitor stopped".into());
+        let mut events = Events(Vec::new(), self.watch.machine().unix_time());
+        events.add(EventKind::MonitorStopped, "pg_timing monitor stopped");
         self.record(events.0)
     }
 
     fn store(&mut self, sample: Sample, late_s: f64) {
-        changes::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
+        events::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
         let (report, host) = (&mut self.report, sample.report);
         report.samples += 1;
         report.sampled_at = sample.at;
@@ -128,7 +122,6 @@ impl<M: Machine> Monitor<M> {
         report.drifts = host.drift;
         report.counter = sample.counter;
         report.skew = host.cpus.skew;
-        report.skew_unavailable = host.cpus.skew_unavailable;
         report.own = sample.own;
         for collector in sample.collectors {
             match report.collectors.iter_mut().find(|known| known.name == collector.name) {
@@ -149,31 +142,39 @@ impl<M: Machine> Monitor<M> {
     }
 }
 
-/// When samples are taken.
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    pub interval_s: f64,
-    /// the number of samples; `None` means: until the monitor is stopped
-    pub samples: Option<u64>,
+/// Calls `work` while all signals of this thread are blocked. Threads that it starts keep them blocked, so that signals
+/// reach the threads that handle them.
+fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    let mask = crate::guardian::SignalMask::block_all();
+    let result = work();
+    mask.restore();
+    result
 }
 
-/// Takes samples until the schedule ends or `stopped` returns true. `publish` receives the state and the new events.
+/// Locks the mutex, also after a panic of another thread: each value is complete.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes this number of samples, or samples until `stopped` returns true. `publish` receives the state and the new events.
 pub fn run<M: Machine>(
     monitor: &mut Monitor<M>,
-    schedule: Schedule,
+    samples: Option<u64>,
     stopped: impl Fn() -> bool,
     mut publish: impl FnMut(&MonitorReport, &[MonitorEvent]),
 ) {
+    let is_last = |monitor: &Monitor<M>| samples.is_some_and(|samples| monitor.report().samples >= samples);
+    let interval_s = monitor.report().interval_s;
     let mut due_s = monitor.machine().monotonic_s();
     let mut late_s = 0.0;
-    while !stopped() && schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
+    while !stopped() && !is_last(monitor) {
         let events = monitor.sample(late_s);
         let sampled_s = monitor.machine().monotonic_s();
         publish(monitor.report(), &events);
         let now_s = monitor.machine().monotonic_s();
         // Samples that are missed are not taken later.
-        due_s += schedule.interval_s * ((now_s - due_s) / schedule.interval_s).floor().max(0.0) + schedule.interval_s;
-        if schedule.samples.is_none_or(|samples| monitor.report().samples < samples) {
+        due_s += interval_s * ((now_s - due_s) / interval_s).floor().max(0.0) + interval_s;
+        if !is_last(monitor) {
             let stopped_s = monitor.machine().sleep(due_s - now_s);
             // A stop that ends before the next sample is due does not delay that sample.
             // The same applies to a stop while the outputs were written.

@@ -1,6 +1,6 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
-use super::lines::without_signals;
+use super::{lock, without_signals};
 use crate::error::{Error, SqlState};
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
@@ -9,7 +9,7 @@ use crate::server::clock::Clocks;
 use crate::server::connection::{Connection, Password, Target};
 use crate::server::fast_timing_info;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timing_clock::Nanos;
 
@@ -24,40 +24,44 @@ const CLOCKS_EVERY: u64 = 288;
 /// The longest wait for the first figures: the time of two observations. The timer in deploy/ gives a sample 30 s.
 const FIRST_FIGURES: Duration = Duration::from_secs(20);
 
+/// The time that connections and statements may take besides an observation.
+const MOST_WAIT_S: f64 = 30.0;
+
 /// The last figures of the server: one thread observes it, and another one takes the samples.
 #[derive(Clone)]
 pub struct ServerFigures {
-    /// the figures, and the seconds that they took
-    last: Arc<Mutex<Option<(ServerReport, f64)>>>,
-    /// time of the server's last answer
-    answered: Arc<Mutex<Instant>>,
-    /// after this time without an answer, the figures are too old
-    longest_silence: Duration,
+    last: Arc<Mutex<Option<Figures>>>,
+    /// after this time, the figures are too old
+    longest: Duration,
+}
+
+#[derive(Clone)]
+struct Figures {
+    report: ServerReport,
+    /// the time that they took
+    seconds: f64,
+    at: Instant,
 }
 
 impl ServerFigures {
-    /// Returns shared figures that are empty. The silence of the server begins now.
-    pub fn new(longest_silence: Duration) -> ServerFigures {
-        ServerFigures { last: Arc::default(), answered: Arc::new(Mutex::new(Instant::now())), longest_silence }
+    pub fn new(longest: Duration) -> ServerFigures {
+        ServerFigures { last: Arc::default(), longest }
     }
 
     /// Replaces the figures. `seconds` is the time that they took.
     pub fn set(&self, report: ServerReport, seconds: f64) {
-        *lock(&self.last) = Some((report, seconds));
+        *lock(&self.last) = Some(Figures { report, seconds, at: Instant::now() });
     }
 
     /// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their
     /// error.
     pub fn wait(&self, stop: &AtomicBool) {
-        self.wait_for(FIRST_FIGURES, stop);
-    }
-
-    fn wait_for(&self, limit: Duration, stop: &AtomicBool) {
-        let end = Instant::now() + limit;
+        let end = Instant::now() + FIRST_FIGURES;
         while lock(&self.last).is_none() && !stop.load(Ordering::Relaxed) {
             if Instant::now() > end {
-                let error = format!("the first observation did not end within {} s", limit.as_secs());
-                return self.set(failed(error), limit.as_secs_f64());
+                let seconds = FIRST_FIGURES.as_secs();
+                let error = format!("the first observation did not end within {seconds} s");
+                return self.set(failed(error), seconds as f64);
             }
             std::thread::sleep(STOP_CHECK);
         }
@@ -66,29 +70,15 @@ impl ServerFigures {
     /// Returns the figures, or an error if they are too old. `None` before the first answer. `stopped_s` is the time for
     /// which this process was stopped: it does not count.
     pub fn latest(&self, stopped_s: f64) -> Option<(ServerReport, Collector)> {
-        self.latest_at(Instant::now(), stopped_s)
-    }
-
-    fn latest_at(&self, now: Instant, stopped_s: f64) -> Option<(ServerReport, Collector)> {
+        let Figures { mut report, seconds, at } = lock(&self.last).clone()?;
         let stopped = Duration::try_from_secs_f64(stopped_s).unwrap_or_default();
-        let silence = now.saturating_duration_since(*lock(&self.answered)).saturating_sub(stopped);
-        let last = lock(&self.last).clone();
-        let is_error = last.as_ref().is_some_and(|(report, _)| report.error.is_some());
-        // An error names a cause. Old figures would look like new ones.
-        let (report, seconds) = match silence > self.longest_silence && !is_error {
-            true => {
-                let error = format!("the server has not answered for {} s", silence.as_secs());
-                (failed(error), silence.as_secs_f64())
-            }
-            false => last?,
-        };
+        let age = at.elapsed().saturating_sub(stopped);
+        if age > self.longest && report.error.is_none() {
+            report = failed(format!("the server has not answered for {} s", age.as_secs()));
+        }
         let collector = Collector { name: Collector::SERVER, seconds, error: report.error.clone() };
         Some((report, collector))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a report without figures. Old figures would look like new ones.
@@ -99,15 +89,13 @@ fn failed(error: String) -> ServerReport {
 /// Starts to observe the server until `stop` is set.
 pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io::Result<ServerFigures> {
     let window_s = interval_s.clamp(MIN_WINDOW_S, MAX_WINDOW_S);
-    // The server answers at least once per interval. It has the time of an observation for one answer.
-    let figures = ServerFigures::new(Duration::from_secs_f64(interval_s + window_s));
+    let figures = ServerFigures::new(Duration::from_secs_f64(interval_s + window_s + MOST_WAIT_S));
     let target = Target { database: Some(conninfo.into()), password: Password::Never, ..Target::default() };
     let for_thread = figures.clone();
     // libpq's connection stays in its thread.
     let observe = move || {
         let window = Nanos::from_secs(window_s);
-        let (connection, clocks) = (None, None);
-        Observer { target, window, stop, figures: for_thread, connection, clocks, observations: 0 }.run(interval_s);
+        Observer { target, window, stop, connection: None, clocks: None, observations: 0 }.run(&for_thread, interval_s);
     };
     // The thread is not joined: a connection can hang for minutes.
     without_signals(|| std::thread::Builder::new().name("server".into()).spawn(observe))?;
@@ -118,14 +106,13 @@ struct Observer {
     target: Target,
     window: Nanos,
     stop: Arc<AtomicBool>,
-    figures: ServerFigures,
     connection: Option<Connection>,
     clocks: Option<Clocks>,
     observations: u64,
 }
 
 impl Observer {
-    fn run(mut self, interval_s: f64) {
+    fn run(mut self, figures: &ServerFigures, interval_s: f64) {
         let mut report = ServerReport::default();
         for interval in 0u64.. {
             let start = Instant::now();
@@ -140,7 +127,7 @@ impl Observer {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            self.figures.set(report.clone(), start.elapsed().as_secs_f64());
+            figures.set(report.clone(), start.elapsed().as_secs_f64());
             let next = start + Duration::from_secs_f64(interval_s);
             while Instant::now() < next && !self.stop.load(Ordering::Relaxed) {
                 std::thread::sleep(STOP_CHECK);
@@ -155,7 +142,7 @@ impl Observer {
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(connect(&self.target, &self.figures, &self.stop)?),
+            none => none.insert(connect(&self.target, &self.stop)?),
         };
         report.fast_timing = fast_timing_info(connection, &self.stop)?;
         if observe {
@@ -169,17 +156,13 @@ impl Observer {
     }
 }
 
-fn connect(target: &Target, figures: &ServerFigures, stop: &AtomicBool) -> Result<Connection, Error> {
+fn connect(target: &Target, stop: &AtomicBool) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
-    let mut connection = Connection::open(target, no_prompt, stop).map_err(|error| {
-        match error.state.is(SqlState::NO_SERVER) {
-            // The hint of other commands names options that the monitor does not have.
-            true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
-            false => error,
-        }
-    })?;
-    connection.record_answers(figures.answered.clone());
-    Ok(connection)
+    Connection::open(target, no_prompt, stop).map_err(|error| match error.state.is(SqlState::NO_SERVER) {
+        // The hint of other commands names options that the monitor does not have.
+        true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
+        false => error,
+    })
 }
 
 /// Returns the error and its hint in one line.
@@ -193,67 +176,33 @@ mod tests {
     use super::*;
     use crate::report::FastTiming;
 
-    const LIMIT_S: u64 = 17;
-
-    fn with_figures() -> ServerFigures {
-        let figures = ServerFigures::new(Duration::from_secs(LIMIT_S));
-        let report = ServerReport { fast_timing: Some(FastTiming::default()), ..ServerReport::default() };
+    fn figures_of_age(seconds: u64, report: ServerReport) -> ServerFigures {
+        let figures = ServerFigures::new(Duration::from_secs(17));
         figures.set(report, 0.5);
+        let mut last = lock(&figures.last);
+        last.as_mut().unwrap().at -= Duration::from_secs(seconds);
+        drop(last);
         figures
-    }
-
-    fn after(figures: &ServerFigures, seconds: u64, stopped_s: f64) -> Option<(ServerReport, Collector)> {
-        let answered = *lock(&figures.answered);
-        figures.latest_at(answered + Duration::from_secs(seconds), stopped_s)
     }
 
     #[test]
     fn figures_of_a_silent_server_go_away() {
-        let figures = with_figures();
-        let (report, collector) = after(&figures, LIMIT_S, 0.0).unwrap();
-        assert!(report.fast_timing.is_some() && report.error.is_none());
-        assert_eq!(collector, Collector { name: Collector::SERVER, seconds: 0.5, error: None });
-        let (report, collector) = after(&figures, LIMIT_S + 1, 0.0).unwrap();
-        assert!(report.fast_timing.is_none());
-        assert_eq!(report.error.as_deref(), Some("the server has not answered for 18 s"));
-        assert_eq!((collector.seconds, collector.error), (18.0, report.error));
-    }
-
-    #[test]
-    fn a_server_that_answers_during_a_long_observation_is_not_silent() {
-        let figures = with_figures();
-        let start = *lock(&figures.answered);
-        *lock(&figures.answered) = start + Duration::from_secs(60);
-        assert!(figures.latest_at(start + Duration::from_secs(61), 0.0).unwrap().0.error.is_none());
-    }
-
-    #[test]
-    fn a_silent_server_is_an_error_before_the_first_figures() {
-        let figures = ServerFigures::new(Duration::from_secs(LIMIT_S));
-        assert!(after(&figures, LIMIT_S, 0.0).is_none());
-        assert!(after(&figures, LIMIT_S + 1, 0.0).unwrap().0.error.is_some());
+        let report = ServerReport { fast_timing: Some(FastTiming::default()), ..ServerReport::default() };
+        let (new, collector) = figures_of_age(16, report.clone()).latest(0.0).unwrap();
+        assert!(new.fast_timing.is_some() && collector.error.is_none());
+        let (old, collector) = figures_of_age(18, report.clone()).latest(0.0).unwrap();
+        assert!(old.fast_timing.is_none());
+        assert_eq!(old.error.as_deref(), Some("the server has not answered for 18 s"));
+        assert_eq!(collector.error, old.error);
+        let (_, collector) = figures_of_age(100, report).latest(90.0).unwrap();
+        assert_eq!(collector.error, None, "this process was stopped");
+        assert!(ServerFigures::new(Duration::ZERO).latest(0.0).is_none());
     }
 
     #[test]
     fn a_known_cause_stays() {
-        let figures = with_figures();
-        figures.set(ServerReport { error: Some("refused".into()), ..ServerReport::default() }, 0.1);
-        let (report, collector) = after(&figures, 100, 0.0).unwrap();
+        let (report, _) = figures_of_age(100, failed("refused".into())).latest(0.0).unwrap();
         assert_eq!(report.error.as_deref(), Some("refused"));
-        assert_eq!((collector.seconds, collector.error), (0.1, report.error));
-    }
-
-    #[test]
-    fn the_server_is_not_blamed_if_this_process_was_stopped() {
-        assert!(after(&with_figures(), 100, 90.0).unwrap().0.error.is_none());
-    }
-
-    #[test]
-    fn the_first_sample_has_an_error_if_there_are_no_figures_in_time() {
-        let figures = ServerFigures::new(Duration::from_secs(3600));
-        figures.wait_for(Duration::ZERO, &AtomicBool::new(false));
-        let (_, collector) = figures.latest(0.0).unwrap();
-        assert_eq!(collector.error.as_deref(), Some("the first observation did not end within 0 s"));
     }
 
     #[test]

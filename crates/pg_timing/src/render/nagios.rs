@@ -2,14 +2,15 @@
 
 use crate::escape;
 use crate::human::{duration, percent};
-use crate::report::thresholds::{Judged, Limits, Thresholds, Watched, value};
+use crate::report::thresholds::{Judged, Thresholds, Watched, value};
 use crate::report::{AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, Report, SYSTEM, SettingAdvice, Severity};
 
+const NS_PER_S: f64 = 1e9;
+
 /// Returns `SERVICE STATUS - text | performance data`.
-fn line(service: &str, severity: Severity, text: &str, data: &[Datum]) -> String {
+fn line(service: &str, severity: Severity, text: &str, data: &[String]) -> String {
     // A vertical bar would start the performance data, and a line break would end the line.
     let text = escape::line(text).replace('|', "/");
-    let data: Vec<String> = data.iter().map(Datum::text).collect();
     let data = if data.is_empty() { String::new() } else { format!(" | {}", data.join(" ")) };
     format!("{service} {} - {text}{data}\n", severity.word())
 }
@@ -46,41 +47,31 @@ fn sentence(judged: &Judged) -> Option<String> {
     }
 }
 
-fn clock_data(report: &Report, thresholds: &Thresholds) -> Vec<Datum> {
-    let seconds = |ns: f64| ns / 1e9;
+fn clock_data(report: &Report, thresholds: &Thresholds) -> Vec<String> {
+    let limits = |figure: Watched, unit: f64| {
+        [thresholds.warning, thresholds.critical].map(|limits| limits.get(figure).map(|limit| limit / unit))
+    };
     let mut data = Vec::new();
-    if let Some(clock) = report.clock(SYSTEM) {
-        data.extend(clock.cost_ns().map(|ns| {
-            let limits = report.read_cost_limits_ns;
-            // The verdict has limits, too. The lower one is exceeded first.
-            let limit = |own: &Limits, verdict: Option<f64>| {
-                own.get(Watched::Read).into_iter().chain(verdict).reduce(f64::min).map(seconds)
-            };
-            Datum {
-                warning: limit(&thresholds.warning, limits.map(|limits| limits.warning)),
-                critical: limit(&thresholds.critical, limits.map(|limits| limits.critical)),
-                ..Datum::new("read", seconds(ns), Unit::Seconds)
-            }
-        }));
-        data.push(Datum {
-            warning: Some(0.0),
-            critical: Some(0.0),
-            ..Datum::new("system_backward_steps", clock.backward_steps as f64, Unit::Number)
-        });
+    if let Some(ns) = value(report, Watched::Read) {
+        // The verdict has limits, too. The lower one is exceeded first.
+        let verdict = report.read_cost_limits_ns.map(|limits| [limits.warning, limits.critical]);
+        let lower = |nth: usize| {
+            let own = limits(Watched::Read, NS_PER_S)[nth].into_iter();
+            own.chain(verdict.map(|limits| limits[nth] / NS_PER_S)).reduce(f64::min)
+        };
+        data.push(datum("read", ns / NS_PER_S, "s", [lower(0), lower(1), Some(0.0), None]));
     }
-    data.extend(value(report, Watched::Lost).map(|lost| Datum {
-        warning: thresholds.warning.get(Watched::Lost),
-        critical: thresholds.critical.get(Watched::Lost),
-        max: Some(100.0),
-        ..Datum::new("lost", lost, Unit::Percent)
+    let steps = report.clock(SYSTEM).map(|clock| clock.backward_steps as f64);
+    data.extend(steps.map(|steps| datum("system_backward_steps", steps, "", [Some(0.0), Some(0.0), Some(0.0), None])));
+    data.extend(value(report, Watched::Lost).map(|lost| {
+        let [warning, critical] = limits(Watched::Lost, 1.0);
+        datum("lost", lost, "%", [warning, critical, Some(0.0), Some(100.0)])
     }));
-    data.extend(value(report, Watched::Skew).map(|ns| Datum {
-        warning: thresholds.warning.get(Watched::Skew).map(seconds),
-        critical: thresholds.critical.get(Watched::Skew).map(seconds),
-        ..Datum::new("skew", seconds(ns), Unit::Seconds)
+    data.extend(value(report, Watched::Skew).map(|ns| {
+        let [warning, critical] = limits(Watched::Skew, NS_PER_S);
+        datum("skew", ns / NS_PER_S, "s", [warning, critical, Some(0.0), None])
     }));
-    let rate = report.tsc.frequency_khz.known();
-    data.extend(rate.map(|khz| Datum { min: None, ..Datum::new("tsc_frequency_khz", *khz, Unit::Number) }));
+    data.extend(report.tsc.frequency_khz.known().map(|khz| datum("tsc_frequency_khz", *khz, "", [None; 4])));
     data
 }
 
@@ -89,7 +80,7 @@ const COST: &str = "TIMING COST";
 /// Returns the line: the verdict, and the share of a core that each setting takes.
 pub fn advise(report: &AdviseReport) -> String {
     let verdict = &report.verdict;
-    let data: Vec<Datum> = report.settings.iter().filter_map(cost).collect();
+    let data: Vec<String> = report.settings.iter().filter_map(cost).collect();
     line(COST, verdict.severity, &verdict.summary, &data)
 }
 
@@ -99,65 +90,26 @@ pub fn failed(why: &str) -> String {
 }
 
 /// Returns the certain cost of a setting. Only a setting that is on has limits.
-fn cost(setting: &SettingAdvice) -> Option<Datum> {
+fn cost(setting: &SettingAdvice) -> Option<String> {
     let percent = setting.core_share?.low * 100.0;
-    let label = if setting.on { setting.name.clone() } else { format!("{}_if_on", setting.name) };
-    Some(Datum {
-        warning: setting.on.then_some(CHEAP_SHARE * 100.0),
-        critical: setting.on.then_some(CRITICAL_SHARE * 100.0),
-        ..Datum::new(label, percent, Unit::Percent)
-    })
+    let [warning, critical] = [CHEAP_SHARE, CRITICAL_SHARE].map(|limit| setting.on.then_some(limit * 100.0));
+    let label = format!("{}{}", setting.name, if setting.on { "" } else { "_if_on" });
+    Some(datum(&label, percent, "%", [warning, critical, Some(0.0), None]))
 }
 
-/// A unit of measurement of the guidelines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    /// the guidelines have no unit for nanoseconds
-    Seconds,
-    Percent,
-    Number,
-}
-
-/// One figure. A missing limit is empty.
-#[derive(Clone, Debug)]
-struct Datum {
-    label: String,
-    value: f64,
-    unit: Unit,
-    warning: Option<f64>,
-    critical: Option<f64>,
-    min: Option<f64>,
-    max: Option<f64>,
-}
-
-impl Datum {
-    /// Returns a figure that is at least 0 and has no limits.
-    fn new(label: impl Into<String>, value: f64, unit: Unit) -> Datum {
-        Datum { label: label.into(), value, unit, warning: None, critical: None, min: Some(0.0), max: None }
-    }
-
-    fn text(&self) -> String {
-        let unit = match self.unit {
-            Unit::Seconds => "s",
-            Unit::Percent => "%",
-            Unit::Number => "",
-        };
-        let limits = [self.warning, self.critical, self.min, self.max];
-        let limits = limits.map(|limit| limit.map(|limit| self.number(limit)).unwrap_or_default()).join(";");
-        let limits = limits.trim_end_matches(';');
-        let separator = if limits.is_empty() { "" } else { ";" };
-        format!("{}={}{unit}{separator}{limits}", label(&self.label), self.number(self.value))
-    }
-
-    /// Returns a number without an exponent: the guidelines permit only digits, signs and points.
-    fn number(&self, number: f64) -> String {
-        match self.unit {
-            // Seconds have the digits of 0.1 ns.
-            Unit::Seconds if number != 0.0 => format!("{number:.10}"),
-            Unit::Percent if number.fract() != 0.0 => format!("{number:.2}"),
-            _ => format!("{number}"),
-        }
-    }
+/// Returns one figure: label, value, unit, limits for a warning and for critical, minimum and maximum. The guidelines have no
+/// unit for nanoseconds.
+fn datum(name: &str, value: f64, unit: &str, limits: [Option<f64>; 4]) -> String {
+    // No exponent: the guidelines permit only digits, signs and points.
+    let number = |number: f64| match unit {
+        // Seconds have the digits of 0.1 ns.
+        "s" if number != 0.0 => format!("{number:.10}"),
+        "%" if number.fract() != 0.0 => format!("{number:.2}"),
+        _ => format!("{number}"),
+    };
+    let limits = limits.map(|limit| limit.map_or(String::new(), |limit| format!(";{}", number(limit))));
+    let limits: Vec<&str> = limits.iter().map(|limit| if limit.is_empty() { ";" } else { limit }).collect();
+    format!("{}={}{unit}{}", label(name), number(value), limits.concat().trim_end_matches(';'))
 }
 
 /// Returns the label, in quotes if it needs them. A label ends at `=`, and a vertical bar is not safe in quotes, either.
@@ -176,12 +128,10 @@ mod tests {
 
     #[test]
     fn trailing_empty_limits_are_left_out() {
-        let datum = Datum { warning: Some(5.0), ..Datum::new("lost", 3.9, Unit::Percent) };
-        assert_eq!(datum.text(), "lost=3.90%;5;;0");
-        assert_eq!(Datum { max: Some(100.0), ..datum.clone() }.text(), "lost=3.90%;5;;0;100");
-        let bare = Datum { min: None, ..Datum::new("tsc_frequency_khz", 2.9e6, Unit::Number) };
-        assert_eq!(bare.text(), "tsc_frequency_khz=2900000");
-        assert_eq!(Datum::new("read", 20e-9, Unit::Seconds).text(), "read=0.0000000200s;;;0");
+        let limits = [Some(5.0), None, Some(0.0), None];
+        assert_eq!(datum("lost", 3.9, "%", limits), "lost=3.90%;5;;0");
+        assert_eq!(datum("tsc_frequency_khz", 2.9e6, "", [None; 4]), "tsc_frequency_khz=2900000");
+        assert_eq!(datum("read", 20e-9, "s", [None, None, Some(0.0), None]), "read=0.0000000200s;;;0");
     }
 
     #[test]
@@ -199,7 +149,7 @@ mod tests {
         /// Splits the text as a monitoring server does: a label in quotes or without spaces, then `=` and a number.
         #[test]
         fn any_label_and_number_can_be_read_back(text in any::<String>(), value in 0.0..1e9f64) {
-            let datum = Datum::new(text, value, Unit::Percent).text();
+            let datum = datum(&text, value, "%", [None; 4]);
             prop_assert!(!datum.contains(['|', '\n']));
             let (label, rest) = datum.split_once('=').unwrap();
             prop_assert!(label.starts_with('\'') && label.ends_with('\'') || !label.contains([' ', '\'']));

@@ -26,8 +26,6 @@ pub struct MonitorReport {
     pub offset_steps: BTreeMap<(String, String), u64>,
     pub counter: Option<CounterRate>,
     pub skew: Vec<Skew>,
-    /// why the skew is unknown, or known only in part
-    pub skew_unavailable: Option<String>,
     pub suspends: u64,
     pub suspended_s: f64,
     pub pauses: u64,
@@ -42,6 +40,8 @@ pub struct MonitorReport {
     pub own: OwnUse,
     /// number of HTTP requests by the status code of the answer; `refused` for connections beyond the limit
     pub http_requests: BTreeMap<String, u64>,
+    /// the events that are not in the file of events, and the reason
+    pub unwritten: Option<String>,
     /// the server of `--server`
     pub server: Option<ServerReport>,
 }
@@ -61,8 +61,6 @@ pub struct WatchedFinding {
     pub since: f64,
     /// when it last became a warning or critical, if it ever did
     pub appeared_at: Option<f64>,
-    /// when it last ceased to be a warning or critical, if it ever did
-    pub cleared_at: Option<f64>,
 }
 
 impl WatchedFinding {

@@ -36,7 +36,7 @@ fn garbage_gets_an_error_and_does_no_harm() {
 fn huge_headers_and_bodies_get_an_answer() {
     let endpoint = start(PAGE, LIMITS);
     let header = format!("GET /metrics HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(40_000));
-    assert!(exchange(endpoint.address(), header.as_bytes()).starts_with("HTTP/1.1 431 "));
+    assert!(exchange(endpoint.address(), header.as_bytes()).starts_with("HTTP/1.1 400 "));
     let body = format!("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n{}", "x".repeat(40_000));
     assert!(exchange(endpoint.address(), body.as_bytes()).starts_with("HTTP/1.1 405 "));
     // A stream without an end is cut.
@@ -81,12 +81,11 @@ fn a_client_that_does_not_read_is_dropped() {
 }
 
 #[test]
-fn a_request_that_never_ends_is_answered_at_the_time_limit() {
+fn a_request_that_never_ends_is_closed_at_the_time_limit() {
     let endpoint = start(PAGE, LIMITS);
     let start = Instant::now();
-    let answer = exchange(endpoint.address(), b"GET /metrics HTTP/1.1\r\nHost: ");
-    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert_eq!(exchange(endpoint.address(), b"GET /metrics HTTP/1.1\r\nHost: "), "");
     assert!(start.elapsed() >= LIMITS.request && start.elapsed() < LIMITS.request + SCRAPE, "{:?}", start.elapsed());
     assert_eq!(exchange(endpoint.address(), b""), "", "a client without a request gets no answer");
-    assert_eq!(endpoint.requests().into_iter().collect::<Vec<_>>(), [("408".to_string(), 1)]);
+    assert!(endpoint.requests().is_empty());
 }

@@ -7,13 +7,12 @@ use super::values::{count, seconds};
 use super::{NOT_DONE, interrupt};
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
-use crate::monitor::{Monitor, Schedule, ServerFigures, run as watch, server};
+use crate::monitor::{Monitor, ServerFigures, run as watch, server};
 use crate::report::{MonitorEvent, MonitorReport};
 use crate::server::connection::require_libpq;
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use outputs::Outputs;
-use screen::Latest;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,16 +82,13 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
 /// Starts to observe the server of `--server`.
 fn observe_server(arguments: &MonitorArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Option<ServerFigures>> {
     let Some(conninfo) = &arguments.server else { return Ok(None) };
-    let figures = server::start(conninfo, arguments.interval.secs(), stop.clone()).map_err(no_thread)?;
+    let figures = server::start(conninfo, arguments.interval.secs(), stop.clone())
+        .map_err(|error| anyhow!("no second thread can be created: {}", reason(&error)))?;
     // A monitor that takes only a few samples would end before the first figures.
     if arguments.samples.is_some() {
         figures.wait(stop);
     }
     Ok(Some(figures))
-}
-
-fn no_thread(error: std::io::Error) -> anyhow::Error {
-    anyhow!("no second thread can be created: {}", reason(&error))
 }
 
 /// Returns whether the live screen is shown: on a terminal, if no option makes the program an exporter.
@@ -108,13 +104,9 @@ fn sample(
     server: Option<ServerFigures>,
     mut publish: impl FnMut(MonitorReport, &[MonitorEvent]),
 ) {
-    let schedule = Schedule { interval_s: arguments.interval.secs(), samples: arguments.samples };
-    let mut monitor = Monitor::new(LiveMachine::new(stop.clone()), schedule.interval_s);
-    if let Some(figures) = server {
-        monitor.add_server(figures);
-    }
+    let mut monitor = Monitor::new(LiveMachine::new(stop.clone()), arguments.interval.secs(), server);
     let stopped = || stop.load(Ordering::Relaxed);
-    watch(&mut monitor, schedule, stopped, |report, events| publish(report.clone(), events));
+    watch(&mut monitor, arguments.samples, stopped, |report, events| publish(report.clone(), events));
 }
 
 /// How long the end waits for the screen. A terminal that is slow takes the last characters in this time.
@@ -130,15 +122,13 @@ fn on_screen(
     server: Option<ServerFigures>,
     outputs: &mut Outputs,
 ) -> anyhow::Result<()> {
-    let latest = Mutex::new(Latest::default());
+    let latest = Mutex::new(MonitorReport::default());
     let changed = AtomicU64::new(0);
     let (screen_runs, screen_ended) = channel::<()>();
     std::thread::scope(|threads| {
         let sampler = std::thread::Builder::new().name("sampler".into()).spawn_scoped(threads, || {
             sample(arguments, stop, server, |report, events| {
-                let report = outputs.publish(report, events);
-                let unwritten = outputs.unwritten();
-                *latest.lock().unwrap_or_else(PoisonError::into_inner) = Latest { report, unwritten };
+                *latest.lock().unwrap_or_else(PoisonError::into_inner) = outputs.publish(report, events);
                 changed.fetch_add(1, Ordering::Release);
             });
             // The sampler ends only if it is stopped, or if it failed. The screen must not wait for further samples.

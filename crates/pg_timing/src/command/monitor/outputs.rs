@@ -1,14 +1,13 @@
 //! The outputs of the monitor besides the screen. None of them stops the samples.
 
-use super::{MonitorArguments, no_thread};
+use super::MonitorArguments;
 use crate::command::{Hint, NOT_DONE, error_text, interrupt};
 use crate::error::Error;
 use crate::escape;
-use crate::monitor::files::{EventsFile, Textfile};
+use crate::monitor::files::{EventsFile, Lines, Textfile};
 use crate::monitor::http::{Endpoint, Limits};
-use crate::monitor::lines::Lines;
+use crate::monitor::openmetrics;
 use crate::render::json::json_line;
-use crate::render::openmetrics;
 use crate::report::{MonitorEvent, MonitorReport};
 use anyhow::anyhow;
 use std::collections::BTreeMap;
@@ -42,51 +41,50 @@ impl Outputs {
         if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
         }
-        let start = |stream: &dyn AsFd, name| Lines::to(File::from(stream.as_fd().try_clone_to_owned()?), name);
-        let stdout = prints.then(|| start(&std::io::stdout(), STDOUT)).transpose().map_err(no_thread)?;
-        let stderr = start(&std::io::stderr(), "stderr").map_err(no_thread)?;
+        let lines = |stream: &dyn AsFd, name| -> anyhow::Result<Lines> {
+            Ok(Lines::to(File::from(stream.as_fd().try_clone_to_owned()?), name))
+        };
+        let stdout = prints.then(|| lines(&std::io::stdout(), STDOUT)).transpose()?;
+        let stderr = lines(&std::io::stderr(), "stderr")?;
         // The file of events is created, so it comes after what can fail without a trace.
         let endpoint = arguments.listen.as_deref().map(|address| Endpoint::start(address, Limits::default()));
         let endpoint = endpoint.transpose()?;
-        let textfile = arguments.textfile.as_deref().map(Textfile::open).transpose()?;
-        let events = match arguments.events.as_deref().map(EventsFile::open).transpose()? {
-            Some(mut file) => Some(Lines::start(move |line| file.append(line)).map_err(no_thread)?),
-            None => None,
-        };
+        let textfile = arguments.textfile.as_deref().map(Textfile::new).transpose()?;
+        let events = arguments.events.as_deref().map(EventsFile::new).transpose()?;
+        let events = events.map(|file| Lines::new(move |line| file.append(line)));
         let (keep_textfile, failing) = (arguments.samples.is_some(), BTreeMap::new());
         Ok(Outputs { stdout, stderr, endpoint, textfile, keep_textfile, events, failing })
     }
 
     /// Prints where the metrics are.
-    pub fn announce(&self) {
-        if let Some(endpoint) = &self.endpoint {
-            self.note(&format!("metrics are at http://{}/metrics", endpoint.address()));
+    pub fn announce(&mut self) {
+        if let Some(address) = self.endpoint.as_ref().map(Endpoint::address) {
+            self.note(&format!("metrics are at http://{address}/metrics"));
         }
     }
 
     /// Writes the state and its events to every output. Returns the state with what only the outputs know.
     pub fn publish(&mut self, mut report: MonitorReport, events: &[MonitorEvent]) -> MonitorReport {
-        let mut dropped = Vec::new();
-        let mut append = |lines: &Option<Lines>, line: fn(&MonitorEvent) -> String, name| {
-            let lines = lines.as_ref()?;
+        let append = |lines: &mut Option<Lines>, line: fn(&MonitorEvent) -> String| {
+            let lines = lines.as_mut()?;
             lines.append(events.iter().map(line));
-            dropped.push((lines.take_dropped(), name));
-            lines.error().map(|error| error.what)
+            lines.error().map(|error| error.what.clone())
         };
-        let stdout_error = append(&self.stdout, line, STDOUT);
-        let events_error = append(&self.events, json_line, EVENTS_FILE);
+        let stdout_error = append(&mut self.stdout, line);
+        let events_error = append(&mut self.events, json_line);
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
-        let textfile_error = self.textfile.as_mut().and_then(|textfile| textfile.write(&text).err());
+        let textfile_error = self.textfile.as_ref().and_then(|textfile| textfile.write(&text).err());
         if let Some(endpoint) = &self.endpoint {
             endpoint.publish(&text);
         }
-        for (dropped, name) in dropped.into_iter().filter(|(dropped, _)| *dropped > 0) {
-            self.note(&format!("{} dropped while {name} could not be written", were(dropped)));
-        }
-        for (name, error) in [(STDOUT, stdout_error), (TEXTFILE, textfile_error), (EVENTS_FILE, events_error)] {
+        for (name, error) in
+            [(STDOUT, stdout_error), (TEXTFILE, textfile_error.map(|error| error.what)), (EVENTS_FILE, events_error)]
+        {
             self.report_change(name, error);
         }
+        let unwritten = self.events.as_ref().map(Lines::unwritten).zip(self.failing.get(EVENTS_FILE));
+        report.unwritten = unwritten.map(|(number, error)| format!("{}: {error}", self::events(number)));
         report
     }
 
@@ -104,16 +102,10 @@ impl Outputs {
     }
 
     /// Prints a note on stderr, except with the live screen. If stderr cannot be written, nothing can report that.
-    fn note(&self, text: &str) {
+    fn note(&mut self, text: &str) {
         if self.stdout.is_some() {
             self.stderr.append([format!("pg_timing: {}\n", escape::line(text))]);
         }
-    }
-
-    /// Returns the events that are not in the file of events, and the reason.
-    pub fn unwritten(&self) -> Option<String> {
-        let (file, error) = (self.events.as_ref()?, self.failing.get(EVENTS_FILE)?);
-        Some(format!("{}: {error}", events(file.unwritten())))
     }
 
     /// Waits until everything is written, for some seconds at most. Returns the exit status: an error if events were not
@@ -123,10 +115,12 @@ impl Outputs {
         let stdout = self.stdout.take().and_then(|stdout| stdout.finish(STDOUT));
         for (unwritten, verb) in [(&file, "written"), (&stdout, "printed")] {
             if let Some((number, Error { what, hint, .. })) = unwritten {
-                self.stderr.append([error_text(&format!("{} not {verb}: {what}", were(*number)), hint)]);
+                let were = if *number == 1 { "was" } else { "were" };
+                let what = format!("{} {were} not {verb}: {what}", events(*number));
+                self.stderr.append([error_text(&what, hint)]);
             }
         }
-        if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
+        if let Some(textfile) = self.textfile.as_ref().filter(|_| !self.keep_textfile) {
             textfile.remove();
         }
         self.stderr.finish("stderr");
@@ -137,11 +131,6 @@ impl Outputs {
 /// Returns "1 event", or "2 events".
 fn events(number: u64) -> String {
     if number == 1 { "1 event".into() } else { format!("{number} events") }
-}
-
-/// Returns "1 event was", or "2 events were".
-fn were(number: u64) -> String {
-    format!("{} {}", events(number), if number == 1 { "was" } else { "were" })
 }
 
 /// Returns an event as a line of a log.

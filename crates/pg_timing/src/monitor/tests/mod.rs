@@ -5,7 +5,7 @@ mod limited;
 pub use limited::in_process_with_file_limit;
 
 use super::files::{EventsFile, Textfile};
-use super::{Monitor, Schedule, ServerFigures, run};
+use super::{Monitor, ServerFigures, run};
 use crate::host::facts::{Host, own_use};
 use crate::host::watch::tests::synthetic::{Hardware, SyntheticMachine};
 use crate::output_file::is_root;
@@ -27,14 +27,12 @@ fn watch_with_server(
 ) -> (Vec<String>, MonitorReport) {
     let machine = SyntheticMachine::default();
     let hardware = machine.hardware.clone();
-    let mut monitor = Monitor::new(machine, INTERVAL_S);
+    let mut monitor = Monitor::new(machine, INTERVAL_S, server);
     monitor.watch.read_briefly();
-    monitor.server = server;
     let mut seen = Vec::new();
-    let schedule = Schedule { interval_s: INTERVAL_S, samples: Some(samples) };
     run(
         &mut monitor,
-        schedule,
+        Some(samples),
         || false,
         |report, events| {
             let inner = events.iter().filter(|event| !event.event.name().starts_with("monitor_"));
@@ -362,9 +360,9 @@ fn root_writes_only_while_the_directory_is_its_own() {
         std::fs::create_dir(path(name)).unwrap();
     }
     give("other", 1000);
-    let mut textfile = Textfile::open(&path("own/a.prom")).unwrap();
-    let mut file = EventsFile::open(&path("own/events")).unwrap();
-    let mut write = || [textfile.write("a 1\n").is_ok(), file.append(b"event\n").is_ok()];
+    let textfile = Textfile::new(&path("own/a.prom")).unwrap();
+    let file = EventsFile::new(&path("own/events")).unwrap();
+    let write = || [textfile.write("a 1\n").is_ok(), file.append(b"event\n").is_ok()];
     assert_eq!(write(), [true; 2]);
     give("own", 1000);
     assert_eq!(write(), [!is_root(); 2]);

@@ -11,7 +11,6 @@ use libc::{c_char, c_int, c_void};
 use libpq::{Libpq, Opaque, c_text, code, libpq, owned, shortened};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time limit of a statement, if no other is set. Statements about settings and statistics take milliseconds.
@@ -113,8 +112,6 @@ pub struct Connection {
     final_error: Option<Error>,
     /// a server accepted the connection, even if it refused the session later
     reached: bool,
-    /// time of the last answer, for a caller that notices a silent server
-    answered: Option<Arc<Mutex<Instant>>>,
 }
 
 impl Drop for Connection {
@@ -165,8 +162,7 @@ impl Connection {
                 let hint = "free memory on this host, or raise its limit (ulimit -v)";
                 return Err(Error::new("libpq is out of memory", hint));
             }
-            let mut connection =
-                Connection { pq, conn, limit: LIMIT, final_error: None, reached: false, answered: None };
+            let mut connection = Connection { pq, conn, limit: LIMIT, final_error: None, reached: false };
             if connection.status() == code::CONNECTION_BAD && can_show_password(target) {
                 return Err(invalid_string());
             }
@@ -287,18 +283,6 @@ impl Connection {
     /// Sets the time limit of each following statement. A statement without an answer is canceled a little later.
     pub fn set_limit(&mut self, limit: Duration) {
         self.limit = limit;
-    }
-
-    /// Writes the time of each answer of the server, from now on. The server has just answered.
-    pub fn record_answers(&mut self, time: Arc<Mutex<Instant>>) {
-        self.answered = Some(time);
-        self.record_answer();
-    }
-
-    fn record_answer(&self) {
-        if let Some(time) = &self.answered {
-            *time.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        }
     }
 
     /// Returns libpq's message.

@@ -159,7 +159,6 @@ impl Connection {
                 return Err(self.protocol_error(&format!("the server sent more than {} MB", MAX_BYTES >> 20)));
             }
         }
-        self.record_answer();
         rows
     }
 

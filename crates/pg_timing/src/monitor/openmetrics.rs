@@ -1,13 +1,127 @@
-//! The table of all metrics: the only source of their names, types, labels, HELP texts and values. docs/metrics.md is generated
+//! Metrics in the text format of Prometheus, version 0.0.4:
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/>
+//!
+//! The table of all metrics is the only source of their names, types, labels, HELP texts and values. docs/metrics.md is generated
 //! from it. The alert rules and the dashboard in deploy/ are checked against it.
 //!
 //! Names follow the conventions of Prometheus: base units (seconds, hertz, bytes, ratio), `_total` on counters only, `_info`
 //! for labels. Nothing is here that node_exporter exports: the current clock source, steal, NTP's state and boot time are
 //! metrics of node_exporter.
 
-use super::{Kind, Metric, Series};
+#[cfg(test)]
+mod tests;
+
+use crate::escape::line;
 use crate::report::*;
-use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::fmt::Write;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Gauge,
+    Counter,
+    Histogram,
+}
+
+impl Kind {
+    /// Returns the name in a TYPE line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric.
+pub struct Metric {
+    /// without the prefix
+    pub name: &'static str,
+    pub kind: Kind,
+    pub labels: &'static [&'static str],
+    /// one sentence
+    pub help: &'static str,
+    /// adds the series of a report
+    pub values: fn(&MonitorReport, &mut Series),
+}
+
+/// Returns the page for Prometheus. A figure that is missing or not finite has no series.
+pub fn text(report: &MonitorReport) -> String {
+    let mut text = String::new();
+    for metric in ALL {
+        let mut series = Series { metric, text: String::new(), known: HashSet::new() };
+        (metric.values)(report, &mut series);
+        if !series.text.is_empty() {
+            let (name, kind) = (metric.name, metric.kind.name());
+            _ = writeln!(text, "# HELP {PREFIX}{name} {}\n# TYPE {PREFIX}{name} {kind}", metric.help);
+            text += &series.text;
+        }
+    }
+    text
+}
+
+/// The number of buckets. Their number must not depend on the data, because a bucket that appears later would look like new
+/// values. The largest bound is 2^30 - 1 ns, about 1 s: all longer differences are suspends or stops of the machine.
+const BUCKETS: usize = 31;
+
+/// The series of one metric.
+pub struct Series<'a> {
+    metric: &'a Metric,
+    text: String,
+    /// names with labels of all series: Prometheus refuses a whole page if one of them occurs twice
+    known: HashSet<String>,
+}
+
+impl Series<'_> {
+    /// Adds a series. `values` are those of the metric's labels, in their order. Nothing is added if the figure is missing
+    /// or not finite, or if there is already this series.
+    fn add(&mut self, values: &[&str], figure: impl Into<Option<f64>>) {
+        debug_assert_eq!(self.metric.labels.len(), values.len(), "{}", self.metric.name);
+        let labels: Vec<(&str, &str)> = self.metric.labels.iter().copied().zip(values.iter().copied()).collect();
+        self.line("", &labels, figure.into());
+    }
+
+    /// Adds a histogram with one label. Row n counts the values from the bound of row n - 1 up to its own: 0, 1, 3, 7, 15 ... ns.
+    fn add_histogram(&mut self, value: &str, rows: &[u64], sum: f64) {
+        let Some(label) = self.metric.labels.first().map(|name| (*name, value)).filter(|_| sum.is_finite()) else {
+            return;
+        };
+        let mut cumulative = 0;
+        for row in 0..BUCKETS {
+            cumulative += rows.get(row).copied().unwrap_or(0);
+            self.line("_bucket", &[label, ("le", &bound_s(row).to_string())], Some(cumulative as f64));
+        }
+        let count = Some(rows.iter().sum::<u64>() as f64);
+        self.line("_bucket", &[label, ("le", "+Inf")], count);
+        self.line("_sum", &[label], Some(sum));
+        self.line("_count", &[label], count);
+    }
+
+    fn line(&mut self, end: &str, labels: &[(&str, &str)], figure: Option<f64>) {
+        let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return };
+        let mut series = format!("{PREFIX}{}{end}", self.metric.name);
+        if !labels.is_empty() {
+            let labels: Vec<String> =
+                labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label(value))).collect();
+            _ = write!(series, "{{{}}}", labels.join(","));
+        }
+        if self.known.insert(series.clone()) {
+            _ = writeln!(self.text, "{series} {figure}");
+        }
+    }
+}
+
+/// Returns the upper bound of a histogram's row in seconds.
+fn bound_s(row: usize) -> f64 {
+    ((1_u64 << row) - 1) as f64 / 1e9
+}
+
+/// Returns the value of a label between its quotes. Unsafe characters are visible, as on the screen. Then backslashes and
+/// quotes are escaped for the format.
+fn label(value: &str) -> String {
+    line(value).replace('\\', "\\\\").replace('"', "\\\"")
+}
 
 /// The prefix of every metric.
 pub const PREFIX: &str = "pg_timing_";
@@ -104,7 +218,11 @@ metrics! {
             }
         };
     Counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
-        offset_steps;
+        |report, out| {
+            for ((clock, reference), count) in &report.offset_steps {
+                out.add(&[clock, reference], *count as f64);
+            }
+        };
     Gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
         |report, out| out.add(&[], report.counter.map(|counter| counter.hz));
     Gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
@@ -223,16 +341,6 @@ fn of_totals(report: &MonitorReport, out: &mut Series, figure: impl Fn(&ClockTot
 fn of_skew(report: &MonitorReport, out: &mut Series, ns: impl Fn(&Skew) -> f64) {
     for skew in &report.skew {
         out.add(&[&skew.clock, &skew.b.to_string(), &skew.a.to_string()], ns(skew) / NS_PER_S);
-    }
-}
-
-/// Adds the steps of each pair of clocks. A pair that is compared, but is not in the list, has had none.
-fn offset_steps(report: &MonitorReport, out: &mut Series) {
-    let compared = report.drifts.iter().map(|drift| ((drift.clock.as_str(), drift.reference.as_str()), 0));
-    let mut steps: BTreeMap<(&str, &str), u64> = compared.collect();
-    steps.extend(report.offset_steps.iter().map(|((clock, reference), count)| ((&**clock, &**reference), *count)));
-    for ((clock, reference), count) in steps {
-        out.add(&[clock, reference], count as f64);
     }
 }
 

@@ -1,7 +1,6 @@
 //! docs/metrics.md, generated from the table of all metrics.
 
-use super::super::Metric;
-use super::super::table::{ALL, PREFIX};
+use super::super::{ALL, Metric, PREFIX};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
 
@@ -9,7 +8,7 @@ const HEAD: &str = "\
 # Metrics
 
 `pg_timing monitor` exports these metrics in the text format of Prometheus. `make schema` generates this file from
-`crates/pg_timing/src/render/openmetrics/table.rs`.
+`crates/pg_timing/src/monitor/openmetrics.rs`.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

@@ -1,0 +1,529 @@
+//! The events of a sample: what it changes, which findings appear and clear, and whether a read cost rose beyond its noise. And
+//! the counts since the start.
+
+use crate::host::measure::log2_row;
+use crate::host::watch::{OffsetStep, Sample};
+use crate::human::{self, duration, seconds, times};
+use crate::report::{
+    ClockReport, ClockTotals, Collector, EventKind, Finding, MonitorEvent, MonitorReport, Severity, WatchedClock,
+    WatchedFinding,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The events of one sample, and its time in seconds since 1970.
+pub struct Events(pub Vec<MonitorEvent>, pub f64);
+
+impl Events {
+    /// Adds an event, and returns it for further figures.
+    pub fn add(&mut self, event: EventKind, summary: impl Into<String>) -> &mut MonitorEvent {
+        let time = human::utc(self.1);
+        let (unix_seconds, summary) = (self.1, summary.into());
+        self.0.push(MonitorEvent { time, unix_seconds, event, summary, subject: None, severity: None, value: None });
+        self.0.last_mut().expect("one was added")
+    }
+
+    /// Adds an event about a clock or a collector.
+    pub fn about(&mut self, subject: &str, event: EventKind, value: Option<f64>, summary: String) {
+        let event = self.add(event, summary);
+        (event.subject, event.value) = (Some(subject.into()), value);
+    }
+}
+
+/// A sample or a sleep that is later than this shows that the machine or the process was stopped. A busy machine delays a process by
+/// some time slices of other programs: less than a second.
+const LATE_S: f64 = 2.0;
+
+/// The most messages of the kernel that become events in one interval. A faulty clock can cause thousands.
+const MOST_MESSAGES: usize = 10;
+
+/// Adds the events of a sample. `before` is the state before the sample.
+pub fn add_events(events: &mut Events, sample: &Sample, before: &MonitorReport, late_s: f64) {
+    stops(events, sample, late_s);
+    if let Some((from, to)) = &sample.clocksource_change {
+        let summary = format!("the clock source changed from {from} to {to}");
+        events.about(to, EventKind::ClocksourceChanged, None, summary);
+    }
+    for message in sample.messages.iter().take(MOST_MESSAGES) {
+        events.add(EventKind::KernelMessage, message);
+    }
+    if let Some(more) = sample.messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
+        events.add(EventKind::KernelMessage, format!("and {more} more messages about clocks in the kernel log"));
+    }
+    for ClockReport { name, backward_steps, largest_backward_ns: ns, .. } in &sample.interval {
+        if *backward_steps > 0 {
+            let summary = format!("clock {name} went back {}, by up to {}", times(*backward_steps), duration(*ns));
+            events.about(name, EventKind::BackwardStep, Some(*ns), summary);
+        }
+    }
+    for step in offset_steps(sample) {
+        let direction = if step.by_ns > 0.0 { "ahead" } else { "back" };
+        let by = duration(step.by_ns.abs());
+        let summary = format!("clock {} jumped {direction} by {by} against {}", step.clock, step.reference);
+        events.about(step.clock, EventKind::OffsetStep, Some(step.by_ns), summary);
+    }
+    if let Some(ppm) = sample.rate_change_ppm {
+        let summary = format!("the rate of the CPU's counter changed by {ppm:+.1} ppm");
+        events.add(EventKind::RateChanged, summary).value = Some(ppm);
+    }
+    for Collector { name, error, .. } in &sample.collectors {
+        let failed = before.collectors.iter().any(|before| before.name == *name && before.error.is_some());
+        let label = if *name == Collector::SERVER { "the server".into() } else { name.replace('_', " ") };
+        match error {
+            Some(why) if !failed => {
+                events.about(name, EventKind::CollectorFailed, None, format!("no figures of {label}: {why}"));
+            }
+            None if failed => {
+                events.about(name, EventKind::CollectorRecovered, None, format!("figures of {label} again"))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the steps between clocks. Those of CLOCK_BOOTTIME are suspends, which have their own event.
+fn offset_steps(sample: &Sample) -> impl Iterator<Item = &OffsetStep> {
+    sample.offset_steps.iter().filter(|step| step.clock != "boottime")
+}
+
+/// Adds suspends, pauses and restores.
+fn stops(events: &mut Events, sample: &Sample, late_s: f64) {
+    if sample.suspends > 0 || sample.suspended_s.is_some() {
+        let length = match sample.suspended_s {
+            Some(s) => format!(" for {}", seconds(s * 1e9)),
+            // The kernel measures it in full seconds of the hardware clock.
+            None => " for less than a second".into(),
+        };
+        events.add(EventKind::Suspend, format!("the machine was suspended{length}")).value = sample.suspended_s;
+    } else if let Some(s) = pause_s(sample, late_s) {
+        let summary = match sample.paused_s {
+            Some(_) => format!("the hypervisor paused the machine for {s:.0} s +- 1 s: the hardware clock went on"),
+            None => format!("the machine, or pg_timing, was stopped for {s:.1} s"),
+        };
+        events.add(EventKind::Pause, summary).value = Some(s);
+    }
+    if let Some(why) = &sample.restored {
+        events.add(EventKind::MachineRestored, why);
+    }
+}
+
+/// Returns the length of a pause, if there was one.
+fn pause_s(sample: &Sample, late_s: f64) -> Option<f64> {
+    let suspended = sample.suspends > 0 || sample.suspended_s.is_some();
+    sample.paused_s.or((late_s > LATE_S).then_some(late_s)).filter(|_| !suspended)
+}
+
+/// The number of samples that the screen can show as a line: an hour by default.
+const KEPT_SAMPLES: usize = 240;
+
+/// Adds a sample to the totals. `pairs` are the clocks that are compared.
+pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &str)], late_s: f64) {
+    for clock in &sample.interval {
+        let known = find(&mut report.clocks, &clock.name);
+        add_clock(&mut known.totals, clock);
+        known.largest_gap_ns = clock.gaps.map(|gaps| gaps.largest_ns);
+    }
+    for clock in &sample.report.clocks {
+        let known = find(&mut report.clocks, &clock.name);
+        known.unavailable.clone_from(&clock.unavailable);
+        known.access_path = clock.access_path;
+        known.read_ns = clock.read_ns;
+        known.percentiles = clock.percentiles;
+        known.granularity_ns = clock.granularity_ns;
+        if known.history_ns.len() == KEPT_SAMPLES {
+            known.history_ns.pop_front();
+        }
+        let is_new = sample.interval.iter().any(|read| read.name == clock.name);
+        known.history_ns.push_back(clock.read_ns.filter(|_| is_new).map(|ns| ns as f32));
+    }
+    // Prometheus misses the first step if its counter does not begin with 0.
+    for (clock, reference) in pairs {
+        report.offset_steps.entry(((*clock).into(), (*reference).into())).or_default();
+    }
+    for step in offset_steps(sample) {
+        *report.offset_steps.entry((step.clock.into(), step.reference.into())).or_default() += 1;
+    }
+    report.suspends += sample.suspends.max(u64::from(sample.suspended_s.is_some()));
+    report.suspended_s += sample.suspended_s.unwrap_or(0.0);
+    if let Some(pause_s) = pause_s(sample, late_s) {
+        report.pauses += 1;
+        report.paused_s += pause_s;
+    }
+    report.kernel_messages += sample.messages.len() as u64;
+}
+
+fn find<'a>(clocks: &'a mut Vec<WatchedClock>, name: &str) -> &'a mut WatchedClock {
+    let at = clocks.iter().position(|clock| clock.name == name).unwrap_or_else(|| {
+        clocks.push(WatchedClock { name: name.into(), ..WatchedClock::default() });
+        clocks.len() - 1
+    });
+    &mut clocks[at]
+}
+
+fn add_clock(totals: &mut ClockTotals, clock: &ClockReport) {
+    totals.backward_steps += clock.backward_steps;
+    totals.measured_s += clock.measured_ns().unwrap_or(0.0) / 1e9;
+    if let Some(gaps) = clock.gaps {
+        totals.gaps += gaps.count;
+        totals.gap_s += gaps.total_ns / 1e9;
+    }
+    for bin in &clock.histogram {
+        let row = log2_row(bin.le_ns);
+        if totals.histogram.len() <= row {
+            totals.histogram.resize(row + 1, 0);
+        }
+        totals.histogram[row] += bin.count;
+    }
+}
+
+/// An alarm clears after this many samples without it.
+const CALM_SAMPLES: u32 = 2;
+/// If an alarm comes back within this many samples, it clears only after twice as many calm samples as the last time, up to
+/// a maximum. So a figure near its limit does not cause many events.
+const SOON: u32 = 40;
+const MAX_CALM_SAMPLES: u32 = 128;
+
+/// Every finding, with its history.
+#[derive(Default)]
+pub struct Findings {
+    watched: Vec<Entry>,
+}
+
+struct Entry {
+    watched: WatchedFinding,
+    /// samples in a row with a lower severity than the alarm has
+    calm: u32,
+    /// samples since the severity of an alarm fell
+    since_fall: u32,
+    /// samples without the alarm that are needed until it clears
+    needed: u32,
+}
+
+impl Findings {
+    /// Returns whether one of these findings is an alarm that was none before.
+    pub fn has_new_alarm(&self, findings: &[Finding]) -> bool {
+        findings
+            .iter()
+            .any(|finding| is_alarm(finding) && self.severity(&finding.id).is_none_or(|known| known < finding.severity))
+    }
+
+    fn severity(&self, id: &str) -> Option<Severity> {
+        self.watched.iter().find(|entry| entry.watched.finding.id == id).map(|entry| entry.watched.finding.severity)
+    }
+
+    /// Compares with the findings of a sample, and adds the events. Alarms that did not clear yet replace the new findings.
+    pub fn update(&mut self, findings: &mut [Finding], events: &mut Events, at: f64) {
+        for finding in findings {
+            match self.watched.iter_mut().find(|entry| entry.watched.finding.id == finding.id) {
+                Some(entry) => entry.update(finding, events, at),
+                None => self.watched.push(Entry::new(finding, events, at)),
+            }
+        }
+    }
+
+    pub fn all(&self) -> Vec<WatchedFinding> {
+        self.watched.iter().map(|entry| entry.watched.clone()).collect()
+    }
+}
+
+impl Entry {
+    fn new(finding: &Finding, events: &mut Events, at: f64) -> Entry {
+        let appeared_at = is_alarm(finding).then(|| {
+            appeared(events, finding);
+            at
+        });
+        let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at };
+        Entry { watched, calm: 0, since_fall: u32::MAX, needed: CALM_SAMPLES }
+    }
+
+    fn update(&mut self, now: &mut Finding, events: &mut Events, at: f64) {
+        let watched = &mut self.watched;
+        self.since_fall = self.since_fall.saturating_add(1);
+        if watched.is_alarm() && now.severity < watched.finding.severity {
+            self.calm += 1;
+            if self.calm < self.needed {
+                now.clone_from(&watched.finding);
+                return;
+            }
+            (self.calm, self.since_fall) = (0, 0);
+            if is_alarm(now) {
+                appeared(events, now);
+            } else {
+                let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
+                let event = events.add(EventKind::FindingCleared, format!("{change}: {}", watched.finding.summary));
+                (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
+            }
+        } else if is_alarm(now) {
+            if now.severity > watched.finding.severity {
+                if !watched.is_alarm() {
+                    watched.appeared_at = Some(at);
+                }
+                self.needed =
+                    if self.since_fall < SOON { (2 * self.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
+                appeared(events, now);
+            }
+            self.calm = 0;
+        }
+        if watched.finding.severity != now.severity {
+            watched.since = at;
+        }
+        watched.finding.clone_from(now);
+    }
+}
+
+fn appeared(events: &mut Events, finding: &Finding) {
+    let event = events.add(EventKind::FindingAppeared, &finding.summary);
+    (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
+}
+
+fn is_alarm(finding: &Finding) -> bool {
+    finding.severity >= Severity::Warning
+}
+
+/// The number of samples whose costs are the noise: one hour by default.
+const NOISE_SAMPLES: usize = 240;
+/// With fewer samples, the noise is unknown.
+const MIN_SAMPLES: usize = 8;
+/// A risen cost exceeds the median of the samples by this factor, and their maximum by `ABOVE_MAX`.
+const ABOVE_MEDIAN: f64 = 1.5;
+const ABOVE_MAX: f64 = 1.25;
+/// A smaller rise adds less than 10 ns to a row, which no plan shows.
+const MIN_RISE_NS: f64 = 5.0;
+
+/// The noise of each clock's read cost, by the clock's name: the costs of the last hour. A cost counts as risen if it exceeds each
+/// of them by a quarter, and their median by half, in two readings of one interval. CPUs change their frequency and share their
+/// core with other programs, so a cost can rise by a third for seconds on a healthy host.
+#[derive(Default)]
+pub struct ReadCosts(BTreeMap<String, Cost>);
+
+#[derive(Default)]
+struct Cost {
+    samples: VecDeque<f64>,
+    /// the median before the cost rose, while it is risen
+    risen_from_ns: Option<f64>,
+    /// samples since it rose
+    since: usize,
+}
+
+impl ReadCosts {
+    /// Forgets all samples, because another clock source has another cost.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    /// Returns whether a cost rose, so that a second reading must confirm it.
+    pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
+        clocks.iter().any(|clock| {
+            let known = self.0.get(&clock.name);
+            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen_from_ns.is_none() && known.exceeds(ns))
+        })
+    }
+
+    /// Adds the costs of a sample, and the events.
+    pub fn update(&mut self, clocks: &[ClockReport], events: &mut Events) {
+        for clock in clocks {
+            let Some(ns) = calm_ns(clock) else { continue };
+            if let Some((kind, summary)) = self.0.entry(clock.name.clone()).or_default().update(ns, &clock.name) {
+                events.about(&clock.name, kind, Some(ns), summary);
+            }
+        }
+    }
+}
+
+impl Cost {
+    fn exceeds(&self, ns: f64) -> bool {
+        let max = self.samples.iter().copied().fold(0.0, f64::max);
+        let median = self.median();
+        self.samples.len() >= MIN_SAMPLES
+            && ns > max * ABOVE_MAX
+            && ns > median * ABOVE_MEDIAN
+            && ns > median + MIN_RISE_NS
+    }
+
+    fn median(&self) -> f64 {
+        let mut sorted: Vec<f64> = self.samples.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// Adds the cost of a sample. Returns the event, if there is one.
+    fn update(&mut self, ns: f64, name: &str) -> Option<(EventKind, String)> {
+        let (now, median) = (duration(ns), self.median());
+        let event = match (self.risen_from_ns, self.exceeds(ns)) {
+            (None, true) => {
+                (self.risen_from_ns, self.since) = (Some(median), 0);
+                let before = duration(median);
+                Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {before}")))
+            }
+            (Some(from_ns), false) => {
+                self.risen_from_ns = None;
+                let before = duration(from_ns);
+                let summary = format!("one read of clock {name} takes {now}; before the rise it took {before}");
+                Some((EventKind::ReadCostFell, summary))
+            }
+            _ => None,
+        };
+        self.since += 1;
+        // A cost that stays is the new normal.
+        if self.risen_from_ns.is_some() && self.since > NOISE_SAMPLES {
+            *self = Cost::default();
+        }
+        if self.risen_from_ns.is_none() {
+            self.samples.push_back(ns);
+        }
+        if self.samples.len() > NOISE_SAMPLES {
+            self.samples.pop_front();
+        }
+        event
+    }
+}
+
+/// Returns the read cost without disturbance by other programs, in ns.
+fn calm_ns(clock: &ClockReport) -> Option<f64> {
+    let low = clock.read_ns? - clock.read_spread_ns.unwrap_or(0.0);
+    Some(clock.undisturbed_ns.unwrap_or(low)).filter(|ns| ns.is_finite() && *ns > 0.0)
+}
+
+#[cfg(test)]
+mod finding_tests {
+    use super::*;
+
+    /// Returns the names of the events after these severities of one finding.
+    fn events_of(severities: &[Severity]) -> Vec<Vec<&'static str>> {
+        let mut findings = Findings::default();
+        let sample = |(nth, severity): (usize, &Severity)| {
+            let mut events = Events(Vec::new(), nth as f64);
+            findings.update(&mut [Finding::new("x", *severity, "slow")], &mut events, nth as f64);
+            events.0.iter().map(|event| event.event.name()).collect()
+        };
+        severities.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn an_alarm_appears_at_once_and_clears_after_two_calm_samples() {
+        use Severity::*;
+        let none = Vec::<&str>::new;
+        assert_eq!(
+            events_of(&[Ok, Warning, Warning, Ok, Warning, Unknown, Ok, Ok]),
+            [none(), vec!["finding_appeared"], none(), none(), none(), none(), vec!["finding_cleared"], none()]
+        );
+        assert_eq!(events_of(&[Critical, Critical]), [vec!["finding_appeared"], none()]);
+    }
+
+    #[test]
+    fn an_alarm_that_comes_and_goes_causes_few_events() {
+        use Severity::*;
+        // Every fourth sample is above the limit.
+        let severities: Vec<Severity> = (0..400).map(|nth| if nth % 4 == 0 { Warning } else { Ok }).collect();
+        let events: Vec<_> = events_of(&severities).concat();
+        assert_eq!(events, ["finding_appeared", "finding_cleared", "finding_appeared"]);
+        // After a long time without the alarm, two calm samples are enough again.
+        let calm = [vec![Warning, Ok, Ok, Warning, Ok, Ok, Ok, Ok], vec![Ok; 50], vec![Warning, Ok, Ok]].concat();
+        assert_eq!(events_of(&calm).concat().len(), 6);
+        assert_eq!(events_of(&calm).last().unwrap(), &["finding_cleared"]);
+    }
+
+    #[test]
+    fn a_change_between_warning_and_critical_is_an_event() {
+        use Severity::*;
+        let events = events_of(&[Ok, Warning, Critical, Critical, Warning, Warning, Warning, Warning, Warning]);
+        assert_eq!(events.iter().map(Vec::len).collect::<Vec<_>>(), [0, 1, 1, 0, 0, 1, 0, 0, 0]);
+        // A figure near the limit of critical.
+        let near = [vec![Ok, Warning], [Critical, Warning].repeat(100)].concat();
+        assert_eq!(events_of(&near).concat().len(), 2);
+    }
+
+    #[test]
+    fn an_alarm_that_becomes_unknown_is_not_good_news() {
+        let mut findings = Findings::default();
+        let mut last = Vec::new();
+        for severity in [Severity::Warning, Severity::Unknown, Severity::Unknown] {
+            let mut events = Events(Vec::new(), 0.0);
+            findings.update(&mut [Finding::new("x", severity, "slow")], &mut events, 0.0);
+            last = events.0;
+        }
+        assert_eq!(
+            (last[0].event.name(), last[0].summary.as_str()),
+            ("finding_cleared", "not determined any more: slow")
+        );
+    }
+
+    #[test]
+    fn times_are_those_of_the_changes() {
+        let mut findings = Findings::default();
+        for (at, severity) in
+            [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Ok, Severity::Ok].into_iter().enumerate()
+        {
+            findings.update(&mut [Finding::new("x", severity, "slow")], &mut Events(Vec::new(), at as f64), at as f64);
+        }
+        let all = findings.all();
+        assert_eq!((all[0].appeared_at, all[0].since), (Some(1.0), 4.0));
+        assert!(!all[0].is_alarm());
+    }
+
+    #[test]
+    fn a_new_or_worse_alarm_must_be_confirmed() {
+        let mut findings = Findings::default();
+        let warning = Finding::new("x", Severity::Warning, "slow");
+        assert!(findings.has_new_alarm(std::slice::from_ref(&warning)));
+        findings.update(&mut [warning.clone()], &mut Events(Vec::new(), 0.0), 0.0);
+        assert!(!findings.has_new_alarm(&[warning]));
+        assert!(findings.has_new_alarm(&[Finding::new("x", Severity::Critical, "slow")]));
+        assert!(!findings.has_new_alarm(&[Finding::ok("y", "fine")]));
+    }
+}
+
+#[cfg(test)]
+mod cost_tests {
+    use super::*;
+
+    fn clock(ns: f64) -> Vec<ClockReport> {
+        vec![ClockReport {
+            name: "system".into(),
+            read_ns: Some(ns),
+            undisturbed_ns: Some(ns),
+            ..ClockReport::default()
+        }]
+    }
+
+    fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<&'static str> {
+        let mut events = Events(Vec::new(), 0.0);
+        costs.update(&clock(ns), &mut events);
+        events.0.iter().map(|event| event.event.name()).collect()
+    }
+
+    fn after_an_hour(noise: impl Fn(usize) -> f64) -> ReadCosts {
+        let mut costs = ReadCosts::default();
+        for nth in 0..NOISE_SAMPLES {
+            assert!(events_of(&mut costs, noise(nth)).is_empty(), "{nth}");
+        }
+        costs
+    }
+
+    #[test]
+    fn a_rise_and_its_end_are_one_event_each() {
+        let mut costs = after_an_hour(|nth| 20.0 + (nth % 4) as f64);
+        assert!(costs.is_suspicious(&clock(800.0)) && !costs.is_suspicious(&clock(26.0)));
+        assert_eq!(events_of(&mut costs, 800.0), ["read_cost_rose"]);
+        assert!(!costs.is_suspicious(&clock(800.0)), "it is known");
+        assert!(events_of(&mut costs, 810.0).is_empty());
+        assert_eq!(events_of(&mut costs, 21.0), ["read_cost_fell"]);
+    }
+
+    #[test]
+    fn noise_is_no_rise() {
+        // A host that is half as fast from time to time.
+        let costs = after_an_hour(|nth| if nth % 30 == 7 { 42.0 } else { 20.0 });
+        assert!(!costs.is_suspicious(&clock(50.0)), "within a quarter of the worst of the last hour");
+        assert!(costs.is_suspicious(&clock(60.0)));
+        let cheap = after_an_hour(|_| 1.0);
+        assert!(!cheap.is_suspicious(&clock(5.0)), "a plan does not show 10 ns per row");
+    }
+
+    #[test]
+    fn a_cost_that_stays_becomes_normal() {
+        let mut costs = after_an_hour(|_| 20.0);
+        let events: Vec<_> = (0..=NOISE_SAMPLES + 1).flat_map(|_| events_of(&mut costs, 800.0)).collect();
+        assert_eq!(events, ["read_cost_rose"]);
+        assert!(!costs.is_suspicious(&clock(800.0)));
+    }
+}
