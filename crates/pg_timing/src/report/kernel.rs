@@ -113,16 +113,10 @@ pub struct Demoted {
     /// `tsc`, or `tsc-early` during boot
     #[serde(default)]
     pub clocksource: String,
-    pub watchdog: Option<String>,
-    pub skew_ns: Option<i64>,
-    pub interval_ns: Option<u64>,
     /// the kernel's text after "due to"
     pub reason: Option<String>,
     /// the reason in a few words
     pub because: String,
-    /// what usually causes what the counters show
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
     /// why this kind of kernel verdict may be wrong
     pub doubt: Option<String>,
 }

@@ -2,7 +2,6 @@
 
 use super::advice::{restart, system_clock_on_19};
 use super::{alarm, critical, ok, unknown, warning};
-use crate::human::duration;
 use crate::report::{
     ClockReport, Demoted, Fact, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,
 };
@@ -59,15 +58,8 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     if report.tsc.invariant == Some(true) {
         lines.push("CPUID describes the TSC as invariant".into());
     }
-    if let Some((skew, interval)) =
-        demotion.and_then(|d| d.skew_ns.zip(d.interval_ns)).filter(|(_, interval)| *interval > 0)
-    {
-        let ppm = skew as f64 / interval as f64 * 1e6;
-        lines.push(format!("kernel log: {} in {} is {ppm:+.0} ppm", duration(skew as f64), duration(interval as f64)));
-    }
     let reason = demotion.and_then(|d| d.reason.as_ref());
     lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
-    lines.extend(demotion.and_then(|d| d.cause.clone()));
     lines.extend(demotion.and_then(|demotion| without_effect(report, demotion)));
     lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
     if let (None, Fact::Unavailable { unavailable }, System::Linux) =
