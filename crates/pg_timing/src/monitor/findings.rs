@@ -193,6 +193,6 @@ mod tests {
         findings.update(&mut [warning.clone()], &mut Events::at(0.0), 0.0);
         assert!(!findings.has_new_alarm(&[warning]));
         assert!(findings.has_new_alarm(&[Finding::new("x", Severity::Critical, "slow")]));
-        assert!(!findings.has_new_alarm(&[Finding::ok("y", "fine")]));
+        assert!(!findings.has_new_alarm(&[Finding::new("y", Severity::Ok, "fine")]));
     }
 }

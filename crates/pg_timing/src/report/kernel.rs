@@ -105,8 +105,6 @@ impl KernelReport {
 pub struct Demoted {
     /// like `7823 s after boot`, or the log's own timestamp
     pub when: Option<String>,
-    /// seconds since boot
-    pub seconds: Option<f64>,
     /// it happened during boot, so it will happen again at the next boot
     pub at_boot: bool,
     pub cpu: Option<u32>,

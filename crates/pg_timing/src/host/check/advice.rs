@@ -9,15 +9,17 @@ use crate::report::{ClocksourceParameter, Fact, Fix, Grade, Report, System, best
 pub fn other_clocksource(report: &Report) -> Option<Fix> {
     let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
         (Fact::Known(current), Fact::Known(available)) => (current, available),
-        _ => return Some(unknown_host()),
+        _ => {
+            let what = "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
+            return Some(Fix::new(what).command(System::Linux.show_command()));
+        }
     };
     // The clock source is already a fast one, so the fault has another cause.
     if traits_of(current).is_some_and(|traits| traits.grade == Grade::Fast) {
         return None;
     }
-    let parameter = ClocksourceParameter::of(report.host.parameters());
-    if let Some(ClocksourceParameter { word: parameter, .. }) = parameter.filter(|parameter| parameter.name == current)
-    {
+    let parameter = ClocksourceParameter::of(report.host.parameters()).filter(|parameter| parameter.name == current);
+    if let Some(ClocksourceParameter { word: parameter, .. }) = parameter {
         return Some(
             Fix::new(format!("the boot parameter {parameter} selects it: remove the parameter and restart; then the kernel selects the best clock source"))
                 .undo(format!("add {parameter} again"))
@@ -42,39 +44,24 @@ pub fn other_than_tsc(report: &Report) -> Option<Fix> {
     });
     Some(match corrected {
         Some(name) => switch(report, current, name),
-        None => Fix::new(
-            "watch the TSC: a long measurement shows changes of its rate, and the kernel log shows whether the \
-                          kernel still trusts it",
-        )
-        .command("pg_timing check --long"),
+        None => {
+            Fix::new("watch the TSC: a long measurement shows changes of its rate").command("pg_timing check --long")
+        }
     })
 }
 
 /// Returns the fix that switches the clock source.
 fn switch(report: &Report, from: &str, to: &str) -> Fix {
     let system = System::of_facts(&report.host);
-    let xen = report.host.virtualization.known().is_some_and(|guest| guest == "Xen");
-    let advised = if xen && to == "tsc" { " (as AWS recommends for its Xen instances)" } else { "" };
     let what = format!(
-        "switch to the {} {to}{advised}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds",
+        "switch to the {} {to}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds",
         system.clocksource_term()
     );
     Fix::new(what)
         .command(system.switch_command(to))
         .undo(system.switch_command(from))
         .lasting(system.make_permanent(to))
-        .risk(match xen && to == "tsc" {
-            true => "Xen does not guarantee the same TSC rate after a migration: check again after one",
-            false => {
-                "if the kernel or someone stopped using it for a reason (see the kernel log), time may be unreliable"
-            }
-        })
-}
-
-/// Returns the fix for a host whose clock sources are unknown.
-fn unknown_host() -> Fix {
-    Fix::new("look at the current and the available clock sources of that host (tsc is best), or run pg_timing there")
-        .command(System::Linux.show_command())
+        .risk("if the kernel or someone stopped using it for a reason (see the kernel log), time may be unreliable")
 }
 
 /// Returns the fix for a TSC that PostgreSQL 19 uses and should not use.

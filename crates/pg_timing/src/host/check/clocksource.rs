@@ -1,10 +1,7 @@
 //! Findings about the choice of the clock source: changed, refused, lost at a restart.
 
 use super::{ok, unknown, warning};
-use crate::report::{ClocksourceParameter, Demoted, Fact, Finding, Fix, LateSwitch, Report, System};
-
-/// The kernel switches within a second after it demoted a clock source. This limit is ten times as long.
-const FOLLOWS_S: f64 = 10.0;
+use crate::report::{ClocksourceParameter, Fact, Finding, Fix, LateSwitch, Report, System};
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
 pub fn clocksource_changed(report: &Report) -> Finding {
@@ -34,20 +31,14 @@ pub fn clocksource_changed(report: &Report) -> Finding {
             "the kernel log shows no change of the clock source; its beginning is missing"
         });
     };
-    let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
-    let summary = format!("the clock source changed{from} to {to} at {seconds:.0} s after boot");
+    let from = from.unwrap_or("another one");
+    let summary = format!("the clock source changed from {from} to {to} at {seconds:.0} s after boot");
     // A switch by the kernel is an alarm. A manual switch is intended.
-    let demotion = kernel.demotion.as_ref().filter(|d| d.seconds.is_some_and(|at| (at - seconds).abs() < FOLLOWS_S));
-    let found = match (demotion, kernel.unstable) {
-        (Some(Demoted { when: Some(when), .. }), _) => format!("TSC marked unstable {when}"),
-        (Some(_), _) => "TSC marked unstable".into(),
-        (None, true) => "the kernel marked a clock source unstable".into(),
-        (None, false) => {
-            return ok(summary + ", manually").evidence("kernel log: no clock source was marked unstable");
-        }
-    };
+    if !kernel.unstable {
+        return ok(summary + ", manually").evidence("kernel log: no clock source was marked unstable");
+    }
     warning(summary)
-        .evidence(format!("kernel log: {found}"))
+        .evidence("kernel log: a clock source was marked unstable")
         .why("plans and logs from before that time used another clock, so their times are not comparable")
 }
 
@@ -63,7 +54,6 @@ pub fn clocksource_refused(report: &Report) -> Finding {
     };
     let instead = current.map(|current| format!(" and keeps {current}")).unwrap_or_default();
     warning(format!("the kernel refused the requested clock source {name}{instead}"))
-        .evidence(format!("kernel log: the override to {name} was refused"))
         .why("someone requested it with the boot parameter clocksource= or in sysfs, and may assume that it is in use")
         .fix(
             Fix::new("look at the available clock sources; if tsc was refused, the kernel had marked it unstable")

@@ -49,7 +49,6 @@ pub(super) fn last(log: &KernelClockLog) -> Option<Demoted> {
             (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
         },
         clocksource: first.source().into(),
-        seconds: first.seconds,
         // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
         at_boot: first.seconds.map_or(has(Kind::Warp), |seconds| seconds < AT_BOOT_S),
         cpu: event.0.iter().find_map(|message| message.fields.number("cpu")),
@@ -71,7 +70,14 @@ impl<'a> Event<'a> {
             is_open &= message.kind != Switched;
             let is_part = matches!(
                 message.kind,
-                Skew | WatchdogReading | SourceReading | Difference | ReadBack | Warp | CpuSkew | Unstable | UnstableAfterBoot
+                Skew | WatchdogReading
+                    | SourceReading
+                    | Difference
+                    | ReadBack
+                    | Warp
+                    | CpuSkew
+                    | Unstable
+                    | UnstableAfterBoot
             );
             if !is_part || !is_tsc(message.source()) {
                 continue;
@@ -105,13 +111,13 @@ impl<'a> Event<'a> {
         if ticks.is_some_and(|ticks| ticks < 0.0) || is_wrapped {
             let by = counted_ns.filter(|ns| *ns < 0.0).map(|ns| format!(" by at least {}", duration(-ns)));
             let by = by.unwrap_or_default();
-            return Some(format!("it went back{by}, as after a suspend, a restore or a migration of the machine"));
+            return Some(format!("it went back{by}, as after a suspend, a restore or a migration"));
         }
         let (shortest, longest) = self.interval(log, watchdog)?;
         let by_skew = || skew.map(|skew| skew as f64 + longest);
         let tsc_ns = printed.map(|ns| ns as f64).or_else(by_skew).or(counted_ns)?;
         if tsc_ns < 0.0 {
-            return Some("it went back, as after a suspend, a restore or a migration of the machine".into());
+            return Some("it went back, as after a suspend, a restore or a migration".into());
         }
         if tsc_ns > PAUSED_NS {
             *doubt = Some(format!(

@@ -91,19 +91,20 @@ fn stamp(prefix: &str) -> Option<(&str, usize)> {
     };
     let time = (0..bytes.len()).find(is_time)?;
     let is_edge = |c: char| c.is_whitespace() || "[](){}\":>|".contains(c);
-    let word_start =
-        |end: usize| prefix[..end].char_indices().rev().find(|(_, c)| is_edge(*c)).map_or(0, |(at, c)| at + c.len_utf8());
+    let word_start = |end: usize| {
+        prefix[..end].char_indices().rev().find(|(_, c)| is_edge(*c)).map_or(0, |(at, c)| at + c.len_utf8())
+    };
     let mut start = word_start(time);
     // `2026-11-20T10:29` has its date.
     let has_date = start < time;
-    while !has_date {
+    loop {
         let end = prefix[..start].trim_end().len();
         let word = &prefix[word_start(end)..end];
         // `Fri`, `2026-11-20`, `Nov`, `déc.`, `12月`
         let is_date = word.contains(char::is_alphanumeric)
             && word.chars().count() <= 5 + 5 * usize::from(word.contains('-'))
             && word.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '-');
-        if !is_date {
+        if has_date || !is_date {
             break;
         }
         start = end - word.len();

@@ -17,7 +17,6 @@ pub fn report(output: &Output) -> Report {
         add_backward_step(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
     }
     report.missing = missing(output);
-    report.excerpt = report.missing.is_some();
     if let Some(lines) = &output.tsc {
         report.tsc = tsc(lines);
     }
