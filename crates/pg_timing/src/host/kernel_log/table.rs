@@ -119,7 +119,6 @@ pub const TABLE: &[Row] = {
         row(RateWarning, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
         row(Registered, Detail, "clocksource: {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
         row(Registered, Detail, "clocksource {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
-        row(Registered, Detail, "clocksource: {source}: mask:", ""),
         row(Switched, Detail, "Switched to clocksource {source}", SELECTED),
         row(Switched, Detail, "Switching to clocksource {source}", SELECTED),
         row(Switched, Detail, "Time: {source} clocksource has been installed", SELECTED),

@@ -7,7 +7,7 @@ mod table;
 pub mod ticket;
 mod writer;
 
-pub use parse::{ParseError, parse};
+pub use parse::{KERNEL_LOG, parse};
 pub use report::parse_json;
 pub use table::Output;
 

@@ -18,35 +18,16 @@ use crate::report::SYSTEM;
 #[cfg(test)]
 mod tests;
 
-/// The reason why a text has no output of pg_test_timing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParseError {
-    /// NUL bytes
-    NotText,
-    /// lines of a kernel log about clocks
-    KernelLog,
-    /// another text
-    NothingFound,
-}
+const NOT_TEXT: &str = "the input is not text: it has NUL bytes";
+pub const KERNEL_LOG: &str = "this is a kernel log, and not the output of pg_test_timing";
+const NOTHING_FOUND: &str =
+    "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)";
 
-impl std::fmt::Display for ParseError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            ParseError::NotText => "the input is not text: it has NUL bytes",
-            ParseError::KernelLog => "this is a kernel log, and not the output of pg_test_timing",
-            ParseError::NothingFound => {
-                "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)"
-            }
-        })
-    }
-}
-
-impl std::error::Error for ParseError {}
-
-/// Returns all outputs in a text, in their order. Each has a loop time, a table with rows, or a clock that went back.
-pub fn parse(text: &str) -> Result<Vec<Output>, ParseError> {
+/// Returns all outputs in a text, in their order. Each has a loop time, a table with rows, or a clock that went back. Without
+/// any, returns why.
+pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     if text.contains('\0') {
-        return Err(ParseError::NotText);
+        return Err(NOT_TEXT);
     }
     let mut reader = Reader::default();
     for line in text.split_inclusive(['\n', '\r']) {
@@ -55,8 +36,8 @@ pub fn parse(text: &str) -> Result<Vec<Output>, ParseError> {
     }
     match reader.finish() {
         outputs if !outputs.is_empty() => Ok(outputs),
-        _ if kernel_log::is_kernel_log(text) => Err(ParseError::KernelLog),
-        _ => Err(ParseError::NothingFound),
+        _ if kernel_log::is_kernel_log(text) => Err(KERNEL_LOG),
+        _ => Err(NOTHING_FOUND),
     }
 }
 
