@@ -337,7 +337,7 @@ fn offset(skew: &Skew, largest: f64) -> Cell {
 /// Reads the kernel log of this host as root.
 const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
-/// Returns what the kernel log says about clocks: on the screen the messages that matter, or a summary, and on the page all.
+/// Returns what the kernel log says about clocks: the messages that matter, or a summary. JSON has all messages.
 fn kernel_log(report: &Report) -> Option<Block> {
     let kernel = match &report.kernel {
         Known::Known(kernel) => kernel,
@@ -349,57 +349,39 @@ fn kernel_log(report: &Report) -> Option<Block> {
         }
         Known::Unavailable { .. } => return None,
     };
-    let other = kernel
-        .other_host
-        .as_ref()
-        .map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
-    let summary =
-        other.or_else(|| (!kernel.has_notes() || kernel.messages.is_empty()).then(|| summary(report, kernel)));
-    let mut names = std::iter::once("kernel").chain(std::iter::repeat(""));
-    let mut facts: Vec<(&str, String)> =
-        summary.iter().cloned().map(|text| (names.next().unwrap_or(""), text)).collect();
-    let shown = if kernel.has_notes() { important(&kernel.messages, MOST_MESSAGES) } else { Vec::new() };
+    let other = kernel.other_host.as_ref();
+    let other =
+        other.map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
+    let summary = other.or_else(|| (!kernel.has_notes()).then(|| summary(report, kernel)));
+    let shown = if kernel.has_notes() { important(&kernel.messages) } else { Vec::new() };
+    let mut facts: Vec<(&str, String)> = summary.into_iter().map(|text| ("", text)).collect();
     for (nth, message) in shown.iter().enumerate() {
-        facts.push((names.next().unwrap_or(""), format!("{}{}", time(message), message.text)));
+        facts.push(("", format!("{}{}", time(message), message.text)));
         // Neighbors with the same meaning share it.
         if shown.get(nth + 1).is_none_or(|next| next.meaning != message.meaning) {
             facts.push(("             =", meaning(message)));
         }
     }
-    let mut blocks = vec![Block::Screen(vec![Block::Facts(Facts::new(NAMES, facts))])];
-    blocks.push(Block::Page(summary.into_iter().map(Block::Text).chain(messages(kernel)).collect()));
-    Some(Block::Part("Kernel log", blocks))
+    if let Some((name, _)) = facts.first_mut() {
+        *name = "kernel";
+    }
+    Some(Block::Part("Kernel log", vec![Block::Facts(Facts::new(NAMES, facts))]))
 }
 
-/// Messages on the screen. JSON and the page have all of them.
+/// More messages do not help a reader.
 const MOST_MESSAGES: usize = 6;
 
 /// Returns faults and notes, and the clock sources after them.
-fn important(messages: &[KernelMessage], most: usize) -> Vec<&KernelMessage> {
+fn important(messages: &[KernelMessage]) -> Vec<&KernelMessage> {
     let first = messages.iter().position(|message| message.level >= MessageLevel::Note).unwrap_or(0);
     let mut shown: Vec<&KernelMessage> = messages[first..].iter().collect();
     // The level decides first, and then the order.
-    while shown.len() > most {
+    while shown.len() > MOST_MESSAGES {
         let lowest = shown.iter().map(|message| message.level).min();
         let Some(at) = shown.iter().rposition(|message| Some(message.level) == lowest) else { break };
         shown.remove(at);
     }
     shown
-}
-
-fn messages(kernel: &KernelReport) -> Option<Block> {
-    let row = |message: &KernelMessage| {
-        let severity = (message.level == MessageLevel::Fault).then_some(Severity::Critical);
-        let text = Cell { severity, notes: vec![meaning(message)], ..message.text.as_str().into() };
-        Row::new([time(message).trim().into(), text])
-    };
-    let table = Table {
-        name: "messages of the kernel".into(),
-        columns: ["time", "message"].map(Column::left).into(),
-        rows: kernel.messages.iter().map(row).collect(),
-        ..Table::default()
-    };
-    (!kernel.messages.is_empty()).then_some(Block::Table(table))
 }
 
 fn summary(report: &Report, kernel: &KernelReport) -> String {

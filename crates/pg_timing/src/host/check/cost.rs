@@ -1,6 +1,6 @@
 //! Findings about the cost of a read: slow clocks, slow hardware, system calls.
 
-use super::advice::{other_clocksource, system_clock_on_19};
+use super::clocksource::{other_clocksource, system_clock_on_19};
 use super::{ok, unknown, warning, with_severity};
 use crate::human::duration;
 use crate::report::{
@@ -66,16 +66,12 @@ pub fn clock_slow(report: &Report) -> Finding {
 /// Returns a lower bound of the clock's own read cost. Noise must neither cause an alarm nor hide it.
 ///
 /// A busy machine makes reads longer and never shorter. So the 5th percentile counts, minus the run-to-run variation of
-/// a quiet machine. Older reports do not have this percentile. Then the low end of the spread counts, or the median of
-/// single reads, whose error is one step.
+/// a quiet machine. The output of pg_test_timing has no read cost.
 fn low_ns(clock: &ClockReport, cost: f64) -> f64 {
-    // The output of pg_test_timing has no read cost.
-    if let (Some(_), Some(undisturbed)) = (clock.read_ns, clock.undisturbed_ns) {
-        return undisturbed * (1.0 - RUN_TO_RUN_VARIATION);
+    match clock.read_ns.and(clock.undisturbed_ns) {
+        Some(undisturbed) => undisturbed * (1.0 - RUN_TO_RUN_VARIATION),
+        None => cost - clock.read_spread_ns.unwrap_or(0.0),
     }
-    let low_end = cost - clock.read_spread_ns.unwrap_or(0.0);
-    let single = clock.percentiles.zip(clock.granularity_ns).map(|(percentiles, step)| percentiles.p50_ns - step);
-    low_end.max(single.unwrap_or(0.0).min(cost))
 }
 
 fn read_cost(clock: &ClockReport, cost: f64) -> String {
@@ -229,28 +225,6 @@ mod tests {
             assert_eq!(finding(clock(1249.0, 7823.0, Some(22.0))).severity, Severity::Ok);
             assert_eq!(finding(clock(150.0, 60.0, Some(101.0))).severity, Severity::Ok, "within the noise");
             assert_eq!(finding(clock(150.0, 60.0, Some(104.0))).severity, Severity::Warning);
-        }
-
-        #[test]
-        fn without_the_undisturbed_cost_single_reads_count() {
-            let at = |ns| Percentiles {
-                min_ns: ns,
-                p50_ns: ns,
-                p90_ns: ns,
-                p99_ns: ns,
-                p99_9_ns: ns,
-                p99_99_ns: ns,
-                p99_999_ns: ns,
-                max_ns: ns,
-            };
-            let with = |ns| ClockReport { percentiles: Some(at(ns)), ..clock(1249.0, 7823.0, None) };
-            assert_eq!(finding(with(620.0)).severity, Severity::Critical);
-            assert_eq!(finding(with(22.0)).severity, Severity::Ok);
-            assert_eq!(
-                finding(clock(1249.0, 7823.0, None)).severity,
-                Severity::Ok,
-                "nothing shows the clock's own cost"
-            );
         }
     }
 

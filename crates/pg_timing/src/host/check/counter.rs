@@ -1,6 +1,6 @@
 //! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
 
-use super::advice::{other_than_tsc, system_clock_on_19};
+use super::clocksource::{other_than_tsc, system_clock_on_19};
 use super::{ok, unknown, warning, with_severity};
 use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
 use std::cmp::Ordering;

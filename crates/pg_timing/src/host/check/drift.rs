@@ -1,6 +1,6 @@
 //! Finding `drift`: did the clocks run at the same rate during the measurement?
 
-use super::advice::system_clock_on_19;
+use super::clocksource::system_clock_on_19;
 use super::{critical, ok, unknown, warning};
 use crate::human::duration;
 use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM};

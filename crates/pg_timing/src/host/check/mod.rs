@@ -1,6 +1,5 @@
 //! The checks: each has the signature `fn(&Report) -> Finding`. Checks of one subject share a file.
 
-mod advice;
 mod clocksource;
 mod cost;
 mod counter;

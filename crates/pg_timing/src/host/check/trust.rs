@@ -1,6 +1,6 @@
 //! Findings about the kernel's trust in the TSC.
 
-use super::advice::{restart, system_clock_on_19};
+use super::clocksource::{restart, system_clock_on_19};
 use super::{alarm, critical, ok, unknown, warning};
 use crate::report::{
     ClockReport, Demoted, Fact, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,

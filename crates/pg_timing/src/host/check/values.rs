@@ -1,6 +1,6 @@
 //! Findings about the values of clocks: backward steps, coarse steps, and offsets between CPUs.
 
-use super::advice::other_clocksource;
+use super::clocksource::other_clocksource;
 use super::{critical, ok, unknown, warning, with_severity};
 use crate::human::{count, duration, times};
 use crate::report::{

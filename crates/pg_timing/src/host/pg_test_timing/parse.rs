@@ -55,7 +55,6 @@ enum Sentence {
     TscSource,
     TscInUse,
     TscCalibrated,
-    TscNotConverged,
     TscNotUsable,
     TscByDefault(bool),
     /// the calibrated rate is too far from the one in use, which ends the output
@@ -89,7 +88,6 @@ const SENTENCES: &[(&str, Sentence)] = {
         ("TSC frequency source: {*source}", TscSource),
         ("TSC frequency in use: {#khz} kHz", TscInUse),
         ("TSC frequency from calibration: {#khz} kHz", TscCalibrated),
-        ("TSC calibration did not converge", TscNotConverged),
         ("TSC clock source is not usable", TscNotUsable),
         ("TSC clock source will be used by default", TscByDefault(true)),
         ("TSC clock source will not be used by default", TscByDefault(false)),
@@ -307,7 +305,6 @@ impl Reader {
             }
             Sentence::TscInUse => lines.in_use_khz = lines.in_use_khz.or(khz),
             Sentence::TscCalibrated => lines.calibrated_khz = lines.calibrated_khz.or(khz),
-            Sentence::TscNotConverged => lines.not_converged = true,
             Sentence::TscNotUsable => lines.not_usable = true,
             Sentence::TscByDefault(by_default) => {
                 lines.used_by_default = lines.used_by_default.or(Some(by_default));

@@ -110,10 +110,9 @@ fn percentiles(table: &ClockTable) -> Option<Percentiles> {
 
 /// Returns the report about the counter.
 fn tsc(lines: &TscLines) -> TscReport {
-    let why = match (lines.not_usable, lines.not_converged) {
-        (true, _) => "PostgreSQL 19 could not use the TSC",
-        (_, true) => "PostgreSQL 19's calibration did not converge",
-        _ => "not in the output of pg_test_timing",
+    let why = match lines.not_usable {
+        true => "PostgreSQL 19 could not use the TSC",
+        false => "not in the output of pg_test_timing",
     };
     TscReport {
         frequency_khz: Fact::of(lines.in_use_khz.filter(|khz| *khz > 0).map(|khz| khz as f64), why),
@@ -260,7 +259,6 @@ fn output(test: TestReport) -> Result<Output, String> {
             source: Some(tsc.source),
             in_use_khz: tsc.in_use_khz,
             calibrated_khz: tsc.calibrated_khz,
-            not_converged: tsc.calibrated_khz.is_none(),
             not_usable: !tsc.usable,
             used_by_default: Some(tsc.used_by_default),
         }),

@@ -74,8 +74,6 @@ pub struct TscLines {
     pub in_use_khz: Option<u64>,
     /// `TSC frequency from calibration: N kHz`
     pub calibrated_khz: Option<u64>,
-    /// `TSC calibration did not converge`
-    pub not_converged: bool,
     /// `TSC clock source is not usable`
     pub not_usable: bool,
     /// `TSC clock source will (not) be used by default`
