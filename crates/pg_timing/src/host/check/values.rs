@@ -50,14 +50,17 @@ pub fn clock_backward(report: &Report) -> Finding {
 
 /// Returns whether PostgreSQL reads this clock, or a clock that is computed from the same counter.
 fn concerns_postgresql(report: &Report, clock: &ClockReport) -> bool {
-    let counter_is_used = report.tsc.accepted_by_kernel != Some(false)
-        || report.tsc.independent != Some(true)
-        || report.tsc.used_by_default != Some(false);
     match clock.name.as_str() {
         SYSTEM | "system_syscall" => true,
-        name if ["rdtsc", "cntvct"].iter().any(|counter| name.contains(counter)) => counter_is_used,
-        _ => false,
+        name => ["rdtsc", "cntvct"].iter().any(|counter| name.contains(counter)) && counter_is_used(report),
     }
+}
+
+/// Returns whether the kernel or PostgreSQL 19 may use the CPU's counter.
+fn counter_is_used(report: &Report) -> bool {
+    report.tsc.accepted_by_kernel != Some(false)
+        || report.tsc.independent != Some(true)
+        || report.tsc.used_by_default != Some(false)
 }
 
 /// Most nodes take less than a step of such a clock (jiffies: 1 to 10 ms).
@@ -180,12 +183,8 @@ fn certain(skew: &Skew) -> f64 {
 }
 
 fn severity(report: &Report, worst: &Skew) -> Severity {
-    let unused = worst.clock != SYSTEM
-        && report.tsc.accepted_by_kernel == Some(false)
-        && report.tsc.independent == Some(true)
-        && report.tsc.used_by_default == Some(false);
     match worst {
-        _ if unused => Severity::Ok,
+        skew if skew.clock != SYSTEM && !counter_is_used(report) => Severity::Ok,
         skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
         _ => Severity::Warning,
     }

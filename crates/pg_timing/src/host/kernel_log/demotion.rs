@@ -126,6 +126,9 @@ impl<'a> Event<'a> {
                 duration(tsc_ns)
             ));
         }
+        if tsc_ns == 0.0 {
+            return Some(format!("it stood still while {watchdog} counted {}", duration(shortest)));
+        }
         let (verb, by) = match tsc_ns {
             ns if ns > longest => ("gained", ns - longest),
             ns if ns < shortest => ("lost", shortest - ns),
