@@ -84,7 +84,7 @@ deny:
 
 # Runs the arithmetic of timing-clock in an interpreter that finds undefined behavior. It cannot read real clocks. An interpreted
 # test is some hundred times slower, so the property tests have few cases, and the longest tests are left out.
-MIRI_TESTS = claim clocksource convert granularity postgres19 trust units features rate bracket
+MIRI_TESTS = claim clocksource granularity trust units features rate
 miri:
 	rustup toolchain install nightly --profile minimal --component miri,rust-src
 	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p timing-clock --lib -- \

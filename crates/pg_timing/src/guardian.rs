@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,26 +21,22 @@ pub struct GuardianProcess {
 
 impl GuardianProcess {
     /// Starts a process that calls `work` and ends. The process has its own session: when this call returns, signals to
-    /// this program's process group and from its terminal no longer reach it. /dev/null replaces its standard `streams`,
+    /// this program's process group and from its terminal no longer reach it. /dev/null replaces its standard streams,
     /// because a reader of this program's output must not wait for it.
     ///
-    /// All signals are blocked in the process, unless `work` restores the mask. This program must have no other thread.
-    pub fn start(
-        streams: RangeInclusive<libc::c_int>,
-        work: impl FnOnce(UnixStream, SignalMask),
-    ) -> io::Result<GuardianProcess> {
+    /// All signals are blocked in the process. This program must have no other thread.
+    pub fn start(work: impl FnOnce(UnixStream)) -> io::Result<GuardianProcess> {
         let (socket, guardian_socket) = UnixStream::pair()?;
         let mask = SignalMask::block_all();
-        SignalMask::block_reserved();
         // SAFETY: there are no other threads, so the child process has no restrictions.
         let process = unsafe { libc::fork() };
         if process == 0 {
             drop(socket);
             // The forked process must never return into the program's code.
             let done = catch_unwind(AssertUnwindSafe(|| {
-                detach(streams);
+                detach();
                 if (&guardian_socket).write_all(&[0]).is_ok() {
-                    work(guardian_socket, mask);
+                    work(guardian_socket);
                 }
             }));
             // SAFETY: ends this process without the program's exit handlers.
@@ -82,11 +77,11 @@ impl GuardianProcess {
     }
 }
 
-fn detach(streams: RangeInclusive<libc::c_int>) {
+fn detach() {
     // SAFETY: the call changes only this process.
     unsafe { libc::setsid() };
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
-        for stream in streams {
+        for stream in 0..=2 {
             // SAFETY: both file descriptors are open.
             unsafe { libc::dup2(nothing.as_raw_fd(), stream) };
         }
@@ -108,17 +103,6 @@ impl SignalMask {
         }
     }
 
-    /// Also blocks the two signals that the C library keeps for itself, 32 and 33.
-    fn block_reserved() {
-        #[cfg(target_os = "linux")]
-        // SAFETY: the call reads one word, and returns no set.
-        unsafe {
-            let all = u64::MAX;
-            let no_set: *mut u64 = std::ptr::null_mut();
-            libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &all, no_set, size_of::<u64>());
-        }
-    }
-
     pub fn restore(&self) {
         // SAFETY: the mask is that of this thread before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
@@ -132,7 +116,7 @@ mod tests {
     /// Starts a process that waits for the end of the input, and then sends a byte. It allocates no memory, because the
     /// test program has other threads.
     fn start() -> GuardianProcess {
-        GuardianProcess::start(0..=1, |mut socket, _| {
+        GuardianProcess::start(|mut socket| {
             _ = socket.read(&mut [0]);
             _ = socket.write(&[1]);
         })
@@ -153,7 +137,8 @@ mod tests {
     #[test]
     fn signals_do_not_end_it() {
         let mut guardian = start();
-        for signal in (1..=64).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal)) {
+        // The C library keeps 32 and 33 for itself.
+        for signal in (1..=64).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP, 32, 33].contains(signal)) {
             // SAFETY: sends a signal to a child that was not waited for.
             unsafe { libc::kill(guardian.process, signal) };
         }

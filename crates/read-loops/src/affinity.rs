@@ -1,67 +1,43 @@
-//! Pins a thread to a CPU.
-
-/// Pins the current thread to one CPU. Dropping this value restores the previous set of CPUs.
-#[derive(Debug)]
-pub struct Pinned {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    before: libc::cpu_set_t,
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    cpu: usize,
-}
+//! Pins a thread to a CPU. Only Linux can do that.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
-    use super::Pinned;
+    use rustix::io::Errno;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use std::io;
+
+    /// Pins the current thread to one CPU. Dropping this value restores the previous set of CPUs.
+    #[derive(Debug)]
+    pub struct Pinned {
+        before: CpuSet,
+        pub(super) cpu: usize,
+    }
 
     /// Returns the CPUs that this thread may use.
     ///
     /// The set has room for 1024 CPUs. Kernels with more CPUs return an error.
     pub fn allowed() -> io::Result<Vec<usize>> {
-        let set = current_set()?;
-        // SAFETY: the set is initialized, and every index is below its size.
-        Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
-    }
-
-    fn current_set() -> io::Result<libc::cpu_set_t> {
-        // SAFETY: an all-zero set is a valid empty set.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `set` is writable and its size is given.
-        match unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } {
-            0 => Ok(set),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn apply(set: &libc::cpu_set_t) -> io::Result<()> {
-        // SAFETY: `set` is readable and its size is given.
-        match unsafe { libc::sched_setaffinity(0, size_of_val(set), set) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let set = sched_getaffinity(None)?;
+        Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
     }
 
     impl Pinned {
         /// Moves this thread to `cpu`.
         pub fn to(cpu: usize) -> io::Result<Pinned> {
-            let before = current_set()?;
-            if cpu >= libc::CPU_SETSIZE as usize {
-                return Err(io::Error::from(io::ErrorKind::InvalidInput));
+            let before = sched_getaffinity(None)?;
+            if cpu >= CpuSet::MAX_CPU {
+                return Err(io::ErrorKind::InvalidInput.into());
             }
-            // SAFETY: an all-zero set is a valid empty set.
-            let mut only: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-            // SAFETY: `only` is initialized, and `cpu` is below its size.
-            unsafe { libc::CPU_SET(cpu, &mut only) };
+            let mut only = CpuSet::new();
+            only.set(cpu);
             // The kernel returns EINVAL if the set has no CPU that is online and allowed.
-            apply(&only).map_err(|e| match e.raw_os_error() {
-                Some(libc::EINVAL) => io::Error::other("the CPU is offline, or this process may not use it"),
-                _ => e,
+            sched_setaffinity(None, &only).map_err(|error| match error {
+                Errno::INVAL => io::Error::other("the CPU is offline, or this process may not use it"),
+                error => error.into(),
             })?;
             Ok(Pinned { before, cpu })
         }
-    }
 
-    impl Pinned {
         /// Returns `result` if the thread is still on its CPU.
         ///
         /// If a CPU goes offline, the kernel moves its threads to other CPUs. Then a thread reads another CPU's clock.
@@ -82,18 +58,18 @@ mod linux {
     impl Drop for Pinned {
         fn drop(&mut self) {
             // This fails if all previous CPUs are offline now. Then the kernel has already extended the set.
-            _ = apply(&self.before);
+            _ = sched_setaffinity(None, &self.before);
         }
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub use linux::allowed;
-
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod unsupported {
-    use super::Pinned;
     use std::io;
+
+    /// No value of this type exists.
+    #[derive(Debug)]
+    pub enum Pinned {}
 
     /// Returns an error: this system has no API to pin threads.
     pub fn allowed() -> io::Result<Vec<usize>> {
@@ -103,18 +79,20 @@ mod unsupported {
     impl Pinned {
         /// Returns an error: this system has no API to pin threads.
         pub fn to(_cpu: usize) -> io::Result<Pinned> {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned to CPUs on this system"))
+            Err(io::ErrorKind::Unsupported.into())
         }
 
-        /// Returns `result`. On this system no value of this type exists.
+        /// Returns the result.
         pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
             Ok(result)
         }
     }
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use linux::{Pinned, allowed};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub use unsupported::allowed;
+pub use unsupported::{Pinned, allowed};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -60,33 +60,25 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod bracket;
 mod claim;
 mod clock;
 pub mod clocksource;
-mod convert;
 pub mod counter;
 mod fast;
 mod features;
 mod granularity;
-mod postgres19;
 mod rate;
 pub mod sim;
-mod system;
 mod trust;
 mod units;
 
-pub use bracket::Bracket;
 pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim};
-pub use clock::{Clock, ticks_between};
+pub use clock::{Clock, Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall, ticks_between};
 pub use clocksource::ClockSources;
-pub use convert::Scale;
 pub use counter::{Counter, Refused};
 pub use fast::{FastClock, Moment, Refreshed};
 pub use features::{Architecture, Features};
 pub use granularity::{Granularity, granularity};
-pub use postgres19::{Postgres19, postgres19};
-pub use rate::{Rate, RateError, RateMeter, measure_rate};
-pub use system::{Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall};
-pub use trust::{Distrust, distrust};
-pub use units::{Hertz, NANOSECONDS, Nanos, Ppm};
+pub use rate::{Bracket, Rate, RateError, RateMeter, measure_rate};
+pub use trust::{Distrust, Postgres19, distrust, postgres19};
+pub use units::{Hertz, NANOSECONDS, Nanos, Ppm, Scale};

@@ -1,6 +1,6 @@
-//! Decides whether a program can use the counter.
+//! Decides whether a program can use the counter, and predicts what PostgreSQL 19's `timing_clock_source` does on a host.
 
-use crate::{ClockSources, Features, RateError, Refused};
+use crate::{Architecture, Claim, ClaimSource, ClockSources, Features, RateError, Refused, cpu_claims};
 
 /// A reason not to use the counter.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +63,66 @@ pub(crate) fn demoted(kernel: &ClockSources) -> Option<Distrust> {
     (!kernel.accepts_counter()).then(|| Distrust::Demoted { current: kernel.current.clone() })
 }
 
+/// PostgreSQL 19's decision and its reason.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Postgres19 {
+    /// `timing_clock_source = tsc` is accepted, provided that the calibration converges
+    pub usable: bool,
+    /// `timing_clock_source = auto`, the default, uses the TSC
+    pub auto: bool,
+    /// rate that PostgreSQL takes from CPUID. `None` if it calibrates
+    pub frequency: Option<Claim>,
+    /// text that PostgreSQL prints after `TSC frequency source:`
+    pub source: String,
+}
+
+/// Returns PostgreSQL 19's decision. `kernel` is `None` without sysfs. PostgreSQL treats this like another clock
+/// source than `tsc`.
+///
+/// The source is PostgreSQL's `instr_time.c`. PostgreSQL uses the counter only if the CPU has RDTSCP and an invariant
+/// TSC. `auto` also requires that the CPU has TSC_ADJUST, or that the kernel's clock source is exactly `tsc`.
+/// PostgreSQL takes the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms. It does
+/// not check whether the process may read the counter ([`permitted`](crate::counter::permitted)).
+pub fn postgres19(features: &Features, kernel: Option<&ClockSources>) -> Postgres19 {
+    let mut source = String::from("x86");
+    if features.architecture != Architecture::X86_64 {
+        return Postgres19 { usable: false, auto: false, frequency: None, source: "not x86".into() };
+    }
+    for (present, reason) in [(features.rdtscp, ", no rdtscp"), (features.invariant, ", not invariant")] {
+        if !present {
+            source.push_str(reason);
+            return Postgres19 { usable: false, auto: false, frequency: None, source };
+        }
+    }
+    let frequency = frequency(features);
+    if features.hypervisor {
+        source.push_str(", hypervisor");
+    }
+    source.push_str(match frequency.as_ref().map(|claim| claim.source) {
+        Some(ClaimSource::HypervisorLeaf) => ", cpuid 0x40000010",
+        Some(ClaimSource::Cpuid15) => ", cpuid 0x15",
+        Some(_) => ", cpuid 0x16",
+        None => ", calibration",
+    });
+    let kernel_uses_tsc = kernel.is_some_and(|kernel| kernel.current == "tsc");
+    Postgres19 { usable: true, auto: features.tsc_adjust || kernel_uses_tsc, frequency, source }
+}
+
+/// Returns the rate that PostgreSQL takes from CPUID.
+///
+/// In a virtual machine it uses only leaf 0x40000010 of KVM and VMware, because leaves 0x15 and 0x16 can be very wrong
+/// there.
+fn frequency(features: &Features) -> Option<Claim> {
+    let trusted: &[ClaimSource] = match (features.hypervisor, features.hypervisor_signature.as_deref()) {
+        (true, Some("KVMKVMKVM" | "VMwareVMware")) => &[ClaimSource::HypervisorLeaf],
+        (true, _) => &[],
+        (false, _) => &[ClaimSource::Cpuid15, ClaimSource::Cpuid16],
+    };
+    let claims = cpu_claims(features);
+    trusted.iter().find_map(|source| claims.iter().find(|claim| claim.source == *source).cloned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +173,83 @@ mod tests {
         assert_eq!(reasons("arch_sys_counter", "arch_sys_counter", arm), []);
         assert_eq!(distrust(&good(), Ok(()), None), []);
         assert_eq!(distrust(&good(), Err(Refused::Denied), None), [Distrust::Refused(Refused::Denied)]);
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod postgres19_tests {
+    use super::*;
+
+    fn kernel(current: &str) -> ClockSources {
+        ClockSources::parse(current, "tsc hpet")
+    }
+
+    fn good() -> Features {
+        Features { rdtscp: true, invariant: true, ..Features::default() }
+    }
+
+    #[test]
+    fn auto_depends_on_the_kernel_only_without_tsc_adjust() {
+        assert!(postgres19(&good(), Some(&kernel("tsc"))).auto);
+        assert!(!postgres19(&good(), Some(&kernel("kvm-clock"))).auto);
+        assert!(!postgres19(&good(), None).auto);
+        let adjust = Features { tsc_adjust: true, ..good() };
+        assert!(postgres19(&adjust, Some(&kernel("hpet"))).auto, "auto uses a demoted TSC");
+    }
+
+    #[test]
+    fn a_guest_uses_only_the_hypervisors_rate() {
+        let guest = Features {
+            hypervisor: true,
+            hypervisor_signature: Some("KVMKVMKVM".into()),
+            leaf_15_hz: Some(7e3),
+            ..good()
+        };
+        let decision = postgres19(&guest, None);
+        assert_eq!((decision.frequency, decision.source.as_str()), (None, "x86, hypervisor, calibration"));
+        let bare = Features { leaf_16_hz: Some(2.4e9), ..good() };
+        assert_eq!(postgres19(&bare, None).source, "x86, cpuid 0x16");
+    }
+
+    #[test]
+    fn each_source_of_the_rate_is_named() {
+        let leaves = Features { leaf_15_hz: Some(1e9), leaf_16_hz: Some(2e9), hypervisor_hz: Some(3e9), ..good() };
+        let guest = |signature: Option<&str>| Features {
+            hypervisor: true,
+            hypervisor_signature: signature.map(Into::into),
+            ..leaves.clone()
+        };
+        let cases = [
+            (leaves.clone(), "x86, cpuid 0x15", Some(1e9)),
+            (Features { leaf_15_hz: None, ..leaves.clone() }, "x86, cpuid 0x16", Some(2e9)),
+            (good(), "x86, calibration", None),
+            (guest(Some("KVMKVMKVM")), "x86, hypervisor, cpuid 0x40000010", Some(3e9)),
+            (guest(Some("VMwareVMware")), "x86, hypervisor, cpuid 0x40000010", Some(3e9)),
+            (guest(Some("Microsoft Hv")), "x86, hypervisor, calibration", None),
+            (guest(None), "x86, hypervisor, calibration", None),
+        ];
+        for (features, source, hz) in cases {
+            let decision = postgres19(&features, None);
+            assert_eq!((decision.source.as_str(), decision.frequency.map(|claim| claim.rate.0)), (source, hz));
+            assert!(decision.usable, "{source}");
+        }
+    }
+
+    #[test]
+    fn other_counters_and_a_variable_rate_are_unusable() {
+        let arm = Features { architecture: Architecture::Aarch64, ..good() };
+        let variable = Features { invariant: false, ..good() };
+        for (features, source) in [(arm, "not x86"), (variable, "x86, not invariant")] {
+            let decision = postgres19(&features, Some(&kernel("tsc")));
+            assert_eq!((decision.usable, decision.auto, decision.source.as_str()), (false, false, source));
+        }
+    }
+
+    #[test]
+    fn a_cpu_without_rdtscp_is_unusable() {
+        let old = Features { rdtscp: false, ..good() };
+        let decision = postgres19(&old, Some(&kernel("tsc")));
+        assert!(!decision.usable && !decision.auto);
+        assert_eq!(decision.source, "x86, no rdtscp");
     }
 }

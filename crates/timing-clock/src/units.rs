@@ -1,4 +1,4 @@
-//! Units as types, so that ticks and nanoseconds cannot be mixed up.
+//! Units as types, so that ticks and nanoseconds cannot be mixed up, and the conversion of ticks with integer arithmetic.
 
 /// A time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -56,6 +56,75 @@ impl Hertz {
 /// The rate of a clock whose ticks are nanoseconds.
 pub const NANOSECONDS: Hertz = Hertz(1e9);
 
+/// A factor that converts ticks to nanoseconds. A conversion is one multiplication of 64 by 64 bits and a shift.
+///
+/// Results are rounded to the nearest nanosecond. The factor has 64 significant bits, so its rounding changes a result
+/// by at most one nanosecond, for every number of ticks. A result above `u64::MAX` ns (584 years) becomes `u64::MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// nanoseconds per tick, times 2^shift. The highest bit is set
+    factor: u64,
+    shift: u32,
+}
+
+impl Scale {
+    /// Returns the scale at which `ticks` ticks last `nanos` nanoseconds. `None` if either is 0.
+    pub fn from_ratio(ticks: u64, nanos: u64) -> Option<Scale> {
+        if ticks == 0 || nanos == 0 {
+            return None;
+        }
+        // The dividend has 128 bits and the divisor at most 64, so the quotient has at least 64 bits.
+        let lift = (nanos as u128).leading_zeros();
+        let quotient = ((nanos as u128) << lift) / ticks as u128;
+        let excess_bits = 64 - quotient.leading_zeros();
+        let rounded = match excess_bits {
+            0 => quotient,
+            _ => ((quotient >> (excess_bits - 1)) + 1) >> 1,
+        };
+        // Rounding up cannot carry into a 65th bit. That needs a ratio below a power of two by less than 2^-65 of it.
+        // Two 64-bit numbers have no such ratio.
+        Some(Scale { factor: u64::try_from(rounded).ok()?, shift: lift - excess_bits })
+    }
+
+    /// Returns the scale of a clock with this rate. `None` if the rate is not between 1 Hz and 2^53 Hz. Below 1 MHz, the
+    /// rate itself is rounded by up to 4e-11 of it.
+    pub fn from_rate(rate: Hertz) -> Option<Scale> {
+        const MAX_RATE: f64 = (1u64 << 53) as f64;
+        if !(1.0..=MAX_RATE).contains(&rate.0) {
+            return None;
+        }
+        let mut ticks = rate.0;
+        let mut nanos = 1_000_000_000u64;
+        // Doubling is exact in floating point. It keeps the fraction of a hertz in the integer ratio.
+        while ticks <= MAX_RATE / 2.0 && nanos < 1 << 62 {
+            ticks *= 2.0;
+            nanos *= 2;
+        }
+        Scale::from_ratio(ticks.round() as u64, nanos)
+    }
+
+    /// Converts `ticks` to nanoseconds, rounded to the nearest.
+    #[inline]
+    #[must_use]
+    pub fn nanos(self, ticks: u64) -> u64 {
+        let product = ticks as u128 * self.factor as u128;
+        // Shift out all but one of the excess bits, then round. Adding the half before the shift could overflow.
+        let nanos = match self.shift {
+            0 => product,
+            shift => ((product >> (shift - 1)) + 1) >> 1,
+        };
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+
+    /// Converts `ticks` to nanoseconds. Negative ticks are rounded like positive ticks.
+    #[inline]
+    #[must_use]
+    pub fn signed_nanos(self, ticks: i64) -> i64 {
+        let nanos = i64::try_from(self.nanos(ticks.unsigned_abs())).unwrap_or(i64::MAX);
+        if ticks < 0 { -nanos } else { nanos }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +149,124 @@ mod tests {
     fn a_higher_rate_differs_by_a_positive_ppm() {
         assert_eq!(Hertz(2_000_010.0).ppm_from(Hertz(2_000_000.0)), Ppm(5.0));
         assert_eq!(Hertz(1_999_980.0).ppm_from(Hertz(2_000_000.0)), Ppm(-10.0));
+    }
+}
+
+#[cfg(test)]
+mod convert_tests {
+    use super::Scale;
+    use crate::Hertz;
+    use proptest::prelude::*;
+
+    /// Converts `ticks` at `ratio_nanos` nanoseconds per `ratio_ticks` ticks, with exact arithmetic. Rounds to the
+    /// nearest.
+    fn exact(ticks: u64, ratio_ticks: u64, ratio_nanos: u64) -> u64 {
+        let product = ticks as u128 * ratio_nanos as u128;
+        u64::try_from((product + ratio_ticks as u128 / 2) / ratio_ticks as u128).unwrap_or(u64::MAX)
+    }
+
+    proptest! {
+        #[test]
+        fn every_conversion_is_within_1_ns_of_exact_arithmetic(
+            ticks in any::<u64>(),
+            tick_shift in 0u32..64,
+            ratio_ticks in 1u64..,
+            ratio_nanos in 1u64..,
+        ) {
+            let ticks = ticks >> tick_shift;
+            let scale = Scale::from_ratio(ratio_ticks, ratio_nanos).unwrap();
+            let (result, expected) = (scale.nanos(ticks), exact(ticks, ratio_ticks, ratio_nanos));
+            prop_assert!(result.abs_diff(expected) <= 1, "{result} instead of {expected}");
+        }
+
+        #[test]
+        fn the_factor_is_the_nearest_one_of_64_bits(ratio_ticks in 1u64..1 << 32, ratio_nanos in 1u64..1 << 32) {
+            let Scale { factor, shift } = Scale::from_ratio(ratio_ticks, ratio_nanos).unwrap();
+            prop_assert!(factor.leading_zeros() == 0, "{factor:x}");
+            let (product, expected) = (factor as u128 * ratio_ticks as u128, (ratio_nanos as u128) << shift);
+            prop_assert!(product.abs_diff(expected) * 2 <= ratio_ticks as u128, "{product} instead of {expected}");
+        }
+
+        #[test]
+        fn conversion_at_rates_of_real_counters_is_within_1_ns(
+            hz in 1_000_000u64..10_000_000_000,
+            ticks in any::<u64>(),
+            tick_shift in 0u32..64,
+        ) {
+            let ticks = ticks >> tick_shift;
+            let scale = Scale::from_rate(Hertz(hz as f64)).unwrap();
+            prop_assert!(scale.nanos(ticks).abs_diff(exact(ticks, hz, 1_000_000_000)) <= 1);
+        }
+
+        #[test]
+        fn more_ticks_are_never_fewer_nanoseconds(hz in 1_000_000u64..10_000_000_000, ticks in 0..u64::MAX) {
+            let scale = Scale::from_rate(Hertz(hz as f64)).unwrap();
+            prop_assert!(scale.nanos(ticks) <= scale.nanos(ticks + 1));
+        }
+
+        #[test]
+        fn negative_ticks_are_rounded_like_positive_ticks(hz in 1_000_000u64..10_000_000_000, ticks in 1..=i64::MAX) {
+            let scale = Scale::from_rate(Hertz(hz as f64)).unwrap();
+            prop_assert_eq!(scale.signed_nanos(ticks), -scale.signed_nanos(-ticks));
+        }
+    }
+
+    #[cfg_attr(miri, ignore = "an interpreter takes too long")]
+    #[test]
+    fn rounding_errors_of_short_spans_have_mean_zero() {
+        // Every span from 0 to a million ticks at 2 596 098 027 Hz.
+        let hz = 2_596_098_027u64;
+        let scale = Scale::from_rate(Hertz(hz as f64)).unwrap();
+        let mut error = 0.0;
+        for ticks in 0..1_000_000u64 {
+            error += scale.nanos(ticks) as f64 - ticks as f64 * 1e9 / hz as f64;
+        }
+        assert!((error / 1e6).abs() < 1e-3, "mean error {} ns", error / 1e6);
+    }
+
+    #[test]
+    fn nanosecond_ticks_stay_unchanged() {
+        let scale = Scale::from_rate(crate::NANOSECONDS).unwrap();
+        for ticks in [0, 1, 999, 1 << 53, u64::MAX] {
+            assert_eq!(scale.nanos(ticks), ticks);
+        }
+    }
+
+    #[test]
+    fn extreme_results_saturate_with_their_sign() {
+        let long_ticks = Scale::from_ratio(1, u64::MAX).unwrap();
+        assert_eq!((long_ticks.nanos(1), long_ticks.nanos(2)), (u64::MAX, u64::MAX));
+        assert_eq!((long_ticks.signed_nanos(1), long_ticks.signed_nanos(-1)), (i64::MAX, -i64::MAX));
+        let doubled = Scale::from_ratio(1, 2).unwrap();
+        assert_eq!([3, 0, -3].map(|ticks| doubled.signed_nanos(ticks)), [6, 0, -6]);
+        let short_ticks = Scale::from_ratio(u64::MAX, 1).unwrap();
+        assert_eq!((short_ticks.nanos(u64::MAX), short_ticks.nanos(u64::MAX / 4)), (1, 0));
+        let almost_one = Scale::from_ratio(u64::MAX, u64::MAX - 1).unwrap();
+        assert!(almost_one.nanos(u64::MAX).abs_diff(u64::MAX - 1) <= 1, "{almost_one:?}");
+    }
+
+    #[test]
+    fn a_ratio_of_zero_is_no_scale() {
+        assert_eq!((Scale::from_ratio(0, 1), Scale::from_ratio(1, 0)), (None, None));
+    }
+
+    #[test]
+    fn a_fraction_of_a_hertz_counts() {
+        // 1 000 000.25 Hz: 4 000 001 ticks in 4 s. 1.25 Hz: 5 ticks in 4 s.
+        assert_eq!(Scale::from_rate(Hertz(1_000_000.25)).unwrap().nanos(4_000_001), 4_000_000_000);
+        assert_eq!(Scale::from_rate(Hertz(1.25)).unwrap().nanos(5), 4_000_000_000);
+    }
+
+    #[test]
+    fn the_limits_of_a_rate_are_included() {
+        assert_eq!(Scale::from_rate(Hertz(1.0)).unwrap().nanos(7), 7_000_000_000);
+        assert_eq!(Scale::from_rate(Hertz((1u64 << 53) as f64)).unwrap().nanos(1 << 53), 1_000_000_000);
+    }
+
+    #[test]
+    fn impossible_rates_are_refused() {
+        for hz in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e17] {
+            assert_eq!(Scale::from_rate(Hertz(hz)), None);
+        }
     }
 }

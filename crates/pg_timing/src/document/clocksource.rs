@@ -91,7 +91,7 @@ pub fn event(event: &SwitchEvent) -> Document {
             let stopped = stopped_after.map(|after| format!("Stopped after {}. ", seconds(after.0)));
             vec![Block::Text(stopped.unwrap_or_default() + message)]
         }
-        SwitchEvent::Kept { name, grade, old, system } => kept(name, grade, old, system),
+        SwitchEvent::Kept { name, grade, old } => kept(name, grade, old),
     };
     Document::default().with(blocks)
 }
@@ -138,7 +138,7 @@ fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
 }
 
 /// Returns how to make the switch permanent, how to undo it, and its risk.
-fn kept(name: &str, grade: Option<Grade>, old: &str, system: System) -> Vec<Block> {
+fn kept(name: &str, grade: Option<Grade>, old: &str) -> Vec<Block> {
     let mut risk =
         format!("if the kernel selected {old} for a reason (see pg_timing check), time may be unreliable with {name}");
     if name == "tsc" {
@@ -150,10 +150,10 @@ fn kept(name: &str, grade: Option<Grade>, old: &str, system: System) -> Vec<Bloc
         Some(Grade::Coarse) => "; timers and times get the steps of the kernel's tick, and a host can stall",
         _ => "",
     };
-    let facts = [("permanent:", system.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
+    let facts = [("permanent:", System::Linux.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
     vec![
         Block::Text(format!("The clock source stays {name} until the next restart.")),
         Block::Facts(Facts::new(11, facts)),
-        Block::Command(system.switch_command(old)),
+        Block::Command(System::Linux.switch_command(old)),
     ]
 }

@@ -57,12 +57,7 @@ const TABLE: &[ClocksourceTraits] = &[
     of("pit", "the PC's first timer chip", "several us", Vdso::No, Grade::Stalls),
     of("jiffies", "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", Vdso::No, Grade::Coarse),
     of("refined-jiffies", "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", Vdso::No, Grade::Coarse),
-    // Clock sources of old kernels or rare machines. Nobody measured them for this table; all read a device's register.
     of("hyperv_clocksource", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
-    of("vmi-timer", "VMware's clock of old kernels; each read calls the hypervisor", "unknown", Vdso::No, Grade::Slow),
-    of("cyclone", "a counter in old IBM chipsets, shared by all CPUs", "0.5 us or more", Vdso::No, Grade::Stalls),
-    of("sgi_rtc", "a counter in SGI's large machines", "0.5 us or more", Vdso::No, Grade::Slow),
-    of("scx200_hrt", "a timer in Geode chipsets", "0.5 us or more", Vdso::No, Grade::Stalls),
 
     of("TSC-low", "the CPU's counter (TSC) without its lowest bits", "15 to 50 ns", Vdso::Yes, Grade::Fast),
     of("TSC", "the CPU's counter (TSC)", "15 to 50 ns", Vdso::Yes, Grade::Fast),
@@ -173,7 +168,7 @@ pub enum SwitchEvent<'a> {
     /// the old clock source is current again; `stopped_after` if a signal ended the wait early
     Restored { message: &'a str, stopped_after: Option<Nanos> },
     /// the new clock source stays
-    Kept { name: &'a str, grade: Option<Grade>, old: &'a str, system: System },
+    Kept { name: &'a str, grade: Option<Grade>, old: &'a str },
 }
 
 /// Where sysfs shows the clock sources.
@@ -245,9 +240,7 @@ mod tests {
 
     #[test]
     fn clock_sources_that_stall_a_host_are_not_recommended() {
-        for (name, slow) in
-            [("hpet", true), ("acpi_pm", true), ("cyclone", true), ("jiffies", false), ("refined-jiffies", false)]
-        {
+        for (name, slow) in [("hpet", true), ("acpi_pm", true), ("jiffies", false), ("refined-jiffies", false)] {
             let traits = traits_of(name).unwrap();
             assert_eq!((traits.can_stall(), traits.is_slow(), traits.is_good()), (true, slow, false), "{name}");
         }

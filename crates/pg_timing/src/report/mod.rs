@@ -11,7 +11,6 @@ mod explain;
 mod finding;
 pub mod finding_id;
 mod host;
-mod kernel;
 mod log;
 mod monitor;
 mod self_time;
@@ -37,7 +36,7 @@ pub use clocksource::{
 pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
-pub use kernel::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
+pub use host::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
 pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use monitor::{
     ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,

@@ -6,8 +6,7 @@ mod tests;
 use super::values::seconds;
 use super::{check, interrupt, print, show};
 use crate::document;
-use crate::error::Error;
-use crate::host::clocksource::{Duration, Guardian, Setting, SwitchEnv, SwitchRequest, list, switch, wait};
+use crate::host::clocksource::{SwitchEnv, SwitchRequest, list, switch};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
@@ -90,8 +89,8 @@ fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
 }
 
 fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
-    let duration = if arguments.keep { Duration::Keep } else { Duration::For(arguments.seconds) };
-    let request = SwitchRequest { name: &arguments.name, duration, force: arguments.force };
+    let trial = (!arguments.keep).then_some(arguments.seconds);
+    let request = SwitchRequest { name: &arguments.name, trial, force: arguments.force };
     let stop = interrupt::flag_until_restored()?;
     switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
 }
@@ -106,16 +105,8 @@ impl SwitchEnv for LiveEnv<'_> {
         survey::known_faults(&Host::live(), name, &Budget::new(COMPARE_TIME, self.stop))
     }
 
-    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<Guardian, Error> {
-        Guardian::start(setting, old, new, std::time::Duration::from_secs_f64(trial.secs()))
-    }
-
     fn measure(&mut self) -> ClockReport {
         survey::system_clock(COMPARE_TIME, self.stop)
-    }
-
-    fn wait(&mut self, budget: &Budget) {
-        wait(budget);
     }
 
     fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {

@@ -93,7 +93,10 @@ fn fix(lost: f64, activity: &Activity) -> Fix {
             "raise the CPU quota of this cgroup or container (cpu.max), or measure outside of it; check whether the server \
              has a quota, too"
         }
-        Some(_) => "measure again when other processes leave a CPU free; top shows them",
+        Some(_) => {
+            "measure again when other processes leave a CPU free; top shows them, and in a container also check its CPU quota \
+             (cpu.max)"
+        }
     })
 }
 

@@ -4,7 +4,9 @@ use super::Host;
 use crate::host::kernel_log::{KernelClockLog, parse};
 use crate::human::reason;
 use crate::report::Fact;
-use std::io::Read;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// The source of the log.
@@ -27,7 +29,10 @@ pub struct KernelLog {
 impl KernelLog {
     /// Reads the machine's own log. If this user may not read it, the entries are unavailable, with the reason.
     pub fn own(host: &Host) -> KernelLog {
-        let text = if host.is_live() { kmsg() } else { host.read("/var/log/dmesg") };
+        let text = match host.is_live() {
+            true => open_kmsg().and_then(|mut kmsg| read_new(&mut kmsg)).into(),
+            false => host.read("/var/log/dmesg"),
+        };
         KernelLog { entries: text.map(|text| parse(&text)), named: false }
     }
 }
@@ -41,7 +46,7 @@ impl LogSource {
         let mut bytes = Vec::new();
         match self {
             LogSource::Own => return Ok(KernelLog::own(host)),
-            LogSource::File(path) => std::fs::File::open(path)
+            LogSource::File(path) => File::open(path)
                 .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
                 .map_err(|e| anyhow::anyhow!("could not read kernel log \"{}\": {}", path.display(), reason(&e)))?,
             LogSource::Stdin => std::io::stdin()
@@ -60,58 +65,30 @@ impl LogSource {
     }
 }
 
-/// Reads /dev/kmsg.
-fn kmsg() -> Fact<String> {
+/// Opens the log at its oldest message.
+fn open_kmsg() -> Result<File, String> {
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+    file.map_err(|e| format!("/dev/kmsg: {}", reason(&e)))
+}
+
+/// Returns the messages that were not read yet, without waiting for further ones.
+fn read_new(kmsg: &mut File) -> Result<String, String> {
     let mut text = String::new();
-    Kmsg::open().and_then(|mut kmsg| kmsg.read_new(&mut text)).map(|()| text).into()
-}
-
-/// The machine's log, opened for reading. It returns each message once.
-#[derive(Debug)]
-pub struct Kmsg {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    file: std::fs::File,
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-impl Kmsg {
-    /// Opens the log at its oldest message.
-    pub fn open() -> Result<Kmsg, String> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-        file.map(|file| Kmsg { file }).map_err(|e| format!("/dev/kmsg: {}", reason(&e)))
-    }
-
-    /// Appends the messages that were not read yet, without waiting for further ones.
-    pub fn read_new(&mut self, text: &mut String) -> Result<(), String> {
-        // Longer than any record, because the kernel refuses a read into a shorter buffer.
-        let mut record = [0u8; 8192];
-        loop {
-            match self.file.read(&mut record) {
-                Ok(0) => return Ok(()),
-                Ok(n) => push_record(text, &String::from_utf8_lossy(&record[..n])),
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
-                // EPIPE: the kernel overwrote the next message. The next read continues with the oldest one.
-                Err(e) if matches!(e.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::Interrupted) => {}
-                Err(e) if text.is_empty() => return Err(format!("/dev/kmsg: {}", reason(&e))),
-                Err(_) => return Ok(()),
-            }
+    // Longer than any record, because the kernel refuses a read into a shorter buffer.
+    let mut record = [0u8; 8192];
+    loop {
+        match kmsg.read(&mut record) {
+            Ok(0) => return Ok(text),
+            Ok(n) => push_record(&mut text, &String::from_utf8_lossy(&record[..n])),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(text),
+            // EPIPE: the kernel overwrote the next message. The next read continues with the oldest one.
+            Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+            Err(e) if text.is_empty() => return Err(format!("/dev/kmsg: {}", reason(&e))),
+            Err(_) => return Ok(text),
         }
     }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-impl Kmsg {
-    pub fn open() -> Result<Kmsg, String> {
-        Err("the kernel log is read on Linux only".into())
-    }
-
-    pub fn read_new(&mut self, _: &mut String) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android", test))]
 /// Adds a record `6,342,10301420,-;message` with lines of ` KEY=value` in the format of dmesg:
 /// `[   10.301420] message`.
 fn push_record(text: &mut String, record: &str) {
@@ -129,7 +106,7 @@ const LAST: usize = 300;
 /// The machine's log since its beginning, which grows.
 pub struct FollowedLog {
     /// the open log, or why it is not readable
-    source: Result<Kmsg, String>,
+    source: Result<File, String>,
     /// the lines about clocks
     lines: Vec<String>,
     /// whether the log lacks the beginning of this boot
@@ -139,12 +116,13 @@ pub struct FollowedLog {
 impl FollowedLog {
     /// Reads the log up to now.
     pub fn start() -> FollowedLog {
-        let mut text = String::new();
-        let source = Kmsg::open().and_then(|mut kmsg| kmsg.read_new(&mut text).map(|()| kmsg));
-        FollowedLog::new(source, &text)
+        match open_kmsg().and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg))) {
+            Ok((text, kmsg)) => FollowedLog::new(Ok(kmsg), &text),
+            Err(why) => FollowedLog::new(Err(why), ""),
+        }
     }
 
-    fn new(source: Result<Kmsg, String>, text: &str) -> FollowedLog {
+    fn new(source: Result<File, String>, text: &str) -> FollowedLog {
         let mut log = FollowedLog { source, lines: Vec::new(), truncated: false };
         log.truncated = log.add(text).truncated;
         log
@@ -153,13 +131,16 @@ impl FollowedLog {
     /// Returns the messages about clocks since the last call, or why the log is not readable. If the log was not readable
     /// before, the messages until now are old.
     pub fn new_messages(&mut self) -> Result<Vec<String>, String> {
-        if self.source.is_err() {
-            *self = FollowedLog::start();
-            return self.source.as_ref().map(|_| Vec::new()).map_err(|why| why.clone());
+        match &mut self.source {
+            Ok(kmsg) => {
+                let text = read_new(kmsg)?;
+                Ok(if text.is_empty() { Vec::new() } else { self.add(&text).lines_about_clocks() })
+            }
+            Err(_) => {
+                *self = FollowedLog::start();
+                self.source.as_ref().map(|_| Vec::new()).map_err(String::clone)
+            }
         }
-        let mut text = String::new();
-        self.source.as_mut().map_err(|why| why.clone())?.read_new(&mut text)?;
-        Ok(if text.is_empty() { Vec::new() } else { self.add(&text).lines_about_clocks() })
     }
 
     /// Returns the log's entries about clocks.

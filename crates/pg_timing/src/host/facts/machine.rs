@@ -1,55 +1,49 @@
-//! Names, versions and settings of the machine: kernel, CPU, hypervisor, container, boot parameters, NTP.
+//! The machine: kernel, CPU, hypervisor, boot parameters and NTP; its activity, and what this process uses.
 
 use super::Host;
-use super::cpu::{cpuinfo_field, number_list};
-use crate::report::{Fact, HostFacts, Ntp};
+use crate::host::measure;
+use crate::human::reason;
+use crate::report::{Activity, Fact, HostFacts, Ntp, OwnUse};
+use serde::{Deserialize, Serialize};
+use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
 impl Host {
     /// Returns all facts about the host.
     pub fn facts(&self) -> HostFacts {
         HostFacts {
-            name: self.name(),
-            kernel: self.kernel(),
+            // Linux prints (none) if no name is set.
+            name: self.read_line("/proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
+                "(none)" => Fact::unavailable("the host has no name"),
+                _ => Fact::Known(name),
+            }),
+            kernel: match self.sysctl("kern.osrelease") {
+                Fact::Known(release) => Fact::Known(format!("FreeBSD {release}")),
+                _ => self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")),
+            },
             architecture: self.architecture(),
             cpu_model: self.cpu_model(),
             virtualization: self.virtualization(),
             platform: self.platform(),
-            container: self.container(),
             cpu_flags: self.cpu_flags(),
             boot_parameters: self.boot_parameters(),
-            numa_nodes: self.numa_nodes(),
             suspends: self.suspends(),
             ntp: self.ntp(),
-            uptime_seconds: self.uptime(),
+            uptime_seconds: self.number("/proc/uptime"),
         }
     }
 
-    fn name(&self) -> Fact<String> {
-        match self.sysctls() {
-            Some(_) => Fact::unavailable("a captured tree does not contain the host name"),
-            // Linux prints (none) if no name is set.
-            None => self.read_line("/proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
-                "(none)" => Fact::unavailable("the host has no name"),
-                _ => Fact::Known(name),
-            }),
-        }
-    }
-
-    fn kernel(&self) -> Fact<String> {
-        if let Some(sysctls) = self.sysctls() {
-            return sysctls.text("kern.osrelease").map(|release| format!("FreeBSD {release}"));
-        }
-        self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))
+    /// Returns the first number in a file.
+    fn number<T: std::str::FromStr>(&self, path: &str) -> Fact<T> {
+        let number = |text: String| text.split_whitespace().next().and_then(|number| number.parse().ok());
+        self.read_line(path).and_then(|text| Fact::of(number(text), format!("{path}: not a number")))
     }
 
     fn cpu_model(&self) -> Fact<String> {
-        if let Some(sysctls) = self.sysctls() {
-            return sysctls.text("hw.model");
+        let model = |text: String| field(&text, "model name").or_else(|| field(&text, "Model")).map(String::from);
+        match self.sysctl("hw.model") {
+            Fact::Known(model) => Fact::Known(model),
+            _ => self.cpuinfo().and_then(|text| Fact::of(model(text), "/proc/cpuinfo has no model name")),
         }
-        self.cpuinfo().and_then(|text| {
-            let model = cpuinfo_field(&text, "model name").or_else(|| cpuinfo_field(&text, "Model"));
-            Fact::of(model.map(Into::into), "/proc/cpuinfo has no model name")
-        })
     }
 
     /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
@@ -57,15 +51,13 @@ impl Host {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }
-        if let Some(sysctls) = self.sysctls() {
-            return sysctls.text("hw.machine_arch").map(|arch| if arch == "amd64" { "x86_64".into() } else { arch });
+        if let Fact::Known(architecture) = self.sysctl("hw.machine_arch") {
+            return Fact::Known(if architecture == "amd64" { "x86_64".into() } else { architecture });
         }
-        self.cpuinfo().and_then(|text| {
-            match (cpuinfo_field(&text, "vendor_id"), cpuinfo_field(&text, "CPU implementer")) {
-                (Some(_), _) => Fact::Known("x86_64".into()),
-                (None, Some(_)) => Fact::Known("aarch64".into()),
-                (None, None) => Fact::unavailable("/proc/cpuinfo has neither vendor_id nor CPU implementer"),
-            }
+        self.cpuinfo().and_then(|text| match (field(&text, "vendor_id"), field(&text, "CPU implementer")) {
+            (Some(_), _) => Fact::Known("x86_64".into()),
+            (None, Some(_)) => Fact::Known("aarch64".into()),
+            (None, None) => Fact::unavailable("/proc/cpuinfo has neither vendor_id nor CPU implementer"),
         })
     }
 
@@ -74,25 +66,137 @@ impl Host {
         self.read("/proc/cpuinfo")
     }
 
-    fn uptime(&self) -> Fact<f64> {
-        let path = "/proc/uptime";
-        self.read_line(path).and_then(|text| {
-            let seconds = text.split_whitespace().next().and_then(|s| s.parse::<f64>().ok());
-            Fact::of(seconds.filter(|s| s.is_finite() && *s >= 0.0), format!("{path}: not a number"))
+    /// Returns the number of suspends since boot.
+    pub fn suspends(&self) -> Fact<u64> {
+        self.number("/sys/power/suspend_stats/success")
+    }
+
+    /// Returns the time of the hardware clock in whole seconds since 1970, if there is one.
+    pub fn hardware_clock_s(&self) -> Option<u64> {
+        self.number("/sys/class/rtc/rtc0/since_epoch").known().copied()
+    }
+
+    /// Returns the boot parameters that concern clocks.
+    pub fn boot_parameters(&self) -> Fact<Vec<String>> {
+        self.read("/proc/cmdline")
+            .map(|line| line.split_whitespace().filter(|word| about_clocks(word)).map(Into::into).collect())
+    }
+}
+
+/// The names of these parameters, without `=` and the value. Other parameters are neither used nor captured, because a
+/// command line can contain addresses and keys.
+const ABOUT_CLOCKS: &str = "clocksource tsc notsc clock hpet nohpet acpi_pm acpi_pm_good pmtmr lpj no-kvmclock no-kvmclock-vsyscall \
+    no-steal-acc nohz nohz_full highres idle intel_idle.max_cstate processor.max_cstate xen_timer_slop \
+    tsc_early_khz clocksource.verify_n_cpus clocksource.max_cswd_read_retries";
+
+/// Returns whether a boot parameter concerns clocks.
+pub fn about_clocks(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    ABOUT_CLOCKS.split(' ').any(|known| known == name)
+}
+
+/// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CapturedCpuid {
+    pub hypervisor_signature: Option<String>,
+    pub leaf_15_hz: Option<f64>,
+    pub leaf_16_hz: Option<f64>,
+    pub hypervisor_hz: Option<f64>,
+}
+
+/// The CPU flags about the counter.
+const COUNTER_FLAGS: &str =
+    "tsc rdtscp constant_tsc nonstop_tsc nonstop_tsc_s3 tsc_known_freq tsc_reliable tsc_adjust hypervisor";
+
+impl Host {
+    /// Returns the CPU's features: from CPUID, or in a captured tree from the flags in /proc/cpuinfo and the captured
+    /// values of CPUID.
+    pub fn features(&self) -> Fact<Features> {
+        if self.is_live() {
+            return Fact::Known(Features::of_this_cpu());
+        }
+        if let Fact::Known(architecture) = self.sysctl("hw.machine_arch") {
+            let known = |name: &str, of: fn(&str) -> bool| self.sysctl(name).known().is_some_and(|value| of(value));
+            let mut features = Features::default();
+            features.rdtscp = architecture == "amd64";
+            features.invariant = known("kern.timecounter.invariant_tsc", |value| value != "0");
+            features.hypervisor = known("kern.vm_guest", |guest| guest != "none");
+            return Fact::Known(features);
+        }
+        let cpuid: CapturedCpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
+        let is_arm = self.architecture().known().is_some_and(|architecture| architecture == "aarch64");
+        self.cpuinfo().and_then(|text| match field(&text, "flags") {
+            _ if is_arm => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
+            Some(flags) => Fact::Known(captured_features(Architecture::X86_64, flags, cpuid)),
+            None => Fact::unavailable("/proc/cpuinfo has no flags"),
         })
     }
 
-    /// Returns the number of suspends since boot.
-    pub fn suspends(&self) -> Fact<u64> {
-        let path = "/sys/power/suspend_stats/success";
-        self.read_line(path).and_then(|text| Fact::of(text.parse().ok(), format!("{path}: not a number")))
+    /// Returns the CPU flags about the counter, with the kernel's names.
+    fn cpu_flags(&self) -> Fact<Vec<String>> {
+        let about_counter = |flag: &&str| COUNTER_FLAGS.split(' ').any(|known| known == *flag);
+        self.cpuinfo().and_then(|text| {
+            let flags = field(&text, "flags").or_else(|| field(&text, "Features"));
+            let flags = flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect());
+            Fact::of(flags, "/proc/cpuinfo has no flags")
+        })
     }
 
-    fn numa_nodes(&self) -> Fact<usize> {
-        let path = "/sys/devices/system/node/online";
-        let count = |list: String| number_list(&list).map(|nodes| nodes.len());
-        self.read_line(path).and_then(|list| Fact::of(count(list), format!("{path}: not a list of nodes")))
+    /// Returns the CPUs that this process may use. A captured tree does not contain them.
+    pub fn allowed_cpus(&self) -> Fact<Vec<usize>> {
+        match self.is_live() {
+            true => measure::allowed().map_err(|e| reason(&e)).into(),
+            false => Fact::unavailable("a captured tree does not contain it"),
+        }
     }
+
+    /// Returns the CPUs that are online.
+    pub fn online_cpus(&self) -> Fact<Vec<usize>> {
+        let path = "/sys/devices/system/cpu/online";
+        self.read_line(path).and_then(|list| Fact::of(number_list(&list), format!("{path}: not a list of CPUs")))
+    }
+}
+
+/// Returns the features that the flags of /proc/cpuinfo and the captured values of CPUID show. Linux sets `nonstop_tsc` and
+/// `constant_tsc` for CPUID's invariant bit.
+fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpuid) -> Features {
+    let has = |name| flags.split_whitespace().any(|flag| flag == name);
+    let mut features = Features::default();
+    features.architecture = architecture;
+    features.rdtscp = has("rdtscp");
+    features.invariant = has("nonstop_tsc") && has("constant_tsc");
+    features.tsc_adjust = has("tsc_adjust");
+    features.hypervisor = has("hypervisor");
+    features.hypervisor_signature = cpuid.hypervisor_signature;
+    features.leaf_15_hz = cpuid.leaf_15_hz;
+    features.leaf_16_hz = cpuid.leaf_16_hz;
+    features.hypervisor_hz = cpuid.hypervisor_hz;
+    features
+}
+
+/// Returns the first value of a field in a file of lines `name: value`, like /proc/cpuinfo.
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then_some(value.trim())
+    })
+}
+
+/// Parses the kernel's list format, like `0-3,8`.
+fn number_list(list: &str) -> Option<Vec<usize>> {
+    // No machine has more CPUs. A longer range is invalid.
+    const MAX: usize = 1 << 16;
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        if from > to || to > MAX || numbers.len() > MAX {
+            return None;
+        }
+        numbers.extend(from..=to);
+    }
+    Some(numbers)
 }
 
 /// The file with the machine's asset tag.
@@ -104,98 +208,53 @@ pub const GVISOR_VERSION: &str = "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54
 
 impl Host {
     /// Returns the name of the hypervisor, or "none".
-    pub(super) fn virtualization(&self) -> Fact<String> {
+    fn virtualization(&self) -> Fact<String> {
         if self.is_gvisor() {
             return Fact::Known("gVisor".into());
         }
-        if let Some(sysctls) = self.sysctls() {
-            return sysctls.text("kern.vm_guest").map(|guest| hypervisor_name(&guest).to_string());
+        if let Fact::Known(guest) = self.sysctl("kern.vm_guest") {
+            return Fact::Known(hypervisor_name(&guest).into());
         }
-        let signature = self.features().known().and_then(|features| features.hypervisor_signature.clone());
-        let named = signature.as_deref().map(hypervisor_name).map(str::to_string);
-        if let Some(name) = self.by_product().map(|(name, _)| name.to_string()).or(named).or_else(|| self.by_sysfs()) {
-            return Fact::Known(name);
+        if let Some((hypervisor, _)) = self.cloud() {
+            return Fact::Known(hypervisor.into());
         }
-        self.features().and_then(|features| match self.architecture().known().map(String::as_str) {
+        // Only this file shows Xen without hardware virtualization.
+        let xen = self.read_line("/sys/hypervisor/type").known().is_some_and(|kind| kind == "xen");
+        self.features().and_then(|features| match (&features.hypervisor_signature, features.architecture) {
+            _ if xen => Fact::Known("Xen".into()),
+            (Some(signature), _) => Fact::Known(hypervisor_name(signature).into()),
             _ if features.hypervisor => Fact::Known("an unknown hypervisor".into()),
-            Some("x86_64") => Fact::Known("none".into()),
+            (None, Architecture::X86_64) => Fact::Known("none".into()),
             _ => Fact::unavailable("this CPU does not report a hypervisor"),
         })
     }
 
-    /// Returns the cloud platform.
-    pub(super) fn platform(&self) -> Fact<String> {
-        let platform = self.by_product().and_then(|(_, platform)| platform).or_else(|| self.firecracker());
+    /// Returns the cloud platform. Firecracker has no product name, but root can read its name in an ACPI table.
+    fn platform(&self) -> Fact<String> {
+        let table = self.read("/sys/firmware/acpi/tables/DSDT");
+        let firecracker = table.known().is_some_and(|table| table.contains("FIRECK")).then_some("Firecracker");
+        let platform = self.cloud().map(|(_, platform)| platform).or(firecracker);
         let why = "the firmware's tables are missing, unknown, or not readable for this user";
         Fact::of(platform.map(Into::into), why)
     }
 
     /// Returns hypervisor and platform from the product names in the firmware's tables.
-    fn by_product(&self) -> Option<(&'static str, Option<&'static str>)> {
+    fn cloud(&self) -> Option<(&'static str, &'static str)> {
         let dmi =
             |name: &str| self.read_line(&format!("/sys/class/dmi/id/{name}")).known().cloned().unwrap_or_default();
-        let (vendor, product) = (dmi("sys_vendor"), dmi("product_name"));
-        let xen = self.by_sysfs().is_some_and(|name| name == "Xen");
-        Some(match (vendor.as_str(), product.as_str()) {
-            ("Amazon EC2", name) if name.ends_with(".metal") || name.contains(".metal-") => {
-                ("none", Some("AWS bare metal"))
-            }
-            ("Amazon EC2", _) => ("KVM", Some("AWS Nitro")),
-            ("Xen", _) if dmi("bios_version").contains("amazon") => ("Xen", Some("AWS, Xen instance")),
-            ("Google", _) => ("KVM", Some("Google Compute Engine")),
-            ("Microsoft Corporation", "Virtual Machine") if dmi("chassis_asset_tag") == AZURE_TAG => {
-                ("Hyper-V", Some("Azure"))
-            }
-            ("Microsoft Corporation", "Virtual Machine") => ("Hyper-V", None),
-            ("VMware, Inc.", _) => ("VMware", None),
-            ("innotek GmbH", _) | (_, "VirtualBox") => ("VirtualBox", None),
-            ("Parallels Software International Inc.", _) => ("Parallels", None),
-            _ if xen => ("Xen", None),
+        Some(match dmi("sys_vendor").as_str() {
+            "Amazon EC2" if dmi("product_name").contains(".metal") => ("none", "AWS bare metal"),
+            "Amazon EC2" => ("KVM", "AWS Nitro"),
+            "Xen" if dmi("bios_version").contains("amazon") => ("Xen", "AWS, Xen instance"),
+            "Google" => ("KVM", "Google Compute Engine"),
+            "Microsoft Corporation" if dmi("chassis_asset_tag") == AZURE_TAG => ("Hyper-V", "Azure"),
             _ => return None,
         })
-    }
-
-    /// Returns the hypervisor from sysfs, which shows only Xen.
-    fn by_sysfs(&self) -> Option<String> {
-        let kind = self.read_line("/sys/hypervisor/type");
-        (kind.known()? == "xen").then(|| "Xen".to_string())
-    }
-
-    /// Returns the platform if it is Firecracker. It has no DMI, but root can read its name in an ACPI table.
-    fn firecracker(&self) -> Option<&'static str> {
-        let table = self.read("/sys/firmware/acpi/tables/DSDT");
-        table.known()?.contains("FIRECK").then_some("Firecracker")
     }
 
     /// Returns whether this is gVisor, a kernel in user space whose facts are not those of the host.
     pub(super) fn is_gvisor(&self) -> bool {
         self.read("/proc/version").known().is_some_and(|text| text.starts_with(GVISOR_VERSION))
-    }
-
-    fn has(&self, path: &str) -> bool {
-        self.read(path).known().is_some()
-    }
-
-    /// Returns the kind of container, or "none".
-    pub(super) fn container(&self) -> Fact<String> {
-        if self.sysctls().is_some() {
-            return Fact::unavailable("not available on FreeBSD");
-        }
-        let signs = [
-            ("gvisor", self.is_gvisor()),
-            ("docker", self.has("/.dockerenv")),
-            ("podman", self.has("/run/.containerenv")),
-        ];
-        if let Some((kind, _)) = signs.iter().find(|(_, found)| *found) {
-            return Fact::Known((*kind).into());
-        }
-        if let Fact::Known(name) = self.read_line("/run/systemd/container") {
-            return Fact::Known(name);
-        }
-        self.read("/proc/1/cgroup").map(|text| {
-            let kinds = [("kubepods", "kubernetes"), ("docker", "docker"), ("lxc", "lxc")];
-            kinds.iter().find(|(word, _)| text.contains(word)).map_or("none", |(_, kind)| kind).into()
-        })
     }
 }
 
@@ -215,26 +274,6 @@ fn hypervisor_name(signature: &str) -> &str {
     }
 }
 
-/// The names of these parameters, without `=` and the value. Other parameters are neither used nor captured, because a
-/// command line can contain addresses and keys.
-const ABOUT_CLOCKS: &str = "clocksource tsc notsc clock hpet nohpet acpi_pm acpi_pm_good pmtmr lpj no-kvmclock no-kvmclock-vsyscall \
-    no-steal-acc nohz nohz_full highres idle intel_idle.max_cstate processor.max_cstate xen_timer_slop \
-    tsc_early_khz clocksource.verify_n_cpus clocksource.max_cswd_read_retries";
-
-impl Host {
-    /// Returns the boot parameters that concern clocks.
-    pub fn boot_parameters(&self) -> Fact<Vec<String>> {
-        self.read("/proc/cmdline")
-            .map(|line| line.split_whitespace().filter(|word| about_clocks(word)).map(Into::into).collect())
-    }
-}
-
-/// Returns whether a boot parameter concerns clocks.
-pub fn about_clocks(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or_default();
-    ABOUT_CLOCKS.split(' ').any(|known| known == name)
-}
-
 /// The microseconds between two ticks of the clock that user space sees (USER_HZ is 100).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const TICK_US: f64 = 10_000.0;
@@ -249,7 +288,7 @@ fn frequency_ppm(freq: f64, tick: f64) -> f64 {
 impl Host {
     /// Returns the kernel's state of NTP, or the state in a captured tree.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(super) fn ntp(&self) -> Fact<Ntp> {
+    fn ntp(&self) -> Fact<Ntp> {
         if !self.is_live() {
             return self.captured_json("ntp");
         }
@@ -257,7 +296,7 @@ impl Host {
         let mut timex: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: `timex` is writable.
         match unsafe { libc::adjtimex(&mut timex) } {
-            -1 => Fact::unavailable(crate::human::reason(&std::io::Error::last_os_error())),
+            -1 => Fact::unavailable(reason(&std::io::Error::last_os_error())),
             state => Fact::Known(Ntp {
                 synchronized: state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0,
                 frequency_ppm: frequency_ppm(timex.freq as f64, timex.tick as f64),
@@ -267,16 +306,87 @@ impl Host {
 
     /// Returns the state in a captured tree. This system is not supported.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    pub(super) fn ntp(&self) -> Fact<Ntp> {
+    fn ntp(&self) -> Fact<Ntp> {
         if self.is_live() { Fact::unavailable("available only on Linux") } else { self.captured_json("ntp") }
     }
 }
 
-impl Host {
-    /// Returns the time of the hardware clock in whole seconds since 1970, if there is one.
-    pub fn hardware_clock_s(&self) -> Option<u64> {
-        self.read_line("/sys/class/rtc/rtc0/since_epoch").known()?.parse().ok()
+/// Returns the counters of the machine and of this thread since their start. See [`activity_since`].
+pub fn counters(host: &Host) -> Activity {
+    // /proc counts in 1/100 s (USER_HZ), independent of the kernel's tick.
+    let stat = host.read("/proc/stat");
+    let steal = stat.known().and_then(|text| text.lines().next()?.split_whitespace().nth(8)?.parse::<f64>().ok());
+    let scheduled = host.read("/proc/thread-self/schedstat").known().and_then(|text| run_delay(text));
+    Activity {
+        involuntary_context_switches: u64::try_from(usage().ru_nivcsw).unwrap_or(0),
+        steal_ms: steal.map(|ticks| ticks * 10.0),
+        suspends: host.suspends().known().copied(),
+        // by a system call, because the vDSO's clock may be wrong
+        period_ms: Some(SystemSyscall::default().read() as f64 / 1e6),
+        run_delay_ms: scheduled.map(|(delay_ns, _)| delay_ns / 1e6),
+        timeslices: scheduled.map(|(_, slices)| slices),
+        throttled_ms: throttled_ms(host),
     }
+}
+
+/// Returns the activity between two readings of the counters.
+pub fn activity_since(before: &Activity, now: &Activity) -> Activity {
+    // Rounded to us.
+    let ms = |now: Option<f64>, before: Option<f64>| Some(((now? - before?).max(0.0) * 1e3).round() / 1e3);
+    let count = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+    Activity {
+        involuntary_context_switches: now
+            .involuntary_context_switches
+            .saturating_sub(before.involuntary_context_switches),
+        // A steal count that is 0 since boot may not be maintained, so it is unknown.
+        steal_ms: ms(now.steal_ms.filter(|ms| *ms > 0.0), before.steal_ms),
+        suspends: count(now.suspends, before.suspends),
+        period_ms: ms(now.period_ms, before.period_ms),
+        run_delay_ms: ms(now.run_delay_ms, before.run_delay_ms),
+        timeslices: count(now.timeslices, before.timeslices),
+        throttled_ms: ms(now.throttled_ms, before.throttled_ms),
+    }
+}
+
+/// Parses `/proc/thread-self/schedstat`: run time and run delay in ns, and the number of time slices. Returns the last two.
+/// A kernel that does not count them shows zeros, although this thread has run.
+fn run_delay(text: &str) -> Option<(f64, u64)> {
+    let mut numbers = text.split_whitespace().map(|number| number.parse::<u64>().ok());
+    let (run_ns, delay_ns, slices) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    (run_ns > 0 && slices > 0).then_some((delay_ns as f64, slices))
+}
+
+/// Returns the kernel's counters of this process.
+fn usage() -> libc::rusage {
+    // SAFETY: an all-zero rusage is valid. getrusage fills it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is writable. On failure it stays 0.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    usage
+}
+
+/// Returns the time for which a CPU quota stopped this process's cgroup (version 2).
+fn throttled_ms(host: &Host) -> Option<f64> {
+    let groups = host.read("/proc/self/cgroup");
+    let path = groups.known()?.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let stat = host.read(&format!("/sys/fs/cgroup{path}/cpu.stat"));
+    let us = stat.known()?.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
+    Some(us.trim().parse::<f64>().ok()? / 1e3)
+}
+
+/// Returns the CPU time and the memory of this process. `running_s` is the time since its start.
+pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
+    let usage = usage();
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    OwnUse { cpu_s, cpu_share: if running_s > 0.0 { cpu_s / running_s } else { 0.0 }, memory_bytes: memory(host) }
+}
+
+/// Returns the resident memory in bytes: the second number of statm, in pages.
+fn memory(host: &Host) -> Option<u64> {
+    let statm = host.read("/proc/self/statm");
+    let pages: u64 = statm.known()?.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]
@@ -297,5 +407,81 @@ mod tests {
     fn a_correction_by_the_tick_counts() {
         assert_eq!(frequency_ppm(65_536.0 * -12.5, 10_000.0), -12.5);
         assert_eq!(frequency_ppm(65_536.0 * -43.0, 9256.0), -74_443.0);
+    }
+
+    #[test]
+    fn flags_are_translated_to_features() {
+        let features = |flags| captured_features(Architecture::X86_64, flags, CapturedCpuid::default());
+        let guest = features("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
+        assert!(guest.rdtscp && guest.invariant && guest.hypervisor && !guest.tsc_adjust);
+        assert!(!features("constant_tsc").invariant);
+    }
+
+    #[test]
+    fn lists_have_ranges_and_single_numbers() {
+        assert_eq!(number_list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(number_list("0"), Some(vec![0]));
+        for invalid in ["", "x", "5-3", "0-99999999999", "1-", "0-0-0"] {
+            assert_eq!(number_list(invalid), None, "{invalid}");
+        }
+    }
+
+    #[test]
+    fn the_first_value_of_a_field_is_returned() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: A B\nmodel name\t: C\n";
+        assert_eq!(field(cpuinfo, "model name"), Some("A B"));
+        assert_eq!(field(cpuinfo, "model"), None);
+    }
+
+    #[test]
+    fn counters_are_subtracted() {
+        let at = |seconds: f64, schedstat| {
+            let scheduled = run_delay(schedstat);
+            Activity {
+                involuntary_context_switches: seconds as u64 * 1000,
+                steal_ms: Some(seconds * 100.0),
+                suspends: None,
+                period_ms: Some(seconds * 1e3),
+                run_delay_ms: scheduled.map(|(delay_ns, _)| delay_ns / 1e6),
+                timeslices: scheduled.map(|(_, slices)| slices),
+                throttled_ms: Some(seconds * 500.0),
+            }
+        };
+        let activity = activity_since(&at(1.0, "100 2000000 3"), &at(3.0, "500 1502000000 13"));
+        let expected = Activity {
+            involuntary_context_switches: 2000,
+            steal_ms: Some(200.0),
+            suspends: None,
+            period_ms: Some(2000.0),
+            run_delay_ms: Some(1500.0),
+            timeslices: Some(10),
+            throttled_ms: Some(1000.0),
+        };
+        assert_eq!(activity, expected);
+        assert_eq!(activity.waiting_share(), Some(0.75));
+    }
+
+    #[test]
+    fn counters_that_are_not_maintained_are_unknown() {
+        for text in ["", "0 0 0", "1 2", "x 2 3", "-1 2 3"] {
+            assert_eq!(run_delay(text), None, "{text}");
+        }
+        let steal = |ms| Activity { steal_ms: Some(ms), ..Activity::default() };
+        assert_eq!(activity_since(&steal(0.0), &steal(0.0)), Activity::default());
+        assert_eq!(activity_since(&steal(0.0), &steal(10.0)).steal_ms, Some(10.0));
+    }
+
+    #[test]
+    fn the_throttled_time_is_that_of_the_cgroup() {
+        let root = tempfile::tempdir().unwrap();
+        let host = Host::captured(root.path().into());
+        let add = |path: &str, text: &str| {
+            std::fs::create_dir_all(host.file(path).parent().unwrap()).unwrap();
+            std::fs::write(host.file(path), text).unwrap();
+        };
+        add("/proc/self/cgroup", "4:memory:/x\n0::/a.slice/b.scope\n");
+        assert_eq!(throttled_ms(&host), None);
+        add("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 2500\n");
+        assert_eq!(throttled_ms(&host), Some(2.5));
     }
 }

@@ -1,24 +1,19 @@
 //! Facts about the host. Every fact comes through a [`Host`], so that a captured tree reads like a live machine. A
 //! missing fact is `Unavailable`, with the reason.
 
-mod activity;
 pub mod capture;
-mod clocksource;
-mod cpu;
 mod kernel_log;
 mod machine;
-mod tree;
 
-pub use activity::{ActivityBefore, activity_since, own_use};
-pub use clocksource::{CLOCKSOURCE_DIR, CURRENT_CLOCKSOURCE, set_timecounter};
 pub use kernel_log::{FollowedLog, KernelLog, LogSource};
-pub use machine::about_clocks;
+pub use machine::{about_clocks, activity_since, counters, own_use};
 
 use crate::human::reason;
-use crate::report::Fact;
+use crate::report::{Clocksource, Fact};
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
+use timing_clock::ClockSources;
 
 /// A machine, or the captured tree of a machine.
 #[derive(Clone, Debug)]
@@ -64,7 +59,7 @@ impl Host {
     fn open(&self, path: &str) -> std::io::Result<File> {
         match &self.captured {
             None => File::open(path),
-            Some(root) => tree::open_file(root, path),
+            Some(root) => capture::open_file(root, path),
         }
     }
 
@@ -107,6 +102,87 @@ fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
+/// The file with the current clock source. Writing a name to it switches the clock source.
+pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The file with the available clock sources.
+const AVAILABLE_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+impl Host {
+    /// Returns the current and the available clock sources. In a tree of FreeBSD, these are the timecounters that the
+    /// kernel can select.
+    pub fn clocksource(&self) -> Clocksource {
+        let (current, available, place) = match self.timecounters() {
+            Fact::Known(choice) => {
+                (self.sysctl(TIMECOUNTER), Fact::Known(selectable_timecounters(choice)), TIMECOUNTER)
+            }
+            Fact::Unavailable { .. } => {
+                let names = self.read_line(AVAILABLE_CLOCKSOURCE);
+                let names = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
+                (self.read_line(CURRENT_CLOCKSOURCE), names, CURRENT_CLOCKSOURCE)
+            }
+        };
+        let not_a_name = format!("{place}: not the name of a clock source");
+        let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
+        Clocksource { current, available, before: None }
+    }
+
+    /// Returns the value of a setting of FreeBSD. A tree of FreeBSD has the output of `sysctl` in a file.
+    pub fn sysctl(&self, name: &str) -> Fact<String> {
+        if self.is_live() {
+            return Fact::unavailable("only a tree of FreeBSD contains it");
+        }
+        let value = |text: String| machine::field(&text, name).filter(|value| !value.is_empty()).map(String::from);
+        self.read("/sysctl").and_then(|text| Fact::of(value(text), format!("sysctl {name}: missing")))
+    }
+
+    /// Returns FreeBSD's timecounters that the kernel never selects, without the dummy, which never moves.
+    pub fn refused_timecounters(&self) -> Vec<String> {
+        let choice = self.timecounters().known().cloned().unwrap_or_default();
+        let refused = choice.into_iter().filter(|(quality, name)| *quality < 0 && name != "dummy");
+        usable_names(refused.map(|(_, name)| name))
+    }
+
+    /// Returns the quality and the name of FreeBSD's timecounters. Their text is like
+    /// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`. A name can contain spaces.
+    fn timecounters(&self) -> Fact<Vec<(i64, String)>> {
+        let counter = |item: &str| {
+            let (name, quality) = item.rsplit_once('(')?;
+            Some((quality.trim().parse().ok()?, name.trim().to_string()))
+        };
+        self.sysctl("kern.timecounter.choice").map(|choice| choice.split(')').filter_map(counter).collect())
+    }
+}
+
+impl Clocksource {
+    /// Returns the names of the kernel's clock sources, if they are known.
+    pub fn names(&self) -> Option<ClockSources> {
+        Some(ClockSources::new(self.current.known()?.clone(), self.available.known()?.clone()))
+    }
+}
+
+/// FreeBSD's name of the setting.
+const TIMECOUNTER: &str = "kern.timecounter.hardware";
+/// Linux allows 31 characters.
+const MAX_LENGTH: usize = 64;
+const MAX_NAMES: usize = 64;
+
+/// Returns the names of the timecounters that FreeBSD's kernel can select, best first. It never selects one with a negative
+/// quality.
+pub fn selectable_timecounters(mut timecounters: Vec<(i64, String)>) -> Vec<String> {
+    timecounters.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
+    usable_names(timecounters.into_iter().filter(|(quality, _)| *quality >= 0).map(|(_, name)| name))
+}
+
+/// Returns the names that can be the name of a clock source. A kernel has fewer than ten.
+fn usable_names(names: impl Iterator<Item = String>) -> Vec<String> {
+    names.filter(|name| is_name(name)).take(MAX_NAMES).collect()
+}
+
+/// Returns whether this can be the name of a clock source. Names appear in commands that users paste into a shell.
+fn is_name(name: &str) -> bool {
+    (1..=MAX_LENGTH).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +192,52 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("name"), "a\x1b[31mb\n").unwrap();
         assert_eq!(Host::captured(root.path().into()).read_line("/name"), Fact::Known("a[31mb".into()));
+    }
+
+    /// Returns a tree of FreeBSD.
+    fn freebsd(sysctl: &str) -> (tempfile::TempDir, Host) {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("sysctl"), sysctl).unwrap();
+        let host = Host::captured(root.path().into());
+        (root, host)
+    }
+
+    #[test]
+    fn the_length_and_the_number_of_names_are_limited() {
+        let root = tempfile::tempdir().unwrap();
+        let linux = Host::captured(root.path().into());
+        std::fs::create_dir_all(linux.file(CURRENT_CLOCKSOURCE).parent().unwrap()).unwrap();
+        let long = "x".repeat(65_536);
+        std::fs::write(linux.file(CURRENT_CLOCKSOURCE), &long).unwrap();
+        std::fs::write(linux.file(AVAILABLE_CLOCKSOURCE), format!("{long} tsc {}", "hpet ".repeat(100_000))).unwrap();
+        let choice = format!("{long}(2000) tsc(1000) {}", "hpet(900) ".repeat(100_000));
+        let (_root, freebsd) =
+            freebsd(&format!("kern.timecounter.hardware: {long}\nkern.timecounter.choice: {choice}\n"));
+        assert!(freebsd.refused_timecounters().is_empty());
+        for host in [linux, freebsd] {
+            let clocksource = host.clocksource();
+            assert!(clocksource.current.known().is_none());
+            let available = clocksource.available.known().unwrap();
+            assert_eq!((available[0].as_str(), available.len()), ("tsc", 64));
+        }
+    }
+
+    #[test]
+    fn timecounters_are_listed_best_first_without_negative_qualities() {
+        let (_root, host) = freebsd(
+            "kern.timecounter.choice: ACPI-fast(900) HPET(950) TSC-low(-100) i8254(0) dummy(-1000000)\n\
+             kern.timecounter.hardware: HPET\n",
+        );
+        let clocksource = host.clocksource();
+        assert_eq!(clocksource.available.known().unwrap(), &["HPET", "ACPI-fast", "i8254"]);
+        assert_eq!(clocksource.current.known().unwrap(), "HPET");
+        assert_eq!(host.refused_timecounters(), ["TSC-low"]);
+    }
+
+    #[test]
+    fn a_timecounter_name_can_contain_spaces() {
+        let (_root, host) = freebsd("kern.timecounter.choice: ARM MPCore Timecounter(1000) dummy(-1000000)\n");
+        assert_eq!(host.clocksource().available.known().unwrap(), &["ARM MPCore Timecounter"]);
+        assert_eq!(host.refused_timecounters(), [""; 0]);
     }
 }

@@ -14,8 +14,6 @@ pub enum Kind {
     Cpus,
     /// the rate of a counter
     Rate(RateSource),
-    /// the TSC's claimed and measured rates differ
-    RateWarning,
     /// a clock source is available from now on
     Registered,
     /// the kernel selects a clock source
@@ -116,7 +114,7 @@ pub const TABLE: &[Row] = {
         row(Rate(RateSource::ArchTimer), Detail, "cp15 timer(s) running at {.mhz}MHz", "the counter's rate"),
         row(Rate(RateSource::ArchTimer), Detail, "cp15 and mmio timer(s) running at {.mhz}MHz", "the counter's rate"),
         row(Rate(RateSource::Hpet), Detail, "hpet0: {#count} comparators, {#bits}-bit {.mhz} MHz counter", ""),
-        row(RateWarning, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
+        row(Other, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
         row(Registered, Detail, "clocksource: {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
         row(Registered, Detail, "clocksource {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
         row(Switched, Detail, "Switched to clocksource {source}", SELECTED),

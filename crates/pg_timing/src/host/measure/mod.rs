@@ -1,8 +1,365 @@
-//! Turns readings of clocks into figures. The loops that read are in the crate `read-loops`.
+//! Turns readings of clocks into figures: the drift of two clocks against each other, and the records of one clock in
+//! nanoseconds. The loops that read are in the crate `read-loops`.
 
-mod drift;
-mod figures;
+#[cfg(test)]
+mod tests;
 
-pub use drift::{DriftMeter, Drifting, MAX_SLEW, MAX_WANDER, Sample, Step, trend};
-pub use figures::{log2_row, summarize, without_rate};
 pub use read_loops::*;
+
+use crate::report;
+use crate::report::{Bin, ClockReport, Gaps, Percentiles};
+use timing_clock::{Bracket, Clock, Granularity, Hertz, Nanos, Ppm, Rate, ticks_between};
+
+/// One comparison of a clock with the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// reading of the reference, in ns since the first sample
+    pub at: f64,
+    /// clock minus reference, in ns, relative to the first sample
+    pub offset: f64,
+    /// bound on the error of `offset`, in ns
+    pub error: f64,
+}
+
+/// Compares a clock with a reference repeatedly.
+#[derive(Clone, Debug)]
+pub struct DriftMeter<C, R> {
+    clock: C,
+    /// step of the clock in ticks, by which a reading can be late
+    clock_step: f64,
+    reference: R,
+    reference_step: Nanos,
+    /// readings of the reference between two reads of the clock
+    brackets: Vec<Bracket<u64>>,
+}
+
+impl<C, R> DriftMeter<C, R> {
+    /// Returns a meter without samples. The ticks of `reference` are nanoseconds.
+    pub fn new(clock: C, clock_step: f64, reference: R, reference_step: Nanos) -> Self {
+        DriftMeter { clock, clock_step, reference, reference_step, brackets: Vec::new() }
+    }
+
+    /// Returns the samples. `ns_per_tick` converts the clock's ticks; a counter's rate is known only at the end.
+    pub fn samples(&self, ns_per_tick: f64) -> Vec<Sample> {
+        let Some(first) = self.brackets.first() else { return Vec::new() };
+        let sample = |bracket: &Bracket<u64>| {
+            let at = ticks_between(first.inside, bracket.inside) as f64;
+            Sample {
+                at,
+                offset: first.ticks_to(bracket) * ns_per_tick - at,
+                error: (bracket.half_width() + self.clock_step) * ns_per_tick + self.reference_step.0,
+            }
+        };
+        self.brackets.iter().map(sample).collect()
+    }
+
+    /// Returns the median of the clock's ns per tick between neighboring samples.
+    fn median_tick(&self) -> Option<f64> {
+        let tick = |pair: &[Bracket<u64>]| {
+            let ns = ticks_between(pair[0].inside, pair[1].inside) as f64;
+            Some(ns / pair[0].ticks_to(&pair[1])).filter(|tick| tick.is_normal() && tick.is_sign_positive())
+        };
+        let mut ticks: Vec<f64> = self.brackets.windows(2).filter_map(tick).collect();
+        ticks.sort_by(f64::total_cmp);
+        ticks.get(ticks.len() / 2).copied()
+    }
+
+    /// Returns the clock's rate from the first to the last sample.
+    fn whole_rate(&self) -> Option<Rate> {
+        let tick = self.median_tick()?;
+        let samples = self.samples(tick);
+        self.rate_between(samples.first()?, samples.last()?, tick)
+    }
+
+    /// Returns the clock's rate in the longest period of constant rate, or `None` if the rate was constant all the
+    /// time. Then the whole measurement gives a better rate.
+    ///
+    /// During a suspend, or a pause of a virtual machine, one of the two clocks stands still. Some emulators move their
+    /// TSC by some microseconds. A rate that contains such a change is the rate of neither clock.
+    pub fn constant_rate(&self) -> Option<Rate> {
+        let tick = self.median_tick()?;
+        let (from, to) = longest_period(&self.samples(tick))?;
+        self.rate_between(&from, &to, tick)
+    }
+
+    /// Returns the clock's rate between two samples that were converted with `tick` ns per tick.
+    fn rate_between(&self, from: &Sample, to: &Sample, tick: f64) -> Option<Rate> {
+        let span = to.at - from.at;
+        let ratio = 1.0 + (to.offset - from.offset) / span;
+        // Each reading can be late by up to one step, so a difference of two has an error of one step.
+        let error = from.error + to.error - self.clock_step * tick - self.reference_step.0;
+        (span > 0.0 && ratio > 0.0).then(|| Rate::new(Hertz(ratio / tick * 1e9), Ppm(error / span * 1e6), Nanos(span)))
+    }
+}
+
+/// A [`DriftMeter`] of any two clocks, so that a list can hold all meters.
+pub trait Drifting {
+    /// Takes one sample.
+    fn sample(&mut self);
+    /// Returns the samples. `ns_per_tick` converts the clock's ticks.
+    fn samples(&self, ns_per_tick: f64) -> Vec<Sample>;
+    /// Returns the clock's rate from the first to the last sample, or in the longest period without a break.
+    fn rate(&self) -> Option<Rate>;
+    /// Forgets the oldest samples, so that at most `count` remain.
+    fn keep_last(&mut self, count: usize);
+}
+
+impl<C: Clock, R: Clock> Drifting for DriftMeter<C, R> {
+    fn sample(&mut self) {
+        self.brackets.extend(Bracket::narrowest(&self.clock, || self.reference.read()));
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        self.constant_rate().or_else(|| self.whole_rate())
+    }
+
+    fn samples(&self, ns_per_tick: f64) -> Vec<Sample> {
+        DriftMeter::samples(self, ns_per_tick)
+    }
+
+    fn keep_last(&mut self, count: usize) {
+        self.brackets.drain(..self.brackets.len().saturating_sub(count));
+    }
+}
+
+/// A crystal changes its rate by less than this within seconds. This also covers the error of the median rate.
+pub const MAX_WANDER: f64 = 5e-6;
+
+/// Returns the first and the last sample of the longest period of constant rate, if the rate was not constant all the
+/// time. The samples are converted with the clock's median rate.
+fn longest_period(samples: &[Sample]) -> Option<(Sample, Sample)> {
+    let breaks: Vec<usize> =
+        samples.windows(2).enumerate().filter(|(_, pair)| moves_beyond(MAX_WANDER, pair)).map(|(nth, _)| nth).collect();
+    breaks.first()?;
+    let starts = std::iter::once(0).chain(breaks.iter().map(|nth| nth + 1));
+    let ends = breaks.iter().copied().chain([samples.len() - 1]);
+    let (from, to) = starts.zip(ends).max_by_key(|(from, to)| to.saturating_sub(*from))?;
+    (samples[to].at > samples[from].at).then(|| (samples[from], samples[to]))
+}
+
+/// A sudden change of the offset that no change of rate explains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// ns since the first sample
+    pub at: f64,
+    /// change of the offset in ns; positive if the clock jumped ahead
+    pub by: f64,
+    /// bound on the error of `by`, in ns
+    pub error: f64,
+}
+
+/// The drift that a series of samples shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trend {
+    /// rate of the clock relative to the reference, without steps
+    pub rate: Ppm,
+    pub uncertainty: Ppm,
+    /// difference between the rates of the first and the second half, beyond the errors of both
+    pub bend: Ppm,
+    pub steps: Vec<Step>,
+    pub over: Nanos,
+}
+
+/// The kernel lets NTP slew a clock by 500 ppm. This is twice as much, because a counter's rate can change, too. A
+/// faster change of the offset is a step.
+pub const MAX_SLEW: f64 = 1_000e-6;
+
+impl Trend {
+    /// Returns the drift as a part of a report, with figures rounded.
+    pub fn report(&self, clock: &str, reference: &str) -> report::Drift {
+        let round = |x: f64| (x * 1e4).round() / 1e4;
+        let step = |step: &Step| report::DriftStep {
+            at_seconds: round(step.at / 1e9),
+            by_ns: step.by.round(),
+            error_ns: step.error.ceil(),
+        };
+        report::Drift {
+            clock: clock.into(),
+            reference: reference.into(),
+            rate_ppm: round(self.rate.0),
+            uncertainty_ppm: round(self.uncertainty.0),
+            bend_ppm: round(self.bend.0),
+            steps: self.steps.iter().map(step).collect(),
+            over_seconds: round(self.over.secs()),
+        }
+    }
+}
+
+/// Returns the drift. A change of the offset by more than `slew` (a fraction) is a step. `None` with fewer than three
+/// samples, because two cannot separate a step from a slew.
+pub fn trend(slew: f64, samples: &[Sample]) -> Option<Trend> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    if samples.len() < 3 || last.at <= first.at {
+        return None;
+    }
+    let (rate, uncertainty) = rate_without_steps(slew, samples);
+    let middle = samples.len() / 2;
+    let halves = (rate_without_steps(slew, &samples[..=middle]), rate_without_steps(slew, &samples[middle..]));
+    let bend = (halves.0.0 - halves.1.0).abs() - halves.0.1 - halves.1.1;
+    let step = |pair: &[Sample]| {
+        let interval = pair[1].at - pair[0].at;
+        Step {
+            at: pair[1].at,
+            by: pair[1].offset - pair[0].offset - rate * interval,
+            error: pair[0].error + pair[1].error + uncertainty * interval,
+        }
+    };
+    Some(Trend {
+        rate: Ppm(rate * 1e6),
+        uncertainty: Ppm(uncertainty * 1e6),
+        bend: Ppm((bend * 1e6).max(0.0)),
+        steps: samples.windows(2).filter(|pair| moves_beyond(slew, pair)).map(step).collect(),
+        over: Nanos(last.at - first.at),
+    })
+}
+
+/// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains
+/// an unknown slew, so it is left out. If no interval remains, the rate is only known to be below `slew`.
+fn rate_without_steps(slew: f64, samples: &[Sample]) -> (f64, f64) {
+    let (mut moved, mut span, mut error) = (0.0, 0.0, 0.0);
+    for period in samples.chunk_by(|a, b| !moves_beyond(slew, &[*a, *b])) {
+        if let [from, .., to] = period {
+            moved += to.offset - from.offset;
+            span += to.at - from.at;
+            error += from.error + to.error;
+        }
+    }
+    if span > 0.0 { (moved / span, error / span) } else { (0.0, slew) }
+}
+
+/// Returns whether the offset changed by more than `rate` (a fraction) and the errors of both samples can explain.
+fn moves_beyond(rate: f64, pair: &[Sample]) -> bool {
+    let moved = (pair[1].offset - pair[0].offset).abs();
+    moved > rate * (pair[1].at - pair[0].at) + pair[0].error + pair[1].error
+}
+
+/// If the step of a clock is more than this share of a buffer's duration, another clock times the buffer. The clock's
+/// own readings would have an error of one step.
+const MAX_STEP_SHARE: f64 = 0.02;
+
+/// With fewer buffers the spread is left out, because it would depend on chance.
+const MIN_BUFFERS: usize = 8;
+
+/// Returns the figures of one clock. `rate` is the rate of its ticks. `outside` is the rate of the clock that timed the
+/// buffers from outside, if it is known.
+pub fn summarize(
+    name: &str,
+    record: &Record,
+    measured_step: Option<MeasuredStep>,
+    rate: Hertz,
+    outside: Option<Hertz>,
+) -> ClockReport {
+    let ns = |ticks: u64| rate.nanos(ticks as f64).0;
+    let step =
+        measured_step.and_then(|measured_step| measured_step.granularity.step()).map(|ticks| rate.nanos(ticks).0);
+    let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
+    let times_itself =
+        matches!((step, own), (Some(step), Some([_, read, _])) if step <= MAX_STEP_SHARE * read * BUFFER as f64);
+    let (buffers, timed_by) = if times_itself { (&record.buffers, Some(rate)) } else { (&record.outside, outside) };
+    let read = timed_by.and_then(|rate| Some(buffers.quartiles()?.map(|ticks| rate.nanos(ticks).0)));
+    let undisturbed = timed_by.and_then(|rate| Some(rate.nanos(buffers.undisturbed()?).0));
+    let no_step = measured_step.and_then(|measured_step| match measured_step.granularity {
+        Granularity::Unknown => Some("interruptions of the measurement hid it"),
+        Granularity::NeverMoved if record.moved() => Some("the clock did not move while its step was measured"),
+        _ => None,
+    });
+    let enough = record.buffers.len() >= MIN_BUFFERS;
+    let percentiles = percentiles(&record.differences, ns);
+    ClockReport {
+        name: name.into(),
+        read_ns: read.map(|[_, median, _]| round(median)),
+        read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
+        undisturbed_ns: undisturbed.filter(|_| enough).map(round),
+        timed_call_ns: outside
+            .filter(|_| record.timed_calls.len() >= MIN_BUFFERS)
+            .and_then(|rate| Some(round(rate.nanos(record.timed_calls.quartiles()?[1]).0)))
+            .filter(|ns| *ns > 0.0),
+        // For a coarse clock the mean is right only after many steps.
+        loop_ns: step
+            .filter(|step| ns(record.classic.ticks) > 50.0 * step)
+            .map(|_| round(ns(record.classic.ticks) / record.classic.reads as f64)),
+        granularity_ns: step.map(round),
+        granularity_unavailable: no_step.map(Into::into),
+        stood_still_ns: measured_step
+            .filter(|measured_step| {
+                measured_step.granularity == Granularity::NeverMoved && record.reads() > 0 && !record.moved()
+            })
+            .map(|measured_step| measured_step.duration.0),
+        reads: record.reads(),
+        backward_steps: record.backward_steps,
+        largest_backward_ns: round(ns(record.largest_backward)),
+        gaps: percentiles
+            .filter(|_| times_itself && record.backward_steps == 0)
+            .map(|p| gaps(&record.differences, p.p50_ns, ns)),
+        percentiles,
+        histogram: bins(&record.differences, rate),
+        ..ClockReport::default()
+    }
+}
+
+/// Returns the figures that need no rate: the number of reads and of backward steps.
+pub fn without_rate(name: &str, record: &Record) -> ClockReport {
+    ClockReport {
+        reads: record.reads(),
+        backward_steps: record.backward_steps,
+        ..ClockReport::unavailable(name, "its rate is unknown")
+    }
+}
+
+/// Rounds to two decimals. Every measured spread was larger than 0.01 ns.
+fn round(ns: f64) -> f64 {
+    (ns * 100.0).round() / 100.0
+}
+
+/// Returns the percentiles of the differences.
+fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Percentiles> {
+    let at = |share| differences.quantile(share).map(|ticks| round(ns(ticks)));
+    Some(Percentiles {
+        min_ns: at(0.0)?,
+        p50_ns: at(0.5)?,
+        p90_ns: at(0.9)?,
+        p99_ns: at(0.99)?,
+        p99_9_ns: at(0.999)?,
+        p99_99_ns: at(0.9999)?,
+        p99_999_ns: at(0.99999)?,
+        max_ns: at(1.0)?,
+    })
+}
+
+/// Returns the number, total, maximum and share of the differences that are long enough to be gaps.
+fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gaps {
+    let threshold_ns = round((GAP_FACTOR * median_ns).max(MIN_GAP.0));
+    let mut gaps = Gaps { threshold_ns, count: 0, total_ns: 0.0, largest_ns: 0.0, share: 0.0 };
+    let mut all_ns = 0.0;
+    for (ticks, count) in differences.iter() {
+        let difference_ns = ns(ticks);
+        all_ns += difference_ns * count as f64;
+        if difference_ns > threshold_ns {
+            gaps.count += count;
+            gaps.total_ns += difference_ns * count as f64;
+            gaps.largest_ns = round(difference_ns);
+        }
+    }
+    gaps.share = if all_ns > 0.0 { gaps.total_ns / all_ns } else { 0.0 };
+    gaps.total_ns = round(gaps.total_ns);
+    gaps
+}
+
+/// Returns the number of the row of PostgreSQL's histogram for a difference in ns. The rows are 0 ns, 1, 2-3, 4-7, 8-15
+/// and so on.
+pub fn log2_row(ns: u64) -> usize {
+    (u64::BITS - ns.leading_zeros()) as usize
+}
+
+/// Returns the histogram with PostgreSQL's rows.
+fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
+    let mut rows: Vec<Bin> = Vec::new();
+    for (ticks, count) in differences.iter() {
+        let row = log2_row(rate.nanos(ticks as f64).0 as u64);
+        while rows.len() <= row {
+            rows.push(Bin { le_ns: (1u64 << rows.len()).wrapping_sub(1), ge_ns: None, count: 0 });
+        }
+        rows[row].count += count;
+    }
+    rows
+}

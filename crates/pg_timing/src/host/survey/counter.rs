@@ -1,10 +1,16 @@
-//! The counter's rate, the claims of other sources, and whether the counter can be used.
+//! The counter: its rate, the claims of other sources, whether it can be used, and whether the clocks of the CPUs agree.
 
+use crate::host::check;
 use crate::host::facts::{Host, KernelLog};
 use crate::host::kernel_log::RateSource;
-use crate::report::{ClaimReport, Fact, Report, TscReport};
-use timing_clock::{Claim, ClaimSource, Hertz, REFERENCE_NAME, Rate, Refused, bogomips_claim};
-use timing_clock::{cpu_claims, distrust, firmware_claim, postgres19};
+use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
+use crate::human::reason;
+use crate::report::{COUNTER, ClaimReport, Cpus, Fact, Report, SYSTEM, Skew, TscReport};
+use timing_clock::clocksource::is_counter;
+use timing_clock::{
+    Claim, ClaimSource, Clock, Counter, Hertz, NANOSECONDS, Nanos, Ppm, REFERENCE_NAME, Rate, Reference, Refused,
+    System, bogomips_claim, counter, cpu_claims, distrust, firmware_claim, measure_rate, postgres19,
+};
 
 /// Returns the report about the counter.
 pub fn judge(
@@ -110,8 +116,8 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
     if host.is_live() {
         claims.extend(firmware_claim());
     }
-    let sysctl = host.sysctls().and_then(|sysctls| sysctls.tsc_hz());
-    claims.extend(sysctl.map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
+    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok());
+    claims.extend(sysctl.filter(|hz| *hz > 0.0).map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         // With --kernel-log on a live machine, the log may be from another machine.
@@ -125,22 +131,15 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
 
 /// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first.
 fn kernel_claims(rates: impl Iterator<Item = (RateSource, f64)>) -> Vec<Claim> {
-    let (mut processor, mut tsc, mut refined, mut recalibrated) = (None, None, None, None);
-    for (source, mhz) in rates {
-        match source {
-            RateSource::Processor => processor = Some(mhz),
-            RateSource::Tsc => tsc = Some(mhz),
-            RateSource::Refined => refined = Some(mhz),
-            RateSource::Recalibrated => recalibrated = Some(mhz),
-            _ => {}
-        }
-    }
+    let rates: Vec<(RateSource, f64)> = rates.collect();
+    let last = |wanted| rates.iter().rfind(|(source, _)| *source == wanted).map(|(_, mhz)| *mhz);
+    let claims = [
+        (ClaimSource::KernelDetected, last(RateSource::Tsc).or_else(|| last(RateSource::Processor))),
+        (ClaimSource::KernelRefined, last(RateSource::Refined)),
+        (ClaimSource::KernelRecalibrated, last(RateSource::Recalibrated)),
+    ];
     // The kernel prints MHz with three decimals.
-    let claim = |source, mhz: f64| Claim::new(source, Hertz(mhz * 1e6), Hertz(500.0));
-    let detected = tsc.or(processor).map(|mhz| claim(ClaimSource::KernelDetected, mhz));
-    let refined = refined.map(|mhz| claim(ClaimSource::KernelRefined, mhz));
-    let recalibrated = recalibrated.map(|mhz| claim(ClaimSource::KernelRecalibrated, mhz));
-    [detected, refined, recalibrated].into_iter().flatten().collect()
+    claims.into_iter().filter_map(|(source, mhz)| Some(Claim::new(source, Hertz(mhz? * 1e6), Hertz(500.0)))).collect()
 }
 
 /// Removes claims that a better one replaces, or that do not describe the counter.
@@ -153,6 +152,128 @@ fn remove_obsolete(claims: &mut Vec<Claim>, measured: Option<Hertz>) {
         ClaimSource::Bogomips => measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM),
         _ => true,
     });
+}
+
+/// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
+const MIN_PER_PAIR: Nanos = Nanos::from_millis(20.0);
+/// The longest time limit for one clock of a pair. Within this time the kernel has run both threads at once.
+const MAX_PER_PAIR: Nanos = Nanos::from_millis(250.0);
+/// The usual time for both clocks of a pair.
+const USUAL_PER_PAIR: Nanos = Nanos::from_millis(6.0);
+
+/// The time that two busy CPUs need.
+const MIN_TOTAL: Nanos = Nanos::from_millis(600.0);
+
+/// Returns the part of `limit` for comparing `cpus` CPUs. It grows with their number, up to 40% of the limit.
+pub fn time_share(cpus: usize, limit: Nanos) -> Nanos {
+    let min = (limit.0 * 0.15).min(MIN_TOTAL.0);
+    Nanos((cpus as f64 * USUAL_PER_PAIR.0).clamp(min, limit.0 * 0.4))
+}
+
+/// Measures bounds of the skew between the first CPU and each other CPU, for the counter and for PostgreSQL's clock.
+pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<Rate, String>, budget: &Budget) -> Cpus {
+    let Some(allowed) = cpus.allowed.known().cloned() else {
+        return Cpus { skew_unavailable: Some("the CPUs that this process may use are unknown".into()), ..cpus };
+    };
+    let Some((&first, rest @ [_, ..])) = allowed.split_first() else {
+        return Cpus { skew_unavailable: Some("this process may use only one CPU".into()), ..cpus };
+    };
+    // The order is spread over the machine, so that every socket is compared even if time runs out.
+    let mut others = rest.to_vec();
+    others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
+    let counter = Counter::new()
+        .ok()
+        .zip(rate.as_ref().ok())
+        .map(|(counter, rate)| ComparedClock::new(COUNTER, counter, rate.rate, budget));
+    let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
+    let (mut skew, mut failure) = (Vec::new(), None);
+    for (nth, &other) in others.iter().enumerate() {
+        let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
+        let limit = Nanos(share.clamp(MIN_PER_PAIR.0, MAX_PER_PAIR.0));
+        if !budget.go_on() {
+            failure = Some(if budget.interrupted() { "interrupted" } else { "the time limit was reached" }.into());
+            break;
+        }
+        let by_counter = counter.as_ref().map(|clock| clock.pair(first, other, budget, limit));
+        let by_system = system.as_ref().map(|clock| clock.pair(first, other, budget, limit));
+        for bounds in by_counter.into_iter().chain(by_system) {
+            match bounds {
+                Ok(bounds) => skew.push(bounds),
+                Err(why) => failure = Some(why),
+            }
+        }
+    }
+    if skew.is_empty() && failure.is_none() {
+        failure = Some("this process cannot read a clock that can be compared".into());
+    }
+    Cpus { skew, skew_unavailable: failure, ..cpus }
+}
+
+/// A clock to compare.
+struct ComparedClock<C> {
+    name: &'static str,
+    clock: C,
+    rate: Hertz,
+    /// in ticks. A reading can be late by one step, so without the step there is no bound.
+    step: Option<f64>,
+}
+
+impl<C: Clock + Sync> ComparedClock<C> {
+    fn new(name: &'static str, clock: C, rate: Hertz, budget: &Budget) -> Self {
+        let step = measure_step(&clock, budget, MIN_PER_PAIR).granularity.step();
+        ComparedClock { name, clock, rate, step }
+    }
+
+    /// Returns the bounds of the skew between CPUs `a` and `b`.
+    fn pair(&self, a: usize, b: usize, budget: &Budget, limit: Nanos) -> Result<Skew, String> {
+        let name = self.name;
+        let step = self.step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
+        let bounds = skew_between(&self.clock, step, (a, b), budget, limit).map_err(|error| match error {
+            SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
+            SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
+            SkewError::NoThread(error) => format!("no second thread can be created: {}", reason(&error)),
+            SkewError::ThreadFailed => format!("{name}: the thread on CPU {b} failed"),
+        })?;
+        let ns = |ticks: i64| (self.rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
+        Ok(Skew {
+            clock: name.into(),
+            a,
+            b,
+            low_ns: ns(bounds.low),
+            high_ns: ns(bounds.high),
+            moving: bounds.moving,
+            passes: bounds.passes,
+        })
+    }
+}
+
+/// The skew is shown in ns, so a coarse rate is enough.
+const RATE_ERROR: Ppm = Ppm(10.0);
+/// The longest time for measuring the rate.
+const RATE_TIME: Nanos = Nanos::from_millis(20.0);
+
+/// Returns the known faults: from the kernel's log, and for the CPUs' counter, proven differences between CPUs.
+pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
+    let mut faults = Vec::new();
+    if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
+        faults.push(format!("the kernel log says that {name} was marked unstable"));
+    }
+    if is_counter(name) {
+        faults.extend(cpu_differences(host, budget));
+    }
+    faults
+}
+
+/// Returns the proven differences between the CPUs' counters.
+fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
+    let permission = counter::permitted();
+    let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
+        measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
+    });
+    let cpus =
+        Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
+    let cpus = between_cpus(cpus, permission, &rate, budget);
+    cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }
 
 #[cfg(test)]
@@ -187,5 +308,17 @@ mod tests {
         for junk in ["tsc: Detected", "tsc: Detected x MHz processor", "tsc: Detected -3 MHz processor", ""] {
             assert_eq!(claims_in(junk), [], "{junk}");
         }
+    }
+}
+
+#[cfg(test)]
+mod cpu_skew_tests {
+    use super::*;
+
+    #[test]
+    fn the_time_grows_with_the_cpus_up_to_a_maximum() {
+        let four = Nanos::from_secs(4.0);
+        assert_eq!([2, 256].map(|cpus| time_share(cpus, four).secs()), [0.6, 1.536]);
+        assert_eq!(time_share(10_000, four).secs(), 1.6);
     }
 }

@@ -1,21 +1,24 @@
-//! Creates a [`Report`] from the facts of a [`Host`] and from measurements of its clocks.
+//! Creates a [`Report`] from the facts of a [`Host`] and from measurements of its clocks. Reduces the kernel's log to the facts
+//! that checks and screens need.
 
-#[cfg(all(test, target_arch = "aarch64"))]
-mod aarch64_tests;
 pub(in crate::host) mod clocks;
 pub(in crate::host) mod counter;
-pub(in crate::host) mod cpu_skew;
-pub(in crate::host) mod kernel;
 
-pub use cpu_skew::known_faults;
+pub use counter::{between_cpus, known_faults};
 
-use crate::host::facts::{ActivityBefore, Host, KernelLog, activity_since};
-use crate::host::measure::{self, Budget};
-use crate::report::{ClockReport, Clocksource, Cpus, Fact, KernelReport, Measured, Origin, Report, SYSTEM};
+use crate::host::facts::{Host, KernelLog, about_clocks, activity_since, counters, selectable_timecounters};
+use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message};
+use crate::host::measure;
+use crate::host::measure::Budget;
+use crate::report::{
+    ClockReport, Clocksource, Cpus, Fact, HostFacts, KernelMessage, KernelReport, Measured, Origin, Report, SYSTEM,
+    Switch,
+};
 use clocks::{Instruments, STEP_TIME, correct_access, is_main};
 use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
-use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused};
+use timing_clock::clocksource::is_tsc;
+use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, bogomips_claim};
 
 /// Receives the progress of the measurement, from 0 to 1.
 pub type Progress<'a> = &'a mut dyn FnMut(f64);
@@ -24,10 +27,10 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64);
 pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progress: Progress) -> Report {
     let mut report = facts(host, log, Origin::Measured);
     let permission = timing_clock::counter::permitted();
-    let before = ActivityBefore::now(host);
+    let before = counters(host);
     let cpus = report.cpus.allowed.known().cloned().unwrap_or_default();
     // The rest of the time is for the CPU skew.
-    let reading = Nanos(limit.0 - cpu_skew::time_share(cpus.len(), limit).0);
+    let reading = Nanos(limit.0 - counter::time_share(cpus.len(), limit).0);
     let instruments = read(|_| true, &cpus, &budget.part(reading), progress);
     let changed = update_clocksource(host, log, &mut report);
     let measured = instruments.rate();
@@ -39,9 +42,9 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     }
     report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
     report.drift.extend(instruments.offset_drifts());
-    report.activity = Fact::Known(activity_since(host, &before));
+    report.activity = Fact::Known(activity_since(&before, &counters(host)));
     report.tsc = judge_counter(host, &report, permission, rate, log);
-    report.cpus = cpu_skew::between_cpus(report.cpus, permission, rate, budget);
+    report.cpus = counter::between_cpus(report.cpus, permission, rate, budget);
     report.measured_at = Some(humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string());
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
     report.interrupted = budget.interrupted();
@@ -70,7 +73,7 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
         if !log.named
             && let Fact::Known(entries) = KernelLog::own(host).entries
         {
-            report.kernel = Fact::Known(kernel::report(&entries));
+            report.kernel = Fact::Known(kernel_report(&entries));
         }
     }
     changed
@@ -120,7 +123,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
 /// alone: figures of this machine say nothing about that host.
 pub fn of_other_host(host: &Host, log: &KernelLog) -> Option<Report> {
     let entries = log.entries.known().filter(|_| log.named && host.is_live())?;
-    let why = kernel::other_host(entries, host, &host.facts(), &host.clocksource())?;
+    let why = other_host(entries, host, &host.facts(), &host.clocksource())?;
     let mut report = captured(&Host::captured(NOWHERE.into()), log);
     report.kernel = report.kernel.map(|kernel| KernelReport { other_host: Some(why), ..kernel });
     Some(report)
@@ -129,21 +132,215 @@ pub fn of_other_host(host: &Host, log: &KernelLog) -> Option<Report> {
 /// A tree without files: no file can be below a device.
 const NOWHERE: &str = "/dev/null/none";
 
-pub use kernel::{complete, report as kernel_report};
-
 /// Returns a report with the facts of the host and without figures.
 pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     let empty = Report::empty(origin, "not measured");
     let (mut facts, mut clocksource) = (host.facts(), host.clocksource());
     // With --kernel-log on a live machine, the log may be from another machine.
     if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
-        kernel::complete(entries, &mut facts, &mut clocksource);
+        complete(entries, &mut facts, &mut clocksource);
     }
     Report {
         host: facts,
         clocksource,
-        kernel: log.entries.clone().map(|entries| kernel::report(&entries)),
+        kernel: log.entries.clone().map(|entries| kernel_report(&entries)),
         cpus: Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..empty.cpus },
         ..empty
+    }
+}
+
+/// More different messages than one boot has. A faulty clock can produce messages for ever.
+const MAX_MESSAGES: usize = 100;
+
+/// Returns the facts of the kernel's log.
+pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
+    let boot = log.this_boot();
+    let about_clocks = |message: &&Message| !matches!(message.kind, Kind::Boot | Kind::CommandLine | Kind::Cpus);
+    KernelReport {
+        messages: messages(boot),
+        recognized_lines: boot.iter().filter(about_clocks).count(),
+        other_host: None,
+        since_boot: !log.truncated,
+        demotion: log.demotion(),
+        unstable: boot.iter().any(|message| message.level == Level::Fault),
+        switches: log
+            .of(Kind::Switched)
+            .map(|message| Switch { seconds: message.seconds, to: message.source().into() })
+            .collect(),
+        firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
+        refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
+    }
+}
+
+/// Returns the messages that mean something. One that comes again and again is counted.
+fn messages(boot: &[Message]) -> Vec<KernelMessage> {
+    let mut shown: Vec<KernelMessage> = Vec::new();
+    for message in boot.iter().filter(|message| !message.meaning.is_empty()) {
+        let is_repeated = message.level < Level::Fault && !matches!(message.kind, Kind::Switched | Kind::Timecounter);
+        if let Some(first) = shown.iter_mut().find(|first| is_repeated && first.meaning == message.meaning) {
+            first.times += 1;
+            first.last_seconds = message.seconds;
+        } else if shown.len() < MAX_MESSAGES {
+            shown.push(KernelMessage {
+                seconds: message.seconds,
+                stamp: message.stamp.clone(),
+                text: message.text.clone(),
+                meaning: message.meaning.into(),
+                level: message.level,
+                times: 1,
+                last_seconds: None,
+            });
+        }
+    }
+    shown
+}
+
+/// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
+/// FreeBSD's timecounters, and the timer of an old Linux.
+pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
+    let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
+    if let (None, Some(version)) = (facts.kernel.known(), field(Kind::Boot, "version")) {
+        facts.kernel = Fact::Known(format!("Linux {version}"));
+    }
+    if let (None, Some(line)) = (facts.boot_parameters.known(), field(Kind::CommandLine, "line")) {
+        let words = line.split_whitespace().filter(|word| about_clocks(word));
+        facts.boot_parameters = Fact::Known(words.map(String::from).collect());
+    }
+    let named =
+        log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
+    let hypervisor = named.flatten().find_map(|name| match name {
+        "xen" => Some("Xen"),
+        "kvm-clock" => Some("KVM"),
+        name if name.starts_with("hyperv") => Some("Hyper-V"),
+        _ => None,
+    });
+    if let (None, Some(hypervisor)) = (facts.virtualization.known(), hypervisor) {
+        facts.virtualization = Fact::Known(hypervisor.into());
+    }
+    if let (None, Some(current)) = (clocksource.current.known(), last_clocksource(log)) {
+        clocksource.current = Fact::Known(current);
+    } else if let (Some(name), None, None) =
+        (log.old_clocksource(), clocksource.current.known(), clocksource.available.known())
+    {
+        // Such a kernel has no other one, and nobody can switch it.
+        clocksource.current = Fact::Known(name.into());
+        clocksource.available = Fact::Known(vec![name.into()]);
+    }
+    let quality =
+        |message: &Message| Some((message.fields.number::<i64>("quality")?, message.fields.text("name")?.to_string()));
+    let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
+    if timecounters.is_empty() || facts.kernel.known().is_some_and(|kernel| !kernel.starts_with("FreeBSD")) {
+        return;
+    }
+    if facts.kernel.known().is_none() {
+        facts.kernel = Fact::Known("FreeBSD".into());
+    }
+    if clocksource.available.known().is_none() {
+        // The current one may be another than the best, because a sysctl selects it.
+        clocksource.available = Fact::Known(selectable_timecounters(timecounters));
+    }
+}
+
+/// Returns the last clock source that the log shows, unless the kernel found a fault of it later.
+fn last_clocksource(log: &KernelClockLog) -> Option<String> {
+    let boot = log.this_boot();
+    let last = boot.iter().rposition(|message| matches!(message.kind, Kind::Switched | Kind::Current))?;
+    let name = boot[last].source();
+    let same = |other: &str| other == name || is_tsc(other) && is_tsc(name);
+    let kept = boot[last..].iter().all(|message| message.level < Level::Fault || !same(message.source()));
+    kept.then(|| name.into())
+}
+
+/// A rate from /proc/cpuinfo differs less from the one in the log of the same machine.
+const SAME_RATE_PPM: f64 = 50_000.0;
+
+/// Returns why the log cannot be from the host, if a fact contradicts it.
+pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
+    let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
+    if let (Some(version), Some(kernel)) = (field(Kind::Boot, "version"), facts.kernel.known())
+        && kernel.strip_prefix("Linux ").is_some_and(|own| own != version)
+    {
+        return Some(format!("its kernel is Linux {version}, and that of this host is {kernel}"));
+    }
+    let is_linux = facts.kernel.known().is_some_and(|kernel| kernel.starts_with("Linux"));
+    if is_linux && log.of(Kind::Timecounter).next().is_some() {
+        return Some("it is from FreeBSD, and this host runs Linux".into());
+    }
+    let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
+    if let (Some(cpu), Some(online)) = (cpu, host.online_cpus().known())
+        && online.iter().all(|own| *own < cpu)
+    {
+        return Some(format!("it names CPU {cpu}, which this host does not have"));
+    }
+    if let Some(now) = clocksource.current.known().filter(|now| log.demoted(now)) {
+        return Some(format!("its kernel marked {now} unstable, and this host uses {now}"));
+    }
+    if let (Some(last), Some(now)) = (last_clocksource(log), clocksource.current.known())
+        && *now != last
+    {
+        return Some(format!("its last clock source is {last}, and that of this host is {now}"));
+    }
+    let cpus = field(Kind::Cpus, "cpus").and_then(|cpus| cpus.parse::<usize>().ok());
+    if let (Some(cpus), Some(online)) = (cpus, host.online_cpus().known())
+        && cpus != online.len()
+    {
+        return Some(format!("it shows {cpus} CPUs, and this host has {}", online.len()));
+    }
+    let own = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text))?;
+    let rate = log.rates().filter(|(source, _)| source.is_tsc()).last()?;
+    let differs = own.rate.ppm_from(Hertz(rate.1 * 1e6)).0.abs() > SAME_RATE_PPM;
+    differs.then(|| format!("its TSC has {:.0} MHz, and that of this host has {:.0} MHz", rate.1, own.rate.0 / 1e6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::kernel_log::parse;
+    use crate::report::{Origin, Report};
+
+    /// Returns the kernel, the current clock source and the available ones.
+    fn completed(log: &str) -> (Option<String>, Option<String>, Option<Vec<String>>) {
+        let mut report = Report::empty(Origin::Captured, "x");
+        complete(&parse(log), &mut report.host, &mut report.clocksource);
+        let Clocksource { current, available, .. } = report.clocksource;
+        (report.host.kernel.known().cloned(), current.known().cloned(), available.known().cloned())
+    }
+
+    #[test]
+    fn the_timer_of_an_old_linux_is_its_clock_source() {
+        for (timers, name) in [
+            ("WALL PM GTOD PIT/TSC", "tsc"),
+            ("WALL HPET GTOD HPET/TSC", "tsc"),
+            ("WALL PM GTOD PM", "acpi_pm"),
+            ("WALL HPET GTOD HPET", "hpet"),
+        ] {
+            let log = format!("[    0.000000] time.c: Using 3.579545 MHz {timers} timer.");
+            assert_eq!(completed(&log), (None, Some(name.into()), Some(vec![name.into()])), "{timers}");
+        }
+        assert_eq!(completed("time.c: Using 1.193182 MHz PIT timer."), (None, None, None), "only the tick's timer");
+    }
+
+    #[test]
+    fn freebsds_timecounters_are_available_best_first() {
+        let log = "Timecounter \"i8254\" frequency 1193182 Hz quality 0\n\
+                   Timecounter \"HPET\" frequency 14318180 Hz quality 950\n\
+                   Timecounter \"ACPI-fast\" frequency 3579545 Hz quality 900\n\
+                   Timecounter \"TSC-low\" frequency 1296049048 Hz quality -100\n";
+        let names = ["HPET", "ACPI-fast", "i8254"].map(String::from).to_vec();
+        assert_eq!(completed(log), (Some("FreeBSD".into()), None, Some(names)));
+        assert_eq!(completed(""), (None, None, None));
+    }
+
+    #[test]
+    fn known_facts_are_not_replaced() {
+        let mut report = Report::empty(Origin::Captured, "x");
+        report.clocksource.current = Fact::Known("hpet".into());
+        report.host.kernel = Fact::Known("Linux 6.18".into());
+        let log = parse(
+            "time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.\nTimecounter \"TSC\" frequency 1 Hz quality 1\n",
+        );
+        let before = (report.host.clone(), report.clocksource.clone());
+        complete(&log, &mut report.host, &mut report.clocksource);
+        assert_eq!((report.host, report.clocksource), before);
     }
 }

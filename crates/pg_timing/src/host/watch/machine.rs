@@ -1,10 +1,11 @@
 //! What a watch needs of a machine, and this machine.
 
-use crate::host::facts::{ActivityBefore, FollowedLog, Host, KernelLog, activity_since, own_use};
+use super::Sample;
+use crate::host::facts::{FollowedLog, Host, KernelLog, activity_since, counters, own_use};
 use crate::host::measure::{Budget, Pinned, allowed};
 use crate::host::survey::clocks::{Instruments, STEP_TIME, is_main};
-use crate::host::survey::{self, counter, cpu_skew};
-use crate::report::{Activity, Clocksource, Cpus, Fact, Origin, OwnUse, Report, TscReport};
+use crate::host::survey::{self, counter};
+use crate::report::{Activity, Clocksource, Cpus, Origin, OwnUse, Report, TscReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,9 +13,6 @@ use timing_clock::{Clock, Features, Nanos, Posix, Rate, Refused, counter::permit
 
 /// A machine to watch: [`LiveMachine`], or a synthetic one in tests.
 pub trait Machine {
-    /// Keeps the thread on one CPU while it exists.
-    type Pin;
-
     /// Returns the facts of the host, without figures.
     fn facts(&mut self) -> Report;
     /// Returns the clocks, with their steps measured. Called at the start, and after the clock source changed.
@@ -22,21 +20,11 @@ pub trait Machine {
     fn clocksource(&mut self) -> Clocksource;
     /// Returns the messages about clocks in the kernel log since the last call, or why the log is not readable.
     fn kernel_messages(&mut self) -> Result<Vec<String>, String>;
-    /// Returns the number of suspends since boot.
-    fn suspends(&mut self) -> Option<u64>;
-    /// Returns the hardware clock (RTC) and the time since boot, in seconds.
-    fn hardware_clock(&mut self) -> Option<(f64, f64)>;
-    /// Returns what the CPU reports about its counter and its hypervisor. It is constant unless the virtual machine moves to
-    /// another host.
-    fn features(&mut self) -> Option<Features>;
-    /// Moves this thread to the `nth` CPU, in turns.
-    fn pin(&mut self, nth: usize) -> Self::Pin;
-    /// Starts the measurement of the machine's other activity.
-    fn start_activity(&mut self);
-    /// Returns the activity since the start.
-    fn activity(&mut self) -> Fact<Activity>;
+    fn state(&mut self) -> State;
+    /// Calls `read` on the `nth` CPU, in turns. Returns the machine's other activity meanwhile.
+    fn on_cpu(&mut self, nth: usize, read: &mut dyn FnMut()) -> Activity;
     /// Returns whether the counter can be used.
-    fn judge_counter(&self, report: &Report, rate: &Result<Rate, String>) -> TscReport;
+    fn judge_counter(&self, facts: &Report, rate: &Result<Rate, String>) -> TscReport;
     /// Measures the skew between the first of these CPUs and the others.
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus;
     fn own_use(&mut self) -> OwnUse;
@@ -48,6 +36,45 @@ pub trait Machine {
     fn sleep(&mut self, seconds: f64) -> f64;
 }
 
+/// What shows that a machine was suspended, paused, restored or moved.
+pub struct State {
+    /// number of suspends since boot
+    pub suspends: Option<u64>,
+    /// readings of the hardware clock (RTC) and of the time since boot, in seconds
+    pub hardware_clock: Option<(f64, f64)>,
+    /// time of day in seconds since 1970
+    pub unix_s: f64,
+    /// what the CPU reports about its counter and its hypervisor. It is constant unless the virtual machine moves to another
+    /// host
+    pub features: Features,
+}
+
+/// The hardware clock has steps of 1 s, and each of the two readings can be late by one step. A difference above this is a
+/// pause.
+const RTC_STEPS_S: f64 = 2.5;
+
+impl State {
+    /// Adds to the sample what changed since `before`.
+    pub fn compare(&self, before: &State, sample: &mut Sample) {
+        sample.suspends = self.suspends.zip(before.suspends).map_or(0, |(now, before)| now.saturating_sub(before));
+        if let Some(((rtc_s, boottime_s), (rtc_before_s, boottime_before_s))) =
+            self.hardware_clock.zip(before.hardware_clock)
+        {
+            let ahead_s = (rtc_s - rtc_before_s) - (boottime_s - boottime_before_s);
+            // With NTP, the kernel sets a wrong hardware clock to the time of day. A pause makes a right one wrong.
+            let is_right = |rtc_s: f64, unix_s: f64| (rtc_s - unix_s).abs() <= RTC_STEPS_S;
+            let was_set = is_right(rtc_s, self.unix_s) && !is_right(rtc_before_s, before.unix_s);
+            sample.paused_s = Some(ahead_s).filter(|ahead| *ahead > RTC_STEPS_S && !was_set);
+        }
+        if self.features != before.features {
+            let what = "the CPU reports other features than before: the virtual machine moved to another host";
+            sample.restored = Some(what.into());
+        } else if sample.messages.iter().any(|message| message.contains("virtual machine fork")) {
+            sample.restored = Some("the kernel noticed that the virtual machine was restored or cloned".into());
+        }
+    }
+}
+
 /// The machine that the program runs on.
 pub struct LiveMachine {
     host: Host,
@@ -55,7 +82,6 @@ pub struct LiveMachine {
     kernel_log: KernelLog,
     permission: Result<(), Refused>,
     cpus: Vec<usize>,
-    activity: Option<ActivityBefore>,
     started: Instant,
     /// ends a sleep early
     stop: Arc<AtomicBool>,
@@ -77,7 +103,6 @@ impl LiveMachine {
             log,
             permission: permitted(),
             cpus: allowed().unwrap_or_default(),
-            activity: None,
             started: Instant::now(),
             stop,
         }
@@ -85,8 +110,6 @@ impl LiveMachine {
 }
 
 impl Machine for LiveMachine {
-    type Pin = Option<Pinned>;
-
     fn facts(&mut self) -> Report {
         self.cpus = allowed().unwrap_or_default();
         self.kernel_log = self.log.log();
@@ -106,47 +129,39 @@ impl Machine for LiveMachine {
         self.log.new_messages()
     }
 
-    fn suspends(&mut self) -> Option<u64> {
-        self.host.suspends().known().copied()
-    }
-
-    fn hardware_clock(&mut self) -> Option<(f64, f64)> {
-        let rtc_s = self.host.hardware_clock_s()?;
+    fn state(&mut self) -> State {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         let boottime_ns = Posix::<{ libc::CLOCK_BOOTTIME }>.read();
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         let boottime_ns = Posix::<{ libc::CLOCK_MONOTONIC }>.read();
-        Some((rtc_s as f64, boottime_ns as f64 / 1e9))
-    }
-
-    fn features(&mut self) -> Option<Features> {
+        let rtc_s = self.host.hardware_clock_s();
         // The thread may run on any CPU. Fast and slow cores of one machine have different base frequencies.
         let mut features = Features::of_this_cpu();
         features.leaf_16_hz = None;
-        Some(features)
+        State {
+            suspends: self.host.suspends().known().copied(),
+            hardware_clock: rtc_s.map(|rtc_s| (rtc_s as f64, boottime_ns as f64 / 1e9)),
+            unix_s: self.unix_time(),
+            features,
+        }
     }
 
-    fn pin(&mut self, nth: usize) -> Option<Pinned> {
+    fn on_cpu(&mut self, nth: usize, read: &mut dyn FnMut()) -> Activity {
         // If the CPU is offline or refused, the clocks are read on any CPU.
-        self.cpus.get(nth % self.cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok())
+        let _pin = self.cpus.get(nth % self.cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
+        let before = counters(&self.host);
+        read();
+        activity_since(&before, &counters(&self.host))
     }
 
-    fn start_activity(&mut self) {
-        self.activity = Some(ActivityBefore::now(&self.host));
-    }
-
-    fn activity(&mut self) -> Fact<Activity> {
-        Fact::of(self.activity.take().map(|before| activity_since(&self.host, &before)), "not measured")
-    }
-
-    fn judge_counter(&self, report: &Report, rate: &Result<Rate, String>) -> TscReport {
-        counter::judge(&self.host, report, self.permission, rate, &self.kernel_log)
+    fn judge_counter(&self, facts: &Report, rate: &Result<Rate, String>) -> TscReport {
+        counter::judge(&self.host, facts, self.permission, rate, &self.kernel_log)
     }
 
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus {
         let stop = AtomicBool::new(false);
         let rate = rate.ok_or_else(|| "the counter's rate is unknown".to_string());
-        cpu_skew::between_cpus(cpus, self.permission, &rate, &Budget::new(SKEW_LIMIT, &stop))
+        survey::between_cpus(cpus, self.permission, &rate, &Budget::new(SKEW_LIMIT, &stop))
     }
 
     fn own_use(&mut self) -> OwnUse {

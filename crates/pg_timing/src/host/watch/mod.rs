@@ -1,32 +1,65 @@
 //! Watches this machine's clocks: takes one short sample per interval.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `machine` | what a watch needs of a machine, and this machine; the tests have a synthetic one |
-//! | `readings` | reads the clocks for a short time; the figures of the last intervals |
-//! | `counter` | the counter's rate, its steps and changes, and whether it can be used |
-//! | `skew` | compares one pair of CPUs from time to time |
-//! | `sample` | the result of one interval; steps of the clocks, suspends, pauses and restores |
 
-mod counter;
+mod drift;
 mod machine;
 mod readings;
-mod sample;
-mod skew;
 #[cfg(test)]
 pub mod tests;
 
-pub use machine::{LiveMachine, Machine, STOP_CHECK};
-pub use sample::{OffsetStep, Sample};
+pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
 
 use crate::host::survey::clocks::Instruments;
-use crate::report::{COUNTER, Clocksource, Collector, Fact, Report};
-use counter::{CounterJudgement, CounterWatch};
+use crate::report::{COUNTER, ClockReport, Clocksource, Collector, CounterRate, Fact, Origin, OwnUse, Report};
+use drift::{CounterWatch, SkewWatch};
 use readings::{ClockReader, Window};
-use sample::Stops;
-use skew::SkewWatch;
 use std::time::Instant;
-use timing_clock::REFERENCE_NAME;
+use timing_clock::{REFERENCE_NAME, Rate};
+
+/// What one interval showed.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// time of day in seconds since 1970
+    pub at: f64,
+    /// the facts, and the figures of the last intervals; without findings
+    pub report: Report,
+    /// the clocks' figures of this interval only: one entry per clock and reading. It is empty if no clock was read
+    pub interval: Vec<ClockReport>,
+    /// new messages about clocks in the kernel log
+    pub messages: Vec<String>,
+    /// the clock source changed: its name before and now
+    pub clocksource_change: Option<(String, String)>,
+    /// number of suspends
+    pub suspends: u64,
+    /// how much CLOCK_BOOTTIME gained on CLOCK_MONOTONIC: the duration of the suspends, if the kernel knows it
+    pub suspended_s: Option<f64>,
+    /// how much the hardware clock gained on the time since boot: the hypervisor paused the machine
+    pub paused_s: Option<f64>,
+    /// signs that the virtual machine was restored, cloned or moved
+    pub restored: Option<String>,
+    pub offset_steps: Vec<OffsetStep>,
+    /// change of the counter's rate
+    pub rate_change_ppm: Option<f64>,
+    pub counter: Option<CounterRate>,
+    pub collectors: Vec<Collector>,
+    pub own: OwnUse,
+}
+
+/// A sudden change of the offset between two clocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OffsetStep {
+    pub clock: &'static str,
+    pub reference: &'static str,
+    /// positive if the clock jumped ahead
+    pub by_ns: f64,
+    /// bound on the error of `by_ns`
+    pub error_ns: f64,
+}
+
+impl Default for Report {
+    fn default() -> Report {
+        Report::empty(Origin::Measured, "not measured yet")
+    }
+}
 
 /// The facts of the host are read again after this many intervals, because files can change without a sign.
 const FACTS_EVERY: u64 = 240;
@@ -42,9 +75,12 @@ pub struct Watch<M> {
     counter: CounterWatch,
     skew: SkewWatch,
     samples: u64,
-    stops: Stops,
+    state: State,
     reader: ClockReader,
-    judgement: CounterJudgement,
+    /// whether the counter was not judged since the facts were read
+    facts_are_new: bool,
+    /// the rate with which the counter was judged
+    judged: Option<Rate>,
     log_readable: bool,
     /// whether the facts must be read again
     facts_are_old: bool,
@@ -63,9 +99,10 @@ impl<M: Machine> Watch<M> {
             counter: CounterWatch::default(),
             skew: SkewWatch::default(),
             samples: 0,
-            stops: Stops::new(&mut machine),
+            state: machine.state(),
             reader: ClockReader::new(interval_s),
-            judgement: CounterJudgement::default(),
+            facts_are_new: true,
+            judged: None,
             log_readable: true,
             facts_are_old: false,
             requested_s: 0.0,
@@ -100,12 +137,13 @@ impl<M: Machine> Watch<M> {
         let mut sample = Sample { at: self.machine.unix_time(), ..Sample::default() };
         let clocksource = self.read_clocksource(&mut sample);
         self.read_kernel_log(&mut sample);
-        self.stops.sample(&mut self.machine, &mut sample);
+        let before = std::mem::replace(&mut self.state, self.machine.state());
+        self.state.compare(&before, &mut sample);
         let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
         let is_due = self.samples.is_multiple_of(FACTS_EVERY);
         if changed || !sample.messages.is_empty() || std::mem::take(&mut self.facts_are_old) || is_due {
             self.facts = self.machine.facts();
-            self.judgement.facts_changed();
+            self.facts_are_new = true;
         }
         // The previous instruments see what happened since the last sample, for example a suspend after which the kernel uses
         // another clock source.
@@ -122,9 +160,11 @@ impl<M: Machine> Watch<M> {
         self.read_clocks(&mut sample);
         // Firmware can change the counters of CPUs while the machine is suspended.
         let changed = changed || sample.suspends > 0 || sample.suspended_s.is_some();
-        self.compare_cpus(&mut sample, changed);
+        sample.collectors.extend(self.skew.sample(&mut self.machine, &self.facts, self.counter.rate, changed));
+        self.judge_counter();
         sample.report = self.report();
-        sample.counter = self.counter.rate();
+        sample.counter =
+            self.counter.rate.map(|rate| CounterRate { hz: rate.rate.0, uncertainty_ppm: rate.uncertainty.0 });
         sample.own = self.machine.own_use();
         sample
     }
@@ -147,25 +187,23 @@ impl<M: Machine> Watch<M> {
     }
 
     fn read_clocksource(&mut self, sample: &mut Sample) -> Clocksource {
-        let clocksource = timed(&mut sample.collectors, "clocksource", || {
-            let clocksource = self.machine.clocksource();
-            let error = match &clocksource.current {
-                Fact::Known(_) => None,
-                Fact::Unavailable { unavailable } => Some(unavailable.clone()),
-            };
-            (clocksource, error)
-        });
+        let start = Instant::now();
+        let clocksource = self.machine.clocksource();
+        let error = match &clocksource.current {
+            Fact::Known(_) => None,
+            Fact::Unavailable { unavailable } => Some(unavailable.clone()),
+        };
+        sample.collectors.push(collector("clocksource", start, error));
         sample.clocksource_change = self.window.add_clocksource(&clocksource);
         clocksource
     }
 
     fn read_kernel_log(&mut self, sample: &mut Sample) {
-        sample.messages = timed(&mut sample.collectors, "kernel_log", || match self.machine.kernel_messages() {
-            Ok(messages) => (messages, None),
-            Err(why) => (Vec::new(), Some(why)),
-        });
-        let readable =
-            sample.collectors.iter().all(|collector| collector.name != "kernel_log" || collector.error.is_none());
+        let start = Instant::now();
+        let messages = self.machine.kernel_messages();
+        let readable = messages.is_ok();
+        sample.collectors.push(collector("kernel_log", start, messages.as_ref().err().cloned()));
+        sample.messages = messages.unwrap_or_default();
         // A log that is readable again has old messages that no event reports.
         self.facts_are_old |= readable != self.log_readable;
         self.log_readable = readable;
@@ -176,8 +214,8 @@ impl<M: Machine> Watch<M> {
         let start_s = self.machine.monotonic_s();
         let offsets = &mut self.instruments.offsets;
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
-        sample.offset_steps = sample::steps(offsets);
-        sample.suspended_s = sample::suspended_s(&sample.offset_steps);
+        sample.offset_steps = drift::steps(offsets);
+        sample.suspended_s = drift::suspended_s(&sample.offset_steps);
         offsets.iter_mut().for_each(|offset| offset.meter.keep_last(readings::LENGTH));
         self.machine.monotonic_s() - start_s
     }
@@ -205,7 +243,7 @@ impl<M: Machine> Watch<M> {
 
     /// Reads the clocks, unless that is too expensive in each interval, and adds the figures to the window.
     fn read_clocks(&mut self, sample: &mut Sample) {
-        let rate = self.counter.rate().map(|rate| timing_clock::Hertz(rate.hz));
+        let rate = self.counter.rate.map(|rate| rate.rate);
         let current = self.facts.clocksource.current.known().map(String::as_str);
         if let Some((collector, activity)) =
             self.reader.read(&mut self.machine, &mut self.instruments, rate, current, self.samples as usize)
@@ -216,20 +254,23 @@ impl<M: Machine> Watch<M> {
         }
     }
 
-    fn compare_cpus(&mut self, sample: &mut Sample, changed: bool) {
-        if let Some(collector) = self.skew.sample(&mut self.machine, &self.facts, self.counter.measured(), changed) {
-            sample.collectors.push(collector);
+    /// Judges the counter if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
+    fn judge_counter(&mut self) {
+        let rate = self.counter.rate;
+        if std::mem::take(&mut self.facts_are_new) || drift::is_new(rate, self.judged) {
+            let measured = rate.ok_or_else(|| "not measured yet".to_string());
+            self.facts.tsc = self.machine.judge_counter(&self.facts, &measured);
+            self.judged = rate;
         }
     }
 
     /// Returns the report without findings: the facts and the figures of the last intervals.
-    fn report(&mut self) -> Report {
+    fn report(&self) -> Report {
         let mut report = self.facts.clone();
         report.measured_seconds = self.window.measured_s();
         report.clocks = self.window.apply(&self.reader.figures);
         report.activity = self.window.activity();
         report.drift = self.instruments.offset_drifts().chain(self.counter.drift()).collect();
-        report.tsc = self.judgement.of(&self.machine, &report, self.counter.measured());
         report.cpus.skew = self.skew.bounds.clone();
         report.cpus.skew_unavailable = self.skew.unavailable.clone();
         report
@@ -239,10 +280,7 @@ impl<M: Machine> Watch<M> {
 /// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
 const CONFIRM_AFTER_S: f64 = 1.0;
 
-/// Runs a collector, and records its duration and its error.
-fn timed<T>(collectors: &mut Vec<Collector>, name: &'static str, run: impl FnOnce() -> (T, Option<String>)) -> T {
-    let start = Instant::now();
-    let (value, error) = run();
-    collectors.push(Collector { name, seconds: start.elapsed().as_secs_f64(), error });
-    value
+/// Returns the record of a collector that began at `start`.
+fn collector(name: &'static str, start: Instant, error: Option<String>) -> Collector {
+    Collector { name, seconds: start.elapsed().as_secs_f64(), error }
 }

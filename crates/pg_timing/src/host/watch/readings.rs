@@ -63,19 +63,15 @@ impl ClockReader {
         rate: Option<Hertz>,
         current: Option<&str>,
         turn: usize,
-    ) -> Option<(Collector, Fact<Activity>)> {
+    ) -> Option<(Collector, Activity)> {
         if self.skip > 0 {
             self.skip -= 1;
             return None;
         }
         let (start, cpu_start_s) = (Instant::now(), thread_cpu_s());
         let stop = AtomicBool::new(false);
-        let pinned = machine.pin(turn);
-        machine.start_activity();
         let budget = Budget::new(self.limit, &stop);
-        instruments.read_once(&budget, self.limit);
-        let activity = machine.activity();
-        drop(pinned);
+        let activity = machine.on_cpu(turn, &mut || instruments.read_once(&budget, self.limit));
         self.figures = instruments.figures(rate);
         if let Some(current) = current {
             correct_access(&mut self.figures, current);
@@ -122,7 +118,7 @@ pub struct Window {
 /// One reading of all clocks.
 struct Reading {
     clocks: Vec<ClockReport>,
-    activity: Fact<Activity>,
+    activity: Activity,
 }
 
 impl Window {
@@ -148,7 +144,7 @@ impl Window {
     }
 
     /// Adds a reading of all clocks.
-    pub fn add_reading(&mut self, figures: &[ClockReport], activity: Fact<Activity>) {
+    pub fn add_reading(&mut self, figures: &[ClockReport], activity: Activity) {
         push(&mut self.readings, Reading { clocks: figures.to_vec(), activity });
     }
 
@@ -188,7 +184,7 @@ impl Window {
 
     /// Returns the activity in the window, if the clocks were read for long enough.
     pub fn activity(&self) -> Fact<Activity> {
-        let known: Vec<&Activity> = self.readings.iter().filter_map(|reading| reading.activity.known()).collect();
+        let known: Vec<&Activity> = self.readings.iter().map(|reading| &reading.activity).collect();
         let period_ms: f64 = known.iter().filter_map(|activity| activity.period_ms).sum();
         let longest_wait_ms = known.iter().filter_map(|activity| activity.run_delay_ms).fold(0.0, f64::max);
         if (period_ms - longest_wait_ms) * 1e6 < MIN_PERIOD_NS {
@@ -236,13 +232,8 @@ mod tests {
         vec![ClockReport { name: SYSTEM.into(), gaps: Some(gaps), ..ClockReport::default() }]
     }
 
-    fn waited(ms: f64) -> Fact<Activity> {
-        Fact::Known(Activity {
-            period_ms: Some(4.0 + ms),
-            run_delay_ms: Some(ms),
-            timeslices: Some(1),
-            ..Activity::default()
-        })
+    fn waited(ms: f64) -> Activity {
+        Activity { period_ms: Some(4.0 + ms), run_delay_ms: Some(ms), timeslices: Some(1), ..Activity::default() }
     }
 
     #[test]

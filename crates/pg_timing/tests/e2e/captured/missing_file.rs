@@ -24,8 +24,7 @@ const fn missing(
     MissingFile { path, status, unavailable, findings }
 }
 
-const MISSING_FILES: [MissingFile; 14] = [
-    missing(".dockerenv", 2, &["/host/container"], &[]),
+const MISSING_FILES: [MissingFile; 12] = [
     missing("pg_timing/cpuid.json", 2, &[], &[]),
     missing(
         "pg_timing/measured.json",
@@ -72,7 +71,6 @@ const MISSING_FILES: [MissingFile; 14] = [
         &[],
     ),
     missing("sys/devices/system/cpu/online", 2, &["/cpus/online"], &[]),
-    missing("sys/devices/system/node/online", 2, &["/host/numa_nodes"], &[]),
     missing("sys/power/suspend_stats/success", 2, &["/host/suspends"], &[]),
     missing(
         "var/log/dmesg",

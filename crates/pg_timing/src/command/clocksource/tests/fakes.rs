@@ -2,11 +2,11 @@
 
 use crate::document::text::{Output, text};
 use crate::error::Error;
+use crate::guardian::GuardianProcess;
 use crate::host::clocksource::*;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
-use crate::report::{AccessPath, ClockReport, Clocksource};
-use crate::report::{SwitchEvent, System};
+use crate::report::{AccessPath, ClockReport, Clocksource, SwitchEvent};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -78,8 +78,8 @@ impl SwitchEnv for FakeEnv<'_> {
         self.known_faults.clone()
     }
 
-    fn guard(&mut self, _: &dyn Setting, _: &str, _: &str, _: Nanos) -> Result<Guardian, Error> {
-        Ok(Guardian::absent())
+    fn guard(&mut self, _: &dyn Setting, _: &str, _: &str, _: Nanos) -> Result<Option<GuardianProcess>, Error> {
+        Ok(None)
     }
 
     fn measure(&mut self) -> ClockReport {
@@ -108,16 +108,16 @@ impl SwitchEnv for FakeEnv<'_> {
     }
 }
 
-pub const TEN_SECONDS: Duration = Duration::For(Nanos::from_secs(10.0));
+pub const TEN_SECONDS: Option<Nanos> = Some(Nanos::from_secs(10.0));
 
 /// Returns a request with `--force`.
-pub fn forced(name: &str, duration: Duration) -> SwitchRequest<'_> {
-    SwitchRequest { name, duration, force: true }
+pub fn forced(name: &str, trial: Option<Nanos>) -> SwitchRequest<'_> {
+    SwitchRequest { name, trial, force: true }
 }
 
 /// Returns a request without `--force`.
-pub fn unforced(name: &str, duration: Duration) -> SwitchRequest<'_> {
-    SwitchRequest { name, duration, force: false }
+pub fn unforced(name: &str, trial: Option<Nanos>) -> SwitchRequest<'_> {
+    SwitchRequest { name, trial, force: false }
 }
 
 /// Runs a switch that no signal stops.
@@ -165,9 +165,5 @@ impl Setting for FaultySetting<'_> {
             Some(name) => self.host.write(&name),
             None => Err(io::Error::from_raw_os_error(libc::EIO)),
         }
-    }
-
-    fn system(&self) -> System {
-        System::Linux
     }
 }

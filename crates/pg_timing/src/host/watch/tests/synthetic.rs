@@ -1,11 +1,11 @@
 //! A synthetic machine: its clocks show one true time, with the faults that a test chooses. Time passes only while a clock is
 //! read and while the machine sleeps.
 
-use super::super::Machine;
+use super::super::{Machine, State};
 use crate::host::kernel_log::parse;
 use crate::host::measure::{Budget, ClockMeter, DriftMeter, Drifting, MAX_SLEW, Meter};
+use crate::host::survey;
 use crate::host::survey::clocks::{Instruments, OffsetMeter};
-use crate::host::survey::kernel;
 use crate::report::{Activity, COUNTER, Clocksource, Cpus, Fact, Origin, OwnUse, Report, SYSTEM, Skew, TscReport};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -177,12 +177,10 @@ impl SyntheticMachine {
 }
 
 impl Machine for SyntheticMachine {
-    type Pin = ();
-
     fn facts(&mut self) -> Report {
         let log = parse(&self.log.join("\n"));
         let kernel = match self.hardware.kernel_log_readable.get() {
-            true => Fact::Known(kernel::report(&log)),
+            true => Fact::Known(survey::kernel_report(&log)),
             false => Fact::unavailable("not permitted"),
         };
         let cpus = Fact::Known(vec![0, 1]);
@@ -240,33 +238,22 @@ impl Machine for SyntheticMachine {
         Ok(messages)
     }
 
-    fn suspends(&mut self) -> Option<u64> {
-        Some(self.hardware.suspends.get())
-    }
-
-    fn hardware_clock(&mut self) -> Option<(f64, f64)> {
+    fn state(&mut self) -> State {
         let boottime_ns = self.hardware.monotonic_ns() + self.hardware.suspended_ns.get();
         let rtc_s = UNIX_S + self.hardware.world.now_ns() / 1e9 + self.hardware.rtc_ahead_s.get();
-        Some((rtc_s.floor(), boottime_ns / 1e9))
-    }
-
-    fn features(&mut self) -> Option<Features> {
         let mut features = Features::default();
         features.hypervisor_hz = Some(self.hardware.hypervisor_hz.get());
-        Some(features)
+        State {
+            suspends: Some(self.hardware.suspends.get()),
+            hardware_clock: Some((rtc_s.floor(), boottime_ns / 1e9)),
+            unix_s: self.unix_time(),
+            features,
+        }
     }
 
-    fn pin(&mut self, _: usize) {}
-
-    fn start_activity(&mut self) {}
-
-    fn activity(&mut self) -> Fact<Activity> {
-        Fact::Known(Activity {
-            period_ms: Some(10.0),
-            run_delay_ms: Some(0.0),
-            timeslices: Some(1),
-            ..Activity::default()
-        })
+    fn on_cpu(&mut self, _: usize, read: &mut dyn FnMut()) -> Activity {
+        read();
+        Activity { period_ms: Some(10.0), run_delay_ms: Some(0.0), timeslices: Some(1), ..Activity::default() }
     }
 
     fn judge_counter(&self, _: &Report, rate: &Result<Rate, String>) -> TscReport {

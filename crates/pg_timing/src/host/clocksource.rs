@@ -1,0 +1,457 @@
+//! `pg_timing clocksource`: lists the kernel's clock sources and switches to another one.
+//!
+//! This is the only part of the program that changes a host. It changes it through [`Setting`], so that tests can
+//! switch a directory instead. [`Restore`] restores the old clock source, even after an error or a panic. A guardian
+//! process restores it if this program is killed or stopped.
+
+use crate::error::Error;
+use crate::guardian::GuardianProcess;
+use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
+use crate::host::measure::Budget;
+use crate::human::{duration, reason};
+use crate::output_file::is_root;
+use crate::report::{ClockReport, Clocksource, ClocksourceList, ClocksourceRow, ClocksourceState};
+use crate::report::{Fact, Measured, SYSTEM, SwitchEvent, System, traits_of};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use timing_clock::Nanos;
+use timing_clock::clocksource::is_tsc;
+
+/// Lists a host's clock sources. `measure` measures the current one; it is called only for the host that we run on.
+pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<ClocksourceList, Error> {
+    let clocksource = host.clocksource();
+    let mut names = clocksource.available.known().cloned().unwrap_or_default();
+    match &clocksource.current {
+        Fact::Unavailable { unavailable } if names.is_empty() => return Err(unknown_clocksource(unavailable)),
+        Fact::Known(current) if !names.contains(current) => names.push(current.clone()),
+        _ => {}
+    }
+    let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
+    let mut rows: Vec<ClocksourceRow> = names
+        .iter()
+        .map(|name| match clocksource.current.known() == Some(name) {
+            true => row(name, ClocksourceState::Current),
+            false => row(name, ClocksourceState::Available),
+        })
+        .collect();
+    rows.extend(host.refused_timecounters().iter().map(|name| row(name, ClocksourceState::NegativeQuality)));
+    rows.extend(missing_tsc(host, &names).map(|state| row("tsc", state)));
+    rows.sort_by_key(|row| row.state != ClocksourceState::Current);
+    let live = host.is_live();
+    let captured = |measured: Measured| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
+    let measured =
+        if live { Some(measure()) } else { host.captured_json("measured").known().cloned().and_then(captured) };
+    Ok(ClocksourceList { rows, measured: measured.filter(|clock| clock.read_ns.is_some()), live })
+}
+
+/// Returns why Linux does not offer the TSC of an x86 CPU. `None` if it does, or if the CPU has none.
+fn missing_tsc(host: &Host, names: &[String]) -> Option<ClocksourceState> {
+    let is_offered = names.iter().any(|name| is_tsc(name));
+    let cpuinfo = host.cpuinfo();
+    if is_offered || cpuinfo.known().is_none() || host.architecture() != Fact::Known("x86_64".into()) {
+        return None;
+    }
+    let boot = host.boot_parameters();
+    let forbids = |word: &&String| ["notsc", "tsc=unstable"].contains(&word.as_str());
+    if let Some(word) = boot.known().and_then(|words| words.iter().find(forbids)) {
+        return Some(ClocksourceState::Forbidden(word.clone()));
+    }
+    let is_constant = host.features().known()?.constant_rate();
+    Some(if is_constant { ClocksourceState::Rejected } else { ClocksourceState::NotConstant })
+}
+
+/// The kernel's clock source.
+pub trait Setting {
+    /// Reads the current and the available clock sources.
+    fn read(&self) -> Clocksource;
+    /// Checks the permission to write, and locks out other pg_timing processes.
+    fn lock(&self) -> io::Result<Lock>;
+    fn write(&self, name: &str) -> io::Result<()>;
+}
+
+/// The lock on a [`Setting`]. Dropping it releases the lock.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is just starting has it open, too.
+        _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+impl Setting for Host {
+    fn read(&self) -> Clocksource {
+        self.clocksource()
+    }
+
+    fn lock(&self) -> io::Result<Lock> {
+        let file = OpenOptions::new().write(true).open(self.file(CURRENT_CLOCKSOURCE))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK.into()),
+            // If the file system has no locks, continue without.
+            _ => Ok(Lock(file)),
+        }
+    }
+
+    fn write(&self, name: &str) -> io::Result<()> {
+        // Truncate because tests use plain files. Use one write, because the kernel takes each write as a name.
+        let mut file = OpenOptions::new().write(true).truncate(true).open(self.file(CURRENT_CLOCKSOURCE))?;
+        file.write_all(format!("{name}\n").as_bytes())
+    }
+}
+
+/// Returns the error for a failed [`Setting::lock`].
+fn not_permitted(error: &io::Error, name: &str, is_root: bool) -> Error {
+    let hint = match error.kind() {
+        // Two processes at a time would restore each other's clock source.
+        io::ErrorKind::WouldBlock => {
+            let hint = "wait until it has restored the clock source";
+            return Error::new("another pg_timing is switching the clock source", hint);
+        }
+        io::ErrorKind::PermissionDenied if !is_root => {
+            format!("only root may switch the clock source: sudo pg_timing clocksource use {name}")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "a security module denies it, or a container, where /sys is read-only: run this on the host itself".into()
+        }
+        _ => format!("to switch by hand, as root: {}", System::Linux.switch_command(name)),
+    };
+    Error::new(format!("cannot write {CURRENT_CLOCKSOURCE}: {}", reason(error)), hint)
+}
+
+/// What the user asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct SwitchRequest<'a> {
+    pub name: &'a str,
+    /// the old clock source is restored after this time; `None` keeps the new one until the next restart
+    pub trial: Option<Nanos>,
+    /// switch even to a clock source that can stall a host, or that has known faults
+    pub force: bool,
+}
+
+/// What a switch needs besides the setting. Tests bring their own.
+pub trait SwitchEnv {
+    /// Returns the faults of a clock source that are known before it is used.
+    fn known_faults(&mut self, name: &str) -> Vec<String>;
+    /// Starts the process that restores `old` if this program is killed, or stopped for longer than the trial. Tests have
+    /// none.
+    fn guard(
+        &mut self,
+        setting: &dyn Setting,
+        old: &str,
+        new: &str,
+        trial: Nanos,
+    ) -> Result<Option<GuardianProcess>, Error> {
+        start_guardian(setting, old, new, trial).map(Some)
+    }
+    /// Measures PostgreSQL's clock.
+    fn measure(&mut self) -> ClockReport;
+    /// Waits until the budget is spent or a signal arrives.
+    fn wait(&mut self, budget: &Budget) {
+        wait(budget);
+    }
+    /// Shows a step at once.
+    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()>;
+}
+
+/// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
+pub fn switch(
+    setting: &dyn Setting,
+    request: &SwitchRequest,
+    env: &mut dyn SwitchEnv,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    let name = request.name;
+    // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
+    // a request that is impossible anyway needs no permission.
+    let lock = setting.lock();
+    let old = current(setting)?;
+    if old == name {
+        return env.show(SwitchEvent::AlreadyCurrent { name });
+    }
+    check_request(setting, request)?;
+    let _lock = lock.map_err(|error| not_permitted(&error, name, is_root()))?;
+    let faults = if request.force { Vec::new() } else { env.known_faults(name) };
+    if !faults.is_empty() {
+        let what = format!("{name} has known faults on this host: {}", faults.join("; "));
+        return Err(Error::new(what, hint_to_force(name)).into());
+    }
+
+    env.show(SwitchEvent::UndoCommand { command: &System::Linux.switch_command(&old) })?;
+    let before = env.measure();
+    let unchanged = || format!("the clock source is still {old}");
+    if is_set(stop) {
+        return Err(Error::new("stopped before anything was changed", unchanged()).into());
+    }
+    // The measurement took half a second, and the clock source may have changed meanwhile.
+    let now = current(setting)?;
+    if now != old {
+        let what = format!("another user or program has just changed the clock source from {old} to {now}");
+        return Err(Error::new(what, "pg_timing changed nothing; try again").into());
+    }
+    let limit = request.trial.unwrap_or(Nanos(0.0));
+    let budget = Budget::new(limit, stop);
+    let guardian = env.guard(setting, &old, name, limit)?;
+    let mut restore = Restore { setting, old: old.clone(), expected: name.into(), armed: true, guardian };
+    if let Err(why) = set(setting, name) {
+        if let Fact::Known(current) = setting.read().current {
+            restore.expected = current;
+        }
+        let hint = "the kernel log may show the reason: dmesg | grep -i clocksource";
+        return Err(Error::new(format!("could not switch to {name}: {why}"), hint).into());
+    }
+
+    let after = env.measure();
+    if is_set(stop) {
+        return Err(Error::new(format!("stopped before {name} was measured"), restore.now()?).into());
+    }
+    let overhead_ns = before.overhead_per_node_ns().zip(after.overhead_per_node_ns()).map(|(old, new)| [old, new]);
+    env.show(SwitchEvent::Measured { old: (&old, &before), new: (name, &after), overhead_ns })?;
+    if request.trial.is_some() {
+        env.show(SwitchEvent::Waiting { old: &old, left: budget.left() })?;
+        env.wait(&budget);
+        let stopped_after = is_set(stop).then(|| budget.spent());
+        return env.show(SwitchEvent::Restored { message: &restore.now()?, stopped_after });
+    }
+    if after.backward_steps > 0 && !request.force {
+        restore.now()?;
+        let by = duration(after.largest_backward_ns);
+        let what = format!("{name} is not kept: the time went back by up to {by} during the measurement");
+        return Err(Error::new(what, format!("{}; --force keeps {name} anyway", unchanged())).into());
+    }
+    restore.disarm();
+    // If this program was stopped for a while, the guardian has restored the old clock source.
+    let now = current(setting)?;
+    if now != name {
+        let hint = "pg_timing was stopped, or another program has changed it; try again";
+        return Err(Error::new(format!("{name} was not kept: the clock source is {now}"), hint).into());
+    }
+    env.show(SwitchEvent::Kept { name, grade: traits_of(name).map(|traits| traits.grade), old: &old })
+}
+
+fn current(setting: &dyn Setting) -> Result<String, Error> {
+    match setting.read().current {
+        Fact::Known(name) => Ok(name),
+        Fact::Unavailable { unavailable } => Err(unknown_clocksource(&unavailable)),
+    }
+}
+
+/// Returns the error for a kernel that does not show its clock source.
+fn unknown_clocksource(why: &str) -> Error {
+    Error::new(
+        format!("the kernel's clock source is unknown: {why}"),
+        "this command needs Linux with sysfs mounted on /sys; pg_timing check works without it",
+    )
+}
+
+/// Refuses a clock source that the kernel does not offer, or that can stall the host.
+fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), Error> {
+    let name = request.name;
+    let available = match setting.read().available {
+        Fact::Known(available) => available,
+        Fact::Unavailable { unavailable } => return Err(unknown_clocksource(&unavailable)),
+    };
+    if !available.iter().any(|available| available == name) {
+        let mut hint = format!("available: {}", available.join(" "));
+        if name == "tsc" {
+            hint += "; if the kernel marked the TSC unstable, only a restart makes it available again";
+        }
+        let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
+        return Err(Error::new(what, hint));
+    }
+    match traits_of(name) {
+        Some(traits) if traits.can_stall() && !request.force => {
+            Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn hint_to_force(name: &str) -> String {
+    format!("to try it for one second anyway: pg_timing clocksource use {name} --for 1 --force")
+}
+
+/// Writes the name and reads it back. Returns why it is not the clock source, if so.
+///
+/// The kernel reports no error for a name that it does not accept. It selects what it thinks best, which may not be the
+/// old clock source.
+fn set(setting: &dyn Setting, name: &str) -> Result<(), String> {
+    let written = setting.write(name);
+    match (setting.read().current, written) {
+        (Fact::Known(current), _) if current == name => Ok(()),
+        (_, Err(error)) => Err(reason(&error)),
+        (Fact::Known(current), Ok(())) => Err(format!("the kernel uses {current} instead")),
+        (Fact::Unavailable { unavailable }, Ok(())) => Err(unavailable),
+    }
+}
+
+/// Restores `old` if the clock source is `expected`. Returns whether that was still to be done.
+fn restore(setting: &dyn Setting, old: &str, expected: &str) -> Result<bool, Error> {
+    let command = System::Linux.switch_command(old);
+    match setting.read().current {
+        Fact::Known(current) if current == old => return Ok(false),
+        Fact::Known(current) if current != expected => {
+            let by_others = format!("another program or the kernel has changed it to {current}");
+            let what = format!("the clock source was not restored to {old}: {by_others}");
+            return Err(Error::new(what, format!("to restore it anyway, as root: {command}")));
+        }
+        // If it can no longer be read, a write may still work.
+        _ => {}
+    }
+    let failed = |why| format!("THE CLOCK SOURCE COULD NOT BE RESTORED TO {old}: {why}");
+    set(setting, old).map(|()| true).map_err(|why| Error::new(failed(why), format!("as root, type: {command}")))
+}
+
+/// Restores the old clock source when it is dropped, unless it was disarmed. Create it before the first write.
+struct Restore<'a> {
+    setting: &'a dyn Setting,
+    old: String,
+    /// the clock source after our write; any other one was selected by someone else
+    expected: String,
+    armed: bool,
+    guardian: Option<GuardianProcess>,
+}
+
+impl Restore<'_> {
+    /// Restores the old clock source now. Returns a message.
+    fn now(mut self) -> Result<String, Error> {
+        self.armed = false;
+        restore(self.setting, &self.old, &self.expected)?;
+        Ok(format!("The clock source is {} again.", self.old))
+    }
+
+    /// Keeps the new clock source.
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        let restored = if self.armed { restore(self.setting, &self.old, &self.expected) } else { Ok(false) };
+        if let Some(mut process) = self.guardian.take() {
+            // It fails only if the guardian was killed.
+            _ = process.socket.write_all(b"dismissed");
+            // If a signal has stopped it, nothing is left to restore.
+            process.finish(DISMISSAL);
+        }
+        _ = match restored {
+            // The write never happened, or the kernel refused it.
+            Ok(false) => Ok(()),
+            Ok(true) => writeln!(io::stderr(), "The clock source is {} again.", self.old),
+            Err(Error { what, hint, .. }) => writeln!(io::stderr(), "pg_timing: error: {what}\nhint: {hint}"),
+        };
+    }
+}
+
+/// The program normally restores within this time after the trial. If it does not, it is stopped, and the guardian
+/// restores.
+const GRACE: Duration = Duration::from_secs(10);
+/// Time limit for the end of the dismissed process. It takes milliseconds.
+const DISMISSAL: Duration = Duration::from_secs(2);
+
+/// Starts the guardian. If the program ends without dismissing it, or at the latest when the trial has ended, it restores
+/// `old` if the clock source is `expected`. It prints nothing: the program has printed the undo command. This program must
+/// have no other thread.
+fn start_guardian(setting: &dyn Setting, old: &str, expected: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
+    let limit = Duration::from_secs_f64(trial.secs()) + GRACE;
+    // The signals stay blocked: the process must not end before it can restore.
+    let work = |socket| {
+        if !is_dismissed(socket, limit) {
+            _ = restore(setting, old, expected);
+        }
+    };
+    GuardianProcess::start(work).map_err(|error| {
+        let what = format!("could not start the process that restores the clock source: {}", reason(&error));
+        Error::new(what, format!("the clock source is still {old}; try again"))
+    })
+}
+
+/// Waits until the program has ended, or for the limit. Returns whether the program has dismissed the guardian.
+fn is_dismissed(mut socket: UnixStream, limit: Duration) -> bool {
+    _ = socket.set_read_timeout(Some(limit));
+    loop {
+        match socket.read(&mut [0; 16]) {
+            Ok(bytes) => return bytes > 0,
+            // SIGCONT after SIGSTOP interrupts the call, although all signals are blocked.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+fn is_set(stop: &AtomicBool) -> bool {
+    stop.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// The longest single wait in ms. A signal that arrives just before it starts goes unnoticed for this long.
+const MAX_WAIT_MS: f64 = 20.0;
+
+/// Waits until the budget is spent or its flag is set.
+fn wait(budget: &Budget) {
+    while budget.go_on() {
+        let ms = (budget.left().0 / 1e6).ceil().clamp(1.0, MAX_WAIT_MS) as libc::c_int;
+        // A signal ends poll(), but not the standard library's sleep. This matters on a clock source that stands still,
+        // where timers stand still, too.
+        // SAFETY: there are no descriptors, so poll() does not use the null pointer.
+        unsafe { libc::poll(std::ptr::null_mut(), 0, ms) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_missing_permission_is_named() {
+        let error = |code: i32, root| not_permitted(&io::Error::from_raw_os_error(code), "tsc", root);
+        assert!(error(libc::EACCES, false).hint.contains("only root may"));
+        for code in [libc::EACCES, libc::EPERM, libc::EROFS] {
+            assert!(error(code, true).hint.contains("container"), "{code}");
+        }
+        assert!(error(libc::EISDIR, true).hint.contains("echo tsc > /sys"));
+        assert_eq!(error(libc::EROFS, true).what, format!("cannot write {CURRENT_CLOCKSOURCE}: Read-only file system"));
+    }
+
+    #[test]
+    fn only_one_process_can_hold_the_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(CURRENT_CLOCKSOURCE.trim_start_matches('/'));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "tsc\n").unwrap();
+        let host = Host::captured(root.path().into());
+        let first = host.lock().unwrap();
+        assert!(not_permitted(&host.lock().unwrap_err(), "tsc", true).what.contains("another pg_timing"));
+        // A child process that is just starting has the same files.
+        let _child = first.0.try_clone().unwrap();
+        drop(first);
+        host.lock().unwrap();
+    }
+
+    #[test]
+    fn the_guardian_restores_unless_it_is_dismissed() {
+        let dismissed = |message: &[u8], is_open: bool| {
+            let (mut socket, guardian_socket) = UnixStream::pair().unwrap();
+            socket.write_all(message).unwrap();
+            let _open = is_open.then_some(socket);
+            is_dismissed(guardian_socket, Duration::from_millis(1))
+        };
+        assert!(!dismissed(b"", false), "the program was killed");
+        assert!(!dismissed(b"", true), "the program was stopped");
+        assert!(dismissed(b"dismissed", false) && dismissed(b"dismissed", true));
+    }
+
+    #[test]
+    fn a_wait_ends_when_time_is_up_or_the_flag_is_set() {
+        let stop = AtomicBool::new(false);
+        wait(&Budget::new(Nanos::from_millis(5.0), &stop));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        wait(&Budget::new(Nanos::from_secs(1e6), &stop));
+    }
+}

@@ -1,0 +1,3 @@
+mod drift;
+mod figures;
+mod simulated;

@@ -1,0 +1,243 @@
+//! Compares clocks in each interval: the CPU's counter and the kernel's clocks with a reference, and from time to time the
+//! clocks of two CPUs.
+//!
+//! The counter's reference is not adjusted by NTP, so both run at a constant ratio. If the counter deviates within an interval
+//! by more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
+
+use super::{Machine, OffsetStep, Sample, collector, readings};
+use crate::host::measure::{Drifting, MAX_WANDER, Sample as Offset, Step, trend};
+use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
+use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
+use std::time::Instant;
+use timing_clock::{REFERENCE_NAME, Rate};
+
+/// The counter's rate before this interval, and its faults in the last intervals.
+#[derive(Default)]
+pub struct CounterWatch {
+    /// for conversions, with its error
+    pub rate: Option<Rate>,
+    /// number of intervals
+    intervals: u64,
+    steps: Vec<(u64, DriftStep)>,
+    change_ppm: Option<(u64, f64)>,
+    seconds: f64,
+}
+
+impl CounterWatch {
+    /// Evaluates the last sample of `meter`. Suspends explain a step. `pause` waits for a second.
+    pub fn evaluate(
+        &mut self,
+        meter: &mut dyn Drifting,
+        explained: bool,
+        mut pause: impl FnMut(),
+        sample: &mut Sample,
+    ) {
+        self.intervals += 1;
+        let Some(old) = self.rate else {
+            // The first rate: two more comparisons, so that a step is not taken for the rate.
+            (0..2).for_each(|_| {
+                pause();
+                meter.sample();
+            });
+            self.rate = meter.rate();
+            return;
+        };
+        let tick = old.rate.nanos(1.0).0;
+        let samples = meter.samples(tick);
+        if let Some([before, now]) = samples.last_chunk::<2>() {
+            self.seconds += (now.at - before.at) / 1e9;
+            if let Some(by_ns) = deviation(before, now, &old) {
+                pause();
+                meter.sample();
+                let after = meter.samples(tick).last().copied();
+                let change = after.and_then(|after| rate_change(now, &after, &old));
+                // The samples before the change describe another rate, or another offset.
+                meter.keep_last(2);
+                match change {
+                    Some(ppm) => {
+                        sample.rate_change_ppm = Some(ppm);
+                        self.change_ppm = Some((self.intervals, ppm));
+                    }
+                    None if !explained => self.add_step(by_ns, before.error + now.error, sample),
+                    None => {}
+                }
+                if change.is_none() {
+                    // The rate is the old one. Two samples within a second would give it with a larger error.
+                    return self.forget();
+                }
+            }
+        }
+        meter.keep_last(readings::LENGTH);
+        self.rate =
+            meter.rate().filter(|new| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0).or(self.rate);
+        self.forget();
+    }
+
+    fn add_step(&mut self, by_ns: f64, error_ns: f64, sample: &mut Sample) {
+        sample.offset_steps.push(OffsetStep { clock: COUNTER, reference: REFERENCE_NAME, by_ns, error_ns });
+        let step = DriftStep { at_seconds: self.seconds, by_ns: by_ns.round(), error_ns: error_ns.ceil() };
+        self.steps.push((self.intervals, step));
+    }
+
+    /// Forgets faults that are older than the window.
+    fn forget(&mut self) {
+        let oldest = self.intervals.saturating_sub(readings::LENGTH as u64);
+        self.steps.retain(|(interval, _)| *interval > oldest);
+        self.change_ppm = self.change_ppm.filter(|(interval, _)| *interval > oldest);
+    }
+
+    /// Returns the counter's drift for the report: the faults of the last intervals. The rate itself is subtracted.
+    pub fn drift(&self) -> Option<Drift> {
+        let rate = self.rate?;
+        Some(Drift {
+            clock: COUNTER.into(),
+            reference: REFERENCE_NAME.into(),
+            rate_ppm: 0.0,
+            uncertainty_ppm: (rate.uncertainty.0 * 1e4).ceil() / 1e4,
+            bend_ppm: self.change_ppm.map_or(0.0, |(_, ppm)| ppm.abs()),
+            steps: self.steps.iter().map(|(_, step)| step.clone()).collect(),
+            over_seconds: rate.duration.secs(),
+        })
+    }
+}
+
+/// The counter of an emulator (qemu without KVM) moves by some microseconds on a busy host. In the default interval, a crystal
+/// may deviate by 75 us anyway.
+const MIN_STEP_NS: f64 = 50_000.0;
+
+/// Returns the counter's deviation from its rate between two samples, in ns, if neither a crystal nor an emulator explains it.
+fn deviation(before: &Offset, now: &Offset, rate: &Rate) -> Option<f64> {
+    let (moved, span) = (now.offset - before.offset, now.at - before.at);
+    let possible = (MAX_WANDER + rate.uncertainty.0 * 1e-6) * span + before.error + now.error;
+    (moved.abs() > possible.max(MIN_STEP_NS)).then_some(moved)
+}
+
+/// Returns the change of the rate in ppm between two samples, if it exceeds the errors and what a crystal can.
+fn rate_change(now: &Offset, after: &Offset, rate: &Rate) -> Option<f64> {
+    let span = after.at - now.at;
+    let ppm = (after.offset - now.offset) / span * 1e6;
+    let possible = MAX_WANDER * 1e6 + rate.uncertainty.0 + (now.error + after.error) / span * 1e6;
+    (span > 0.0 && ppm.abs() > possible).then_some(ppm)
+}
+
+/// A smaller change of the rate changes no result.
+const NOTICEABLE_PPM: f64 = 0.5;
+
+/// Returns whether the rate differs from that of the last judgement, or is much more precise.
+pub fn is_new(now: Option<Rate>, judged: Option<Rate>) -> bool {
+    match (now, judged) {
+        (Some(now), Some(judged)) => {
+            now.uncertainty.0 < judged.uncertainty.0 / 2.0
+                || now.rate.ppm_from(judged.rate).0.abs() > judged.uncertainty.0 + NOTICEABLE_PPM
+        }
+        (now, judged) => now.is_some() != judged.is_some(),
+    }
+}
+
+/// Smaller steps are not reported. EXPLAIN prints microseconds.
+const VISIBLE_NS: f64 = 1_000.0;
+
+/// Returns the step between the last two samples. If the offset is constant, two samples are enough.
+fn last_step(offset: &OffsetMeter) -> Option<Step> {
+    let samples = offset.meter.samples(1.0);
+    let visible = |step: &Step, slew: f64| step.by.abs() > VISIBLE_NS + step.error + slew;
+    if let Some(trend) = trend(offset.slew, &samples) {
+        let last = samples.last()?.at;
+        return trend.steps.last().copied().filter(|step| step.at == last && visible(step, 0.0));
+    }
+    let [before, now] = samples[..] else { return None };
+    let step = Step { at: now.at, by: now.offset - before.offset, error: before.error + now.error };
+    let slew = offset.slew * (now.at - before.at);
+    Some(step).filter(|step| offset.slew <= NO_SLEW && visible(step, slew))
+}
+
+/// Returns the steps between the last two samples.
+pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
+    let step = |offset: &OffsetMeter| {
+        let step = last_step(offset)?;
+        Some(OffsetStep { clock: offset.clock, reference: offset.reference, by_ns: step.by, error_ns: step.error })
+    };
+    offsets.iter().filter_map(step).collect()
+}
+
+/// Returns the time for which the machine was suspended, if CLOCK_BOOTTIME shows it.
+pub fn suspended_s(steps: &[OffsetStep]) -> Option<f64> {
+    steps.iter().find(|step| step.clock == "boottime" && step.by_ns > 0.0).map(|step| step.by_ns / 1e9)
+}
+
+/// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
+const EVERY: u64 = 20;
+
+/// A comparison of a clock fails if another program keeps a CPU busy. It is not repeated at once, because both threads wait
+/// actively. After this many failures in a row, one hour by default, the old bounds do not count any more.
+const MOST_FAILURES: u32 = 12;
+
+/// The bounds of the pairs that were compared.
+#[derive(Default)]
+pub struct SkewWatch {
+    intervals: u64,
+    /// number of comparisons
+    compared: usize,
+    /// the last bounds of each pair
+    pub bounds: Vec<Skew>,
+    /// comparisons that failed in a row
+    failures: u32,
+    /// why the last comparison has no bounds
+    pub unavailable: Option<String>,
+}
+
+impl SkewWatch {
+    /// Compares the next pair of CPUs, if it is time. Returns the duration, and why there are no bounds.
+    pub fn sample(
+        &mut self,
+        machine: &mut impl Machine,
+        facts: &Report,
+        rate: Option<Rate>,
+        changed: bool,
+    ) -> Option<Collector> {
+        if changed {
+            // The bounds belong to the previous clock source.
+            *self = SkewWatch::default();
+        }
+        self.intervals += 1;
+        let cpus = facts.cpus.allowed.known().cloned().unwrap_or_default();
+        // At the start, each pair is compared as soon as possible, one per interval. If that fails, the CPUs are busy.
+        let is_start = self.failures == 0 && self.compared < cpus.len().saturating_sub(1);
+        let is_due = is_start || self.intervals.is_multiple_of(EVERY);
+        let (&first, others) = cpus.split_first().filter(|(_, others)| is_due && !others.is_empty())?;
+        let other = others[self.compared % others.len()];
+        let start = Instant::now();
+        let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
+        let result = machine.skew(pair, rate);
+        let has_failed = result.skew_unavailable.is_some();
+        self.failures = if has_failed { self.failures + 1 } else { 0 };
+        let is_decided = !has_failed || self.failures >= MOST_FAILURES;
+        // The comparison of one clock can fail, and that of another one succeed. The old bounds hold until it is decided.
+        let is_replaced = |old: &Skew| is_decided || result.skew.iter().any(|new| new.clock == old.clock);
+        self.bounds.retain(|old| old.b != other || !is_replaced(old));
+        self.bounds.extend(result.skew);
+        if is_decided {
+            self.compared += 1;
+            self.unavailable = result.skew_unavailable;
+        }
+        Some(collector("skew", start, self.unavailable.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timing_clock::{Hertz, Nanos, Ppm};
+
+    #[test]
+    fn a_rate_is_new_if_it_changed_or_is_more_precise() {
+        let rate = |hz, ppm| Some(Rate::new(Hertz(hz), Ppm(ppm), Nanos(1e9)));
+        let judged = rate(1e9, 1.0);
+        assert!(is_new(judged, None) && is_new(None, judged) && !is_new(None, None));
+        // 1 ppm of 1 GHz is 1000 Hz.
+        assert!(!is_new(rate(1e9 + 1400.0, 1.0), judged));
+        assert!(is_new(rate(1e9 + 1600.0, 1.0), judged));
+        assert!(!is_new(rate(1e9, 0.6), judged));
+        assert!(is_new(rate(1e9, 0.4), judged));
+    }
+}
