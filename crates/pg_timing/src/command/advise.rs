@@ -55,7 +55,8 @@ fn observe(arguments: &AdviseArguments) -> anyhow::Result<AdviseReport> {
     let stop = interrupt::flag()?;
     let mut connection = connection::open(&arguments.connection, &stop)?;
     let bar = progress::bar("watching");
-    let report = advise(&mut connection, arguments.window, &stop, &mut |done| progress::show(bar.as_ref(), done));
+    let report =
+        advise(&mut connection, arguments.window, &mut None, &stop, &mut |done| progress::show(bar.as_ref(), done));
     progress::show(bar.as_ref(), 1.0);
     Ok(report?)
 }

@@ -6,7 +6,7 @@ use super::{Hint, print, show};
 use crate::document;
 use crate::error::Error;
 use crate::host::check::judge;
-use crate::host::pg_test_timing::{Output, parse, parse_json, report::report};
+use crate::host::pg_test_timing::{parse, report::report};
 use crate::render;
 use crate::report::Report;
 use crate::report::compare::compare;
@@ -15,28 +15,22 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 
-/// A report of check has some 30 kB. The JSON output of `pg_timing test` has one line for each duration.
-const MAX_BYTES: u64 = 64 << 20;
+/// A report of check has some 30 kB.
+const MAX_BYTES: u64 = 16 << 20;
 
 const INPUT_HINT: Hint =
     Hint("give the output of pg_timing check --format json, or of pg_test_timing from any PostgreSQL version");
-const SEVERAL_HINT: Hint = Hint("put each report into its own file");
 
 const RULE: &str = "\
-A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same.
+A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same. \
+An alarm counts only if the figure that it judges changed. On a busy host, the read cost is not compared, unless it changed by \
+more than load can explain.
 
-An alarm counts only if the figure that it judges changed. Load makes reads longer: on a busy host, the read cost is not compared, \
-unless it changed by more than load can explain.
-
-Much worse (exit status 2): a new critical alarm; a clock that PostgreSQL reads went back; or its read cost at least doubled \
-beyond noise and is now above 100 ns.
-Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or its \
-timed call costs over 10 ns more, its step is at least 1 us, its CPUs differ by more than before, it goes back more often, or the CPU's counter that it reads \
-is no longer safe to use.
-Only PostgreSQL 19 reads the CPU's counter. The verdict says if a change concerns PostgreSQL 19 only.
-Better, same, and other differences: exit status 0. Not compared: exit status 3.
-The worst change counts. Alarms about interruptions, and about a restart that will reset the clock source, are neither better \
-nor worse.
+Much worse (exit status 2): a new critical alarm; or a clock that PostgreSQL reads went back, or its read cost doubled beyond \
+noise and is above 100 ns.
+Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or another \
+figure of such a clock is worse, see docs/compare.md.
+Better, same, and other differences: exit status 0. Not compared: exit status 3. The worst change counts.
 
 Compare reports of the same program, measured under the same load, for example before and after a kernel upgrade:
   pg_timing check --format json > before.json
@@ -80,14 +74,22 @@ fn name(path: &Path) -> String {
 /// Returns the only report in a file, with its findings. Another version may have written it, so this one decides them.
 fn read(path: &Path) -> anyhow::Result<Report> {
     let Input { name, bytes } = input::read(path, MAX_BYTES, INPUT_HINT)?;
-    let mut reports = if is_json(&bytes) { from_json(&name, &bytes)? } else { from_text(&name, &bytes)? };
-    let count = reports.len();
-    match (reports.pop(), count) {
-        (Some(mut report), 1) => {
+    let mut reports = if is_json(&bytes) {
+        read_all(&bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?
+    } else {
+        // The output is ASCII. Text around it may have another encoding.
+        let outputs =
+            parse(&String::from_utf8_lossy(&bytes)).map_err(|e| anyhow!("{name}: {e}").context(INPUT_HINT))?;
+        outputs.iter().map(|output| Document::Host(report(output).into())).collect()
+    };
+    match (reports.pop(), reports.len()) {
+        (Some(Document::Host(mut report)), 0) => {
             judge(&mut report);
-            Ok(report)
+            Ok(*report)
         }
-        _ => Err(anyhow!("{name} contains {count} reports, and compare needs one").context(SEVERAL_HINT)),
+        (Some(_), 0) => Err(anyhow!("{name} is a report of explain, which cannot be compared").context(INPUT_HINT)),
+        (_, others) => Err(anyhow!("{name} contains {} reports, and compare needs one", others + 1)
+            .context(Hint("put each report into its own file"))),
     }
 }
 
@@ -99,24 +101,4 @@ fn is_json(bytes: &[u8]) -> bool {
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     bytes.strip_prefix(b"[").map_or(bytes, <[u8]>::trim_ascii_start).starts_with(b"{")
-}
-
-fn from_json(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
-    if let Some(outputs) = parse_json(bytes) {
-        let outputs = outputs.map_err(|why| anyhow!("{name} {why}").context(INPUT_HINT))?;
-        return Ok(outputs.iter().map(report).collect());
-    }
-    let documents = read_all(bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;
-    let host = |document| match document {
-        Document::Host(report) => Ok(*report),
-        _ => Err(anyhow!("{name} is a report of explain, which cannot be compared").context(INPUT_HINT)),
-    };
-    documents.into_iter().map(host).collect()
-}
-
-fn from_text(name: &str, bytes: &[u8]) -> anyhow::Result<Vec<Report>> {
-    // The output is ASCII. Text around it may have another encoding.
-    let outputs: Vec<Output> =
-        parse(&String::from_utf8_lossy(bytes)).map_err(|e| anyhow!("{name}: {e}").context(INPUT_HINT))?;
-    Ok(outputs.iter().map(report).collect())
 }

@@ -42,7 +42,10 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
             let report = check::this_host(Nanos::from_secs(check::DEFAULT_S))?;
             vec![Entry { file: None, document: Document::Host(report.into()) }]
         }
-        false => read_files(&arguments.files)?,
+        false => {
+            let files = arguments.files.iter().map(|path| entries(path));
+            files.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect()
+        }
     };
     let page = of_entries(entries);
     match output {
@@ -70,50 +73,13 @@ fn open(path: &Path) -> anyhow::Result<OutputFile> {
     Ok(OutputFile::to_replace(path)?)
 }
 
-fn read_files(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {
-    let names = names(files);
-    let entries =
-        files.iter().zip(&names).map(|(path, name)| entries(path, name)).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(entries.into_iter().flatten().collect())
-}
-
-/// Returns the names of the files on the page: without their directories, if that makes no two of them equal.
-fn names(files: &[PathBuf]) -> Vec<String> {
-    let path = |path: &PathBuf| if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
-    let short = |path: &PathBuf| path.file_name().map(|name| name.display().to_string());
-    let short: Vec<Option<String>> = files.iter().map(short).collect();
-    let is_unique = |name: &Option<String>| short.iter().filter(|other| *other == name).count() == 1;
-    match short.iter().all(is_unique) {
-        true => files
-            .iter()
-            .zip(&short)
-            .map(|(file, name)| name.clone().filter(|name| name != "-").unwrap_or_else(|| path(file)))
-            .collect(),
-        false => files.iter().map(path).collect(),
-    }
-}
-
 /// Returns the reports in a file.
-fn entries(path: &Path, shown_name: &str) -> anyhow::Result<Vec<Entry>> {
+fn entries(path: &Path) -> anyhow::Result<Vec<Entry>> {
     let Input { name, bytes } = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
     let documents = read_all(&bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;
+    let name = name.trim_matches('"');
     let number = documents.len();
-    let label = |nth: usize| match number {
-        1 => shown_name.to_string(),
-        _ => format!("{shown_name}, {nth} of {number}"),
-    };
+    let label = |nth: usize| if number == 1 { name.to_string() } else { format!("{name}, {nth} of {number}") };
     let entry = |(document, nth)| Entry { file: Some(label(nth)), document };
     Ok(documents.into_iter().zip(1..).map(entry).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_the_same_name_are_told_apart_by_their_directories() {
-        let names = |files: &[&str]| names(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
-        assert_eq!(names(&["a/x.json", "-", "b/y.json"]), ["x.json", "stdin", "y.json"]);
-        assert_eq!(names(&["a/x.json", "b/x.json"]), ["a/x.json", "b/x.json"]);
-    }
 }

@@ -30,7 +30,7 @@ pub fn document(report: &AdviseReport) -> Document {
         Block::Text(server),
         Block::Facts(Facts::new(11, clocks)),
         Block::Table(table),
-        Block::Facts(Facts::new(2, report.settings.iter().flat_map(|setting| notes(setting, report)))),
+        Block::Facts(Facts::new(2, report.settings.iter().flat_map(notes))),
     ];
     blocks.extend(report.findings.iter().map(|finding| Block::Finding(finding.clone(), Vec::new())));
     let lines = lines(report);
@@ -85,12 +85,11 @@ fn advice(setting: &SettingAdvice) -> &'static str {
     }
 }
 
-/// Returns what the table does not show: why an advice was not determined, advice without figures, a lower sample_rate, and
-/// advice for a busy server where the observed server was idle.
-fn notes(setting: &SettingAdvice, report: &AdviseReport) -> Vec<(&'static str, String)> {
+/// Returns what the table does not show: why an advice was not determined, advice without figures, and the answer about log_timing.
+fn notes(setting: &SettingAdvice) -> Vec<(&'static str, String)> {
     let is_clear = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
-    let has_rate = setting.name == "auto_explain.log_timing" && report.node_calls.sample_rate.is_some();
-    if is_clear && !has_rate && setting.core_share.is_some() && !setting.extrapolated && !is_cut(setting) {
+    let has_more = is_cut(setting) || setting.name == "auto_explain.log_timing";
+    if is_clear && !has_more && setting.core_share.is_some() {
         return Vec::new();
     }
     let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);

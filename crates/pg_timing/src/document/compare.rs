@@ -2,11 +2,8 @@
 
 use super::host::MAIN;
 use super::{Block, Cell, Column, Document, Facts, Row, Table, Verdict};
-use crate::human::{count, duration, percent};
-use crate::report::compare::{
-    Compared, ComparedFigure, ComparedReport, Comparison, Effect, FigureName, FindingChange, Measure, NotCompared,
-    PG19, Unit,
-};
+use crate::human::percent;
+use crate::report::compare::{Compared, ComparedFigure, Comparison, Effect, NotCompared, PG19, Unit};
 use crate::report::{Severity, finding_id};
 
 /// A longer path is shown without its directories.
@@ -14,15 +11,17 @@ const SOURCE: usize = 40;
 /// A longer list does not fit into two lines. JSON has all of it.
 const LISTED: usize = 8;
 
-const KHZ_PER_GHZ: f64 = 1e6;
-const KHZ_PER_MHZ: f64 = 1e3;
-const PPM_PER_PERCENT: f64 = 1e4;
-
 pub fn document(comparison: &Comparison) -> Document {
     let Comparison { verdict, before, after, not_compared, .. } = comparison;
     let word = verdict.effect.word().to_ascii_uppercase();
     let verdict = Verdict { severity: severity(verdict.effect), word, summary: verdict.summary.clone() };
-    let reports = [("before", source(before)), ("after", source(after))];
+    let source = |path: &str| match path.rsplit_once('/') {
+        Some((_, name)) if path.chars().count() > SOURCE => name.to_string(),
+        _ => path.to_string(),
+    };
+    let reports = [("before", before), ("after", after)].map(|(name, report)| {
+        (name, format!("{}: {}; {}", source(&report.source), report.program, report.severity.word()))
+    });
     let mut rest = Vec::new();
     let same = same(&comparison.figures);
     rest.extend((!same.is_empty()).then(|| ("same", same.join(", "))));
@@ -45,31 +44,15 @@ fn severity(effect: Effect) -> Severity {
     }
 }
 
-fn source(report: &ComparedReport) -> String {
-    let path = match report.source.rsplit_once('/') {
-        Some((_, name)) if report.source.chars().count() > SOURCE => name,
-        _ => &report.source,
-    };
-    let mut parts = vec![report.program.clone()];
-    parts.extend([&report.kernel, &report.cpu_model].into_iter().flatten().cloned());
-    parts.extend(report.clocksource.as_ref().map(|name| format!("clock source {name}")));
-    format!("{path}: {}; {}", parts.join(", "), report.severity.word())
-}
-
 /// Returns the changed numbers: a row for each, and one for clocks that PostgreSQL does not read.
 fn table(comparison: &Comparison) -> Option<Table> {
-    let numbers = comparison.figures.iter().filter_map(|figure| match (&figure.before, &figure.after) {
-        (Compared::Number(before), Compared::Number(after)) if figure.effect != Effect::Same => {
-            Some((figure, before, after))
-        }
-        _ => None,
-    });
+    let numbers = comparison.figures.iter().filter(|figure| figure.effect != Effect::Same && figure.unit != Unit::Text);
     let is_main =
-        |figure: &ComparedFigure| figure.clock.as_deref().is_none_or(|clock| clock == PG19 || MAIN.contains(&clock));
-    let (main, other): (Vec<_>, Vec<_>) = numbers.partition(|(figure, ..)| is_main(figure));
-    let mut rows: Vec<Row> = main.iter().map(|(figure, before, after)| row(figure, before, after)).collect();
+        |figure: &&ComparedFigure| figure.clock.as_deref().is_none_or(|clock| clock == PG19 || MAIN.contains(&clock));
+    let (main, other): (Vec<_>, Vec<_>) = numbers.partition(is_main);
+    let mut rows: Vec<Row> = main.into_iter().map(row).collect();
     if !other.is_empty() {
-        let changes = other.iter().map(|(figure, ..)| format!("{} {}", figure.label(), change(figure)));
+        let changes = other.iter().map(|figure| format!("{} {}", figure.label(), change(figure)));
         rows.push(Row::wide("other clocks", changes.collect::<Vec<_>>().join(", ")));
     }
     let figures = ["before", "after", "change", "noise"].map(Column::right);
@@ -77,91 +60,60 @@ fn table(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { columns: columns.collect(), rows, ..Table::default() })
 }
 
-fn row(figure: &ComparedFigure, before: &Measure, after: &Measure) -> Row {
-    let unit = figure.figure.unit();
-    let noise = match figure.noise {
-        None => "-".into(),
-        Some(noise) if unit == Unit::Khz => format!("{:.2} MHz", noise / KHZ_PER_MHZ),
-        Some(noise) => number(unit, noise).trim_start_matches('+').into(),
-    };
+fn row(figure: &ComparedFigure) -> Row {
+    let [before, after] = [&figure.before, &figure.after].map(|value| figure.unit.text(value));
     let word = if figure.effect == Effect::Changed { "" } else { figure.effect.word() };
     let word = Cell { severity: Some(severity(figure.effect)), ..word.into() };
-    let figures = [bounds(unit, before), bounds(unit, after), change(figure), noise].map(Cell::from);
-    Row::new([Cell::from(figure.label())].into_iter().chain(figures).chain([word]))
-}
-
-/// Returns a number, or its bounds.
-fn bounds(unit: Unit, measure: &Measure) -> String {
-    match measure.estimate {
-        Some(estimate) => number(unit, estimate),
-        None if measure.low <= 0.0 => format!("<= {}", number(unit, measure.high)),
-        None => format!(">= {}", number(unit, measure.low)),
-    }
-}
-
-fn number(unit: Unit, number: f64) -> String {
-    match unit {
-        Unit::Khz => format!("{:.4} GHz", number / KHZ_PER_GHZ),
-        Unit::Ppm if number.abs() < 999.95 => format!("{number:+.1} ppm"),
-        Unit::Ppm => format!("{:+.1}%", number / PPM_PER_PERCENT),
-        Unit::PerMillion => match number {
-            0.0 => "never".into(),
-            rate if rate < 0.01 => "<0.01 per M".into(),
-            rate if rate < 9.995 => format!("{rate:.2} per M"),
-            rate => format!("{} per M", count(rate.round() as u64)),
-        },
-        Unit::Ns | Unit::Text => duration(number),
-    }
+    let noise = figure.noise.map_or("-".into(), |noise| figure.unit.number(noise).trim_start_matches('+').to_string());
+    let figures = [figure.label(), before, after, change(figure), noise].map(Cell::from);
+    Row::new(figures.into_iter().chain([word]))
 }
 
 /// Returns the relative change. From a factor of 2 on, the factor is easier to read. A rate near zero has none.
 fn change(figure: &ComparedFigure) -> String {
-    match (figure.relative_change, figure.figure.unit()) {
-        (None, _) | (_, Unit::Ppm | Unit::PerMillion) => "-".into(),
+    let (Compared::Number(before), Compared::Number(after)) = (&figure.before, &figure.after) else {
+        return "-".into();
+    };
+    let factor = before.estimate.zip(after.estimate).map(|(before, after)| after / before);
+    let sign = |sign: char, factor: f64| format!("{sign} {factor:.*}", usize::from(factor < 9.95));
+    match (factor, figure.unit) {
+        (_, Unit::Ppm | Unit::PerMillion) => "-".into(),
+        (Some(factor), _) if !factor.is_finite() => "-".into(),
         // PostgreSQL's rate can be wrong by less than 0.1%.
-        (Some(change), Unit::Khz) => format!("{:+.2}%", change * 100.0),
-        (Some(change), _) if change >= 9.0 => format!("x {:.0}", change + 1.0),
-        (Some(change), _) if change >= 1.0 => format!("x {:.1}", change + 1.0),
-        (Some(change), _) if change <= -0.9 => format!("/ {:.0}", 1.0 / (change + 1.0)),
-        (Some(change), _) if change <= -0.5 => format!("/ {:.1}", 1.0 / (change + 1.0)),
-        (Some(change), _) if change < 0.0 => format!("-{}", percent(-change)),
-        (Some(change), _) => format!("+{}", percent(change)),
+        (Some(factor), Unit::Khz) => format!("{:+.2}%", (factor - 1.0) * 100.0),
+        (Some(factor), _) if factor >= 2.0 => sign('x', factor),
+        (Some(factor), _) if factor <= 0.5 => sign('/', 1.0 / factor),
+        (Some(factor), _) if factor < 1.0 => format!("-{}", percent(1.0 - factor)),
+        (Some(factor), _) => format!("+{}", percent(factor - 1.0)),
+        (None, _) => "-".into(),
     }
 }
 
 /// Returns changed texts and alarms.
 fn words(comparison: &Comparison) -> Vec<String> {
-    let changed = comparison.figures.iter().filter(|figure| figure.effect != Effect::Same);
-    let text = |figure: &ComparedFigure| match (&figure.before, &figure.after) {
-        (Compared::Text(before), Compared::Text(after)) => Some(format!("{}: {before} -> {after}", figure.label())),
-        _ => None,
-    };
+    let is_text = |figure: &&ComparedFigure| figure.effect != Effect::Same && figure.unit == Unit::Text;
+    let texts = comparison.figures.iter().filter(is_text).map(|figure| {
+        let [before, after] = [&figure.before, &figure.after].map(|value| figure.unit.text(value));
+        format!("{}: {before} -> {after}", figure.label())
+    });
     // The alarm about the TSC explains its consequences, and the verdict lists them.
     let has_cause = comparison.findings.iter().any(|cause| cause.id == finding_id::TSC_DEMOTED);
     let is_explained = |id: &str| has_cause && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&id);
-    let alarms = comparison.findings.iter().filter(|change| !is_explained(&change.id));
-    let alarms = alarms.map(|change| format!("{}: {}", alarm(change), change.summary));
-    changed.filter_map(text).chain(alarms).collect()
-}
-
-fn alarm(change: &FindingChange) -> String {
-    let word = |severity: Severity| severity.word().to_ascii_lowercase();
-    let note = if change.effect == Effect::Same { ", but the figure changed less than the noise" } else { "" };
-    match (change.before, change.after) {
-        (Severity::Ok, after) => format!("new alarm {} ({}{note})", change.id, word(after)),
-        (before, Severity::Ok) => format!("alarm gone {} ({}{note})", change.id, word(before)),
-        (before, after) => format!("changed alarm {} ({}, before {}{note})", change.id, word(after), word(before)),
-    }
+    let alarms = comparison.findings.iter().filter(|change| !is_explained(&change.id)).map(|change| {
+        let note = if change.effect == Effect::Same { ", but the figure changed less than the noise" } else { "" };
+        format!("alarm {}{note}: {}", change.label(), change.summary)
+    });
+    texts.chain(alarms).collect()
 }
 
 /// Returns the figures that are the same. If a figure is the same for all clocks, it is named once.
 fn same(figures: &[ComparedFigure]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for figure in figures.iter().filter(|figure| figure.effect == Effect::Same) {
-        let clocks = || of_name(figures, figure.figure);
+        let clocks = || figures.iter().filter(|other| other.figure == figure.figure);
         let name = match clocks().count() {
             many if many > 1 && clocks().all(|other| other.effect == Effect::Same) => {
-                format!("{} of {many} clocks", figure.figure.words())
+                format!("{} of {many} clocks", figure.figure)
             }
             _ => figure.label(),
         };
@@ -172,15 +124,11 @@ fn same(figures: &[ComparedFigure]) -> Vec<String> {
     names
 }
 
-fn of_name(figures: &[ComparedFigure], name: FigureName) -> impl Iterator<Item = &ComparedFigure> {
-    figures.iter().filter(move |figure| figure.figure == name)
-}
-
 fn not_compared(group: &NotCompared) -> String {
     let listed = &group.what[..group.what.len().min(LISTED)];
     let more = match group.what.len() - listed.len() {
         0 => String::new(),
         more => format!(" and {more} more, see --format json"),
     };
-    format!("{}{more} ({}{})", listed.join(", "), group.missing_in.prefix(), group.why)
+    format!("{}{more} ({})", listed.join(", "), group.why)
 }

@@ -5,6 +5,7 @@ use super::{Block, Cell, Column, Document, Row, Table, explain, host, log, one_l
 use crate::render::columns::cut;
 use crate::report::document::Document as Read;
 use crate::report::{ClassicReport, ExplainReport, Severity};
+use std::cmp::Reverse;
 
 /// A report with the file that it is from.
 pub struct Entry {
@@ -15,7 +16,7 @@ pub struct Entry {
 
 /// Returns a page about any number of reports: hosts first, the worst one first.
 pub fn of_entries(mut entries: Vec<Entry>) -> String {
-    entries.sort_by(|a, b| place(&a.document).total_cmp(&place(&b.document)));
+    entries.sort_by_key(|entry| place(&entry.document));
     let number = |is: fn(&Read) -> bool| entries.iter().filter(|entry| is(&entry.document)).count();
     let numbers = [
         (number(|document| matches!(document, Read::Host(_))), "host report"),
@@ -39,22 +40,20 @@ pub fn of_classic(report: &ClassicReport) -> String {
 }
 
 /// Returns the order of a report: hosts (critical, warning, unknown, ok; the slowest clock first), plans, logs.
-fn place(document: &Read) -> f64 {
-    /// More than the digits of a read cost, which decides among hosts of the same severity.
-    const STEP: f64 = 1e12;
+fn place(document: &Read) -> (u8, Reverse<u64>) {
     match document {
         Read::Host(report) => {
-            let severity = match report.verdict.severity {
-                Severity::Critical => 0.0,
-                Severity::Warning => 1.0,
-                Severity::Unknown => 2.0,
-                Severity::Ok => 3.0,
+            let rank = match report.verdict.severity {
+                Severity::Critical => 0,
+                Severity::Warning => 1,
+                Severity::Unknown => 2,
+                Severity::Ok => 3,
             };
             let cost = report.system().and_then(|clock| clock.cost_ns()).unwrap_or_default();
-            severity * STEP - cost.clamp(0.0, STEP / 2.0)
+            (rank, Reverse(cost as u64))
         }
-        Read::Explain(_) => 4.0 * STEP,
-        Read::Log(_) => 5.0 * STEP,
+        Read::Explain(_) => (4, Reverse(0)),
+        Read::Log(_) => (5, Reverse(0)),
     }
 }
 

@@ -4,10 +4,10 @@ use super::lines::without_signals;
 use crate::error::{Error, SqlState};
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
-use crate::server::advise::advise_with;
+use crate::server::advise::advise;
 use crate::server::clock::Clocks;
 use crate::server::connection::{Connection, Password, Target};
-use crate::server::fast_timing;
+use crate::server::fast_timing_info;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -157,12 +157,12 @@ impl Observer {
             Some(connection) => connection,
             none => none.insert(connect(&self.target, &self.figures, &self.stop)?),
         };
-        report.fast_timing = fast_timing::info(connection, &self.stop)?;
+        report.fast_timing = fast_timing_info(connection, &self.stop)?;
         if observe {
             if self.observations.is_multiple_of(CLOCKS_EVERY) {
                 self.clocks = None;
             }
-            report.advise = Some(advise_with(connection, self.window, &mut self.clocks, &self.stop, &mut |_| ())?);
+            report.advise = Some(advise(connection, self.window, &mut self.clocks, &self.stop, &mut |_| ())?);
             self.observations += 1;
         }
         Ok(())

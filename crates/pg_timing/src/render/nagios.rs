@@ -3,7 +3,7 @@
 use crate::escape;
 use crate::human::{duration, percent};
 use crate::report::thresholds::{Judged, Limits, Thresholds, Watched, value};
-use crate::report::{AdviseReport, Report, SYSTEM, SettingAdvice, Severity};
+use crate::report::{AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, Report, SYSTEM, SettingAdvice, Severity};
 
 /// Returns `SERVICE STATUS - text | performance data`.
 fn line(service: &str, severity: Severity, text: &str, data: &[Datum]) -> String {
@@ -89,7 +89,7 @@ const COST: &str = "TIMING COST";
 /// Returns the line: the verdict, and the share of a core that each setting takes.
 pub fn advise(report: &AdviseReport) -> String {
     let verdict = &report.verdict;
-    let data: Vec<Datum> = report.settings.iter().filter_map(|setting| cost(report, setting)).collect();
+    let data: Vec<Datum> = report.settings.iter().filter_map(cost).collect();
     line(COST, verdict.severity, &verdict.summary, &data)
 }
 
@@ -99,13 +99,12 @@ pub fn failed(why: &str) -> String {
 }
 
 /// Returns the certain cost of a setting. Only a setting that is on has limits.
-fn cost(report: &AdviseReport, setting: &SettingAdvice) -> Option<Datum> {
+fn cost(setting: &SettingAdvice) -> Option<Datum> {
     let percent = setting.core_share?.low * 100.0;
-    let limits = report.core_share_limits.filter(|_| setting.on);
     let label = if setting.on { setting.name.clone() } else { format!("{}_if_on", setting.name) };
     Some(Datum {
-        warning: limits.map(|limits| limits.warning * 100.0),
-        critical: limits.map(|limits| limits.critical * 100.0),
+        warning: setting.on.then_some(CHEAP_SHARE * 100.0),
+        critical: setting.on.then_some(CRITICAL_SHARE * 100.0),
         ..Datum::new(label, percent, Unit::Percent)
     })
 }

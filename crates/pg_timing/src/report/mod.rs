@@ -44,8 +44,7 @@ pub use monitor::{
 };
 pub use self_time::SelfTime;
 pub use server::{
-    Action, AdviseReport, ClassicReport, CoreShare, CoreShareLimits, EventsAre, LogTimingAnswer, NodeCallsReport,
-    PeriodCalls, ReadCost, SettingAdvice,
+    Action, AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, ClassicReport, CoreShare, EventsAre, ReadCost, SettingAdvice,
 };
 pub use test::{ObservedDuration, TestReport, TestedClock, TscSummary};
 

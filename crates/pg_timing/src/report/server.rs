@@ -1,6 +1,6 @@
 //! The reports about a server: of `advise`, and of `explain` without a statement. The serde names are the JSON contract.
 
-use super::{ExplainReport, Finding, Range, Verdict};
+use super::{ExplainReport, Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
@@ -52,16 +52,10 @@ pub struct AdviseReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_read: Option<ReadCost>,
     pub settings: Vec<SettingAdvice>,
-    /// calls of plan nodes, which auto_explain.log_timing times
-    #[serde(default)]
-    pub node_calls: NodeCallsReport,
     /// alarms about the clocks of the server's host, if it was measured
     #[serde(default)]
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
-    /// shares of a core above which a setting is a warning, and critical
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub core_share_limits: Option<CoreShareLimits>,
     /// events that the server's statistics do not show, or show late
     pub not_seen: Vec<String>,
 }
@@ -105,13 +99,11 @@ pub struct CoreShare {
     pub high: Option<f64>,
 }
 
-/// The shares of a core above which a setting is a warning, and critical.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CoreShareLimits {
-    pub warning: f64,
-    pub critical: f64,
-}
+/// Share of a core above which a setting is a warning. A smaller cost is not visible in the throughput, because pgbench runs differ by
+/// more.
+pub const CHEAP_SHARE: f64 = 0.01;
+/// Share of a core above which a setting is critical: a tenth of a core does nothing but read the clock.
+pub const CRITICAL_SHARE: f64 = 0.1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -124,76 +116,18 @@ pub struct SettingAdvice {
     /// missing if unknown
     pub events_per_s: Option<f64>,
     pub events_are: EventsAre,
-    /// typical number of clock reads per event
-    pub reads_per_event: f64,
     /// cost, or the cost if it were on
     pub core_share: Option<CoreShare>,
-    /// events per second that would cost 1% of a core, at the highest read cost; missing if that is unknown
-    #[serde(default)]
-    pub limit_per_s: Option<f64>,
     pub advice: Action,
     /// one sentence
     pub summary: String,
     /// what to do if it was not determined
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    pub why: String,
     /// line for postgresql.conf
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
     /// line that undoes it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
-    /// too few events in the window: the summary is about a busy server, not about the window
-    pub extrapolated: bool,
-}
-
-/// Calls of plan nodes per second. pg_fast_timing counts them; without it, they are not determined.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct NodeCallsReport {
-    /// whether auto_explain.log_timing can be on, at the present auto_explain.sample_rate
-    pub answer: LogTimingAnswer,
-    /// why there are no figures
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unavailable: Option<String>,
-    /// why the answer is unknown although there are figures
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<String>,
-    /// what to do to get figures or an answer
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// in the observed window
-    pub window: Option<PeriodCalls>,
-    /// auto_explain.sample_rate with which timing costs at most 1% of a core; missing if any rate does, or if that is unknown
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sample_rate: Option<f64>,
-}
-
-/// Calls of plan nodes in a period, and what timing all of them costs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PeriodCalls {
-    pub seconds: f64,
-    pub per_s: Range,
-    /// share of a core that clock reads take at sample_rate 1, at most all CPUs. Missing if the read cost is unknown
-    pub core_share: Option<Range>,
-    /// the same without this limit: what clock reads need if statements are executed as often as in the period
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub needed_cores: Option<Range>,
-}
-
-/// Whether auto_explain.log_timing can be on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum LogTimingAnswer {
-    /// it costs at most 1% of a core
-    Yes,
-    /// it costs more
-    No,
-    /// it may cost more; with a lower sample_rate it does not
-    WithSampleRate,
-    #[default]
-    Unknown,
 }

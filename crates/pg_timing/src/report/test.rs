@@ -1,20 +1,18 @@
 //! The JSON output of `pg_timing test`. The serde names are the JSON contract.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The differences between neighboring readings of each clock, as pg_test_timing measures them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TestReport {
     /// version of this JSON format
     pub schema_version: u64,
     /// version of pg_timing
-    #[serde(default)]
     pub version: String,
     /// requested time for each clock
     pub duration_s: u64,
     /// Ctrl-C ended the test early
-    #[serde(default)]
     pub interrupted: bool,
     pub clocks: Vec<TestedClock>,
     /// null if the test ended before this was known
@@ -22,21 +20,20 @@ pub struct TestReport {
 }
 
 /// The figures of one clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TestedClock {
     /// `system`, `rdtscp` or `rdtsc`
     pub name: String,
     /// elapsed time divided by the number of readings
     pub loop_ns: f64,
-    #[serde(default)]
     pub reads: u64,
     /// each difference that was seen, from the shortest on
     pub observed: Vec<ObservedDuration>,
 }
 
 /// A difference between two neighboring readings, and how often it was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObservedDuration {
     pub ns: u64,
@@ -44,7 +41,7 @@ pub struct ObservedDuration {
 }
 
 /// What PostgreSQL 19 decides about the TSC.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TscSummary {
     /// PostgreSQL 19's sources of the rate

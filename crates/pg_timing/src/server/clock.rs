@@ -1,8 +1,7 @@
 //! Measures the read cost of the server's clock: on this host if the server runs here, or else through the server, because
 //! statements that read the clock take longer.
 
-use super::session::Session;
-use super::settings::Server;
+use super::settings::{Server, Session};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog};

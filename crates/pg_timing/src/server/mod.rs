@@ -5,9 +5,8 @@ pub mod clock;
 pub mod connection;
 pub mod ephemeral;
 pub mod explain;
-pub mod fast_timing;
 mod own_sql;
-mod session;
 mod settings;
 
 pub use clock::node_read;
+pub use settings::fast_timing_info;

@@ -52,18 +52,15 @@ pub fn settings(names: &[&str]) -> String {
     )
 }
 
-/// Returns an expression that sets a setting until the end of the transaction, if this user may set it.
-fn set_if_permitted(name: &str, value: &str) -> String {
-    format!(
-        "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
-         THEN pg_catalog.set_config('{name}', '{value}', true) END"
-    )
-}
-
 /// Returns the query that sets these settings until the end of the transaction, if this user may set them.
 pub fn set_all_if_permitted(settings: &[(&str, &str)]) -> String {
-    let expressions: Vec<String> = settings.iter().map(|(name, value)| set_if_permitted(name, value)).collect();
-    format!("SELECT {MARK} {}", expressions.join(", "))
+    let set = |(name, value): &(&str, &str)| {
+        format!(
+            "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
+             THEN pg_catalog.set_config('{name}', '{value}', true) END"
+        )
+    };
+    format!("SELECT {MARK} {}", settings.iter().map(set).collect::<Vec<_>>().join(", "))
 }
 
 /// One row: the process of this session; databases that accept connections; whether this user may see all statistics.
@@ -72,11 +69,12 @@ pub const SESSION: &str = select!(
     FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate"
 );
 
-/// The objects of extensions that we use, each with its name, its schema, and three roles that can put other code in its place: the
-/// owners of the schema, of the object and of the extension. The last column tells whether the role is a superuser or this user. The
-/// name pg_database_owner stands for the database's owner.
+/// The objects of extensions that we use, each with its name, its schema, and a role that can put other code in its place: the owner of
+/// the schema, of the object or of the extension. NULL if all three are superusers or this user. The name pg_database_owner stands for
+/// the database's owner.
 pub const EXTENSION_OBJECTS: &str = select!(
-    "o.name, pg_catalog.quote_ident(n.nspname), r.rolname, r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user
+    "o.name, pg_catalog.quote_ident(n.nspname), pg_catalog.min(r.rolname::pg_catalog.text)
+        FILTER (WHERE NOT (r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user))
     FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema,
                 relowner AS owner FROM pg_catalog.pg_class
         UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proname, pronamespace, proowner
@@ -93,7 +91,8 @@ pub const EXTENSION_OBJECTS: &str = select!(
         AND d.deptype OPERATOR(pg_catalog.=) 'e'
         AND pg_catalog.array_position('{pg_stat_statements,pg_fast_timing}'::pg_catalog.name[], e.extname) IS NOT NULL
         AND pg_catalog.array_position(
-            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL"
+            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL
+    GROUP BY 1, 2"
 );
 
 /// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like
@@ -179,10 +178,9 @@ pub const WAL_IO: &str = select!(
 pub const FUNCTION_CALLS: &str =
     select!("coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions");
 
-/// Scans and rows in this database: calls of plan nodes that certainly happened, and rows that scans read.
+/// Scans and changed rows in this database: calls of plan nodes that certainly happened.
 pub const TABLES: &str = select!(
-    "coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked,
-        coalesce(pg_catalog.sum(seq_tup_read OPERATOR(pg_catalog.+) coalesce(idx_tup_fetch, 0)), 0) AS scanned
+    "coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked
     FROM pg_catalog.pg_stat_user_tables"
 );
 

@@ -1,11 +1,95 @@
-//! The server's version, settings and extensions, and the rights of this user.
+//! A session that only reads: the server's settings, the extensions that pg_timing uses, and the figures of pg_fast_timing.
 
-pub use super::session::FAST_TIMING_METHOD;
-use super::session::Session;
-use crate::error::Error;
-use crate::server::connection::Rows;
+use crate::error::{Error, SqlState};
+use crate::report::FastTiming;
+use crate::server::connection::{Connection, Output, Rows};
 use crate::server::own_sql;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The time limit of a query. Queries of statistics take milliseconds; the limit ends a wait for a lock.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The setting of pg_fast_timing that selects the timing method.
+pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
+
+/// A session on a connection, for queries only.
+pub struct Session<'a> {
+    connection: &'a mut Connection,
+    stop: &'a AtomicBool,
+    /// settings of each transaction that this user may be permitted to set
+    quiet: Vec<(&'static str, &'static str)>,
+    /// pg_fast_timing must not count the queries
+    skip_counting: bool,
+}
+
+/// Values that keep the queries out of pg_stat_statements and of auto_explain's log.
+const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1")];
+
+impl<'a> Session<'a> {
+    /// Uses a connection. `stop` cancels a running query.
+    pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
+        Session { connection, stop, quiet: Vec::new(), skip_counting: false }
+    }
+
+    /// Keeps the next queries out of the server's statistics of statements, out of its log and out of pg_fast_timing's counters,
+    /// as far as the server has these settings and this user may set them.
+    pub fn keep_quiet(&mut self, settings: &BTreeMap<String, String>) {
+        self.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
+        self.quiet = QUIET.into_iter().filter(|(name, _)| settings.contains_key(*name)).collect();
+    }
+
+    /// Runs the next queries also after Ctrl-C.
+    pub fn ignore_stop(&mut self) {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        self.stop = &NEVER;
+    }
+
+    /// Returns the connection.
+    pub fn connection(&self) -> &Connection {
+        self.connection
+    }
+
+    /// Returns the values of these settings, as far as the server has them.
+    pub fn settings(&mut self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
+        Ok(self.query(&own_sql::settings(names))?.pairs().into_iter().collect())
+    }
+
+    /// Returns the rows of one query.
+    ///
+    /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
+    /// end with the transaction, because a connection pooler can give the session to another client.
+    pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.run(&own_sql::begin("READ ONLY"))?;
+        let result = self.query_in_transaction(sql);
+        let end = self.run(own_sql::ROLLBACK);
+        result.and_then(|rows| end.map(|_| rows))
+    }
+
+    fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.run(own_sql::EMPTY_SEARCH_PATH)?;
+        self.run(own_sql::USUAL_PLANNER)?;
+        self.run(&own_sql::set_local("statement_timeout", &LIMIT.as_millis().to_string()))?;
+        if self.skip_counting {
+            // Every user may do that. A query that sets it would itself be counted.
+            self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
+        }
+        if !self.quiet.is_empty() {
+            self.run(&own_sql::set_all_if_permitted(&self.quiet))?;
+        }
+        self.run(sql)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Rows, Error> {
+        if self.stop.load(Ordering::Relaxed) {
+            // The connection ends soon, and the transaction with it.
+            let state = SqlState(SqlState::QUERY_CANCELED.into());
+            return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });
+        }
+        self.connection.run(sql, Output::Keep, self.stop)
+    }
+}
 
 /// The setting of pg_fast_timing that selects the statements whose node calls it counts.
 pub const COUNT_CALLS: &str = "pg_fast_timing.count_calls";
@@ -22,11 +106,9 @@ pub const TIMING_SETTINGS: [&str; 7] = [
 ];
 
 /// Other settings that the advice is about or depends on.
-const ADVISED_SETTINGS: [&str; 18] = [
+const ADVISED_SETTINGS: [&str; 13] = [
     COUNT_CALLS,
     "auto_explain.log_nested_statements",
-    "autovacuum_max_workers",
-    "autovacuum_vacuum_cost_delay",
     "compute_query_id",
     "io_combine_limit",
     "log_duration",
@@ -35,12 +117,9 @@ const ADVISED_SETTINGS: [&str; 18] = [
     "pg_stat_statements.track",
     "pg_stat_statements.track_planning",
     "pg_stat_statements.track_utility",
-    "track_cost_delay_timing",
     "track_counts",
-    "track_activity_query_size",
     "track_functions",
     "track_wal_io_timing",
-    "vacuum_cost_delay",
 ];
 
 /// A view or a function of an extension.
@@ -52,23 +131,6 @@ pub struct ExtensionObject {
     /// a role that can replace it by other code, at any time, also between two of our statements; `None` if only superusers and
     /// this user can do that
     other_owner: Option<String>,
-}
-
-/// Returns the objects in the rows of [`own_sql::EXTENSION_OBJECTS`].
-fn extension_objects(rows: Rows) -> Vec<ExtensionObject> {
-    let mut objects: Vec<ExtensionObject> = Vec::new();
-    for row in rows.rows {
-        let row: Option<Vec<String>> = row.into_iter().collect();
-        let Some([name, schema, owner, is_safe]) = row.and_then(|row| <[String; 4]>::try_from(row).ok()) else {
-            continue;
-        };
-        let other_owner = Some(owner).filter(|_| is_safe != "t");
-        match objects.iter_mut().find(|object| object.name == name) {
-            Some(object) => object.other_owner = object.other_owner.take().or(other_owner),
-            None => objects.push(ExtensionObject { name, schema, other_owner }),
-        }
-    }
-    objects
 }
 
 impl ExtensionObject {
@@ -110,14 +172,18 @@ impl Server {
         session.keep_quiet(&settings);
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
-        let objects = session.query(own_sql::EXTENSION_OBJECTS)?;
+        let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
+        let object = |row: Vec<Option<String>>| {
+            let [name, schema, other_owner] = row.try_into().ok()?;
+            Some(ExtensionObject { name: name?, schema: schema?, other_owner })
+        };
         Ok(Server {
             number,
             version,
             name,
             settings,
             pid: fact(0).parse().unwrap_or(0),
-            extension_objects: extension_objects(objects),
+            extension_objects: objects.filter_map(object).collect(),
             databases: fact(1).parse().unwrap_or(0),
             monitor: fact(2) == "t",
             other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect(),
@@ -128,13 +194,14 @@ impl Server {
     /// or if another role could replace it.
     pub fn extension_object(&self, name: &str) -> Option<String> {
         let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        object.other_owner.is_none().then(|| format!("{}.{name}", object.schema))
+        self.unsafe_object(name).is_none().then(|| format!("{}.{name}", object.schema))
     }
 
     /// Returns why an extension's view or function is not used although it is installed.
     pub fn unsafe_object(&self, name: &str) -> Option<Error> {
-        let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        let owner = object.other_owner.as_ref()?;
+        // A view and its function have the same name. Whoever owns one of them can replace it.
+        let mut objects = self.extension_objects.iter().filter(|object| object.name == name);
+        let (object, owner) = objects.find_map(|object| Some((object, object.other_owner.as_ref()?)))?;
         Some(Error::new(
             format!(
                 "the role {owner} owns {name}, its extension or its schema {}, and could put other code in its place",
@@ -199,6 +266,34 @@ impl Server {
 /// Returns the hint that sets a setting until it is undone.
 pub fn set_hint(name: &str, value: &str) -> String {
     format!("run: ALTER SYSTEM SET {name} = {value}; then: SELECT pg_reload_conf()")
+}
+
+/// Returns the figures of `pg_fast_timing_info()`. `None` if the extension is not installed in this database, or not loaded, or
+/// another version with other columns.
+pub fn fast_timing_info(connection: &mut Connection, stop: &AtomicBool) -> Result<Option<FastTiming>, Error> {
+    let mut session = Session::new(connection, stop);
+    let server = Server::of(&mut session)?;
+    let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
+    let columns = session.query(&own_sql::fast_timing_info(&function))?;
+    let columns: BTreeMap<String, String> = columns.pairs().into_iter().collect();
+    let text = |name: &str| columns.get(name).cloned().unwrap_or_default();
+    let number = |name: &str| columns.get(name)?.parse::<f64>().ok();
+    let figures = || {
+        Some(FastTiming {
+            method: text("method"),
+            clock: text("clock"),
+            ticker: text("ticker"),
+            scope: text("scope"),
+            call_cost_ns: number("call_cost_ns"),
+            statements: number("statements")?,
+            exact_nodes: number("exact_nodes")?,
+            estimated_nodes: number("estimated_nodes")?,
+            node_calls: number("node_calls")?,
+            without_tsc: number("without_tsc")?,
+            without_ticks: number("without_ticks")?,
+        })
+    };
+    Ok(figures())
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ fn bad_input_is_refused() {
         (explain, "is a report of explain"),
         (String::new(), "found no output of pg_test_timing"),
         (report.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1), "has the JSON format 2"),
-        ("{\"clocks\": 7}".into(), "is JSON, but not a report of pg_timing"),
+        ("{\"clocks\": 7}".into(), "is JSON, but not a report of check, read or explain"),
         ("{\"clocks\": ".into(), "ends too early"),
         ("nothing".into(), "found no output of pg_test_timing"),
         (report.replacen("\"read_ns\": ", "\"read_ns\": -", 1), "impossible figure"),

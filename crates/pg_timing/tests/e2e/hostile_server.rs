@@ -32,7 +32,7 @@ fn refused_with_limit(session: impl Fn(&mut TcpStream) + Clone + Send + 'static,
 #[test]
 fn a_server_that_never_answers_the_connection() {
     let stderr = refused_by_explain(stay_silent);
-    assert!(stderr.contains("accepted the connection, but did not answer within 2 s"), "{stderr}");
+    assert!(stderr.contains("the session did not begin within 2 s"), "{stderr}");
 }
 
 /// The error comes from the second server, so it was tried after the silent one.

@@ -106,7 +106,8 @@ fn the_worst_host_is_the_first() {
     assert!(page.contains(">5 host reports</h1>"), "{page}");
     let order = ["docker-desktop-hpet", "two-socket-warp", "ntp-slew-limit", "junk", "kvm-tsc"];
     for (name, nth) in order.iter().zip(1..) {
-        assert!(page.contains(&format!("<a href=\"#host-{nth}\">{name}.json</a>")), "{name}: {page}");
+        let path = dir.path().join(name);
+        assert!(page.contains(&format!("<a href=\"#host-{nth}\">{}.json</a>", path.display())), "{name}: {page}");
     }
 }
 
@@ -164,7 +165,7 @@ fn what_is_not_a_report_is_refused_and_nothing_is_written() {
         ("cut", &host[..host.len() / 2], "is JSON text that ends too early"),
         ("second", &format!("{host}{{"), "is JSON text that ends too early"),
         ("text", "CRITICAL", "is not JSON, or it is damaged"),
-        ("other", "{\"a\": 1}", "is JSON, but not a report of pg_timing"),
+        ("other", "{\"a\": 1}", "is JSON, but not a report of check, read or explain"),
         ("version", &host.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1), "has the JSON format 2"),
         (
             "figure",

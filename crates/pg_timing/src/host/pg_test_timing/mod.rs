@@ -8,7 +8,6 @@ pub mod ticket;
 mod writer;
 
 pub use parse::{KERNEL_LOG, parse};
-pub use report::parse_json;
 pub use table::Output;
 
 use crate::host::measure::{self, Budget, ClockMeter};

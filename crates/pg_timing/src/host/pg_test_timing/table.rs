@@ -245,7 +245,10 @@ impl Table {
 
     /// Returns the rows of exact durations, shortest first.
     pub fn observed(&self) -> Vec<ObservedDuration> {
-        self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count }).collect()
+        let observed = self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count });
+        let mut observed: Vec<ObservedDuration> = observed.collect();
+        observed.sort_by_key(|duration| duration.ns);
+        observed
     }
 
     /// Returns whether all rows are there. `total`: the number of readings.

@@ -1,6 +1,5 @@
 //! Measures and prints as pg_test_timing does: one clock after the other, and PostgreSQL 19's lines about the TSC.
 
-use super::report::SCHEMA_VERSION;
 use super::{Format, Options};
 use crate::host::measure::{Budget, ClassicLoop, ClockMeter, Histogram, log2_row};
 use crate::report::{ObservedDuration, TestReport, TestedClock, TscSummary};
@@ -164,7 +163,7 @@ pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>, int
         observed: timing.observed.iter().map(|(&ns, &count)| ObservedDuration { ns, count }).collect(),
     };
     let report = TestReport {
-        schema_version: SCHEMA_VERSION,
+        schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
         duration_s: options.duration_s.into(),
         interrupted,

@@ -1,31 +1,30 @@
 //! Compares two reports of a host: what changed beyond noise, and what that means for EXPLAIN ANALYZE.
 //!
-//! Each figure has bounds within which noise can move it, see the table in `figures.rs`. A figure changed if the bounds of both
-//! reports do not overlap. What a report does not show, or what load may have changed, is not compared, and the reason is given.
-//! The serde names are the JSON contract.
+//! Each figure has bounds within which noise can move it, see `figures.rs`. A figure changed if the bounds of both reports do not
+//! overlap. What a report does not show, or what load may have changed, is not compared, and the reason is given. The serde names
+//! are the JSON contract.
 
-mod changes;
 mod figures;
 #[cfg(test)]
 mod proptests;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
-pub use changes::why_busy;
-pub use figures::{PG19, Unit};
+pub use figures::{PG19, Unit, why_busy};
 
-use super::{Fact, Origin, Report, Severity};
-use serde::{Deserialize, Serialize};
+use super::{Fact, Finding, Origin, Report, SYSTEM, Severity, finding_id};
+use crate::human::duration;
+use figures::{Pair, judges, needs_postgres_19};
+use serde::Serialize;
 
 /// The comparison of two reports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// version of this JSON format
     pub schema_version: u32,
     /// version of pg_timing
-    pub version: String,
+    pub version: &'static str,
     pub before: ComparedReport,
     pub after: ComparedReport,
     /// every figure that both reports have, with its change
@@ -37,60 +36,19 @@ pub struct Comparison {
 }
 
 /// One of the two reports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedReport {
     /// file name, or `stdin`
     pub source: String,
     /// the program that measured, like `pg_test_timing 9.2 to 18`
-    pub program: String,
-    /// like `Linux 6.18.44`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clocksource: Option<String>,
+    pub program: &'static str,
     /// severity of the report's own verdict
     pub severity: Severity,
 }
 
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FigureName {
-    /// cost of one read without disturbance by other work on the machine, in ns
-    UndisturbedReadCost,
-    /// cost of one read, the median, in ns
-    ReadCost,
-    /// cost of one turn of pg_test_timing's loop, which contains one read, in ns
-    LoopCost,
-    /// what timing adds to a short function call, in ns
-    TimedCall,
-    /// smallest step of the clock's value, in ns
-    Step,
-    /// backward steps per million reads
-    BackwardSteps,
-    /// rate of the CPU's counter, in kHz
-    TscRate,
-    /// whether the counter is safe to use
-    TscUsable,
-    /// whether PostgreSQL 19 uses the counter by default
-    TscUsedByDefault,
-    /// the largest offset between the clocks of two CPUs, in ns
-    Skew,
-    /// relative rate of the clock against the reference clock, in ppm
-    Drift,
-    /// the kernel's clock source
-    ClockSource,
-    Kernel,
-    CpuModel,
-    Virtualization,
-}
-
 /// A number with its noise, or a text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Compared {
@@ -99,7 +57,7 @@ pub enum Compared {
 }
 
 /// A figure and the bounds within which noise can move it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Measure {
     /// missing if only the bounds are known
@@ -109,18 +67,17 @@ pub struct Measure {
 }
 
 /// A figure that both reports have.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedFigure {
-    pub figure: FigureName,
+    /// what is compared, like `undisturbed read`
+    pub figure: &'static str,
     /// name of the clock
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
+    pub unit: Unit,
     pub before: Compared,
     pub after: Compared,
-    /// (after - before) / before
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub relative_change: Option<f64>,
     /// the largest difference between the two figures that counts as the same, in the unit of the figure
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
@@ -128,7 +85,7 @@ pub struct ComparedFigure {
 }
 
 /// An alarm that is new, gone, or has another severity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingChange {
     pub id: String,
@@ -140,29 +97,17 @@ pub struct FindingChange {
     pub effect: Effect,
 }
 
-/// The report because of which figures are not compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum MissingIn {
-    Before,
-    After,
-    Both,
-    /// both reports have them, but their difference has no meaning
-    Neither,
-}
-
-/// Figures that could not be compared, for one reason.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Figures and findings that could not be compared, for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NotCompared {
     pub what: Vec<String>,
-    pub missing_in: MissingIn,
+    /// with the report, like `before: not in the report`
     pub why: String,
 }
 
 /// The worst change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompareVerdict {
     pub effect: Effect,
@@ -170,7 +115,7 @@ pub struct CompareVerdict {
 }
 
 /// The meaning of a change for a reader of EXPLAIN ANALYZE. The order is from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -186,80 +131,43 @@ pub enum Effect {
     MuchWorse,
 }
 
-/// The two reports.
-struct Pair<'a> {
-    before: &'a Report,
-    after: &'a Report,
-    /// why the times of each report are not comparable
-    load: [Fact<()>; 2],
-    /// why no times of the two are comparable
-    other_speed: Option<String>,
-}
-
-/// A figure or a finding that was not compared.
+/// A figure that was not compared, or a finding.
+#[derive(Clone, Debug)]
 struct Gap {
-    /// the figure and its clock; missing for a finding
-    figure: Option<(FigureName, String)>,
+    /// name of the figure, or the id of the finding
+    name: String,
+    clock: Option<String>,
     /// severity of the finding in the report that has it
     alarm: Option<Severity>,
-    what: String,
-    reason: Reason,
+    why: String,
 }
-
-/// Why something was not compared.
-type Reason = (MissingIn, String);
 
 /// Compares two reports with findings. The sources are file names.
 pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
-    let pair = Pair::new(before.1, after.1);
-    let (figures, mut gaps) = pair.figures();
-    let findings = pair.findings(&figures, &mut gaps);
-    let verdict = pair.verdict(&figures, &findings, &gaps);
-    Comparison {
-        schema_version: 1,
-        version: env!("CARGO_PKG_VERSION").into(),
-        before: compared(before),
-        after: compared(after),
-        figures,
-        findings,
-        not_compared: grouped(gaps),
-        verdict,
+    let pair = Pair::new([before.1, after.1]);
+    let (mut figures, mut gaps) = (Vec::new(), Vec::new());
+    for result in pair.figures() {
+        match result {
+            Ok(figure) => figures.push(figure),
+            Err(gap) => gaps.push(gap),
+        }
     }
-}
-
-fn compared((source, report): (&str, &Report)) -> ComparedReport {
-    ComparedReport {
+    let findings = findings(&pair, &figures, &mut gaps);
+    let verdict = verdict(&pair, &figures, &findings, &gaps);
+    let mut not_compared: Vec<NotCompared> = Vec::new();
+    for gap in gaps {
+        match not_compared.iter_mut().find(|group| group.why == gap.why) {
+            Some(group) => group.what.push(gap.label()),
+            None => not_compared.push(NotCompared { what: vec![gap.label()], why: gap.why }),
+        }
+    }
+    let [before, after] = [before, after].map(|(source, report)| ComparedReport {
         source: source.into(),
-        program: program(report).into(),
-        kernel: report.host.kernel.known().cloned(),
-        cpu_model: report.host.cpu_model.known().cloned(),
-        clocksource: report.clocksource.current.known().cloned(),
+        program: program(report),
         severity: report.verdict.severity,
-    }
-}
-
-/// Returns what was not compared, grouped by reason, in the order of the table.
-fn grouped(gaps: Vec<Gap>) -> Vec<NotCompared> {
-    let mut groups: Vec<NotCompared> = Vec::new();
-    for Gap { what, reason: (missing_in, why), .. } in gaps {
-        match groups.iter_mut().find(|group| group.missing_in == missing_in && group.why == why) {
-            Some(group) => group.what.push(what),
-            None => groups.push(NotCompared { what: vec![what], missing_in, why }),
-        }
-    }
-    groups
-}
-
-impl MissingIn {
-    /// Returns what precedes the reason on the screen.
-    pub fn prefix(self) -> &'static str {
-        match self {
-            MissingIn::Before => "before: ",
-            MissingIn::After => "after: ",
-            MissingIn::Both => "both: ",
-            MissingIn::Neither => "",
-        }
-    }
+    });
+    let version = env!("CARGO_PKG_VERSION");
+    Comparison { schema_version: 1, version, before, after, figures, findings, not_compared, verdict }
 }
 
 /// Returns the program that measured. It decides what its figures mean. An output without a table does not show the version.
@@ -270,6 +178,183 @@ fn program(report: &Report) -> &'static str {
         Origin::PgTestTiming if rows().any(|row| row.ge_ns.is_some()) => "pg_test_timing 9.2 to 18",
         Origin::PgTestTiming if rows().next().is_some() => "pg_test_timing 19",
         Origin::PgTestTiming => "pg_test_timing",
+    }
+}
+
+/// Returns the alarms that are new, gone, or have another severity.
+fn findings(pair: &Pair, figures: &[ComparedFigure], gaps: &mut Vec<Gap>) -> Vec<FindingChange> {
+    let all = pair.reports.iter().flat_map(|report| &report.findings).map(|finding| finding.id.as_str());
+    let mut ids: Vec<&str> = all.collect();
+    // Other versions can have other ids.
+    ids.sort_by_key(|id| (finding_id::ALL.iter().position(|known| known == id).unwrap_or(usize::MAX), *id));
+    ids.dedup();
+    let mut changes = Vec::new();
+    for id in ids {
+        let facts = pair.reports.map(|report| decided(report, id));
+        let [before, after] = facts.clone().map(|fact| fact.known().map(|finding| finding.severity));
+        if before == after {
+            continue;
+        }
+        match both(facts).and_then(|[before, after]| change(pair, before, after, figures, gaps)) {
+            Ok(change) => changes.push(change),
+            Err(why) => {
+                let alarm = before.max(after).filter(|worst| *worst >= Severity::Warning);
+                let name = alarm.map_or(id.into(), |severity| format!("{id} ({})", severity.word()));
+                gaps.push(Gap { name, clock: None, alarm, why });
+            }
+        }
+    }
+    changes
+}
+
+/// Returns the finding, if it was decided.
+fn decided<'a>(report: &'a Report, id: &str) -> Fact<&'a Finding> {
+    let finding = report.findings.iter().find(|finding| finding.id == id && finding.severity != Severity::Unknown);
+    Fact::of(finding, "the check could not decide")
+}
+
+/// Returns the change of a finding, or why it was not compared: a figure that the finding judges was not, and no other one explains
+/// the finding.
+fn change(
+    pair: &Pair,
+    before: &Finding,
+    after: &Finding,
+    figures: &[ComparedFigure],
+    gaps: &[Gap],
+) -> Result<FindingChange, String> {
+    let worse = if before.severity > after.severity { before } else { after };
+    let id = worse.id.as_str();
+    // No figure shows these: a jump, a changing rate, an offset that changes within milliseconds, and the step at which
+    // pg_test_timing stops without its number of reads.
+    let has_no_figure = pair.reports.iter().any(|report| match id {
+        finding_id::DRIFT => report.drift.iter().any(|drift| !drift.has_constant_rate()),
+        finding_id::CPU_SKEW => report.cpus.skew.iter().any(|skew| skew.moving),
+        finding_id::CLOCK_BACKWARD => report.clocks.iter().any(|clock| clock.backward_steps > 0 && clock.reads == 0),
+        _ => false,
+    });
+    let judged: Vec<&ComparedFigure> =
+        figures.iter().filter(|figure| judges(id, figure.figure, figure.clock.as_deref())).collect();
+    let is_explained = has_no_figure || judged.iter().any(|figure| figure.effect != Effect::Same);
+    if !is_explained && let Some(gap) = gaps.iter().find(|gap| judges(id, &gap.name, gap.clock.as_deref())) {
+        return Err(gap.why.clone());
+    }
+    let effect = match worse.severity {
+        _ if !is_explained && !judged.is_empty() => Effect::Same,
+        // They warn about the next restart, and about other programs. The clock is as before.
+        _ if matches!(id, finding_id::CLOCKSOURCE_NOT_PERSISTENT | finding_id::CLOCK_GAPS) => Effect::Changed,
+        Severity::Critical => Effect::MuchWorse,
+        _ => Effect::Worse,
+    };
+    Ok(FindingChange {
+        id: id.into(),
+        before: before.severity,
+        after: after.severity,
+        summary: worse.summary.clone(),
+        effect: if worse.severity == after.severity { effect } else { effect.mirrored() },
+    })
+}
+
+/// Returns the verdict. The worst change counts, then a missing comparison, then the best change. The first sentence is its reason.
+fn verdict(pair: &Pair, figures: &[ComparedFigure], findings: &[FindingChange], gaps: &[Gap]) -> CompareVerdict {
+    let effects = || figures.iter().map(|figure| figure.effect).chain(findings.iter().map(|change| change.effect));
+    let worst = effects().max().unwrap_or(Effect::Same);
+    let best = effects().min().unwrap_or(Effect::Same);
+    let cost = figures.iter().find(|figure| figure.is_cost() && figure.clock.as_deref() == Some(SYSTEM));
+    let has_cost = cost.is_some();
+    // It is unknown whether it is new, or gone.
+    let has_unknown_fault = gaps.iter().any(|gap| gap.alarm == Some(Severity::Critical));
+    let effect = match () {
+        () if worst >= Effect::Worse => worst,
+        () if !has_cost || has_unknown_fault => Effect::NotCompared,
+        () if best <= Effect::Better => best,
+        () => worst,
+    };
+    let mut sentences = Vec::new();
+    for level in [Effect::MuchWorse, Effect::Worse, Effect::MuchBetter, Effect::Better] {
+        let labels = figures.iter().filter(|figure| figure.effect == level).map(ComparedFigure::change);
+        sentences.extend(list(&format!("Now {}", level.word()), labels));
+        let alarms = findings.iter().filter(|change| change.effect == level).map(FindingChange::label);
+        sentences.extend(list("Alarm", alarms));
+    }
+    if let Some([before, after]) = cost.filter(|cost| cost.effect.matters()).and_then(|_| overhead(pair)) {
+        sentences.push(format!(
+            "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
+        ));
+    }
+    if !has_cost {
+        let gap = gaps.iter().find(|gap| gap.name == "cost" && gap.clock.as_deref() == Some(SYSTEM));
+        let why = gap.map_or(String::new(), |gap| format!(" ({})", gap.why));
+        sentences.push(format!("The read cost of PostgreSQL's clock could not be compared{why}."));
+    }
+    match effect {
+        Effect::Same => {
+            sentences.push("No figure changed by more than the noise.".into());
+            // Between different programs the noise is several times the cost, and "same" alone would hide that.
+            sentences.extend(cost.and_then(|cost| {
+                let noise = duration(cost.noise?);
+                Some(format!("Read cost: {}; noise can explain a difference of {noise}.", cost.change()))
+            }));
+        }
+        Effect::Changed => {
+            let labels = figures.iter().filter(|figure| figure.effect == effect).map(ComparedFigure::label);
+            let alarms = findings.iter().filter(|change| change.effect == effect).map(FindingChange::label);
+            sentences.extend(list("Different, but neither better nor worse", labels.chain(alarms)));
+        }
+        _ => {}
+    }
+    let unknown = gaps.iter().filter(|gap| gap.alarm.is_some()).map(|gap| gap.name.clone());
+    sentences.extend(list("Alarms that only one of the reports can show", unknown));
+    CompareVerdict { effect, summary: sentences.join(" ") }
+}
+
+/// Returns the overhead of EXPLAIN ANALYZE, if both figures are from the same kind of measurement.
+fn overhead(pair: &Pair) -> Option<[String; 2]> {
+    let [before, after] = pair.reports.map(|report| report.system()?.overhead_per_node_ns());
+    (program(pair.reports[0]) == program(pair.reports[1])).then_some([duration(before?), duration(after?)])
+}
+
+fn list(head: &str, items: impl Iterator<Item = String>) -> Option<String> {
+    let items: Vec<String> = items.collect();
+    (!items.is_empty()).then(|| format!("{head}: {}.", items.join(", ")))
+}
+
+/// Returns both values, or the reason of the report that has no value. One reason of both is enough; the smaller one does not
+/// depend on their order.
+fn both<T>(values: [Fact<T>; 2]) -> Result<[T; 2], String> {
+    Err(match values {
+        [Fact::Known(before), Fact::Known(after)] => return Ok([before, after]),
+        [Fact::Unavailable { unavailable }, Fact::Known(_)] => format!("before: {unavailable}"),
+        [Fact::Known(_), Fact::Unavailable { unavailable }] => format!("after: {unavailable}"),
+        [Fact::Unavailable { unavailable: a }, Fact::Unavailable { unavailable: b }] => format!("both: {}", a.min(b)),
+    })
+}
+
+impl Gap {
+    /// Returns the name for the screen.
+    fn label(&self) -> String {
+        self.clock.iter().chain([&self.name]).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl FindingChange {
+    /// Returns the id with both severities, like `clock-slow (OK -> CRITICAL)`.
+    pub fn label(&self) -> String {
+        format!("{} ({} -> {})", self.id, self.before.word(), self.after.word())
+    }
+}
+
+impl ComparedFigure {
+    /// Returns the name for the screen, like `system step`.
+    pub fn label(&self) -> String {
+        self.clock.as_deref().into_iter().chain([self.figure]).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns both values with the name, like `system step 70 ns (before 1 ns)`.
+    fn change(&self) -> String {
+        let [before, after] = [&self.before, &self.after].map(|value| self.unit.text(value));
+        let is_of_19 = self.clock.as_deref().is_some_and(needs_postgres_19) || self.figure == figures::TSC_USABLE;
+        let whose = if is_of_19 { "; only PostgreSQL 19 reads it" } else { "" };
+        format!("{} {after} (before {before}{whose})", self.label())
     }
 }
 
@@ -309,7 +394,7 @@ impl Effect {
     }
 
     /// Returns whether it is better or worse.
-    pub fn matters(self) -> bool {
+    fn matters(self) -> bool {
         self >= Effect::Worse || self <= Effect::Better
     }
 }

@@ -1,10 +1,8 @@
 //! The facts behind the advice: the server, its clocks, and how its statistics grew in the window.
 
 use crate::error::{Error, SqlState};
-use crate::report::EventsAre;
 use crate::server::clock::Clocks;
-use crate::server::session::Session;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, Session};
 use std::collections::BTreeMap;
 
 /// The server, its clocks, and its statistics over the window.
@@ -38,10 +36,6 @@ impl Gap {
     pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Gap {
         Gap { why: why.into(), hint: hint.into() }
     }
-
-    fn nothing_counted() -> Gap {
-        Gap::new("stopped before anything was counted", RUN_AGAIN)
-    }
 }
 
 /// Events that read the clock, and their reads per second.
@@ -69,45 +63,17 @@ impl Events {
             None => self,
         }
     }
-
-    pub fn are(&self) -> EventsAre {
-        match (self.per_s, &self.gap) {
-            (None, _) => EventsAre::Unknown,
-            (Some(_), None) => EventsAre::Counted,
-            (Some(_), Some(_)) => EventsAre::AtLeast,
-        }
-    }
 }
 
 impl Facts {
-    /// Returns counted events, each with `low` to `high` reads.
+    /// Returns counted events, with bounds on all their reads together.
     pub fn counted(&self, events: f64, low: f64, high: f64) -> Events {
-        self.counted_reads(events, events * low, events * high)
-    }
-
-    /// Returns counted events, with bounds on all reads together.
-    pub fn counted_reads(&self, events: f64, low: f64, high: f64) -> Events {
-        match self.per_s(events) {
-            Err(gap) => Events::unknown(gap),
-            Ok(per_s) => {
-                Events { per_s: Some(per_s), reads_low: self.least(low), reads_high: self.most(high), gap: None }
-            }
+        if self.window_s <= 0.0 {
+            return Events::unknown(Gap::new("stopped before anything was counted", RUN_AGAIN));
         }
-    }
-
-    /// Returns the growth of a number in the window, per second.
-    pub fn per_s(&self, growth: f64) -> Result<f64, Gap> {
-        if self.window_s > 0.0 { Ok(growth / self.window_s) } else { Err(Gap::nothing_counted()) }
-    }
-
-    /// Returns the lowest rate of this growth.
-    pub fn least(&self, growth: f64) -> f64 {
-        growth / (self.window_s + REPORT_DELAY_S)
-    }
-
-    /// Returns the highest rate of this growth, or `None` if the window is too short.
-    pub fn most(&self, growth: f64) -> Option<f64> {
-        (self.window_s > REPORT_DELAY_S).then(|| growth / (self.window_s - REPORT_DELAY_S))
+        let reads_high = (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S));
+        let reads_low = low / (self.window_s + REPORT_DELAY_S);
+        Events { per_s: Some(events / self.window_s), reads_low, reads_high, gap: None }
     }
 }
 

@@ -1,22 +1,18 @@
 //! Estimates the cost of each setting that reads the clock. Each setting has a `fn(&Facts) -> Option<SettingAdvice>`.
 
-mod advice;
 mod facts;
 mod log_timing;
-mod other;
 mod settings;
-mod statements;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 use crate::error::{Error, SqlState};
 use crate::host::measure::Budget;
-use crate::report::{AdviseReport, CoreShareLimits, SettingAdvice};
+use crate::report::{AdviseReport, SettingAdvice};
 use crate::server::clock::Clocks;
 use crate::server::connection::Connection;
-use crate::server::session::Session;
-use crate::server::settings::Server;
+use crate::server::settings::{Server, Session};
 use facts::{Counts, Facts, Part, Snapshot};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,19 +25,17 @@ const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
     settings::track_functions,
     settings::statement_log,
     settings::track_planning,
-    settings::track_cost_delay_timing,
     log_timing::setting,
-    other::fast_timing,
-    other::clock_source,
-    other::serialize,
+    settings::fast_timing,
+    settings::clock_source,
 ];
 
 /// Returns the statistics that are read before and after the window.
 fn parts(server: &Server) -> Vec<Part> {
-    let mut parts = vec![statements::activity(), verdict::sessions_part()];
+    let mut parts = vec![verdict::sessions_part()];
     parts.extend(settings::parts(server));
     // These two are compared, so they are read one right after the other.
-    parts.extend(statements::counted(server));
+    parts.extend(settings::statements_part(server));
     parts.extend(log_timing::parts(server));
     parts
 }
@@ -49,19 +43,9 @@ fn parts(server: &Server) -> Vec<Part> {
 /// Interval between checks for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Observes the server for the window, and returns the costs of its settings. `progress` receives values from 0 to 1.
+/// Observes the server for the window, and returns the costs of its settings. `progress` receives values from 0 to 1. Measures the
+/// server's clocks only if `clocks` is empty, because that takes most of a second of CPU time.
 pub fn advise(
-    connection: &mut Connection,
-    window: Nanos,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(f64),
-) -> Result<AdviseReport, Error> {
-    advise_with(connection, window, &mut None, stop, progress)
-}
-
-/// Like [`advise`], for repeated observations: measures the server's clocks only if `clocks` is empty, because that takes most
-/// of a second of CPU time.
-pub fn advise_with(
     connection: &mut Connection,
     window: Nanos,
     clocks: &mut Option<Clocks>,
@@ -69,11 +53,9 @@ pub fn advise_with(
     progress: &mut dyn FnMut(f64),
 ) -> Result<AdviseReport, Error> {
     let facts = observe(connection, window, clocks, stop, progress).map_err(|error| {
-        match error.state.is(SqlState::QUERY_CANCELED) {
-            true if stop.load(Ordering::Relaxed) => {
-                Error::new("stopped before the observation began", "run it again; advise changes nothing")
-            }
-            _ => error,
+        match error.state.is(SqlState::QUERY_CANCELED) && stop.load(Ordering::Relaxed) {
+            true => Error::new("stopped before the observation began", "run it again; advise changes nothing"),
+            false => error,
         }
     })?;
     Ok(report(&facts, stop.load(Ordering::Relaxed)))
@@ -123,9 +105,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
         node_read: (clocks.node.clock != clocks.read.clock).then(|| clocks.node.clone()),
         verdict: verdict::add(verdict, &findings),
         settings,
-        node_calls: log_timing::node_calls(facts),
         findings,
-        core_share_limits: Some(CoreShareLimits { warning: advice::CHEAP, critical: advice::VERY_EXPENSIVE }),
         not_seen: verdict::not_seen(facts),
     }
 }

@@ -1,18 +1,23 @@
-//! The settings whose events the server counts: how many events there are, and how often each of them reads the clock.
+//! The settings whose cost is known from events that the server counts, and `timing_clock_source`: how many events there are, how
+//! often each of them reads the clock, and the advice.
 
-use super::advice::{Setting, advise};
 use super::facts::{Events, Facts, Gap, OTHER_DATABASES, Part};
-use super::statements::{self, ACTIVITY};
-use crate::report::{Action, SettingAdvice};
+use crate::host::check::tsc_slow_if;
+use crate::human::{count, duration, percent_range};
+use crate::report::{
+    Action, CHEAP_SHARE, CoreShare, EventsAre, Finding, ReadCost, Report, SYSTEM, SettingAdvice, Severity, finding_id,
+};
 use crate::server::own_sql;
-use crate::server::settings::{Server, set_hint};
+use crate::server::settings::{FAST_TIMING_METHOD, Server, set_hint};
 
+const ACTIVITY: &str = "activity";
 const IO: &str = "io";
 const WAL: &str = "wal";
 const FUNCTIONS: &str = "functions";
+pub const STATEMENTS: &str = "statements";
 
 /// pgstat_prepare_io_time and pgstat_count_io_op_time, pgss_planner, pgstat_init_function_usage and its end, XLogWrite and
-/// issue_xlog_fsync, vacuum_delay_point: one read before the event and one after it.
+/// issue_xlog_fsync: one read before the event and one after it.
 const READS: f64 = 2.0;
 /// Since 18 the server also times a wait for a read that it has started (WaitReadBuffers in bufmgr.c).
 const READS_WITH_WAIT: f64 = 4.0;
@@ -25,59 +30,165 @@ const EXTENDED_AT_ONCE: f64 = 64.0;
 const WRITTEN_BACK_AT_ONCE: f64 = 256.0;
 /// Size of a block in bytes, also in temporary files.
 const BLOCK: f64 = 8192.0;
+/// Per second. A server with fewer transactions is idle. Fewer events in its window say nothing about a busy server.
+const FEW_PER_S: f64 = 10.0;
+const LONGER_WINDOW: &str = "a longer window narrows the range: pg_timing advise --window 60";
+pub const WHILE_BUSY: &str = "run it while the server is busy: pg_timing advise --window 60";
 
 /// Returns the statistics that these settings need. Those of functions have no time of the last reset, so only a smaller number
 /// shows a reset.
-pub fn parts(server: &Server) -> [Part; 3] {
+pub fn parts(server: &Server) -> [Part; 4] {
     let io = if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO };
     let wal = if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO };
-    [(IO, io), (WAL, wal), (FUNCTIONS, own_sql::FUNCTION_CALLS)].map(|(name, sql)| Part { name, sql: sql.into() })
+    [(ACTIVITY, own_sql::DATABASES), (IO, io), (WAL, wal), (FUNCTIONS, own_sql::FUNCTION_CALLS)]
+        .map(|(name, sql)| Part { name, sql: sql.into() })
 }
 
-/// `track_io_timing`: the server times each read and write of blocks.
-pub fn track_io_timing(facts: &Facts) -> Option<SettingAdvice> {
-    let counted = match facts.server.major() {
-        15 => {
-            "blocks read (pg_stat_database) and written (pg_stat_bgwriter; new blocks that backends write are counted, but not timed)"
-        }
-        16 | 17 => {
-            "reads, writes, extends, writebacks and fsyncs in pg_stat_io (it counts blocks; several blocks can be timed together)"
-        }
-        _ => {
-            "reads, writes, extends, writebacks and fsyncs in pg_stat_io; waiting for a read takes two more clock reads"
-        }
+/// Statistics of pg_stat_statements. A plan that returns n rows to a client has at least n calls, and one call if it
+/// returns no rows. Utility statements such as COPY have rows, but no timed plan. So only texts that start like a
+/// statement with a plan count; texts that start with a comment do not.
+pub fn statements_part(server: &Server) -> Option<Part> {
+    let objects = ["pg_stat_statements", "pg_stat_statements_info"].map(|name| server.extension_object(name));
+    let [Some(statements), Some(info)] = objects else { return None };
+    Some(Part { name: STATEMENTS, sql: own_sql::statements(&statements, &info) })
+}
+
+/// A setting with its value and its events.
+pub struct Setting<'a> {
+    pub name: &'static str,
+    pub value: String,
+    /// whether it reads the clock with its present value
+    pub on: bool,
+    pub events: Events,
+    pub cost: &'a ReadCost,
+    /// the highest cost of an event
+    pub event_ns: Option<f64>,
+    /// lines for postgresql.conf
+    pub turn_on: String,
+    pub turn_off: String,
+}
+
+/// Returns the advice for a setting.
+pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
+    let share = share(&setting.events, setting.cost);
+    let gap = match setting.cost.low_ns {
+        None => Gap::new("the read cost of the clock is unknown", "run pg_timing on the server's host"),
+        Some(_) => setting.events.gap.clone().unwrap_or_else(|| {
+            let why = "the window is too short, because backends report only once per second";
+            Gap::new(why, LONGER_WINDOW)
+        }),
     };
-    let why = format!(
-        "two clock reads for each of these: {counted}. The setting shows I/O times in EXPLAIN (BUFFERS) and pg_stat_io"
-    );
-    switch(facts, "track_io_timing", io_events(facts), why)
+    let is_complete = share.is_some_and(|share| share.high.is_some());
+    if is_complete && is_idle(facts) && setting.events.per_s.is_some_and(|per_s| per_s < FEW_PER_S) {
+        return setting.advice(None, Err(Gap::new("few events on this idle server", WHILE_BUSY)));
+    }
+    let result = share.map_or_else(|| Err(gap.clone()), |share| judge(setting.on, share, &gap));
+    setting.advice(share, result)
+}
+
+/// Returns the advice for a known share, or why it was not determined.
+pub fn judge(on: bool, share: CoreShare, gap: &Gap) -> Result<(Action, String), Gap> {
+    let (is_cheap, is_expensive) = (share.high.is_some_and(|high| high <= CHEAP_SHARE), share.low > CHEAP_SHARE);
+    let known = |action, text: &str| Ok((action, text.to_string()));
+    match (on, share.high) {
+        (true, _) if is_cheap => known(Action::Keep, "cheap: leave it on"),
+        (false, _) if is_cheap => known(Action::TurnOn, "cheap: it can be turned on"),
+        (true, _) if is_expensive => known(Action::TurnOff, "expensive: turn it off"),
+        (false, _) if is_expensive => known(Action::None, "expensive: leave it off"),
+        (_, None) => Err(gap.clone()),
+        (_, high) => Err(Gap::new(format!("{} of a core", percent_range(share.low, high)), LONGER_WINDOW)),
+    }
+}
+
+impl Setting<'_> {
+    /// Returns this advice with the setting's values, and with the line that follows it.
+    pub fn advice(self, core_share: Option<CoreShare>, result: Result<(Action, String), Gap>) -> SettingAdvice {
+        let (advice, summary, hint) = match result {
+            Ok((action, summary)) => (action, summary, None),
+            Err(gap) => {
+                // The user can compare the limit with other figures.
+                let limit = self.event_ns.filter(|ns| *ns > 0.0).map_or(String::new(), |ns| {
+                    format!("; {} per second would cost 1% of a core", count((CHEAP_SHARE * 1e9 / ns).round() as u64))
+                });
+                (Action::Unknown, format!("not determined: {}{limit}", gap.why), Some(gap.hint))
+            }
+        };
+        let (line, undo) = match advice {
+            Action::TurnOn => (Some(self.turn_on), Some(self.turn_off)),
+            Action::TurnOff => (Some(self.turn_off), Some(self.turn_on)),
+            _ => (None, None),
+        };
+        SettingAdvice {
+            on: self.on,
+            events_per_s: self.events.per_s,
+            events_are: match (self.events.per_s, &self.events.gap) {
+                (None, _) => EventsAre::Unknown,
+                (Some(_), None) => EventsAre::Counted,
+                (Some(_), Some(_)) => EventsAre::AtLeast,
+            },
+            core_share,
+            hint,
+            line,
+            undo,
+            ..without_events(self.name, self.value, advice, summary)
+        }
+    }
+}
+
+/// Returns an advice about something whose events are not counted.
+fn without_events(name: &str, value: impl Into<String>, advice: Action, summary: impl Into<String>) -> SettingAdvice {
+    SettingAdvice {
+        name: name.into(),
+        value: value.into(),
+        on: false,
+        events_per_s: None,
+        events_are: EventsAre::Unknown,
+        core_share: None,
+        advice,
+        summary: summary.into(),
+        hint: None,
+        line: None,
+        undo: None,
+    }
+}
+
+/// Returns the share of a core, or `None` if there are no counted events.
+fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
+    let (low_ns, high_ns) = cost.low_ns.zip(cost.high_ns).filter(|_| events.per_s.is_some())?;
+    Some(CoreShare { low: events.reads_low * low_ns / 1e9, high: events.reads_high.map(|reads| reads * high_ns / 1e9) })
+}
+
+/// Returns whether the server was idle.
+fn is_idle(facts: &Facts) -> bool {
+    transactions(facts).is_ok_and(|transactions| transactions < FEW_PER_S * facts.window_s)
+}
+
+fn transactions(facts: &Facts) -> Result<f64, Gap> {
+    facts.counts.growth(ACTIVITY, "transactions")
+}
+
+/// `track_io_timing`: the server times each read and write of blocks. Several blocks can be timed together, and 15 also counts new
+/// blocks that it does not time.
+pub fn track_io_timing(facts: &Facts) -> Option<SettingAdvice> {
+    switch(facts, "track_io_timing", io_events(facts))
 }
 
 /// `track_wal_io_timing`: the server times each write and sync of WAL.
 pub fn track_wal_io_timing(facts: &Facts) -> Option<SettingAdvice> {
-    let counted = facts.counts.growth(WAL, "operations").map(|n| facts.counted(n, READS, READS));
-    let view = if facts.server.major() < 18 { "pg_stat_wal" } else { "pg_stat_io" };
-    let why = format!("two reads of the clock for each write and sync of WAL, which {view} counts");
-    switch(facts, "track_wal_io_timing", counted, why)
+    let counted = facts.counts.growth(WAL, "operations").map(|n| facts.counted(n, n * READS, n * READS));
+    switch(facts, "track_wal_io_timing", counted)
 }
 
-/// `track_cost_delay_timing` (18): the server times each cost-based delay of a vacuum.
-pub fn track_cost_delay_timing(facts: &Facts) -> Option<SettingAdvice> {
-    let why = "two reads of the clock for each cost-based delay; delays are not counted, but the length of a delay limits their number per worker and second";
-    switch(facts, "track_cost_delay_timing", Ok(delays(&facts.server)), why.into())
-}
-
-/// Returns the advice about a setting that is on or off.
-fn switch(facts: &Facts, name: &'static str, events: Result<Events, Gap>, why: String) -> Option<SettingAdvice> {
+/// Returns the advice about a setting that is on or off, with two reads of the clock for each event.
+fn switch(facts: &Facts, name: &'static str, events: Result<Events, Gap>) -> Option<SettingAdvice> {
     let value = facts.server.setting(name)?.to_string();
     let setting = Setting {
         name,
         on: value == "on",
         value,
         events: events.unwrap_or_else(Events::unknown),
-        reads_per_event: READS,
         cost: &facts.clocks.read,
-        why,
+        event_ns: facts.clocks.read.high_ns.map(|ns| READS * ns),
         turn_on: format!("{name} = on"),
         turn_off: format!("{name} = off"),
     };
@@ -91,7 +202,7 @@ fn io_events(facts: &Facts) -> Result<Events, Gap> {
     let events = if facts.server.major() == 15 {
         let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let all = read + written + io("backend")?;
-        facts.counted_reads(all, (read + written) * READS, all * READS)
+        facts.counted(all, (read + written) * READS, all * READS)
     } else {
         let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
         let single = io("writes")? + io("fsyncs")?;
@@ -100,7 +211,7 @@ fn io_events(facts: &Facts) -> Result<Events, Gap> {
             _ => reads,
         };
         let per_read = if facts.server.major() >= 18 { READS_WITH_WAIT } else { READS };
-        facts.counted_reads(
+        facts.counted(
             reads + extends + writebacks + single,
             (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
             reads * per_read + (extends + writebacks + single) * READS,
@@ -115,42 +226,6 @@ fn io_events(facts: &Facts) -> Result<Events, Gap> {
     Ok(events.or_more((temporary > 0.0).then(of_temporary)))
 }
 
-/// Returns an upper bound on the delays.
-fn delays(server: &Server) -> Events {
-    let gap = Gap::new(
-        "delays are not counted",
-        "limit them: ALTER SYSTEM SET vacuum_cost_delay = 0; then: SELECT pg_reload_conf()",
-    );
-    let manual = delay_ms(server.setting("vacuum_cost_delay"));
-    let automatic = match server.setting("autovacuum_vacuum_cost_delay") {
-        Some("-1") => manual,
-        other => delay_ms(other),
-    };
-    let reads_high = match (manual, automatic, server.number_in("autovacuum_max_workers")) {
-        // Nothing limits the number of sessions that run VACUUM manually.
-        (Some(0.0), Some(automatic), Some(workers)) => {
-            let each = if automatic > 0.0 { 1e3 / automatic } else { 0.0 };
-            Some(workers * each * READS)
-        }
-        _ => None,
-    };
-    Events { reads_high, ..Events::unknown(gap) }
-}
-
-/// Parses a delay in the server's format: `2ms`, `500us`, `0`.
-fn delay_ms(value: Option<&str>) -> Option<f64> {
-    let value = value?;
-    let unit = value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    // The server's own limit is 100 ms.
-    let number = value.strip_suffix(unit)?.parse().ok().filter(|number| (0.0..=1e6).contains(number))?;
-    match unit {
-        "us" => Some(number / 1e3),
-        "ms" | "" => Some(number),
-        "s" => Some(number * 1e3),
-        _ => None,
-    }
-}
-
 /// `track_functions`: the server times each function call.
 pub fn track_functions(facts: &Facts) -> Option<SettingAdvice> {
     const NAME: &str = "track_functions";
@@ -160,15 +235,14 @@ pub fn track_functions(facts: &Facts) -> Option<SettingAdvice> {
         true => facts.counts.growth(FUNCTIONS, "calls"),
         false => Err(Gap::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'"))),
     };
-    let others = || Gap::new("only functions of this database are counted", OTHER_DATABASES);
-    let others = (facts.server.databases > 1).then(others);
+    let others =
+        (facts.server.databases > 1).then(|| Gap::new("only functions of this database are counted", OTHER_DATABASES));
     let setting = Setting {
         name: NAME,
         on,
-        events: calls.map_or_else(Events::unknown, |calls| facts.counted(calls, READS, READS).or_more(others)),
-        reads_per_event: READS,
+        events: calls.map_or_else(Events::unknown, |n| facts.counted(n, n * READS, n * READS).or_more(others)),
         cost: &facts.clocks.read,
-        why: "two reads of the clock for each call in procedural languages (pl), or also in SQL and C (all); pg_stat_user_functions counts calls only while track_functions is on".into(),
+        event_ns: facts.clocks.read.high_ns.map(|ns| READS * ns),
         turn_on: format!("{NAME} = '{}'", if on { &value } else { "pl" }),
         turn_off: format!("{NAME} = 'none'"),
         value,
@@ -184,14 +258,22 @@ pub fn statement_log(facts: &Facts) -> Option<SettingAdvice> {
     let name = *NAMES.iter().find(|name| is_on(name)).unwrap_or(&NAMES[0]);
     let value = server.setting(name)?.to_string();
     let on = is_on(&name);
+    let counted = |n: f64, more| facts.counted(n, n * READS_OF_LOG.0, n * READS_OF_LOG.1).or_more(more);
+    let events = match (growth(facts, "calls"), transactions(facts)) {
+        (Ok((calls, more)), _) => counted(calls, more),
+        // Each transaction has at least one statement.
+        (Err(gap), Ok(transactions)) => {
+            counted(transactions, Some(Gap::new(format!("only transactions are counted: {}", gap.why), gap.hint)))
+        }
+        (Err(_), Err(why)) => Events::unknown(why),
+    };
     let setting = Setting {
         name,
         on,
-        events: statements::events(facts, READS_OF_LOG.0, READS_OF_LOG.1),
-        reads_per_event: READS_OF_LOG.0,
+        events,
         // It is a timestamp, which comes from the system clock in every version.
         cost: &facts.clocks.system,
-        why: "one read of the system clock per statement, or three in the extended protocol (parse, bind, execute); writing to the log costs far more".into(),
+        event_ns: facts.clocks.system.high_ns.map(|ns| READS_OF_LOG.0 * ns),
         turn_on: if on { format!("{name} = '{value}'") } else { format!("{name} = '1s'") },
         turn_off: format!("{name} = {}", if name == "log_duration" { "off" } else { "-1" }),
         value,
@@ -199,26 +281,16 @@ pub fn statement_log(facts: &Facts) -> Option<SettingAdvice> {
     Some(advise(facts, setting))
 }
 
-/// `pg_stat_statements.track_planning`: the extension times each planning.
+/// `pg_stat_statements.track_planning`: the extension times each planning, and takes a lock for it. The lock costs far more if many
+/// sessions run the same statement, so the setting is never advised.
 pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
     const NAME: &str = "pg_stat_statements.track_planning";
-    let value = facts.server.setting(NAME)?.to_string();
+    let value = facts.server.setting(NAME)?;
     let on = value == "on" && !facts.server.is("pg_stat_statements.track", "none");
     // While it is off, only statements are counted. A prepared statement may not be planned each time.
     let (name, least) = if on { ("plans", READS) } else { ("calls", 0.0) };
-    let counted = statements::growth(facts, name).map(|(n, more)| facts.counted(n, least, READS).or_more(more));
-    let setting = Setting {
-        name: NAME,
-        value,
-        on,
-        events: counted.unwrap_or_else(Events::unknown),
-        reads_per_event: READS,
-        cost: &facts.clocks.read,
-        why: "two reads of the clock for each planning. The setting also takes a lock for each planning. The lock costs far more if many sessions run the same statement".into(),
-        turn_on: format!("{NAME} = on"),
-        turn_off: format!("{NAME} = off"),
-    };
-    let advice = advise(facts, setting);
+    let counted = growth(facts, name).map(|(n, more)| facts.counted(n, n * least, n * READS).or_more(more));
+    let advice = switch(facts, NAME, counted)?;
     Some(match advice.advice {
         Action::TurnOn => SettingAdvice {
             advice: Action::None,
@@ -227,26 +299,118 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
             undo: None,
             ..advice
         },
-        _ => advice,
+        _ => SettingAdvice { on, ..advice },
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn delays_are_parsed() {
-        for (value, ms) in [
-            ("2ms", Some(2.0)),
-            ("500us", Some(0.5)),
-            ("0", Some(0.0)),
-            ("1s", Some(1e3)),
-            ("-1", None),
-            ("", None),
-            (&"9".repeat(400), None),
-        ] {
-            assert_eq!(delay_ms(Some(value)), ms, "{value}");
+/// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
+pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
+    let server = &facts.server;
+    if let Some(error) = server.unsafe_object("pg_stat_statements") {
+        return Err(Gap::new(error.what, error.hint));
+    }
+    if server.extension_object("pg_stat_statements").is_none() {
+        return Err(Gap::new(
+            "the database has no pg_stat_statements",
+            "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements",
+        ));
+    }
+    for (setting, value, usual) in
+        [("pg_stat_statements.track", "none", "'top'"), ("compute_query_id", "off", "'auto'")]
+    {
+        if server.is(setting, value) {
+            return Err(Gap::new(format!("{setting} is {value}"), set_hint(setting, usual)));
         }
     }
+    let growth = facts.counts.growth(STATEMENTS, name)?;
+    let more = if facts.counts.growth(STATEMENTS, "dealloc")? > 0.0 {
+        Some(Gap::new(
+            "pg_stat_statements removed statements during the window",
+            "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
+        ))
+    } else if server.is("pg_stat_statements.track_utility", "off") {
+        const UTILITY: &str = "pg_stat_statements.track_utility";
+        Some(Gap::new(format!("{UTILITY} is off"), set_hint(UTILITY, "on")))
+    } else {
+        None
+    };
+    Ok((growth, more))
+}
+
+/// `pg_fast_timing.method`: a cheaper method to time plan nodes, also for auto_explain.
+pub fn fast_timing(facts: &Facts) -> Option<SettingAdvice> {
+    let value = facts.server.setting(FAST_TIMING_METHOD);
+    let (advice, summary) = match (value, facts.server.times_plans()) {
+        (Some("off"), true) => (Action::TurnOn, "makes auto_explain's timing cheap"),
+        (Some("tsc"), _) => (Action::None, "the CPU's counter times each call; the method auto costs less"),
+        (Some("off") | None, false) => (Action::None, "useful only if auto_explain times plans, which it does not"),
+        (Some(_), _) => (Action::Keep, "it times plan nodes at low cost"),
+        // No line to paste: it would replace the present value, and without the library no session could start.
+        (None, true) => (
+            Action::TurnOn,
+            "makes auto_explain's timing cheap: install it, try LOAD 'pg_fast_timing' in a session, then append it to session_preload_libraries",
+        ),
+    };
+    let line = |method: &str| {
+        (advice == Action::TurnOn && value.is_some()).then(|| format!("{FAST_TIMING_METHOD} = '{method}'"))
+    };
+    let plain = without_events(FAST_TIMING_METHOD, value.unwrap_or("not loaded"), advice, summary);
+    Some(SettingAdvice { line: line("auto"), undo: line("off"), ..plain })
+}
+
+/// `timing_clock_source` (19): the system clock, or the CPU's counter. If the TSC is turned off, PostgreSQL reads the system clock.
+pub fn clock_source(facts: &Facts) -> Option<SettingAdvice> {
+    const NAME: &str = "timing_clock_source";
+    let value = facts.server.setting(NAME)?;
+    let uses_tsc = facts.server.uses_tsc();
+    let (advice, summary) = match &facts.clocks.here {
+        None => (Action::Unknown, "not determined: the host of the server is not visible".to_string()),
+        Some(here) => {
+            let costs = || Some((here.clock(SYSTEM)?.read_ns?, here.clock("rdtscp")?.read_ns?));
+            let compared = |text: &str| match costs() {
+                Some((system, tsc)) => {
+                    let (system, tsc) = (duration(system), duration(tsc));
+                    format!("{text}: a read of the TSC takes {tsc}, one of the system clock {system}")
+                }
+                None => text.into(),
+            };
+            match (faults(here), here.tsc.usable) {
+                (Some(why), _) => {
+                    let action = if uses_tsc { Action::TurnOff } else { Action::None };
+                    (action, format!("do not use the TSC: {why}"))
+                }
+                (None, _) if tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning => {
+                    (Action::TurnOff, compared("the TSC is slower than the system clock"))
+                }
+                (None, Some(true)) if uses_tsc => (Action::Keep, compared("the TSC can be trusted")),
+                (None, Some(true)) if costs().is_some_and(|(system, tsc)| tsc < system) => {
+                    (Action::TurnOn, compared("the TSC can be trusted"))
+                }
+                (None, Some(true)) => (Action::None, "the TSC is not faster on this host".into()),
+                (None, _) => (Action::Unknown, "not determined: the TSC was not measured".into()),
+            }
+        }
+    };
+    let line = |value: &str| Some(format!("{NAME} = '{value}'"));
+    // The server shows `auto (tsc)` for `auto`.
+    let undo = line(value.split(' ').next().unwrap_or(value));
+    let (line, undo) = match advice {
+        Action::TurnOff => (line("system"), undo),
+        Action::TurnOn => (line("tsc"), undo),
+        _ => (None, None),
+    };
+    let hint = (advice == Action::Unknown).then(|| "run it on the server's host: pg_timing".to_string());
+    Some(SettingAdvice { hint, line, undo, ..without_events(NAME, value, advice, summary) })
+}
+
+/// Returns the faults of the host's TSC. Its cost is not a fault.
+fn faults(here: &Report) -> Option<String> {
+    let alarm = |finding: &&Finding| {
+        finding.severity >= Severity::Warning
+            && finding.id != finding_id::TSC_SLOW
+            && (finding.id.starts_with("tsc-") || finding.id == finding_id::CPU_SKEW)
+    };
+    let findings = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
+    let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(findings).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }

@@ -1,12 +1,13 @@
 //! The verdict: the most expensive settings that are on, and faults of the clock. Findings about the server's host, and events that
 //! the statistics do not contain.
 
-use super::advice::{CHEAP, VERY_EXPENSIVE};
-use super::facts::{Counts, Facts, Part, REPORT_DELAY_S};
-use super::statements::STATEMENTS;
+use super::facts::{Counts, Facts, Part};
+use super::settings::STATEMENTS;
 use crate::host::check;
 use crate::human::percent;
-use crate::report::{Action, CoreShare, Finding, SettingAdvice, Severity, Verdict, finding_id};
+use crate::report::{
+    Action, CHEAP_SHARE, CRITICAL_SHARE, CoreShare, Finding, SettingAdvice, Severity, Verdict, finding_id,
+};
 use crate::server::own_sql;
 
 const SESSIONS: &str = "sessions";
@@ -44,12 +45,11 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
     }
     sentences.extend(faulty.iter().map(|setting| format!("{}: {}.", setting.name, setting.summary)));
     let list = |head: &str, names: &[&str]| (!names.is_empty()).then(|| format!("{head}: {}.", names.join(", ")));
-    let sample_less = names(&|setting| setting.advice == Action::SampleLess);
-    sentences.extend(list("On, and may cost more than 1% of a core", &sample_less));
-    sentences.extend(list("On, but not determined", &names(&|setting| setting.advice == Action::Unknown)));
-    sentences.extend(match (on.len(), cheap.len()) {
-        (0, _) => Some("No setting that reads the clock is on.".into()),
-        (all, cheap) if all == cheap => Some("Each setting that is on costs less than 1% of a core.".into()),
+    let is_open = |setting: &SettingAdvice| matches!(setting.advice, Action::SampleLess | Action::Unknown);
+    sentences.extend(list("On, but not determined", &names(&is_open)));
+    sentences.extend(match on.len() {
+        0 => Some("No setting that reads the clock is on.".into()),
+        all if all == cheap.len() => Some("Each setting that is on costs less than 1% of a core.".into()),
         _ => list("On, and less than 1% of a core each", &cheap),
     });
     sentences.extend(list("Cheap to turn on", &turn_on));
@@ -62,8 +62,8 @@ pub fn verdict(settings: &[SettingAdvice], clock: bool, counted: bool) -> Verdic
 /// Returns the severity of the certain cost, or of a faulty clock.
 fn severity(setting: &SettingAdvice) -> Severity {
     match setting.core_share {
-        Some(CoreShare { low, .. }) if low > VERY_EXPENSIVE => Severity::Critical,
-        Some(CoreShare { low, .. }) if low > CHEAP => Severity::Warning,
+        Some(CoreShare { low, .. }) if low > CRITICAL_SHARE => Severity::Critical,
+        Some(CoreShare { low, .. }) if low > CHEAP_SHARE => Severity::Warning,
         // A faulty clock makes every figure wrong, even if it is cheap.
         None if !setting.on && setting.advice == Action::TurnOff => Severity::Warning,
         _ => Severity::Ok,
@@ -121,9 +121,6 @@ pub fn sessions(counts: &Counts) -> Sessions {
 pub fn not_seen(facts: &Facts) -> Vec<String> {
     let Facts { server, counts, window_s, .. } = facts;
     let mut lines = Vec::new();
-    if facts.window_s > 0.0 && *window_s <= REPORT_DELAY_S {
-        lines.push("the window is shorter than the second that backends need to report their statistics".into());
-    }
     lines.extend(counts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
     lines.extend(late(counts, *window_s));
     if !server.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
@@ -134,9 +131,6 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
     }
     if server.databases > 1 {
         lines.push("tables and functions of other databases: connect to each".into());
-    }
-    if server.setting("auto_explain.log_timing").is_none() {
-        lines.push("auto_explain in other sessions, which can load it on their own".into());
     }
     if !server.other_settings.is_empty() {
         lines.push(format!("sessions that override a setting: {}", server.other_settings.join(", ")));

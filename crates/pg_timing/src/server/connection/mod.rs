@@ -140,7 +140,7 @@ impl Connection {
             connection = Connection::attempt(pq, target, Some(&ask()?), stop)?;
         }
         if !connection.is_open() {
-            let error = Error::new(one_line(&connection.message()), connection.hint(target.password));
+            let error = Error::new(one_line(&connection.message()), connection.hint());
             let state = if connection.reached { "" } else { SqlState::NO_SERVER };
             return Err(Error { state: SqlState(state.into()), ..error });
         }
@@ -197,19 +197,13 @@ impl Connection {
                 return Err((Error::new("stopped", "the connection was not open yet"), tried));
             }
             if start.elapsed() > limit {
-                let seconds = limit.as_secs();
-                let what = match self.reached {
-                    true => {
-                        format!("the server at {host} accepted the connection, but did not answer within {seconds} s")
-                    }
-                    false => format!("no connection to {host} within {seconds} s"),
-                };
+                let what = if self.reached { "the session did not begin" } else { "no connection" };
+                let what = format!("{what} within {} s: {host}", limit.as_secs());
                 let hint = format!("{CHECK_PSQL}; connect_timeout=SECONDS sets another limit");
                 return Err((Error::new(what, hint), tried));
             }
             if self.wait_for(events) {
-                // SAFETY: the connection is not NULL.
-                events = match unsafe { (self.pq.PQconnectPoll)(self.conn) } {
+                events = match self.number(self.pq.PQconnectPoll) {
                     code::POLLING_READING => libc::POLLIN,
                     code::POLLING_WRITING => libc::POLLOUT,
                     _ => return Ok(()),
@@ -222,22 +216,17 @@ impl Connection {
 
     /// Waits a moment for the socket. Returns whether it is ready.
     fn wait_for(&self, events: libc::c_short) -> bool {
-        // SAFETY: the connection is not NULL.
-        let mut socket = libc::pollfd { fd: unsafe { (self.pq.PQsocket)(self.conn) }, events, revents: 0 };
+        let mut socket = libc::pollfd { fd: self.number(self.pq.PQsocket), events, revents: 0 };
         // SAFETY: the list has one descriptor. An interrupted wait only ends earlier.
         unsafe { libc::poll(&mut socket, 1, INTERVAL.as_millis() as c_int) };
         socket.revents != 0
     }
 
     /// Returns a hint for a failed connection. The server's message can be in another language.
-    fn hint(&self, asks: Password) -> &'static str {
-        // SAFETY: the connection is not NULL.
-        let used_password = unsafe { (self.pq.PQconnectionUsedPassword)(self.conn) != 0 };
-        if self.needs_password() && asks == Password::Never {
-            "set PGPASSWORD, or use PGPASSFILE or ~/.pgpass"
-        } else if self.needs_password() {
-            "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal, which asks for the password"
-        } else if used_password {
+    fn hint(&self) -> &'static str {
+        if self.needs_password() {
+            "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal without -w, which asks for the password"
+        } else if self.number(self.pq.PQconnectionUsedPassword) != 0 {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
         } else if self.is_local() && !self.reached {
             "use -h and -p to name another server, as with psql, or run \"pg_timing explain --ephemeral\", which starts a temporary server"
@@ -246,9 +235,20 @@ impl Connection {
         }
     }
 
+    /// Returns a number that a function of libpq returns for this connection.
+    fn number(&self, function: unsafe extern "C" fn(Opaque) -> c_int) -> c_int {
+        // SAFETY: the connection is not NULL, and no function of libpq-fe.h with this type needs more.
+        unsafe { function(self.conn) }
+    }
+
+    /// Returns a copy of a text that a function of libpq returns for this connection.
+    fn text(&self, function: unsafe extern "C" fn(Opaque) -> *const c_char) -> String {
+        // SAFETY: as above. The text ends with NUL, and is copied at once.
+        unsafe { owned(function(self.conn)) }.unwrap_or_default()
+    }
+
     fn status(&self) -> c_int {
-        // SAFETY: the connection is not NULL.
-        unsafe { (self.pq.PQstatus)(self.conn) }
+        self.number(self.pq.PQstatus)
     }
 
     fn is_open(&self) -> bool {
@@ -256,8 +256,7 @@ impl Connection {
     }
 
     fn needs_password(&self) -> bool {
-        // SAFETY: the connection is not NULL.
-        unsafe { (self.pq.PQconnectionNeedsPassword)(self.conn) != 0 }
+        self.number(self.pq.PQconnectionNeedsPassword) != 0
     }
 
     /// Returns the value of a connection option, wherever it came from.
@@ -277,10 +276,7 @@ impl Connection {
 
     /// Returns the host or socket directory, and the port.
     fn host(&self) -> String {
-        // SAFETY: the connection is not NULL; the texts are copied at once.
-        let [host, port] =
-            unsafe { [(self.pq.PQhost)(self.conn), (self.pq.PQport)(self.conn)].map(|text| owned(text)) };
-        format!("{}:{}", host.unwrap_or_default(), port.unwrap_or_default())
+        format!("{}:{}", self.text(self.pq.PQhost), self.text(self.pq.PQport))
     }
 
     /// Lowers the time limit of each following statement.
@@ -313,8 +309,7 @@ impl Connection {
 
     /// Returns the version number, like 180006.
     pub fn server_version(&self) -> i32 {
-        // SAFETY: the connection is not NULL.
-        unsafe { (self.pq.PQserverVersion)(self.conn) }
+        self.number(self.pq.PQserverVersion)
     }
 
     /// Returns the version, like `18.6` or `19rc1`, or an error if the server is too old.
@@ -334,18 +329,17 @@ impl Connection {
 
     /// Returns whether the address of the server is on this host.
     pub fn is_local(&self) -> bool {
-        // SAFETY: the connection is not NULL; the texts are copied at once.
-        let (host, address) = unsafe { (owned((self.pq.PQhost)(self.conn)), owned((self.pq.PQhostaddr)(self.conn))) };
         // A socket is a path, or a name in Linux's abstract namespace.
-        host.unwrap_or_default().starts_with(['/', '@'])
-            || address.unwrap_or_default().parse::<std::net::IpAddr>().is_ok_and(is_own_address)
+        self.text(self.pq.PQhost).starts_with(['/', '@'])
+            // A socket can be bound only to an address of this host.
+            || self.text(self.pq.PQhostaddr).parse::<std::net::IpAddr>().is_ok_and(|address| {
+                address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
+            })
     }
 
     /// Returns the server's name on the screen: `db at /run/postgresql:5432`.
     pub fn name(&self) -> String {
-        // SAFETY: the connection is not NULL; the text is copied at once.
-        let db = unsafe { owned((self.pq.PQdb)(self.conn)) };
-        format!("{} at {}", db.unwrap_or_default(), self.host())
+        format!("{} at {}", self.text(self.pq.PQdb), self.host())
     }
 
     /// Returns the value as an SQL literal, or `NULL`. The server infers its type from the place where it is used.
@@ -380,11 +374,6 @@ fn invalid_string() -> Error {
         "check the spelling of each keyword, and write special characters in a URI as %XX; examples: \"host=db1 dbname=shop user=u\" \
          or postgresql://u@db1/shop",
     )
-}
-
-/// Returns whether the address belongs to this host: a socket can be bound only to such an address.
-fn is_own_address(address: std::net::IpAddr) -> bool {
-    address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }
 
 #[cfg(test)]

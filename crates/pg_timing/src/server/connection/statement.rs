@@ -16,10 +16,10 @@ const MAX_RESULTS: usize = 4;
 const GRACE: Duration = Duration::from_secs(2);
 /// Time that the server has to accept a cancel request.
 const ACCEPT: Duration = Duration::from_secs(2);
-/// Time that the server has to end a statement after a cancel request. Sorts and JIT compilation can delay that.
-const END: Duration = Duration::from_secs(5);
 /// Interval between cancel requests. The server ignores a request that arrives before it starts the statement.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// The last request is sent after 5 s. Sorts and JIT compilation can delay the end of a statement.
+const MAX_REQUESTS: u32 = 10;
 
 /// A statement. Errors repeat a part of its text, unless it contains values: they can be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,11 +137,11 @@ impl Connection {
         // Rows arrive one by one, so that libpq does not collect them.
         // SAFETY: a query has been sent, and no result fetched.
         unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
-        let mut watch = Watch { stop, start: Instant::now(), limit: self.limit, canceled: None };
+        let mut watch = Watch { stop, start: Instant::now(), limit: self.limit, is_over: None, requests: 0 };
         let mut rows = Ok(Rows::default());
         let (mut bytes, mut results) = (0, 0);
         while let Some(result) = self.next_result(&mut watch)? {
-            let status = result.status();
+            let status = result.number(self.pq.PQresultStatus);
             // The server sends no other result until the end of a COPY.
             if matches!(status, code::COPY_OUT | code::COPY_IN | code::COPY_BOTH) {
                 return Err(self.protocol_error("the server started a COPY, which pg_timing did not request"));
@@ -166,23 +166,22 @@ impl Connection {
     /// Waits for the next result. Cancels the statement if it was stopped or takes too long.
     fn next_result(&mut self, watch: &mut Watch) -> Result<Option<QueryResult>, Error> {
         loop {
-            match watch.step(Instant::now()) {
-                Step::Wait => {}
-                Step::Cancel if cancel(self.pq, self.conn) => {}
-                Step::Cancel | Step::GiveUp => return Err(self.no_answer()),
+            let due = watch.requests_due(Instant::now());
+            if due > watch.requests {
+                watch.requests = due;
+                if due > MAX_REQUESTS || !cancel(self.pq, self.conn) {
+                    return Err(self.no_answer());
+                }
             }
-            // SAFETY: the connection is not NULL in this function.
-            let events = match unsafe { (self.pq.PQflush)(self.conn) } {
+            let events = match self.number(self.pq.PQflush) {
                 // The statement has been sent.
-                // SAFETY: as above.
-                0 if unsafe { (self.pq.PQisBusy)(self.conn) } == 0 => break,
+                0 if self.number(self.pq.PQisBusy) == 0 => break,
                 0 => libc::POLLIN,
                 _ => libc::POLLIN | libc::POLLOUT,
             };
-            // SAFETY: as above. libpq closes the socket itself if a message is malformed.
-            let is_closed = unsafe { (self.pq.PQsocket)(self.conn) } < 0 || !self.is_open();
-            // SAFETY: as above.
-            if is_closed || self.wait_for(events) && unsafe { (self.pq.PQconsumeInput)(self.conn) } == 0 {
+            // libpq closes the socket itself if a message is malformed.
+            let is_closed = self.number(self.pq.PQsocket) < 0 || !self.is_open();
+            if is_closed || self.wait_for(events) && self.number(self.pq.PQconsumeInput) == 0 {
                 return Err(self.connection_lost());
             }
             self.free_notifications();
@@ -208,9 +207,15 @@ impl Connection {
 
     /// Ends the use of a server that does not answer. Returns the error.
     fn no_answer(&mut self) -> Error {
-        // SAFETY: the connection is not NULL.
-        let process = unsafe { (self.pq.PQbackendPID)(self.conn) };
-        self.end_with(Error::new("the server did not end the statement after a cancel request", still_runs(process)))
+        let hint = match self.number(self.pq.PQbackendPID) {
+            process @ 1.. => {
+                format!("to end its session, run in another session: SELECT pg_terminate_backend({process})")
+            }
+            // Some poolers send no process ID.
+            _ => "pg_stat_activity shows the sessions with the application_name pg_timing".into(),
+        };
+        let what = "the server did not end the statement after a cancel request, so it may still run";
+        self.end_with(Error::new(what, hint))
     }
 
     /// Ends the use of a server that violates the protocol. Returns the error.
@@ -231,46 +236,26 @@ impl Connection {
     }
 }
 
-/// Returns the hint for a statement that was not canceled. Some poolers send no process ID.
-fn still_runs(process: c_int) -> String {
-    match process {
-        1.. => {
-            format!(
-                "it may still run; to end its session, run in another session: SELECT pg_terminate_backend({process})"
-            )
-        }
-        _ => "it may still run; pg_stat_activity shows the sessions with the application_name pg_timing".into(),
-    }
-}
-
 /// The time limits of one statement.
 struct Watch<'a> {
     stop: &'a AtomicBool,
     start: Instant,
     limit: Duration,
-    /// time of the first and of the last cancel request
-    canceled: Option<(Instant, Instant)>,
-}
-
-/// What to do about a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Wait,
-    Cancel,
-    GiveUp,
+    /// since when the statement should have ended
+    is_over: Option<Instant>,
+    /// number of cancel requests
+    requests: u32,
 }
 
 impl Watch<'_> {
-    fn step(&mut self, now: Instant) -> Step {
-        let first = match self.canceled {
-            Some((first, _)) if now.duration_since(first) > END => return Step::GiveUp,
-            Some((first, last)) if now.duration_since(last) > INTERVAL => first,
-            Some(_) => return Step::Wait,
-            None if self.stop.load(Ordering::Relaxed) || now.duration_since(self.start) > self.limit + GRACE => now,
-            None => return Step::Wait,
-        };
-        self.canceled = Some((first, now));
-        Step::Cancel
+    /// Returns the number of cancel requests that should have been sent until now.
+    fn requests_due(&mut self, now: Instant) -> u32 {
+        if self.stop.load(Ordering::Relaxed) || now.duration_since(self.start) > self.limit + GRACE {
+            self.is_over.get_or_insert(now);
+        }
+        let requests =
+            |over: Instant| 1 + now.duration_since(over).as_secs_f64().div_euclid(INTERVAL.as_secs_f64()) as u32;
+        self.is_over.map_or(0, requests)
     }
 }
 
@@ -319,16 +304,15 @@ impl Drop for QueryResult {
 }
 
 impl QueryResult {
-    fn status(&self) -> c_int {
-        // SAFETY: the result is not NULL.
-        unsafe { (self.pq.PQresultStatus)(self.result) }
+    fn number(&self, function: unsafe extern "C" fn(Opaque) -> c_int) -> c_int {
+        // SAFETY: the result is not NULL, and no function of libpq-fe.h with this type needs more.
+        unsafe { function(self.result) }
     }
 
     fn rows(&self, output: Output) -> Rows {
-        // SAFETY: the result is not NULL, and the indexes are valid.
-        let (rows, columns) = unsafe { ((self.pq.PQntuples)(self.result), (self.pq.PQnfields)(self.result)) };
+        let (rows, columns) = (self.number(self.pq.PQntuples), self.number(self.pq.PQnfields));
         let value = |row, column| unsafe {
-            // SAFETY: as above.
+            // SAFETY: the result is not NULL, and the indexes are valid.
             match (self.pq.PQgetisnull)(self.result, row, column) {
                 0 => owned((self.pq.PQgetvalue)(self.result, row, column)),
                 _ => None,
@@ -391,21 +375,17 @@ fn first_characters(sql: &str) -> String {
 mod tests {
     use super::*;
 
-    fn steps(stopped: bool, seconds: &[f64]) -> Vec<Step> {
-        let (stop, start) = (AtomicBool::new(stopped), Instant::now());
-        let mut watch = Watch { stop: &stop, start, limit: Duration::from_secs(5), canceled: None };
-        seconds.iter().map(|&s| watch.step(start + Duration::from_secs_f64(s))).collect()
+    #[test]
+    fn a_statement_is_canceled_again_and_again_after_the_limit() {
+        let requests = |stopped: bool, seconds: &[f64]| -> Vec<u32> {
+            let (stop, start) = (AtomicBool::new(stopped), Instant::now());
+            let mut watch = Watch { stop: &stop, start, limit: Duration::from_secs(5), is_over: None, requests: 0 };
+            seconds.iter().map(|&s| watch.requests_due(start + Duration::from_secs_f64(s))).collect()
+        };
+        assert_eq!(requests(false, &[0.1, 5.1, 6.9, 7.1, 7.2, 7.7, 12.2]), [0, 0, 0, 1, 1, 2, 11]);
+        assert_eq!(requests(true, &[0.1, 0.2, 0.7, 5.2]), [1, 1, 2, 11]);
     }
 
-    #[test]
-    fn a_statement_is_canceled_after_the_limit_and_then_given_up() {
-        use Step::*;
-        assert_eq!(
-            steps(false, &[0.1, 5.1, 6.9, 7.1, 7.2, 7.7, 8.3, 12.0, 12.2]),
-            [Wait, Wait, Wait, Cancel, Wait, Cancel, Cancel, Cancel, GiveUp]
-        );
-        assert_eq!(steps(true, &[0.1, 0.2, 0.7, 5.2]), [Cancel, Wait, Cancel, GiveUp]);
-    }
     #[test]
     fn rows_without_text_take_memory() {
         let rows = |rows: Vec<Vec<Option<String>>>| Rows { count: rows.len() as u64, rows, ..Rows::default() }.bytes();

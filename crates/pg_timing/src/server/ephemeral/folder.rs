@@ -17,8 +17,6 @@ const DIGITS: usize = 16;
 const LOG: &str = "pg_timing.log";
 /// The longest base path, in bytes. A socket's address has at most 107 bytes on Linux, and 103 on other systems.
 const MAX_BASE: usize = 60;
-/// A younger folder without a lock may be new: the program that created it has not locked it yet.
-const MIN_AGE: Duration = Duration::from_secs(60);
 /// Time limit of a removal. The last processes of a server may still write files.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(10);
 /// The beginning of an error.
@@ -87,7 +85,7 @@ pub fn remove_abandoned(base: &Path, owner: libc::uid_t) {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(is_our_name);
         // The lock lasts until the folder is removed, so that no other run removes it, too.
-        if let Some(_lock) = is_ours.then(|| lock_if_abandoned(&entry.path(), owner)).flatten() {
+        if is_ours && let Some(_lock) = lock_if_abandoned(&entry.path(), owner) {
             _ = remove(&entry.path());
         }
     }
@@ -110,22 +108,16 @@ fn is_our_name(name: &str) -> bool {
     digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Returns the locked log of an abandoned folder, or `Some(None)` if the folder is old, empty and has no log.
-fn lock_if_abandoned(folder: &Path, owner: libc::uid_t) -> Option<Option<File>> {
+/// Returns the locked log of an abandoned folder.
+fn lock_if_abandoned(folder: &Path, owner: libc::uid_t) -> Option<File> {
     let state = folder.symlink_metadata().ok()?;
     if !state.is_dir() || state.uid() != owner {
         return None;
     }
     // The server's user can replace the file. A symlink is not followed, and a named pipe does not block.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    match OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOG)) {
-        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Some(lock)),
-        Err(_) => {
-            let is_old = state.modified().ok()?.elapsed().is_ok_and(|age| age > MIN_AGE);
-            let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-            (is_old && is_empty).then_some(None)
-        }
-    }
+    let lock = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOG)).ok()?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock)
 }
 
 /// Removes a folder. The standard library follows no symlink, also if another user replaces a directory meanwhile.
@@ -146,7 +138,6 @@ mod tests {
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
-    use std::time::SystemTime;
 
     fn owner() -> libc::uid_t {
         rustix::process::geteuid().as_raw()
@@ -176,18 +167,14 @@ mod tests {
             std::fs::create_dir(&folder).unwrap();
             folder
         };
-        let make_old =
-            |folder: &Path| File::open(folder).unwrap().set_modified(SystemTime::now() - 2 * MIN_AGE).unwrap();
         let in_use = Folder::create(base.path(), None).unwrap();
         let abandoned = folder("pg_timing.00000000000000ab");
         std::fs::create_dir(abandoned.join("data")).unwrap();
         File::create(abandoned.join(LOG)).unwrap();
+        // Its log is not created yet.
         let young = folder("pg_timing.0000000000000003");
-        let old = folder("pg_timing.0000000000000004");
-        make_old(&old);
         let of_another_program = folder("pg_timing.0000000000000005");
         std::fs::write(of_another_program.join("data"), "").unwrap();
-        make_old(&of_another_program);
         let target = folder("target");
         File::create(target.join(LOG)).unwrap();
         std::os::unix::fs::symlink(&target, base.path().join("pg_timing.0000000000000006")).unwrap();
@@ -197,7 +184,7 @@ mod tests {
         remove_abandoned(base.path(), owner() + 1);
         assert!(abandoned.exists(), "of another user");
         remove_abandoned(base.path(), owner());
-        assert!(!abandoned.exists() && !old.exists());
+        assert!(!abandoned.exists());
         assert!(in_use.path().exists() && young.exists() && of_another_program.exists() && target.join(LOG).exists());
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 8);
         let path = in_use.path().to_owned();

@@ -4,9 +4,6 @@
 //! SIGKILL has left is removed at the next start.
 
 mod folder;
-mod installation;
-
-pub use installation::Installation;
 
 use crate::error::Error;
 use crate::human::reason;
@@ -18,7 +15,7 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,7 +30,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
 /// A server's lock file has about 100 bytes.
 const MAX_LOCK_BYTES: u64 = 4096;
-const TOO_SLOW: &str = "it did not start in time";
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
@@ -51,7 +47,7 @@ impl Ephemeral {
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         remove_server_variables();
         let user = User::for_server()?;
-        let installation = Installation::newest(user.as_ref(), stop);
+        let installation = Installation::newest(user.as_ref());
         // SAFETY: it only returns a number.
         let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
         let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
@@ -104,13 +100,7 @@ fn start_server(
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    while initdb.try_wait().map_err(failed)?.is_none() {
-        if is_over() {
-            end(&mut initdb, libc::SIGTERM);
-            return Err(TOO_SLOW.into());
-        }
-        std::thread::sleep(PAUSE);
-    }
+    wait(&mut initdb, libc::SIGTERM, is_over, || false)?;
     if !initdb.wait().map_err(failed)?.success() {
         let mut messages = Vec::new();
         _ = initdb.stderr.take().map(|pipe| pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut messages));
@@ -122,17 +112,31 @@ fn start_server(
         server.args(["-c", setting]);
     }
     let mut server = server.stderr(folder.log().try_clone().map_err(failed)?).spawn().map_err(failed)?;
-    while !is_ready(&data) {
-        if server.try_wait().map_err(failed)?.is_some() {
-            return Err(error_message(&end_of(folder.log())));
+    match wait(&mut server, libc::SIGQUIT, is_over, || is_ready(&data))? {
+        true => Ok(server),
+        false => Err(error_message(&end_of(folder.log()))),
+    }
+}
+
+/// Waits for a condition, or for the end of the program. Returns whether the program still runs. If the time is over, ends it with the
+/// signal.
+fn wait(
+    program: &mut Child,
+    signal: libc::c_int,
+    is_over: &dyn Fn() -> bool,
+    is_done: impl Fn() -> bool,
+) -> Result<bool, String> {
+    while !is_done() {
+        if program.try_wait().map_err(|error| reason(&error))?.is_some() {
+            return Ok(false);
         }
         if is_over() {
-            end(&mut server, libc::SIGQUIT);
-            return Err(TOO_SLOW.into());
+            end(program, signal);
+            return Err("it did not start in time".into());
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(server)
+    Ok(true)
 }
 
 /// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory.
@@ -275,6 +279,98 @@ impl User {
     }
 }
 
+/// An installed PostgreSQL server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// version, like `18.6`
+    pub version: String,
+    /// the folder with `initdb` and `postgres`
+    pub bin: PathBuf,
+}
+
+/// The folders of packages, where `*` is a version: Debian and Ubuntu; PGDG for Red Hat; Red Hat, SUSE and Alpine;
+/// built from source; Homebrew on both kinds of Mac; the installer for macOS; FreeBSD.
+const USUAL_FOLDERS: [&str; 10] = [
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/lib/postgresql*/bin",
+    "/usr/libexec/postgresql*",
+    "/usr/local/pgsql/bin",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/Library/PostgreSQL/*/bin",
+    "/usr/local/bin",
+    "/usr/bin",
+];
+
+/// Older versions have reached their end of life.
+const MIN_MAJOR: u32 = 15;
+
+impl Installation {
+    /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
+    ///
+    /// The programs run as `user`, because a user other than root may own them.
+    fn newest(user: Option<&User>) -> Result<Installation, Error> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
+        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user));
+        let usual = USUAL_FOLDERS.iter().flat_map(|pattern| matching(pattern));
+        let mut found: Vec<Installation> = Vec::new();
+        for bin in path.iter().cloned().chain(configured.map(PathBuf::from)).chain(usual) {
+            // PATH often contains links to the programs in another folder.
+            let Some(bin) = bin.join("postgres").canonicalize().ok().and_then(|it| Some(it.parent()?.to_path_buf()))
+            else {
+                continue;
+            };
+            if bin.join("initdb").exists() && !found.iter().any(|other| other.bin == bin) {
+                found.extend(Installation::at(bin, user));
+            }
+        }
+        // max_by_key() returns the last of equal versions, but the first one in PATH counts.
+        found.reverse();
+        found.into_iter().max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
+            Error::new(
+                "no PostgreSQL server (15 or later) is installed on this host",
+                "install the package postgresql (Debian, Ubuntu) or postgresql-server (Red Hat, FreeBSD), or add the folder with initdb and postgres to PATH",
+            )
+        })
+    }
+
+    /// Returns the server in a folder.
+    fn at(bin: PathBuf, user: Option<&User>) -> Option<Installation> {
+        let version = version(&output(&bin.join("postgres"), "--version", user)?)?;
+        Some(Installation { version, bin })
+    }
+
+    /// Returns the major version, or 0 if it is unknown.
+    fn major(&self) -> u32 {
+        let digits = self.version.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.version.len());
+        self.version[..digits].parse().unwrap_or(0)
+    }
+}
+
+/// Returns the version in `postgres (PostgreSQL) 18.6 (Debian 18.6-1)`.
+fn version(text: &str) -> Option<String> {
+    Some(text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
+}
+
+/// Returns the output of a program with one option.
+fn output(program: &Path, option: &str, user: Option<&User>) -> Option<String> {
+    let done = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).output().ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_string())
+}
+
+/// Returns the folders that match a pattern with at most one `*`.
+fn matching(pattern: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = pattern.split_once('*') else { return vec![pattern.into()] };
+    let (folder, prefix) = before.rsplit_once('/').expect("patterns are absolute");
+    let entries = std::fs::read_dir(if folder.is_empty() { "/" } else { folder }).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path().join(after.trim_start_matches('/')))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +400,27 @@ mod tests {
     fn the_hint_fits_the_reason() {
         assert!(hint("initdb: error: could not write: No space left on device").contains("60 MB"));
         assert!(hint(&format!("{}/missing", folder::NOT_CREATED)).contains("TMPDIR"));
-        assert!(!hint(TOO_SLOW).contains("TMPDIR"));
+        assert!(!hint("it did not start in time").contains("TMPDIR"));
+    }
+
+    #[test]
+    fn versions_are_parsed() {
+        assert_eq!(version("postgres (PostgreSQL) 18.6 (Debian 18.6-1)").as_deref(), Some("18.6"));
+        assert_eq!(version("postgres (EnterpriseDB) 16.1"), None);
+        for (version, major) in [("18.6", 18), ("19rc1", 19), ("x", 0)] {
+            assert_eq!(Installation { version: version.into(), bin: PathBuf::new() }.major(), major);
+        }
+    }
+
+    #[test]
+    fn a_star_matches_every_version() {
+        let root = tempfile::tempdir().unwrap();
+        for version in ["pgsql-15", "pgsql-18", "other"] {
+            std::fs::create_dir_all(root.path().join(version)).unwrap();
+        }
+        let mut found = matching(&format!("{}/pgsql-*/bin", root.path().display()));
+        found.sort();
+        assert_eq!(found, ["pgsql-15/bin", "pgsql-18/bin"].map(|bin| root.path().join(bin)));
+        assert_eq!(matching("/usr/bin"), [Path::new("/usr/bin")]);
     }
 }

@@ -5,8 +5,8 @@ use super::table::{ALL, PREFIX};
 use super::{Kind, bound_s, label, number, text};
 use crate::report::{
     AccessPath, Action, AdviseReport, ClockTotals, Collector, CoreShare, CounterRate, Drift, EventKind, EventsAre,
-    FastTiming, Finding, MonitorReport, NodeCallsReport, OwnUse, ReadCost, ReadCostLimits, ServerReport, SettingAdvice,
-    Severity, Skew, Verdict, WatchedClock, WatchedFinding,
+    FastTiming, Finding, MonitorReport, OwnUse, ReadCost, ReadCostLimits, ServerReport, SettingAdvice, Severity, Skew,
+    Verdict, WatchedClock, WatchedFinding,
 };
 use grammar::{Metric, Series, parse};
 use proptest::prelude::*;
@@ -77,19 +77,14 @@ fn advise(text: &str) -> AdviseReport {
         on: false,
         events_per_s: Some(1250.5),
         events_are: EventsAre::Counted,
-        reads_per_event: 2.0,
         core_share: Some(CoreShare { low: 0.001, high: Some(0.002) }),
-        limit_per_s: None,
         advice: Action::TurnOn,
         summary: String::new(),
         hint: None,
-        why: String::new(),
         line: None,
         undo: None,
-        extrapolated: false,
     };
     AdviseReport {
-        core_share_limits: None,
         schema_version: 1,
         version: "1.0.0".into(),
         server_version: text.into(),
@@ -99,7 +94,6 @@ fn advise(text: &str) -> AdviseReport {
         read: read("system"),
         node_read: Some(read("tsc")),
         settings: vec![setting],
-        node_calls: NodeCallsReport::default(),
         findings: Vec::new(),
         verdict: Verdict { severity: Severity::Ok, summary: String::new() },
         not_seen: Vec::new(),

@@ -225,20 +225,15 @@ fn server() -> ServerReport {
         on: value == "on",
         events_per_s: per_s,
         events_are: EventsAre::Counted,
-        reads_per_event: 2.0,
         core_share: share,
-        limit_per_s: None,
         advice,
         summary: String::new(),
         hint: None,
-        why: String::new(),
         line: None,
         undo: None,
-        extrapolated: false,
     };
     let share = |low, high| Some(CoreShare { low, high: Some(high) });
     let advise = AdviseReport {
-        core_share_limits: None,
         schema_version: 1,
         version: "1.0.0".into(),
         server_version: "18.6".into(),
@@ -258,7 +253,6 @@ fn server() -> ServerReport {
             setting("track_wal_io_timing", "off", Some(220.0), share(0.0005, 0.0006), Action::Keep),
             setting("auto_explain.log_timing", "not loaded", None, None, Action::Unknown),
         ],
-        node_calls: NodeCallsReport::default(),
         findings: vec![],
         verdict: Verdict {
             severity: Severity::Warning,

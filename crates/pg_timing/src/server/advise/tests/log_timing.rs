@@ -1,7 +1,7 @@
-//! The answer about auto_explain.log_timing, alike in the table, in its explanation and in the JSON.
+//! The answer about auto_explain.log_timing.
 
 use super::*;
-use crate::report::{NodeCallsReport, Range, Report};
+use crate::report::{Range, Report};
 use crate::server::settings::ExtensionObject;
 
 const ON: [(&str, &str); 5] = [
@@ -39,11 +39,11 @@ fn with_sessions(mut facts: Facts, hidden: f64, running_s: f64) -> Facts {
     facts
 }
 
-/// Returns the row, the answer and the screen.
-fn advice(facts: &Facts) -> (SettingAdvice, NodeCallsReport, String) {
+/// Returns the row and the screen.
+fn advice(facts: &Facts) -> (SettingAdvice, String) {
     let report = report(facts, false);
     let screen = document::text::piped(&document::advise::document(&report));
-    (setting(&report, "auto_explain.log_timing").clone(), report.node_calls.clone(), screen)
+    (setting(&report, "auto_explain.log_timing").clone(), screen)
 }
 
 #[test]
@@ -51,20 +51,19 @@ fn counted_calls_give_a_yes_or_no() {
     let answers = [(1e4, "1"), (2e5, "1"), (1e7, "1"), (1e7, "0.001")].map(|(per_s, sample_rate)| {
         let mut facts = counted(per_s);
         facts.server.settings.insert("auto_explain.sample_rate".into(), sample_rate.into());
-        let (setting, node_calls, _) = advice(&facts);
-        (node_calls.answer, setting.advice, setting.summary.split(':').next().unwrap().to_string())
+        let setting = advice(&facts).0;
+        (setting.advice, setting.summary.split(':').next().unwrap().to_string())
     });
-    let answer = |answer, advice, text: &str| (answer, advice, text.to_string());
     assert_eq!(
         answers,
         [
-            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
-            answer(LogTimingAnswer::WithSampleRate, Action::SampleLess, "no, or only with a lower sample_rate"),
-            answer(LogTimingAnswer::No, Action::TurnOff, "no"),
-            answer(LogTimingAnswer::Yes, Action::Keep, "yes"),
+            (Action::Keep, "yes".to_string()),
+            (Action::SampleLess, "no, or only with a lower sample_rate".into()),
+            (Action::TurnOff, "no".into()),
+            (Action::Keep, "yes".into()),
         ]
     );
-    insta::assert_snapshot!(advice(&counted(1e7)).2);
+    insta::assert_snapshot!(advice(&counted(1e7)).1);
 }
 
 #[test]
@@ -74,39 +73,35 @@ fn a_setting_that_is_off_gets_the_same_answer() {
         for (name, value) in [("auto_explain.log_timing", "off"), ("pg_fast_timing.method", "auto")] {
             facts.server.settings.insert(name.into(), value.into());
         }
-        advice(&facts)
+        advice(&facts).0
     };
-    let (setting, node_calls, _) = off(2e6);
-    assert_eq!((setting.advice, node_calls.answer), (Action::None, LogTimingAnswer::No));
-    assert_eq!((setting.events_are, setting.events_per_s), (EventsAre::Counted, Some(2e6)));
-    assert_eq!(node_calls.window.unwrap().per_s, Range::between(2e6, 2e6));
+    let setting = off(2e6);
+    assert_eq!((setting.advice, setting.events_are), (Action::None, EventsAre::Counted));
+    assert_eq!(setting.events_per_s, Some(2e6));
     assert!(setting.summary.starts_with("no: 2 M node calls per second take "), "{setting:?}");
-    let (setting, node_calls, _) = off(1e4);
-    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOn, LogTimingAnswer::Yes));
-    assert_eq!(setting.line.as_deref(), Some("auto_explain.log_timing = on"));
+    let setting = off(1e4);
+    assert_eq!((setting.advice, setting.line.as_deref()), (Action::TurnOn, Some("auto_explain.log_timing = on")));
 }
 
 #[test]
 fn without_counts_only_a_certain_no_is_an_answer() {
     let with_rows = |rows_per_s: f64, ns: f64| {
         let mut facts = facts(Some(ns), 0.0, &ON[..4]);
-        facts.counts.after =
-            facts.counts.after.and(Snapshot::of("tables", &[("asked", 10.0 * rows_per_s), ("scanned", 0.0)]));
+        facts.counts.after = facts.counts.after.and(Snapshot::of("tables", &[("asked", 10.0 * rows_per_s)]));
         advice(&facts)
     };
     for rows_per_s in [0.0, 2000.0] {
-        let (setting, node_calls, screen) = with_rows(rows_per_s, 22.0);
-        assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
-        assert_eq!(node_calls.unavailable.as_deref(), Some("pg_fast_timing is not loaded"));
-        assert_eq!((setting.hint.as_deref(), node_calls.window), (node_calls.hint.as_deref(), None));
-        let hint = node_calls.hint.unwrap();
+        let (setting, screen) = with_rows(rows_per_s, 22.0);
+        assert_eq!(setting.advice, Action::Unknown);
+        assert!(setting.summary.contains("unknown: pg_fast_timing is not loaded"), "{setting:?}");
+        let hint = setting.hint.unwrap();
         assert!(["count_calls", "shared_preload_libraries", "pg_timing explain"].iter().all(|way| hint.contains(way)));
         let row = screen.lines().find(|line| line.starts_with("auto_explain.log_timing ")).unwrap();
         assert!(row.ends_with("not determined"), "{screen}");
     }
     // Each row that is sent or changed is a call.
-    let (setting, node_calls, _) = with_rows(1e6, 1000.0);
-    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOff, LogTimingAnswer::No));
+    let setting = with_rows(1e6, 1000.0).0;
+    assert_eq!(setting.advice, Action::TurnOff);
     assert!(setting.core_share.unwrap().low > 0.01, "{setting:?}");
 }
 
@@ -115,12 +110,11 @@ fn incomplete_counts_are_not_used() {
     // The method had no counter for some statements, so they were not counted.
     let mut facts = counted(2e6);
     with_counts(&mut facts, 2e6, 3.0);
-    let (_, node_calls, _) = advice(&facts);
-    assert!(node_calls.unavailable.unwrap().starts_with("pg_fast_timing did not count 3 statements"));
+    assert!(advice(&facts).0.summary.contains("pg_fast_timing did not count 3 statements"));
     // Only this session has loaded the library.
     let mut facts = counted(2e6);
     facts.counts.after = facts.counts.after.and(Snapshot::of("pg_fast_timing", &[("of_server", 0.0)]));
-    assert!(advice(&facts).1.unavailable.unwrap().contains("is not in shared_preload_libraries"));
+    assert!(advice(&facts).0.summary.contains("is not in shared_preload_libraries"));
     // A session has switched the counter off: its statements sent more rows than were counted.
     let with_rows = |rows_per_s: f64| {
         let snapshot = |asked| Snapshot::of("statements", &[("asked", asked), ("dealloc", 0.0)]);
@@ -128,55 +122,50 @@ fn incomplete_counts_are_not_used() {
         facts.server.extension_objects.push(ExtensionObject::safe("pg_stat_statements"));
         let Counts { before, after } = facts.counts;
         facts.counts = Counts { before: before.and(snapshot(0.0)), after: after.and(snapshot(10.0 * rows_per_s)) };
-        advice(&facts).1
+        advice(&facts).0.advice
     };
-    assert_eq!(with_rows(1e4).answer, LogTimingAnswer::Yes);
-    assert_eq!(with_rows(1.1e4).answer, LogTimingAnswer::Unknown);
+    assert_eq!(with_rows(1e4), Action::Keep);
+    assert_eq!(with_rows(1.1e4), Action::Unknown);
 }
 
 #[test]
 fn an_idle_server_gives_no_yes() {
-    let (setting, node_calls, screen) = advice(&counted(0.0));
-    assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
-    let text = "not determined: nothing ran; 141 k node calls per second would cost 1% of a core";
-    assert_eq!(setting.summary, text);
-    assert_eq!(node_calls.doubt.as_deref(), text.strip_prefix("not determined: "));
-    assert!(screen.contains("auto_explain.log_timing: nothing ran;") && screen.contains("  hint: "), "{screen}");
     // A monitoring agent runs a query now and then.
-    let (setting, ..) = advice(&counted(0.2));
-    assert!(
-        setting.summary.starts_with("not determined: almost nothing ran (0.2 node calls per second)"),
-        "{setting:?}"
-    );
+    for per_s in [0.0, 0.2] {
+        let (setting, screen) = advice(&counted(per_s));
+        let text =
+            format!("almost nothing ran ({per_s:.1} node calls per second); 141 k per second would cost 1% of a core");
+        assert_eq!((setting.advice, setting.summary.as_str()), (Action::Unknown, &*format!("not determined: {text}")));
+        assert!(
+            screen.contains("auto_explain.log_timing: almost nothing ran") && screen.contains("  hint: "),
+            "{screen}"
+        );
+    }
 }
 
 #[test]
 fn a_running_statement_gives_no_yes() {
-    let (setting, node_calls, screen) = advice(&with_sessions(counted(1e4), 0.0, 354.0));
-    assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
+    let (setting, screen) = advice(&with_sessions(counted(1e4), 0.0, 354.0));
+    assert_eq!(setting.advice, Action::Unknown);
     assert!(setting.summary.contains("a statement has been running for 354 s"), "{setting:?}");
-    assert_eq!(setting.hint.as_deref(), node_calls.hint.as_deref());
     assert!(setting.hint.unwrap().ends_with("pg_timing advise --window 708"));
     // The figures are lower bounds.
-    assert_eq!(setting.core_share.unwrap().high, None);
+    assert_eq!((setting.core_share.unwrap().high, setting.events_are), (None, EventsAre::AtLeast));
     assert!(screen.lines().any(|line| line.contains(">= 0.0") && line.ends_with("not determined")), "{screen}");
     // Statements that take less than half of the window are counted.
-    let (setting, ..) = advice(&with_sessions(counted(1e4), 0.0, 3.0));
-    assert_eq!(setting.advice, Action::Keep);
-    // A certain cost does not depend on it.
-    let (setting, node_calls, _) = advice(&with_sessions(counted(1e7), 0.0, 354.0));
-    assert_eq!((setting.advice, node_calls.answer), (Action::TurnOff, LogTimingAnswer::No));
-    // But the figures are lower bounds, and no sample_rate is known to be low enough.
-    assert!(setting.summary.starts_with("no: at least ") && setting.summary.ends_with(" of a core"), "{setting:?}");
-    assert_eq!(node_calls.sample_rate, None);
+    assert_eq!(advice(&with_sessions(counted(1e4), 0.0, 3.0)).0.advice, Action::Keep);
+    // A certain cost does not depend on it. But the figures are lower bounds, and no sample_rate is known to be low enough.
+    let setting = advice(&with_sessions(counted(1e7), 0.0, 354.0)).0;
+    assert_eq!(setting.advice, Action::TurnOff);
+    assert!(setting.summary.starts_with("no: ") && setting.summary.ends_with(" of a core"), "{setting:?}");
 }
 
 #[test]
 fn hidden_sessions_give_no_yes() {
-    let (setting, node_calls, _) = advice(&with_sessions(counted(1e4), 1.0, 0.0));
-    assert_eq!((setting.advice, node_calls.answer), (Action::Unknown, LogTimingAnswer::Unknown));
-    assert!(node_calls.doubt.unwrap().contains("which this user may not see"));
-    assert!(node_calls.hint.unwrap().contains("GRANT pg_monitor"));
+    let setting = advice(&with_sessions(counted(1e4), 1.0, 0.0)).0;
+    assert_eq!(setting.advice, Action::Unknown);
+    assert!(setting.summary.contains("which this user may not see"));
+    assert!(setting.hint.unwrap().contains("GRANT pg_monitor"));
 }
 
 #[test]
@@ -184,7 +173,7 @@ fn the_row_and_its_explanation_have_the_same_figures() {
     for per_s in [1e2, 1e4, 1e5, 1e7, 1e9] {
         let mut facts = counted(per_s);
         facts.clocks.here.as_mut().unwrap().cpus.online = crate::report::Fact::Known(vec![0, 1]);
-        let (setting, _, screen) = advice(&facts);
+        let (setting, screen) = advice(&facts);
         let share = setting.core_share.unwrap();
         assert!(share.high.unwrap() <= 2.0, "{share:?}");
         let text = crate::human::percent_range(share.low, share.high);
