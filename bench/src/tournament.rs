@@ -4,8 +4,7 @@
 //! table shows the root mean square of the relative error, the share of intervals that contain the truth, the half-width, and
 //! the length of the session. `bench/recordings/README.md` describes the recordings.
 
-use pg_timing::statistics::pairs::{Ratio, Round, is_enough};
-use pg_timing::statistics::{median, sorted};
+use pg_timing::statistics::{Range, Round, is_enough, median, ratio, sorted};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,7 +30,7 @@ pub fn run() {
 /// What `explain` measures in one session, and the true ratio.
 struct Session {
     rounds: Vec<Round>,
-    ratio: Ratio,
+    ratio: Range,
     truth: f64,
     seconds: f64,
 }
@@ -63,7 +62,7 @@ fn print_line(name: &str, sessions: &[Session]) {
     println!("{:<52}{:>7}", "", format!("ratio of {}", errors.join(", of ")));
 }
 
-fn half_width(ratio: &Ratio) -> f64 {
+fn half_width(ratio: &Range) -> f64 {
     (ratio.high / ratio.low).ln() / 2.0
 }
 
@@ -176,7 +175,7 @@ fn session(seed: u64, ms: f64, kind: Kind) -> Session {
         machine.run(1.07 * ms);
         rounds.push(Round { before_ms, run_ms, after_ms });
         let is_last = rounds.len() >= MOST_ROUNDS || rounds.len() >= 3 && machine.now_ms >= BUDGET_MS;
-        let ratio = Ratio::of(&rounds, is_last);
+        let ratio = ratio(&rounds, is_last);
         if is_last || is_enough(rounds.len(), half_width(&ratio)) {
             return Session { rounds, ratio, truth, seconds: machine.now_ms / 1e3 };
         }
@@ -199,10 +198,10 @@ fn recorded() -> Vec<(String, Vec<Session>)> {
             let long = statements.values().filter(|rounds| rounds.len() >= 3 * size);
             let sessions: Vec<Session> = long
                 .flat_map(|rounds| {
-                    let truth = Ratio::of(rounds, true).estimate;
+                    let truth = ratio(rounds, true).estimate;
                     rounds.chunks_exact(size).map(move |part| Session {
                         rounds: part.into(),
-                        ratio: Ratio::of(part, true),
+                        ratio: ratio(part, true),
                         truth,
                         seconds: part.iter().map(|round| round.before_ms + round.run_ms + round.after_ms).sum::<f64>()
                             / 1e3,

@@ -65,7 +65,7 @@ fn read<T>(
         sources: Sources::new(paths.to_vec()),
         inputs: Inputs { clock: Some(&clock), plain_ms: None, document },
         stop: &AtomicBool::new(false),
-        progress: &mut |_| {},
+        progress: &|_| {},
     })
 }
 

@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     for (plain_ms, format) in [(None, PlanFormat::Text), (Some(0.5), PlanFormat::Json)] {
         let inputs = Inputs { clock: plain_ms.is_none().then_some(&clock), plain_ms, document: Some(format) };
         let (sources, stop) = (Sources::new(vec![FILE.path().into()]), AtomicBool::new(false));
-        let Ok(plans) = (Log { sources, inputs, stop: &stop, progress: &mut |_| {} }).last() else { continue };
+        let Ok(plans) = (Log { sources, inputs, stop: &stop, progress: &|_| {} }).last() else { continue };
         let report = &plans.reports[0];
         assert_ordered(report.corrected_ms);
         assert_ordered(report.capture.as_ref().unwrap().calls);

@@ -12,8 +12,6 @@ impl SqlState {
     pub const READ_ONLY: &str = "25006";
     pub const SYNTAX: &str = "42601";
     pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
-    /// PREPARE does not support the statement
-    pub const NOT_PREPARABLE: &str = "42P14";
     /// the prepared statement does not exist
     pub const NO_SUCH_STATEMENT: &str = "26000";
     pub const AMBIGUOUS_FUNCTION: &str = "42725";

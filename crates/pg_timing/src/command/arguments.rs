@@ -4,7 +4,7 @@ use super::advise::AdviseArguments;
 use super::check::CheckArguments;
 use super::clocksource::ClocksourceArguments;
 use super::compare::CompareArguments;
-use super::explain_arguments::ExplainArguments;
+use super::explain::ExplainArguments;
 use super::monitor::MonitorArguments;
 use super::read::ReadArguments;
 use super::report::ReportArguments;

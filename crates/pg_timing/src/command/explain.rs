@@ -1,23 +1,195 @@
-//! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead.
+//! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead, of a statement that it runs or of captured plans.
 
-use super::explain_arguments::{ExplainArguments, ExplainFormat, render_report};
-use super::{Hint, NOT_DONE, connection, input, interrupt, note, output, plan, print, progress};
-use crate::document::{self, pages};
+use super::connection::{self, ConnectionArguments};
+use super::values::{DAY_S, count, number};
+use super::{Hint, NOT_DONE, input, interrupt, note, output, print, progress};
+use crate::document::{self, Document, html, log, pages};
 use crate::error::Error;
+use crate::host::check::judge;
+use crate::human::grouped;
+use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
+use crate::plan::errors::unknown_clock;
+use crate::plan::{Explained, Inputs, ServerClock};
 use crate::render;
-use crate::report::ClassicReport;
+use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
 use anyhow::anyhow;
+use clap::{Args, ValueEnum, ValueHint};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// A longer list is not readable, and its plans would fill the memory.
+const MOST_SHOWN: u64 = 1000;
+/// No log has more plans.
+const MOST_PLANS: u64 = 1_000_000_000;
+/// A clock read takes at least 1 ns, which is about four cycles of a fast processor, and never more than one second.
+const LEAST_NS: f64 = 1.0;
+const MOST_NS: f64 = 1e9;
+/// From one nanosecond to 30 years.
+const LEAST_MS: f64 = 1e-6;
+const MOST_MS: f64 = 1e12;
+
+/// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
+/// alone would accept `--read-cost 20 -c "SELECT 1"`.
+const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "allow_writes", "limit", "time"];
+/// The name of the group that clap creates for [`ConnectionArguments`].
+const CONNECTION: &str = "ConnectionArguments";
+
+/// The end of the help text.
+const WHAT_RUNS_DO: &str = "\
+The overhead has two parts: clock reads, and counting of rows and buffers. If the timed runs took longer than the calls can \
+cost, the rest is not explained by clock reads, and it is not overhead; for example, the machine was slower during these runs.
+
+The statement runs 13 to 165 times, or up to 370 times if the server has other timing methods; with a longer --time, \
+more often in proportion. Each run is rolled back, \
+and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
+dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \
+auto_explain.
+
+SET and RESET before the statement apply to all runs, and are undone after each run. pg_timing refuses settings that \
+would change what it measures or promises, for example auto_explain.log_analyze or default_transaction_read_only.
+
+Values of --param are given to a prepared statement. With plan_cache_mode = auto, the server first plans it for the values \
+(custom plan). From the sixth execution on it may use one plan for any values (generic plan). pg_timing uses the plan that \
+the server would use from then on, in all runs, and says which one that is. SET plan_cache_mode = force_custom_plan or \
+force_generic_plan selects one. pg_timing does not print the values itself. The server's error messages, which pg_timing repeats, and the server's log \
+can contain them. Other users of this host can see them in the list of processes.
+
+Show the overhead of a statement, node by node:
+  pg_timing explain -h db1 -d shop -c 'SELECT count(*) FROM orders'
+
+Show the overhead of a plan in a file, with the costs of the clock on the server's host:
+  pg_timing check --format json > host.json
+  pg_timing explain --plan plan.txt --host-report host.json
+
+Add up the plans that auto_explain wrote to logs, by statement:
+  pg_timing explain --plan *.log --all --host-report host.json
+
+Measure the overhead per call on a temporary server:
+  pg_timing explain --ephemeral";
+
+/// If an option is repeated, the last one counts, as in psql. This allows a shell alias with default options.
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
+pub struct ExplainArguments {
+    /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
+    /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops. If no option names a server and none
+    /// answers on the default socket, a temporary server is started, as with --ephemeral
+    #[arg(short, long, value_name = "SQL")]
+    pub command: Vec<String>,
+    /// File with the statement, or - for stdin
+    #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "command")]
+    pub file: Option<PathBuf>,
+    /// Value of $1 in the statement; repeat it for $2 and so on. The server infers the type. \N is NULL, and the word NULL
+    /// is a string
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub param: Vec<String>,
+    /// Run the statement even if it writes. Each run is rolled back, except sequences, effects of functions outside the
+    /// transaction and dead tuples
+    #[arg(long)]
+    pub allow_writes: bool,
+    /// Time limit of each run, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = count(DAY_S), allow_negative_numbers = true)]
+    pub limit: u64,
+    /// Time for all runs, in seconds. A long statement takes at least three rounds
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = count(DAY_S), allow_negative_numbers = true)]
+    pub time: u64,
+    /// Files with existing EXPLAIN ANALYZE plans (text, JSON, YAML or XML), as psql, auto_explain or a ticket shows them.
+    /// Needs --read-cost, --host-report or --plain-ms. The last usable plan counts, without --all, --slowest and --nth
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = LIVE)]
+    pub plan: Vec<PathBuf>,
+    /// Read all plans of the files, and add them up by statement. The files can be logs of any size (stderr, csvlog, jsonlog,
+    /// syslog, journald, containers), also compressed with gzip or zstd
+    #[arg(long, requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["slowest", "nth", "plain_ms"])]
+    pub all: bool,
+    /// Show the N slowest plans of the files
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, conflicts_with_all = ["nth", "plain_ms"], value_parser = count(MOST_SHOWN), allow_negative_numbers = true)]
+    pub slowest: Option<u64>,
+    /// Show plan number N of the files, from 1
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with_all = LIVE, value_parser = count(MOST_PLANS), allow_negative_numbers = true)]
+    pub nth: Option<u64>,
+    /// Cost of one read of the server's clock, in ns
+    #[arg(long, value_name = "NS", requires = "plan", conflicts_with = "host_report", conflicts_with_all = LIVE, value_parser = number(LEAST_NS..=MOST_NS), allow_negative_numbers = true)]
+    pub read_cost: Option<f64>,
+    /// File with the output of pg_timing --format json on the server's host: costs of the clock, number of CPUs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "plan", conflicts_with_all = LIVE)]
+    pub host_report: Option<PathBuf>,
+    /// Clock of the host report that the server reads: system, rdtsc or rdtscp. By default, the plan's settings select it
+    #[arg(long, value_name = "NAME", requires = "host_report", conflicts_with_all = LIVE)]
+    pub clock: Option<String>,
+    /// Time of the statement without EXPLAIN, in ms, as psql's \timing shows it
+    #[arg(long, value_name = "MS", requires = "plan", conflicts_with_all = LIVE, value_parser = number(LEAST_MS..=MOST_MS), allow_negative_numbers = true)]
+    pub plain_ms: Option<f64>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ExplainFormat,
+    /// Run on a temporary server of the newest installed PostgreSQL, and remove it afterwards
+    #[arg(long, conflicts_with = CONNECTION)]
+    pub ephemeral: bool,
+    #[command(flatten, next_help_heading = "Connection options")]
+    pub connection: ConnectionArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainFormat {
+    Text,
+    Json,
+    /// one JSON object per plan and line; for --all, --slowest and --nth
+    Jsonl,
+    /// a self-contained page
+    Html,
+    /// EXPLAIN's text format with corrected times, without their intervals, for a visualizer. A captured plan must be text
+    PlanText,
+    /// EXPLAIN's JSON format with corrected times, for a visualizer. A captured plan must be JSON, YAML or XML
+    PlanJson,
+}
+
+impl ExplainFormat {
+    /// Returns EXPLAIN's format, if the output is a plan.
+    pub fn plan(self) -> Option<PlanFormat> {
+        match self {
+            ExplainFormat::PlanText => Some(PlanFormat::Text),
+            ExplainFormat::PlanJson => Some(PlanFormat::Json),
+            ExplainFormat::Text | ExplainFormat::Json | ExplainFormat::Jsonl | ExplainFormat::Html => None,
+        }
+    }
+}
+
+/// Returns a report in a format that does not show a plan alone. `None` for the others.
+fn render(
+    report: &impl Serialize,
+    document: impl FnOnce() -> Document,
+    page: impl FnOnce() -> String,
+    format: ExplainFormat,
+) -> Option<String> {
+    match format {
+        ExplainFormat::Text => Some(document::text::text(&document(), output())),
+        ExplainFormat::Json => Some(render::json::json(report)),
+        ExplainFormat::Jsonl => Some(render::json::json_line(report)),
+        ExplainFormat::Html => Some(page()),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson => None,
+    }
+}
+
+/// Returns a report on one statement or plan in this format.
+fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
+    let page = || pages::of_plans(std::slice::from_ref(report));
+    match format.plan() {
+        Some(PlanFormat::Text) => render::plan::text(report),
+        Some(PlanFormat::Json) => render::plan::json(report),
+        None => Ok(render(report, || document::explain::document(report), page, format).unwrap_or_default()),
+    }
+}
 
 /// A larger input is refused. No statement is that long, so the user probably gave the wrong file.
 const MAX_STATEMENT_BYTES: u64 = 16 << 20;
 
 pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
-        return plan::run(arguments);
+        return run_plans(arguments);
     }
     let (output, was_stopped) = run_on_server(arguments)?;
     print(&output)?;
@@ -39,7 +211,6 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
         allow_writes: arguments.allow_writes,
         limit: Duration::from_secs(arguments.limit),
         time: Duration::from_secs(arguments.time),
-        switch_off_auto_explain: false,
         document: arguments.format.plan(),
         note,
     };
@@ -54,20 +225,13 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
             .and_then(|report| render_report(&report, arguments.format)),
         None => node_read(connection, &stop)
             .and_then(|read| classic(connection, read, options, &stop, &mut show))
-            .and_then(|report| render_classic(&report, arguments.format)),
+            .and_then(|report| {
+                let page = || pages::of_classic(&report);
+                render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
+            }),
     };
     show(1.0);
     Ok((output?, stop.load(Ordering::Relaxed)))
-}
-
-fn render_classic(report: &ClassicReport, format: ExplainFormat) -> Result<String, Error> {
-    Ok(match format {
-        ExplainFormat::Text => document::text::text(&document::explain::classic(report), output()),
-        ExplainFormat::Json => render::json::json(report),
-        ExplainFormat::Jsonl => render::json::json_line(report),
-        ExplainFormat::Html => pages::of_classic(report),
-        ExplainFormat::PlanText | ExplainFormat::PlanJson => return Err(no_plan()),
-    })
 }
 
 /// Some editors on Windows write it at the beginning of a file.
@@ -94,8 +258,7 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
         return Err(no_plan().into());
     }
     let texts = texts(arguments)?;
-    let script = (!texts.is_empty()).then(|| Script::new(&texts, &arguments.param));
-    Ok(script.transpose().map_err(Error::from)?)
+    Ok((!texts.is_empty()).then(|| Script::new(&texts, &arguments.param)).transpose()?)
 }
 
 /// Returns whether a text begins like a statement that can be explained.
@@ -121,4 +284,149 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
     String::from_utf8(input.bytes)
         .map(|text| vec![text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()])
         .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, for example with iconv")))
+}
+
+/// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.
+const MAX_REPORT_BYTES: u64 = 4 << 20;
+
+const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
+
+/// Prints the overhead estimated from the read cost, the host report or the plain time. Returns the exit status.
+fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
+    let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
+    let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
+        (Some(host), _) => ServerClock::on_host(host, plan, arguments.clock.as_deref()),
+        (None, ns) => Ok(ServerClock::given(ns.unwrap_or_default(), plan)),
+    };
+    let inputs = Inputs {
+        clock: (host.is_some() || arguments.read_cost.is_some()).then_some(&clock_of),
+        plain_ms: arguments.plain_ms,
+        document: arguments.format.plan(),
+    };
+    if inputs.clock.is_none() && inputs.plain_ms.is_none() {
+        let is_several = arguments.all || arguments.slowest.is_some();
+        return Err(unknown_clock(is_several).into());
+    }
+    run_log(arguments, inputs)
+}
+
+/// Reads the files, and prints what the options ask for: the last usable plan without an option.
+fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
+    let format = arguments.format;
+    let is_several = arguments.all || arguments.slowest.is_some_and(|most| most > 1);
+    if is_several && format.plan().is_some() {
+        return Err(no_single_plan().into());
+    }
+    let stop = interrupt::flag()?;
+    let bar = progress::bar("reading");
+    let log = Log {
+        sources: Sources::new(arguments.plan.clone()),
+        inputs,
+        stop: &stop,
+        progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
+    };
+    if arguments.all && format != ExplainFormat::Jsonl {
+        let report = log.totals();
+        progress::show(bar.as_ref(), 1.0);
+        let report = report?;
+        let page = || html::page(log::TITLE, log::document(&report), None);
+        print(&render(&report, || log::document(&report), page, format).ok_or_else(no_single_plan)?)?;
+        return Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()));
+    }
+    let mut printed = Ok(());
+    let plans = match (arguments.slowest, arguments.nth) {
+        (Some(most), _) => log.slowest(most as usize),
+        (_, Some(nth)) => log.nth(nth as usize),
+        _ if arguments.all => {
+            let gaps = log.each(&mut |report| {
+                printed = print(&render::json::json_line(&report));
+                printed.is_ok()
+            });
+            gaps.map(|gaps| Plans { reports: Vec::new(), gaps })
+        }
+        _ => log.last().map_err(|error| with_file_names(arguments, error)),
+    };
+    progress::show(bar.as_ref(), 1.0);
+    printed?;
+    let Plans { reports, gaps } = plans?;
+    let text = match arguments.slowest {
+        Some(_) => render_plans(&reports, format)?,
+        None => reports.iter().map(|report| render_report(report, format)).collect::<Result<String, _>>()?,
+    };
+    print(&text)?;
+    let is_last = !arguments.all && arguments.slowest.is_none() && arguments.nth.is_none();
+    Ok(report_gaps(&gaps, is_last))
+}
+
+/// The bar disappears at 1. The end of the input is not the end of the work.
+const LAST_STEP: f64 = 0.99;
+
+fn no_single_plan() -> Error {
+    Error::new("the formats plan-text and plan-json show single plans", "use --nth N or --slowest 1")
+}
+
+/// Renders several plans: as blocks of text, as a JSON list, as lines of JSON, or as one page.
+fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<String, Error> {
+    let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();
+    Ok(match format {
+        ExplainFormat::Text => each()?.join("\n"),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson | ExplainFormat::Jsonl => each()?.concat(),
+        ExplainFormat::Json => render::json::json(&reports),
+        ExplainFormat::Html => pages::of_plans(reports),
+    })
+}
+
+/// Prints what the output does not contain, on stderr. Returns the exit status. `is_last`: only the last plan counts, so damaged text
+/// that somebody pasted around it is no reason for another status.
+fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
+    if gaps.was_stopped {
+        note("stopped before the end of the input");
+    }
+    if is_last {
+        if gaps.damaged_messages > 0 {
+            note(&format!("messages with plans that cannot be read: {}", grouped(gaps.damaged_messages)));
+        }
+        return status(&[], gaps.was_stopped || gaps.damaged_messages > 0);
+    }
+    for SkippedPlans { plans, reason, hint, first, .. } in &gaps.skipped {
+        note(&format!(
+            "skipped {} of {} plans: {reason} (first: {} line {}); {hint}",
+            grouped(*plans),
+            grouped(gaps.plans as u64),
+            first.file,
+            first.line
+        ));
+    }
+    gaps.notes.iter().for_each(|text| note(text));
+    gaps.errors.iter().for_each(|error| note(&error.what));
+    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || !gaps.hosts.is_empty())
+}
+
+/// Returns the error with the names of the files.
+fn with_file_names(arguments: &ExplainArguments, Error { what, hint, .. }: Error) -> Error {
+    let names: Vec<String> = arguments.plan.iter().map(|path| quoted_name(path)).collect();
+    match names.iter().any(|name| what.contains(name)) {
+        true => Error::new(what, hint),
+        false => Error::new(format!("{}: {what}", names.join(", ")), hint),
+    }
+}
+
+/// Returns 0 if all plans could be read. `has_gaps`: something else is missing, or is not known.
+fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
+    if has_gaps || skipped.iter().any(|skipped| skipped.is_damaged) { NOT_DONE } else { 0 }
+}
+
+fn read_host_report(path: &Path) -> anyhow::Result<Report> {
+    let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
+    let mut report = Report::from_json(&input.bytes)
+        .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
+    if report.read_cost_ns(SYSTEM).is_none() {
+        return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
+    }
+    if let Err(why) = Measured::of(&report).plausible() {
+        return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
+    }
+    // Another version may have written it, or only the figures.
+    judge(&mut report);
+    Ok(report)
 }

@@ -2,12 +2,11 @@
 
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, fraction};
 use crate::human::{PLUS_MINUS, count, percent};
-use crate::render::explain_text::classic::{answer, read};
 use crate::render::explain_text::{
     BASELINE, ExplainText, MARGINS, OVERHEAD, Parts, clock_share, corrected, counting_name, interval, ms, rank,
     reported, with_margin,
 };
-use crate::report::{ClassicReport, ExplainReport, ExplainedNode, LiveRuns, Range};
+use crate::report::{ClassicReport, ExplainReport, ExplainedNode, LiveRuns, Range, ReadCost};
 
 pub const TITLE: &str = "Overhead of EXPLAIN ANALYZE";
 
@@ -124,7 +123,33 @@ pub fn classic(report: &ClassicReport) -> Document {
     let others = ExplainText::of(&report.count).facts.into_iter();
     facts.extend(others.filter(|(name, _)| ![PLUS_MINUS, OVERHEAD, BASELINE].contains(name)));
     let blocks = vec![Block::Table(table), Block::Facts(Facts::new(NAMES, facts))];
-    Document::answer(&answer(count, nested)).with(blocks)
+    Document::answer(&classic_answer(count, nested)).with(blocks)
+}
+
+/// Returns the headline, for the statement with the higher overhead.
+fn classic_answer(count: &LiveRuns, nested: &LiveRuns) -> String {
+    const ROWS: f64 = 1e6;
+    const NODES: f64 = 3.0;
+    let [count, nested] = [count, nested].map(|runs| runs.clock_per_call_ns + runs.rows_per_call_ns);
+    let higher = if count.estimate > nested.estimate { count } else { nested };
+    format!(
+        "EXPLAIN ANALYZE adds {} ns per row and plan node on this server. For a million rows through three nodes that is {} s.",
+        with_margin(higher),
+        with_margin(higher.times(ROWS * NODES / 1e9))
+    )
+}
+
+/// Returns the read cost of the server's clock.
+fn read(read: &ReadCost) -> String {
+    match (read.ns, read.low_ns, read.high_ns) {
+        (Some(ns), Some(low), Some(high)) => format!(
+            "{} ns for the {} clock, {}; a timed call reads it twice",
+            with_margin(Range { low, estimate: ns, high }),
+            read.clock,
+            read.how
+        ),
+        _ => format!("not determined for the {} clock: {}", read.clock, read.how),
+    }
 }
 
 fn classic_row(name: &str, report: &ExplainReport, runs: &LiveRuns) -> Row {

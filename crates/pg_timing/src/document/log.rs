@@ -3,7 +3,7 @@
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
 use crate::human::{grouped, percent, seconds};
 use crate::render::explain_text::{digits, ms};
-use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS, Range};
+use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS};
 
 pub const TITLE: &str = "Overhead of timing in a log";
 
@@ -56,7 +56,7 @@ fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
     ];
     Row::new([
         time(lost_ms).into(),
-        percent_of(total.overhead_share.estimate).into(),
+        percent(total.overhead_share.estimate).into(),
         time(total.reported_ms).into(),
         self::corrected(total).into(),
         grouped(total.runs).into(),
@@ -66,28 +66,20 @@ fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
     ])
 }
 
-fn percent_of(share: f64) -> String {
-    if share < 0.1 { percent(share) } else { format!("{}%", digits(100.0 * share).trim_end_matches(".0")) }
-}
-
 /// Returns the headline: `Clock reads are 3.9% (2.5 to 5.4%) of all time in these 126 054 plans: 1.05 of 27.1 s.`
 fn answer(report: &LogReport) -> String {
     let LogTotal { runs, reported_ms, clock_ms, clock_share, overhead_share, .. } = report.total;
     let plans = if runs == 1 { "this plan".into() } else { format!("these {} plans", grouped(runs)) };
     format!(
-        "Clock reads are {} ({}) of all time in {plans}: {} of {}. The overhead of timing is {}: it includes the counting of \
+        "Clock reads are {} ({} to {}) of all time in {plans}: {} of {}. The overhead of timing is {}: it includes the counting of \
          rows and buffers.",
         percent(clock_share.estimate),
-        shares(clock_share),
+        percent(clock_share.low),
+        percent(clock_share.high),
         time(clock_ms.estimate),
         time(reported_ms),
         percent(overhead_share.estimate),
     )
-}
-
-/// Returns `2.5% to 5.4%`.
-fn shares(share: Range) -> String {
-    format!("{} to {}", percent(share.low), percent(share.high))
 }
 
 /// Returns a time of some or many plans.
@@ -147,7 +139,7 @@ fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     facts.push((
         "columns",
         "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead. \
-         ranks: nodes whose rank by self time changes without timing, if the change is larger than the errors"
+         ranks: nodes of the slowest run whose rank by self time changes without timing, by more than the errors"
             .into(),
     ));
     if report.total.nested_runs > 0 {
@@ -160,11 +152,6 @@ fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
                 time(report.nested_ms)
             ),
         ));
-    }
-    if let Some(change) =
-        report.statements.iter().find_map(|statement| statement.rank_changes.first().map(|c| (statement, c)))
-    {
-        facts.push(rank_example(change.0, change.1));
     }
     for skipped in &report.skipped {
         let plans = if skipped.plans == 1 { "1 plan".into() } else { format!("{} plans", grouped(skipped.plans)) };
@@ -180,25 +167,10 @@ fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn rank_example(statement: &LoggedStatement, change: &crate::report::RankChange) -> (&'static str, String) {
-    let where_it_is = format!("{} line {}", statement.slowest.file, statement.slowest.line);
-    (
-        "ranks",
-        format!(
-            "for example, {} has rank {} by its reported self time ({}) and rank {} without timing ({}). Its slowest plan: \
-             {where_it_is}",
-            change.title,
-            change.rank,
-            time(change.reported_self_ms),
-            change.corrected_rank,
-            time(change.corrected_self_ms),
-        ),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Range;
 
     #[test]
     fn times_have_a_unit_that_fits() {

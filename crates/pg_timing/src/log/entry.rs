@@ -1,7 +1,9 @@
-//! What the reader of a log finds: messages with plans, and text that somebody pasted.
+//! What the reader of a log finds: messages with plans, and text that somebody pasted. And what a line of a server's log is: a
+//! client's text never decides that. The server writes a tab before each further line of a message, and a severity before
+//! what it quotes.
 
 use super::input::MAX_LINE_BYTES;
-use super::line::host_of;
+use memchr::memmem;
 use std::sync::Arc;
 
 /// A longer message is not read. A plan over a thousand partitions has a few MB.
@@ -17,29 +19,23 @@ pub struct Place {
 }
 
 /// A text with plans. It is parsed later, by several threads.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Entry {
     pub place: Place,
     /// the host, container or pod that wrote it, if the log names it
     pub host: Option<Arc<str>>,
-    pub content: Content,
+    pub text: String,
+    /// what the server logged with the text. Other text was pasted, and can have any number of plans
+    pub message: Option<Message>,
+    /// why the text cannot be read
+    pub damage: Option<Damage>,
 }
 
-#[derive(Debug, PartialEq)]
-pub enum Content {
-    /// a message of the server
-    Message(Message),
-    /// text outside of a log, which can have any number of plans
-    Pasted(String),
-    Damaged(Damage),
-}
-
-/// What follows `duration: ... ms  plan:`.
-#[derive(Debug, PartialEq)]
+/// `duration: ... ms  plan:`, which precedes the text.
+#[derive(Debug, Default, PartialEq)]
 pub struct Message {
     pub ms: f64,
-    pub text: String,
-    /// its end is known; otherwise other text can follow the plan
+    /// the end of the text is known; otherwise other text can follow the plan
     pub has_end: bool,
     /// a function or a trigger executed the statement
     pub is_nested: bool,
@@ -68,52 +64,31 @@ impl Format {
     }
 }
 
-impl Content {
-    /// Returns the length of its text in bytes.
-    pub fn len(&self) -> usize {
-        match self {
-            Content::Message(Message { text, .. }) | Content::Pasted(text) => text.len(),
-            Content::Damaged(_) => 0,
-        }
-    }
-}
-
 /// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// the log ends within the message
+    /// the log or the file ends within the message
     Truncated,
     /// the log begins within the message
     NoBeginning,
-    /// the message ends in the next file
-    Rotated,
+    /// a part is lost, or lines of something else are within the message
+    Broken,
     TooLong,
-    /// syslog has split a line
-    Split,
-    /// lines of something else are within it
-    Mixed,
-    /// NUL bytes replace a part of the file
-    Nul,
 }
 
 /// A message of a text log while its lines are read.
 #[derive(Default)]
 pub struct Open {
-    pub place: Place,
-    pub ms: f64,
+    pub entry: Entry,
     /// the announcement, without what changes from line to line
     pub announcement: String,
     /// the sender of the lines, as the first line after the announcement shows it
     pub sender: Option<String>,
     /// syslog's number of the last part, if it has one
     pub part: Option<u32>,
-    /// the host, if the log names it
-    pub host: Option<Arc<str>>,
-    pub text: String,
     /// its lines begin with tabs
     pub has_tabs: bool,
     pub state: State,
-    pub damage: Option<Damage>,
     pub is_nested: bool,
 }
 
@@ -144,28 +119,28 @@ impl Open {
 
     /// Sets the first damage. It hides those that follow from it.
     pub fn damage(&mut self, damage: Damage) {
-        self.damage = self.damage.or(Some(damage));
+        self.entry.damage = self.entry.damage.or(Some(damage));
     }
 
     /// Adds a line with a tab, without the tab. `part` is its number in a message for syslog.
     pub fn push_tabbed(&mut self, line: &str, part: Option<u32>) {
         if self.part.zip(part).is_some_and(|(last, part)| part != last.saturating_add(1)) {
-            self.damage(Damage::Split);
+            self.damage(Damage::Broken);
         }
         self.part = part;
         match self.state {
             State::Plan => {
-                self.has_tabs |= self.text.is_empty();
+                self.has_tabs |= self.entry.text.is_empty();
                 self.push(line);
             }
             State::Context => {}
-            State::Ended => self.damage(Damage::Mixed),
+            State::Ended => self.damage(Damage::Broken),
         }
     }
 
     /// Adds a line that has lost its tab. Returns false if it cannot belong to the message.
     pub fn push_untabbed(&mut self, line: &str) -> bool {
-        if self.state != State::Plan || self.has_tabs && sign_of_plan(&self.text).is_some() {
+        if self.state != State::Plan || self.has_tabs && sign_of_plan(&self.entry.text).is_some() {
             return false;
         }
         self.has_tabs = false;
@@ -174,22 +149,21 @@ impl Open {
     }
 
     fn push(&mut self, line: &str) {
-        if self.text.len() + line.len() >= MAX_BYTES {
-            self.damage = Some(Damage::TooLong);
-            self.text = String::new();
+        let Entry { text, damage, .. } = &mut self.entry;
+        if text.len() + line.len() >= MAX_BYTES {
+            (*damage, *text) = (Some(Damage::TooLong), String::new());
         }
-        if self.damage.is_none() {
-            self.text.push_str(line);
-            self.text.push('\n');
+        if damage.is_none() {
+            text.push_str(line);
+            text.push('\n');
         }
     }
 
     pub fn into_entry(self) -> Entry {
-        let of_sender = || self.sender.as_deref().and_then(host_of).map(Arc::from);
-        let host = self.host.clone().or_else(of_sender);
-        let Open { place, ms, text, has_tabs: has_end, damage, is_nested, .. } = self;
-        let message = Message { ms, text, has_end, is_nested, query_id: None, format: Format::Text };
-        Entry { place, host, content: damage.map_or(Content::Message(message), Content::Damaged) }
+        let of_sender = self.sender.as_deref().and_then(host_of).map(Arc::from);
+        let Entry { host, message, .. } = self.entry;
+        let message = message.map(|message| Message { has_end: self.has_tabs, is_nested: self.is_nested, ..message });
+        Entry { host: host.or(of_sender), message, ..self.entry }
     }
 }
 
@@ -209,8 +183,8 @@ pub struct Outside {
 const PIECE_BYTES: usize = 1 << 20;
 
 impl Outside {
-    /// Adds a line. `found` receives the text if it is long enough.
-    pub fn push(&mut self, line: &str, has_tab: bool, place: Place, found: &mut dyn FnMut(Entry)) {
+    /// Adds a line. Returns the text if it is long enough.
+    pub fn push(&mut self, line: &str, has_tab: bool, place: Place) -> Option<Entry> {
         if self.text.is_empty() {
             self.place = place;
         }
@@ -219,35 +193,38 @@ impl Outside {
         self.text.push_str(line);
         self.text.push('\n');
         if self.text.len() > PIECE_BYTES && line.trim().is_empty() {
-            self.end(found);
-        } else if self.text.len() > MAX_BYTES {
+            return self.end();
+        }
+        if self.text.len() > MAX_BYTES {
             self.is_too_long |= sign_of_plan(&self.text).is_some();
             self.text = String::from("\n");
         }
+        None
     }
 
-    /// Ends the text. It is passed on if it can have a plan.
-    pub fn end(&mut self, found: &mut dyn FnMut(Entry)) {
+    /// Ends the text. Returns it if it can have a plan.
+    pub fn end(&mut self) -> Option<Entry> {
         let Outside { text, mut place, is_too_long, .. } = std::mem::take(self);
         if is_too_long {
-            found(Entry { place, host: None, content: Content::Damaged(Damage::TooLong) });
-        } else if let Some(sign) = sign_of_plan(&text) {
-            place.line += text[..sign].matches('\n').count() as u64;
-            found(Entry { place, host: None, content: Content::Pasted(text) });
+            return Some(Entry { place, damage: Some(Damage::TooLong), ..Entry::default() });
         }
+        let sign = sign_of_plan(&text)?;
+        place.line += text[..sign].matches('\n').count() as u64;
+        Some(Entry { place, text, ..Entry::default() })
     }
 
     /// Ends the text before the first record of a file. It is the rest of a message if all lines except the first one have
     /// the server's tab, or if the record is one of a CSV log.
-    pub fn end_before_record(&mut self, is_csv: bool, found: &mut dyn FnMut(Entry)) {
-        let has_tabs = self.tabs > 0 && self.tabs + 1 >= self.lines;
-        if !is_csv && !has_tabs || self.is_too_long {
-            return self.end(found);
+    pub fn end_before_record(&mut self, is_csv: bool) -> Option<Entry> {
+        let is_rest = self.tabs > 0 && self.tabs + 1 >= self.lines;
+        // A client can raise a notice with any text.
+        let is_notice = NOTICES.iter().any(|notice| self.text.contains(notice));
+        if !is_csv && !is_rest && !is_notice || self.is_too_long {
+            return self.end();
         }
         let Outside { text, place, .. } = std::mem::take(self);
-        if PARTS.iter().any(|part| text.contains(part)) {
-            found(Entry { place, host: None, content: Content::Damaged(Damage::NoBeginning) });
-        }
+        let has_part = PARTS.iter().any(|part| text.contains(part));
+        (has_part && !is_notice).then(|| Entry { place, damage: Some(Damage::NoBeginning), ..Entry::default() })
     }
 }
 
@@ -256,7 +233,7 @@ const SIGNS: [&str; 5] = ["rows=", "cost=", "Plan", "never executed", "<explain"
 
 /// Returns where the first sign of a plan is. Without one, there is no plan.
 fn sign_of_plan(text: &str) -> Option<usize> {
-    SIGNS.iter().filter_map(|sign| memchr::memmem::find(text.as_bytes(), sign.as_bytes())).min()
+    SIGNS.iter().filter_map(|sign| memmem::find(text.as_bytes(), sign.as_bytes())).min()
 }
 
 /// Parts of executed plans in text, JSON, YAML and XML. A plan without its beginning has at least one of them.
@@ -270,3 +247,195 @@ const PARTS: [&str; 8] = [
     "Buffers: ",
     "Rows Removed by ",
 ];
+
+/// How rsyslog writes a tab.
+const OCTAL_TAB: &str = "#011";
+
+/// A longer text before a tab is not that of syslog or of a container.
+const MAX_SENDER_BYTES: usize = 256;
+
+/// PostgreSQL's translations of `LOG`. Only their lines announce a plan: lines such as `STATEMENT:  ` quote a client, and any client
+/// can raise a WARNING, a NOTICE, an INFO or a DEBUG with any text.
+pub const SEVERITIES: [&str; 8] = ["LOG", "LOGG", "PROTOKOLL", "СООБЩЕНИЕ", "ЗАПИСУВАННЯ", "日志", "로그", "ჟურნალი"];
+
+/// Returns the time in a line like `... LOG:  duration: 123.456 ms  plan:`. Only a log line's prefix and a severity may
+/// precede.
+pub fn announced_ms(line: &str) -> Option<f64> {
+    let rest = line.trim_end().strip_suffix("plan:")?.trim_end().strip_suffix(" ms")?;
+    let at = memmem::rfind(rest.as_bytes(), b"duration: ")?;
+    let number = &rest[at + "duration: ".len()..];
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let before = &rest[..at];
+    let is_message = before.trim().is_empty()
+        || record(before).is_some_and(|record| SEVERITIES.contains(&record.word) && is_empty_or_state(record.message));
+    number.parse().ok().filter(|_| is_number && is_message && !has_tab(before))
+}
+
+/// Returns whether nothing is before a message, or only the SQLSTATE of log_error_verbosity = verbose: `00000: `.
+fn is_empty_or_state(text: &str) -> bool {
+    text.is_empty() || text.strip_suffix(": ").is_some_and(|state| state.len() == 5)
+}
+
+fn has_tab(text: &str) -> bool {
+    text.contains('\t') || text.contains(OCTAL_TAB)
+}
+
+/// A line that begins a part of a log entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record<'a> {
+    /// the severity, or the name of a field, in the language of the server
+    pub word: &'a str,
+    pub message: &'a str,
+}
+
+pub const CONTEXT: &str = "CONTEXT";
+
+/// Before any record of a log, these are lines of psql.
+pub const NOTICES: [&str; 2] = ["NOTICE:  ", "INFO:  "];
+
+/// Words that show a record even without a prefix. A word of another language needs one.
+const WORDS: &str = "LOG ERROR FATAL PANIC WARNING NOTICE INFO STATEMENT DETAIL HINT CONTEXT QUERY LOCATION";
+
+/// Returns the record that begins with this line: a prefix, a word, a colon and two spaces.
+pub fn record(line: &str) -> Option<Record<'_>> {
+    // What follows the first word is a client's text. In French, a space precedes the colon.
+    let mut colons = memmem::find_iter(line.as_bytes(), b":  ");
+    let colon = colons.find(|colon| line[..*colon].trim_end().ends_with(char::is_alphanumeric))?;
+    let before = line[..colon].trim_end().trim_end_matches(|c: char| c.is_ascii_digit());
+    let prefix = before.trim_end_matches(|c: char| c.is_uppercase() || c.is_alphabetic() && !c.is_ascii());
+    let word = &before[prefix.len()..];
+    let has_prefix = prefix.bytes().any(|byte| byte.is_ascii_digit()) && !prefix.contains('\'');
+    let is_record = !word.is_empty() && (has_prefix || WORDS.split(' ').any(|known| known == word)) && !has_tab(prefix);
+    is_record.then_some(Record { word, message: &line[colon + 3..] })
+}
+
+/// Splits a line at the tab that the server writes before each further line of a message. What precedes the tab is what
+/// syslog or a container has added.
+pub fn split_tab(line: &str) -> Option<(&str, &str)> {
+    if let Some(rest) = line.strip_prefix('\t') {
+        return Some(("", rest));
+    }
+    let near = &line.as_bytes()[..line.len().min(MAX_SENDER_BYTES)];
+    let tab = memchr::memchr(b'\t', near).map(|at| (at, 1));
+    let octal = memmem::find(near, OCTAL_TAB.as_bytes()).map(|at| (at, OCTAL_TAB.len()));
+    let (at, length) = [tab, octal].into_iter().flatten().min()?;
+    Some((&line[..at], &line[at + length..]))
+}
+
+/// Adds what the lines of one sender have in common before the server's text to `key`: the host, the process and syslog's
+/// number of the message, but no times. Returns syslog's number of the part of the message.
+pub fn push_sender(key: &mut String, before: &str) -> Option<u32> {
+    let mut number = None;
+    for token in before.split_whitespace() {
+        // `[7-2]`, or `[2]` without syslog_sequence_numbers.
+        let numbers = token.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or_default();
+        let (message, part) = numbers.split_once('-').unwrap_or(("", numbers));
+        if is_number(part) && (message.is_empty() || is_number(message)) {
+            key.push_str(&token[..=message.len()]);
+            number = number.or(part.parse().ok());
+        } else if changes(token) {
+            key.push('#');
+        } else {
+            // Kubernetes marks a part of a line.
+            key.push_str(if token == "P" { "F" } else { token });
+        }
+        key.push(' ');
+    }
+    number
+}
+
+/// Returns whether a word before a line is a time, a day, or a field that numbers the lines.
+fn changes(token: &str) -> bool {
+    let begins_with_digit = token.starts_with(|c: char| c.is_ascii_digit());
+    let is_time = begins_with_digit && token.contains([':', '.']);
+    is_time || token.len() <= 2 && is_number(token) || token.contains("=\"")
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns the name of the host in what [`push_sender`] has written: the first name that another word follows.
+pub fn host_of(sender: &str) -> Option<&str> {
+    let mut words = sender.split(' ').filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        let follows_month = words.peek() == Some(&"#");
+        let is_name = word.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let is_stream = word == "stdout" || word == "stderr";
+        if is_name && !follows_month && !is_stream && !word.ends_with(':') && words.peek().is_some() {
+            return Some(word);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announcement_of_a_plan_has_its_time() {
+        for (line, ms) in [
+            ("LOG:  duration: 123.456 ms  plan:", Some(123.456)),
+            ("2026-11-24 [7] app:[unknown] PROTOKOLL:  duration: 1.000 ms  plan:", Some(1.0)),
+            ("2026-11-24 [7] LOG:  00000: duration: 123.456 ms  plan:", Some(123.456)),
+            ("2020-10-20 03:00:32 UTC:10.0.0.7(49654):app@shop:[1371]:LOG:  duration: 841.400 ms  plan:", Some(841.4)),
+            ("duration: 0.004 ms  plan:", Some(0.004)),
+            ("LOG:  duration: 123.456 ms  statement: select 'plan:'", None),
+            ("LOG:  statement: select 'duration: 123.456 ms  plan:", None),
+            ("ERROR:  no duration: 123.456 ms  plan:", None),
+            ("2026-11-24 [7] ANWEISUNG:  LOG:  duration: 1.000 ms  plan:", None),
+            ("2026-11-24 [7] INSTRUCTION :  duration: 1.000 ms  plan: x", None),
+            ("2026-11-24 [7] STATEMENT:  duration: 1.000 ms  plan:", None),
+            ("2026-11-24 [7] ANWEISUNG:  duration: 1.000 ms  plan:", None),
+            ("2026-11-24 [7] DEBUG2:  duration: 1.000 ms  plan:", None),
+            ("2026-11-24 [7] WARNING:  duration: 1.000 ms  plan:", None),
+            ("\tLOG:  duration: 123.456 ms  plan:", None),
+            ("LOG:  duration: 123.456 ms", None),
+            ("plan:", None),
+        ] {
+            assert_eq!(announced_ms(line), ms, "{line}");
+        }
+    }
+
+    #[test]
+    fn records_have_a_severity_in_any_language() {
+        let word = |line| record(line).map(|record| record.word);
+        assert_eq!(word("2026-11-24 [7] LOG:  checkpoint starting"), Some("LOG"));
+        assert_eq!(word("[7] u@d FEHLER:  kaputt"), Some("FEHLER"));
+        assert_eq!(word("[7] INSTRUCTION :  select"), Some("INSTRUCTION"));
+        assert_eq!(word("NOTICE:  x"), Some("NOTICE"));
+        for line in ["  Filter: (a ~ 'LOG: x'::text)", "ABC:  x", "a b:  7 LOG:  x", "\tLOG:  x", ""] {
+            assert_eq!(word(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_one_sender_have_the_same_key() {
+        for (line, other, host) in [
+            ("Nov 22 01:02:03 db1 postgres[123]: [7-2] ", "Nov 22 01:02:04 db1 postgres[123]: [7-3] ", Some("db1")),
+            (
+                "<134>1 2026-11-24T10:00:00Z db1 pg 123 - [m s=\"1\"] ",
+                "<134>1 2026-11-24T10:00:01Z db1 pg 123 - [m s=\"2\"] ",
+                Some("db1"),
+            ),
+            ("2026-11-22T01:02:03.123456789Z stderr F ", "2026-11-22T01:02:04.12Z stderr P ", None),
+            (
+                "2019-03-14T00:22:56+00:00 app[postgres.4882]: [GREEN] [15-2] ",
+                "2019-03-14T00:22:57+00:00 app[postgres.4882]: [GREEN] [15-3] ",
+                None,
+            ),
+            ("<134>Nov 25 01:54:25 pg.main[7]: [2] ", "<134>Nov 25 01:54:26 pg.main[7]: [3] ", None),
+            ("db-1  | ", "db-1  | ", Some("db-1")),
+        ] {
+            let key = |before: &str| {
+                let mut key = String::new();
+                push_sender(&mut key, before);
+                key
+            };
+            assert_eq!((key(line), host_of(&key(line))), (key(other), host), "{line}");
+            assert_eq!(split_tab(&format!("{line}\tResult")), Some((line, "Result")));
+            assert_eq!(split_tab(&format!("{line}#011Result")), Some((line, "Result")));
+        }
+    }
+}

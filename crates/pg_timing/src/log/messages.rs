@@ -2,18 +2,15 @@
 //! that begin with a tab, or any string value in JSON or in a CSV record that begins with `duration: N ms  plan:`. What a
 //! message quotes of a client never is one. docs/logs.md has the rule.
 
-use super::entry::{Content, Damage, Entry, Format, MAX_BYTES, Message, Open, Outside, Place, State};
+use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_sender, record, split_tab};
+use super::entry::{Damage, Entry, Format, MAX_BYTES, Message, Open, Outside, Place, State};
 use super::input::Line;
-use super::line::{CONTEXT, Record, announced_ms, push_sender, record, split_tab};
 use super::values::{self, Csv, Value};
-use std::collections::VecDeque;
+use crate::plan::QUOTES;
 use std::sync::Arc;
 
 /// More senders never write a message at the same time.
 const MAX_OPEN: usize = 16;
-
-/// Values of these keys quote a client.
-const QUOTES: [&str; 7] = ["statement", "query", "detail", "context", "hint", "internal_query", "error_query"];
 
 /// Keys of the host, container or pod.
 const HOSTS: [&str; 6] = ["_HOSTNAME", "hostname", "host", "pod_name", "logging_pod", "container_name"];
@@ -27,9 +24,12 @@ const MAX_JSON_IN_JSON: usize = 3;
 /// Searches the lines of all files.
 #[derive(Default)]
 pub struct Messages {
+    /// what was found since the caller took it
+    pub found: Vec<Entry>,
     place: Place,
-    open: VecDeque<Open>,
-    last: Last,
+    open: Vec<Open>,
+    /// the line before belongs to the newest open message
+    is_in_message: bool,
     outside: Outside,
     /// a record of a log was read in this file
     is_log: bool,
@@ -44,17 +44,6 @@ pub struct Messages {
     is_cut: bool,
     /// a message may end without a line end, because somebody has copied it
     accepts_cut_end: bool,
-}
-
-/// What the line before belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Last {
-    #[default]
-    Nothing,
-    /// a record that is no plan
-    Other,
-    /// the newest open message
-    Open,
 }
 
 /// What the columns of a CSV file are.
@@ -92,96 +81,87 @@ impl Messages {
 
     pub fn begin_file(&mut self, file: usize) {
         self.place = Place { file, line: 0 };
-        (self.is_log, self.has_senders, self.last) = (false, false, Last::Nothing);
+        (self.is_log, self.has_senders, self.is_in_message) = (false, false, false);
         (self.columns, self.line_key) = (None, None);
     }
 
     /// Receives a line of the file.
-    pub fn line(&mut self, line: &Line, found: &mut dyn FnMut(Entry)) {
+    pub fn line(&mut self, line: &Line) {
         self.place.line += 1;
         let text = String::from_utf8_lossy(line.text);
         let mut text = &*text;
         if self.place.line == 1 {
             text = text.trim_start_matches('\u{feff}');
-            self.first_line(text, found);
+            self.first_line(text);
         }
         if line.has_nul {
-            self.open.iter_mut().for_each(|open| open.damage = Some(Damage::Nul));
+            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Damage::Broken));
             text = text.rsplit('\0').next().unwrap_or_default();
         }
         self.is_cut = line.is_cut;
-        if !self.csv_line(text, found) && !self.is_json_line(text, found) {
-            self.text_line(text, &Origin::default(), found);
+        if !self.csv_line(text) && !self.is_json_line(text) {
+            self.text_line(text, &Origin::default());
         }
-        if line.is_cut && self.last == Last::Open {
-            self.open.iter_mut().for_each(|open| open.damage = Some(Damage::TooLong));
+        if line.is_cut && self.is_in_message {
+            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Damage::TooLong));
         }
     }
 
     /// Receives the end of a file. `is_unfinished`: its last line has no end.
-    pub fn end_file(&mut self, is_unfinished: bool, found: &mut dyn FnMut(Entry)) {
-        self.end_csv(found);
-        self.outside.end(found);
+    pub fn end_file(&mut self, is_unfinished: bool) {
+        self.end_csv();
+        self.found.extend(self.outside.end());
         if is_unfinished && !self.accepts_cut_end {
             let of_plan = self.open.iter_mut().filter(|open| open.has_tabs && open.state == State::Plan);
             of_plan.for_each(|open| open.damage(Damage::Truncated));
         }
     }
 
-    /// Forgets what is not complete.
-    pub fn drop_open(&mut self) {
-        self.open.clear();
-        self.outside = Outside::default();
-        self.record = None;
-    }
-
     /// Receives the end of the last file.
-    pub fn end(&mut self, found: &mut dyn FnMut(Entry)) {
-        self.open.drain(..).for_each(|open| found(open.into_entry()));
+    pub fn end(&mut self) {
+        self.found.extend(self.open.drain(..).map(Open::into_entry));
     }
 
     /// A plan at the end of a file can go on in the next one.
-    fn first_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) {
+    fn first_line(&mut self, text: &str) {
         if let Some((before, _)) = split_tab(text).filter(|_| !self.open.is_empty()) {
             self.has_senders = !before.trim().is_empty();
-            self.open.iter_mut().for_each(|open| open.damage(Damage::Rotated));
-            (self.last, self.is_log) = (Last::Other, true);
+            self.open.iter_mut().for_each(|open| open.damage(Damage::Truncated));
+            (self.is_in_message, self.is_log) = (false, true);
         }
-        self.end(found);
+        self.end();
         self.columns = values::message_column(text).map(Columns::Named);
     }
 
     /// The first record of a file ends the text before it.
-    fn begin_log(&mut self, is_csv: bool, found: &mut dyn FnMut(Entry)) {
-        match self.is_log {
-            true => self.outside.end(found),
-            false => self.outside.end_before_record(is_csv, found),
-        }
+    fn begin_log(&mut self, is_csv: bool) {
+        let before = if self.is_log { self.outside.end() } else { self.outside.end_before_record(is_csv) };
+        self.found.extend(before);
         self.is_log = true;
     }
 
-    fn damaged(&self, damage: Damage) -> Entry {
-        Entry { place: self.place, host: None, content: Content::Damaged(damage) }
+    fn damaged(&mut self, damage: Damage) {
+        self.found.push(Entry { place: self.place, damage: Some(damage), ..Entry::default() });
     }
 
     /// Receives a line. Returns whether it is one of a CSV file.
-    fn csv_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) -> bool {
+    fn csv_line(&mut self, text: &str) -> bool {
         let begins_record = values::begins_record(text);
         let is_named = matches!(self.columns, Some(Columns::Named(_)));
         // Another record can begin within a truncated one.
         let is_truncated = begins_record && !is_named && values::has_single_quote(text);
         if self.record.as_ref().is_none_or(|record| !record.is_quoted || is_truncated) {
-            self.end_csv(found);
+            self.end_csv();
             if !begins_record && !is_named {
                 // The rest of a damaged record, or another format.
                 let is_csv = self.columns.is_some();
                 if is_csv && announced_ms(text).is_some() {
-                    found(self.damaged(Damage::Mixed));
+                    self.damaged(Damage::Broken);
                 }
                 return is_csv;
             }
             self.columns = self.columns.or(Some(Columns::Server));
-            self.begin_log(true, found);
+            self.begin_log(true);
             self.record = Some(CsvRecord { place: self.place, text: String::new(), is_quoted: false });
         }
         if let Some(record) = &mut self.record {
@@ -191,14 +171,14 @@ impl Messages {
                 record.text.push('\n');
             }
             if !record.is_quoted {
-                self.end_csv(found);
+                self.end_csv();
             }
         }
         true
     }
 
     /// Ends the record of CSV, if there is one.
-    fn end_csv(&mut self, found: &mut dyn FnMut(Entry)) {
+    fn end_csv(&mut self) {
         let (Some(record), Some(columns)) = (self.record.take(), self.columns) else { return };
         let has_announcement = memchr::memmem::find(record.text.as_bytes(), b" ms  plan:").is_some();
         if columns == Columns::Server && !has_announcement {
@@ -212,41 +192,44 @@ impl Messages {
         if let Some(damage) = damage {
             let first = record.text.lines().next().unwrap_or_default();
             if first.rsplit('"').next().is_some_and(|message| announced_ms(message).is_some()) {
-                found(self.damaged(damage));
+                self.damaged(damage);
             }
         } else {
-            self.csv_record(&record.text, columns, found);
+            self.csv_record(&record.text, columns);
         }
         self.place = place;
     }
 
-    fn csv_record(&mut self, record: &str, columns: Columns, found: &mut dyn FnMut(Entry)) {
+    fn csv_record(&mut self, record: &str, columns: Columns) {
         let mut origin = Origin { is_value: true, ..Origin::default() };
         match columns {
             Columns::Named(column) => {
                 let fields = self.csv.fields(record, [column]);
-                fields.into_iter().for_each(|[message]| self.value(&message, &origin, found));
+                fields.into_iter().for_each(|[message]| self.value(&message, &origin));
             }
             Columns::Server => {
-                let numbers = [values::MESSAGE, values::CONTEXT, values::QUERY_ID];
-                let Some([message, context, query_id]) = self.csv.fields(record, numbers) else { return };
+                let numbers = [values::MESSAGE, values::SEVERITY, values::CONTEXT, values::QUERY_ID];
+                let Some([message, severity, context, query_id]) = self.csv.fields(record, numbers) else { return };
+                if !SEVERITIES.contains(&severity.as_str()) {
+                    return self.begin_log(true);
+                }
                 (origin.format, origin.is_nested) = (Format::Csv, is_nested(&context));
                 origin.query_id = query_id.parse().ok().filter(|id| *id != 0);
-                self.value(&message, &origin, found);
+                self.value(&message, &origin);
             }
         }
     }
 
     /// Receives a line. Returns whether it is JSON of a log.
-    fn is_json_line(&mut self, text: &str, found: &mut dyn FnMut(Entry)) -> bool {
-        let open = self.open.back().filter(|_| self.last == Last::Open && self.line_key.is_none());
+    fn is_json_line(&mut self, text: &str) -> bool {
+        let open = self.open.last().filter(|_| self.is_in_message && self.line_key.is_none());
         let is_untabbed = open.is_some_and(|open| !open.has_tabs);
         let json = if is_untabbed { None } else { json_in(text) };
-        json.is_some_and(|json| self.json_line(json, MAX_JSON_IN_JSON, found))
+        json.is_some_and(|json| self.json_line(json, MAX_JSON_IN_JSON))
     }
 
     /// Receives a line of JSON. Returns whether it is one of a log.
-    fn json_line(&mut self, line: &str, depth: usize, found: &mut dyn FnMut(Entry)) -> bool {
+    fn json_line(&mut self, line: &str, depth: usize) -> bool {
         if ["\"Plan\":", "\"QUERY PLAN\""].iter().any(|key| line.contains(key)) {
             return false;
         }
@@ -254,23 +237,29 @@ impl Messages {
         let announces = memchr::memmem::find(line.as_bytes(), b" ms  plan:").is_some();
         if !announces && self.open.is_empty() {
             if is_object {
-                self.begin_log(false, found);
-                (self.last, self.line_key) = (Last::Other, self.line_key.take().or(Some(String::new())));
+                self.begin_log(false);
+                (self.is_in_message, self.line_key) = (false, self.line_key.take().or(Some(String::new())));
             }
             return is_object || self.line_key.is_some();
         }
         let values: Vec<Value> = values::of_json(line).collect();
         let origin = Origin::of_json(line, &values);
+        let severity = values.iter().find(|value| value.key == "error_severity").map(Value::text);
+        if severity.is_some_and(|severity| !SEVERITIES.contains(&severity.as_str())) {
+            self.begin_log(false);
+            self.is_in_message = false;
+            return true;
+        }
         let mut is_log = is_object || self.line_key.is_some();
         for value in values.iter().filter(|value| !QUOTES.contains(&value.key)) {
-            is_log |= self.json_value(value, &origin, depth, found);
+            is_log |= self.json_value(value, &origin, depth);
         }
         is_log
     }
 
-    fn json_value(&mut self, value: &Value, origin: &Origin, depth: usize, found: &mut dyn FnMut(Entry)) -> bool {
+    fn json_value(&mut self, value: &Value, origin: &Origin, depth: usize) -> bool {
         if value.raw.starts_with("{\\\"") && depth > 0 {
-            return self.json_line(&value.text(), depth - 1, found);
+            return self.json_line(&value.text(), depth - 1);
         }
         let first = value.raw.split("\\n").next().unwrap_or_default();
         let is_line = self.line_key.as_deref() == Some(value.key);
@@ -279,75 +268,77 @@ impl Messages {
             return false;
         }
         if value.is_truncated && announces {
-            self.begin_log(false, found);
-            found(self.damaged(if self.is_cut { Damage::TooLong } else { Damage::Truncated }));
+            self.begin_log(false);
+            self.damaged(if self.is_cut { Damage::TooLong } else { Damage::Truncated });
             return true;
         }
         self.line_key = Some(value.key.to_string());
-        self.value(&value.text(), origin, found);
+        self.value(&value.text(), origin);
         true
     }
 
     /// Receives a string value: a whole message, or one line of the server's text log.
-    fn value(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
+    fn value(&mut self, text: &str, origin: &Origin) {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         // The server's own CSV and JSON have no prefix and whole messages. An error can quote a client in its message.
         let is_server = origin.format != Format::Text;
         let is_quote = if is_server { !first.starts_with("duration: ") } else { first.contains('"') };
         let ms = announced_ms(first).filter(|_| !is_quote && !rest.trim().is_empty());
         if ms.is_none() && !is_server {
-            return self.text_line(first, origin, found);
+            return self.text_line(first, origin);
         }
-        self.begin_log(false, found);
-        self.end(found);
-        self.last = Last::Other;
+        self.begin_log(false);
+        self.end();
+        self.is_in_message = false;
         let Some(ms) = ms else { return };
         let (text, has_context) = without_tabs(rest);
         let is_nested = origin.is_nested || has_context;
-        let message = Message { ms, text, has_end: true, is_nested, query_id: origin.query_id, format: origin.format };
-        found(Entry { place: self.place, host: origin.host.clone(), content: Content::Message(message) });
+        let message = Message { ms, has_end: true, is_nested, query_id: origin.query_id, format: origin.format };
+        let (place, host, message) = (self.place, origin.host.clone(), Some(message));
+        self.found.push(Entry { place, host, text, message, damage: None });
     }
 
     /// Receives a line of a text log, or of text outside of a log.
-    fn text_line(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
+    fn text_line(&mut self, text: &str, origin: &Origin) {
         if let Some(lines) = text.split_once("plan:#012") {
             // rsyslog writes a message in one line.
-            self.text_line(&[lines.0, "plan:"].concat(), origin, found);
-            return lines.1.split("#012").for_each(|line| self.text_line(line, origin, found));
+            self.text_line(&[lines.0, "plan:"].concat(), origin);
+            return lines.1.split("#012").for_each(|line| self.text_line(line, origin));
         }
         if let Some((before, rest)) = split_tab(text)
-            && self.tabbed_line(before, rest, text, origin, found)
+            && self.tabbed_line(before, rest, text, origin)
         {
             return;
         }
         let ms = announced_ms(text).filter(|_| !origin.is_value || !text.contains('"'));
-        let record = record(text);
+        // psql shows what a function has printed.
+        let is_notice = !self.is_log && NOTICES.iter().any(|notice| text.starts_with(notice));
+        let record = record(text).filter(|_| !is_notice);
         if ms.is_none() && record.is_none() {
-            return self.other_line(text, origin, found);
+            return self.other_line(text, origin);
         }
-        self.begin_log(false, found);
+        self.begin_log(false);
         let needs_sender = ms.is_some() || !self.open.is_empty();
         let (sent, part) = if needs_sender { sender(origin, text) } else { (String::new(), None) };
-        self.end_before_record(record, &sent, found);
+        self.end_before_record(record, &sent);
         if let Some(ms) = ms {
             let (place, host) = (self.place, origin.host.clone());
-            self.open.push_back(Open { place, ms, announcement: sent, part, host, ..Open::default() });
-            self.last = Last::Open;
-            if self.open.len() > MAX_OPEN {
-                self.open.pop_front().into_iter().for_each(|open| found(open.into_entry()));
-            }
+            let message = Some(Message { ms, ..Message::default() });
+            let entry = Entry { place, host, message, ..Entry::default() };
+            self.open.push(Open { entry, announcement: sent, part, ..Open::default() });
+            self.is_in_message = true;
+            self.limit_open(MAX_OPEN);
         }
     }
 
+    /// Ends the oldest messages if there are more than this number.
+    fn limit_open(&mut self, most: usize) {
+        let more = self.open.len().saturating_sub(most);
+        self.found.extend(self.open.drain(..more).map(Open::into_entry));
+    }
+
     /// Receives a line with the server's tab. Returns whether it belongs to the record before it.
-    fn tabbed_line(
-        &mut self,
-        before: &str,
-        rest: &str,
-        text: &str,
-        origin: &Origin,
-        found: &mut dyn FnMut(Entry),
-    ) -> bool {
+    fn tabbed_line(&mut self, before: &str, rest: &str, text: &str, origin: &Origin) -> bool {
         let (sender, part) = sender(origin, before);
         if !sender.is_empty() {
             let Some(open) = self.open.iter_mut().rev().find(|open| open.is_from(&sender)) else { return false };
@@ -356,24 +347,24 @@ impl Messages {
             return true;
         }
         // No sender precedes the lines, so the messages before it have ended.
-        while self.last == Last::Open && self.open.len() > 1 {
-            self.open.pop_front().into_iter().for_each(|open| found(open.into_entry()));
+        if self.is_in_message {
+            self.limit_open(1);
         }
-        match (self.last, self.open.back_mut()) {
-            (Last::Open, Some(open)) if open.text.is_empty() || open.has_tabs => open.push_tabbed(rest, None),
-            (Last::Open, Some(open)) => _ = open.push_untabbed(text),
+        match (self.is_in_message, self.open.last_mut()) {
+            (true, Some(open)) if open.entry.text.is_empty() || open.has_tabs => open.push_tabbed(rest, None),
+            (true, Some(open)) => _ = open.push_untabbed(text),
             _ if self.is_log => {}
-            _ => self.outside.push(text, true, self.place, found),
+            _ => self.found.extend(self.outside.push(text, true, self.place)),
         }
         true
     }
 
     /// Ends the messages before a record that `sent` begins, except those of other senders. The record can be the context of
     /// the message before it.
-    fn end_before_record(&mut self, record: Option<Record>, sent: &str, found: &mut dyn FnMut(Entry)) {
+    fn end_before_record(&mut self, record: Option<Record>, sent: &str) {
         // The lines of a message without a line below it may follow, if this record is from another sender.
         let has_senders = self.has_senders;
-        let is_same = |open: &Open| if has_senders { open.sent(sent) } else { !open.text.is_empty() };
+        let is_same = |open: &Open| if has_senders { open.sent(sent) } else { !open.entry.text.is_empty() };
         if let Some(Record { word: CONTEXT, message }) = record {
             let of_plan = |open: &&mut Open| is_same(open) && open.state == State::Plan;
             if let Some(open) = self.open.iter_mut().rev().find(of_plan) {
@@ -381,28 +372,28 @@ impl Messages {
                 return;
             }
         }
-        let (ended, others) = std::mem::take(&mut self.open).into_iter().partition(is_same);
+        let (ended, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(is_same);
         self.open = others;
-        VecDeque::into_iter(ended).for_each(|open| found(open.into_entry()));
-        self.last = Last::Other;
+        self.found.extend(ended.into_iter().map(Open::into_entry));
+        self.is_in_message = false;
     }
 
     /// Receives a line that begins no record.
-    fn other_line(&mut self, text: &str, origin: &Origin, found: &mut dyn FnMut(Entry)) {
+    fn other_line(&mut self, text: &str, origin: &Origin) {
         if self.has_senders && !self.open.is_empty() {
             let (sent, _) = sender(origin, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
-                return open.damage(Damage::Split);
+                return open.damage(Damage::Broken);
             }
         }
-        if let Some(open) = self.open.back_mut().filter(|open| self.last == Last::Open && open.sender.is_none()) {
+        if let Some(open) = self.open.last_mut().filter(|open| self.is_in_message && open.sender.is_none()) {
             if open.push_untabbed(text) || text.trim().is_empty() {
                 return;
             }
             open.state = State::Ended;
         }
         if !origin.is_value && !self.has_senders {
-            self.outside.push(text, split_tab(text).is_some(), self.place, found);
+            self.found.extend(self.outside.push(text, split_tab(text).is_some(), self.place));
         }
     }
 }

@@ -2,9 +2,7 @@
 //! only figures are kept.
 
 mod entry;
-mod gaps;
 mod input;
-mod line;
 mod messages;
 mod normalize;
 mod parse;
@@ -18,14 +16,14 @@ pub use input::{Sources, quoted_name};
 
 use crate::error::Error;
 use crate::human::grouped;
+use crate::plan::errors;
 use crate::plan::{Inputs, Selected, report};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
-use entry::{Format, Place};
-use gaps::{Hosts, Skips, is_damage};
-use parse::Logged;
-use pipeline::Reading;
-use std::collections::BTreeSet;
+use entry::{Damage, Format, Place};
+use parse::LoggedPlan;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use totals::{AnalyzedPlan, Totals};
 
@@ -37,7 +35,7 @@ pub struct Log<'a> {
     /// ends the reading; the results then contain what was read
     pub stop: &'a AtomicBool,
     /// called with the fraction that was read, if it is known
-    pub progress: &'a mut dyn FnMut(f64),
+    pub progress: &'a dyn Fn(f64),
 }
 
 /// Single plans of a log.
@@ -68,13 +66,6 @@ pub struct Gaps {
 /// One thread finds the messages, and cannot feed more threads than this.
 const MAX_THREADS: usize = 4;
 
-/// A plan that can be reported.
-struct Single {
-    place: Place,
-    is_nested: bool,
-    selected: Selected,
-}
-
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
@@ -82,19 +73,17 @@ impl Log<'_> {
     }
 
     fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading { threads, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut totals = Totals::default();
-        let gaps = run.read(&|logged| AnalyzedPlan::of(logged, &inputs), &mut |_, plan| {
+        let gaps = self.read(threads, false, &|logged| AnalyzedPlan::of(logged, &self.inputs), &mut |_, plan| {
             totals.add(plan?);
             Ok(ControlFlow::Continue(()))
         })?;
-        let sums = totals.into_report(&sources);
+        let sums = totals.into_report(&self.sources);
         let errors = gaps.errors.iter().map(|error| error.what.clone());
         Ok(LogReport {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
-            files: (0..sources.paths.len()).map(|file| sources.file(file)).collect(),
+            files: (0..self.sources.paths.len()).map(|file| self.sources.file(file)).collect(),
             plans: gaps.plans as u64,
             notes: sums.notes.into_iter().chain(gaps.notes).chain(errors).collect(),
             is_incomplete: gaps.was_stopped || !gaps.errors.is_empty(),
@@ -106,10 +95,8 @@ impl Log<'_> {
 
     /// Returns the last usable plan.
     pub fn last(self) -> Result<Plans, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading { accepts_cut_end: true, ..Reading::new(&sources, &inputs, stop, progress) };
         let mut last = None;
-        let mut gaps = run.read(&Single::of, &mut |number, single| {
+        let mut gaps = self.read(threads(), true, &Ok, &mut |number, single| {
             last = Some((number, single?));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -122,7 +109,7 @@ impl Log<'_> {
         notes.extend(gaps.skipped.drain(..).map(|skipped| not_usable(&skipped)));
         notes.extend(single.selected.notes);
         let selected = Selected { notes, plans: gaps.plans, taken, ..single.selected };
-        let mut report = report(selected, &inputs)?;
+        let mut report = report(selected, &self.inputs)?;
         if let Some(capture) = &mut report.capture {
             capture.is_nested = single.is_nested;
         }
@@ -131,16 +118,14 @@ impl Log<'_> {
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut slowest: Vec<ExplainReport> = Vec::new();
-        let gaps = run.read(&Single::of, &mut |number, single| {
+        let gaps = self.read(threads(), false, &Ok, &mut |number, single| {
             let single = single?;
             let ms = single.selected.execution_ms;
             // Of equally slow plans, the first ones of the log count.
             let at = slowest.partition_point(|known| known.reported_ms >= ms);
             if at < most {
-                slowest.insert(at, single.report(number, &inputs, &sources)?);
+                slowest.insert(at, single.report(number, &self)?);
                 slowest.truncate(most);
             }
             Ok(ControlFlow::Continue(()))
@@ -151,14 +136,12 @@ impl Log<'_> {
 
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading::new(&sources, &inputs, stop, progress);
         let mut found: Option<Result<ExplainReport, Error>> = None;
-        let gaps = run.read(&Single::of, &mut |number, single| {
+        let gaps = self.read(threads(), false, &Ok, &mut |number, single| {
             if number != nth {
                 return single.map(|_| ControlFlow::Continue(()));
             }
-            let report = single.and_then(|single| single.report(number, &inputs, &sources));
+            let report = single.and_then(|single| single.report(number, &self));
             let result = report.as_ref().err().cloned().map_or(Ok(ControlFlow::Continue(())), Err);
             found = Some(report);
             result
@@ -177,47 +160,38 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        let Log { sources, inputs, stop, progress } = self;
-        let mut run = Reading::new(&sources, &inputs, stop, progress);
-        run.read(&Single::of, &mut |number, single| {
-            let is_wanted = found(single?.report(number, &inputs, &sources)?);
+        self.read(threads(), false, &Ok, &mut |number, single| {
+            let is_wanted = found(single?.report(number, &self)?);
             Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })
     }
-}
-
-impl<'a> Reading<'a> {
-    fn new(
-        sources: &'a Sources,
-        inputs: &Inputs,
-        stop: &'a AtomicBool,
-        progress: &'a mut dyn FnMut(f64),
-    ) -> Reading<'a> {
-        let needs_source = inputs.document.is_some();
-        Reading { sources, stop, progress, threads: threads(), needs_source, accepts_cut_end: false }
-    }
 
     /// Reads the log. `work` receives each usable plan in one of several threads. `collect` receives the numbers of the plans,
-    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped. Returns what the results
-    /// do not contain, or an error if there are no results.
+    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped. `accepts_cut_end`: the last
+    /// plan may end without a line end. Returns what the results do not contain, or an error if there are no results.
     fn read<T: Send>(
-        &mut self,
-        work: &(dyn Fn(Logged) -> Result<T, Error> + Sync),
+        &self,
+        threads: usize,
+        accepts_cut_end: bool,
+        work: &(dyn Fn(LoggedPlan) -> Result<T, Error> + Sync),
         collect: &mut dyn FnMut(usize, Result<T, Error>) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Gaps, Error> {
-        let needs_source = self.needs_source;
+        let needs_source = self.inputs.document.is_some();
         let parse = |entry, results: &mut Vec<_>| {
             parse::each(entry, needs_source, &mut |logged| {
-                let origin = (logged.place, logged.host.clone(), logged.format, logged.is_message);
-                results.push((origin, work(logged)));
+                let origin = (logged.place, logged.host, logged.format, logged.is_message);
+                results.push((origin, logged.plan.and_then(work)));
             });
         };
         let (mut gaps, mut skips, mut hosts, mut formats) =
-            (Gaps::default(), Skips::default(), Hosts::default(), BTreeSet::new());
-        let errors = pipeline::read(self, &parse, &mut |((place, host, format, is_message), result)| {
+            (Gaps::default(), Skips::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
+        let errors = pipeline::read(self, threads, accepts_cut_end, &parse, &mut |(
+            (place, host, format, is_message),
+            result,
+        )| {
             gaps.plans += 1;
             formats.extend(format);
-            host.iter().for_each(|host| hosts.add(host));
+            host.into_iter().for_each(|host| *hosts.entry(host).or_default() += 1);
             collect(gaps.plans, result).unwrap_or_else(|error| {
                 gaps.damaged_messages += u64::from(is_message && is_damage(&error));
                 skips.add(place, error);
@@ -232,24 +206,19 @@ impl<'a> Reading<'a> {
                 None => skips.error(),
             });
         }
-        let hosts = hosts.several();
-        let notes = notes(self.sources, &hosts, &formats);
-        Ok(Gaps { skipped: skips.into_plans(self.sources), notes, hosts, errors, was_stopped, ..gaps })
+        let hosts = several_hosts(hosts);
+        let notes = notes(&self.sources, &hosts, &formats);
+        Ok(Gaps { skipped: skips.into_plans(&self.sources), notes, hosts, errors, was_stopped, ..gaps })
     }
 }
 
-impl Single {
-    fn of(logged: Logged) -> Result<Single, Error> {
-        let Logged { place, is_nested, selected, .. } = logged;
-        Ok(Single { place, is_nested, selected: selected? })
-    }
-
+impl LoggedPlan {
     /// Returns the report of the plan. The number of all plans is not known yet.
-    fn report(self, number: usize, inputs: &Inputs, sources: &Sources) -> Result<ExplainReport, Error> {
-        let Single { place, is_nested, selected } = self;
-        let mut report = report(Selected { taken: number, plans: number, ..selected }, inputs)?;
+    fn report(self, number: usize, log: &Log) -> Result<ExplainReport, Error> {
+        let LoggedPlan { place, is_nested, selected, .. } = self;
+        let mut report = report(Selected { taken: number, plans: number, ..selected }, &log.inputs)?;
         if let Some(capture) = &mut report.capture {
-            capture.place = Some(LogPlace { file: sources.file(place.file), line: place.line });
+            capture.place = Some(LogPlace { file: log.sources.file(place.file), line: place.line });
             capture.is_nested = is_nested;
         }
         Ok(report)
@@ -284,10 +253,7 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     let mut notes = Vec::new();
     if !hosts.is_empty() {
         let named = hosts.iter().take(NAMED_HOSTS).map(|host| format!("{} ({})", host.name, grouped(host.plans)));
-        let more = match hosts.len().saturating_sub(NAMED_HOSTS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = if hosts.len() > NAMED_HOSTS { ", ..." } else { "" };
         notes.push(format!(
             "the plans are from {} hosts or containers (number of plans): {}{more}. Each host has its own clock, so the figures \
              are right only for plans of the host whose clock was given: read the lines of one host at a time",
@@ -305,4 +271,88 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     let repeated = sources.repeated.iter();
     notes.extend(repeated.map(|path| format!("{} is given more than once; it was read once", quoted_name(path))));
     notes
+}
+
+/// All reasons by their hints. Errors with the same hint count as one reason: their texts can contain figures.
+#[derive(Default)]
+struct Skips(BTreeMap<String, Skipped>);
+
+/// Plans that were skipped for one reason.
+struct Skipped {
+    plans: u64,
+    /// of the first plan
+    error: Error,
+    first: Place,
+}
+
+impl Skips {
+    fn add(&mut self, place: Place, error: Error) {
+        let plans = &mut self.0.entry(error.hint.clone()).or_insert(Skipped { plans: 0, error, first: place }).plans;
+        *plans += 1;
+    }
+
+    fn plans(&self) -> u64 {
+        self.0.values().map(|skipped| skipped.plans).sum()
+    }
+
+    /// Returns the error if all plans were skipped.
+    fn error(&self) -> Error {
+        let plans = self.plans();
+        match self.0.values().max_by_key(|skipped| skipped.plans) {
+            None => errors::no_plan(),
+            Some(most) if plans == 1 => most.error.clone(),
+            Some(Skipped { plans: most, error, .. }) => {
+                let what = format!("none of the {plans} plans can be used; {most} of them: {}", error.what);
+                Error::new(what, error.hint.clone())
+            }
+        }
+    }
+
+    /// Returns the reasons, the most frequent one first.
+    fn into_plans(self, sources: &Sources) -> Vec<SkippedPlans> {
+        let of_one_reason = |Skipped { plans, error, first }: Skipped| {
+            let is_damaged = is_damage(&error);
+            let first = LogPlace { file: sources.file(first.file), line: first.line };
+            SkippedPlans { plans, reason: error.what, hint: error.hint, first, is_damaged }
+        };
+        let mut all: Vec<SkippedPlans> = self.0.into_values().map(of_one_reason).collect();
+        all.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
+        all
+    }
+}
+
+/// Returns whether a part of the plan is missing or wrong. Otherwise it is complete, but has no times of this clock.
+fn is_damage(error: &Error) -> bool {
+    ![errors::not_executed(), errors::not_timed(), errors::timed_by_fast_timing()].contains(error)
+}
+
+/// Returns the error for a message that is damaged.
+fn of_damage(damage: Damage) -> Error {
+    let (what, hint) = match damage {
+        Damage::Truncated => (
+            "the end of the plan is missing: the log or its entry is truncated, or the log was rotated within the plan",
+            "include all of the plan's lines; join the files of one log (cat FILE FILE), and give that",
+        ),
+        Damage::NoBeginning => (
+            "the log begins in the middle of a plan",
+            "join the file before it and this one (cat FILE FILE), and give that",
+        ),
+        Damage::Broken => (
+            "a part of the plan is lost, or lines of something else are within it",
+            "set logging_collector = on: the server then writes each entry as a whole; for syslog, set syslog_split_messages = off",
+        ),
+        Damage::TooLong => (
+            "the plan is longer than 8 MB",
+            "no real plan is that long, except over many thousand partitions; take it with EXPLAIN (FORMAT JSON)",
+        ),
+    };
+    Error::new(what, hint)
+}
+
+/// Returns the hosts with their numbers of plans, the one with the most plans first, if the plans are not all from one.
+fn several_hosts(plans: BTreeMap<Arc<str>, u64>) -> Vec<LogHost> {
+    let mut all: Vec<LogHost> =
+        plans.iter().map(|(name, plans)| LogHost { name: name.to_string(), plans: *plans }).collect();
+    all.sort_by_key(|host| std::cmp::Reverse(host.plans));
+    if all.len() > 1 { all } else { Vec::new() }
 }

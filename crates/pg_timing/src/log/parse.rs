@@ -1,7 +1,7 @@
 //! Reads the plans of an entry. Only this file knows how the text of a plan is read.
 
-use super::entry::{Content, Damage, Entry, Format, Message, Place};
-use super::gaps::of_damage;
+use super::entry::{Damage, Entry, Format, Message, Place};
+use super::of_damage;
 use crate::error::Error;
 use crate::plan::Explained;
 use crate::plan::errors::{missing, surrounded, unreadable_text};
@@ -20,11 +20,17 @@ pub struct Logged {
     pub format: Option<Format>,
     /// the server logged it; otherwise somebody pasted it
     pub is_message: bool,
+    pub plan: Result<LoggedPlan, Error>,
+}
+
+/// A plan that can be analyzed.
+pub struct LoggedPlan {
+    pub place: Place,
     /// a function or a trigger executed the statement
     pub is_nested: bool,
     /// the query's identifier, from the plan or from the log
     pub query_id: Option<i64>,
-    pub selected: Result<Selected, Error>,
+    pub selected: Selected,
 }
 
 /// A plan, and its own text if that is needed.
@@ -32,43 +38,41 @@ type WithSource = (Result<Explained, Error>, Option<Source<String>>);
 
 /// Passes the plans of an entry to `found`. `needs_source`: the plan's own text is needed, too.
 pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
-    let Entry { place, host, content } = entry;
-    let is_message = !matches!(content, Content::Pasted(_));
-    let format = if let Content::Message(Message { format, .. }) = &content { Some(*format) } else { None };
+    let Entry { place, host, text, mut message, damage } = entry;
+    let is_message = message.is_some() || damage.is_some();
+    let format = message.as_ref().map(|message| message.format);
     let logged = |(plan, source): WithSource, is_nested: bool, query_id: Option<i64>| {
-        let of_plan = plan.as_ref().ok().and_then(|plan| plan.query_id);
-        let selected = plan.and_then(executed).map(|selected| Selected { source, ..selected });
-        Logged { place, host: host.clone(), format, is_message, is_nested, query_id: of_plan.or(query_id), selected }
+        let plan = plan.and_then(|plan| {
+            let query_id = plan.query_id.or(query_id);
+            Ok(LoggedPlan { place, is_nested, query_id, selected: Selected { source, ..executed(plan)? } })
+        });
+        Logged { place, host: host.clone(), format, is_message, plan }
     };
-    match content {
-        Content::Damaged(damage) => found(logged((Err(of_damage(damage)), None), false, None)),
-        Content::Pasted(text) => {
-            let mut has_plan = false;
-            pasted(&text, needs_source, &mut |plan| {
-                has_plan = true;
-                found(logged(plan, false, None));
-            });
-            let error = if has_plan { None } else { surrounded(&text) };
-            error.into_iter().for_each(|error| found(logged((Err(error), None), false, None)));
-        }
-        Content::Message(Message { ms, text, has_end, is_nested, query_id, .. }) => {
-            // The log's identifier is that of the client's command.
-            let query_id = query_id.filter(|_| !is_nested);
-            let mut with_time = |(plan, source): WithSource| {
-                // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
-                let plan = plan.map(|plan| Explained { execution_ms: Some(ms), ..plan });
-                found(logged((plan, source), is_nested, query_id));
-            };
-            if has_end {
-                with_time(announced(&text, needs_source));
-            } else {
-                let mut plans = Vec::new();
-                pasted(&text, needs_source, &mut |plan| plans.push(plan));
-                let first = if plans.is_empty() { (Err(missing()), None) } else { plans.remove(0) };
-                with_time(first);
-                plans.into_iter().for_each(|plan| found(logged(plan, false, None)));
-            }
-        }
+    if let Some(damage) = damage {
+        return found(logged((Err(of_damage(damage)), None), false, None));
+    }
+    let with_time = |message: Message, (plan, source): WithSource| {
+        // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
+        let plan = plan.map(|plan| Explained { execution_ms: Some(message.ms), ..plan });
+        // The log's identifier is that of the client's command.
+        logged((plan, source), message.is_nested, message.query_id.filter(|_| !message.is_nested))
+    };
+    if let Some(message) = message.take_if(|message| message.has_end) {
+        return found(with_time(message, announced(&text, needs_source)));
+    }
+    let mut has_plan = false;
+    pasted(&text, needs_source, &mut |plan| {
+        has_plan = true;
+        // The announced time is that of the first plan.
+        found(match message.take() {
+            Some(message) => with_time(message, plan),
+            None => logged(plan, false, None),
+        });
+    });
+    match message {
+        Some(message) => found(with_time(message, (Err(missing()), None))),
+        None if has_plan => {}
+        None => surrounded(&text).into_iter().for_each(|error| found(logged((Err(error), None), false, None))),
     }
 }
 
@@ -82,30 +86,21 @@ fn pasted(text: &str, needs_source: bool, found: &mut dyn FnMut(WithSource)) {
 /// Reads the plan below its announcement, as auto_explain writes it.
 fn announced(text: &str, needs_source: bool) -> WithSource {
     let start = text.trim_start();
-    let read = if start.starts_with('{') {
-        (from_json(start, "JSON"), needs_source.then(|| Source::Json(start.to_string())))
-    } else if let Some(format) = structured(start) {
-        structured_plan(format, start, needs_source)
+    // In YAML, the query is in quotation marks. No statement begins with one.
+    let is_yaml = start.starts_with("Query Text: \"") || start.starts_with("Plan:");
+    let (json, format) = if start.starts_with('{') {
+        (Ok(start.to_string()), "JSON")
+    } else if is_yaml {
+        (Structured::Yaml.as_json(start), "YAML")
+    } else if start.starts_with("<explain") {
+        (Structured::Xml.as_json(start), "XML")
     } else if let Some(root) = root_at(text) {
         return text_plan(text, root, needs_source);
     } else {
-        (Err(missing()), None)
+        return repaired(text, needs_source).unwrap_or((Err(missing()), None));
     };
-    if read.0.is_ok() { read } else { repaired(text, needs_source).unwrap_or(read) }
-}
-
-/// Returns the format of a plan that auto_explain wrote in YAML or XML.
-fn structured(start: &str) -> Option<Structured> {
-    // In YAML, the query is in quotation marks. No statement begins with one.
-    if start.starts_with("Query Text: \"") || start.starts_with("Plan:") {
-        return Some(Structured::Yaml);
-    }
-    start.starts_with("<explain").then_some(Structured::Xml)
-}
-
-fn structured_plan(format: Structured, text: &str, needs_source: bool) -> WithSource {
-    match format.as_json(text) {
-        Ok(json) => (from_json(&json, format.name()), needs_source.then_some(Source::Json(json))),
+    match json.and_then(|json| Ok((from_json(&json, format)?, json))) {
+        Ok((plan, json)) => (Ok(plan), needs_source.then_some(Source::Json(json))),
         Err(error) => (Err(error), None),
     }
 }
@@ -115,7 +110,7 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
     let (query, plan) = text.split_at(root);
     let plan = without_quoted_line_ends(plan);
     if is_mixed(&plan) {
-        return (Err(of_damage(Damage::Mixed)), None);
+        return (Err(of_damage(Damage::Broken)), None);
     }
     let query = query.trim_end().strip_prefix("Query Text: ");
     let query =

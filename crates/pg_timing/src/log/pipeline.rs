@@ -1,6 +1,7 @@
 //! One thread reads the log and finds its messages, several parse and analyze the plans, and the caller's thread receives the
 //! results in the order of the log. The memory does not depend on the size of the log: the reader waits for the others.
 
+use super::Log;
 use super::entry::Entry;
 use super::input::Sources;
 use super::messages::Messages;
@@ -8,15 +9,15 @@ use crate::error::Error;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Text per batch of entries. To send a batch costs some microseconds.
 const BATCH_BYTES: usize = 128 << 10;
 
-/// Batches per thread that are not finished: one is parsed, and another one waits.
-const BATCHES_PER_THREAD: usize = 2;
+/// Batches of a thread that wait, besides the one that it parses.
+const WAITING_BATCHES: usize = 1;
 
 /// Longer texts are parsed one after the other, because a plan needs about 40 times the memory of its text.
 const LARGE_BYTES: usize = 1 << 20;
@@ -24,80 +25,56 @@ const LARGE_BYTES: usize = 1 << 20;
 /// Time between two updates of the progress bar.
 const UPDATE: Duration = Duration::from_millis(100);
 
-/// How a log is read.
-pub struct Reading<'a> {
-    pub sources: &'a Sources,
-    /// ends the reading
-    pub stop: &'a AtomicBool,
-    /// called with the fraction that was read, if it is known
-    pub progress: &'a mut dyn FnMut(f64),
-    pub threads: usize,
-    /// the plans' own texts are needed
-    pub needs_source: bool,
-    /// the last plan may end without a line end
-    pub accepts_cut_end: bool,
-}
-
-/// Entries, and where their results go.
-type Batch<T> = (Vec<Entry>, SyncSender<Vec<T>>);
-
 /// Reads all sources. `work` turns an entry into results, in several threads, and `collect` receives them in the order of the
 /// log, until it breaks. Returns the errors of files that could not be read to their end.
 pub fn read<T: Send>(
-    reading: &mut Reading,
+    log: &Log,
+    threads: usize,
+    accepts_cut_end: bool,
     work: &(dyn Fn(Entry, &mut Vec<T>) + Sync),
     collect: &mut dyn FnMut(T) -> ControlFlow<()>,
 ) -> Vec<Error> {
-    let Reading { sources, stop, threads, accepts_cut_end, .. } = *reading;
-    let progress = &mut *reading.progress;
-    // The queue of results has the order of the log. It limits the batches that are not finished.
-    let (results, in_order) = sync_channel(BATCHES_PER_THREAD * threads);
-    let (batches, to_do) = sync_channel(BATCHES_PER_THREAD * threads);
-    let to_do = Arc::new(Mutex::new(to_do));
-    let large = Mutex::new(());
+    let Log { sources, stop, progress, .. } = log;
+    let large = &Mutex::new(());
     thread::scope(|scope| {
-        let reader = Reader { batches, results, entries: Vec::new(), bytes: 0, is_alone: false };
+        // The threads take turns, so the results have the order of the log.
+        let (batches, results): (Vec<_>, Vec<_>) = (0..threads)
+            .map(|_| {
+                let (batches, to_do) = sync_channel::<Vec<Entry>>(WAITING_BATCHES);
+                let (done, results) = sync_channel(WAITING_BATCHES);
+                scope.spawn(move || {
+                    for entries in to_do {
+                        let mut results = Vec::new();
+                        for entry in entries {
+                            let is_large = entry.text.len() > LARGE_BYTES;
+                            let _lock = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
+                            work(entry, &mut results);
+                        }
+                        // Nobody receives the results after a break.
+                        if done.send(results).is_err() {
+                            return;
+                        }
+                    }
+                });
+                (batches, results)
+            })
+            .unzip();
+        let reader = Reader { batches, next: 0, entries: Vec::new(), bytes: 0, is_alone: false };
         let reader = scope.spawn(move || reader.read(sources, stop, accepts_cut_end));
-        for _ in 0..threads {
-            let (to_do, large) = (Arc::clone(&to_do), &large);
-            let alone = |entry: Entry, results: &mut Vec<T>| {
-                let is_large = entry.content.len() > LARGE_BYTES;
-                let _lock = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
-                work(entry, results);
-            };
-            scope.spawn(move || worker(&to_do, &alone));
-        }
-        // If all of these threads panic, their queue ends, and the reader does not wait for them.
-        drop(to_do);
-        receive(in_order, &mut || sources.done().into_iter().for_each(&mut *progress), collect);
+        receive(results, &|| sources.done().into_iter().for_each(progress), collect);
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn worker<T>(to_do: &Mutex<Receiver<Batch<T>>>, work: &(dyn Fn(Entry, &mut Vec<T>) + Sync)) {
+/// Passes the results on, until there are no more, or `collect` breaks.
+fn receive<T>(results: Vec<Receiver<Vec<T>>>, progress: &dyn Fn(), collect: &mut dyn FnMut(T) -> ControlFlow<()>) {
+    let mut updated = Instant::now();
+    let mut next = 0;
     loop {
-        // The lock is released before the work begins.
-        let batch = to_do.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((entries, done)) = batch else { return };
-        let mut results = Vec::new();
-        entries.into_iter().for_each(|entry| work(entry, &mut results));
-        // Nobody receives the results after a break.
-        _ = done.send(results);
-    }
-}
-
-/// Passes the results on, until `collect` breaks.
-fn receive<T>(
-    in_order: Receiver<Receiver<Vec<T>>>,
-    progress: &mut dyn FnMut(),
-    collect: &mut dyn FnMut(T) -> ControlFlow<()>,
-) {
-    let mut updated = std::time::Instant::now();
-    loop {
-        match in_order.recv_timeout(UPDATE) {
-            // A thread that panicked has no results.
-            Ok(results) => {
-                if results.recv().unwrap_or_default().into_iter().try_for_each(&mut *collect).is_break() {
+        match results[next % results.len()].recv_timeout(UPDATE) {
+            Ok(batch) => {
+                next += 1;
+                if batch.into_iter().try_for_each(&mut *collect).is_break() {
                     return;
                 }
             }
@@ -105,30 +82,35 @@ fn receive<T>(
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if updated.elapsed() >= UPDATE {
-            updated = std::time::Instant::now();
+            updated = Instant::now();
             progress();
         }
     }
 }
 
 /// The thread that reads the log.
-struct Reader<T> {
-    batches: SyncSender<Batch<T>>,
-    results: SyncSender<Receiver<Vec<T>>>,
+struct Reader {
+    /// one for each thread that parses
+    batches: Vec<SyncSender<Vec<Entry>>>,
+    /// number of the next batch
+    next: usize,
     entries: Vec<Entry>,
     bytes: usize,
     /// nobody receives the results anymore
     is_alone: bool,
 }
 
-impl<T> Reader<T> {
+impl Reader {
     fn read(mut self, sources: &Sources, stop: &AtomicBool, accepts_cut_end: bool) -> Vec<Error> {
         let mut messages = Messages::new(accepts_cut_end);
         let mut errors = Vec::new();
         for file in 0..sources.paths.len() {
             errors.extend(self.read_file(file, sources, &mut messages, stop).err());
         }
-        messages.end(&mut |entry| self.add(entry));
+        if !stop.load(Ordering::Relaxed) {
+            messages.end();
+            self.add(&mut messages);
+        }
         self.send();
         errors
     }
@@ -144,32 +126,37 @@ impl<T> Reader<T> {
         messages.begin_file(file);
         let result = loop {
             match lines.next() {
-                Ok(Some(line)) if !self.is_alone => messages.line(&line, &mut |entry| self.add(entry)),
+                Ok(Some(line)) if !self.is_alone => {
+                    messages.line(&line);
+                    self.add(messages);
+                }
                 Ok(_) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
         // What a signal cut off is not damaged. Then the end of a compressed file is missing.
         if stop.load(Ordering::Relaxed) {
-            messages.drop_open();
             return lines.check_nuls();
         }
-        messages.end_file(lines.is_unfinished, &mut |entry| self.add(entry));
+        messages.end_file(lines.is_unfinished);
+        self.add(messages);
         result.and_then(|()| lines.check_nuls())
     }
 
-    fn add(&mut self, entry: Entry) {
-        self.bytes += size_of::<Entry>() + entry.content.len();
-        self.entries.push(entry);
-        if self.bytes >= BATCH_BYTES {
-            self.send();
+    /// Takes what was found.
+    fn add(&mut self, messages: &mut Messages) {
+        for entry in messages.found.drain(..) {
+            self.bytes += size_of::<Entry>() + entry.text.len();
+            self.entries.push(entry);
+            if self.bytes >= BATCH_BYTES {
+                self.send();
+            }
         }
     }
 
     fn send(&mut self) {
-        let (done, results) = sync_channel(1);
-        let batch = (std::mem::take(&mut self.entries), done);
-        self.is_alone |= self.results.send(results).is_err() || self.batches.send(batch).is_err();
-        self.bytes = 0;
+        let thread = &self.batches[self.next % self.batches.len()];
+        self.is_alone |= thread.send(std::mem::take(&mut self.entries)).is_err();
+        (self.next, self.bytes) = (self.next + 1, 0);
     }
 }

@@ -20,7 +20,7 @@ fn with_log<T>(text: &str, read: impl FnOnce(Log) -> T) -> T {
         sources: Sources::new(vec![file.path().into()]),
         inputs: Inputs { clock: Some(clock), plain_ms: None, document: None },
         stop: &stop,
-        progress: &mut |_| {},
+        progress: &|_| {},
     })
 }
 
@@ -44,7 +44,7 @@ fn executions_of_a_statement_are_added_up() {
     let [t, u] = report.statements.as_slice() else { panic!("{report:?}") };
     assert_eq!(t.statement.as_deref(), Some("select count(*) from t where a > ?"));
     assert_eq!((t.total.runs, t.total.reported_ms, t.slowest.line), (2, 3.0, 9));
-    assert_eq!((u.total.runs, u.nodes, u.plan_shapes), (1, 2, 1));
+    assert_eq!((u.total.runs, u.nodes), (1, 2));
     // The statement with more calls lost more time, although the other one took longer.
     assert!(t.total.overhead_ms().estimate > u.total.overhead_ms().estimate, "{report:?}");
     let sum = t.total.corrected_ms.estimate + u.total.corrected_ms.estimate;
@@ -107,11 +107,28 @@ fn a_log_without_a_usable_plan_is_an_error() {
     let what = |text: &str| with_log(text, |log| log.totals()).unwrap_err().what;
     assert_eq!(what("LOG:  checkpoint starting\n"), "there is no plan in the input");
     let untimed = "LOG:  duration: 7.000 ms  plan:\n\tResult (actual rows=1 loops=1)\n";
-    assert!(what(untimed).starts_with("the plan was taken with TIMING OFF"));
-    // auto_explain prints the statement.
-    let logged = untimed.replace("\tResult", "\tQuery Text: select 1\n\tResult");
-    assert!(what(&logged).starts_with("the plan was taken with auto_explain.log_timing = off"));
-    assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan was taken"));
+    assert!(what(untimed).starts_with("the plan's nodes were not timed"));
+    assert!(what(&untimed.repeat(3)).starts_with("none of the 3 plans can be used; 3 of them: the plan's nodes"));
+}
+
+#[test]
+fn errors_of_one_reason_are_counted_together() {
+    let mut skips = Skips::default();
+    for (line, error) in [
+        (5, Error::new("a takes 5 ms", "a")),
+        (6, errors::not_timed()),
+        (7, Error::new("a takes 7 ms", "a")),
+        (8, errors::timed_by_fast_timing()),
+    ] {
+        skips.add(Place { file: 0, line }, error);
+    }
+    assert!(skips.plans() == 4 && skips.error().what.starts_with("none of the 4 plans can be used; 2 of them: a"));
+    let found = skips.into_plans(&Sources::new(vec!["log".into()]));
+    let found: Vec<_> = found.iter().map(|s| (s.plans, s.reason.as_str(), s.first.line, s.is_damaged)).collect();
+    let untimed = errors::not_timed().what;
+    let fast = errors::timed_by_fast_timing().what;
+    assert!(found.contains(&(2, "a takes 5 ms", 5, true)), "{found:?}");
+    assert!(found.contains(&(1, &untimed, 6, false)) && found.contains(&(1, &fast, 8, false)), "{found:?}");
 }
 
 /// Returns the number of plans with figures, and of damaged plans.
@@ -124,7 +141,7 @@ fn plans_of_files(texts: &[&str]) -> (u64, u64) {
     });
     let (stop, clock): (_, &ClockOf) = (AtomicBool::new(false), &clock);
     let inputs = Inputs { clock: Some(clock), plain_ms: None, document: None };
-    let log = Log { sources: Sources::new(paths.collect()), inputs, stop: &stop, progress: &mut |_| {} };
+    let log = Log { sources: Sources::new(paths.collect()), inputs, stop: &stop, progress: &|_| {} };
     let report = log.totals().unwrap();
     (report.total.runs, report.skipped.iter().filter(|skipped| skipped.is_damaged).map(|skipped| skipped.plans).sum())
 }
@@ -200,19 +217,6 @@ fn statements_beyond_the_limit_are_one_row() {
     );
     let note = "only the first 5 000 statements of the log have their own rows; the other 100 plans are one row";
     assert_eq!(report.notes, [note]);
-}
-
-#[test]
-fn plans_beyond_the_limit_are_not_ranked() {
-    let plan = |nodes: usize| {
-        let scans = "\t  ->  Seq Scan on t (actual time=0.010..0.100 rows=9 loops=1)\n".repeat(nodes);
-        format!(
-            "LOG:  duration: 9.000 ms  plan:\n\tQuery Text: select 1\n\tAppend (actual time=9.000..9.000 rows=9 loops=1)\n{scans}"
-        )
-    };
-    let report = totals(&(2..11).map(plan).collect::<String>());
-    assert_eq!((report.statements[0].plan_shapes, report.statements[0].nodes), (8, 3));
-    assert_eq!(report.notes, ["statements with more than 8 different plans: 1; their ranks are from the first 8"]);
 }
 
 proptest! {

@@ -3,12 +3,12 @@
 use super::entry::Place;
 use super::input::Sources;
 use super::normalize::{beginning, normalized};
-use super::parse::Logged;
+use super::parse::LoggedPlan;
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::{Analysis, Inputs, Selected};
-use crate::report::{ExplainedNode, LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SelfTime};
-use crate::statistics::{ranks, root_sum_squares};
+use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, Range, RankChange, SelfTime};
+use crate::statistics::root_sum_squares;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,8 +16,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// their constants, for example in the names of temporary tables. The others are added up in one row.
 const MAX_STATEMENTS: usize = 5_000;
 
-/// Nodes of all statements together whose times are added up. Each takes about 150 bytes.
-const MAX_NODES: usize = 50_000;
+/// Nodes per statement whose change of rank is listed, so that the memory is limited. A reader needs fewer.
+const MAX_RANK_CHANGES: usize = 20;
 
 /// Bytes of a statement's text that are kept.
 const MAX_TEXT_BYTES: usize = 1000;
@@ -31,7 +31,9 @@ pub struct AnalyzedPlan {
     reported_ms: f64,
     corrected_ms: Range,
     clock_ms: Range,
-    nodes: AnalyzedNodes,
+    nodes: usize,
+    /// in the order of their corrected rank
+    rank_changes: Vec<RankChange>,
     /// what the user should know about the clock
     note: Option<String>,
     /// relative error that the overhead of all plans has in common
@@ -50,9 +52,9 @@ struct Key {
 
 impl AnalyzedPlan {
     /// Returns the overhead of a plan, or why it cannot be estimated.
-    pub fn of(logged: Logged, inputs: &Inputs) -> Result<AnalyzedPlan, Error> {
-        let Logged { place, is_nested, query_id, selected, .. } = logged;
-        let Selected { explained, execution_ms, .. } = selected?;
+    pub fn of(logged: LoggedPlan, inputs: &Inputs) -> Result<AnalyzedPlan, Error> {
+        let LoggedPlan { place, is_nested, query_id, selected } = logged;
+        let Selected { explained, execution_ms, .. } = selected;
         let analysis = Analysis::of(explained, execution_ms, inputs)?;
         let text = analysis.plan.query.as_deref().map(normalized);
         Ok(AnalyzedPlan {
@@ -62,7 +64,8 @@ impl AnalyzedPlan {
             reported_ms: execution_ms,
             corrected_ms: analysis.corrected_ms,
             clock_ms: analysis.clock_ms,
-            nodes: AnalyzedNodes::of(&analysis),
+            nodes: analysis.plan.nodes.len(),
+            rank_changes: rank_changes(&analysis),
             note: analysis.clock_note().map(String::from),
             common_error: analysis.common_error(),
         })
@@ -72,20 +75,43 @@ impl AnalyzedPlan {
 /// Returns a hash that does not depend on the case of letters, except in quotation marks.
 fn hash_of_words(text: &str) -> u64 {
     let mut is_quoted = false;
-    let mut hasher = DefaultHasher::new();
     let folded = text.bytes().map(|byte| {
         is_quoted ^= byte == b'"';
         if is_quoted { byte } else { byte.to_ascii_lowercase() }
     });
+    let mut hasher = DefaultHasher::new();
     folded.collect::<Vec<u8>>().hash(&mut hasher);
     hasher.finish()
+}
+
+/// Returns the nodes whose rank the overhead changed by more than the errors. A single node has no other rank.
+fn rank_changes(analysis: &Analysis) -> Vec<RankChange> {
+    if analysis.plan.nodes.len() < 2 {
+        return Vec::new();
+    }
+    let nodes = analysis.nodes();
+    let (reported_ms, corrected_ms) = (analysis.plan.execution_ms, analysis.corrected_ms.estimate);
+    let all = || nodes.iter().map(SelfTime::of);
+    let changed = nodes.iter().zip(all()).filter(|(_, time)| time.has_other_rank(all(), reported_ms, corrected_ms));
+    let mut changes: Vec<RankChange> = changed
+        .map(|(node, time)| RankChange {
+            path: node.path.clone(),
+            title: node.title.clone(),
+            rank: time.rank,
+            corrected_rank: time.corrected_rank,
+            reported_self_ms: time.reported_ms,
+            corrected_self_ms: time.corrected_ms,
+        })
+        .collect();
+    changes.sort_by_key(|change| change.corrected_rank);
+    changes.truncate(MAX_RANK_CHANGES);
+    changes
 }
 
 /// The sums over all plans.
 #[derive(Default)]
 pub struct Totals {
     statements: HashMap<Key, Statement>,
-    nodes: usize,
     /// plans of statements beyond [`MAX_STATEMENTS`]
     plans_without_row: u64,
     notes: BTreeSet<String>,
@@ -105,7 +131,9 @@ struct Statement {
     clock_ms: Range,
     slowest: Place,
     slowest_ms: f64,
-    shapes: Shapes,
+    /// of the slowest plan
+    nodes: usize,
+    rank_changes: Vec<RankChange>,
 }
 
 impl Totals {
@@ -126,16 +154,15 @@ impl Totals {
         });
         if statement.runs == 0 || plan.reported_ms > statement.slowest_ms {
             (statement.slowest_ms, statement.slowest) = (plan.reported_ms, plan.place);
+            // The plans in the row of many statements have no common ranks.
+            if has_row {
+                (statement.nodes, statement.rank_changes) = (plan.nodes, plan.rank_changes);
+            }
         }
         statement.runs += 1;
         statement.reported_ms += plan.reported_ms;
         statement.corrected_ms = statement.corrected_ms + plan.corrected_ms;
         statement.clock_ms = statement.clock_ms + plan.clock_ms;
-        // Plans of different statements have no sum.
-        if has_row {
-            let room = MAX_NODES.saturating_sub(self.nodes);
-            self.nodes += statement.shapes.add(plan.nodes, plan.reported_ms, room);
-        }
     }
 
     /// Returns a report with the sum without nested statements, whose time is within that of their callers, the reported time of
@@ -149,7 +176,13 @@ impl Totals {
             statements.iter().partition(|statement| statement.key.is_nested);
         let nested_runs = nested.iter().map(|statement| statement.runs).sum();
         let mut notes: Vec<String> = self.notes.into_iter().collect();
-        notes.extend(on_limits(self.plans_without_row, &statements));
+        if self.plans_without_row > 0 {
+            notes.push(format!(
+                "only the first {} statements of the log have their own rows; the other {} plans are one row",
+                grouped(MAX_STATEMENTS as u64),
+                grouped(self.plans_without_row)
+            ));
+        }
         LogReport {
             total: LogTotal { nested_runs, ..total_of_all(&of_clients, self.common_error) },
             nested_ms: nested.iter().fold(0.0, |sum, statement| sum + statement.reported_ms),
@@ -162,46 +195,16 @@ impl Totals {
 
 impl Statement {
     fn logged(&self, sources: &Sources) -> LoggedStatement {
-        let most = self.shapes.most();
         let nested_runs = if self.key.is_nested { self.runs } else { 0 };
         LoggedStatement {
             statement: self.text.clone(),
             query_id: self.key.query_id,
             total: LogTotal { nested_runs, ..total(self.runs, self.reported_ms, self.corrected_ms, self.clock_ms) },
-            plan_shapes: self.shapes.len(),
             slowest: LogPlace { file: sources.file(self.slowest.file), line: self.slowest.line },
-            nodes: most.map_or(0, |shape| shape.nodes.len().max(1)),
-            rank_changes: most.map_or_else(Vec::new, Shape::rank_changes),
+            nodes: self.nodes,
+            rank_changes: self.rank_changes.clone(),
         }
     }
-}
-
-/// Returns what the limits of the memory affect.
-fn on_limits(plans_without_row: u64, statements: &[Statement]) -> Vec<String> {
-    let mut notes = Vec::new();
-    if plans_without_row > 0 {
-        notes.push(format!(
-            "only the first {} statements of the log have their own rows; the other {} plans are one row",
-            grouped(MAX_STATEMENTS as u64),
-            grouped(plans_without_row)
-        ));
-    }
-    let number = |has: &dyn Fn(&Shapes) -> bool| statements.iter().filter(|statement| has(&statement.shapes)).count();
-    let more = number(&|shapes| shapes.has_more);
-    if more > 0 {
-        notes.push(format!(
-            "statements with more than {0} different plans: {more}; their ranks are from the first {0}",
-            Shapes::MAX
-        ));
-    }
-    let unranked = number(&|shapes| shapes.has_unranked);
-    if unranked > 0 {
-        notes.push(format!(
-            "statements with plans without ranks: {unranked}; the ranks are limited to the first {} nodes of different plans",
-            grouped(MAX_NODES as u64)
-        ));
-    }
-    notes
 }
 
 /// Returns the sum over statements. Their errors are independent, except for the relative error of the overhead that all
@@ -233,152 +236,4 @@ fn total(runs: u64, reported_ms: f64, corrected_ms: Range, clock_ms: Range) -> L
     total.overhead_share = total.overhead_ms().times(in_shares);
     total.clock_share = clock_ms.times(in_shares);
     total
-}
-
-/// The nodes of one plan.
-struct AnalyzedNodes {
-    /// hash of what executions with the same plan have in common
-    shape: u64,
-    count: usize,
-    /// empty if the plan has a single node, which has no other rank
-    nodes: Vec<NodeSum>,
-}
-
-impl AnalyzedNodes {
-    fn of(analysis: &Analysis) -> AnalyzedNodes {
-        let mut hasher = DefaultHasher::new();
-        analysis.plan.shape.hash(&mut hasher);
-        let count = analysis.plan.nodes.len();
-        let nodes = if count > 1 { analysis.nodes() } else { Vec::new() };
-        AnalyzedNodes { shape: hasher.finish(), count, nodes: nodes.into_iter().map(NodeSum::of).collect() }
-    }
-}
-
-/// The different plans of a statement.
-#[derive(Debug, Default)]
-struct Shapes {
-    /// at most [`Shapes::MAX`], in the order of the log
-    shapes: Vec<Shape>,
-    /// some executions had another plan
-    has_more: bool,
-    /// some executions had a plan for whose nodes there was no memory
-    has_unranked: bool,
-}
-
-/// All executions with the same plan.
-#[derive(Debug, Default)]
-struct Shape {
-    hash: u64,
-    reported_ms: f64,
-    /// empty if the plan has a single node
-    nodes: Vec<NodeSum>,
-}
-
-#[derive(Debug, PartialEq)]
-struct NodeSum {
-    path: String,
-    title: String,
-    /// without ranks
-    time: SelfTime,
-}
-
-impl Shapes {
-    /// Plans per statement whose nodes are added up: the first ones of the log. A generated statement can have many.
-    const MAX: usize = 8;
-
-    /// Adds an execution. Returns how many nodes this stores; it stores at most `room`.
-    fn add(&mut self, nodes: AnalyzedNodes, reported_ms: f64, room: usize) -> usize {
-        let AnalyzedNodes { shape: hash, count, nodes } = nodes;
-        let known = self.shapes.iter().position(|shape| shape.hash == hash);
-        self.has_more |= known.is_none() && self.shapes.len() >= Shapes::MAX;
-        self.has_unranked |= known.is_none() && count > room;
-        if known.is_none() && (self.shapes.len() >= Shapes::MAX || count > room) {
-            return 0;
-        }
-        let Some(known) = known else {
-            self.shapes.push(Shape { hash, reported_ms, nodes });
-            return count;
-        };
-        let shape = &mut self.shapes[known];
-        shape.reported_ms += reported_ms;
-        for (sum, node) in shape.nodes.iter_mut().zip(&nodes) {
-            sum.time.add(&node.time);
-        }
-        0
-    }
-
-    fn len(&self) -> usize {
-        self.shapes.len()
-    }
-
-    /// Returns the plan that took the most time; of several, the first one in the log.
-    fn most(&self) -> Option<&Shape> {
-        self.shapes.iter().rev().max_by(|a, b| a.reported_ms.total_cmp(&b.reported_ms))
-    }
-}
-
-impl Shape {
-    /// Returns the nodes whose rank the overhead changed by more than the errors, in the order of their corrected rank.
-    fn rank_changes(&self) -> Vec<RankChange> {
-        let ranks_by =
-            |ms: &dyn Fn(&SelfTime) -> f64| ranks(&self.nodes.iter().map(|node| ms(&node.time)).collect::<Vec<_>>());
-        let (reported, corrected) = (ranks_by(&|time| time.reported_ms), ranks_by(&|time| time.corrected_ms));
-        let ranked = self.nodes.iter().zip(reported.into_iter().zip(corrected));
-        let times: Vec<SelfTime> =
-            ranked.map(|(node, (rank, corrected_rank))| SelfTime { rank, corrected_rank, ..node.time }).collect();
-        let sum = |ms: &dyn Fn(&SelfTime) -> f64| times.iter().map(ms).sum::<f64>();
-        let (reported_ms, corrected_ms) = (sum(&|time| time.reported_ms), sum(&|time| time.corrected_ms));
-        let has_changed = |time: &SelfTime| time.has_other_rank(times.iter().copied(), reported_ms, corrected_ms);
-        let changed = self.nodes.iter().zip(&times).filter(|(_, time)| has_changed(time));
-        let mut changes: Vec<RankChange> = changed
-            .map(|(node, time)| RankChange {
-                path: node.path.clone(),
-                title: node.title.clone(),
-                rank: time.rank,
-                corrected_rank: time.corrected_rank,
-                reported_self_ms: time.reported_ms,
-                corrected_self_ms: time.corrected_ms,
-            })
-            .collect();
-        changes.sort_by_key(|change| change.corrected_rank);
-        changes
-    }
-}
-
-impl NodeSum {
-    /// Returns the sum of one execution.
-    fn of(node: ExplainedNode) -> NodeSum {
-        let time = SelfTime::of(&node);
-        NodeSum { path: node.path, title: node.title, time }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn nodes(shape: u64, count: usize) -> AnalyzedNodes {
-        AnalyzedNodes { shape, count, nodes: (1..count).map(|_| NodeSum::of(ExplainedNode::default())).collect() }
-    }
-
-    #[test]
-    fn the_first_plans_of_the_log_are_added_up() {
-        let mut shapes = Shapes::default();
-        for shape in 0..Shapes::MAX as u64 {
-            assert_eq!(shapes.add(nodes(shape, 3), 1.0, 3), 3);
-        }
-        assert!(!shapes.has_more);
-        // All took the same time.
-        assert_eq!(shapes.most().map(|shape| shape.hash), Some(0));
-        assert_eq!((shapes.add(nodes(99, 3), 9.0, 3), shapes.add(nodes(5, 3), 1.0, 0)), (0, 0));
-        assert_eq!((shapes.has_more, shapes.has_unranked, shapes.len()), (true, false, Shapes::MAX));
-        assert_eq!(shapes.most().map(|shape| (shape.hash, shape.reported_ms)), Some((5, 2.0)));
-    }
-
-    #[test]
-    fn a_plan_without_room_is_not_ranked() {
-        let mut shapes = Shapes::default();
-        assert_eq!(shapes.add(nodes(1, 3), 1.0, 2), 0);
-        assert_eq!((shapes.has_more, shapes.has_unranked, shapes.len()), (false, true, 0));
-    }
 }

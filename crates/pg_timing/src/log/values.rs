@@ -61,6 +61,7 @@ pub fn number(line: &str, key: &str) -> Option<i64> {
 }
 
 /// The columns of the server's csvlog, from 0. PostgreSQL 14 and later write the query's identifier.
+pub const SEVERITY: usize = 11;
 const SQL_STATE: usize = 12;
 pub const MESSAGE: usize = 13;
 pub const CONTEXT: usize = 18;

@@ -34,36 +34,18 @@ pub fn already_corrected() -> Error {
     Error::new("the plan's times are corrected already", "give pg_timing the plan as the server printed it")
 }
 
-/// What a plan comes from. The settings that it needs have other names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakenBy {
-    Explain,
-    AutoExplain,
+pub fn not_executed() -> Error {
+    Error::new(
+        "the plan was not executed: EXPLAIN without ANALYZE, or auto_explain.log_analyze is off",
+        "take it with EXPLAIN (ANALYZE), or set auto_explain.log_analyze = on",
+    )
 }
 
-pub fn not_executed(by: TakenBy) -> Error {
-    match by {
-        TakenBy::Explain => {
-            Error::new("the plan was not executed (EXPLAIN without ANALYZE)", "take it with EXPLAIN (ANALYZE)")
-        }
-        TakenBy::AutoExplain => Error::new(
-            "the plan has no actual times (auto_explain.log_analyze is off)",
-            "set auto_explain.log_analyze = on",
-        ),
-    }
-}
-
-pub fn not_timed(by: TakenBy) -> Error {
-    match by {
-        TakenBy::Explain => Error::new(
-            "the plan was taken with TIMING OFF: its nodes were not timed, so it has no clock overhead",
-            "take it with EXPLAIN (ANALYZE), which times the nodes",
-        ),
-        TakenBy::AutoExplain => Error::new(
-            "the plan was taken with auto_explain.log_timing = off: its nodes were not timed, so it has no clock overhead",
-            "to see the overhead, set auto_explain.log_timing = on",
-        ),
-    }
+pub fn not_timed() -> Error {
+    Error::new(
+        "the plan's nodes were not timed (TIMING OFF, or auto_explain.log_timing is off), so it has no clock overhead",
+        "to see the overhead, take it with EXPLAIN (ANALYZE), or set auto_explain.log_timing = on",
+    )
 }
 
 pub fn no_execution_time() -> Error {
@@ -78,16 +60,10 @@ pub fn damaged(format: &str, why: &str) -> Error {
     Error::new(format!("the plan's {format} is incomplete or damaged: {why}"), SUPPORTED)
 }
 
-/// Returns the error for a text in YAML or XML that has no plan.
-pub fn no_plan_in_format(format: &str) -> Error {
-    damaged(format, "missing field `Plan`")
-}
-
-/// Returns the error for JSON with more levels than its parser accepts.
 pub fn too_deep() -> Error {
     Error::new(
-        "the plan is nested too deeply for this format",
-        "take the plan in text format: EXPLAIN (ANALYZE, FORMAT TEXT)",
+        "the plan is nested too deeply",
+        "take the plan in text format, which can have more levels: EXPLAIN (ANALYZE)",
     )
 }
 
@@ -104,14 +80,14 @@ pub fn missing() -> Error {
 /// Returns the error for a plan in text format that cannot be read.
 pub fn unreadable_text(error: &TextError) -> Error {
     match error {
-        TextError::NotRun => not_executed(TakenBy::Explain),
+        TextError::NotRun => not_executed(),
         TextError::NoBeginning => Error::new(
             "the beginning of the plan is missing",
             "include the first line, which names the topmost node and has no arrow",
         ),
         TextError::Cut => Error::new(
             "a line of the plan is truncated or wrapped",
-            "give the plan as it was printed, with one line per node",
+            "give the plan with one line per node (psql: \\pset format aligned)",
         ),
         TextError::LostIndentation => Error::new("the plan has lost its indentation", COPY_IT_AGAIN),
         TextError::NoTree(why) => Error::new(
@@ -119,26 +95,20 @@ pub fn unreadable_text(error: &TextError) -> Error {
             COPY_IT_AGAIN,
         ),
         TextError::TooManyNodes => too_many_nodes(),
-        TextError::TooDeep => Error::new("the plan is nested deeper than any real plan", SUPPORTED),
+        TextError::TooDeep => too_deep(),
     }
 }
 
 /// Returns the error for a missing read cost. `is_several`: the plans of a log, which have no common time without EXPLAIN.
 pub fn unknown_clock(is_several: bool) -> Error {
-    let mut hint =
-        "give --read-cost NS, or --host-report FILE (pg_timing --format json on the server's host)".to_string();
-    if !is_several {
-        hint += ", or --plain-ms MS (psql's \\timing without EXPLAIN)";
-    }
-    Error::new("the read cost of the server's clock is not known", hint)
+    let hint = "give --read-cost NS, or --host-report FILE (pg_timing --format json on the server's host)";
+    let plain = if is_several { "" } else { ", or --plain-ms MS (psql's \\timing without EXPLAIN)" };
+    Error::new("the read cost of the server's clock is not known", [hint, plain].concat())
 }
 
 /// The hint if the read cost of the clock is of no use.
-pub const ONLY_PLAIN_TIME: &str = "give only --plain-ms MS (psql's \\timing without EXPLAIN)";
-
-/// The same hint if several plans were read. Each has its own time without EXPLAIN.
-pub const ONLY_PLAIN_TIME_OF_ONE: &str =
-    "for a single plan, give --nth N and only --plain-ms MS (psql's \\timing without EXPLAIN)";
+pub const ONLY_PLAIN_TIME: &str =
+    "for a single plan (--nth N), give only --plain-ms MS (psql's \\timing without EXPLAIN)";
 
 pub fn timed_by_fast_timing() -> Error {
     Error::new("pg_fast_timing timed the plan, so the read cost of the server's clock does not apply", ONLY_PLAIN_TIME)

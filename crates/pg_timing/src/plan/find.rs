@@ -1,9 +1,8 @@
 //! Finds the plans in a text that somebody pasted: a file, a ticket, psql's output. Also reads a plan in text format that is
 //! folded or has lost its indentation.
 
-use super::clean;
-use super::errors::{no_plan_in_format, unreadable_text};
-use super::frame::{Begin, Frame, begins};
+use super::errors::{damaged, unreadable_text};
+use super::frame::{Begin, Frame, begins, plain};
 use super::json::{self, Content};
 use super::layout;
 use super::steps;
@@ -28,7 +27,7 @@ pub fn each_plan(text: &str, found: &mut OnPlan) {
 
 /// The same for a text that can contain this number of levels of JSON.
 fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
-    let text = clean::plain(text);
+    let text = plain(text);
     let mut search = Search { nesting, found, query: None, reported_damage: false };
     let mut rest = &*text;
     while !rest.is_empty() {
@@ -117,7 +116,7 @@ impl Search<'_> {
                     }
                 });
                 if is_empty {
-                    self.push(Err(no_plan_in_format(format.name())), None);
+                    self.push(Err(damaged(format.name(), "missing field `Plan`")), None);
                 }
             }
             Err(error) => self.push(Err(error), None),

@@ -24,8 +24,19 @@ pub enum Content<'a> {
 
 /// Levels around a plan or a text. Each level is read once more.
 const MAX_LEVELS: usize = 10;
-/// What quotes a client's text. A plan in it was not logged.
-const QUOTES: [&str; 6] = ["statement", "query", "detail", "context", "hint", "internal_query"];
+/// Keys of values that quote a client. A plan in them was not logged.
+pub const QUOTES: [&str; 10] = [
+    "statement",
+    "query",
+    "detail",
+    "context",
+    "hint",
+    "internal_query",
+    "error_query",
+    "sql",
+    "query_text",
+    "parameters",
+];
 
 /// Passes the plans and texts of a value to `found`. Values without a plan take no memory. `format` is that of the original.
 pub fn each(value: &str, format: &str, found: &mut dyn FnMut(Content)) {

@@ -5,7 +5,6 @@
 //! estimates the overhead of a captured plan.
 
 pub mod attribution;
-mod clean;
 pub mod errors;
 mod find;
 mod frame;
@@ -13,8 +12,6 @@ mod json;
 mod layout;
 mod node;
 mod overhead;
-mod server_clock;
-pub mod steps;
 pub mod structured;
 mod subplans;
 #[cfg(test)]
@@ -25,10 +22,9 @@ pub mod validate;
 
 pub use crate::report::PlanSource as Source;
 pub use find::each_plan;
-pub use json::plan as from_json;
+pub use json::{QUOTES, plan as from_json};
 pub use node::{PlanNode, callees, callers_first};
-pub use overhead::{Analysis, Inputs, report};
-pub use server_clock::{ClockOf, ServerClock};
+pub use overhead::{Analysis, ClockOf, Inputs, ServerClock, report};
 pub use tree::{Explained, Found, Node, Rows};
 pub use validate::{Selected, executed};
 
@@ -170,4 +166,27 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<Place>, path: St
         inputs_before += usize::from(is_input);
     }
     nodes[index].end = nodes.len();
+}
+
+/// Counts the steps of a computation, so that tests can compare inputs of two sizes without measuring time.
+pub mod steps {
+    #[cfg(test)]
+    thread_local! {
+        static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    /// Adds steps of work. Does nothing outside of tests.
+    pub fn count(steps: usize) {
+        #[cfg(test)]
+        STEPS.set(STEPS.get() + steps);
+        _ = steps;
+    }
+
+    /// Returns the steps that `work` makes.
+    #[cfg(test)]
+    pub fn of(work: impl FnOnce()) -> usize {
+        let before = STEPS.get();
+        work();
+        STEPS.get() - before
+    }
 }

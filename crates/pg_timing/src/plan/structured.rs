@@ -1,7 +1,7 @@
 //! Plans in YAML and XML. They are rewritten as the text of EXPLAIN's JSON: a log can have gigabytes of them, and a tree of
 //! their values takes twice as long.
 
-use super::errors::{damaged, no_plan_in_format};
+use super::errors::damaged;
 use crate::error::Error;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -242,7 +242,7 @@ fn xml_as_json(xml: &str) -> Result<String, Error> {
                 text.clear();
                 json.begin_xml(key(start.local_name().as_ref()));
             }
-            Event::Empty(_) if json.open.is_empty() => return Err(no_plan_in_format("XML")),
+            Event::Empty(_) if json.open.is_empty() => return Err(damaged("missing field `Plan`")),
             Event::Empty(empty) => {
                 json.begin_xml(key(empty.local_name().as_ref()));
                 json.end(push_empty);

@@ -73,6 +73,13 @@ pub fn last_bracket(text: &str, word: &str) -> Option<usize> {
     memchr::memrchr_iter(b'(', text.as_bytes()).find(|&at| text[at..].starts_with(word))
 }
 
+/// Returns the end of the node's figures in a line, in bytes.
+pub fn figures_end(line: &str) -> Option<usize> {
+    let [cost, actual, never] = FIGURES.map(|figures| last_bracket(line, figures));
+    let begin = actual.or(never).or(cost)?;
+    Some(begin + line[begin..].find(')')? + 1)
+}
+
 /// Returns whether a text can begin with a node's name. Properties have a colon and a space after their name. Greenplum's
 /// `Gather Motion 3:1  (slice1; segments: 3)` has them only in its parentheses.
 pub fn names_node(text: &str) -> bool {

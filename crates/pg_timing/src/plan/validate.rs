@@ -1,7 +1,7 @@
 //! Checks that a plan was executed and timed, and that its figures can come from one run. A file may be damaged, and a server's
 //! clock may be faulty.
 
-use super::errors::{self, COPY_IT_AGAIN, TakenBy};
+use super::errors::{self, COPY_IT_AGAIN};
 use super::tree::{inputs_of, is_append, is_known};
 use super::{Explained, Node, Plan, PlanNode, callees, steps};
 use crate::error::Error;
@@ -27,14 +27,12 @@ pub fn executed(mut explained: Explained) -> Result<Selected, Error> {
     if explained.time_correction.is_some() {
         return Err(errors::already_corrected());
     }
-    // Only auto_explain prints the statement.
-    let by = if explained.query.is_some() { TakenBy::AutoExplain } else { TakenBy::Explain };
     let root = &explained.plan;
     if root.loops.is_none() || root.rows.is_none() {
-        return Err(errors::not_executed(by));
+        return Err(errors::not_executed());
     }
     check_figures(&explained)?;
-    let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed(by)) };
+    let Some(loop_ms) = root.total_ms else { return Err(errors::not_timed()) };
     let mut notes = std::mem::take(&mut explained.notes);
     let execution_ms = match (explained.execution_ms, root.loops) {
         (Some(ms), _) => ms,
@@ -60,51 +58,44 @@ const MAX_FIGURE: f64 = 1e12;
 /// A call takes at least 1 ns, so 30 years are not enough for more calls.
 const MAX_CALLS: f64 = 1e18;
 
-fn is_possible(figure: f64) -> bool {
-    (0.0..=MAX_FIGURE).contains(&figure)
-}
-
-/// Returns the error for a figure that is negative, not a number, or beyond any real run.
-fn impossible(what: String) -> Error {
-    let hint = "the plan is damaged, or the server's clock ran backwards";
-    Error::new(format!("the plan has an impossible figure: {what}"), hint)
-}
-
 /// Checks each figure that EXPLAIN printed.
 pub fn check_figures(explained: &Explained) -> Result<(), Error> {
     let triggers = explained.triggers.iter().map(|trigger| ("Calls of a trigger", Some(trigger.calls)));
     let times = [("Execution Time", explained.execution_ms), ("Planning Time", explained.planning_ms)];
     for (name, value) in times.into_iter().chain(triggers) {
-        check_figure(value, || name.into())?;
+        check_figure(value, MAX_FIGURE, || name.into())?;
     }
     check_node_figures(&explained.plan)
 }
 
 fn check_node_figures(node: &Node) -> Result<(), Error> {
-    let of_node = [
+    for (name, value) in [
         ("Actual Total Time", node.total_ms),
         ("Actual Rows", node.rows.map(|rows| rows.per_loop)),
         ("Actual Loops", node.loops),
-    ];
-    for (name, value) in of_node {
-        check_figure(value, || format!("{name} of {}", node.title()))?;
+    ] {
+        check_figure(value, MAX_FIGURE, || format!("{name} of {}", node.title()))?;
     }
     if lacks_rows(node) {
-        return Err(too_few_inputs(node));
+        return Err(wrong_inputs("few", node));
     }
     node.plans.iter().try_for_each(check_node_figures)
 }
 
-fn check_figure(value: Option<f64>, name: impl Fn() -> String) -> Result<(), Error> {
+/// Returns an error for a figure that is negative, not a number, or beyond any real run.
+fn check_figure(value: Option<f64>, most: f64, name: impl Fn() -> String) -> Result<(), Error> {
     match value {
         // The Debug format prints 1e300 with an exponent and not with 300 digits.
-        Some(value) if !is_possible(value) => Err(impossible(format!("{} is {value:?}", name()))),
+        Some(value) if !(0.0..=most).contains(&value) => Err(Error::new(
+            format!("the plan has an impossible figure: {} is {value:?}", name()),
+            "the plan is damaged, or the server's clock ran backwards",
+        )),
         _ => Ok(()),
     }
 }
 
-fn too_few_inputs(node: &Node) -> Error {
-    let what = format!("the plan is truncated or has lost its indentation: {} has too few inputs", node.title());
+fn wrong_inputs(many_or_few: &str, node: &Node) -> Error {
+    let what = format!("the plan has lost lines or its indentation: {} has too {many_or_few} inputs", node.title());
     Error::new(what, COPY_IT_AGAIN)
 }
 
@@ -132,22 +123,15 @@ pub fn check_run(plan: &Plan) -> Result<(), Error> {
     let nodes = &plan.nodes;
     let is_postgresql = nodes.iter().all(|node| is_known(&node.node.kind));
     for node in nodes {
-        let title = || node.node.title();
         // Each figure is possible, but their product may not be.
-        if let Some(ms) = node.reported_ms.filter(|&ms| !is_possible(ms)) {
-            return Err(impossible(format!("{} took {ms:?} ms in all loops", title())));
-        }
-        let calls = node.all_calls.high;
-        if !(0.0..=MAX_CALLS).contains(&calls) {
-            return Err(impossible(format!("{calls:?} calls of {}", title())));
-        }
+        check_figure(node.reported_ms, MAX_FIGURE, || format!("the time of {} in all loops", node.node.title()))?;
+        check_figure(Some(node.all_calls.high), MAX_CALLS, || format!("the calls of {}", node.node.title()))?;
         let (least, most) = inputs_of(&node.node.kind).unwrap_or((0, usize::MAX));
         if node.inputs < least {
-            return Err(too_few_inputs(&node.node));
+            return Err(wrong_inputs("few", &node.node));
         }
         if is_postgresql && node.inputs > most {
-            let what = format!("the plan has lost lines or its indentation: {} has too many inputs", title());
-            return Err(Error::new(what, COPY_IT_AGAIN));
+            return Err(wrong_inputs("many", &node.node));
         }
     }
     // Sampled times of parent and child have independent errors.

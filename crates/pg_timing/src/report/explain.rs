@@ -1,7 +1,7 @@
 //! The report of `explain`. The serde names are the JSON contract.
 
 use super::log::LogPlace;
-use crate::statistics::{RUN_TO_RUN_VARIATION, Range, quantile, sorted};
+use crate::statistics::{Range, quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -67,7 +67,29 @@ pub struct ExplainReport {
     pub document: Option<PlanSource>,
 }
 
+/// Returns reported / corrected. `None` if the corrected time could be 0.
+pub fn overhead_factor(reported_ms: f64, corrected_ms: Range) -> Option<Range> {
+    let Range { low, estimate, high } = corrected_ms;
+    (low > 0.0).then(|| Range { low: reported_ms / high, estimate: reported_ms / estimate, high: reported_ms / low })
+}
+
 impl ExplainReport {
+    /// Returns a report with these figures, in ms.
+    pub fn of(reported: f64, corrected: Range, clock: f64, unexplained: f64) -> ExplainReport {
+        let share = |ms: f64| if reported > 0.0 { ms / reported } else { 0.0 };
+        ExplainReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            reported_ms: reported,
+            corrected_ms: corrected,
+            overhead_factor: overhead_factor(reported, corrected),
+            overhead_share: share((reported - corrected.estimate).max(0.0)),
+            clock_share: share(clock),
+            unexplained_share: share(unexplained),
+            ..ExplainReport::default()
+        }
+    }
+
     /// Returns whether the figures can be shown: the runs or the calls show the overhead.
     pub fn has_figures(&self) -> bool {
         self.runs.is_none() || self.overhead_factor.is_some()
@@ -144,8 +166,8 @@ pub struct Timed {
     pub setting: String,
     pub value: String,
     pub reported_ms: f64,
-    /// its overhead as a fraction of its time, which includes what the calls cannot explain
-    pub overhead_share: f64,
+    /// how many times longer it takes than the baseline, which includes what the calls cannot explain
+    pub ratio: f64,
     /// its time minus that of TIMING OFF, per call, mean, in ns
     pub clock_per_call_ns: Range,
 }
@@ -214,13 +236,6 @@ pub struct Capture {
     pub clock_share: Range,
 }
 
-impl Capture {
-    /// Returns the run-to-run variation that the figures assume, as a fraction. `None` without a time from another run.
-    pub fn assumed_variation(&self) -> Option<f64> {
-        self.given_plain_ms.map(|_| RUN_TO_RUN_VARIATION)
-    }
-}
-
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExplainedNode {
@@ -266,5 +281,53 @@ impl ExplainedNode {
     /// Returns the number of nodes above this one.
     pub fn depth(&self) -> usize {
         self.path.matches('.').count()
+    }
+}
+
+/// The self time of a node with and without timing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SelfTime {
+    pub reported_ms: f64,
+    pub reported_margin_ms: f64,
+    pub corrected_ms: f64,
+    pub corrected_margin_ms: f64,
+    /// from 1; 0 if the plan does not show the self time
+    pub rank: usize,
+    pub corrected_rank: usize,
+}
+
+/// Nodes below this share of the time do not matter to the user.
+const MATTERS: f64 = 0.05;
+
+impl SelfTime {
+    pub fn of(node: &ExplainedNode) -> SelfTime {
+        SelfTime {
+            reported_ms: node.reported_self_ms,
+            reported_margin_ms: node.reported_self_off_ms,
+            corrected_ms: node.corrected_self_ms,
+            corrected_margin_ms: node.corrected_self_off_ms,
+            rank: node.rank.unwrap_or_default(),
+            corrected_rank: node.corrected_rank.unwrap_or_default(),
+        }
+    }
+
+    /// Returns whether the overhead changed the node's rank by more than the errors. `all` are the nodes of the plan, and
+    /// the plan took `reported_ms` and `corrected_ms`.
+    pub fn has_other_rank(&self, mut all: impl Iterator<Item = SelfTime>, reported_ms: f64, corrected_ms: f64) -> bool {
+        let matters = self.reported_ms > MATTERS * reported_ms || self.corrected_ms > MATTERS * corrected_ms;
+        matters && all.any(|other| self.has_swapped_ranks_with(&other))
+    }
+
+    /// Returns whether two nodes swapped ranks, and differ by more than their errors both before and after.
+    ///
+    /// The errors are added: both nodes are parts of the same whole, so they are not independent.
+    fn has_swapped_ranks_with(&self, other: &SelfTime) -> bool {
+        let reported_margin_ms = self.reported_margin_ms + other.reported_margin_ms;
+        let corrected_margin_ms = self.corrected_margin_ms + other.corrected_margin_ms;
+        let ranks = [self.rank, other.rank, self.corrected_rank, other.corrected_rank];
+        ranks.iter().all(|rank| *rank > 0)
+            && (self.rank < other.rank) != (self.corrected_rank < other.corrected_rank)
+            && (self.reported_ms - other.reported_ms).abs() > reported_margin_ms
+            && (self.corrected_ms - other.corrected_ms).abs() > corrected_margin_ms
     }
 }

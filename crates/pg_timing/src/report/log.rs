@@ -78,13 +78,12 @@ pub struct LoggedStatement {
     pub query_id: Option<i64>,
     #[serde(flatten)]
     pub total: LogTotal,
-    /// number of different plans; at most 8 are counted
-    pub plan_shapes: usize,
     /// file and line of the slowest plan
     pub slowest: LogPlace,
-    /// number of nodes in the plan that took the most time
+    /// number of nodes in the slowest plan
     pub nodes: usize,
-    /// the nodes of that plan whose rank by self time is another one without timing, if the change is larger than the errors
+    /// the nodes of the slowest plan whose rank by self time is another one without timing, if the change is larger than the
+    /// errors; at most 20
     pub rank_changes: Vec<RankChange>,
 }
 
@@ -109,7 +108,7 @@ pub struct RankChange {
     pub rank: usize,
     /// rank by corrected self time, from 1
     pub corrected_rank: usize,
-    /// self time over all runs with this plan
+    /// self time in the slowest plan
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
 }

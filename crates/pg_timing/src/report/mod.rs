@@ -13,7 +13,6 @@ pub mod finding_id;
 mod host;
 mod log;
 mod monitor;
-mod self_time;
 mod server;
 mod test;
 #[cfg(test)]
@@ -33,7 +32,10 @@ pub use clocksource::{
     ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
     is_cut_name, traits_of,
 };
-pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
+pub use explain::{
+    Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, SelfTime, Spread, Timed,
+    overhead_factor,
+};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use host::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
@@ -42,7 +44,6 @@ pub use monitor::{
     ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,
     WatchedClock, WatchedFinding,
 };
-pub use self_time::SelfTime;
 pub use server::{
     Action, AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, ClassicReport, CoreShare, EventsAre, ReadCost, SettingAdvice,
 };

@@ -66,8 +66,8 @@ fn values_without_parameters_are_refused() {
         assert!(stderr.contains(what) && !stderr.contains("hunter"), "{stderr}");
     };
     refused(&[], "--param needs a statement");
-    refused(&["-c", "SELECT 1"], "the statement has 0 parameters, but 1 value was given");
-    refused(&["-c", "SET jit = off", "-c", "SELECT $2"], "the statement has 2 parameters, but 1 value was given");
+    refused(&["-c", "SELECT 1"], "differ in number: 0 and 1");
+    refused(&["-c", "SET jit = off", "-c", "SELECT $2"], "differ in number: 2 and 1");
     refused(&["--plan", "x", "--read-cost", "20"], "cannot be used with");
 }
 

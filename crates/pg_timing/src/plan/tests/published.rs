@@ -26,7 +26,7 @@ pub fn last_report(text: &str, inputs: Inputs) -> Result<ExplainReport, Error> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let (sources, stop) = (Sources::new(vec![file.path().into()]), AtomicBool::new(false));
-    let log = Log { sources, inputs, stop: &stop, progress: &mut |_| {} };
+    let log = Log { sources, inputs, stop: &stop, progress: &|_| {} };
     Ok(log.last()?.reports.remove(0))
 }
 

@@ -33,6 +33,10 @@ fn any_frame_that_all_lines_share_is_removed() {
     for text in [
         all(&|_, line| format!("db_1 | {line}\n")),
         all(&|_, line| format!("# {line}\n")),
+        all(&|_, line| format!("NOTICE:  {line}\n")),
+        all(&|_, line| format!("INFO:  (\"{line}\")\n")),
+        format!("[{}]\n", all(&|_, line| format!("{{'QUERY PLAN': '{line}'}},\n")).trim_end_matches(",\n")),
+        format!("[{}]\n", all(&|_, line| format!("{{'QUERY PLAN': '{line}'}}, ")).trim_end_matches(", ")),
         all(&|_, line| format!("║ {line:100} ║\n").replace('║', "|")),
         all(&|n, line| format!("{}. {line}\n", n + 8)),
         all(&|_, line| format!("\"{line}\"\n")),

@@ -1,36 +1,29 @@
 //! Reads the JSON that EXPLAIN prints for one statement.
 
-use super::rejection::SUPPORTED_STATEMENTS;
 use crate::error::Error;
 use crate::plan::validate::{check_figures, check_run};
 use crate::plan::{Explained, Plan};
 use crate::server::connection::SUPPORTED_SERVERS;
-use serde::de::IgnoredAny;
 
-const RULES: &str =
-    "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly";
+/// A hint for texts that are not one statement with a plan.
+pub const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE, \
+     EXECUTE, CREATE TABLE AS; without EXPLAIN, and without commands and variables of psql";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 pub fn parse(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
-        return Err(match json.contains("\"CREATE ") {
-            // IF NOT EXISTS, and the table exists
-            true => Error::new("the statement creates nothing: the relation exists already", "use another name"),
-            false => Error::new("the statement has no plan: it is a utility statement", SUPPORTED_STATEMENTS),
-        });
+        let what =
+            "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
+        return Err(Error::new(what, SUPPORTED_STATEMENTS));
     }
-    match serde_json::from_str::<Vec<IgnoredAny>>(json).map_or(1, |plans| plans.len()) {
-        1 => {}
-        0 => return Err(removed_by_rule()),
-        count => return Err(Error::new(format!("rules rewrite the statement into {count} statements"), RULES)),
+    let mut plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
+    match (plans.pop(), plans.len()) {
+        (Some(plan), 0) => Ok(plan),
+        (plan, others) => Err(Error::new(
+            format!("rules rewrite the statement into {} statements", others + usize::from(plan.is_some())),
+            "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly",
+        )),
     }
-    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| match error.to_string() {
-        text if text.contains("recursion limit") => {
-            Error::new("the plan is nested deeper than 60 nodes", "pg_timing cannot read plans of this depth")
-        }
-        text => not_understood(&text),
-    })?;
-    plans.into_iter().next().ok_or_else(removed_by_rule)
 }
 
 /// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
@@ -57,10 +50,6 @@ fn impossible(why: Error) -> Error {
     Error::new(why.what, "the server's clock may be faulty: run pg_timing check on the server's host")
 }
 
-fn removed_by_rule() -> Error {
-    Error::new("a rule removes the statement: nothing is left to run", RULES)
-}
-
 fn not_understood(why: &str) -> Error {
     Error::new(
         format!("pg_timing does not understand the server's EXPLAIN: {why}"),
@@ -79,9 +68,11 @@ mod tests {
         assert!(parse(&format!("[{PLAN}]")).is_ok());
         for (json, what) in [
             (format!("[{PLAN}, {PLAN}]"), "rules rewrite the statement into 2 statements"),
-            ("[]".into(), "a rule removes the statement: nothing is left to run"),
-            (r#"["CREATE TABLE AS"]"#.into(), "the statement creates nothing: the relation exists already"),
-            (r#"["Utility Statement"]"#.into(), "the statement has no plan: it is a utility statement"),
+            ("[]".into(), "rules rewrite the statement into 0 statements"),
+            (
+                r#"["Utility Statement"]"#.into(),
+                "the statement has no plan: it is a utility statement, or the relation that it creates exists already",
+            ),
             (
                 "[{}]".into(),
                 "pg_timing does not understand the server's EXPLAIN: missing field `Plan` at line 1 column 3",
@@ -129,8 +120,8 @@ mod tests {
             ("2.0", "5", "1", "-3.0", "Execution Time is -3.0"),
             ("2.0", "5", "1", "1e300", "Execution Time is 1e300"),
             // Each figure is possible, but not their product.
-            ("0.0", "1e12", "1e12", "3.0", "e24 calls of Sort"),
-            ("1e12", "5", "1e12", "3.0", "Sort took 1e24 ms"),
+            ("0.0", "1e12", "1e12", "3.0", "the calls of Sort is 1."),
+            ("1e12", "5", "1e12", "3.0", "the time of Sort in all loops is 1e24"),
             ("2.0", "5", "1", "1.0", "the plan's root took 2 ms, but its Execution Time is 1 ms"),
             ("0.5", "5", "1", "3.0", "Sort took 0.5 ms, but its inputs took 1 ms"),
         ] {

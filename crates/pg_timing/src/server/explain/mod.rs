@@ -4,22 +4,19 @@ mod explain_json;
 mod overhead;
 #[cfg(test)]
 mod proptests;
-mod rejection;
 mod report;
 mod runs;
 mod scan;
 mod script;
 mod server;
 mod session;
-mod setting;
-mod statement;
 mod subject;
 
 pub use scan::{Kind as TokenKind, Token, Tokens};
 pub use script::Script;
 
 use crate::error::Error;
-use crate::report::{ClassicReport, ExplainReport, PlanFormat, ReadCost};
+use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource, ReadCost};
 use crate::server::connection::Connection;
 use crate::server::own_sql;
 use std::sync::atomic::AtomicBool;
@@ -38,8 +35,6 @@ pub struct RunOptions {
     pub limit: Duration,
     /// time for all runs
     pub time: Duration,
-    /// the server's auto_explain times the runs without EXPLAIN, too; [`explain`] finds this out
-    pub switch_off_auto_explain: bool,
     /// the report must contain the plan of a run in this format
     pub document: Option<PlanFormat>,
     /// prints a note before long runs
@@ -50,14 +45,21 @@ pub struct RunOptions {
 pub fn explain(
     connection: &mut Connection,
     script: &Script,
-    mut options: RunOptions,
+    options: RunOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let server = server::LiveServer::read(connection, script.settings(), &mut options, stop)?;
+    let mut session = session::RunSession::new(connection, options, script.settings(), stop)?;
+    let server = server::LiveServer::read(&mut session)?;
+    let subject = subject::Subject::prepare(&mut session, script)?;
     let half_width = |runs: &runs::Runs| overhead::Overhead::of(runs).half_width();
-    let runs = runs::runs(connection, script, &server.timings, options, stop, progress, half_width)?;
-    Ok(report::report(&server, script, &runs))
+    let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
+    let document = match options.document {
+        Some(PlanFormat::Text) => Some(PlanSource::Text(session.explain(subject.explain("ANALYZE, TIMING ON"), None)?)),
+        Some(PlanFormat::Json) => Some(PlanSource::Json(session.explain(subject.explain_analyze("TIMING ON"), None)?)),
+        None => None,
+    };
+    Ok(ExplainReport { document, ..report::report(&server, script, &subject, &runs) })
 }
 
 /// Runs the classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on

@@ -11,7 +11,6 @@ use crate::plan::Plan;
 use crate::plan::attribution::{Charge, attribute};
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainedNode, LiveRuns, MS_PER_NS, Range};
-use crate::statistics::pairs::Ratio;
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
 
 /// A call costs at least this part of a bare call: in published plans, the processor overlapped the rest of two reads of the TSC
@@ -32,8 +31,6 @@ const CLOCK_PART: f64 = 0.85;
 pub struct Overhead {
     /// median of the runs of EXPLAIN ANALYZE
     pub reported: f64,
-    /// reported / corrected; `None` if neither the runs nor the calls show it
-    pub factor: Option<Range>,
     /// reported time without overhead
     pub corrected: Range,
     /// time of the clock reads
@@ -65,18 +62,12 @@ impl Overhead {
             estimate: (reported - overhead.estimate).max(0.0),
             high: reported - overhead.low,
         };
-        let factor = |corrected: Range| Range {
-            low: reported / corrected.high,
-            estimate: reported / corrected.estimate,
-            high: reported / corrected.low,
-        };
         let timing = match measured {
             Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
             None => CLOCK_PART * overhead.estimate,
         };
         Overhead {
             reported,
-            factor: (corrected.low > 0.0).then(|| factor(corrected)),
             corrected,
             clock: timing.clamp(0.0, overhead.estimate),
             unexplained,
@@ -117,7 +108,7 @@ pub fn part(runs: &Runs, longer: &str, shorter: &str) -> Range {
 fn measured(runs: &Runs, reported: f64) -> Option<Range> {
     let baseline = median(&runs.ms_of(BASELINE));
     let live = LiveRuns { plain_ms: baseline, round_trip_ms: runs.round_trip_ms.estimate, ..LiveRuns::default() };
-    let Ratio { low, estimate, high, .. } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
+    let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
     // The round trip is subtracted from each baseline run.
     let margin = 1.0 + runs.round_trip_ms.half_width() / baseline;
     let overhead = |ratio: f64| reported * (1.0 - 1.0 / ratio.max(1.0));
@@ -165,6 +156,7 @@ fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::proptests::runs_with_times;
     use super::*;
 
     fn plan(json: &str, execution_ms: f64) -> Plan {
@@ -187,7 +179,11 @@ mod tests {
                 "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 130.0, "Actual Rows": 999999, "Actual Loops": 1}]}}"#,
             200.0,
         );
-        Runs::with_times(&baseline, &[rows_only; 8], vec![run; 8])
+        runs_with_times(&baseline, &[rows_only; 8], vec![run; 8])
+    }
+
+    fn factor(overhead: &Overhead) -> Option<Range> {
+        crate::report::overhead_factor(overhead.reported, overhead.corrected)
     }
 
     fn rounded(overhead: &Overhead) -> [f64; 4] {
@@ -200,7 +196,7 @@ mod tests {
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         let Range { low, high, .. } = overhead.corrected;
         assert!((97.0..99.0).contains(&low) && (101.0..103.0).contains(&high), "{low} {high}");
-        let factor = overhead.factor.unwrap();
+        let factor = factor(&overhead).unwrap();
         assert!(factor.low < 2.0 && (factor.estimate - 2.0).abs() < 0.001 && factor.high > 2.0, "{factor:?}");
         let root = overhead.nodes(&count_runs())[0].corrected_ms;
         assert!((root.estimate - 100.0).abs() < 0.1 && (root.half_width() - (100.0 - low)).abs() < 0.2, "{root:?}");
@@ -267,16 +263,16 @@ mod tests {
             r#"{"Plan": {"Node Type": "Result", "Actual Total Time": 200.1, "Actual Rows": 1, "Actual Loops": 1}}"#,
             200.1,
         );
-        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..Runs::with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
         let overhead = Overhead::of(&runs);
-        assert!(overhead.factor.unwrap().high < 1.000001, "{:?}", overhead.factor);
+        assert!(factor(&overhead).unwrap().high < 1.000001, "{:?}", factor(&overhead));
     }
 
     #[test]
     fn noise_does_not_make_the_overhead_negative() {
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
         let overhead = Overhead::of(&runs);
-        assert_eq!(overhead.factor.unwrap().low, 1.0);
+        assert_eq!(factor(&overhead).unwrap().low, 1.0);
         // Each call costs at least a fifth of a bare call.
         assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
         let nodes = overhead.nodes(&runs);
@@ -292,13 +288,13 @@ mod tests {
         let short = |bare_calls_ms| Runs {
             round_trip_ms: Range::between(0.08, 0.12),
             bare_calls_ms,
-            ..Runs::with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
+            ..runs_with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
         };
         let overhead = Overhead::of(&short(vec![40e-6; 9]));
         let calls_ms = overhead.calls * 40e-6;
         assert!((overhead.reported - overhead.corrected.estimate - calls_ms).abs() < 1e-9, "{overhead:?}");
-        assert!(overhead.factor.is_some() && overhead.unexplained == 0.0);
+        assert!(factor(&overhead).is_some() && overhead.unexplained == 0.0);
         let unknown = Overhead::of(&short(vec![]));
-        assert_eq!((unknown.factor, unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
+        assert_eq!((factor(&unknown), unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
     }
 }

@@ -5,9 +5,22 @@ use super::runs::Runs;
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::validate::check_run;
 use crate::plan::{Explained, Node, Plan};
+use crate::report::RunSample;
+use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use proptest::prelude::*;
 
 const RUNS: usize = 5;
+
+/// Returns runs with these times: of the two baseline runs and the run with TIMING OFF in each round, and of the plans.
+pub fn runs_with_times(baseline: &[f64], rows_only: &[f64], reported: Vec<Plan>) -> Runs {
+    let sample = |mode: &str, ms: f64| RunSample { mode: mode.into(), ms };
+    let rounds = baseline.iter().zip(rows_only).zip(&reported);
+    let samples = rounds.flat_map(|((&baseline, &rows_only), plan)| {
+        let (first, second) = (sample(BASELINE, baseline), sample(BASELINE, baseline));
+        [first, sample(REPORTED, plan.execution_ms), second, sample(ROWS_ONLY, rows_only)]
+    });
+    Runs { samples: samples.collect(), reported, is_last: true, ..Runs::default() }
+}
 
 /// Returns the plan with all its times multiplied.
 fn scaled(node: &Node, speed: f64) -> Node {
@@ -25,7 +38,7 @@ fn runs_of(root: &Node, speeds: [f64; RUNS], baseline: f64, rows_only: f64) -> R
     let reported = speeds.map(plan);
     let [baseline, rows_only] =
         [baseline, rows_only].map(|part| reported.each_ref().map(|run| run.execution_ms * part));
-    Runs::with_times(&baseline, &rows_only, reported.into())
+    runs_with_times(&baseline, &rows_only, reported.into())
 }
 
 proptest! {

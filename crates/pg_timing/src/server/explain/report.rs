@@ -3,37 +3,28 @@
 use super::overhead::{Overhead, part};
 use super::runs::Runs;
 use super::script::Script;
-use super::server::{LiveServer, Timing};
-use super::session::PlanMode;
+use super::server::LiveServer;
+use super::session::{PlanMode, Timing};
+use super::subject::Subject;
 use crate::human::duration;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainReport, LiveRuns, NS_PER_MS, Range, Spread, Timed};
 use crate::statistics::median;
 
 /// Builds the report of a statement's runs.
-pub fn report(server: &LiveServer, script: &Script, runs: &Runs) -> ExplainReport {
+pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs) -> ExplainReport {
     let overhead = Overhead::of(runs);
-    let share = |ms: f64| if overhead.reported > 0.0 { ms / overhead.reported } else { 0.0 };
     ExplainReport {
-        schema_version: 1,
-        version: env!("CARGO_PKG_VERSION").into(),
         settings: server.settings.clone(),
         statement: Some(script.text().into()),
-        runs: Some(live_runs(server, runs, &overhead)),
-        capture: None,
-        reported_ms: overhead.reported,
-        corrected_ms: overhead.corrected,
-        overhead_factor: overhead.factor,
-        overhead_share: share(overhead.reported - overhead.corrected.estimate),
-        clock_share: share(overhead.clock),
-        unexplained_share: share(overhead.unexplained),
-        notes: notes(server, runs, overhead.half_width()),
+        runs: Some(live_runs(server, script, subject, runs, &overhead)),
+        notes: notes(server, subject, runs, overhead.half_width()),
         nodes: overhead.nodes(runs),
-        document: runs.document.clone(),
+        ..ExplainReport::of(overhead.reported, overhead.corrected, overhead.clock, overhead.unexplained)
     }
 }
 
-fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns {
+fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs, overhead: &Overhead) -> LiveRuns {
     let baseline = runs.ms_of(BASELINE);
     let per_call = overhead.reported * NS_PER_MS / overhead.calls.max(1.0);
     let timed = |timing: &Timing| {
@@ -43,10 +34,13 @@ fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns 
             setting: timing.setting.into(),
             value: timing.value.into(),
             reported_ms: overhead.reported * (1.0 + part(runs, &mode, REPORTED).estimate),
-            overhead_share: 1.0 - 1.0 / ratio,
+            ratio,
             clock_per_call_ns: not_negative(part(runs, &mode, ROWS_ONLY).times(per_call)),
         }
     };
+    let mut given_settings: Vec<String> = script.settings().iter().map(|setting| setting.name.clone()).collect();
+    given_settings.sort_unstable();
+    given_settings.dedup();
     LiveRuns {
         server_version: server.version.clone(),
         server: server.name.clone(),
@@ -56,14 +50,14 @@ fn live_runs(server: &LiveServer, runs: &Runs, overhead: &Overhead) -> LiveRuns 
         fastest_plain_ms: baseline.iter().copied().fold(f64::INFINITY, f64::min),
         spread_ms: Spread::of(&baseline),
         rows_only_ms: overhead.reported * (1.0 - part(runs, REPORTED, ROWS_ONLY).estimate),
-        given_settings: server.given_settings.iter().cloned().collect(),
-        plan_mode: runs.plan_mode.map(|mode| format!("{mode:?}").to_lowercase()),
+        given_settings,
+        plan_mode: subject.plan_mode.map(|mode| format!("{mode:?}").to_lowercase()),
         round_trip_ms: runs.round_trip_ms.estimate,
-        planning_ms: runs.median_planning_ms(),
+        planning_ms: median_planning_ms(runs),
         calls: overhead.all_calls,
         clock_per_call_ns: around(overhead.clock, part(runs, REPORTED, ROWS_ONLY), overhead),
         rows_per_call_ns: around(overhead.counting(), part(runs, ROWS_ONLY, BASELINE), overhead),
-        timed: runs.timings.iter().map(timed).collect(),
+        timed: server.timings.iter().map(timed).collect(),
         samples: runs.samples.clone(),
     }
 }
@@ -82,7 +76,7 @@ fn not_negative(range: Range) -> Range {
 }
 
 /// Returns all notes, those about the server first.
-fn notes(server: &LiveServer, runs: &Runs, half_width: f64) -> Vec<String> {
+fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -> Vec<String> {
     let mut notes = server.notes.clone();
     if runs.is_stopped {
         let rounds = if runs.rounds() == 1 { "round" } else { "rounds" };
@@ -92,8 +86,10 @@ fn notes(server: &LiveServer, runs: &Runs, half_width: f64) -> Vec<String> {
         let rows = if runs.rows_sent == 1 { "row" } else { "rows" };
         notes.push(format!("the baseline includes sending {} {rows}", runs.rows_sent));
     }
-    notes.extend(plan_mode(runs));
-    notes.extend(rows_not_sent(runs));
+    notes.extend(plan_mode(subject.plan_mode, runs));
+    if subject.skips_rows {
+        notes.extend(rows_not_sent(runs));
+    }
     notes.extend(different_calls(runs));
     notes.extend(imprecise(runs, half_width));
     if runs.reported.iter().any(|run| run.uses_jit) {
@@ -102,11 +98,16 @@ fn notes(server: &LiveServer, runs: &Runs, half_width: f64) -> Vec<String> {
     notes
 }
 
+/// Returns the median planning time, if baseline runs include it.
+fn median_planning_ms(runs: &Runs) -> Option<f64> {
+    (!runs.planning_ms.is_empty()).then(|| median(&runs.planning_ms))
+}
+
 /// Returns a note about the plan for the values of parameters, and about its planning.
-fn plan_mode(runs: &Runs) -> Option<String> {
+fn plan_mode(plan_mode: Option<PlanMode>, runs: &Runs) -> Option<String> {
     let planning =
-        runs.median_planning_ms().map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
-    match runs.plan_mode {
+        median_planning_ms(runs).map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
+    match plan_mode {
         Some(PlanMode::Custom) => {
             Some(format!("the server plans the statement for these values (custom plan); {}", planning?))
         }
@@ -123,8 +124,7 @@ fn plan_mode(runs: &Runs) -> Option<String> {
 fn rows_not_sent(runs: &Runs) -> Option<String> {
     const MANY: f64 = 1000.0;
     let rows = runs.reported.first()?.rows()?;
-    (runs.rows_sent == 0 && rows >= MANY && !runs.fills_table)
-        .then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
+    (rows >= MANY).then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
 }
 
 /// Returns a note if the interval is wide and the time was up: a longer time would help.
@@ -150,6 +150,7 @@ fn different_calls(runs: &Runs) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::proptests::runs_with_times;
     use super::*;
     use crate::plan::Plan;
 
@@ -161,7 +162,7 @@ mod tests {
     }
 
     fn runs(baseline_ms: [f64; 3], rows: [u32; 3]) -> Runs {
-        Runs::with_times(&baseline_ms, &[95.0; 3], rows.map(run).into())
+        runs_with_times(&baseline_ms, &[95.0; 3], rows.map(run).into())
     }
 
     #[test]
@@ -172,10 +173,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_not_sent_are_noted() {
-        let mut runs = runs([90.0; 3], [5000; 3]);
-        assert!(rows_not_sent(&runs).unwrap().starts_with("5000 rows are not sent"));
-        runs.rows_sent = 5000;
-        assert_eq!(rows_not_sent(&runs), None);
+        assert!(rows_not_sent(&runs([90.0; 3], [5000; 3])).unwrap().starts_with("5000 rows are not sent"));
     }
 
     #[test]

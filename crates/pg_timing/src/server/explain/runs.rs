@@ -1,22 +1,16 @@
 //! Runs a statement in all modes, in rounds, and rolls every run back.
 //!
-//! A round is: baseline, reported, baseline, TIMING OFF, and other timing methods. `statistics/pairs.rs` compares each run with
+//! A round is: baseline, reported, baseline, TIMING OFF, and other timing methods. `statistics.rs` compares each run with
 //! the baseline runs of its round, and decides when the rounds are enough.
 
-use super::RunOptions;
-use super::script::Script;
-use super::server::Timing;
-use super::session::{PlanMode, RunSession};
+use super::session::{RunSession, Timing};
 use super::subject::Subject;
 use crate::error::Error;
 use crate::human::duration;
 use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
-use crate::report::{NS_PER_MS, PlanFormat, PlanSource, Range, RunSample};
-use crate::server::connection::Connection;
-use crate::statistics::pairs::{LOOKS, Ratio, Round, is_enough};
-use crate::statistics::{ERROR, median, median_interval};
-use std::sync::atomic::AtomicBool;
+use crate::report::{NS_PER_MS, Range, RunSample};
+use crate::statistics::{ERROR, LOOKS, Round, is_enough, median, median_interval, ratio};
 use std::time::{Duration, Instant};
 
 /// Fewer rounds give no interval.
@@ -42,28 +36,16 @@ enum RunMode {
     Baseline,
     /// EXPLAIN ANALYZE, TIMING OFF
     RowsOnly,
-    /// EXPLAIN ANALYZE as people type it
-    Reported,
-    /// EXPLAIN ANALYZE with another timing method
-    Timed(Timing),
+    /// EXPLAIN ANALYZE as people type it, or with another timing method
+    Timed(Option<Timing>),
 }
 
-impl RunMode {
-    /// Returns the name in a report.
-    fn name(self) -> String {
-        match self {
-            RunMode::Baseline => BASELINE.into(),
-            RunMode::RowsOnly => ROWS_ONLY.into(),
-            RunMode::Reported => REPORTED.into(),
-            RunMode::Timed(timing) => timing.to_string(),
-        }
-    }
-}
-
-/// Returns the modes of one round.
-fn modes(timings: &[Timing]) -> Vec<RunMode> {
-    let mut modes = vec![RunMode::Baseline, RunMode::Reported, RunMode::Baseline, RunMode::RowsOnly];
-    modes.extend(timings.iter().map(|&timing| RunMode::Timed(timing)));
+/// Returns the modes of one round, with their names in a report.
+fn modes(timings: &[Timing]) -> Vec<(String, RunMode)> {
+    let baseline = (BASELINE.to_string(), RunMode::Baseline);
+    let reported = (REPORTED.to_string(), RunMode::Timed(None));
+    let mut modes = vec![baseline.clone(), reported, baseline, (ROWS_ONLY.to_string(), RunMode::RowsOnly)];
+    modes.extend(timings.iter().map(|&timing| (timing.to_string(), RunMode::Timed(Some(timing)))));
     modes
 }
 
@@ -72,22 +54,14 @@ fn modes(timings: &[Timing]) -> Vec<RunMode> {
 pub struct Runs {
     /// all runs of all rounds, in their order. A baseline run is timed by the client, without the round trip
     pub samples: Vec<RunSample>,
-    /// other timing methods that the server offers
-    pub timings: Vec<Timing>,
     /// plans of EXPLAIN ANALYZE as people type it
     pub reported: Vec<Plan>,
-    /// the plan as EXPLAIN printed it, if the report needs it
-    pub document: Option<PlanSource>,
     /// what timing adds to a call in a loop of bare calls, each measured at another moment
     pub bare_calls_ms: Vec<f64>,
     /// time of an empty statement
     pub round_trip_ms: Range,
     /// planning time of each baseline run, if it is a part of the client's time
     pub planning_ms: Vec<f64>,
-    /// the server's choice of a plan for the values of the parameters
-    pub plan_mode: Option<PlanMode>,
-    /// the statement stores its rows in a new table
-    pub fills_table: bool,
     /// rows that each baseline run sent to the client
     pub rows_sent: u64,
     /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
@@ -97,11 +71,6 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Returns the median planning time, if baseline runs include it.
-    pub fn median_planning_ms(&self) -> Option<f64> {
-        (!self.planning_ms.is_empty()).then(|| median(&self.planning_ms))
-    }
-
     /// Returns the times of all runs in a mode.
     pub fn ms_of(&self, mode: &str) -> Vec<f64> {
         self.samples.iter().filter(|sample| sample.mode == mode).map(|sample| sample.ms).collect()
@@ -114,12 +83,12 @@ impl Runs {
 
     /// Returns how many times longer the runs in a mode take than the baseline runs of their round. `None` if there are too few
     /// rounds.
-    pub fn ratio(&self, mode: &str) -> Option<Ratio> {
+    pub fn ratio(&self, mode: &str) -> Option<Range> {
         let mut runs = self.ms_of(mode).into_iter();
         let baseline = self.ms_of(BASELINE);
         let round = |pair: &[f64]| Some(Round { before_ms: pair[0], run_ms: runs.next()?, after_ms: pair[1] });
         let rounds: Vec<Round> = baseline.chunks_exact(2).filter_map(round).collect();
-        (rounds.len() >= LEAST_ROUNDS).then(|| Ratio::of(&rounds, self.is_last))
+        (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, self.is_last))
     }
 
     /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
@@ -140,65 +109,53 @@ impl Runs {
         self.planning_ms.extend(round.planning_ms);
         self.bare_calls_ms.extend(round.bare_calls_ms);
         self.rows_sent = round.rows_sent;
-        self.document = self.document.take().or(round.document);
     }
 }
 
 /// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1. If the user stops the runs, the
 /// result has all complete rounds; without one, it is an error. `half_width` returns the relative half-width of the result.
 pub fn runs(
-    connection: &mut Connection,
-    script: &Script,
+    session: &mut RunSession,
+    subject: &Subject,
     timings: &[Timing],
-    options: RunOptions,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
     half_width: fn(&Runs) -> f64,
 ) -> Result<Runs, Error> {
     progress(0.0);
-    let mut session = RunSession::new(connection, options, script.settings(), stop)?;
-    let subject = Subject::prepare(&mut session, script)?;
+    let time_s = session.options.time.as_secs_f64();
     session.prepare_own()?;
-    let mut runs = Runs {
-        timings: timings.into(),
-        plan_mode: subject.plan_mode(),
-        fills_table: script.statement().creates_table(),
-        ..Runs::default()
-    };
+    let mut runs = Runs::default();
     let modes = modes(timings);
-    warm_up(&mut session, &subject, &runs, &modes)?;
+    warm_up(session, subject, &runs, &modes)?;
     runs.round_trip_ms = median_interval(&session.round_trips_ms(ROUND_TRIPS)?, ERROR);
     for _ in 0..BARE_CALLS {
         runs.bare_calls_ms.push(session.bare_call_ms(runs.round_trip_ms.estimate)?);
     }
-    let most_rounds = MOST_ROUNDS * (options.time.as_secs_f64() / DEFAULT_TIME.as_secs_f64()).max(1.0);
+    let most_rounds = MOST_ROUNDS * (time_s / DEFAULT_TIME.as_secs_f64()).max(1.0);
     let start = Instant::now();
     while !runs.is_last && !is_enough(runs.rounds(), half_width(&runs)) {
-        match round(&mut session, &subject, &runs, &modes) {
+        match round(session, subject, &runs, &modes) {
             Ok(round) => runs.add(round),
             Err(_) if session.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
             Err(error) => return Err(error),
         }
-        let share = start.elapsed().as_secs_f64() / options.time.as_secs_f64();
+        let share = start.elapsed().as_secs_f64() / time_s;
         let is_late = share >= 1.0 && runs.rounds() >= LEAST_ROUNDS;
         runs.is_last = runs.is_stopped || is_late || runs.rounds() >= most_rounds as usize;
         progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
-    }
-    if options.document == Some(PlanFormat::Text) {
-        runs.document = Some(PlanSource::Text(session.explain(subject.explain_as_text(), None)?));
     }
     Ok(runs)
 }
 
 /// Fills the caches. These runs are not counted. Of a long statement, one run is enough.
-fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[RunMode]) -> Result<(), Error> {
+fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[(String, RunMode)]) -> Result<(), Error> {
     let first_ms = run(session, subject, RunMode::Baseline, runs, &mut Runs::default())?;
     if first_ms <= SHORT_MS {
         round(session, subject, runs, modes)?;
     }
     if first_ms > LONG_MS {
         let least_ms = first_ms * (LEAST_ROUNDS * modes.len()) as f64;
-        (session.options().note)(&format!(
+        (session.options.note)(&format!(
             "one run takes {}; {LEAST_ROUNDS} rounds of {} runs take at least {}; Ctrl-C shows what is known until then",
             duration(first_ms * NS_PER_MS),
             modes.len(),
@@ -209,13 +166,18 @@ fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[Ru
 }
 
 /// Runs one round, after the rounds in `known`.
-fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
+fn round(
+    session: &mut RunSession,
+    subject: &Subject,
+    known: &Runs,
+    modes: &[(String, RunMode)],
+) -> Result<Runs, Error> {
     // The machine can be slower than in the last round.
     let round_trip_ms = median(&session.round_trips_ms(ROUND_TRIPS_OF_A_ROUND)?);
     let mut round = Runs { round_trip_ms: Range::exactly(round_trip_ms), ..Runs::default() };
-    for &mode in modes {
-        let ms = run(session, subject, mode, known, &mut round)?;
-        round.samples.push(RunSample { mode: mode.name(), ms });
+    for (name, mode) in modes {
+        let ms = run(session, subject, *mode, known, &mut round)?;
+        round.samples.push(RunSample { mode: name.clone(), ms });
     }
     round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate)?);
     Ok(round)
@@ -236,39 +198,21 @@ fn run(
             round.planning_ms.extend(run.planning_ms);
             Ok((run.client_ms - round.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0))
         }
-        RunMode::RowsOnly => Ok(session.explain_analyze(subject.explain_analyze("TIMING OFF"), None)?.0.execution_ms),
-        RunMode::Reported => {
-            let (plan, json) = session.explain_analyze(subject.explain_analyze("TIMING ON"), None)?;
+        RunMode::RowsOnly => Ok(session.explain_analyze(subject.explain_analyze("TIMING OFF"), None)?.execution_ms),
+        RunMode::Timed(timing) => {
+            let plan = session.explain_analyze(subject.explain_analyze("TIMING ON"), timing)?;
             let plan = known.checked(plan)?;
             let ms = plan.execution_ms;
-            round.reported.push(plan);
-            round.document = (session.options().document == Some(PlanFormat::Json)).then_some(PlanSource::Json(json));
+            round.reported.extend(timing.is_none().then_some(plan));
             Ok(ms)
         }
-        RunMode::Timed(timing) => {
-            let plan = session.explain_analyze(subject.explain_analyze("TIMING ON"), Some(&timing))?.0;
-            Ok(known.checked(plan)?.execution_ms)
-        }
-    }
-}
-
-#[cfg(test)]
-impl Runs {
-    /// Returns runs with these times: of the two baseline runs and the run with TIMING OFF in each round, and of the plans.
-    pub fn with_times(baseline: &[f64], rows_only: &[f64], reported: Vec<Plan>) -> Runs {
-        let sample = |mode: &str, ms: f64| RunSample { mode: mode.into(), ms };
-        let rounds = baseline.iter().zip(rows_only).zip(&reported);
-        let samples = rounds.flat_map(|((&baseline, &rows_only), plan)| {
-            let (first, second) = (sample(BASELINE, baseline), sample(BASELINE, baseline));
-            [first, sample(REPORTED, plan.execution_ms), second, sample(ROWS_ONLY, rows_only)]
-        });
-        Runs { samples: samples.collect(), reported, is_last: true, ..Runs::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::server::METHODS;
+    use super::super::proptests::runs_with_times;
+    use super::super::session::METHODS;
     use super::*;
 
     fn plan(kind: &str, ms: f64) -> Plan {
@@ -278,14 +222,14 @@ mod tests {
     #[test]
     fn each_run_is_compared_with_the_baseline_runs_of_its_round() {
         // The machine is slower by two in the second round.
-        let runs = Runs::with_times(
+        let runs = runs_with_times(
             &[10.0, 20.0, 10.0],
             &[11.0, 22.0, 11.0],
             [15.0, 30.0, 15.0].map(|ms| plan("Sort", ms)).into(),
         );
         let ratio = |mode| (1e6 * runs.ratio(mode).unwrap().estimate).round() / 1e6;
         assert_eq!([ratio(REPORTED), ratio(ROWS_ONLY), ratio(BASELINE)], [1.5, 1.1, 1.0]);
-        assert_eq!(Runs::with_times(&[10.0; 2], &[11.0; 2], vec![plan("Sort", 15.0); 2]).ratio(REPORTED), None);
+        assert_eq!(runs_with_times(&[10.0; 2], &[11.0; 2], vec![plan("Sort", 15.0); 2]).ratio(REPORTED), None);
     }
 
     #[test]
@@ -299,7 +243,7 @@ mod tests {
     /// without and with all timing methods. The warm-up is one more run, and one more round of a short statement.
     #[test]
     fn the_documented_numbers_of_runs_are_correct() {
-        let help = include_str!("../../command/explain_arguments.rs");
+        let help = include_str!("../../command/explain.rs");
         let guide = include_str!("../../../../../docs/touches.md");
         let of_round = modes(&[]).len();
         let most = |timings: usize| 1 + (MOST_ROUNDS as usize + 1) * (of_round + timings);

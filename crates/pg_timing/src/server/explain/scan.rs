@@ -6,13 +6,11 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// a keyword, a name or a number
+    /// a keyword, a name, a number or a parameter like `$1`
     Word,
     /// a name in double quotes
     QuotedName,
     Text,
-    /// `$1`
-    Parameter,
     /// any other character
     Symbol,
 }
@@ -39,6 +37,12 @@ impl Token<'_> {
         self.kind == Kind::Symbol && self.text == symbol
     }
 
+    /// Returns the number of a parameter like `$1`.
+    pub fn parameter(&self) -> Option<usize> {
+        let number = self.text.strip_prefix('$').filter(|_| self.kind == Kind::Word)?;
+        Some(number.parse().unwrap_or(usize::MAX))
+    }
+
     /// Returns the name that the token stands for: the server folds names without quotes.
     pub fn name(&self) -> Option<String> {
         match self.kind {
@@ -49,11 +53,6 @@ impl Token<'_> {
             }
             _ => None,
         }
-    }
-
-    /// Returns the number of a parameter.
-    pub fn parameter(&self) -> Option<usize> {
-        (self.kind == Kind::Parameter).then(|| self.text[1..].parse().unwrap_or(usize::MAX))
     }
 }
 
@@ -92,28 +91,14 @@ pub fn statements(text: &str) -> Vec<&str> {
             continue;
         }
         if !std::mem::replace(&mut is_empty, true) {
-            statements.push(trimmed(&text[start..token.start]));
+            statements.push(text[start..token.start].trim_matches(is_space));
         }
         start = token.end();
     }
     if !is_empty {
-        statements.push(trimmed(&text[start..]));
+        statements.push(text[start..].trim_matches(is_space));
     }
     statements
-}
-
-/// Returns the part of a name that the server stores: at most 63 bytes, and no half of a character.
-///
-/// In a database of another encoding than UTF-8, the server stores more of a long name that is not ASCII.
-pub fn stored(name: &str) -> &str {
-    const MAX: usize = 63;
-    let end = (0..=name.len().min(MAX)).rev().find(|&at| name.is_char_boundary(at));
-    &name[..end.unwrap_or(0)]
-}
-
-/// Returns the text without white space at its ends.
-pub fn trimmed(text: &str) -> &str {
-    text.trim_matches(is_space)
 }
 
 /// The server's white space. It takes other characters, like a no-break space, as a part of a name.
@@ -166,18 +151,12 @@ fn token(text: &str) -> Option<(Kind, usize)> {
     Some(match c {
         '\'' => (Kind::Text, quoted_length(text, '\'', false)),
         '"' => (Kind::QuotedName, quoted_length(text, '"', false)),
-        'e' | 'E' if text[1..].starts_with('\'') => (Kind::Text, escaped_length(text)),
-        '$' => match digits(&text[1..]) {
-            0 => dollar_quoted_length(text).map_or((Kind::Symbol, 1), |length| (Kind::Text, length)),
-            count => (Kind::Parameter, 1 + count),
-        },
+        'e' | 'E' if text[1..].starts_with('\'') => (Kind::Text, 1 + quoted_length(&text[1..], '\'', true)),
+        '$' if text[1..].starts_with(|c: char| c.is_ascii_digit()) => (Kind::Word, 1 + word_length(&text[1..])),
+        '$' => dollar_quoted_length(text).map_or((Kind::Symbol, 1), |length| (Kind::Text, length)),
         _ if starts_word(c) => (Kind::Word, word_length(text)),
         _ => (Kind::Symbol, c.len_utf8()),
     })
-}
-
-fn digits(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
 }
 
 /// Returns the length of a name, a keyword or a number. A dollar sign can be a part of a name, but not of a number.
@@ -197,20 +176,6 @@ fn quoted_length(text: &str, quote: char, has_escapes: bool) -> usize {
         }
     }
     text.len()
-}
-
-/// Returns the length of an `E'...'`. It continues after a line break, with its escapes.
-fn escaped_length(text: &str) -> usize {
-    let mut end = 1 + quoted_length(&text[1..], '\'', true);
-    loop {
-        let blank = blank_length(&text[end..]);
-        let between = &text[end..end + blank];
-        let next = &text[end + blank..];
-        if !next.starts_with('\'') || !between.contains(['\n', '\r']) || between.contains("/*") {
-            return end;
-        }
-        end += blank + quoted_length(next, '\'', true);
-    }
 }
 
 /// Returns `None` if no dollar quote begins here.
@@ -237,12 +202,11 @@ mod tests {
             ("SELECT ';', \";\", '''', 'a'';', \"\"\";\";b", &["SELECT ';', \";\", '''', 'a'';', \"\"\";\"", "b"]),
             ("$$;$$, $a$;$$;$a$, $é$;$é$;b", &["$$;$$, $a$;$$;$a$, $é$;$é$", "b"]),
             ("a$1;b$c;$d", &["a$1", "b$c", "$d"]),
-            // Only E'..' has escapes, also in its other lines.
+            // Only E'..' has escapes.
             ("'\\';b", &["'\\'", "b"]),
             ("E'\\';b", &["E'\\';b"]),
             ("e'\\'';b", &["e'\\''", "b"]),
             ("date'\\';b", &["date'\\'", "b"]),
-            ("E'a' -- x\n '\\';';b", &["E'a' -- x\n '\\';'", "b"]),
             ("E'a' '\\';b", &["E'a' '\\'", "b"]),
             ("U&'\\';b", &["U&'\\'", "b"]),
             // Texts without an end
@@ -260,21 +224,9 @@ mod tests {
     #[test]
     fn parameters_and_names_are_found() {
         let kinds = |text: &str| Tokens::of(text).map(|token| (token.kind, token.text.to_string())).collect::<Vec<_>>();
-        assert_eq!(kinds("$12")[..], [(Kind::Parameter, "$12".into())]);
-        assert_eq!(Tokens::of("i=$2+1$1, a$3, '$4', $5$ $6").filter_map(|t| t.parameter()).max(), Some(6));
-        assert_eq!(Tokens::of("a$3 '$4' $a$ $5 $a$ -- $6").filter_map(|t| t.parameter()).max(), None);
-        assert_eq!(Tokens::of("$99999999999999999999").next().unwrap().parameter(), Some(usize::MAX));
+        assert_eq!(kinds("$12+")[..], [(Kind::Word, "$12".into()), (Kind::Symbol, "+".into())]);
         let names: Vec<_> = Tokens::of("Größe \"A\"\"b\" 'c'").map(|token| token.name()).collect();
         assert_eq!(names, [Some("größe".into()), Some("A\"b".into()), None]);
-    }
-
-    #[test]
-    fn the_server_stores_63_bytes_of_a_name() {
-        let (fits, long) = ("x".repeat(63), "x".repeat(64));
-        assert_eq!([stored("q"), stored(&fits), stored(&long)], ["q", &fits, &fits]);
-        // The two bytes of this character begin at byte 62.
-        assert_eq!(stored(&("x".repeat(62) + "üa")), "x".repeat(62));
-        assert_eq!(stored(&"€".repeat(30)), "€".repeat(21));
     }
 
     proptest! {

@@ -1,81 +1,123 @@
 //! What a user wants to measure: one statement, after the settings and PREPARE lines that it needs, with values for its
-//! parameters.
+//! parameters. The server decides whether it supports the statement: only its beginning is read here.
 
-use super::rejection::Rejection;
-use super::scan::{self, Tokens, statements, stored};
-use super::setting::Setting;
-use super::statement::Statement;
+use super::scan::{Token, Tokens, statements};
+use crate::error::Error;
+use crate::server::own_sql::MARK;
+use crate::server::settings::FAST_TIMING_METHOD;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     text: String,
     settings: Vec<Setting>,
-    prepared: Vec<Prepared>,
-    statement: Statement,
+    /// the statement, or the one in its PREPARE line
+    query: String,
+    /// the types in the PREPARE line, like `(int)`
+    types: String,
     /// values of `$1`, `$2`, ...; `None` is NULL
     values: Vec<Option<String>>,
+    /// the text after `EXECUTE name`: the values in parentheses, or nothing
+    executed: Option<String>,
 }
 
-/// A PREPARE line.
+/// A SET or RESET line.
+///
+/// Each run applies it with SET LOCAL in its own transaction. So all runs have it, and none is left behind, even if a connection
+/// pooler gives the session to another client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prepared {
-    /// as the server folds it, but not shortened
+pub struct Setting {
+    /// in lower case, like `work_mem`
     pub name: String,
-    /// the whole line
-    pub sql: String,
-    pub statement: Statement,
+    /// the SQL that applies it until the end of the transaction
+    pub set_local: String,
 }
 
 /// The value that is NULL, as in COPY.
 const NULL: &str = "\\N";
 
+/// Names, or their beginnings if they end with `*`, and why they are refused.
+const REFUSED: [(&[&str], &str); 7] = [
+    (
+        &["idle_session_timeout", "idle_in_transaction_session_timeout", "transaction_timeout", "exit_on_error"],
+        "it could end the session between two runs",
+    ),
+    (&["transaction_*", "default_transaction_*"], "pg_timing chooses the mode of its transactions"),
+    (&["session_authorization"], "pg_timing keeps the rights of the user that connects"),
+    (&["auto_explain.*"], "auto_explain also times runs without EXPLAIN"),
+    (&[FAST_TIMING_METHOD], "pg_timing measures each method"),
+    (&["client_encoding"], "pg_timing sends and reads UTF-8"),
+    (&["standard_conforming_strings"], "pg_timing reads a backslash in '...' as an ordinary character"),
+];
+
 impl Script {
     /// Returns the script of some texts: those of `-c`, or of one file. `values` are those of `--param`.
-    pub fn new<T: AsRef<str>>(texts: &[T], values: &[String]) -> Result<Script, Rejection> {
+    pub fn new<T: AsRef<str>>(texts: &[T], values: &[String]) -> Result<Script, Error> {
         let lines: Vec<&str> = texts.iter().flat_map(|text| statements(text.as_ref())).collect();
-        let (last, leading) = lines.split_last().ok_or(Rejection::Empty)?;
-        let (mut settings, mut prepared) = (Vec::new(), Vec::new());
+        let is_setting = |line: &str| begins(line, "SET") || begins(line, "RESET");
+        let several = || {
+            let hint = "give one statement; only SET, RESET and PREPARE may come before it, and nothing after it";
+            Error::new("there are several statements", hint)
+        };
+        let (last, leading) = match lines.split_last() {
+            Some((last, leading)) if !is_setting(last) && !begins(last, "PREPARE") => (*last, leading),
+            _ if lines.iter().any(|line| !is_setting(line) && !begins(line, "PREPARE")) => return Err(several()),
+            _ => {
+                return Err(Error::new(
+                    "there is no statement",
+                    "give one with -c, with -f, or on stdin, as the last one",
+                ));
+            }
+        };
+        let mut script = Script {
+            text: texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(";\n").trim_ascii().into(),
+            settings: Vec::new(),
+            query: last.into(),
+            types: String::new(),
+            values: values.iter().map(|value| (value != NULL).then(|| value.clone())).collect(),
+            executed: None,
+        };
+        let mut prepared = Vec::new();
         for line in leading {
-            refuse_backslash(line)?;
             match () {
-                () if Setting::begins(line) => settings.push(Setting::new(line)?),
-                () if Prepared::begins(line) => {
-                    let line = Prepared::new(line)?;
-                    if prepared.iter().any(|other: &Prepared| other.is_named(&line.name)) {
-                        return Err(Rejection::Prepare("two PREPARE lines have the same name"));
-                    }
-                    prepared.push(line);
-                }
-                () => return Err(Rejection::Several),
+                () if is_setting(line) => script.settings.push(Setting::new(line)?),
+                () if begins(line, "PREPARE") => prepared.push(Prepared::new(line)?),
+                () => return Err(several()),
             }
         }
-        if Setting::begins(last) || Prepared::begins(last) {
-            let is_late = leading.iter().any(|line| !Setting::begins(line) && !Prepared::begins(line));
-            return Err(if is_late { Rejection::Several } else { Rejection::OnlyLeadingLines });
+        if !script.values.is_empty() && (script.is_create() || begins(last, "EXECUTE")) {
+            return Err(Error::new(
+                "--param does not support EXECUTE and CREATE",
+                "use SELECT, INSERT, UPDATE, DELETE or MERGE",
+            ));
         }
-        let values = values.iter().map(|value| (value != NULL).then(|| value.clone())).collect();
-        let statement = Statement::new(last)?;
-        let script = Script { text: joined(&lines), settings, prepared, statement, values };
-        script.check().map(|()| script)
+        if begins(last, "EXECUTE") {
+            script.execute(&prepared)?;
+            return Ok(script);
+        }
+        let (needed, given) = (Tokens::of(last).filter_map(|token| token.parameter()).max().unwrap_or(0), values.len());
+        if needed != given {
+            return Err(Error::new(
+                format!("the statement's parameters and the values of --param differ in number: {needed} and {given}"),
+                "give one --param VALUE for each of $1, $2, ...; pg_stat_statements and logs show parameters instead of values",
+            ));
+        }
+        Ok(script)
     }
 
-    fn check(&self) -> Result<(), Rejection> {
-        let (needed, given) = (self.statement.parameters(), self.values.len());
-        if given > 0 && self.statement.creates_table() {
-            return Err(Rejection::ValuesFor("a statement that creates a table"));
-        }
-        if given > 0 && self.statement.executes().is_some() {
-            return Err(Rejection::ValuesFor("EXECUTE, which has its own values"));
-        }
-        match self.statement.executes() {
-            Some(name) if self.prepared_as(name).is_none() => return Err(Rejection::NotPrepared(name.into())),
-            _ => {}
-        }
-        match () {
-            () if needed == given => Ok(()),
-            () if given == 0 => Err(Rejection::Parameter),
-            () => Err(Rejection::Values { needed, given }),
-        }
+    /// Replaces an EXECUTE by the statement that it executes, and its values.
+    fn execute(&mut self, prepared: &[Prepared]) -> Result<(), Error> {
+        let name = Tokens::of(&self.query).nth(1);
+        let text = name.and_then(|name| name.name()).unwrap_or_default();
+        let Some(line) = prepared.iter().find(|line| line.name == text) else {
+            return Err(Error::new(
+                format!("EXECUTE of a statement that is not prepared: {text}"),
+                "put PREPARE name AS ...; before EXECUTE, in the same file or -c: pg_timing uses a session of its own",
+            ));
+        };
+        self.executed = name.map(|name| self.query[name.end()..].trim().into());
+        self.query = line.query.into();
+        self.types = line.types.into();
+        Ok(())
     }
 
     /// Returns all statements, as they were given.
@@ -87,82 +129,125 @@ impl Script {
         &self.settings
     }
 
-    pub fn prepared(&self) -> &[Prepared] {
-        &self.prepared
+    /// Returns the statement without EXPLAIN.
+    pub fn query(&self) -> &str {
+        &self.query
     }
 
-    /// Returns the PREPARE line of this name.
-    pub fn prepared_as(&self, name: &str) -> Option<&Prepared> {
-        self.prepared.iter().find(|prepared| prepared.is_named(name))
+    pub fn is_create(&self) -> bool {
+        begins(&self.query, "CREATE")
     }
 
-    pub fn statement(&self) -> &Statement {
-        &self.statement
+    pub fn is_materialized_view(&self) -> bool {
+        self.is_create() && Tokens::of(&self.query).nth(1).is_some_and(|token| token.is("MATERIALIZED"))
     }
 
-    pub fn values(&self) -> &[Option<String>] {
-        &self.values
+    /// Whether the statement can store its rows in a table, as INSERT INTO and SELECT INTO do. Skipped rows would not be stored.
+    pub fn may_store_rows(&self) -> bool {
+        self.is_create() || Tokens::of(&self.query).any(|token| token.is("INTO"))
+    }
+
+    /// Returns statements that produce all rows and send none, because they skip them. The server may refuse the first one,
+    /// or plan it differently: a LIMIT of the statement would belong to the same query as the OFFSET. The second one adds
+    /// a node above a set operation.
+    pub fn without_output(&self) -> [String; 2] {
+        // Without the line breaks, a comment at the end of the text would hide the parenthesis.
+        let same_query = format!("(\n{}\n) OFFSET {}", self.query, i64::MAX);
+        let subquery = format!("SELECT * FROM (\n{}\n) AS pg_timing OFFSET {}", self.query, i64::MAX);
+        [same_query, subquery]
+    }
+
+    /// Returns a PREPARE of the statement, or of one that has the same parameters.
+    pub fn prepare_as(&self, name: &str, query: &str) -> String {
+        // After the line break, an error shows only the user's line.
+        format!("PREPARE {MARK} {name}{} AS\n{query}", self.types)
+    }
+
+    /// Returns the values as SQL in parentheses, which can be empty after EXECUTE. `None`: the statement has no values.
+    pub fn values(&self, literal: impl Fn(Option<&str>) -> Result<String, Error>) -> Result<Option<String>, Error> {
+        if self.executed.is_some() || self.values.is_empty() {
+            return Ok(self.executed.clone());
+        }
+        let literals: Result<Vec<_>, _> = self.values.iter().map(|value| literal(value.as_deref())).collect();
+        Ok(Some(format!("({})", literals?.join(", "))))
     }
 }
 
-impl Prepared {
-    /// Whether the server stores the line's name and this name alike.
-    fn is_named(&self, name: &str) -> bool {
-        stored(&self.name) == stored(name)
-    }
+/// The line `PREPARE name [(types)] AS query`.
+struct Prepared<'a> {
+    name: String,
+    types: &'a str,
+    query: &'a str,
+}
 
-    fn begins(statement: &str) -> bool {
-        Tokens::of(statement).next().is_some_and(|first| first.is("PREPARE"))
-    }
-
-    /// Returns the line `PREPARE name [(types)] AS statement`.
-    fn new(line: &str) -> Result<Prepared, Rejection> {
-        const NOT_UNDERSTOOD: Rejection = Rejection::Prepare("a PREPARE line is not understood");
+impl Prepared<'_> {
+    fn new(line: &str) -> Result<Prepared<'_>, Error> {
         let mut tokens = Tokens::of(line).skip(1);
-        let name = tokens.next().and_then(|token| token.name()).ok_or(NOT_UNDERSTOOD)?;
-        if name.starts_with("pg_timing") {
-            return Err(Rejection::Prepare("pg_timing uses prepared statements that begin with pg_timing"));
-        }
-        let mut next = tokens.next();
-        if next.is_some_and(|token| token.is_symbol("(")) {
-            let mut depth = 1;
-            while depth > 0 {
-                let token = tokens.next().ok_or(NOT_UNDERSTOOD)?;
-                depth += i32::from(token.is_symbol("(")) - i32::from(token.is_symbol(")"));
-            }
-            next = tokens.next();
-        }
-        let start = next.filter(|token| token.is("AS")).ok_or(NOT_UNDERSTOOD)?.end();
-        let statement = Statement::new(&line[start..])?;
-        match statement.is_preparable() {
-            true => Ok(Prepared { name, sql: line.into(), statement }),
-            false => Err(Rejection::Prepare("a PREPARE line has a statement that PREPARE does not support")),
+        let parts = tokens.next().zip(tokens.find(|token| token.is("AS")));
+        let prepared = parts.and_then(|(name, keyword)| {
+            let (types, query) = (line[name.end()..keyword.start].trim(), &line[keyword.end()..]);
+            Some(Prepared { name: name.name()?, types, query })
+        });
+        prepared
+            .ok_or_else(|| Error::new("a PREPARE line is not understood", "use PREPARE name [(types)] AS statement"))
+    }
+}
+
+fn begins(line: &str, keyword: &str) -> bool {
+    Tokens::of(line).next().is_some_and(|first| first.is(keyword))
+}
+
+impl Setting {
+    /// Returns the setting of `SET [LOCAL | SESSION] name {= | TO} value`, `SET ROLE name` or `RESET name`.
+    fn new(line: &str) -> Result<Setting, Error> {
+        let tokens: Vec<Token> = Tokens::of(line).collect();
+        let is = |at: usize, keyword: &str| tokens.get(at).is_some_and(|token: &Token| token.is(keyword));
+        let is_reset = is(0, "RESET");
+        // In `SET local.x = 1`, the keyword is a part of the name.
+        let is_part = tokens.get(2).is_some_and(|next| next.is_symbol("."));
+        let start = if !is_reset && (is(1, "LOCAL") || is(1, "SESSION")) && !is_part { 2 } else { 1 };
+        let (tokens, rest) =
+            (&tokens[start.min(tokens.len())..], tokens.get(start).map_or("", |first| &line[first.start..]));
+        let value = tokens.iter().position(|token| token.is_symbol("=") || token.is("TO"));
+        let name = match (is_reset, value) {
+            (true, None) => name(tokens),
+            (false, Some(end)) => name(&tokens[..end]),
+            (false, None) if tokens.len() == 2 && tokens[0].is("ROLE") => Some("role".into()),
+            _ => None,
+        };
+        let name =
+            name.ok_or_else(|| Error::new("this form of SET or RESET is not supported", "write SET name = value"))?;
+        let is_refused = |pattern: &&str| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == *pattern,
+        };
+        match REFUSED.iter().find(|(patterns, _)| patterns.iter().any(is_refused)) {
+            Some((_, why)) => Err(Error::new(format!("{name} cannot be set: {why}"), "remove the line")),
+            // After the line break, a comment does not hide TO DEFAULT.
+            None if is_reset => Ok(Setting { name, set_local: format!("SET LOCAL {rest}\nTO DEFAULT") }),
+            None => Ok(Setting { name, set_local: format!("SET LOCAL {rest}") }),
         }
     }
 }
 
-/// Joins the statements of a script.
-fn joined(statements: &[&str]) -> String {
-    let mut text = String::new();
-    for statement in statements {
-        if !text.is_empty() {
-            text += ";\n";
-        }
-        text += statement;
-        let end = Tokens::of(statement).last().map_or(0, |token| token.end());
-        // The comment would hide the semicolon.
-        if statement[end..].contains("--") {
-            text.push('\n');
-        }
-    }
-    scan::trimmed(&text).into()
+/// Returns the name of a setting, with dots between its parts. The server ignores the case of these names, also in quotes.
+fn name(tokens: &[Token]) -> Option<String> {
+    let part = |(nth, token): (usize, &Token)| match nth % 2 {
+        0 => token.name(),
+        _ => token.is_symbol(".").then(|| ".".into()),
+    };
+    let name: Option<String> = tokens.iter().enumerate().map(part).collect();
+    name.filter(|name| !name.is_empty()).map(|name| name.to_ascii_lowercase())
 }
 
-fn refuse_backslash(line: &str) -> Result<(), Rejection> {
-    match Statement::new(line) {
-        Err(rejection @ Rejection::Backslash(_)) => Err(rejection),
-        _ => Ok(()),
-    }
+/// Returns an EXPLAIN ANALYZE of a statement, in the format that pg_timing reads.
+pub fn explain_analyze(options: &str, statement: &str) -> String {
+    explain(&format!("ANALYZE, {options}, FORMAT JSON"), statement)
+}
+
+/// Returns an EXPLAIN of a statement.
+pub fn explain(options: &str, statement: &str) -> String {
+    format!("EXPLAIN {MARK} ({options}) {statement}")
 }
 
 #[cfg(test)]
@@ -170,12 +255,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn script(text: &str) -> Result<Script, Rejection> {
+    fn script(text: &str) -> Result<Script, Error> {
         Script::new(&[text], &[])
     }
 
-    fn with_values(text: &str, values: &[&str]) -> Result<Script, Rejection> {
-        Script::new(&[text], &values.iter().map(ToString::to_string).collect::<Vec<_>>())
+    fn why(text: &str) -> String {
+        script(text).unwrap_err().what
+    }
+
+    fn values(script: &Script) -> Option<String> {
+        script.values(|value| Ok(value.unwrap_or("NULL").into())).unwrap()
     }
 
     #[test]
@@ -187,79 +276,139 @@ mod tests {
         .unwrap();
         let names: Vec<&str> = script.settings().iter().map(|setting| setting.name.as_str()).collect();
         assert_eq!(names, ["jit", "work_mem"]);
-        let prepared = script.prepared_as("Q").unwrap();
-        assert_eq!((prepared.statement.text().trim(), prepared.statement.parameters()), ("SELECT $1, $2, ';'", 2));
-        assert_eq!(script.statement().executes(), Some("Q"));
-        assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset work_mem;\nPREPARE"), "{}", script.text());
+        assert_eq!(values(&script).unwrap(), "(1, 'x')");
+        let sql = script.prepare_as("own", script.query());
+        assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text) AS\n SELECT $1, $2, ';'"));
+        assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset") && script.text().ends_with("done"));
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
-        assert_eq!((several.settings().len(), several.statement().text()), (1, "SELECT 1"));
-        assert_eq!(super::Script::new(&["SELECT 1;"], &[]).unwrap().text(), "SELECT 1");
-    }
-
-    #[test]
-    fn the_end_of_a_long_name_is_ignored() {
-        let name = "q".repeat(63);
-        let long = script(&format!("PREPARE {name}a AS SELECT 1; EXECUTE \"{name}b\"")).unwrap();
-        assert_eq!(long.prepared_as(&name).unwrap().name, format!("{name}a"));
-        let twice = script(&format!("PREPARE {name}a AS SELECT 1; PREPARE {name}b AS SELECT 2; SELECT 1"));
-        assert_eq!(twice, Err(Rejection::Prepare("two PREPARE lines have the same name")));
+        assert_eq!((several.settings().len(), several.query(), values(&several)), (1, "SELECT 1", None));
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["SET jit = off", "SET jit = off; -- x", "PREPARE q AS SELECT 1", "RESET jit; SET jit = on;"] {
-            assert_eq!(script(text), Err(Rejection::OnlyLeadingLines), "{text}");
+        for text in ["", ";", " -- nothing\n", "/* ; */", "SET jit = off; -- x", "PREPARE q AS SELECT 1", "RESET jit;"]
+        {
+            assert_eq!(why(text), "there is no statement", "{text}");
         }
         for text in ["SELECT 1; SELECT 2", "BEGIN; SELECT 1", "SELECT 1; SET jit = off", "SET a = 1; SELECT 1; RESET a"]
         {
-            assert_eq!(script(text), Err(Rejection::Several), "{text}");
+            assert_eq!(why(text), "there are several statements", "{text}");
         }
-        for text in ["\\timing\nSELECT 1", "\\set x 1\nSET jit = off; SELECT 1", "SET jit = off; \\i x"] {
-            assert!(matches!(script(text), Err(Rejection::Backslash(_))), "{text}");
+        assert_eq!(why("PREPARE q AS SELECT 1; EXECUTE r"), "EXECUTE of a statement that is not prepared: r");
+        for line in ["TRANSACTION 'x'", "q", "q (int", "'q' AS SELECT 1"] {
+            assert_eq!(why(&format!("PREPARE {line}; SELECT 1")), "a PREPARE line is not understood", "{line}");
         }
-        assert_eq!(script("SET jit = off; EXPLAIN SELECT 1"), Err(Rejection::Explain));
-        assert_eq!(script("PREPARE q AS SELECT 1; EXECUTE r"), Err(Rejection::NotPrepared("r".into())));
-        assert_eq!(script("CREATE TABLE x AS EXECUTE r"), Err(Rejection::NotPrepared("r".into())));
-        for line in [
-            "a AS SELECT 1; PREPARE A AS SELECT 2",
-            "TRANSACTION 'x'",
-            "q",
-            "q (int",
-            "q AS SELECT 1 INTO x",
-            "q AS VACUUM",
-            "pg_timing_probe AS SELECT 1",
+    }
+
+    #[test]
+    fn values_are_null_only_by_the_sign_of_copy() {
+        let given = |text: &str, values: &[&str]| {
+            Script::new(&[text], &values.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(values(&given("SELECT $1, $2", &["NULL ", "\\N"]).unwrap()).unwrap(), "(NULL , NULL)");
+        for text in ["PREPARE q AS SELECT $1; EXECUTE q(1)", "CREATE TABLE x AS SELECT $1"] {
+            assert_eq!(given(text, &["hunter2"]).unwrap_err().what, "--param does not support EXECUTE and CREATE");
+        }
+        assert!(why("SELECT $2").ends_with("differ in number: 2 and 0") && given("SELECT 1", &["a"]).is_err());
+        assert!(script("SELECT a$1, '$1', $a1$ $1 $a1$ -- $1").is_ok());
+    }
+
+    #[test]
+    fn statements_that_can_store_rows_are_recognized() {
+        for (text, stores) in [
+            ("CREATE TABLE x AS SELECT 1", true),
+            ("WITH a AS (SELECT 1) SELECT * INTO TEMP x FROM a", true),
+            ("SELECT 1 AS insert INTO new FROM t", true),
+            ("INSERT INTO x SELECT 1", true),
+            ("SELECT 'INTO', \"into\" FROM a -- INTO", false),
         ] {
-            let refused = script(&format!("PREPARE {line}; SELECT 1"));
-            assert!(matches!(refused, Err(Rejection::Prepare(_))), "{line}: {refused:?}");
+            assert_eq!(script(text).unwrap().may_store_rows(), stores, "{text}");
         }
     }
 
     #[test]
-    fn each_parameter_has_one_value() {
-        let values = |values: &[&str]| with_values("SELECT $1, $2", values);
-        assert_eq!(values(&["a", "\\N"]).unwrap().values(), [Some("a".into()), None]);
-        assert_eq!(values(&["NULL", ""]).unwrap().values(), [Some("NULL".into()), Some("".into())]);
-        assert_eq!(values(&[]), Err(Rejection::Parameter));
-        assert_eq!(values(&["a"]), Err(Rejection::Values { needed: 2, given: 1 }));
-        assert_eq!(values(&["a", "b", "c"]), Err(Rejection::Values { needed: 2, given: 3 }));
-        assert_eq!(with_values("SELECT 1", &["a"]), Err(Rejection::Values { needed: 0, given: 1 }));
-        for text in ["CREATE TABLE x AS SELECT $1", "PREPARE q AS SELECT $1; EXECUTE q(1)"] {
-            assert!(matches!(with_values(text, &["a"]), Err(Rejection::ValuesFor(_))), "{text}");
+    fn each_form_is_set_locally() {
+        for (text, name, set_local) in [
+            ("SET work_mem = '1GB'", "work_mem", "SET LOCAL work_mem = '1GB'"),
+            ("-- a\nset Local Work_Mem to 1", "work_mem", "SET LOCAL Work_Mem to 1"),
+            ("SET SESSION jit=off", "jit", "SET LOCAL jit=off"),
+            ("SET \"app\".User_ID = '7'", "app.user_id", "SET LOCAL \"app\".User_ID = '7'"),
+            ("SET ROLE reader", "role", "SET LOCAL ROLE reader"),
+            ("SET session ROLE reader", "role", "SET LOCAL ROLE reader"),
+            ("RESET work_mem", "work_mem", "SET LOCAL work_mem\nTO DEFAULT"),
+            ("RESET jit -- again", "jit", "SET LOCAL jit -- again\nTO DEFAULT"),
+            ("RESET ROLE", "role", "SET LOCAL ROLE\nTO DEFAULT"),
+            // Names whose first part is a keyword
+            ("SET schema.Name = 1", "schema.name", "SET LOCAL schema.Name = 1"),
+            ("SET LOCAL Role . x TO 1", "role.x", "SET LOCAL Role . x TO 1"),
+            ("SET transaction.x = 1", "transaction.x", "SET LOCAL transaction.x = 1"),
+            ("SET local.x = 1", "local.x", "SET LOCAL local.x = 1"),
+            (
+                "SET pg_fast_timing.sample_rate = 9",
+                "pg_fast_timing.sample_rate",
+                "SET LOCAL pg_fast_timing.sample_rate = 9",
+            ),
+        ] {
+            assert_eq!(Setting::new(text), Ok(Setting { name: name.into(), set_local: set_local.into() }), "{text}");
         }
     }
 
     #[test]
-    fn no_error_contains_a_value() {
-        for text in ["SELECT 1", "SELECT $2", "EXECUTE q", "CREATE TABLE x AS SELECT $1"] {
-            let error = crate::error::Error::from(with_values(text, &["hunter2"]).unwrap_err());
-            assert!(!error.what.contains("hunter2") && !error.hint.contains("hunter2"), "{error:?}");
+    fn settings_against_the_programs_promises_are_refused() {
+        for text in [
+            "SET default_transaction_read_only = off",
+            "SET \"Transaction_Read_Only\" TO off",
+            "SET LOCAL transaction_isolation = 'serializable'",
+            "SET session_authorization = bob",
+            "SET SESSION session_authorization TO bob",
+            "SET idle_in_transaction_session_timeout = 1",
+            "SET transaction_timeout = 1",
+            "SET /* x */ auto_explain . log_analyze = on",
+            "SET pg_fast_timing.method = tsc",
+            "SET client_encoding TO latin1",
+            "RESET standard_conforming_strings",
+        ] {
+            assert!(why(&format!("{text}; SELECT 1")).contains(" cannot be set: "), "{text}");
         }
+        for text in [
+            "SET TRANSACTION READ WRITE",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+            "SET CONSTRAINTS ALL DEFERRED",
+            "SET SESSION AUTHORIZATION bob",
+            "SET LOCAL SESSION AUTHORIZATION bob",
+            "RESET SESSION AUTHORIZATION",
+            "SET NAMES 'latin1'",
+            "SET U&\"transaction\\005fread_only\" = off",
+            "SET",
+            "SET = 1",
+            "SET x y",
+            "SET x y = 1",
+            "RESET x = 1",
+        ] {
+            assert_eq!(why(&format!("{text}; SELECT 1")), "this form of SET or RESET is not supported", "{text}");
+        }
+    }
+
+    #[test]
+    fn the_guide_and_this_list_name_the_same_settings() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.md")).unwrap();
+        let (_, table) = page.split_once("| setting | why it is refused |\n").unwrap();
+        let rows = table.lines().skip(1).map_while(|line| line.trim().strip_prefix("| "));
+        let names = rows.flat_map(|row| row.split(" | ").next().unwrap().split('`').skip(1).step_by(2));
+        let mut guide: Vec<&str> = names.filter(|name| !name.contains(' ')).collect();
+        let mut list: Vec<&str> = REFUSED.iter().flat_map(|(names, _)| *names).copied().collect();
+        guide.sort_unstable();
+        list.sort_unstable();
+        assert_eq!(guide, list);
     }
 
     proptest! {
         #[test]
-        fn any_text_is_accepted_or_refused(text in "(SET |PREPARE |SELECT |EXECUTE |q|AS|[-/*$'\"\\\\;a1E(),= \n\rü]){0,40}") {
+        fn any_text_is_accepted_or_refused(
+            text in "(SET |RESET |LOCAL |PREPARE |SELECT |EXECUTE |q|AS|[-/*$'\"\\\\;a1E(),.= \n\rü]){0,40}"
+        ) {
             if let Ok(script) = script(&text) {
+                prop_assert!(script.settings().iter().all(|setting| setting.set_local.starts_with("SET LOCAL ")));
                 prop_assert_eq!(Script::new(&[script.text()], &[]), Ok(script.clone()));
             }
         }

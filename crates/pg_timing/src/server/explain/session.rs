@@ -1,9 +1,7 @@
 //! A session on the server that runs statements, each in its own transaction, and rolls them back.
 
-use super::explain_json::{parse, parse_executed, parse_planning_ms};
-use super::server::{SWITCH_AUTO_EXPLAIN_OFF, Timing};
-use super::setting::{self, Setting, quoted};
-use super::statement::{Statement, explain_analyze};
+use super::explain_json::{SUPPORTED_STATEMENTS, parse, parse_executed, parse_planning_ms};
+use super::script::{Setting, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
 use crate::plan::{Explained, Plan};
@@ -21,6 +19,16 @@ const EMPTY: &str = "pg_timing_empty";
 const BARE_CALLS: &str = "pg_timing_bare_calls";
 /// Rows of the loop of bare calls. It takes some ms, or 60 ms where a clock read takes 800 ns.
 const BARE_CALL_ROWS: u32 = 20_000;
+
+/// auto_explain with `log_analyze` times each statement, also without EXPLAIN. So the baseline would contain the overhead
+/// that is to be measured. This switches it off until the end of the transaction.
+const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL auto_explain.log_analyze = off";
+/// The user's own limits the statement only. pg_timing's limits everything else: a short one would otherwise end the queries of
+/// settings.
+const STATEMENT_TIMEOUT: &str = "statement_timeout";
+
+/// A hint for a user who stops the runs.
+const ROLLED_BACK: &str = "all runs were rolled back";
 
 /// Whose statements a transaction runs. Both have the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,23 +57,59 @@ pub struct BaselineRun {
     pub planning_ms: Option<f64>,
 }
 
+/// A setting that selects the timing method for one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    pub setting: &'static str,
+    pub value: &'static str,
+    /// pg_fast_timing is loaded and has to be switched off, or it would time the nodes instead
+    pub disables_fast_timing: bool,
+}
+
+const CLOCK_SOURCE: &str = "timing_clock_source";
+/// PostgreSQL 19's setting, and pg_fast_timing's.
+pub const METHODS: [(&str, &[&str]); 2] =
+    [(CLOCK_SOURCE, &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "auto"])];
+
+impl Timing {
+    /// Whether pg_fast_timing times the nodes.
+    pub fn is_fast_timing(&self) -> bool {
+        self.setting == FAST_TIMING_METHOD && self.value != "off"
+    }
+
+    /// Returns the statements that select the method until the end of the transaction.
+    pub fn set_local(&self) -> Vec<String> {
+        let mut statements = vec![own_sql::set_local(self.setting, self.value)];
+        statements.extend(self.disables_fast_timing.then(|| own_sql::set_local(FAST_TIMING_METHOD, "off")));
+        statements
+    }
+}
+
+impl std::fmt::Display for Timing {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}={}", self.setting, self.value)
+    }
+}
+
 /// A session with the prepared statements of one measurement.
 pub struct RunSession<'a> {
     pub connection: &'a mut Connection,
-    options: RunOptions,
+    pub options: RunOptions,
     /// the settings that the user gave with the statement
-    settings: &'a [Setting],
+    pub settings: &'a [Setting],
+    /// the server's auto_explain times the runs without EXPLAIN, too
+    pub must_switch_off_auto_explain: bool,
+    /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
+    pub has_fast_timing: bool,
     /// names of the statements that were prepared
-    prepared: Vec<String>,
+    prepared: Vec<&'static str>,
     /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
     statement_limit: Duration,
     /// time limit in force: `options.limit` or `statement_limit`
     limit: Duration,
-    stop: &'a AtomicBool,
-    /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
-    has_fast_timing: bool,
     /// start of this limit
     started: Instant,
+    stop: &'a AtomicBool,
 }
 
 impl<'a> RunSession<'a> {
@@ -82,49 +126,44 @@ impl<'a> RunSession<'a> {
             connection,
             options,
             settings,
+            must_switch_off_auto_explain: false,
+            has_fast_timing: false,
             prepared: Vec::new(),
             statement_limit: limit,
             limit,
-            stop,
-            has_fast_timing: false,
             started: Instant::now(),
+            stop,
         };
-        let timeout = setting::begin(session.connection, session.mode(), limit, settings, stop)?;
-        session.statement_limit = setting::parse_timeout(&timeout).map_or(limit, |timeout| timeout.min(limit));
-        session.apply_settings(Whose::Own)?;
-        let settings = session.run(&own_sql::settings(&[FAST_TIMING_METHOD]), Output::Keep)?;
-        session.has_fast_timing = settings.pairs().first().is_some_and(|(_, method)| method != "off");
+        // These statements take microseconds: the user's timeout already applies to some of them.
+        session.run(&own_sql::begin("READ ONLY"), Output::Discard)?;
+        session.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
+        for setting in settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
+            session.run(&setting.set_local, Output::Discard)?;
+        }
+        let timeout = session.run("SHOW statement_timeout", Output::Keep)?;
         session.run(own_sql::ROLLBACK, Output::Discard)?;
+        let timeout = timeout.value().and_then(parse_timeout);
+        session.statement_limit = timeout.map_or(limit, |timeout| timeout.min(limit));
         Ok(session)
-    }
-
-    fn mode(&self) -> &'static str {
-        // A standby server refuses READ WRITE even for a statement that only reads.
-        if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" }
     }
 
     /// Begins a transaction with all settings, and with the time limit of pg_timing's own statements.
     fn begin(&mut self, whose: Whose) -> Result<(), Error> {
-        self.run(&own_sql::begin(self.mode()), Output::Discard)?;
+        // A standby server refuses READ WRITE even for a statement that only reads.
+        let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
+        self.run(&own_sql::begin(mode), Output::Discard)?;
         self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
         self.set_limit(self.options.limit)?;
-        self.apply_settings(whose)
-    }
-
-    fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
-        (self.limit, self.started) = (limit, Instant::now());
-        self.run(&setting::set_timeout(limit), Output::Discard).map(|_| ())
-    }
-
-    fn apply_settings(&mut self, whose: Whose) -> Result<(), Error> {
         // Before the user's settings: a SET ROLE can take the right to do this.
-        if self.options.switch_off_auto_explain {
+        if self.must_switch_off_auto_explain {
             self.run(SWITCH_AUTO_EXPLAIN_OFF, Output::Discard)?;
         }
         if whose == Whose::Users {
             self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
         }
-        setting::apply(self.settings, self.connection, self.stop)?;
+        for setting in self.settings.iter().filter(|setting| setting.name != STATEMENT_TIMEOUT) {
+            self.run(&setting.set_local, Output::Discard)?;
+        }
         if whose == Whose::Own {
             // The user may have set them.
             self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
@@ -133,7 +172,18 @@ impl<'a> RunSession<'a> {
         Ok(())
     }
 
-    fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {
+    fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
+        (self.limit, self.started) = (limit, Instant::now());
+        let sql = own_sql::set_local(STATEMENT_TIMEOUT, &limit.as_millis().to_string());
+        self.run(&sql, Output::Discard).map(|_| ())
+    }
+
+    /// Sets the time limit of the user's statement.
+    pub fn limit_statement(&mut self) -> Result<(), Error> {
+        self.set_limit(self.statement_limit)
+    }
+
+    pub fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {
         self.connection.run(sql, output, self.stop)
     }
 
@@ -145,13 +195,13 @@ impl<'a> RunSession<'a> {
     }
 
     /// Runs `work` in a transaction and rolls it back, also after an error.
-    fn in_rolled_back_transaction<T>(
+    pub fn in_rolled_back_transaction<T>(
         &mut self,
         whose: Whose,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.is_stopped() {
-            return Err(Error::new("stopped", self.what_was_changed()));
+            return Err(Error::new("stopped", ROLLED_BACK));
         }
         let result = self.begin(whose).and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
         let rollback = self.run_also_if_stopped(own_sql::ROLLBACK);
@@ -170,51 +220,32 @@ impl<'a> RunSession<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    pub fn options(&self) -> RunOptions {
-        self.options
-    }
-
-    /// Returns the value as an SQL literal.
-    pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
-        self.connection.literal(value)
-    }
-
-    /// Returns what the runs changed, as a hint for a user who stops them.
-    fn what_was_changed(&self) -> &'static str {
-        match self.options.allow_writes {
-            true => "the statement's changes were rolled back",
-            false => "all runs were read-only and were rolled back",
-        }
-    }
-
     /// Replaces the message or hint of errors that pg_timing knows more about than the server.
-    fn with_better_hint(&self, error: Error) -> Error {
-        let Error { what, hint, state } = error;
-        let (what, hint) = match &state {
-            state if state.is(SqlState::READ_ONLY) => {
-                (what, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
+    fn with_better_hint(&self, mut error: Error) -> Error {
+        let is = |code| error.state.is(code);
+        if is(SqlState::READ_ONLY) {
+            error.hint = format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}");
+        } else if is(SqlState::SYNTAX) {
+            error.hint = SUPPORTED_STATEMENTS.into();
+        } else if is(SqlState::NO_SUCH_STATEMENT) || is(SqlState::STATEMENT_EXISTS) {
+            error.hint = "if a connection pooler gives each transaction another session, connect to the server directly; CREATE TABLE \
+                          AS EXECUTE is not supported"
+                .into();
+        } else if is(SqlState::QUERY_CANCELED) && self.is_stopped() {
+            error.what = "stopped; the statement was canceled on the server".into();
+            error.hint = ROLLED_BACK.into();
+        // Another user may have canceled the statement earlier.
+        } else if is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit {
+            error.what = format!("one run takes longer than {} s", self.limit.as_secs_f64());
+            error.hint = match self.limit < self.options.limit {
+                true => {
+                    "this limit is the statement_timeout of this user or database, or of a SET before the statement"
+                }
+                false => "set a longer limit with --limit SECONDS",
             }
-            state if state.is(SqlState::QUERY_CANCELED) && self.is_stopped() => {
-                ("stopped; the statement was canceled on the server".into(), self.what_was_changed().into())
-            }
-            // Another user may have canceled the statement earlier.
-            state if state.is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit => (
-                format!("one run takes longer than {} s", self.limit.as_secs_f64()),
-                match self.limit < self.options.limit {
-                    true => {
-                        "this limit is the statement_timeout of this user or database, or of a SET before the statement"
-                            .into()
-                    }
-                    false => "set a longer limit with --limit SECONDS".into(),
-                },
-            ),
-            state if state.is(SqlState::NO_SUCH_STATEMENT) || state.is(SqlState::STATEMENT_EXISTS) => (
-                what,
-                "a connection pooler gives each transaction another session: connect to the server directly".into(),
-            ),
-            _ => (what, hint),
-        };
-        Error { what, hint, state }
+            .into();
+        }
+        error
     }
 }
 
@@ -228,49 +259,39 @@ impl RunSession<'_> {
     }
 
     /// Runs a PREPARE. ROLLBACK does not undo it.
-    pub fn prepare(&mut self, whose: Whose, name: &str, sql: &str) -> Result<(), Error> {
+    pub fn prepare(&mut self, whose: Whose, name: &'static str, sql: &str) -> Result<(), Error> {
         self.in_rolled_back_transaction(whose, |session| {
             session.run(sql, Output::Discard)?;
             // Only now, because a statement with this name can belong to another client of a connection pooler.
-            session.prepared.push(name.into());
+            session.prepared.push(name);
             Ok(())
         })
     }
 
     /// Prepares pg_timing's own statements: an empty one, and a loop of bare calls.
     pub fn prepare_own(&mut self) -> Result<(), Error> {
-        let empty = Statement::new("SELECT")?.prepare_as(EMPTY);
-        self.prepare(Whose::Own, EMPTY, &empty)?;
-        self.prepare(Whose::Own, BARE_CALLS, &bare_calls()?.prepare_as(BARE_CALLS))
+        self.prepare(Whose::Own, EMPTY, &format!("PREPARE {MARK} {EMPTY} AS SELECT"))?;
+        let bare_calls = own_sql::count_rows(BARE_CALL_ROWS);
+        self.prepare(Whose::Own, BARE_CALLS, &format!("PREPARE {MARK} {BARE_CALLS} AS {bare_calls}"))
     }
 
-    /// Returns the types of a prepared statement's parameters.
-    pub fn types_of(&mut self, name: &str) -> Result<Vec<String>, Error> {
-        let sql = own_sql::types_of_prepared(&self.literal(Some(name))?);
-        let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
-        Ok(rows.rows.into_iter().flatten().flatten().collect())
-    }
-
-    /// Returns the server's choice of a plan for this prepared statement, after five executions. `None` without parameters.
-    /// `explain` is an EXPLAIN without ANALYZE, which runs nothing. The server counts it like an execution.
-    pub fn plan_mode_of(&mut self, explain: &Sql, name: &str) -> Result<Option<PlanMode>, Error> {
+    /// Returns the server's choice of a plan for this prepared statement, after five executions. `explain` is an EXPLAIN without
+    /// ANALYZE, which runs nothing. The server counts it like an execution.
+    pub fn plan_mode_of(&mut self, explain: &Sql, name: &str) -> Result<PlanMode, Error> {
         // The server plans for the values five times, and then chooses.
         const EXECUTIONS: usize = 6;
-        if self.types_of(name)?.is_empty() {
-            return Ok(None);
-        }
         self.in_rolled_back_transaction(Whose::Users, |session| {
             (0..EXECUTIONS).try_for_each(|_| session.run(explain.clone(), Output::Discard).map(|_| ()))
         })?;
-        let sql = own_sql::generic_plans_of_prepared(&self.literal(Some(name))?);
+        let sql = own_sql::generic_plans_of_prepared(name);
         let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
-        Ok(Some(if rows.value() == Some("0") { PlanMode::Custom } else { PlanMode::Generic }))
+        Ok(if rows.value() == Some("0") { PlanMode::Custom } else { PlanMode::Generic })
     }
 
     /// Removes the statement that was prepared last.
     pub fn deallocate_last(&mut self) -> Result<(), Error> {
         match self.prepared.pop() {
-            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {MARK} {}", quoted(&name))).map(|_| ()),
+            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {MARK} {name}")).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -300,7 +321,7 @@ impl RunSession<'_> {
     /// can make it negative.
     pub fn bare_call_ms(&mut self, round_trip_ms: f64) -> Result<f64, Error> {
         let baseline_ms = self.execute(BARE_CALLS)? - round_trip_ms;
-        let sql = explain_analyze("TIMING ON", bare_calls()?.text());
+        let sql = explain_analyze("TIMING ON", &own_sql::count_rows(BARE_CALL_ROWS));
         let rows = self.in_one_process(|session| session.run(&sql, Output::Keep))?;
         let timed_ms = parse_executed(&rows.lines(), self.has_fast_timing)?.execution_ms;
         Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
@@ -315,34 +336,43 @@ impl RunSession<'_> {
                 Some(explain) => Some(parse_planning_ms(&session.run(explain, Output::Keep)?.lines())?),
                 None => None,
             };
-            session.set_limit(session.statement_limit)?;
+            session.limit_statement()?;
             let (client_ms, rows) = session.timed(sql)?;
             Ok(BaselineRun { client_ms, rows, planning_ms })
         })
     }
 
     /// Runs an EXPLAIN ANALYZE, timed by this method, and returns what it prints.
-    pub fn explain(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<String, Error> {
+    pub fn explain(&mut self, explain: Sql, timing: Option<Timing>) -> Result<String, Error> {
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            for sql in timing.map(Timing::set_local).unwrap_or_default() {
+            for sql in timing.iter().flat_map(Timing::set_local) {
                 session.run(&sql, Output::Discard)?;
             }
-            session.set_limit(session.statement_limit)?;
+            session.limit_statement()?;
             Ok(session.run(explain, Output::Keep)?.lines())
         })
     }
 
-    /// Runs an EXPLAIN ANALYZE and returns the executed plan, and its JSON.
-    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<&Timing>) -> Result<(Plan, String), Error> {
+    /// Runs an EXPLAIN ANALYZE and returns the executed plan.
+    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<Timing>) -> Result<Plan, Error> {
         let json = self.explain(explain, timing)?;
-        let plan = parse_executed(&json, timing.map_or(self.has_fast_timing, Timing::is_fast_timing))?;
-        Ok((plan, json))
+        parse_executed(&json, timing.map_or(self.has_fast_timing, |timing| timing.is_fast_timing()))
     }
 }
 
-/// Returns a statement whose plan consists of bare calls.
-fn bare_calls() -> Result<Statement, Error> {
-    Ok(Statement::new(&own_sql::count_rows(BARE_CALL_ROWS))?)
+/// Returns the timeout that the server shows, or `None` if there is none. The server shows a whole number in the largest
+/// possible unit: <https://www.postgresql.org/docs/current/config-setting.html>
+fn parse_timeout(shown: &str) -> Option<Duration> {
+    let (number, unit) = shown.split_at(shown.find(|c: char| !c.is_ascii_digit())?);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)).filter(|limit| !limit.is_zero())
 }
 
 /// Removes the prepared statements, also after an error: a connection pooler gives the session to another client.
@@ -354,5 +384,32 @@ impl Drop for RunSession<'_> {
             // An error means that the connection is lost, or that a pooler uses another session now.
             _ = self.deallocate_last();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shown_timeout_has_a_unit() {
+        for (shown, ms) in
+            [("300ms", 300), ("5s", 5000), ("2min", 120_000), ("1h", 3_600_000), ("24d", 24 * 86_400_000)]
+        {
+            assert_eq!(parse_timeout(shown), Some(Duration::from_millis(ms)), "{shown}");
+        }
+        for shown in ["0", "0ms", "", "5 apples", "99999999999999999999s", "9999999999999999999d"] {
+            assert_eq!(parse_timeout(shown), None, "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_servers_clock_is_measured_without_pg_fast_timing() {
+        let timing = |disables_fast_timing| Timing { setting: CLOCK_SOURCE, value: "tsc", disables_fast_timing };
+        let alone = "SET LOCAL timing_clock_source = tsc";
+        assert_eq!(timing(false).set_local(), [alone]);
+        assert_eq!(timing(true).set_local(), [alone, "SET LOCAL pg_fast_timing.method = off"]);
+        let method = |value| Timing { setting: FAST_TIMING_METHOD, value, disables_fast_timing: false };
+        assert!(method("tsc").is_fast_timing() && !method("off").is_fast_timing() && !timing(true).is_fast_timing());
     }
 }

@@ -30,7 +30,7 @@ fn damaged_logs_are_read_as_far_as_possible() {
     let begin = path("first.log", &(text.clone() + plan));
     let rest = path("second.log", &("\t  Buffers: shared hit=7\n".to_string() + &text));
     for (files, runs, why) in [
-        (vec![&begin[..], &rest], 40, "the log was rotated within the plan"),
+        (vec![&begin[..], &rest], 40, "the end of the plan is missing"),
         (vec![&rest], 20, "the log begins in the middle of a plan"),
     ] {
         let (status, stdout, _) = explain(&[&files[..], &["--all", "--format", "json"]].concat());
@@ -40,13 +40,13 @@ fn damaged_logs_are_read_as_far_as_possible() {
     }
     let unwrapped = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let xz = path("log.xz", "\u{1}");
-    std::fs::write(&xz, b"\xfd7zXZ\0\0").unwrap();
+    std::fs::write(&xz, b"\xfd7zXZ\0\0\x04").unwrap();
     let (status, stdout, _) = explain(&[&xz, &log("server.log"), "--all"]);
     assert_eq!(status, 3);
     let stdout = unwrapped(&stdout);
-    assert!(stdout.contains("is compressed with xz") && stdout.contains("incomplete"), "{stdout}");
+    assert!(stdout.contains("not a text file") && stdout.contains("incomplete"), "{stdout}");
     for (file, why) in [
-        (xz.as_str(), "is compressed with xz"),
+        (xz.as_str(), "not a text file"),
         (&path("empty", ""), "there is no plan in the input"),
         (&path("binary", "\u{7f}ELF\u{2}\u{1}\u{1}\0\0\0"), "not a text file"),
         (dir.path().to_str().unwrap(), "Is a directory"),
@@ -78,16 +78,16 @@ fn each_kind_of_damage_is_named() {
     assert!(runs >= 19 && found.contains("NUL bytes replace it, in line "), "{runs} {found}");
     let middle = text.find("  Sort Key").unwrap();
     let (runs, found) = notes(&[&path("nul_in_plan.log", &nul(middle))]);
-    assert!(runs >= 18 && found.contains("NUL bytes replace a part of the plan"), "{runs} {found}");
+    assert!(runs >= 18 && found.contains("a part of the plan is lost"), "{runs} {found}");
     // The end of a compressed file is missing, or changed.
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
     let (_, found) = notes(&[&whole, &path("truncated.gz", &gzip[..gzip.len() / 2])]);
-    assert!(found.contains("its gzip data is truncated or damaged"), "{found}");
+    assert!(found.contains("to its end: "), "{found}");
     let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
     let (runs, found) = notes(&[&path("joined.zst", &[&zstd[..], text.as_bytes()].concat())]);
-    assert!(runs == 20 && found.contains("its zstd data is truncated or damaged"), "{runs} {found}");
+    assert!(runs == 20 && found.contains("to its end: "), "{runs} {found}");
     // Files that cannot be read, or do not exist.
     for (file, why) in [(dir.path().to_str().unwrap(), "Is a directory"), ("/nonexistent", "No such file")] {
         let (runs, found) = notes(&[&whole, file]);

@@ -87,6 +87,17 @@ fn a_constant_or_a_name_in_a_plan_never_is_a_plan() {
             assert_only_real(&csv_record("LOG", &message, [""; 5]), "CSV");
             assert_only_real(&json_record("LOG", &message, [""; 5]), "JSON");
         }
+        let filter = serde_json::json!(format!("(a = 'x\n{forged}\n{FORGED}\n'::text)"));
+        let properties = [
+            ("Node Type", "\"Seq Scan\""),
+            ("Actual Total Time", "1.500"),
+            ("Actual Rows", "100"),
+            ("Actual Loops", "1"),
+            ("Filter", &filter.to_string()),
+        ];
+        let yaml = properties.map(|(key, value)| format!("  {key}: {value}\n")).concat();
+        let yaml = format!("duration: 2.000 ms  plan:\nQuery Text: {filter}\nPlan: \n{}", yaml.trim_end());
+        assert_only_real(&text_record("LOG", &yaml), "YAML");
     }
 }
 
@@ -106,9 +117,19 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             is_around(text_record("LOG", real), &quotes, word);
         }
         // Any client can raise these with any text.
-        for word in ["WARNING", "NOTICE", "INFO", "DEBUG1"] {
-            is_around(text_record("LOG", real), &text_record(word, &messages("")[0].replace("2.", "9.")), word);
+        for word in ["ERROR", "WARNING", "NOTICE", "INFO", "DEBUG1"] {
+            let raised = real.replace("2.", "9.");
+            is_around(text_record("LOG", real), &text_record(word, &raised), word);
+            is_around(csv_record("LOG", real, no_quotes), &csv_record(word, &raised, no_quotes), word);
+            is_around(json_record("LOG", real, no_quotes), &json_record(word, &raised, no_quotes), word);
         }
+        // Programs log what they send to the server.
+        for key in ["sql", "query_text", "parameters"] {
+            let of_program = serde_json::json!({ "level": "info", key: real.replace("2.", "9.") }).to_string() + "\n";
+            is_around(json_record("LOG", real, no_quotes), &of_program, key);
+        }
+        let pasted = format!("NOTICE:  {FORGED}\nNOTICE:  Execution Time: 5000.000 ms\n");
+        assert_only_real(&(pasted + &text_record("LOG", real)), "NOTICE");
         for field in 0..5 {
             let quotes = |record: fn(&str, &str, [&str; 5]) -> String| -> String {
                 let with = |quoted: &String| {
