@@ -58,8 +58,11 @@ impl Simulation {
             ..WatchedClock::default()
         };
         use AccessPath::*;
-        let ok =
-            |id: &str, text: &str| WatchedFinding { finding: Finding::ok(id, text), since: now(), appeared_at: None };
+        let ok = |id: &str, text: &str| WatchedFinding {
+            finding: Finding::new(id, Severity::Ok, text),
+            since: now(),
+            appeared_at: None,
+        };
         let mut report = MonitorReport {
             host: "db1".into(),
             started_at: now(),
@@ -83,7 +86,7 @@ impl Simulation {
             ..MonitorReport::default()
         };
         report.findings.push(WatchedFinding {
-            finding: Finding::unknown("tsc-firmware", "the kernel log is not readable"),
+            finding: Finding::new("tsc-firmware", Severity::Unknown, "the kernel log is not readable"),
             ..report.findings[0].clone()
         });
         let mut simulation = Simulation { report, random: 1 };
@@ -156,7 +159,8 @@ impl Simulation {
                 self.event(EventKind::ClocksourceChanged, None, "The clock source changed from hpet to tsc.");
                 self.event(EventKind::FindingCleared, Some(Severity::Critical), "clock-slow is no alarm any more.");
                 let watched = &mut self.report.findings[0];
-                watched.finding = Finding::ok("clock-slow", "one read of PostgreSQL's clock takes 20.1 ns");
+                watched.finding =
+                    Finding::new("clock-slow", Severity::Ok, "one read of PostgreSQL's clock takes 20.1 ns");
                 watched.since = now();
             }
             _ => {}

@@ -5,7 +5,7 @@ use super::values::Format;
 use super::{Hint, output, print};
 use crate::document;
 use crate::host::check::judge;
-use crate::host::pg_test_timing::{ParseError, parse, report, ticket};
+use crate::host::pg_test_timing::{KERNEL_LOG, parse, report, ticket};
 use crate::render;
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
@@ -36,7 +36,12 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     let Input { name, bytes } = input::read(&arguments.file, MAX_BYTES, TOO_LONG_HINT)?;
     // The output is ASCII. Text around it may have another encoding.
     let text = String::from_utf8_lossy(&bytes);
-    let outputs = parse(&text).map_err(|e| anyhow!("{name}: {e}").context(hint(&e)))?;
+    let outputs = parse(&text).map_err(|why| {
+        anyhow!("{name}: {why}").context(Hint(match why {
+            KERNEL_LOG => "for a kernel log, type: pg_timing check --kernel-log FILE",
+            _ => "give the output of pg_test_timing, from any PostgreSQL version",
+        }))
+    })?;
     let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
     ticket::complete(&text, &outputs, &mut reports);
     reports.iter_mut().for_each(judge);
@@ -50,11 +55,4 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     })?;
     // The worst verdict counts. A known verdict outweighs an unknown one.
     Ok(reports.iter().map(|r| r.verdict.severity).max().unwrap_or(Severity::Unknown).exit_status())
-}
-
-fn hint(error: &ParseError) -> Hint {
-    Hint(match error {
-        ParseError::KernelLog => "for a kernel log, type: pg_timing check --kernel-log FILE",
-        _ => "give the output of pg_test_timing, from any PostgreSQL version",
-    })
 }

@@ -35,47 +35,36 @@ pub fn document(report: &Report) -> Document {
 /// Returns the host's name, or what the report is about.
 fn name(report: &Report) -> &str {
     let unnamed = if report.origin == Origin::Captured { "captured host" } else { "this host" };
-    match (report.origin, report.excerpt) {
-        (Origin::PgTestTiming, true) => "pg_test_timing output (incomplete)",
-        (Origin::PgTestTiming, false) => "pg_test_timing output",
+    match (report.origin, &report.missing) {
+        (Origin::PgTestTiming, Some(_)) => "pg_test_timing output (incomplete)",
+        (Origin::PgTestTiming, None) => "pg_test_timing output",
         _ => report.host.name.known().map_or(unnamed, String::as_str),
     }
 }
 
-/// Returns the facts of the first line: the machine and its clock source.
+/// Returns the facts of the first line: the kernel, the processor, the number of CPUs and the clock sources.
 fn host_facts(report: &Report) -> Vec<String> {
-    let mut facts = machine(report);
-    facts.extend(report.clocksource.current.known().map(|current| {
-        let available = report.clocksource.available.known();
-        let others: Vec<&str> =
-            available.into_iter().flatten().map(String::as_str).filter(|name| name != current).collect();
-        match others.is_empty() {
-            true => format!("clock source {current}"),
-            false => format!("clock source {current} (also: {})", others.join(" ")),
-        }
-    }));
-    facts
-}
-
-/// Returns the kernel, the processor and the number of CPUs.
-fn machine(report: &Report) -> Vec<String> {
     let host = &report.host;
-    let guest =
-        host.virtualization.known().filter(|guest| *guest != "none").map(|hypervisor| match host.platform.known() {
-            Some(platform) => format!("{platform}, {hypervisor} guest"),
-            None if hypervisor.contains(' ') => format!("guest of {hypervisor}"),
-            None => format!("{hypervisor} guest"),
-        });
+    let guest = host.virtualization.known().filter(|guest| *guest != "none");
+    let guest = guest.map(|hypervisor| match host.platform.known() {
+        Some(platform) => format!("{platform}, {hypervisor} guest"),
+        None => format!("{hypervisor} guest"),
+    });
     let processor = match (host.cpu_model.known(), guest) {
         (Some(model), Some(guest)) => Some(format!("{model} ({guest})")),
         (model, guest) => model.cloned().or(guest),
     };
-    let mut parts: Vec<String> = host.kernel.known().cloned().into_iter().chain(processor).collect();
-    if let Some(cpus) = report.cpus.online.known().or(report.cpus.allowed.known()) {
-        parts.push(format!("{} CPU{}", cpus.len(), if cpus.len() == 1 { "" } else { "s" }));
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
+    let cpus = report.cpus.online.known().or(report.cpus.allowed.known());
+    let cpus = cpus.map(|cpus| format!("{} CPU{}", cpus.len(), if cpus.len() == 1 { "" } else { "s" }));
+    let clocksource = report.clocksource.current.known().map(|current| {
+        let available = report.clocksource.available.known().into_iter().flatten().map(String::as_str);
+        match available.filter(|name| name != current).collect::<Vec<_>>().as_slice() {
+            [] => format!("clock source {current}"),
+            others => format!("clock source {current} (also: {})", others.join(" ")),
+        }
+    });
+    let facts = [host.kernel.known().cloned(), processor, cpus, clocksource].into_iter().flatten();
+    facts.filter(|fact| !fact.is_empty()).collect()
 }
 
 fn interrupted(report: &Report) -> Option<String> {
@@ -98,24 +87,20 @@ fn measured(report: &Report) -> String {
 
 /// Returns the warnings and critical findings. A fix of several findings is shown once. The consequences of a demoted TSC
 /// belong to its finding.
-fn alarms(report: &Report) -> Vec<Block> {
+fn alarms<'a>(report: &'a Report) -> Vec<Block> {
     let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
     let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
     let is_consequence = |f: &&Finding| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str());
     let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) = alarms.into_iter().partition(is_consequence);
-    let mut fixes: Vec<&Fix> = Vec::new();
-    let block = |finding: &Finding, new: Vec<Fix>| {
-        let has_consequences = finding.id == finding_id::TSC_DEMOTED;
-        let below = consequences.iter().filter(|_| has_consequences).map(|finding| (*finding).clone());
-        Block::Finding(Finding { fix: new, ..finding.clone() }, below.collect())
-    };
-    let mut blocks = Vec::new();
-    for finding in shown {
-        let new: Vec<&Fix> = finding.fix.iter().filter(|fix| !fixes.contains(fix)).collect();
+    let mut fixes: Vec<&'a Fix> = Vec::new();
+    let block = |finding: &'a Finding| {
+        let new: Vec<&'a Fix> = finding.fix.iter().filter(|fix| !fixes.contains(fix)).collect();
         fixes.extend(&new);
-        blocks.push(block(finding, new.into_iter().cloned().collect()));
-    }
-    blocks
+        let below = consequences.iter().filter(|_| finding.id == finding_id::TSC_DEMOTED);
+        let finding = Finding { fix: new.into_iter().cloned().collect(), ..finding.clone() };
+        Block::Finding(finding, below.map(|finding| (*finding).clone()).collect())
+    };
+    shown.into_iter().map(block).collect()
 }
 
 /// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
@@ -212,11 +197,8 @@ fn loop_row(clock: &ClockReport) -> Row {
 fn other_clock(clock: &ClockReport) -> Option<String> {
     /// A smaller step does not matter for such a clock.
     const COARSE_NS: f64 = 1000.0;
-    let step = match (clock.granularity_ns, &clock.granularity_unavailable) {
-        (Some(step), _) if step >= COARSE_NS => format!(" in steps of {}", duration(step)),
-        (_, Some(_)) => " (step unknown)".into(),
-        _ => String::new(),
-    };
+    let step = clock.granularity_ns.filter(|step| *step >= COARSE_NS);
+    let step = step.map(|step| format!(" in steps of {}", duration(step))).unwrap_or_default();
     Some(format!("{} {}{step}", clock.name, duration(clock.read_ns?)))
 }
 
@@ -275,16 +257,13 @@ fn tsc(report: &Report) -> Option<String> {
         parts.push(format!("not safe to read directly: {}", tsc.distrust.join("; ")));
     }
     if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
-        const ERROR: &str = "which may be wrong by up to 1000 ppm";
-        parts.push(match (calibrated - rate) / rate * 1e6 {
-            0.0 => format!("from PostgreSQL's own calibration, {ERROR}"),
-            ppm if ppm.abs() < 1e4 => format!("PostgreSQL's own calibration, {ERROR}, differs by {ppm:+.0} ppm"),
-            ppm => format!("PostgreSQL's own calibration, {ERROR}, differs by {:+.1}%", ppm / 1e4),
-        });
+        let percent = (calibrated - rate) / rate * 100.0;
+        let differs =
+            if percent.abs() < 1.0 { format!("{:+.0} ppm", percent * 1e4) } else { format!("{percent:+.1}%") };
+        parts.push(format!("PostgreSQL's own calibration, which may be wrong by up to 1000 ppm, differs by {differs}"));
     }
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
         parts.extend(tsc.used_by_default.map(|by_default| match by_default {
-            true if !tsc.distrust.is_empty() => "PostgreSQL 19 still uses it by default".to_string(),
             true => "PostgreSQL 19 uses it by default".to_string(),
             false => "PostgreSQL 19 does not use it by default".to_string(),
         }));
@@ -358,7 +337,7 @@ fn offset(skew: &Skew, largest: f64) -> Cell {
 /// Reads the kernel log of this host as root.
 const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
-/// Returns what the kernel log says about clocks: on the screen the messages that matter, or a summary, and on the page all.
+/// Returns what the kernel log says about clocks: the messages that matter, or a summary. JSON has all messages.
 fn kernel_log(report: &Report) -> Option<Block> {
     let kernel = match &report.kernel {
         Known::Known(kernel) => kernel,
@@ -370,57 +349,39 @@ fn kernel_log(report: &Report) -> Option<Block> {
         }
         Known::Unavailable { .. } => return None,
     };
-    let other = kernel
-        .other_host
-        .as_ref()
-        .map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
-    let summary =
-        other.or_else(|| (!kernel.has_notes() || kernel.messages.is_empty()).then(|| summary(report, kernel)));
-    let mut names = std::iter::once("kernel").chain(std::iter::repeat(""));
-    let mut facts: Vec<(&str, String)> =
-        summary.iter().cloned().map(|text| (names.next().unwrap_or(""), text)).collect();
-    let shown = if kernel.has_notes() { important(&kernel.messages, MOST_MESSAGES) } else { Vec::new() };
+    let other = kernel.other_host.as_ref();
+    let other =
+        other.map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
+    let summary = other.or_else(|| (!kernel.has_notes()).then(|| summary(report, kernel)));
+    let shown = if kernel.has_notes() { important(&kernel.messages) } else { Vec::new() };
+    let mut facts: Vec<(&str, String)> = summary.into_iter().map(|text| ("", text)).collect();
     for (nth, message) in shown.iter().enumerate() {
-        facts.push((names.next().unwrap_or(""), format!("{}{}", time(message), message.text)));
+        facts.push(("", format!("{}{}", time(message), message.text)));
         // Neighbors with the same meaning share it.
         if shown.get(nth + 1).is_none_or(|next| next.meaning != message.meaning) {
             facts.push(("             =", meaning(message)));
         }
     }
-    let mut blocks = vec![Block::Screen(vec![Block::Facts(Facts::new(NAMES, facts))])];
-    blocks.push(Block::Page(summary.into_iter().map(Block::Text).chain(messages(kernel)).collect()));
-    Some(Block::Part("Kernel log", blocks))
+    if let Some((name, _)) = facts.first_mut() {
+        *name = "kernel";
+    }
+    Some(Block::Part("Kernel log", vec![Block::Facts(Facts::new(NAMES, facts))]))
 }
 
-/// Messages on the screen. JSON and the page have all of them.
+/// More messages do not help a reader.
 const MOST_MESSAGES: usize = 6;
 
 /// Returns faults and notes, and the clock sources after them.
-fn important(messages: &[KernelMessage], most: usize) -> Vec<&KernelMessage> {
+fn important(messages: &[KernelMessage]) -> Vec<&KernelMessage> {
     let first = messages.iter().position(|message| message.level >= MessageLevel::Note).unwrap_or(0);
     let mut shown: Vec<&KernelMessage> = messages[first..].iter().collect();
     // The level decides first, and then the order.
-    while shown.len() > most {
+    while shown.len() > MOST_MESSAGES {
         let lowest = shown.iter().map(|message| message.level).min();
         let Some(at) = shown.iter().rposition(|message| Some(message.level) == lowest) else { break };
         shown.remove(at);
     }
     shown
-}
-
-fn messages(kernel: &KernelReport) -> Option<Block> {
-    let row = |message: &KernelMessage| {
-        let severity = (message.level == MessageLevel::Fault).then_some(Severity::Critical);
-        let text = Cell { severity, notes: vec![meaning(message)], ..message.text.as_str().into() };
-        Row::new([time(message).trim().into(), text])
-    };
-    let table = Table {
-        name: "messages of the kernel".into(),
-        columns: ["time", "message"].map(Column::left).into(),
-        rows: kernel.messages.iter().map(row).collect(),
-        ..Table::default()
-    };
-    (!kernel.messages.is_empty()).then_some(Block::Table(table))
 }
 
 fn summary(report: &Report, kernel: &KernelReport) -> String {
@@ -437,11 +398,7 @@ fn summary(report: &Report, kernel: &KernelReport) -> String {
     }
     let up = report.host.uptime_seconds.known();
     let since = up.map(|up| format!(", {} ago", uptime(*up))).unwrap_or_default();
-    let switched = kernel.late_switch().map(|late| {
-        let ago = up.map(|up| format!(" {} ago", uptime((up - late.seconds).max(0.0))));
-        format!("; the clock source was last switched manually{}", ago.unwrap_or_default())
-    });
-    format!("no clock problems in the kernel log since boot{since}{}", switched.unwrap_or_default())
+    format!("no clock problems in the kernel log since boot{since}")
 }
 
 /// Returns what a message means, and how often it came.

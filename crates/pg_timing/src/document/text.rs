@@ -399,7 +399,7 @@ mod tests {
             Block::Text(evil.into()),
             Block::Facts(Facts::new(4, [(evil, evil)])),
             Block::Command(evil.into()),
-            Block::Finding(Finding::ok(evil, evil).evidence(evil), Vec::new()),
+            Block::Finding(Finding::new(evil, Severity::Ok, evil).evidence(evil), Vec::new()),
         ];
         let text = screen(blocks, Output::terminal(120, true));
         assert!(!text.contains('\u{1b}') && !text.lines().any(|line| line.starts_with("OK")), "{text}");

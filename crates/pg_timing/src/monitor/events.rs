@@ -468,7 +468,7 @@ mod finding_tests {
         findings.update(&mut [warning.clone()], &mut Events(Vec::new(), 0.0), 0.0);
         assert!(!findings.has_new_alarm(&[warning]));
         assert!(findings.has_new_alarm(&[Finding::new("x", Severity::Critical, "slow")]));
-        assert!(!findings.has_new_alarm(&[Finding::ok("y", "fine")]));
+        assert!(!findings.has_new_alarm(&[Finding::new("y", Severity::Ok, "fine")]));
     }
 }
 

@@ -37,8 +37,6 @@ pub struct Report {
     pub measured_seconds: f64,
     /// stopped early: the figures are from a shorter time
     pub interrupted: bool,
-    /// parts of the pg_test_timing output are missing
-    pub excerpt: bool,
     /// which parts are missing, or which figures contradict each other
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
@@ -85,7 +83,6 @@ impl Report {
             measured_at: None,
             measured_seconds: 0.0,
             interrupted: false,
-            excerpt: false,
             missing: None,
             host: HostFacts::unavailable(why),
             clocks: Vec::new(),

@@ -1,5 +1,6 @@
-//! The figures of one clock, and the drift between two.
+//! The figures of one clock, the drift between two, and the CPU's counter as a clock.
 
+use super::Fact;
 use super::call_cost::overhead_per_node_ns;
 use serde::{Deserialize, Serialize};
 
@@ -155,45 +156,19 @@ impl ClockReport {
         Some(overhead_per_node_ns(self.cost_ns()?, self.plausible_timed_call_ns()))
     }
 
-    /// Describes a histogram without percentiles: its fullest row and its lower bound.
+    /// Describes a histogram without percentiles, by the row with most readings.
     pub fn distribution(&self) -> Option<String> {
-        use crate::human::duration;
         if self.percentiles.is_some() || self.reads == 0 {
             return None;
         }
-        let from = |nth: usize| match (self.histogram[nth].ge_ns, nth.checked_sub(1)) {
-            (Some(ns), _) => ns,
-            (None, Some(before)) => self.histogram[before].le_ns.saturating_add(1),
-            (None, None) => 0,
-        };
-        let first = self.histogram.iter().position(|row| row.count > 0)?;
         let (fullest, row) = self.histogram.iter().enumerate().max_by_key(|(_, row)| row.count)?;
-        let percent = |count: u64| match count as f64 / self.reads as f64 * 100.0 {
+        let count = self.histogram[..=fullest].iter().map(|row| row.count).fold(0, u64::saturating_add);
+        let share = match count as f64 / self.reads as f64 * 100.0 {
             share if share >= 99.95 && count < self.reads => "more than 99.9%".to_string(),
             share => format!("{share:.1}%"),
         };
-        // Below the clock's step, differences do not show durations.
-        let step_exceeds_row = self.granularity_between_ns.is_some_and(|(low, _)| low > row.le_ns as f64);
-        let most = match from(fullest) {
-            0 if fullest == 0 && step_exceeds_row => {
-                format!("{} of the readings equal the previous one", percent(row.count))
-            }
-            0 => {
-                // Rows can overlap. The last one that starts at 0 shows how many reads took less than its end for certain.
-                let last = (fullest..self.histogram.len()).take_while(|nth| from(*nth) == 0).last().unwrap_or(fullest);
-                let count = self.histogram[..=last].iter().map(|row| row.count).fold(0, u64::saturating_add);
-                let below = duration(self.histogram[last].le_ns as f64 + 1.0);
-                format!("{} of the reads took less than {below}", percent(count))
-            }
-            from => {
-                let below = duration(row.le_ns as f64 + 1.0);
-                format!("{} of the reads took {} to {below}", percent(row.count), duration(from as f64))
-            }
-        };
-        Some(match first {
-            nth if nth == 0 || from(nth) == 0 => most,
-            _ => format!("{most}; none took less than {}", duration(from(first) as f64)),
-        })
+        let below = crate::human::duration(row.le_ns as f64 + 1.0);
+        Some(format!("the clock moved by less than {below} between {share} of the readings"))
     }
 }
 
@@ -234,6 +209,65 @@ impl Drift {
     /// Returns whether the clock ran at one rate, without jumps.
     pub fn has_constant_rate(&self) -> bool {
         self.steps.is_empty() && self.bend_ppm <= QUARTZ_PPM
+    }
+}
+
+/// The name of this architecture's counter in reports.
+pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
+
+/// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TscReport {
+    /// `rdtsc` or `cntvct`
+    pub counter: String,
+    /// measured rate, rounded to its uncertainty
+    pub frequency_khz: Fact<f64>,
+    pub uncertainty_ppm: Option<f64>,
+    /// how the rate was determined
+    pub source: Option<String>,
+    /// reference clock of the measurement
+    pub reference: Option<String>,
+    /// whether the reference runs on other hardware; if not, the conversion was checked, and not the crystal
+    pub independent: Option<bool>,
+    /// whether it is safe to use
+    pub usable: Option<bool>,
+    /// reasons why it is not safe
+    pub distrust: Vec<String>,
+    /// whether PostgreSQL 19's `timing_clock_source = auto` uses it
+    pub used_by_default: Option<bool>,
+    /// source of PostgreSQL 19's rate, in the words of its pg_test_timing
+    pub postgres19_source: Option<String>,
+    /// rate that PostgreSQL 19 uses from CPUID; if missing, it calibrates
+    pub postgres19_frequency_khz: Option<f64>,
+    /// calibrated rate that pg_test_timing 19 printed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibrated_khz: Option<f64>,
+    /// CPUID reports an invariant counter
+    pub invariant: Option<bool>,
+    /// this process may read it
+    pub permitted: Option<bool>,
+    /// the kernel uses or offers it
+    pub accepted_by_kernel: Option<bool>,
+    /// rates from other sources
+    pub claims: Vec<ClaimReport>,
+}
+
+/// A rate from another source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ClaimReport {
+    pub source: String,
+    pub frequency_khz: f64,
+    /// half of the source's last digit, in ppm
+    pub rounding_ppm: f64,
+    /// claimed rate minus measured rate, in ppm
+    pub disagreement_ppm: Option<f64>,
+}
+
+impl TscReport {
+    pub fn unavailable(why: &str) -> TscReport {
+        TscReport { counter: COUNTER.into(), frequency_khz: Fact::unavailable(why), ..TscReport::default() }
     }
 }
 

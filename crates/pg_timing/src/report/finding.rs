@@ -81,16 +81,6 @@ pub struct Verdict {
 }
 
 impl Finding {
-    /// Returns a finding without a problem.
-    pub fn ok(id: &str, summary: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Ok, summary)
-    }
-
-    /// Returns a finding that cannot be decided, for the reason `why`.
-    pub fn unknown(id: &str, why: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Unknown, why)
-    }
-
     pub fn new(id: &str, severity: Severity, summary: impl Into<String>) -> Finding {
         Finding {
             id: id.into(),

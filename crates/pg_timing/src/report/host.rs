@@ -188,8 +188,6 @@ pub struct KernelReport {
     pub switches: Vec<Switch>,
     /// the firmware changed a CPU's counter
     pub firmware_bug: bool,
-    /// the kernel warned that the TSC's claimed rate differs from its measured rate
-    pub rate_warning: bool,
     /// a clock source that was requested and refused permanently
     pub refused: Option<String>,
 }
@@ -244,11 +242,6 @@ impl KernelReport {
         self.messages.iter().any(|message| message.level >= MessageLevel::Note)
     }
 
-    /// Returns whether the log shows a clock problem.
-    pub fn has_problems(&self) -> bool {
-        self.demotion.is_some() || self.unstable || self.firmware_bug || self.rate_warning || self.refused.is_some()
-    }
-
     /// Returns the log's last clock source if it is not the current one. Then the log is old, or from another host.
     pub fn other_last_clocksource(&self, current: &str) -> Option<&str> {
         self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != current)
@@ -269,24 +262,16 @@ impl KernelReport {
 pub struct Demoted {
     /// like `7823 s after boot`, or the log's own timestamp
     pub when: Option<String>,
-    /// seconds since boot
-    pub seconds: Option<f64>,
     /// it happened during boot, so it will happen again at the next boot
     pub at_boot: bool,
     pub cpu: Option<u32>,
     /// `tsc`, or `tsc-early` during boot
     #[serde(default)]
     pub clocksource: String,
-    pub watchdog: Option<String>,
-    pub skew_ns: Option<i64>,
-    pub interval_ns: Option<u64>,
     /// the kernel's text after "due to"
     pub reason: Option<String>,
     /// the reason in a few words
     pub because: String,
-    /// what usually causes what the counters show
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
     /// why this kind of kernel verdict may be wrong
     pub doubt: Option<String>,
 }

@@ -18,7 +18,6 @@ mod test;
 #[cfg(test)]
 mod tests;
 pub mod thresholds;
-mod tsc;
 
 mod clocksource;
 
@@ -26,8 +25,8 @@ pub use crate::statistics::Range;
 pub use call_cost::CallCost;
 pub use check::{Measured, Origin, ReadCostLimits, Report};
 pub use clock::{
-    AccessPath, Bin, ClockReport, Drift, DriftStep, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE, Percentiles, QUARTZ_PPM,
-    SETTABLE_CLOCK, SYSTEM, VISIBLE_NS,
+    AccessPath, Bin, COUNTER, ClaimReport, ClockReport, Drift, DriftStep, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE,
+    Percentiles, QUARTZ_PPM, SETTABLE_CLOCK, SYSTEM, TscReport, VISIBLE_NS,
 };
 pub use clocksource::{
     ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
@@ -49,7 +48,6 @@ pub use server::{
     Action, AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, ClassicReport, CoreShare, EventsAre, ReadCost, SettingAdvice,
 };
 pub use test::{ObservedDuration, TestReport, TestedClock, TscSummary};
-pub use tsc::{COUNTER, ClaimReport, TscReport};
 
 use serde::{Deserialize, Serialize};
 

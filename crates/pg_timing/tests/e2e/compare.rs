@@ -135,7 +135,7 @@ fn bad_input_is_refused() {
         (std::fs::read_to_string(output("ticket.txt")).unwrap(), "contains 4 reports"),
         (format!("{report}\n{report}"), "contains 2 reports, and compare needs one"),
         (explain, "is a report of explain"),
-        (String::new(), "the text is empty"),
+        (String::new(), "found no output of pg_test_timing"),
         (report.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1), "has the JSON format 2"),
         ("{\"clocks\": 7}".into(), "is JSON, but not a report of check, read or explain"),
         ("{\"clocks\": ".into(), "ends too early"),

@@ -1,6 +1,6 @@
 //! Findings about the cost of a read: slow clocks, slow hardware, system calls.
 
-use super::advice::{other_clocksource, system_clock_on_19};
+use super::clocksource::{other_clocksource, system_clock_on_19};
 use super::{ok, unknown, warning, with_severity};
 use crate::human::duration;
 use crate::report::{
@@ -44,21 +44,17 @@ pub fn clock_slow(report: &Report) -> Finding {
         false => ("", cost),
     };
     let times = (shown / GOOD_HOST_NS).round();
+    let shown = duration(shown);
     let summary = format!(
-        "PostgreSQL's clock is slow: {at_least}{} per read, about {times:.0} times as much as on a good host",
-        duration(shown)
+        "PostgreSQL's clock is slow: {at_least}{shown} per read, about {times:.0} times as much as on a good host"
     );
     with_severity(severity, summary)
         .evidence(read_cost(clock, cost))
         .evidence_lines(clock.distribution())
         .why(format!(
-            "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {}. {}, and nodes with many rows \
-             look more expensive than they are. track_io_timing and auto_explain read the same clock",
-            duration(overhead),
-            match severity {
-                Severity::Critical => "Most of the time that it reports is then overhead",
-                _ => "In plans with many rows, a large part of the time that it reports is then overhead",
-            }
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {}. In plans with many rows, much \
+             of the time that it reports is then overhead. track_io_timing and auto_explain read the same clock",
+            duration(overhead)
         ))
         .fixes(other_clocksource(report))
         .fix(
@@ -70,28 +66,21 @@ pub fn clock_slow(report: &Report) -> Finding {
 /// Returns a lower bound of the clock's own read cost. Noise must neither cause an alarm nor hide it.
 ///
 /// A busy machine makes reads longer and never shorter. So the 5th percentile counts, minus the run-to-run variation of
-/// a quiet machine. Older reports do not have this percentile. Then the low end of the spread counts, or the median of
-/// single reads, whose error is one step.
+/// a quiet machine. The output of pg_test_timing has no read cost.
 fn low_ns(clock: &ClockReport, cost: f64) -> f64 {
-    // The output of pg_test_timing has no read cost.
-    if let (Some(_), Some(undisturbed)) = (clock.read_ns, clock.undisturbed_ns) {
-        return undisturbed * (1.0 - RUN_TO_RUN_VARIATION);
+    match clock.read_ns.and(clock.undisturbed_ns) {
+        Some(undisturbed) => undisturbed * (1.0 - RUN_TO_RUN_VARIATION),
+        None => cost - clock.read_spread_ns.unwrap_or(0.0),
     }
-    let low_end = cost - clock.read_spread_ns.unwrap_or(0.0);
-    let single = clock.percentiles.zip(clock.granularity_ns).map(|(percentiles, step)| percentiles.p50_ns - step);
-    low_end.max(single.unwrap_or(0.0).min(cost))
 }
 
 fn read_cost(clock: &ClockReport, cost: f64) -> String {
-    match clock.read_ns.zip(clock.read_spread_ns) {
-        Some((read, spread)) => {
-            let low = clock.undisturbed_ns.map(|low| format!("; 95% of the reads took {low:.1} ns or more"));
-            format!("system: {read:.1} ns +- {:.1} ns per read{}", spread.max(0.1), low.unwrap_or_default())
-        }
-        None if clock.read_ns.is_none() && clock.undisturbed_ns.is_some() => {
-            format!("system: {cost:.2} ns per loop, without the interruptions")
-        }
-        None => format!("system: {cost:.2} ns per loop, as pg_test_timing measures it"),
+    let low =
+        clock.undisturbed_ns.map(|low| format!("; 95% of the reads took {low:.1} ns or more")).unwrap_or_default();
+    match (clock.read_ns.zip(clock.read_spread_ns), clock.undisturbed_ns) {
+        (Some((read, spread)), _) => format!("system: {read:.1} ns +- {:.1} ns per read{low}", spread.max(0.1)),
+        (None, Some(_)) => format!("system: {cost:.2} ns per loop, without the interruptions"),
+        (None, None) => format!("system: {cost:.2} ns per loop, as pg_test_timing measures it"),
     }
 }
 
@@ -114,14 +103,11 @@ pub fn clocksource_slow(report: &Report) -> Finding {
         };
     };
     if traits.grade == Grade::Coarse {
-        let step_ns = report
-            .system()
-            .and_then(|clock| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high)));
-        if let Some(step_ns) = step_ns.filter(|step| *step < TICK_NS) {
-            let summary = format!("clock source {current}, whose steps are at most {} on this host", duration(step_ns));
-            return ok(summary);
-        }
-        return ok(format!("clock source {current}: it is coarse (see clock-coarse), and not slow hardware"));
+        let step = |clock: &ClockReport| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high));
+        return ok(match report.system().and_then(step).filter(|step| *step < TICK_NS) {
+            Some(step) => format!("clock source {current}, whose steps are at most {} on this host", duration(step)),
+            None => format!("clock source {current}: it is coarse (see clock-coarse), and not slow hardware"),
+        });
     }
     if !traits.is_slow() {
         return ok(format!("clock source {current}"));
@@ -140,30 +126,22 @@ pub fn clock_syscall(report: &Report) -> Finding {
     let Some((clock, path)) = report.system().and_then(|clock| clock.access_path.map(|path| (clock, path))) else {
         return unknown("the access path of PostgreSQL's clock was not measured");
     };
-    let costs = || {
-        let read = |name| report.clock(name).and_then(|clock| clock.read_ns);
-        match (read("system"), read("system_syscall")) {
-            (Some(own), Some(call)) => {
-                format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns")
-            }
-            _ => format!("system: access by {path:?}"),
-        }
-    };
+    let call = report.clock("system_syscall").and_then(|call| call.read_ns);
+    let costs = clock.read_ns.zip(call);
+    let costs = costs.map(|(own, call)| format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns"));
     match path {
         AccessPath::Instruction | AccessPath::Vdso => {
-            ok("reads of PostgreSQL's clock need no system call (vDSO)").evidence(costs())
+            ok("reads of PostgreSQL's clock need no system call (vDSO)").evidence_lines(costs)
         }
         AccessPath::Syscall => warning("each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source")
-            .evidence(costs())
+            .evidence_lines(costs)
             .why("programs can read the clock without a system call only with some clock sources (tsc, kvm-clock, the Hyper-V \
                   page, arch_sys_counter); with others a read costs 5 to 20 times as much")
             .fixes(other_clocksource(report)),
-        AccessPath::Interposed => warning("a read of PostgreSQL's clock costs more than a system call: something intercepts the reads",
-        )
-        .evidence(costs())
-        .evidence(format!("{} ns per read at the 99.9th percentile", clock.percentiles.map_or(0.0, |p| p.p99_9_ns)))
-        .why("a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read")
-        .fix(Fix::new("check whether LD_PRELOAD is set, whether a tracer is attached, and whether a sandbox runs this process")),
+        AccessPath::Interposed => warning("a read of PostgreSQL's clock costs more than a system call: something intercepts the reads")
+            .evidence_lines(costs)
+            .why("a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read")
+            .fix(Fix::new("check whether LD_PRELOAD is set, whether a tracer is attached, and whether a sandbox runs this process")),
     }
 }
 
@@ -201,7 +179,6 @@ fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Finding {
     let severity = if tsc > BAD_NS { Severity::Critical } else { Severity::Warning };
     let summary = format!("PostgreSQL 19 uses the TSC by default, which is slower than the system clock: {costs}");
     with_severity(severity, summary)
-        .evidence(format!("rdtsc: {tsc:.1} ns; system: {system:.1} ns"))
         .why(format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {} instead of {}. A TSC is slow if \
              a hypervisor or a sandbox intercepts its reads",
@@ -248,28 +225,6 @@ mod tests {
             assert_eq!(finding(clock(1249.0, 7823.0, Some(22.0))).severity, Severity::Ok);
             assert_eq!(finding(clock(150.0, 60.0, Some(101.0))).severity, Severity::Ok, "within the noise");
             assert_eq!(finding(clock(150.0, 60.0, Some(104.0))).severity, Severity::Warning);
-        }
-
-        #[test]
-        fn without_the_undisturbed_cost_single_reads_count() {
-            let at = |ns| Percentiles {
-                min_ns: ns,
-                p50_ns: ns,
-                p90_ns: ns,
-                p99_ns: ns,
-                p99_9_ns: ns,
-                p99_99_ns: ns,
-                p99_999_ns: ns,
-                max_ns: ns,
-            };
-            let with = |ns| ClockReport { percentiles: Some(at(ns)), ..clock(1249.0, 7823.0, None) };
-            assert_eq!(finding(with(620.0)).severity, Severity::Critical);
-            assert_eq!(finding(with(22.0)).severity, Severity::Ok);
-            assert_eq!(
-                finding(clock(1249.0, 7823.0, None)).severity,
-                Severity::Ok,
-                "nothing shows the clock's own cost"
-            );
         }
     }
 

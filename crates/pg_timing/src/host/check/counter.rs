@@ -1,8 +1,9 @@
 //! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
 
-use super::advice::{other_than_tsc, system_clock_on_19};
+use super::clocksource::{other_than_tsc, system_clock_on_19};
 use super::{ok, unknown, warning, with_severity};
 use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
+use std::cmp::Ordering;
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
@@ -11,23 +12,21 @@ pub fn tsc_denied(report: &Report) -> Finding {
         None => unknown("not determined whether this process may read the counter"),
         Some(true) => ok("this process may read the CPU's counter"),
         Some(false) => warning("this process may not read the CPU's counter (PR_SET_TSC)")
-            .evidence("prctl(PR_GET_TSC) returns PR_TSC_SIGSEGV")
-            .evidence("also denied: RDTSC, RDTSCP, and every clock that the vDSO reads; only system calls and COARSE clocks work")
+            .evidence("also denied: every clock that the vDSO reads; only system calls and COARSE clocks work")
             .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
                   not valid for a server outside of the sandbox")
             .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)")),
     }
 }
 
-/// Never an alarm. If the system clock is slow because there is no TSC, `clock-slow` is the alarm.
-/// `tsc-absent`: does the CPU have a counter with a constant rate?
+/// `tsc-absent`: does the CPU have a counter with a constant rate? Never an alarm: if the system clock is slow without it,
+/// `clock-slow` is the alarm.
 pub fn tsc_absent(report: &Report) -> Finding {
     match report.tsc.invariant {
         None => unknown("the CPU's description of its counter is unknown"),
         Some(true) => ok("the CPU has a counter with a constant rate"),
         Some(false) => {
             ok("the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock")
-                .evidence("CPUID does not set the invariant TSC bit")
         }
     }
 }
@@ -112,12 +111,13 @@ pub fn tsc_rate_mismatch(report: &Report) -> Finding {
         Some(calibrated) => (calibrated, vec![in_use(measured, calibrated)]),
         None => (measured, claims(tsc, measured)),
     };
-    let Some(worst) = claims.iter().max_by(|a, b| a.error_ppm.abs().total_cmp(&b.error_ppm.abs())) else {
+    let by_error = |a: &&Claimed, b: &&Claimed| {
+        (severity(a), a.error_ppm.abs()).partial_cmp(&(severity(b), b.error_ppm.abs())).unwrap_or(Ordering::Equal)
+    };
+    let Some(worst) = claims.iter().rev().max_by(by_error) else {
         return ok("no other source states the counter's rate");
     };
-    let severity = claims.iter().map(severity).max().unwrap_or(Severity::Ok);
-    let worst =
-        claims.iter().find(|claim| self::severity(claim) == severity && severity > Severity::Ok).unwrap_or(worst);
+    let severity = severity(worst);
     let evidence = claims.iter().map(|claim| {
         let error = match claim.in_use && claim.error_ppm.abs() > 10.0 * VISIBLE_PPM {
             true => format!("times {}", wrong_times(measured / claim.khz)),

@@ -1,6 +1,6 @@
 //! Finding `drift`: did the clocks run at the same rate during the measurement?
 
-use super::advice::system_clock_on_19;
+use super::clocksource::system_clock_on_19;
 use super::{critical, ok, unknown, warning};
 use crate::human::duration;
 use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM};
@@ -20,8 +20,7 @@ pub fn drift(report: &Report) -> Finding {
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
     // The kernel measures a suspend in full seconds, so it can have a length of zero.
     let suspends = report.activity.known().and_then(|activity| activity.suspends).unwrap_or(0);
-    let suspensions = Suspensions { steps: suspended, count: usize::try_from(suspends).unwrap_or(usize::MAX) };
-    if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, &suspensions)) {
+    if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, suspended, suspends)) {
         return finding;
     }
     if let Some(ntp) = report.host.ntp.known().filter(|ntp| ntp.frequency_ppm.abs() > MOST_PPM) {
@@ -44,13 +43,14 @@ pub fn drift(report: &Report) -> Finding {
             .why("without NTP this host's clock would run at that wrong rate: its clock source, or the host of this virtual machine, is faulty")
             .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking"));
     }
-    let summary = match (suspended.first(), is_adjusted(system)) {
-        (Some(step), _) => format!("the machine was suspended for {} during the measurement", duration(step.by_ns)),
-        (None, _) if suspends > 0 => "the machine was suspended during the measurement, for less than a second".into(),
-        (None, true) => format!("NTP adjusts PostgreSQL's clock by {:+.1} ppm, which is normal", system.rate_ppm),
-        (None, false) => {
-            format!("the clocks ran at the same rate within {:.2} ppm", system.uncertainty_ppm.max(0.01))
+    let is_adjusted = system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
+    let summary = match suspended.first() {
+        Some(step) => format!("the machine was suspended for {} during the measurement", duration(step.by_ns)),
+        None if suspends > 0 => "the machine was suspended during the measurement, for less than a second".into(),
+        None if is_adjusted => {
+            format!("NTP adjusts PostgreSQL's clock by {:+.1} ppm, which is normal", system.rate_ppm)
         }
+        None => format!("the clocks ran at the same rate within {:.2} ppm", system.uncertainty_ppm.max(0.01)),
     };
     ok(summary).evidence(rate(system)).evidence_lines(counter.map(rate))
 }
@@ -68,23 +68,16 @@ fn beyond_ntp(ppm: f64) -> Finding {
         .fix(Fix::new("look at the correction, and at how the kernel got the TSC's rate at boot").command("chronyc tracking"))
 }
 
-/// The suspends of the machine during the measurement.
-struct Suspensions<'a> {
-    /// steps of CLOCK_BOOTTIME, which goes on during a suspend
-    steps: &'a [DriftStep],
-    /// number of suspends that the kernel counted
-    count: usize,
-}
-
-/// Returns the alarm of the counter, if there is one.
+/// Returns the alarm of the counter, if there is one. `suspended`: the steps of CLOCK_BOOTTIME, which goes on during a suspend;
+/// `suspends`: the suspends that the kernel counted.
 ///
 /// NTP does not adjust the reference clock, so the counter causes every change of their ratio.
-fn counter_alarm(counter: &Drift, suspensions: &Suspensions) -> Option<Finding> {
-    let during_suspend =
-        |step: &&DriftStep| suspensions.steps.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
+fn counter_alarm(counter: &Drift, suspended: &[DriftStep], suspends: u64) -> Option<Finding> {
+    let during_suspend = |step: &&DriftStep| suspended.iter().any(|s| (s.at_seconds - step.at_seconds).abs() < 1.0);
     let unexplained = counter.steps.iter().filter(|step| !during_suspend(step));
     // Each suspend without a step of CLOCK_BOOTTIME explains one more step.
-    let faults: Vec<&DriftStep> = unexplained.skip(suspensions.count.saturating_sub(suspensions.steps.len())).collect();
+    let explained = usize::try_from(suspends).unwrap_or(usize::MAX).saturating_sub(suspended.len());
+    let faults: Vec<&DriftStep> = unexplained.skip(explained).collect();
     let finding = if let Some(step) = faults.first() {
         let summary = format!(
             "the counter jumped by {} against {}: the virtual machine was paused or restored, or the counter is faulty",
@@ -109,11 +102,6 @@ fn counter_alarm(counter: &Drift, suspensions: &Suspensions) -> Option<Finding> 
                 ..system_clock_on_19()
             }),
     )
-}
-
-/// Returns whether NTP adjusts the clock by more than the error.
-fn is_adjusted(system: &Drift) -> bool {
-    system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM
 }
 
 fn rate(drift: &Drift) -> String {

@@ -1,6 +1,6 @@
 //! Finding `clock-gaps`: how much of the time did interruptions take, and what caused them?
 
-use super::{ok, unknown, warning, with_severity};
+use super::{unknown, with_severity};
 use crate::human::{count, duration, percent};
 use crate::report::{Activity, ClockReport, Finding, Fix, Gaps, INTERRUPTED_SHARE, Origin, Report, Severity};
 
@@ -13,39 +13,37 @@ const MAIN_CAUSE: f64 = 0.5;
 /// `clock-gaps`: how much of the time did interruptions take, and what caused them?
 pub fn clock_gaps(report: &Report) -> Finding {
     let activity = report.activity.known().copied().unwrap_or_default();
-    let waited = activity.waiting_share();
     let system = report.system().filter(|clock| clock.backward_steps == 0);
     let gaps = system.and_then(|clock| clock.gaps);
-    if let (Origin::PgTestTiming, Some((clock, gaps))) = (report.origin, system.zip(gaps)) {
-        return gaps_of_output(clock, &gaps);
-    }
-    let Some(lost) = gaps.map(|gaps| gaps.share).into_iter().chain(waited).reduce(f64::max) else {
+    let Some(lost) = gaps.map(|gaps| gaps.share).into_iter().chain(activity.waiting_share()).reduce(f64::max) else {
         return unknown(match report.system().is_some_and(|clock| clock.backward_steps > 0) {
             true => "the clock went back, so a long difference may be the clock's return",
             false => "interruptions were not measured",
         });
     };
-    let longest = gaps
-        .filter(|gaps| gaps.count > 0)
-        .map(|gaps| format!(", the longest {}", duration(gaps.largest_ns)))
-        .unwrap_or_default();
+    // The histogram of pg_test_timing gives lower bounds, and does not show single interruptions.
+    let is_output = report.origin == Origin::PgTestTiming;
+    let least = if is_output { "at least " } else { "" };
+    let longest = gaps.filter(|gaps| gaps.count > 0);
+    let longest = longest.map(|gaps| format!(", the longest {least}{}", duration(gaps.largest_ns))).unwrap_or_default();
     // Some time remains for the program, so "100%" would be wrong.
     let share = if lost > 0.99 { "more than 99%".into() } else { percent(lost) };
-    let summary = format!("interruptions took {share} of the time{longest}");
-    let severity = match is_heavy(gaps, &activity) {
-        true => Severity::Warning,
-        false => Severity::Ok,
-    };
-    let finding = with_severity(severity, summary).evidence_lines(evidence(system, &activity));
-    match severity {
-        Severity::Ok => finding,
-        _ => finding
-            .why(
-                "a server on this host loses time in the same way, and EXPLAIN ANALYZE adds it to the node that was running: \
-                 repeat a measurement before you believe it",
-            )
-            .fix(fix(lost, &activity)),
+    let summary = format!("interruptions took {least}{share} of the time{longest}");
+    let is_heavy = if is_output { lost > INTERRUPTED_SHARE } else { is_heavy(gaps, &activity) };
+    let severity = if is_heavy { Severity::Warning } else { Severity::Ok };
+    let finding = with_severity(severity, summary).evidence_lines(evidence(system, report.activity.known()));
+    if !is_heavy {
+        return finding;
     }
+    finding
+        .why(
+            "a server on the host loses time in the same way, and EXPLAIN ANALYZE adds it to the node that was running: \
+             repeat a measurement before you believe it",
+        )
+        .fix(match is_output {
+            true => Fix::new("run pg_timing on that host; it shows the cause").command("pg_timing"),
+            false => fix(lost, &activity),
+        })
 }
 
 /// Returns whether the loss exceeds the limit, without the effect of one or two interruptions.
@@ -59,91 +57,47 @@ fn is_heavy(gaps: Option<Gaps>, activity: &Activity) -> bool {
     by_gaps || by_waits
 }
 
-fn evidence(system: Option<&ClockReport>, activity: &Activity) -> Vec<String> {
+fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((clock, gaps)) = system.and_then(|clock| Some((clock, clock.gaps?))) {
-        let longest = match gaps.count {
-            0 => String::new(),
-            _ => format!(", the longest after {}: {:.1}% of the time", duration(gaps.largest_ns), gaps.share * 100.0),
-        };
-        lines.push(format!(
-            "{} of {} readings came more than {} after the previous one{longest}",
-            count(gaps.count),
-            count(clock.reads),
-            duration(gaps.threshold_ns),
-        ));
+        let (late, reads, limit) = (count(gaps.count), count(clock.reads), duration(gaps.threshold_ns));
+        lines.push(format!("{late} of {reads} readings came more than {limit} after the previous one"));
     }
-    if let (Some(ms), Some(period), Some(share)) = (activity.run_delay_ms, activity.period_ms, activity.waiting_share())
-    {
-        lines.push(format!(
-            "scheduler: pg_timing waited {} of {} for a CPU: {:.0}% of the time",
-            duration(ms * 1e6),
-            duration(period * 1e6),
-            (share * 100.0).floor()
-        ));
+    let Some(activity) = activity else { return lines };
+    if let (Some(ms), Some(period)) = (activity.run_delay_ms, activity.period_ms) {
+        let (waited, period) = (duration(ms * 1e6), duration(period * 1e6));
+        lines.push(format!("scheduler: pg_timing waited {waited} of {period} for a CPU"));
     }
-    lines.push(format!("{} involuntary context switches", count(activity.involuntary_context_switches)));
     if let Some(ms) = activity.throttled_ms.filter(|ms| *ms > 0.0) {
         lines.push(format!("cgroup: a CPU quota stopped its processes for {}", duration(ms * 1e6)));
     }
-    lines.push(match activity.steal_ms {
-        Some(ms) => format!("steal: the hypervisor took {ms:.0} ms on all CPUs together"),
-        None => "steal: unknown".into(),
-    });
+    let steal =
+        activity.steal_ms.map_or("steal unknown".into(), |ms| format!("{ms:.0} ms of steal on all CPUs together"));
+    lines.push(format!("{} involuntary context switches; {steal}", count(activity.involuntary_context_switches)));
     lines
 }
 
 /// Returns the fix for the main cause. Steal does not prove a cause, because it counts for all CPUs together.
 fn fix(lost: f64, activity: &Activity) -> Fix {
-    let Some(waited) = activity.waiting_share() else {
-        return Fix::new(
-            "the cause is unknown, because this kernel does not show how long a thread waits for a CPU: look for other busy \
-             processes (top), and in a virtual machine ask whether its host is overcommitted",
-        );
-    };
     let throttled = activity.throttled_ms.zip(activity.run_delay_ms).is_some_and(|(ms, all)| ms >= MAIN_CAUSE * all);
-    match waited >= MAIN_CAUSE * lost {
-        true if throttled => Fix::new(
-            "raise the CPU quota of this cgroup or container (cpu.max), or measure outside of it; check whether the server \
-             has a quota, too",
-        ),
-        true => Fix::new(
-            "measure again when other processes leave a CPU free; top shows them, and in a container also check its CPU \
-             quota (cpu.max)",
-        ),
-        false => Fix::new(
-            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI) \
-             and power management",
-        ),
-    }
-}
-
-/// Returns the finding, which is a warning if too much of the time was lost. The times of `gaps` are lower bounds.
-pub fn gaps_of_output(clock: &ClockReport, gaps: &Gaps) -> Finding {
-    let share = gaps.share * 100.0;
-    let evidence = format!(
-        "{} of {} readings came more than {} after the previous one: at least {share:.1}% of the time",
-        count(gaps.count),
-        count(clock.reads),
-        duration(gaps.threshold_ns)
-    );
-    let summary = match gaps.count {
-        0 => "no interruption was measured".into(),
-        _ => {
-            let longest = duration(gaps.largest_ns);
-            format!("interruptions took at least {share:.1}% of the time, the longest at least {longest}")
+    Fix::new(match activity.waiting_share() {
+        None => {
+            "look for other busy processes (top), and in a virtual machine ask whether its host is overcommitted: this kernel \
+             does not show how long a thread waits for a CPU"
         }
-    };
-    if gaps.share <= INTERRUPTED_SHARE {
-        return ok(summary).evidence(evidence);
-    }
-    warning(summary)
-        .evidence(evidence)
-        .why(
-            "a server on that host lost time in the same way, and EXPLAIN ANALYZE adds it to the node that was running. The \
-             output does not show the cause",
-        )
-        .fix(Fix::new("run pg_timing on that host while no other program is busy; it shows the cause").command("pg_timing"))
+        Some(waited) if waited < MAIN_CAUSE * lost => {
+            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI) \
+             and power management"
+        }
+        Some(_) if throttled => {
+            "raise the CPU quota of this cgroup or container (cpu.max), or measure outside of it; check whether the server \
+             has a quota, too"
+        }
+        Some(_) => {
+            "measure again when other processes leave a CPU free; top shows them, and in a container also check its CPU quota \
+             (cpu.max)"
+        }
+    })
 }
 
 #[cfg(test)]
@@ -232,7 +186,7 @@ mod tests {
             let short_quota = Activity { throttled_ms: Some(10.0), ..waited(0.5) };
             assert!(fix(&report(0.5, Some(short_quota))).contains("other processes"));
             assert!(fix(&report(0.5, Some(waited(0.01)))).contains("overcommitted"));
-            assert!(fix(&report(0.5, None)).starts_with("the cause is unknown"));
+            assert!(fix(&report(0.5, None)).starts_with("look for other busy"));
         }
 
         #[test]
@@ -250,18 +204,16 @@ mod tests {
         }
     }
 
-    mod clock_gaps_of_output {
-        use super::*;
-
-        fn at(share: f64) -> Finding {
+    /// The whole loss of an output counts, because it does not show single interruptions.
+    #[test]
+    fn more_than_10_percent_of_an_output_is_a_warning() {
+        let at = |share: f64| {
             let gaps = Gaps { threshold_ns: 16_000.0, count: 10, total_ns: share * 1e9, largest_ns: 4e6, share };
-            gaps_of_output(&ClockReport { reads: 1_000_000, ..ClockReport::default() }, &gaps)
-        }
-
-        #[test]
-        fn more_than_10_percent_is_a_warning() {
-            assert_eq!((at(0.10).severity, at(0.101).severity), (Severity::Ok, Severity::Warning));
-            assert_eq!(at(0.883).summary, "interruptions took at least 88.3% of the time, the longest at least 4 ms");
-        }
+            let clock =
+                ClockReport { name: SYSTEM.into(), gaps: Some(gaps), reads: 1_000_000, ..ClockReport::default() };
+            clock_gaps(&Report { clocks: vec![clock], ..Report::empty(Origin::PgTestTiming, "") })
+        };
+        assert_eq!((at(0.10).severity, at(0.101).severity), (Severity::Ok, Severity::Warning));
+        assert_eq!(at(0.883).summary, "interruptions took at least 88% of the time, the longest at least 4 ms");
     }
 }

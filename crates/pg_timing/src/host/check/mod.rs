@@ -1,29 +1,27 @@
 //! The checks: each has the signature `fn(&Report) -> Finding`. Checks of one subject share a file.
 
-mod advice;
 mod clocksource;
 mod cost;
 mod counter;
-mod cpu_skew;
 mod drift;
 mod interruptions;
-mod steps;
 mod trust;
-mod verdict;
+mod values;
 
 pub use cost::tsc_slow_if;
-pub use cpu_skew::differs;
+pub use values::differs;
 
-use crate::report::{Finding, GOOD_READ_NS, ReadCostLimits, Report, Severity, finding_id as id};
+use crate::human::{duration, seconds};
+use crate::report::{Finding, GOOD_READ_NS, Origin, ReadCostLimits, Report, Severity, Verdict, finding_id as id};
 
 type Check = fn(&Report) -> Finding;
 
 /// Every check with its id, a cause before its effects. Findings are shown in this order.
 const CHECKS: &[(&str, Check)] = &[
     (id::TSC_DEMOTED, trust::tsc_demoted),
-    (id::CLOCK_BACKWARD, steps::clock_backward),
+    (id::CLOCK_BACKWARD, values::clock_backward),
     (id::CLOCK_SLOW, cost::clock_slow),
-    (id::CLOCK_COARSE, steps::clock_coarse),
+    (id::CLOCK_COARSE, values::clock_coarse),
     (id::CLOCKSOURCE_SLOW, cost::clocksource_slow),
     (id::CLOCK_SYSCALL, cost::clock_syscall),
     (id::CLOCKSOURCE_CHANGED, clocksource::clocksource_changed),
@@ -34,7 +32,7 @@ const CHECKS: &[(&str, Check)] = &[
     (id::TSC_NOT_INVARIANT, counter::tsc_not_invariant),
     (id::TSC_RATE_MISMATCH, counter::tsc_rate_mismatch),
     (id::TSC_FIRMWARE, trust::tsc_firmware),
-    (id::CPU_SKEW, cpu_skew::cpu_skew),
+    (id::CPU_SKEW, values::cpu_skew),
     (id::TSC_UNCHECKED, trust::tsc_unchecked),
     (id::TSC_AUTO_DEMOTED, trust::tsc_auto_demoted),
     (id::TSC_SLOW, cost::tsc_slow),
@@ -54,9 +52,9 @@ pub fn judge(report: &mut Report) {
     report.read_cost_limits_ns = Some(ReadCostLimits { warning: GOOD_READ_NS, critical: cost::BAD_NS });
 }
 
-/// Sets the verdict for the findings of the report.
+/// Sets the verdict for the findings of the report: the worst finding, and its meaning for EXPLAIN ANALYZE.
 pub fn conclude(report: &mut Report) {
-    report.verdict = verdict::verdict(report);
+    report.verdict = verdict(report);
 }
 
 /// Returns a finding without its id, which [`judge`] adds.
@@ -86,10 +84,108 @@ fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
     report.findings.iter().find(|finding| finding.id == id && finding.severity >= Severity::Warning)
 }
 
+/// Returns the verdict for the findings of the report.
+fn verdict(report: &Report) -> Verdict {
+    let worst = report.findings.iter().max_by_key(|f| f.severity).map_or(Severity::Unknown, |f| f.severity);
+    // The facts of a captured tree can raise an alarm. But without a read cost the verdict cannot be "ok".
+    let severity = match worst {
+        Severity::Ok if report.system().and_then(|clock| clock.cost_ns()).is_none() => Severity::Unknown,
+        // What is missing could be the problem.
+        Severity::Ok if report.missing.is_some() => Severity::Unknown,
+        worst => worst,
+    };
+    // Among equal severities the first one counts, because causes come before effects.
+    let first_worst = report.findings.iter().find(|f| f.severity == worst);
+    Verdict { severity, summary: summary(report, severity, first_worst) }
+}
+
+fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> String {
+    // Captured trees and outputs are usually from another host.
+    let host = if report.origin == Origin::Measured { "this host" } else { "that host" };
+    let head = match severity {
+        Severity::Ok => format!("EXPLAIN ANALYZE can be trusted on {host}."),
+        Severity::Unknown => {
+            let why = match (&report.missing, report.system()) {
+                (Some(missing), _) => missing,
+                (None, Some(_)) => "the read cost of PostgreSQL's clock is unknown",
+                (None, None) => "PostgreSQL's clock was not measured",
+            };
+            format!("Not determined whether EXPLAIN ANALYZE can be trusted on {host}: {why}.")
+        }
+        Severity::Warning | Severity::Critical => {
+            let others = cause(report, worst).into_iter().chain(loss(report, worst));
+            let all: Vec<String> = worst.into_iter().chain(others).map(|f| capital(&f.summary) + ".").collect();
+            all.join(" ")
+        }
+    };
+    match consequence(report) {
+        // After a sentence about EXPLAIN ANALYZE "it" is clear. After another sentence it is not.
+        Some(tail) if severity == Severity::Ok => format!("{head} It {tail}"),
+        Some(tail) => format!("{head} EXPLAIN ANALYZE {tail}"),
+        None => head,
+    }
+}
+
+/// Returns the finding that causes a slow, coarse or backward clock, if there is one.
+fn cause<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
+    let effects = [id::CLOCK_SLOW, id::CLOCK_COARSE, id::CLOCK_BACKWARD];
+    worst.filter(|f| effects.contains(&f.id.as_str()))?;
+    let causes = [id::TSC_DEMOTED, id::CLOCKSOURCE_SLOW];
+    causes.iter().find_map(|id| alarm(report, id))
+}
+
+/// Returns the finding about lost time, unless it is the worst. The loss is independent of the other findings, and can
+/// distort a plan more than they do.
+fn loss<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
+    alarm(report, id::CLOCK_GAPS).filter(|gaps| worst.is_none_or(|worst| worst.id != gaps.id))
+}
+
+/// Returns the approximate upper bound of a query's overhead on this host, as a sentence without its subject.
+fn consequence(report: &Report) -> Option<String> {
+    let system = report.system()?.overhead_per_node_ns()?;
+    let tsc = report.clock("rdtsc").and_then(|clock| clock.overhead_per_node_ns());
+    let is_default = report.tsc.used_by_default == Some(true) && report.tsc.usable != Some(false);
+    let (added, other) = match tsc {
+        // The finding says that PostgreSQL 19 uses the TSC, so its cost counts.
+        Some(tsc) if alarm(report, id::TSC_SLOW).is_some() => {
+            (tsc, format!(" on PostgreSQL 19 ({} with the system clock)", duration(system)))
+        }
+        Some(tsc) if is_default && !has_tsc_fault(report) => {
+            (system, format!(" ({} with PostgreSQL 19's tsc)", duration(tsc)))
+        }
+        _ => (system, String::new()),
+    };
+    Some(format!(
+        "adds up to about {} per row and plan node{other}: a million rows through three nodes take up to about {} longer.",
+        duration(added),
+        seconds(added * 3e6)
+    ))
+}
+
+/// Returns whether a finding may concern the TSC. Then the TSC's lower cost must not look like advice to use the TSC.
+fn has_tsc_fault(report: &Report) -> bool {
+    let faults = [
+        id::CPU_SKEW,
+        id::TSC_RATE_MISMATCH,
+        id::TSC_UNCHECKED,
+        id::TSC_AUTO_DEMOTED,
+        id::TSC_NOT_INVARIANT,
+        id::TSC_SLOW,
+        id::DRIFT,
+    ];
+    faults.iter().any(|id| alarm(report, id).is_some())
+}
+
+/// Returns the text with a capital first letter.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Origin;
+    use crate::report::{ClockReport, SYSTEM};
 
     #[test]
     fn each_id_has_one_check_in_the_same_order() {
@@ -97,5 +193,49 @@ mod tests {
         judge(&mut report);
         let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id.as_str()).collect();
         assert_eq!(ids, id::ALL);
+    }
+
+    /// Returns the verdict for the read costs and these findings.
+    fn verdict_of(system_ns: f64, rdtsc_ns: f64, findings: &[(&str, Severity, &str)]) -> String {
+        let mut report = Report::empty(Origin::Measured, "");
+        let clock =
+            |(name, ns): (&str, f64)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
+        report.clocks = [(SYSTEM, system_ns), ("rdtsc", rdtsc_ns)].map(clock).into();
+        report.tsc.used_by_default = Some(true);
+        report.findings =
+            findings.iter().map(|(id, severity, summary)| Finding::new(id, *severity, *summary)).collect();
+        verdict(&report).summary
+    }
+
+    const SLOW_TSC: (&str, Severity, &str) = (id::TSC_SLOW, Severity::Critical, "the TSC is slow");
+    const SLOW: (&str, Severity, &str) = (id::CLOCK_SLOW, Severity::Warning, "the clock is slow");
+    const GAPS: (&str, Severity, &str) =
+        (id::CLOCK_GAPS, Severity::Warning, "interruptions took at least 88.4% of the time");
+
+    #[test]
+    fn a_slow_tsc_gives_the_overhead_of_postgresql_19() {
+        let with = |findings: &[_]| verdict_of(12.85, 2424.1, findings);
+        assert_eq!(
+            with(&[SLOW_TSC]),
+            "The TSC is slow. EXPLAIN ANALYZE adds up to about 5 us per row and plan node on PostgreSQL 19 (49 ns with \
+             the system clock): a million rows through three nodes take up to about 15.0 s longer."
+        );
+        let harmless = with(&[(id::TSC_SLOW, Severity::Ok, "x")]);
+        assert!(harmless.contains("It adds up to about 49 ns per row and plan node (5 us with"), "{harmless}");
+    }
+
+    #[test]
+    fn a_large_loss_is_part_of_the_verdict() {
+        let with = |findings: &[_]| verdict_of(194.0, 20.0, findings);
+        let both = with(&[SLOW, GAPS]);
+        assert!(
+            both.starts_with("The clock is slow. Interruptions took at least 88.4% of the time. EXPLAIN ANALYZE adds"),
+            "{both}"
+        );
+        assert_eq!(with(&[GAPS]).matches("nterruptions").count(), 1);
+        let few = (id::CLOCK_GAPS, Severity::Ok, "interruptions took 1% of the time");
+        assert!(!with(&[SLOW, few]).contains("nterruptions"));
+        let critical = (id::CLOCK_SLOW, Severity::Critical, "the clock is slow");
+        assert!(with(&[critical, GAPS]).contains("88.4%"), "the loss distorts plans whatever else is wrong");
     }
 }

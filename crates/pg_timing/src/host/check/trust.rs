@@ -1,8 +1,7 @@
 //! Findings about the kernel's trust in the TSC.
 
-use super::advice::{restart, system_clock_on_19};
+use super::clocksource::{restart, system_clock_on_19};
 use super::{alarm, critical, ok, unknown, warning};
-use crate::human::duration;
 use crate::report::{
     ClockReport, Demoted, Fact, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,
 };
@@ -22,7 +21,14 @@ pub fn tsc_demoted(report: &Report) -> Finding {
     let logged = || Some(&report.kernel.known()?.switches.last()?.to).filter(|name| !is_tsc(name));
     let current = report.clocksource.current.known().or_else(logged).map_or("another one", String::as_str);
     let summary = match demotion {
-        Some(demotion) => story(demotion, current),
+        // `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it went back; the clock source is now hpet`
+        Some(Demoted { when, cpu, because, .. }) => {
+            let when = when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
+            let cpu = cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+            format!(
+                "the kernel marked the TSC unstable{when}{cpu}, because {because}; the clock source is now {current}"
+            )
+        }
         None => format!("the kernel does not trust the TSC; the clock source is {current}"),
     };
     // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
@@ -41,40 +47,15 @@ pub fn tsc_demoted(report: &Report) -> Finding {
         .fixes(fixes(report, demotion))
 }
 
-/// Returns `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it drifted from hpet; the clock source is now hpet`.
-fn story(demotion: &Demoted, current: &str) -> String {
-    let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
-    let cpu = demotion.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
-    format!(
-        "the kernel marked the TSC unstable{when}{cpu}, because {}; the clock source is now {current}",
-        demotion.because
-    )
-}
-
 fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Fact::Known(available) = &report.clocksource.available {
         lines.push(format!("available clock sources, without tsc: {}", available.join(" ")));
     }
-    if report.tsc.invariant == Some(true) {
-        lines.push("CPUID describes the TSC as invariant".into());
-    }
-    if let Some((skew, interval)) =
-        demotion.and_then(|d| d.skew_ns.zip(d.interval_ns)).filter(|(_, interval)| *interval > 0)
-    {
-        let ppm = skew as f64 / interval as f64 * 1e6;
-        lines.push(format!("kernel log: {} in {} is {ppm:+.0} ppm", duration(skew as f64), duration(interval as f64)));
-    }
     let reason = demotion.and_then(|d| d.reason.as_ref());
     lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
-    lines.extend(demotion.and_then(|d| d.cause.clone()));
     lines.extend(demotion.and_then(|demotion| without_effect(report, demotion)));
-    lines.extend(demotion.and_then(|d| d.doubt.clone()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
-    if let (None, Fact::Unavailable { unavailable }, System::Linux) =
-        (demotion, &report.kernel, System::of_facts(&report.host))
-    {
-        lines.push(format!("the reason would be in the kernel log, which is not readable: {unavailable}"));
-    }
+    lines.extend(demotion.and_then(|d| d.doubt.as_ref()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
     lines
 }
 
@@ -114,13 +95,9 @@ fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
                 .command("sysctl kern.timecounter machdep.tsc_freq"),
         ];
     }
-    let mut fixes = Vec::new();
-    if demotion.is_none() {
-        let read = "dmesg | pg_timing check --kernel-log -";
-        fixes.push(Fix::new("look for the reason in the kernel log").command(read));
-    }
-    fixes.push(restore(report, demotion));
-    fixes
+    let reason = Fix::new("look for the reason in the kernel log").command("dmesg | pg_timing check --kernel-log -");
+    let reason = demotion.is_none().then_some(reason);
+    reason.into_iter().chain([restore(report, demotion)]).collect()
 }
 
 /// Returns how to get the TSC back. A restart helps only if the kernel demoted the TSC after boot.
@@ -209,16 +186,10 @@ pub fn tsc_auto_demoted(report: &Report) -> Finding {
             .evidence(format!("the kernel may have demoted it by mistake: {doubt}"));
     }
     let summary = "PostgreSQL 19's timing_clock_source = auto would use the TSC, which the kernel does not trust";
-    let cost = |name: &str| report.clock(name).and_then(|clock| clock.cost_ns());
-    let risk = match (cost("system"), cost("rdtsc")) {
-        (Some(system), Some(tsc)) => format!("a read of the clock then costs {system:.0} ns instead of {tsc:.0} ns"),
-        _ => "a read of the clock then costs as much as the system clock".into(),
-    };
     warning(summary)
         .evidence("the CPU has the register TSC_ADJUST: PostgreSQL 19 then uses the TSC, whatever the kernel decided")
-        .evidence("PostgreSQL 19 does not compare the CPUs' counters")
-        .why("PostgreSQL 19's times can jump or have a wrong rate, and the server prints no warning")
-        .fix(system_clock_on_19().risk(risk))
+        .why("PostgreSQL 19 does not compare the CPUs' counters: its times can jump or have a wrong rate, without a warning")
+        .fix(system_clock_on_19().risk("a read of the clock then costs as much as the system clock"))
 }
 
 /// `tsc-firmware`: did the firmware change a CPU's counter?
@@ -231,7 +202,6 @@ pub fn tsc_firmware(report: &Report) -> Finding {
         return ok("the kernel log shows no change of a counter by the firmware");
     }
     warning("the firmware changed a CPU's counter, and the kernel corrected it")
-        .evidence("kernel log: [Firmware Bug]: TSC ADJUST differs")
         .why("the firmware may do that again later, for example in a management interrupt or a suspend; then time jumps on that CPU")
         .fix(Fix::new("update the firmware (BIOS)").risk("needs a restart"))
 }

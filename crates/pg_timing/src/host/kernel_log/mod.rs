@@ -3,14 +3,14 @@
 //! | file | what it does |
 //! |---|---|
 //! | `table` | each message: pattern, kind, meaning |
-//! | `line` | the lines of a log, also in JSON; the times and other text before a message |
+//! | `frame` | the text before a message: times, the names of a host and of a file |
 //! | `demotion` | how the TSC lost the kernel's trust |
 //!
 //! Logs come from dmesg, journals, mails and containers, and can be cut anywhere. A message is recognized wherever it
 //! stands in a line, and a number counts only if it is complete.
 
 mod demotion;
-mod line;
+mod frame;
 mod table;
 
 #[cfg(test)]
@@ -18,9 +18,12 @@ mod tests;
 
 use super::facts::about_clocks;
 use super::pattern::Fields;
+use crate::report::Demoted;
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
 
 pub use crate::report::MessageLevel as Level;
-pub use demotion::{Comparison, Demotion, DemotionKind};
 pub use table::{Kind, RateSource};
 
 /// One message about clocks.
@@ -71,21 +74,80 @@ const BOOT_S: f64 = 1.0;
 
 /// Parses a log of any kind.
 pub fn parse(text: &str) -> KernelClockLog {
-    let text = line::as_lines(text);
+    let text = as_lines(text);
     let (mut log, mut first) = (KernelClockLog::default(), None);
     for line in text.lines() {
         log.lines += 1;
-        let line = line::plain(line);
+        let line = without_colors(line);
         let found = message(&line);
         first = first.or_else(|| match &found {
             Some(message) => message.seconds,
-            None => line::frame(line.get(..line.find(']')? + 1)?)?.seconds,
+            None => frame::of(line.get(..line.find(']')? + 1)?)?.seconds,
         });
         log.messages.extend(found);
     }
     let boot = log.messages.iter().any(|message| message.kind == Kind::Boot);
     log.truncated = !boot && first.is_none_or(|first| first > BOOT_S);
     log
+}
+
+/// A record of journalctl, or dmesg's document or one of its records.
+#[derive(Deserialize)]
+struct Record {
+    #[serde(default)]
+    dmesg: Vec<Record>,
+    #[serde(rename = "MESSAGE", alias = "msg")]
+    message: Option<Value>,
+    /// seconds since boot, of dmesg
+    time: Option<f64>,
+    /// microseconds since boot, of journalctl
+    #[serde(rename = "_SOURCE_MONOTONIC_TIMESTAMP", alias = "__MONOTONIC_TIMESTAMP")]
+    micros: Option<String>,
+    /// the program that wrote the message
+    #[serde(rename = "SYSLOG_IDENTIFIER")]
+    program: Option<String>,
+}
+
+/// Returns a log in JSON as the lines that dmesg prints. Another text is returned as it is.
+fn as_lines(text: &str) -> Cow<'_, str> {
+    if !text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']).starts_with('{') {
+        return Cow::Borrowed(text);
+    }
+    let mut lines = String::new();
+    let text = text.trim_start_matches('\u{feff}');
+    let mut records = serde_json::Deserializer::from_str(text).into_iter::<Record>();
+    let mut read = 0;
+    while let Some(Ok(record)) = records.next() {
+        read = records.byte_offset();
+        record.dmesg.iter().chain([&record]).for_each(|record| record.add_to(&mut lines));
+    }
+    // What follows, or a file without such records, is searched as text.
+    lines.push_str(&text[read..]);
+    Cow::Owned(lines)
+}
+
+impl Record {
+    fn add_to(&self, lines: &mut String) {
+        let is_kernel = self.program.as_deref().is_none_or(|program| program == "kernel");
+        let Some(message) = self.message.as_ref().and_then(Value::as_str).filter(|_| is_kernel) else { return };
+        let micros = self.micros.as_ref().and_then(|micros| micros.parse::<f64>().ok());
+        if let Some(seconds) = micros.map(|micros| micros / 1e6).or(self.time) {
+            lines.push_str(&format!("[{seconds:.6}] "));
+        }
+        lines.push_str(message.lines().next().unwrap_or(""));
+        lines.push('\n');
+    }
+}
+
+/// Returns the line without colors (`dmesg --color=always`).
+fn without_colors(line: &str) -> Cow<'_, str> {
+    let Some((first, colored)) = line.split_once('\u{1b}') else { return line.into() };
+    let text = |part| {
+        let parameters = str::strip_prefix(part, '[')?.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        parameters.strip_prefix('m')
+    };
+    let parts = colored.split('\u{1b}').map(|part| text(part).unwrap_or(part));
+    [first].into_iter().chain(parts).collect::<String>().into()
 }
 
 /// Longer lines are not the kernel's: its records have at most 1024 bytes.
@@ -97,7 +159,7 @@ fn message(line: &str) -> Option<Message> {
         return None;
     }
     let table::Found { row, meaning, found } = table::message(line)?;
-    let frame = line::frame(&line[..found.start])?;
+    let frame = frame::of(&line[..found.start])?;
     let text = line[frame.begin..].trim_end();
     let text = match row.kind {
         // The rest of the line names the person who built the kernel.
@@ -146,8 +208,8 @@ impl KernelClockLog {
     }
 
     /// Returns the last demotion of the TSC.
-    pub fn demotion(&self) -> Option<Demotion> {
-        demotion::last(self.this_boot())
+    pub fn demotion(&self) -> Option<Demoted> {
+        demotion::last(self)
     }
 
     /// Returns the rates in MHz, in the order of the log.

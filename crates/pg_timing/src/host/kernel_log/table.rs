@@ -14,12 +14,12 @@ pub enum Kind {
     Cpus,
     /// the rate of a counter
     Rate(RateSource),
-    /// the TSC's claimed and measured rates differ
-    RateWarning,
     /// a clock source is available from now on
     Registered,
     /// the kernel selects a clock source
     Switched,
+    /// names the current clock source
+    Current,
     /// the kernel refuses a requested clock source; `Deferred`: until it is verified
     Refused,
     Deferred,
@@ -46,8 +46,6 @@ pub enum Kind {
     OldTimer,
     /// a clock source of FreeBSD
     Timecounter,
-    Suspend,
-    Resume,
     /// other messages about clocks
     Other,
 }
@@ -116,14 +114,16 @@ pub const TABLE: &[Row] = {
         row(Rate(RateSource::ArchTimer), Detail, "cp15 timer(s) running at {.mhz}MHz", "the counter's rate"),
         row(Rate(RateSource::ArchTimer), Detail, "cp15 and mmio timer(s) running at {.mhz}MHz", "the counter's rate"),
         row(Rate(RateSource::Hpet), Detail, "hpet0: {#count} comparators, {#bits}-bit {.mhz} MHz counter", ""),
-        row(RateWarning, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
+        row(Other, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
         row(Registered, Detail, "clocksource: {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
         row(Registered, Detail, "clocksource {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
-        row(Registered, Detail, "clocksource: {source}: mask:", ""),
         row(Switched, Detail, "Switched to clocksource {source}", SELECTED),
         row(Switched, Detail, "Switching to clocksource {source}", SELECTED),
         row(Switched, Detail, "Time: {source} clocksource has been installed", SELECTED),
         row(Switched, Note, "kern.timecounter.hardware: {from} -> {source}", "the switch worked; a restart undoes it, unless /etc/sysctl.conf has the setting"),
+        row(Current, Note, "kern.timecounter.hardware: {*source}", "FreeBSD's current clock source"),
+        // Linux prints this if the watchdog found a fault of another clock source than the current one.
+        row(Current, Detail, "'{source}' (not '{marked}') is current clocksource", ""),
         row(Deferred, Detail, "Override clocksource {source} is not currently HRT", "the requested clock source must be verified first"),
         row(Refused, Note, "Override clocksource {source} is unstable and not HRT", "the kernel refuses the requested clock source: it is marked unstable"),
         row(Refused, Note, "Override clocksource {source} is not HRT", "the kernel refuses the requested clock source: it may be too coarse"),
@@ -132,7 +132,6 @@ pub const TABLE: &[Row] = {
         row(Skew, Fault, "Clocksource {source} unstable (delta = {#skew_ns} ns", UNTIL_BOOT),
         row(Skew, Fault, "Marking clocksource {source} unstable due to frequency skew", UNTIL_BOOT),
         row(CpuSkew, Fault, "Marking clocksource {source} unstable due to inter CPU skew", UNTIL_BOOT),
-        row(CpuSkew, Detail, "CPU{#low} {#cycles} < CPU{#high} {#higher} (cycles)", ""),
         row(WatchdogReading, Detail, "'{watchdog}' wd_nsec: {#nsec} wd_now: {now} wd_last: {last} mask: {mask}", ""),
         row(WatchdogReading, Detail, "'{watchdog}' wd_now: {now} wd_last: {last} mask: {mask}", ""),
         row(WatchdogReading, Detail, "Watchdog {watchdog} interval: {#nsec}ns", ""),
@@ -149,13 +148,11 @@ pub const TABLE: &[Row] = {
         row(CheckSkipped, Note, "Long readout interval, skipping watchdog check", "harmless: the machine was busy or paused, so the kernel skips this check"),
         row(CheckSkipped, Note, "Watchdog {watchdog} read timed out", SKIPPED),
         row(CheckSkipped, Note, "Watchdog remote CPU {#cpu} read timed out", SKIPPED),
-        row(Other, Detail, "Checking clocksource {source} synchronization from CPU", ""),
         row(Other, Fault, "CPUs {cpus} ahead of CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
         row(Other, Fault, "CPUs {cpus} behind CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
         row(Unstable, Fault, "Marking TSC unstable due to {*reason}", UNTIL_BOOT),
         row(Unstable, Fault, "Marking clocksource {source} unstable due to {*reason}", UNTIL_BOOT),
         row(UnstableAfterBoot, Fault, "TSC found unstable after boot", UNTIL_BOOT),
-        row(Other, Detail, "sched_clock: Marking unstable", ""),
         row(Warp, Fault, "Measured {#cycles} cycles TSC warp between CPUs", "the TSC goes back from one CPU to another"),
         row(Warp, Fault, "TSC warped randomly between CPUs", "the TSC goes back between CPUs in both directions"),
         row(Other, Note, "TSC ADJUST compensate: CPU{#cpu} observed {#cycles} warp", "the TSC of this CPU was behind, and the kernel corrected it"),
@@ -166,19 +163,9 @@ pub const TABLE: &[Row] = {
         row(OldTimer, Note, "time.c: Using {.mhz} MHz WALL {wall} GTOD {timer} timer", OLD_TIMER),
         row(OldTimer, Note, "time.c: Using {.mhz} MHz {timer} timer", OLD_TIMER),
         row(Timecounter, Note, "Timecounter \"{name}\" frequency {#hz} Hz quality {quality}", TIMECOUNTER),
-        row(Suspend, Detail, "PM: suspend entry", "the machine goes to sleep"),
-        row(Suspend, Detail, "PM: hibernation entry", "the machine goes to sleep"),
-        row(Suspend, Detail, "PM: hibernation: hibernation entry", "the machine goes to sleep"),
-        row(Suspend, Detail, "PM: suspend-to-idle", "the machine goes to sleep"),
-        row(Suspend, Detail, "Preparing to enter system sleep state S3", "the machine goes to sleep"),
-        row(Suspend, Detail, "Preparing to enter system sleep state S4", "the machine goes to sleep"),
-        row(Suspend, Detail, "Suspending console", ""),
-        row(Resume, Detail, "Timekeeping suspended for {.seconds} seconds", "the machine slept that long"),
-        row(Resume, Detail, "PM: suspend exit", "the machine woke up"),
-        row(Resume, Detail, "hibernation exit", "the machine woke up"),
-        row(Resume, Detail, "Waking up from system sleep state", ""),
-        row(Resume, Detail, "PM: Finishing wakeup", ""),
-        row(Other, Note, "random: crng reseeded due to virtual machine fork", "the virtual machine was restored or cloned: its TSC may have been set"),
+        row(Other, Detail, "PM: suspend entry", "the machine goes to sleep"),
+        row(Other, Detail, "Timekeeping suspended for {.seconds} seconds", "the machine slept that long"),
+        row(Other, Detail, "PM: suspend exit", "the machine woke up"),
     ]
 };
 
@@ -201,24 +188,8 @@ pub struct Found<'a> {
 }
 
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
-const HINTS: &[&str] = &[
-    "lock",
-    "TSC",
-    "imecounter",
-    "atchdog",
-    "Linux version",
-    "Command line",
-    "Kernel command line",
-    "MHz",
-    "Brought up",
-    "sleep",
-    "wd-",
-    "suspend",
-    "PM:",
-    "imekeeping",
-    "Suspending",
-    "'",
-];
+const HINTS: &[&str] =
+    &["lock", "TSC", "counter", "atchdog", "version", "ommand", "MHz", "Brought", "keeping", "wd-", "PM:", "'"];
 
 /// Returns the message about clocks in a line.
 pub fn message(line: &str) -> Option<Found<'_>> {

@@ -7,7 +7,7 @@ mod table;
 pub mod ticket;
 mod writer;
 
-pub use parse::{ParseError, parse};
+pub use parse::{KERNEL_LOG, parse};
 pub use table::Output;
 
 use crate::host::measure::{self, Budget, ClockMeter};

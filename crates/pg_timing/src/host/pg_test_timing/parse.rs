@@ -18,62 +18,27 @@ use crate::report::SYSTEM;
 #[cfg(test)]
 mod tests;
 
-/// The reason why a text has no output of pg_test_timing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParseError {
-    /// no text, or only white space
-    Empty,
-    /// NUL bytes, or too many control characters for a text
-    NotText,
-    /// lines of a kernel log about clocks
-    KernelLog,
-    /// another text
-    NothingFound,
-}
+const NOT_TEXT: &str = "the input is not text: it has NUL bytes";
+pub const KERNEL_LOG: &str = "this is a kernel log, and not the output of pg_test_timing";
+const NOTHING_FOUND: &str =
+    "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)";
 
-impl std::fmt::Display for ParseError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            ParseError::Empty => "the text is empty",
-            ParseError::NotText => "the input is not text: it has NUL bytes or many control characters",
-            ParseError::KernelLog => "this is a kernel log, and not the output of pg_test_timing",
-            ParseError::NothingFound => {
-                "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)"
-            }
-        })
-    }
-}
-
-impl std::error::Error for ParseError {}
-
-/// Returns all outputs in a text, in their order. Each has a loop time, a table with rows, or a clock that went back.
-pub fn parse(text: &str) -> Result<Vec<Output>, ParseError> {
+/// Returns all outputs in a text, in their order. Each has a loop time, a table with rows, or a clock that went back. Without
+/// any, returns why.
+pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     if text.contains('\0') {
-        return Err(ParseError::NotText);
+        return Err(NOT_TEXT);
     }
     let mut reader = Reader::default();
     for line in text.split_inclusive(['\n', '\r']) {
         let position = line.as_ptr().addr() - text.as_ptr().addr();
         reader.line(line, position);
     }
-    let outputs = reader.finish();
-    if !outputs.is_empty() {
-        return Ok(outputs);
+    match reader.finish() {
+        outputs if !outputs.is_empty() => Ok(outputs),
+        _ if kernel_log::is_kernel_log(text) => Err(KERNEL_LOG),
+        _ => Err(NOTHING_FOUND),
     }
-    Err(match () {
-        () if unquote(text).is_empty() => ParseError::Empty,
-        () if is_binary(text) => ParseError::NotText,
-        () if kernel_log::is_kernel_log(text) => ParseError::KernelLog,
-        () => ParseError::NothingFound,
-    })
-}
-
-/// Returns whether more than a third of the characters are control characters or invalid UTF-8.
-///
-/// Text has almost none, even with a terminal's escapes. Random bytes have more than half.
-fn is_binary(text: &str) -> bool {
-    let junk = |c: &char| (c.is_control() && !c.is_whitespace()) || *c == char::REPLACEMENT_CHARACTER;
-    text.chars().filter(junk).count() * 3 > text.chars().count()
 }
 
 /// What a sentence of pg_test_timing is.
@@ -87,29 +52,21 @@ enum Sentence {
     Clock,
     WentBack,
     Warp,
-    Tsc(TscLine),
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum TscLine {
-    Source,
-    InUse,
-    Calibrated,
-    NotConverged,
-    NotUsable,
-    ByDefault(bool),
+    TscSource,
+    TscInUse,
+    TscCalibrated,
+    TscNotUsable,
+    TscByDefault(bool),
     /// the calibrated rate is too far from the one in use, which ends the output
-    Warning,
+    TscWarning,
 }
 
 /// Every sentence, in the wording of every version.
 const SENTENCES: &[(&str, Sentence)] = {
     use Kind::*;
     use Sentence::*;
-    use TscLine::*;
     const US: Scale = Scale::MICROSECONDS;
     const NS: Scale = Scale::NANOSECONDS;
-    const BELOW_NS: Scale = Scale { inclusive: false, unit_ns: 1.0 };
     &[
         ("Testing timing overhead for {#seconds} second", Testing),
         ("Per loop time including overhead: {loop} ns", LoopTime),
@@ -122,21 +79,19 @@ const SENTENCES: &[(&str, Sentence)] = {
         ("< us % of total count", Titles(Histogram, US)),
         ("<= ns % of total running % count", Titles(Histogram, NS)),
         ("<= ns % of total count", Titles(Histogram, NS)),
-        ("< ns % of total count", Titles(Histogram, BELOW_NS)),
         ("ns % of total running % count", Titles(Observed, NS)),
         ("System clock source: {name}", SystemClock),
         ("Fast clock source: {name}", Clock),
         ("Clock source: {name}", Clock),
         ("Detected clock going backwards in time", WentBack),
         ("Time warp: {#amount} {unit}", Warp),
-        ("TSC frequency source: {*source}", Tsc(Source)),
-        ("TSC frequency in use: {#khz} kHz", Tsc(InUse)),
-        ("TSC frequency from calibration: {#khz} kHz", Tsc(Calibrated)),
-        ("TSC calibration did not converge", Tsc(NotConverged)),
-        ("TSC clock source is not usable", Tsc(NotUsable)),
-        ("TSC clock source will be used by default", Tsc(ByDefault(true))),
-        ("TSC clock source will not be used by default", Tsc(ByDefault(false))),
-        ("Calibrated TSC frequency differs by {percent}%", Tsc(Warning)),
+        ("TSC frequency source: {*source}", TscSource),
+        ("TSC frequency in use: {#khz} kHz", TscInUse),
+        ("TSC frequency from calibration: {#khz} kHz", TscCalibrated),
+        ("TSC clock source is not usable", TscNotUsable),
+        ("TSC clock source will be used by default", TscByDefault(true)),
+        ("TSC clock source will not be used by default", TscByDefault(false)),
+        ("Calibrated TSC frequency differs by {percent}%", TscWarning),
     ]
 };
 
@@ -204,7 +159,7 @@ impl Reader {
         for (pattern, sentence) in SENTENCES {
             if let Some((fields, rest)) = at_start(pattern, text) {
                 self.sentence(*sentence, &fields);
-                return if *sentence == Sentence::Tsc(TscLine::Source) { after_source(text) } else { rest };
+                return if *sentence == Sentence::TscSource { after_source(text) } else { rest };
             }
         }
         let word = text.split_whitespace().next().unwrap_or("");
@@ -270,7 +225,7 @@ impl Reader {
             },
             Sentence::WentBack => self.went_back(),
             Sentence::Warp => self.warp(fields.number("amount"), fields.text("unit").unwrap_or("")),
-            Sentence::Tsc(line) => self.tsc(line, fields),
+            line => self.tsc(line, fields),
         }
     }
 
@@ -336,7 +291,7 @@ impl Reader {
         open.output.warp_ns = amount.and_then(|amount| amount.checked_mul(factor));
     }
 
-    fn tsc(&mut self, line: TscLine, fields: &Fields) {
+    fn tsc(&mut self, line: Sentence, fields: &Fields) {
         self.open.close_table();
         // These lines alone are not an output. After a classic table they belong to another output.
         if self.open.output.clocks.is_empty() || self.open.classic || self.open.output.went_back {
@@ -345,13 +300,16 @@ impl Reader {
         let lines = self.open.output.tsc.get_or_insert_default();
         let khz = fields.number("khz");
         match line {
-            TscLine::Source => lines.source = lines.source.take().or_else(|| fields.text("source").and_then(source)),
-            TscLine::InUse => lines.in_use_khz = lines.in_use_khz.or(khz),
-            TscLine::Calibrated => lines.calibrated_khz = lines.calibrated_khz.or(khz),
-            TscLine::NotConverged => lines.not_converged = true,
-            TscLine::NotUsable => lines.not_usable = true,
-            TscLine::ByDefault(by_default) => lines.used_by_default = lines.used_by_default.or(Some(by_default)),
-            TscLine::Warning => self.open.warned = true,
+            Sentence::TscSource => {
+                lines.source = lines.source.take().or_else(|| fields.text("source").and_then(source))
+            }
+            Sentence::TscInUse => lines.in_use_khz = lines.in_use_khz.or(khz),
+            Sentence::TscCalibrated => lines.calibrated_khz = lines.calibrated_khz.or(khz),
+            Sentence::TscNotUsable => lines.not_usable = true,
+            Sentence::TscByDefault(by_default) => {
+                lines.used_by_default = lines.used_by_default.or(Some(by_default));
+            }
+            _ => self.open.warned = true,
         }
     }
 }

@@ -17,7 +17,6 @@ pub fn report(output: &Output) -> Report {
         add_backward_step(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
     }
     report.missing = missing(output);
-    report.excerpt = report.missing.is_some();
     if let Some(lines) = &output.tsc {
         report.tsc = tsc(lines);
     }
@@ -111,10 +110,9 @@ fn percentiles(table: &ClockTable) -> Option<Percentiles> {
 
 /// Returns the report about the counter.
 fn tsc(lines: &TscLines) -> TscReport {
-    let why = match (lines.not_usable, lines.not_converged) {
-        (true, _) => "PostgreSQL 19 could not use the TSC",
-        (_, true) => "PostgreSQL 19's calibration did not converge",
-        _ => "not in the output of pg_test_timing",
+    let why = match lines.not_usable {
+        true => "PostgreSQL 19 could not use the TSC",
+        false => "not in the output of pg_test_timing",
     };
     TscReport {
         frequency_khz: Fact::of(lines.in_use_khz.filter(|khz| *khz > 0).map(|khz| khz as f64), why),

@@ -74,8 +74,6 @@ pub struct TscLines {
     pub in_use_khz: Option<u64>,
     /// `TSC frequency from calibration: N kHz`
     pub calibrated_khz: Option<u64>,
-    /// `TSC calibration did not converge`
-    pub not_converged: bool,
     /// `TSC clock source is not usable`
     pub not_usable: bool,
     /// `TSC clock source will (not) be used by default`
@@ -146,10 +144,10 @@ impl Row {
         let first = whole(words.first()?.trim_end_matches(':'))?;
         let (layout, share, count) = match words {
             [bound, count, share, ..] if bound.ends_with(':') => (Layout::Colon, share.strip_suffix('%')?, count),
-            [_, share, running, count, ..] if is_share(share) && is_share(running) => {
+            [_, share, running, count, ..] if decimal(share).and(decimal(running)).is_some() => {
                 (Layout::Running, *running, count)
             }
-            [_, share, count, ..] if is_share(share) => (Layout::Share, *share, count),
+            [_, share, count, ..] if decimal(share).is_some() => (Layout::Share, *share, count),
             _ => return None,
         };
         let length = if layout == Layout::Running { 4 } else { 3 };
@@ -157,11 +155,6 @@ impl Row {
         let rounding = 0.5 * 10f64.powi(-i32::try_from(decimals).ok()?);
         Some((Row { layout, bound: first, share: decimal(share)?, rounding, count: whole(count)? }, length))
     }
-}
-
-/// Shares have 4 or 5 decimals.
-fn is_share(word: &str) -> bool {
-    decimal(word).is_some()
 }
 
 /// Parses a whole number, also with separators of thousands.
@@ -180,16 +173,13 @@ fn whole(word: &str) -> Option<u64> {
 /// separates thousands.
 pub fn decimal(word: &str) -> Option<f64> {
     let at = word.rfind(['.', ','])?;
-    let (whole, fraction) = (&word[..at], &word[at + 1..]);
-    let mut groups = whole.split(|c: char| ".,'".contains(c) && !word[at..].starts_with(c));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    let first = groups.next().filter(|first| digits(first))?;
-    let rest: Vec<&str> = groups.collect();
-    let grouped = rest.iter().all(|group| group.len() == 3 && digits(group));
-    if !digits(fraction) || !grouped {
+    let (integer, fraction) = (&word[..at], &word[at + 1..]);
+    let separates_decimals = |c: char| word[at..].starts_with(c);
+    if integer.contains(separates_decimals) || !fraction.bytes().all(|b| b.is_ascii_digit()) || fraction.is_empty() {
         return None;
     }
-    format!("{first}{}.{fraction}", rest.concat()).parse().ok().filter(|value: &f64| value.is_finite())
+    let integer = whole(&integer.replace(['.', '\''], ","))?;
+    format!("{integer}.{fraction}").parse().ok()
 }
 
 /// A table that is being read.
@@ -255,7 +245,10 @@ impl Table {
 
     /// Returns the rows of exact durations, shortest first.
     pub fn observed(&self) -> Vec<ObservedDuration> {
-        self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count }).collect()
+        let observed = self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count });
+        let mut observed: Vec<ObservedDuration> = observed.collect();
+        observed.sort_by_key(|duration| duration.ns);
+        observed
     }
 
     /// Returns whether all rows are there. `total`: the number of readings.

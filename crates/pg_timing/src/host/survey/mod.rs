@@ -161,14 +161,13 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
         recognized_lines: boot.iter().filter(about_clocks).count(),
         other_host: None,
         since_boot: !log.truncated,
-        demotion: log.demotion().map(|demotion| demotion.demoted),
+        demotion: log.demotion(),
         unstable: boot.iter().any(|message| message.level == Level::Fault),
         switches: log
             .of(Kind::Switched)
             .map(|message| Switch { seconds: message.seconds, to: message.source().into() })
             .collect(),
         firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
-        rate_warning: log.of(Kind::RateWarning).next().is_some(),
         refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
     }
 }
@@ -245,7 +244,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
 /// Returns the last clock source that the log shows, unless the kernel found a fault of it later.
 fn last_clocksource(log: &KernelClockLog) -> Option<String> {
     let boot = log.this_boot();
-    let last = boot.iter().rposition(|message| message.kind == Kind::Switched)?;
+    let last = boot.iter().rposition(|message| matches!(message.kind, Kind::Switched | Kind::Current))?;
     let name = boot[last].source();
     let same = |other: &str| other == name || is_tsc(other) && is_tsc(name);
     let kept = boot[last..].iter().all(|message| message.level < Level::Fault || !same(message.source()));

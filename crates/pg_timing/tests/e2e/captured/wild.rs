@@ -61,13 +61,13 @@ fn one_log_in_every_form() {
 #[test]
 fn counters_that_were_written() {
     for (name, because) in [
-        ("tsc-reset-xen.log", "it was reset to 0, which is back by 248612 s (2.9 days)"),
-        ("tsc-stepped-back.log", "it went back by 779 us"),
-        ("tsc-jumped-ahead.log", "it jumped ahead of hpet by at least 38470 s (10.7 hours)"),
+        ("tsc-reset-xen.log", "it went back by at least 248612 s"),
+        ("tsc-stepped-back.log", "it went back by at least 779 us"),
+        ("tsc-jumped-ahead.log", "it gained at least 38470 s on hpet in at most 673 ms"),
     ] {
         let (status, screen, report) = check(&file(name));
-        assert_eq!((status, &report["kernel"]["demotion"]["because"]), (1, &because.into()), "{name}");
-        assert_eq!(report["kernel"]["demotion"]["skew_ns"], Value::Null, "{name}");
+        let found = report["kernel"]["demotion"]["because"].as_str().unwrap();
+        assert!(status == 1 && found.starts_with(because), "{name}: {found}");
         let screen = words(&screen);
         assert!(
             screen.contains("a running kernel does not use an unstable TSC again, a restarted one does"),

@@ -69,7 +69,8 @@ pub fn healthy() -> MonitorReport {
         ("realtime", 20.2, Vdso),
         ("monotonic_coarse", 4.1, Vdso),
     ];
-    let mut cleared = watched(Finding::ok(finding_id::CLOCK_GAPS, "interruptions took 2.1% of the time"));
+    let mut cleared =
+        watched(Finding::new(finding_id::CLOCK_GAPS, Severity::Ok, "interruptions took 2.1% of the time"));
     cleared.appeared_at = Some(NOW - 2_400.0);
     let mut report = MonitorReport {
         host: "db1".into(),
@@ -86,11 +87,11 @@ pub fn healthy() -> MonitorReport {
         }),
         clocksource: Some(Fact::Known("tsc".into())),
         findings: vec![
-            watched(Finding::ok(finding_id::CLOCK_SLOW, "one read of PostgreSQL's clock takes 20.1 ns")),
+            watched(Finding::new(finding_id::CLOCK_SLOW, Severity::Ok, "one read of PostgreSQL's clock takes 20.1 ns")),
             cleared,
-            watched(Finding::ok(finding_id::CPU_SKEW, "CPUs 0 and 1 agree within 31 ns")),
-            watched(Finding::ok(finding_id::DRIFT, "the clocks ran at the same rate within 0.01 ppm")),
-            watched(Finding::unknown(finding_id::TSC_FIRMWARE, "the kernel log is not readable")),
+            watched(Finding::new(finding_id::CPU_SKEW, Severity::Ok, "CPUs 0 and 1 agree within 31 ns")),
+            watched(Finding::new(finding_id::DRIFT, Severity::Ok, "the clocks ran at the same rate within 0.01 ppm")),
+            watched(Finding::new(finding_id::TSC_FIRMWARE, Severity::Unknown, "the kernel log is not readable")),
         ],
         read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 500.0 }),
         clocks: clocks.map(|(name, read_ns, access)| clock(name, read_ns, access, 240)).into(),

@@ -1,10 +1,10 @@
-//! Findings about the values of a clock: backward steps and coarse steps.
+//! Findings about the values of clocks: backward steps, coarse steps, and offsets between CPUs.
 
-use super::advice::other_clocksource;
+use super::clocksource::other_clocksource;
 use super::{critical, ok, unknown, warning, with_severity};
-use crate::human::{count, duration};
+use crate::human::{count, duration, times};
 use crate::report::{
-    ClockReport, Finding, Fix, Grade, Origin, Report, SETTABLE_CLOCK, SYSTEM, Severity, VISIBLE_NS, traits_of,
+    ClockReport, Fact, Finding, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of,
 };
 
 /// `clock-backward`: did a clock go back?
@@ -12,46 +12,35 @@ pub fn clock_backward(report: &Report) -> Finding {
     // A clock of unknown rate counts, too: a backward step needs no rate.
     let checked = |clock: &&ClockReport| clock.name != SETTABLE_CLOCK && (clock.reads > 0 || clock.backward_steps > 0);
     let read: Vec<&ClockReport> = report.clocks.iter().filter(checked).collect();
-    if read.is_empty() {
-        return unknown("no clock was measured");
-    }
     let back: Vec<&&ClockReport> = read.iter().filter(|clock| clock.backward_steps > 0).collect();
     let Some(worst) = back.iter().max_by(|a, b| a.largest_backward_ns.total_cmp(&b.largest_backward_ns)) else {
-        let reads = read.iter().map(|clock| clock.reads).fold(0, u64::saturating_add);
-        return ok(format!("no clock went back in {} readings", count(reads)));
+        return match read.iter().map(|clock| clock.reads).fold(0, u64::saturating_add) {
+            0 => unknown("no clock was measured"),
+            reads => ok(format!("no clock went back in {} readings", count(reads))),
+        };
     };
     let by = match worst.largest_backward_ns {
         0.0 => "by an unknown amount".to_string(),
         ns => format!("by up to {}", duration(ns)),
     };
-    let finding = match back.iter().any(|clock| concerns_postgresql(report, clock)) {
-        true => {
-            let summary = format!("time went back {by} (clock {}): do not trust any timing on the host", worst.name);
-            critical(summary).why(
-                "if time goes back during an interval, its duration is too short or negative, in EXPLAIN ANALYZE and in the \
-                 server's log",
-            )
-        }
-        false => {
-            let summary = format!("the clock {} went back {by}; PostgreSQL does not read it", worst.name);
-            warning(summary).why("programs that read this clock measure wrong times")
-        }
+    let finding = if back.iter().any(|clock| concerns_postgresql(report, clock)) {
+        critical(format!("time went back {by} (clock {}): do not trust any timing on the host", worst.name)).why(
+            "if time goes back during an interval, its duration is too short or negative, also in the server's log",
+        )
+    } else {
+        warning(format!("the clock {} went back {by}; PostgreSQL does not read it", worst.name))
+            .why("programs that read this clock measure wrong times")
     };
-    let finding = back.iter().fold(finding, |finding, clock| {
-        let steps = if clock.backward_steps == 1 { "backward step" } else { "backward steps" };
-        finding.evidence(format!(
-            "{}: {} {steps}, the largest {}{}",
+    let evidence = |clock: &&&ClockReport| {
+        let (steps, reads) = (times(clock.backward_steps), count(clock.reads));
+        format!(
+            "{}: went back {steps} in {reads} readings, at most by {}",
             clock.name,
-            count(clock.backward_steps),
-            if clock.largest_backward_ns > 0.0 {
-                duration(clock.largest_backward_ns)
-            } else {
-                "of unknown size".into()
-            },
-            if clock.reads > 0 { format!(", in {} readings", count(clock.reads)) } else { String::new() }
-        ))
-    });
+            duration(clock.largest_backward_ns)
+        )
+    };
     finding
+        .evidence_lines(back.iter().filter(|clock| clock.reads > 0).map(evidence))
         .fix(
             Fix::new("in a virtual machine, restart it: a sleep of the host or a migration can break its clocks")
                 .risk("stops everything in it"),
@@ -61,14 +50,17 @@ pub fn clock_backward(report: &Report) -> Finding {
 
 /// Returns whether PostgreSQL reads this clock, or a clock that is computed from the same counter.
 fn concerns_postgresql(report: &Report, clock: &ClockReport) -> bool {
-    let counter_is_used = report.tsc.accepted_by_kernel != Some(false)
-        || report.tsc.independent != Some(true)
-        || report.tsc.used_by_default != Some(false);
     match clock.name.as_str() {
         SYSTEM | "system_syscall" => true,
-        name if ["rdtsc", "cntvct"].iter().any(|counter| name.contains(counter)) => counter_is_used,
-        _ => false,
+        name => ["rdtsc", "cntvct"].iter().any(|counter| name.contains(counter)) && counter_is_used(report),
     }
+}
+
+/// Returns whether the kernel or PostgreSQL 19 may use the CPU's counter.
+fn counter_is_used(report: &Report) -> bool {
+    report.tsc.accepted_by_kernel != Some(false)
+        || report.tsc.independent != Some(true)
+        || report.tsc.used_by_default != Some(false)
 }
 
 /// Most nodes take less than a step of such a clock (jiffies: 1 to 10 ms).
@@ -81,10 +73,7 @@ pub fn clock_coarse(report: &Report) -> Finding {
     };
     if let Some(duration_ns) = clock.stood_still_ns {
         let summary = format!("PostgreSQL's clock stands still: it did not move in {}", duration(duration_ns));
-        return critical(summary)
-            .evidence(format!("{} readings, all equal", clock.reads))
-            .why("EXPLAIN ANALYZE would print 0 for every time")
-            .fixes(other_clocksource(report));
+        return critical(summary).why("EXPLAIN ANALYZE would print 0 for every time").fixes(other_clocksource(report));
     }
     let Some((low, high)) = clock.granularity_ns.map(|step| (step, step)).or(clock.granularity_between_ns) else {
         let why = clock.granularity_unavailable.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -102,23 +91,8 @@ pub fn clock_coarse(report: &Report) -> Finding {
         _ => return unknown(format!("PostgreSQL's clock moves in steps of {steps}")),
     };
     with_severity(severity, format!("PostgreSQL's clock is coarse: it moves in steps of {steps}"))
-        .evidence(match low == high {
-            true => format!("system: the smallest step was {low} ns"),
-            false => format!("system: most readings were equal, and no step was shorter than {}", duration(low)),
-        })
         .why(COARSE_WHY)
-        .fixes(finer_clocksource(report))
-}
-
-/// Returns the fix. The output of pg_test_timing does not name the clock source, so its fix shows how to find a finer
-/// one.
-fn finer_clocksource(report: &Report) -> Option<Fix> {
-    if report.origin != Origin::PgTestTiming {
-        return other_clocksource(report);
-    }
-    let what = "on that host, list the clock sources, and try a finer one as root: \"pg_timing clocksource use NAME\" tries it \
-                for 10 seconds";
-    Some(Fix::new(what).command("pg_timing clocksource list"))
+        .fixes(other_clocksource(report))
 }
 
 const COARSE_WHY: &str =
@@ -135,6 +109,100 @@ fn coarse_by_clocksource(report: &Report, why: String) -> Finding {
             .fixes(other_clocksource(report)),
         None => unknown(why),
     }
+}
+
+/// A message between CPUs takes about 100 ns. Wider bounds mean that the CPUs were busy.
+const WIDE_NS: f64 = 10_000.0;
+
+/// `cpu-skew`: do the clocks of the CPUs differ?
+pub fn cpu_skew(report: &Report) -> Finding {
+    let skews = &report.cpus.skew;
+    if skews.is_empty() {
+        if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
+            return ok("one CPU is online");
+        }
+        let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "not measured".into());
+        return unknown(format!("not determined whether the CPUs' clocks agree: {why}"));
+    }
+    // PostgreSQL's clock comes first; within a clock, the largest certain skew.
+    let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
+    bad.sort_by(|a, b| {
+        (b.clock == SYSTEM, certain(b))
+            .partial_cmp(&(a.clock == SYSTEM, certain(a)))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let Some(worst) = bad.first() else { return no_difference(report) };
+    let severity = severity(report, worst);
+    let clock =
+        if worst.clock == SYSTEM { "PostgreSQL's clock".into() } else { format!("the counter ({})", worst.clock) };
+    let (a, b) = (worst.a, worst.b);
+    let summary = match (severity, worst.moving) {
+        (Severity::Ok, _) => "the CPUs' counters differ, but neither the kernel nor PostgreSQL uses the counter".into(),
+        (_, true) => format!("the offset of {clock} between CPUs {a} and {b} changes"),
+        (_, false) => {
+            format!("{clock} differs between CPUs {a} and {b} by at least {:.0} ns", certain(worst).floor())
+        }
+    };
+    let finding = with_severity(severity, summary).evidence_lines(bad.iter().filter_map(|skew| differs(skew)));
+    if severity == Severity::Ok {
+        return finding;
+    }
+    finding
+        .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
+        .fix(Fix::new("switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not reset them"))
+}
+
+/// Returns the finding if no two CPUs differ for certain.
+fn no_difference(report: &Report) -> Finding {
+    let skews = &report.cpus.skew;
+    let widest = skews.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max);
+    let missing = report.cpus.skew_unavailable.as_ref();
+    let missing = missing.map(|why| format!(" (not all CPUs were compared: {why})")).unwrap_or_default();
+    let clocks = if skews.iter().any(|skew| skew.clock == SYSTEM) { "clocks" } else { "counters" };
+    let agreement = format!("{}: their {clocks} agree within {}", cpu_list(skews), duration(widest));
+    match widest > WIDE_NS {
+        true => unknown(format!("{agreement}, but the CPUs were too busy for a narrower bound{missing}")),
+        false => ok(agreement + &missing),
+    }
+}
+
+/// Returns the compared CPUs.
+fn cpu_list(skews: &[Skew]) -> String {
+    let mut cpus: Vec<usize> = skews.iter().flat_map(|s| [s.a, s.b]).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus.as_slice() {
+        [first, .., last] if cpus.len() > 4 => format!("{} CPUs from {first} to {last}", cpus.len()),
+        few => format!("CPUs {}", few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Returns the distance of the bounds from 0, in ns: the skew is at least that large.
+fn certain(skew: &Skew) -> f64 {
+    skew.low_ns.max(-skew.high_ns).max(0.0)
+}
+
+fn severity(report: &Report, worst: &Skew) -> Severity {
+    match worst {
+        skew if skew.clock != SYSTEM && !counter_is_used(report) => Severity::Ok,
+        skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
+        _ => Severity::Warning,
+    }
+}
+
+/// Returns the difference of two CPUs if it is certain: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`.
+pub fn differs(skew: &Skew) -> Option<String> {
+    if !skew.moving && certain(skew) == 0.0 {
+        return None;
+    }
+    let Skew { clock, a, b, low_ns, high_ns, .. } = skew;
+    Some(match skew.moving {
+        true => format!(
+            "{clock}: within milliseconds the offset of CPU {b} from CPU {a} varied from {low_ns:.0} to {high_ns:.0} ns"
+        ),
+        false if *high_ns < 0.0 => format!("{clock}: CPU {b} is {:.0} to {:.0} ns behind CPU {a}", -high_ns, -low_ns),
+        false => format!("{clock}: CPU {b} is {low_ns:.0} to {high_ns:.0} ns ahead of CPU {a}"),
+    })
 }
 
 #[cfg(test)]
@@ -186,17 +254,6 @@ mod tests {
                 let clock = ClockReport { granularity_ns: Some(step_ns), ..ClockReport::default() };
                 assert_eq!(finding("tsc", Some(clock)).severity, severity, "{step_ns}");
             }
-        }
-
-        /// The screen shows a fix of several findings once, so this finding needs its own.
-        #[test]
-        fn an_output_of_pg_test_timing_has_its_own_fix() {
-            let mut report = Report::empty(Origin::PgTestTiming, "");
-            let coarse = ClockReport { name: SYSTEM.into(), granularity_ns: Some(4e6), ..ClockReport::default() };
-            report.clocks = vec![coarse];
-            let fix = clock_coarse(&report).fix;
-            assert_eq!(fix[0].command.as_deref(), Some("pg_timing clocksource list"));
-            assert!(other_clocksource(&report).is_some_and(|other| !fix.contains(&other)), "{fix:?}");
         }
 
         #[test]
