@@ -120,6 +120,8 @@ impl<'a> RunSession<'a> {
         settings: &'a [Setting],
         stop: &'a AtomicBool,
     ) -> Result<RunSession<'a>, Error> {
+        // An unsupported server gets no statement.
+        connection.supported_version()?;
         let limit = options.limit;
         connection.set_limit(limit);
         let mut session = RunSession {
