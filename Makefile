@@ -50,11 +50,13 @@ python3:
 # once more on a server with assertions, and with the sanitizers of gcc. For ten minutes, signals are sent to the processes of
 # a server. The monitor takes 10 000 samples in a virtual machine without faults, and 100 000 in 17 days of simulated time. All
 # packages are built, and installed in three releases of Debian. The property tests run with 80 times as many cases. One
-# of them simulates some hundred thousand reads per case, which takes 12 ms, so it gets a quarter of the cases.
+# of them simulates some hundred thousand reads per case, which takes 12 ms, so it gets a quarter of the cases. Every reader of
+# plans gets 64 MB.
 SLOW_TEST = the_uncertainty_contains_the_true_rate
 check-world: check check-all
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude bench -- --skip $(SLOW_TEST)
 	PROPTEST_CASES=5000 $(CARGO) test --release -p timing-clock --lib -- $(SLOW_TEST)
+	READER_MB=64 $(CARGO) test --release -p pg_timing --test e2e -- each_reader_takes_linear_time_and_bounded_memory
 	tests/extension/run 15 16 17 18
 	tests/explain/run "$${CARGO_TARGET_DIR:-target}/debug/pg_timing" 15 16 17 18
 	tests/advise/run "$${CARGO_TARGET_DIR:-target}/debug/pg_timing" 15 16 17 18

@@ -6,7 +6,6 @@ use pg_timing::document;
 use pg_timing::host::check::judge;
 use pg_timing::host::facts::{Host, KernelLog};
 use pg_timing::host::survey;
-use pg_timing::render;
 use std::sync::LazyLock;
 
 /// The files, in the order of their texts in the input. tests/fuzz/seeds.py writes seeds in this order.
@@ -31,5 +30,5 @@ fuzz_target!(|data: &[u8]| {
     let mut report = survey::captured(&host, &KernelLog::own(&host));
     judge(&mut report);
     _ = document::text::piped(&document::host::document(&report));
-    _ = render::json::json(&report);
+    _ = pg_timing::json::json(&report);
 });

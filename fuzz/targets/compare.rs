@@ -4,7 +4,6 @@
 use libfuzzer_sys::fuzz_target;
 use pg_timing::document;
 use pg_timing::host::check::judge;
-use pg_timing::render;
 use pg_timing::report::Report;
 use pg_timing::report::compare::{Effect, compare};
 
@@ -22,5 +21,5 @@ fuzz_target!(|data: &[u8]| {
     let Some(after) = lines.next().and_then(report) else { return };
     let comparison = compare(("a", &before), ("b", &after));
     _ = document::text::piped(&document::compare::document(&comparison));
-    _ = render::json::json(&comparison);
+    _ = pg_timing::json::json(&comparison);
 });

@@ -5,7 +5,6 @@ use libfuzzer_sys::fuzz_target;
 use pg_timing::document::{self, pages};
 use pg_timing::host::check::judge;
 use pg_timing::plan::{Explained, ServerClock};
-use pg_timing::render;
 use pg_timing::report::document::Document;
 use pg_timing::report::{Report, SYSTEM};
 
@@ -18,6 +17,6 @@ fuzz_target!(|data: &[u8]| {
     }
     judge(&mut report);
     _ = document::text::piped(&document::host::document(&report));
-    _ = render::json::json(&report);
+    _ = pg_timing::json::json(&report);
     _ = pages::of_entries(vec![pages::Entry { file: None, document: Document::Host(Box::new(report)) }]);
 });

@@ -6,7 +6,6 @@ use pg_timing::document;
 use pg_timing::host::check::judge;
 use pg_timing::host::facts::{Host, KernelLog};
 use pg_timing::host::{kernel_log, survey};
-use pg_timing::render;
 use pg_timing::report::Fact;
 
 fuzz_target!(|data: &[u8]| {
@@ -16,5 +15,5 @@ fuzz_target!(|data: &[u8]| {
     let mut report = survey::captured(&Host::captured("/nonexistent".into()), &log);
     judge(&mut report);
     _ = document::text::piped(&document::host::document(&report));
-    _ = render::json::json(&report);
+    _ = pg_timing::json::json(&report);
 });

@@ -6,8 +6,7 @@ use pg_timing::document::text::{Output, plain};
 use pg_timing::document::{self, Document, html, pages};
 use pg_timing::error::Error;
 use pg_timing::log::{Gaps, Log, Plans, Sources};
-use pg_timing::plan::{Explained, Inputs, ServerClock};
-use pg_timing::render;
+use pg_timing::plan::{Explained, Inputs, ServerClock, writer};
 use pg_timing::report::{ExplainReport, LogReport, LogTotal, PlanFormat, Range, SkippedPlans};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -100,7 +99,7 @@ fn check_totals(totals: &LogReport) {
     let page = document::log::document(totals);
     assert_fits(&page);
     _ = html::page(document::log::TITLE, page, None);
-    _ = render::json::json(totals);
+    _ = pg_timing::json::json(totals);
 }
 
 fn check_plan(report: &ExplainReport) {
@@ -109,7 +108,7 @@ fn check_plan(report: &ExplainReport) {
         assert_ordered(node.corrected_ms, f64::MAX);
         assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
     }
-    assert!(!render::json::json_line(report).trim_end().contains('\n'));
+    assert!(!pg_timing::json::json_line(report).trim_end().contains('\n'));
     assert_fits(&document::explain::document(report));
 }
 
@@ -118,13 +117,13 @@ fn check_nth(paths: &[PathBuf], format: PlanFormat, plan: &ExplainReport) {
     let number = plan.capture.as_ref().unwrap().taken;
     let nth = read(paths, Some(format), |log| log.nth(number)).unwrap().reports.remove(0);
     assert_eq!(
-        (render::json::json(&nth.nodes), nth.corrected_ms),
-        (render::json::json(&plan.nodes), plan.corrected_ms)
+        (pg_timing::json::json(&nth.nodes), nth.corrected_ms),
+        (pg_timing::json::json(&plan.nodes), plan.corrected_ms)
     );
     // A plan in another format is an error.
     _ = match format {
-        PlanFormat::Text => render::plan::text(&nth).ok(),
-        PlanFormat::Json => render::plan::json(&nth).ok(),
+        PlanFormat::Text => writer::text(&nth, "").ok(),
+        PlanFormat::Json => writer::json(&nth, "").ok(),
     };
 }
 

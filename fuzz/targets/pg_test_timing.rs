@@ -5,7 +5,6 @@ use libfuzzer_sys::fuzz_target;
 use pg_timing::document;
 use pg_timing::host::check::judge;
 use pg_timing::host::pg_test_timing::{parse, report, ticket};
-use pg_timing::render;
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
@@ -15,6 +14,6 @@ fuzz_target!(|data: &[u8]| {
     for mut report in reports {
         judge(&mut report);
         _ = document::text::piped(&document::host::document(&report));
-        _ = render::json::json(&report);
+        _ = pg_timing::json::json(&report);
     }
 });

@@ -4,8 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use pg_timing::document::{self, pages};
 use pg_timing::log::{Log, Sources};
-use pg_timing::plan::{Explained, Inputs, ServerClock};
-use pg_timing::render;
+use pg_timing::plan::{Explained, Inputs, ServerClock, writer};
 use pg_timing::report::{PlanFormat, Range};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
@@ -28,12 +27,12 @@ fuzz_target!(|data: &[u8]| {
             assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
         }
         _ = document::text::piped(&document::explain::document(report));
-        _ = render::json::json(report);
+        _ = pg_timing::json::json(report);
         _ = pages::of_plans(std::slice::from_ref(report));
         // A plan in another format is an error.
         _ = match format {
-            PlanFormat::Text => render::plan::text(report).ok(),
-            PlanFormat::Json => render::plan::json(report).ok(),
+            PlanFormat::Text => writer::text(report, "").ok(),
+            PlanFormat::Json => writer::json(report, "").ok(),
         };
     }
 });

@@ -14,8 +14,6 @@ impl SqlState {
     pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
     /// the prepared statement does not exist
     pub const NO_SUCH_STATEMENT: &str = "26000";
-    pub const AMBIGUOUS_FUNCTION: &str = "42725";
-    pub const INDETERMINATE_DATATYPE: &str = "42P18";
     pub const STATEMENT_EXISTS: &str = "42P05";
 
     /// Returns whether this is the code.

@@ -4,7 +4,6 @@ use super::connection::ConnectionArguments;
 use super::values::{Format, seconds};
 use super::{connection, interrupt, message, print, progress, show};
 use crate::document;
-use crate::render;
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
 use clap::Args;
@@ -38,15 +37,15 @@ pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
     let report = match observe(&arguments) {
         Err(error) if arguments.nagios => {
             // The error also goes to stderr, with its hint.
-            print(&render::nagios::failed(&message(&error)))?;
+            print(&document::nagios::failed(&message(&error)))?;
             return Err(error);
         }
         report => report?,
     };
     match (arguments.nagios, arguments.format) {
-        (true, _) => print(&render::nagios::advise(&report))?,
+        (true, _) => print(&document::nagios::advise(&report))?,
         (false, Format::Text) => show(&document::advise::document(&report))?,
-        (false, Format::Json) => print(&render::json::json(&report))?,
+        (false, Format::Json) => print(&crate::json::json(&report))?,
     }
     Ok(report.verdict.severity.exit_status())
 }

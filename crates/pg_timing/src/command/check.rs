@@ -7,7 +7,6 @@ use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, LogSource, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
-use crate::render;
 use crate::report::Report;
 use crate::report::thresholds::{Limits, Thresholds};
 use anyhow::anyhow;
@@ -97,9 +96,9 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         write_capture(&host, &log, &report, target)?;
     }
     match (arguments.nagios, arguments.format) {
-        (true, _) => print(&render::nagios::check(&report, &thresholds))?,
+        (true, _) => print(&document::nagios::check(&report, &thresholds))?,
         (false, Format::Text) => show(&document::host::document(&report))?,
-        (false, Format::Json) => print(&render::json::json(&report))?,
+        (false, Format::Json) => print(&crate::json::json(&report))?,
     }
     // Without --nagios there are no thresholds.
     Ok(thresholds.severity(&report).exit_status())

@@ -7,7 +7,6 @@ use crate::document;
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{parse, report::report};
-use crate::render;
 use crate::report::Report;
 use crate::report::compare::compare;
 use crate::report::document::{Document, read_all};
@@ -62,7 +61,7 @@ pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
     let comparison = compare((&name(&arguments.before), &before), (&name(&arguments.after), &after));
     match arguments.format {
         Format::Text => show(&document::compare::document(&comparison))?,
-        Format::Json => print(&render::json::json(&comparison))?,
+        Format::Json => print(&crate::json::json(&comparison))?,
     }
     Ok(comparison.verdict.effect.exit_status())
 }

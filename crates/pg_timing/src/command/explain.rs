@@ -3,14 +3,14 @@
 use super::connection::{self, ConnectionArguments};
 use super::values::{DAY_S, count, number};
 use super::{Hint, NOT_DONE, input, interrupt, note, output, print, progress};
+use crate::document::explain_text::ExplainText;
 use crate::document::{self, Document, html, log, pages};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::errors::unknown_clock;
-use crate::plan::{Explained, Inputs, ServerClock};
-use crate::render;
+use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
@@ -167,8 +167,8 @@ fn render(
 ) -> Option<String> {
     match format {
         ExplainFormat::Text => Some(document::text::text(&document(), output())),
-        ExplainFormat::Json => Some(render::json::json(report)),
-        ExplainFormat::Jsonl => Some(render::json::json_line(report)),
+        ExplainFormat::Json => Some(crate::json::json(report)),
+        ExplainFormat::Jsonl => Some(crate::json::json_line(report)),
         ExplainFormat::Html => Some(page()),
         ExplainFormat::PlanText | ExplainFormat::PlanJson => None,
     }
@@ -178,8 +178,8 @@ fn render(
 fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
     let page = || pages::of_plans(std::slice::from_ref(report));
     match format.plan() {
-        Some(PlanFormat::Text) => render::plan::text(report),
-        Some(PlanFormat::Json) => render::plan::json(report),
+        Some(PlanFormat::Text) => writer::text(report, &ExplainText::of(report).answer),
+        Some(PlanFormat::Json) => writer::json(report, &ExplainText::of(report).answer),
         None => Ok(render(report, || document::explain::document(report), page, format).unwrap_or_default()),
     }
 }
@@ -339,7 +339,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
         (_, Some(nth)) => log.nth(nth as usize),
         _ if arguments.all => {
             let gaps = log.each(&mut |report| {
-                printed = print(&render::json::json_line(&report));
+                printed = print(&crate::json::json_line(&report));
                 printed.is_ok()
             });
             gaps.map(|gaps| Plans { reports: Vec::new(), gaps })
@@ -371,7 +371,7 @@ fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<Stri
     Ok(match format {
         ExplainFormat::Text => each()?.join("\n"),
         ExplainFormat::PlanText | ExplainFormat::PlanJson | ExplainFormat::Jsonl => each()?.concat(),
-        ExplainFormat::Json => render::json::json(&reports),
+        ExplainFormat::Json => crate::json::json(&reports),
         ExplainFormat::Html => pages::of_plans(reports),
     })
 }

@@ -6,7 +6,6 @@ use super::{Hint, output, print};
 use crate::document;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{KERNEL_LOG, parse, report, ticket};
-use crate::render;
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
@@ -51,7 +50,7 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
             let screen = |report| document::text::text(&document::host::document(report), output());
             reports.iter().map(screen).collect::<Vec<_>>().join("\n")
         }
-        Format::Json => reports.iter().map(render::json::json).collect(),
+        Format::Json => reports.iter().map(crate::json::json).collect(),
     })?;
     // The worst verdict counts. A known verdict outweighs an unknown one.
     Ok(reports.iter().map(|r| r.verdict.severity).max().unwrap_or(Severity::Unknown).exit_status())

@@ -1,8 +1,8 @@
 //! The result of `advise`: the verdict, one row per setting, and the lines for postgresql.conf.
 
 use super::{Block, Column, Document, Facts, Place, Row, Table, Verdict};
+use crate::document::columns::columns;
 use crate::human::{PLUS_MINUS, count, duration, percent_range};
-use crate::render::columns::columns;
 use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
 
 /// Columns of the screen. A longer name has its own line, and a longer value is cut.

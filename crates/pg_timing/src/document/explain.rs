@@ -1,11 +1,11 @@
 //! The result of `explain` on one statement or plan: the answer, where the time goes, the plan, and the facts.
 
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, fraction};
-use crate::human::{PLUS_MINUS, count, percent};
-use crate::render::explain_text::{
+use crate::document::explain_text::{
     BASELINE, ExplainText, MARGINS, OVERHEAD, Parts, clock_share, corrected, counting_name, interval, ms, rank,
     reported, with_margin,
 };
+use crate::human::{PLUS_MINUS, count, percent};
 use crate::report::{ClassicReport, ExplainReport, ExplainedNode, LiveRuns, Range, ReadCost};
 
 pub const TITLE: &str = "Overhead of EXPLAIN ANALYZE";

@@ -1,8 +1,8 @@
 //! The result of `explain --plan LOG --all`: how much of all time is the clock, and the statements that lost the most.
 
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
+use crate::document::explain_text::{digits, ms};
 use crate::human::{grouped, percent, seconds};
-use crate::render::explain_text::{digits, ms};
 use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS};
 
 pub const TITLE: &str = "Overhead of timing in a log";

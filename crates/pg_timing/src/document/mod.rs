@@ -23,12 +23,15 @@
 
 pub mod advise;
 pub mod clocksource;
+pub mod columns;
 pub mod compare;
 pub mod explain;
+pub mod explain_text;
 mod histogram;
 pub mod host;
 pub mod html;
 pub mod log;
+pub mod nagios;
 pub mod pages;
 pub mod text;
 

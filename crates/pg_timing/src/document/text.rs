@@ -1,9 +1,9 @@
 //! Documents on a terminal or in a pipe.
 
 use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, Verdict, one_line};
+use crate::document::columns::{columns, cut, left, right, wrap};
 use crate::escape;
 use crate::human;
-use crate::render::columns::{columns, cut, left, right, wrap};
 use crate::report::{Finding, Fix, Severity};
 use anstyle::{AnsiColor, Style};
 

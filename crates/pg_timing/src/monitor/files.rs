@@ -192,7 +192,7 @@ impl Textfile {
 mod tests {
     use super::super::tests::in_process_with_file_limit;
     use super::*;
-    use crate::render::json::json_line;
+    use crate::json::json_line;
     use crate::report::{EventKind, MonitorEvent, Severity};
     use rustix::fs::OFlags;
     use std::io::Read;

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::document::columns::{columns, left, wrap};
 use crate::escape;
 use crate::human::{self, count, percent};
-use crate::render::columns::{columns, left, wrap};
 use crate::report::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Rect};

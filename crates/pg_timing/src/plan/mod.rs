@@ -19,6 +19,7 @@ pub mod tests;
 pub mod text;
 pub mod tree;
 pub mod validate;
+pub mod writer;
 
 pub use crate::report::PlanSource as Source;
 pub use find::each_plan;

@@ -3,7 +3,6 @@
 use super::{fixture, fixtures, json, pg_timing, run};
 use pg_timing::document::text::{Output, text};
 use pg_timing::document::{self, pages};
-use pg_timing::render;
 use pg_timing::report::compare::compare;
 use pg_timing::report::document::Document;
 use pg_timing::report::thresholds::Thresholds;
@@ -78,7 +77,7 @@ fn each_text_of_a_host_report_is_escaped() {
         let root = fixture("hosts").join(host);
         let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(root));
         replaced += assert_each_text_is_escaped(&json(&report), |report| screen(&document::host::document(report)));
-        assert_each_text_is_escaped(&json(&report), |report| render::nagios::check(report, &Thresholds::default()));
+        assert_each_text_is_escaped(&json(&report), |report| document::nagios::check(report, &Thresholds::default()));
         let page = |report: &Report| {
             let document = Document::Host(Box::new(report.clone()));
             pages::of_entries(vec![pages::Entry { file: None, document }])
@@ -116,7 +115,7 @@ fn each_text_of_an_advise_report_is_escaped() {
     });
     let text = |report: &AdviseReport| screen(&document::advise::document(report));
     assert!(assert_each_text_is_escaped(&report, text) > 10);
-    assert_each_text_is_escaped::<AdviseReport>(&report, render::nagios::advise);
+    assert_each_text_is_escaped::<AdviseReport>(&report, document::nagios::advise);
 }
 
 /// Files of a captured tree, a kernel log, an output of pg_test_timing and a plan, each with hostile text.

@@ -1,7 +1,7 @@
 //! The lines of `check --nagios` and `advise --nagios`, as a monitoring server reads them.
 
 use super::{fixture, fixtures, pg_timing, refused, run};
-use pg_timing::render::nagios;
+use pg_timing::document::nagios;
 use pg_timing::report::AdviseReport;
 use pg_timing::report::thresholds::Thresholds;
 use regex::Regex;

@@ -189,7 +189,7 @@ pub struct Found<'a> {
 
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
 const HINTS: &[&str] =
-    &["lock", "TSC", "counter", "atchdog", "version", "ommand", "MHz", "Brought", "keeping", "wd-", "PM:", "'"];
+    &["lock", "TSC", "counter", "atchdog", "version", "mmand line", "MHz", "Brought", "keeping", "wd-", "PM:", "'"];
 
 /// Returns the message about clocks in a line.
 pub fn message(line: &str) -> Option<Found<'_>> {

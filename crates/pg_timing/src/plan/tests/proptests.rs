@@ -3,8 +3,7 @@
 use super::last_usable_plan;
 use super::published::{estimate, last_report};
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
-use crate::plan::{Explained, Inputs, Node, Plan, Selected, ServerClock, each_plan};
-use crate::render;
+use crate::plan::{Explained, Inputs, Node, Plan, Selected, ServerClock, each_plan, writer};
 use crate::report::{ExplainReport, MS_PER_NS, PlanFormat, Range};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -57,8 +56,8 @@ fn corrected(plan: &str, format: PlanFormat, read_ns: f64) -> Option<(ExplainRep
     let inputs = Inputs { clock: Some(&clock), plain_ms: None, document: Some(format) };
     let report = last_report(plan, inputs).ok()?;
     let [right, wrong] = match format {
-        PlanFormat::Text => [render::plan::text(&report), render::plan::json(&report)],
-        PlanFormat::Json => [render::plan::json(&report), render::plan::text(&report)],
+        PlanFormat::Text => [writer::text(&report, ""), writer::json(&report, "")],
+        PlanFormat::Json => [writer::json(&report, ""), writer::text(&report, "")],
     };
     assert!(wrong.unwrap_err().what.contains("does not convert plans"));
     Some((report, right.unwrap()))

@@ -30,7 +30,7 @@ fn plans_in_all_formats_of_psql_are_the_same() {
     let mut wrong = Vec::new();
     for entry in std::fs::read_dir(&directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        // psql's format `wrapped` breaks figures. It is not read.
+        // psql's format `wrapped` breaks figures. It is refused.
         if name.contains("wrapped") {
             assert!(plans(&read(&name)).iter().all(Result::is_err), "{name}");
             continue;

@@ -3,10 +3,10 @@
 mod log_timing;
 
 use super::*;
+use crate::document;
 use crate::report::{Action, ClockReport, EventsAre, Finding, ReadCost, Severity};
 use crate::server::clock::Clocks;
 use crate::server::settings::Server;
-use crate::{document, render};
 
 fn cost(ns: Option<f64>) -> ReadCost {
     ReadCost {
@@ -281,7 +281,7 @@ fn the_report_matches_its_schema() {
     let schema = serde_json::from_str(include_str!("../../../../../docs/advise.schema.json")).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for ns in [None, Some(22.0)] {
-        let json = render::json::json(&report(&facts(ns, 1e6, &[("track_io_timing", "on")]), false));
+        let json = crate::json::json(&report(&facts(ns, 1e6, &[("track_io_timing", "on")]), false));
         let errors: Vec<String> =
             validator.iter_errors(&serde_json::from_str(&json).unwrap()).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");

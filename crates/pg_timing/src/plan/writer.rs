@@ -1,6 +1,5 @@
 //! EXPLAIN's own output with corrected times, for programs that read plans. All else is as printed.
 
-use super::explain_text::ExplainText;
 use crate::error::Error;
 use crate::escape;
 use crate::human::percent;
@@ -8,9 +7,9 @@ use crate::plan::text::{CORRECTION, node_line};
 use crate::report::{ExplainReport, ExplainedNode, PlanSource};
 use serde_json::{Map, Value, json};
 
-/// Returns the plan in EXPLAIN's text format.
-pub fn text(report: &ExplainReport) -> Result<String, Error> {
-    match source(report)? {
+/// Returns the plan in EXPLAIN's text format. `answer` is the report's answer: the error if it has no figures.
+pub fn text(report: &ExplainReport, answer: &str) -> Result<String, Error> {
+    match source(report, answer)? {
         PlanSource::Text(plan) => corrected_text(plan, report),
         PlanSource::Json(_) => Err(Error::new(
             "the plan was not read as text, and pg_timing does not convert plans",
@@ -19,9 +18,9 @@ pub fn text(report: &ExplainReport) -> Result<String, Error> {
     }
 }
 
-/// Returns the plan in EXPLAIN's JSON format.
-pub fn json(report: &ExplainReport) -> Result<String, Error> {
-    match source(report)? {
+/// Returns the plan in EXPLAIN's JSON format, like [`text`].
+pub fn json(report: &ExplainReport, answer: &str) -> Result<String, Error> {
+    match source(report, answer)? {
         PlanSource::Json(plan) => corrected_json(plan, report),
         PlanSource::Text(_) => Err(Error::new(
             "the plan was read as text, and pg_timing does not convert plans",
@@ -31,11 +30,9 @@ pub fn json(report: &ExplainReport) -> Result<String, Error> {
 }
 
 /// Returns the plan as EXPLAIN printed it. If the overhead could not be measured, a plan has no place for the reason.
-fn source(report: &ExplainReport) -> Result<&PlanSource, Error> {
+fn source<'a>(report: &'a ExplainReport, answer: &str) -> Result<&'a PlanSource, Error> {
     match &report.document {
-        _ if !report.has_figures() => {
-            Err(Error::new(ExplainText::of(report).answer, "the other formats show what was measured"))
-        }
+        _ if !report.has_figures() => Err(Error::new(answer, "the other formats show what was measured")),
         Some(source) => Ok(source),
         None => Err(not_the_same()),
     }
@@ -182,7 +179,7 @@ fn corrected_json(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     }
     let after = statement.keys().position(|key| key == EXECUTION_TIME).map_or(statement.len(), |position| position + 1);
     statement.shift_insert(after, CORRECTION.into(), Value::from(summary(report)));
-    Ok(crate::render::json::escaped(&format!("{:#}\n", json!([statement]))))
+    Ok(crate::json::escaped(&format!("{:#}\n", json!([statement]))))
 }
 
 /// Corrects a node and the nodes below it. `nodes` are in the order of the printed tree. The JSON parser has limited the depth.
