@@ -37,6 +37,9 @@ const OTHER_DIRECTORY: &str = "name a file in another directory";
 const OTHER_FILE: &str = "give the name of a new file, or of a regular file to replace";
 const ONLY_ROOT: &str = "use a directory that only root can change, such as /root";
 
+/// The device and the inode of a file.
+pub type Identity = (u64, u64);
+
 /// A directory, and the name of a file in it. The directory is opened again for each write, because someone may create it anew.
 pub struct OutputFile {
     /// only for messages
@@ -82,8 +85,9 @@ impl OutputFile {
     }
 
     /// Replaces the file. `mode` is that of the new file, also against the umask. Without it, the file keeps the permissions of the
-    /// one that it replaces, and is on the disk at the end. After an error, the old file is as before.
-    pub fn replace(&self, bytes: &[u8], mode: Option<Mode>) -> std::result::Result<(), Error> {
+    /// one that it replaces, and is on the disk at the end. After an error, the old file is as before. Returns the new file's
+    /// identity.
+    pub fn replace(&self, bytes: &[u8], mode: Option<Mode>) -> std::result::Result<Identity, Error> {
         let write = || {
             let directory = self.open_directory()?;
             // A file that only its owner may read stays so. The mode of a symlink means nothing.
@@ -101,16 +105,20 @@ impl OutputFile {
                     // Some file systems notice only here that they are full.
                     file.sync_all()?;
                 }
-                Ok(rustix::fs::renameat(&directory, &partial, &directory, &self.name)?)
+                let identity = identity(&rustix::fs::fstat(&file)?);
+                rustix::fs::renameat(&directory, &partial, &directory, &self.name)?;
+                Ok(identity)
             };
             write().inspect_err(|_| _ = rustix::fs::unlinkat(&directory, &partial, AtFlags::empty()))
         };
         write().map_err(|error| self.not_writable(&error))
     }
 
-    /// Removes the file, if that is possible.
-    pub fn remove(&self) {
-        if let Ok(directory) = self.open_directory() {
+    /// Removes the file if it is the one with this identity, and if that is possible.
+    pub fn remove(&self, last: Identity) {
+        let Ok(directory) = self.open_directory() else { return };
+        let found = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        if found.is_ok_and(|found| identity(&found) == last) {
             _ = rustix::fs::unlinkat(&directory, &self.name, AtFlags::empty());
         }
     }
@@ -132,6 +140,12 @@ impl OutputFile {
         };
         Error::new(format!("could not write \"{}\": {}", self.path.display(), reason(error)), hint)
     }
+}
+
+fn identity(state: &Stat) -> Identity {
+    // The types differ between systems.
+    #[allow(clippy::unnecessary_cast)]
+    (state.st_dev as u64, state.st_ino as u64)
 }
 
 /// Returns an error if it is not a regular file.
@@ -260,10 +274,12 @@ mod tests {
             output.replace(b"same permissions", None).unwrap();
             assert_eq!(mode(&path), permissions);
         }
-        output.replace(b"for all users", Some(READABLE)).unwrap();
+        let last = output.replace(b"for all users", Some(READABLE)).unwrap();
         assert_eq!(mode(&path), 0o644);
         assert_eq!(names(dir.path()), ["page.html"]);
-        output.remove();
+        output.remove((last.0, last.1 + 1));
+        assert_eq!(names(dir.path()), ["page.html"], "the file of another process");
+        output.remove(last);
         assert_eq!(names(dir.path()), [""; 0]);
     }
 

@@ -217,9 +217,13 @@ impl Outside {
     /// the server's tab, or if the record is one of a CSV log.
     pub fn end_before_record(&mut self, is_csv: bool) -> Option<Entry> {
         let is_rest = self.tabs > 0 && self.tabs + 1 >= self.lines;
-        // A client can raise a notice with any text.
         let is_notice = NOTICES.iter().any(|notice| self.text.contains(notice));
-        if !is_csv && !is_rest && !is_notice || self.is_too_long {
+        if is_notice {
+            // A client can raise a notice with any text. Its further lines have the server's tab.
+            let is_of_notice = |line: &str| NOTICES.iter().any(|notice| line.contains(notice)) || has_tab(line);
+            self.text = self.text.lines().flat_map(|line| [if is_of_notice(line) { "" } else { line }, "\n"]).collect();
+        }
+        if !is_csv && !is_rest || self.is_too_long {
             return self.end();
         }
         let Outside { text, place, .. } = std::mem::take(self);

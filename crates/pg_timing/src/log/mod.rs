@@ -63,6 +63,8 @@ pub struct Gaps {
     pub damaged_messages: u64,
 }
 
+/// A log has the plans of few hosts. A hostile one has a new name in each message.
+const MAX_HOSTS: usize = 1000;
 /// One thread finds the messages, and cannot feed more threads than this.
 const MAX_THREADS: usize = 4;
 
@@ -191,7 +193,9 @@ impl Log<'_> {
         )| {
             gaps.plans += 1;
             formats.extend(format);
-            host.into_iter().for_each(|host| *hosts.entry(host).or_default() += 1);
+            if let Some(host) = host.filter(|host| hosts.len() < MAX_HOSTS || hosts.contains_key(host)) {
+                *hosts.entry(host).or_default() += 1;
+            }
             collect(gaps.plans, result).unwrap_or_else(|error| {
                 gaps.damaged_messages += u64::from(is_message && is_damage(&error));
                 skips.add(place, error);

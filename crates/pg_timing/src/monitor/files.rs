@@ -3,13 +3,14 @@
 
 use crate::error::Error;
 use crate::human::reason;
-use crate::output_file::{OutputFile, READABLE, check_regular, is_root};
+use crate::output_file::{Identity, OutputFile, READABLE, check_regular, is_root};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -128,7 +129,13 @@ impl EventsFile {
     pub fn append(&self, line: &[u8]) -> Result<usize, Error> {
         let write = |mut file: File| {
             let before = file.metadata()?.len();
-            file.write_all(line).inspect_err(|_| _ = file.set_len(before))
+            // The last line has no end if the machine stopped during a write.
+            let mut last = *b"\n";
+            if let Some(at) = before.checked_sub(1) {
+                file.read_exact_at(&mut last, at)?;
+            }
+            let end: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
+            file.write_all(&[end, line].concat()).inspect_err(|_| _ = file.set_len(before))
         };
         self.open().and_then(write).map_err(|error| self.0.not_writable(&error))?;
         Ok(line.len())
@@ -164,7 +171,10 @@ impl EventsFile {
 
 /// The file for the textfile collector of node_exporter. A reader never sees a part of a page. The name of a partial file does
 /// not end in `.prom`, so node_exporter ignores it.
-pub struct Textfile(OutputFile);
+pub struct Textfile {
+    output: OutputFile,
+    last: Option<Identity>,
+}
 
 impl Textfile {
     /// Checks that the file can be written.
@@ -173,18 +183,21 @@ impl Textfile {
             let what = format!("\"{}\" does not end in .prom, so node_exporter would ignore it", path.display());
             return Err(Error::new(what, "name the file like pg_timing.prom"));
         }
-        OutputFile::to_replace(path).map(Textfile)
+        Ok(Textfile { output: OutputFile::to_replace(path)?, last: None })
     }
 
     /// Replaces the file. If it returns an error, the old file is still there.
-    pub fn write(&self, page: &str) -> Result<(), Error> {
-        self.0.replace(page.as_bytes(), Some(READABLE))
+    pub fn write(&mut self, page: &str) -> Result<(), Error> {
+        self.last = Some(self.output.replace(page.as_bytes(), Some(READABLE))?);
+        Ok(())
     }
 
-    /// Removes the file. Otherwise node_exporter would go on to show its last figures as if they were new. If the monitor is
+    /// Removes the file, unless another monitor has written it since. Otherwise node_exporter would go on to show its last figures as if they were new. If the monitor is
     /// killed, the file remains, and `pg_timing_monitor_last_sample_timestamp_seconds` shows its age.
     pub fn remove(&self) {
-        self.0.remove();
+        if let Some(last) = self.last {
+            self.output.remove(last);
+        }
     }
 }
 
@@ -343,11 +356,13 @@ mod tests {
     fn it_continues_an_existing_file_and_keeps_its_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events");
-        std::fs::write(&path, line("old")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        EventsFile::new(&path).unwrap().append(&line("new")).unwrap();
-        assert_eq!(summaries(&path), ["old", "new"]);
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
+        for (nth, before) in ["{\"summary\":\"old\"}\n", "{\"summary\":\"old\"}"].iter().enumerate() {
+            std::fs::write(&path, before).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+            EventsFile::new(&path).unwrap().append(&line("new")).unwrap();
+            assert_eq!(summaries(&path), ["old", "new"], "{nth}");
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
+        }
     }
 
     #[test]
@@ -441,7 +456,7 @@ mod tests {
     fn the_file_is_replaced_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pg_timing.prom");
-        let textfile = Textfile::new(&path).unwrap();
+        let mut textfile = Textfile::new(&path).unwrap();
         assert_eq!(names(dir.path()), [""; 0]);
         for page in ["a 1\n", "a 2\n"] {
             textfile.write(page).unwrap();
@@ -453,13 +468,24 @@ mod tests {
     }
 
     #[test]
+    fn the_file_of_another_monitor_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.prom");
+        let (mut first, mut second) = (Textfile::new(&path).unwrap(), Textfile::new(&path).unwrap());
+        first.write("1\n").unwrap();
+        second.write("2\n").unwrap();
+        first.remove();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "2\n");
+    }
+
+    #[test]
     fn monitors_in_one_directory_do_not_disturb_each_other() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let page = "a 1\n".repeat(1000);
         std::thread::scope(|threads| {
             let writers = ["a.prom", "b.prom"].map(|name| {
-                let (textfile, page) = (Textfile::new(&path(name)).unwrap(), &page);
+                let (mut textfile, page) = (Textfile::new(&path(name)).unwrap(), &page);
                 threads.spawn(move || (0..500).try_for_each(|_| textfile.write(page)))
             });
             // Other monitors start meanwhile, also one with the same file.
@@ -490,7 +516,7 @@ mod tests {
         let folder = dir.path().join("folder");
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("a.prom");
-        let textfile = Textfile::new(&path).unwrap();
+        let mut textfile = Textfile::new(&path).unwrap();
         std::fs::remove_dir(&folder).unwrap();
         let error = textfile.write("a 1\n").unwrap_err();
         assert_eq!(error.what, format!("could not write \"{}\": No such file or directory", path.display()));
@@ -502,7 +528,7 @@ mod tests {
         in_process_with_file_limit("monitor::files::tests::a_failed_write_leaves_the_old_file", 100, || {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("a.prom");
-            let textfile = Textfile::new(&path).unwrap();
+            let mut textfile = Textfile::new(&path).unwrap();
             textfile.write("old\n").unwrap();
             let error = textfile.write(&"new\n".repeat(50)).unwrap_err();
             assert!(error.what.contains("File too large"), "{error}");

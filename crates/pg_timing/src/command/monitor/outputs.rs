@@ -74,7 +74,7 @@ impl Outputs {
         let events_error = append(&mut self.events, json_line);
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let text = openmetrics::text(&report);
-        let textfile_error = self.textfile.as_ref().and_then(|textfile| textfile.write(&text).err());
+        let textfile_error = self.textfile.as_mut().and_then(|textfile| textfile.write(&text).err());
         if let Some(endpoint) = &self.endpoint {
             endpoint.publish(&text);
         }
@@ -120,7 +120,7 @@ impl Outputs {
                 self.stderr.append([error_text(&what, hint)]);
             }
         }
-        if let Some(textfile) = self.textfile.as_ref().filter(|_| !self.keep_textfile) {
+        if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
             textfile.remove();
         }
         self.stderr.finish("stderr");

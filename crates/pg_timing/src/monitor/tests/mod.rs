@@ -360,9 +360,9 @@ fn root_writes_only_while_the_directory_is_its_own() {
         std::fs::create_dir(path(name)).unwrap();
     }
     give("other", 1000);
-    let textfile = Textfile::new(&path("own/a.prom")).unwrap();
+    let mut textfile = Textfile::new(&path("own/a.prom")).unwrap();
     let file = EventsFile::new(&path("own/events")).unwrap();
-    let write = || [textfile.write("a 1\n").is_ok(), file.append(b"event\n").is_ok()];
+    let mut write = || [textfile.write("a 1\n").is_ok(), file.append(b"event\n").is_ok()];
     assert_eq!(write(), [true; 2]);
     give("own", 1000);
     assert_eq!(write(), [!is_root(); 2]);

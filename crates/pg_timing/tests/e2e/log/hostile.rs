@@ -128,7 +128,7 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             let of_program = serde_json::json!({ "level": "info", key: real.replace("2.", "9.") }).to_string() + "\n";
             is_around(json_record("LOG", real, no_quotes), &of_program, key);
         }
-        let pasted = format!("NOTICE:  {FORGED}\nNOTICE:  Execution Time: 5000.000 ms\n");
+        let pasted = format!("NOTICE:  {FORGED}\n\t{FORGED}\nNOTICE:  Execution Time: 5000.000 ms\n");
         assert_only_real(&(pasted + &text_record("LOG", real)), "NOTICE");
         for field in 0..5 {
             let quotes = |record: fn(&str, &str, [&str; 5]) -> String| -> String {
@@ -184,6 +184,21 @@ fn the_rest_of_a_record_opens_none() {
         assert_eq!(json(&last)["reported_ms"], 2.0, "{log}");
         let (_, all, _) = explain(&[&path, "--all", "--format", "json"]);
         assert_eq!(json(&all)["total"]["reported_ms"], 2.0, "{log}");
+    }
+}
+
+/// Notices and errors around a plan belong to a session in psql.
+#[test]
+fn a_plan_between_lines_of_psql_is_read() {
+    let plan = format!("{NODE}\n  Rows Removed by Filter: 7\nExecution Time: 2.000 ms\n");
+    for (before, after) in
+        [("NOTICE:  table \"t\" does not exist, skipping\n", "ERROR:  no\n"), ("INFO:  x\n", ""), ("", "ERROR:  no\n")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(&dir.path().join("log"), format!("{before}{plan}{after}").as_bytes());
+        let (status, stdout, stderr) = explain(&[&path, "--format", "json"]);
+        assert_eq!(status, 0, "{before:?} {after:?}: {stderr}");
+        assert_eq!(json(&stdout)["reported_ms"], 2.0, "{before:?} {after:?}");
     }
 }
 
