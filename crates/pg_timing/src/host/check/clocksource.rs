@@ -74,6 +74,10 @@ pub fn clocksource_not_persistent(report: &Report) -> Finding {
     let Some(parameters) = report.host.boot_parameters.known().cloned().or(none) else {
         return unknown("the kernel's boot parameters are unknown");
     };
+    if !available.is_empty() && !available.contains(current) {
+        // A kernel that has just demoted the TSC still uses it for some milliseconds.
+        return unknown(format!("the kernel does not offer the current clock source {current} any more"));
+    }
     let requested = ClocksourceParameter::of(&parameters);
     // The kernel lists the best first and selects it, unless a boot parameter names another.
     let best = available.first().unwrap_or(current);
@@ -194,6 +198,12 @@ mod tests {
             report.clocksource.available = Fact::Known(["tsc", "hpet", "acpi_pm"].map(String::from).to_vec());
             report.host.boot_parameters = Fact::Known(vec![parameter.into()]);
             clocksource_not_persistent(&report)
+        }
+
+        #[test]
+        fn a_clock_source_that_the_kernel_drops_at_this_moment_is_no_choice_of_a_user() {
+            assert_eq!(finding("kvm-clock", "quiet").severity, Severity::Unknown);
+            assert_eq!(finding("hpet", "quiet").severity, Severity::Warning);
         }
 
         #[test]
