@@ -86,6 +86,35 @@ fn logs_in_json() {
     assert!(!parse(&dmesg[..dmesg.len() - 4]).messages.is_empty(), "cut off");
 }
 
+/// A record has all fields of journalctl. A program sends any bytes in its own fields: journalctl shows several values as a
+/// list, and a long value as null.
+#[test]
+fn a_record_of_another_program_is_not_the_kernels() {
+    let record = |program: &str, transport: &str| {
+        format!(
+            r#"{{"__CURSOR":"s=1f","__REALTIME_TIMESTAMP":"1703449648000000","__MONOTONIC_TIMESTAMP":"1612345","_BOOT_ID":"9c","_TRANSPORT":"{transport}","PRIORITY":"4","SYSLOG_FACILITY":"0","SYSLOG_IDENTIFIER":{program},"_SOURCE_MONOTONIC_TIMESTAMP":"1500000","_MACHINE_ID":"5d","_HOSTNAME":"db1","_PID":"77","MESSAGE":"clocksource: Switched to clocksource hpet"}}"#
+        )
+    };
+    let kernel = record("\"kernel\"", "kernel");
+    let expected = parse("[    1.500000] clocksource: Switched to clocksource hpet\n").messages;
+    assert_eq!(parse(&kernel).messages, expected);
+    let later = kernel.replace("\"_SOURCE_MONOTONIC_TIMESTAMP\":\"1500000\",", "");
+    assert_eq!(parse(&later).messages[0].seconds, Some(1.612345));
+    for (program, transport) in [
+        ("\"app\"", "syslog"),
+        ("null", "journal"),
+        ("[\"kernel\",\"app\"]", "journal"),
+        ("[107,0]", "journal"),
+        // logger -t kernel
+        ("\"kernel\"", "syslog"),
+        // a program that writes to /dev/kmsg
+        ("\"systemd\"", "kernel"),
+    ] {
+        let other = record(program, transport);
+        assert_eq!(parse(&format!("{other}\n{kernel}\n")).messages, expected, "{other}");
+    }
+}
+
 #[test]
 fn names_and_secrets_stay_out() {
     let log = parse(
