@@ -149,12 +149,12 @@ impl Record {
     }
 }
 
-/// Returns the line without colors (`dmesg --color=always`).
+/// Returns the line without colors (`dmesg --color=always`, `grep --color=always`).
 fn without_colors(line: &str) -> Cow<'_, str> {
     let Some((first, colored)) = line.split_once('\u{1b}') else { return line.into() };
     let text = |part| {
         let parameters = str::strip_prefix(part, '[')?.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-        parameters.strip_prefix('m')
+        parameters.strip_prefix(|c: char| c.is_ascii_alphabetic())
     };
     let parts = colored.split('\u{1b}').map(|part| text(part).unwrap_or(part));
     [first].into_iter().chain(parts).collect::<String>().into()

@@ -39,6 +39,7 @@ const FRAMES: &[(&str, Option<f64>, Option<&str>)] = &[
     ("kernel: [    1.5] tsc: Detected", Some(1.5), None),
     ("6,342,10301420,-,caller=T1;tsc: Detected", Some(10.30142), None),
     ("\u{1b}[32m[    1.500000] \u{1b}[0m\u{1b}[33mtsc: \u{1b}[0mDetected", Some(1.5), None),
+    ("\u{1b}[01;31m\u{1b}[K[    1.5]\u{1b}[m\u{1b}[K tsc:\u{1b}[36m\u{1b}[K Detected", Some(1.5), None),
     ("\u{feff}> > [    1.5] tsc: Detected", Some(1.5), None),
     ("vm-1  | [    1.5] tsc: Detected", Some(1.5), None),
     ("[pod/db-0/log] [    1.5] tsc: Detected", Some(1.5), None),
