@@ -154,7 +154,7 @@ pub struct Activity {
     pub run_delay_ms: Option<f64>,
     /// number of times that the measuring thread got a CPU
     pub timeslices: Option<u64>,
-    /// time for which a CPU quota stopped the process's cgroup, on all CPUs together, in ms
+    /// time for which a CPU quota stopped the process's cgroup (version 2) or a parent of it, on all CPUs together, in ms
     pub throttled_ms: Option<f64>,
 }
 

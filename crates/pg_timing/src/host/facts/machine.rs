@@ -5,6 +5,7 @@ use crate::host::measure;
 use crate::human::reason;
 use crate::report::{Activity, Fact, HostFacts, Ntp, OwnUse};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
 impl Host {
@@ -365,13 +366,16 @@ fn usage() -> libc::rusage {
     usage
 }
 
-/// Returns the time for which a CPU quota stopped this process's cgroup (version 2).
+/// Returns the time for which a CPU quota stopped this process's cgroup (version 2) or one of its parents.
 fn throttled_ms(host: &Host) -> Option<f64> {
     let groups = host.read("/proc/self/cgroup");
     let path = groups.known()?.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let stat = host.read(&format!("/sys/fs/cgroup{path}/cpu.stat"));
-    let us = stat.known()?.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
-    Some(us.trim().parse::<f64>().ok()? / 1e3)
+    let throttled = |path: &Path| {
+        let stat = host.read(&format!("/sys/fs/cgroup{}/cpu.stat", path.display()));
+        let us = stat.known()?.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
+        Some(us.trim().parse::<f64>().ok()? / 1e3)
+    };
+    Path::new(path).ancestors().filter_map(throttled).reduce(|a, b| a + b)
 }
 
 /// Returns the CPU time and the memory of this process. `running_s` is the time since its start.
@@ -472,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_throttled_time_is_that_of_the_cgroup() {
+    fn the_throttled_time_is_read_from_the_cgroup_and_its_parents() {
         let root = tempfile::tempdir().unwrap();
         let host = Host::captured(root.path().into());
         let add = |path: &str, text: &str| {
@@ -483,5 +487,13 @@ mod tests {
         assert_eq!(throttled_ms(&host), None);
         add("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 2500\n");
         assert_eq!(throttled_ms(&host), Some(2.5));
+        // A container has a quota of its own, and its pod another one.
+        add("/sys/fs/cgroup/a.slice/cpu.stat", "throttled_usec 40000\n");
+        add("/sys/fs/cgroup/cpu.stat", "usage_usec 5\n");
+        assert_eq!(throttled_ms(&host), Some(42.5));
+        add("/proc/self/cgroup", "0::/\n");
+        assert_eq!(throttled_ms(&host), None);
+        add("/sys/fs/cgroup/cpu.stat", "throttled_usec 1000\n");
+        assert_eq!(throttled_ms(&host), Some(1.0));
     }
 }

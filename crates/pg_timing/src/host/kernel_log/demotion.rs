@@ -9,8 +9,13 @@ use timing_clock::clocksource::is_tsc;
 const ACPI_PM_MHZ: f64 = 3.579545;
 /// The HPET specification allows a period of 100 ns at most, and QEMU's HPET of 100 MHz is the fastest.
 const HPET_MHZ: (f64, f64) = (10.0, 100.0);
-/// The kernel compares the counters every half second. A TSC that counted more was written, or the machine stood still.
-const PAUSED_NS: f64 = 2e9;
+/// A CPU's frequency changes by less than this factor. A TSC that counted more jumped, or the watchdog stood still.
+const MAX_RATE_FACTOR: f64 = 4.0;
+/// The kernel compares the counters every half second. If the watchdog counted more than this, the machine was paused.
+const PAUSED_NS: f64 = 1e10;
+/// A difference this close to a multiple of the watchdog's range is an overflow. The limit allows a few ms of rate error over
+/// one or two overflows of the ACPI timer, 4.7 s each.
+const SAME_NS: f64 = 10e6;
 /// No TSC runs for that long between two checks. The kernel printed a difference that had wrapped below zero.
 const WRAPPED_NS: i64 = 1_000_000_000_000_000_000;
 /// The kernel prints the lines of an event at once. A slow serial console can delay them.
@@ -119,23 +124,44 @@ impl<'a> Event<'a> {
         if tsc_ns < 0.0 {
             return Some("it went back, as after a suspend, a restore or a migration".into());
         }
-        if tsc_ns > PAUSED_NS {
-            *doubt = Some(format!(
-                "the TSC counted {} between two checks, which are half a second apart: the machine was paused, which can stop \
-                 {watchdog} or let it overflow; or something wrote the TSC, which is a jump and not drift",
-                duration(tsc_ns)
-            ));
-        }
         if tsc_ns == 0.0 {
             return Some(format!("it stood still while {watchdog} counted {}", duration(shortest)));
+        }
+        let is_jump = tsc_ns > MAX_RATE_FACTOR * longest;
+        if let Some(times) = self.overflows(log, watchdog, tsc_ns - shortest) {
+            let range = if times == 1.0 { "the range".into() } else { format!("{times} times the range") };
+            *doubt = Some(format!(
+                "the difference is {range} of {watchdog}'s counter: the machine was paused, and {watchdog} overflowed"
+            ));
+        } else if shortest > PAUSED_NS && tsc_ns > PAUSED_NS && !is_jump {
+            *doubt = Some(format!(
+                "the TSC counted {} and {watchdog} {} between two checks, which are half a second apart: the machine was paused",
+                duration(tsc_ns),
+                duration(shortest)
+            ));
+        }
+        let (least, most) = if shortest < longest { ("at least ", "at most ") } else { ("", "") };
+        if is_jump && doubt.is_none() {
+            return Some(format!(
+                "it jumped ahead of {watchdog} by {least}{} in {most}{}, as after a pause or a write to the TSC",
+                duration(tsc_ns - longest),
+                duration(longest)
+            ));
         }
         let (verb, by) = match tsc_ns {
             ns if ns > longest => ("gained", ns - longest),
             ns if ns < shortest => ("lost", shortest - ns),
             _ => return None,
         };
-        let (least, most) = if shortest < longest { ("at least ", "at most ") } else { ("", "") };
         Some(format!("it {verb} {least}{} on {watchdog} in {most}{}", duration(by), duration(longest)))
+    }
+
+    /// Returns how often the watchdog's counter overflowed between the two checks, if that explains the whole difference.
+    fn overflows(&self, log: &KernelClockLog, watchdog: &str, difference_ns: f64) -> Option<f64> {
+        let (slowest, fastest) = watchdog_mhz(log, watchdog)?;
+        let range_ns = (self.ticks(Kind::WatchdogReading)?.1 as f64 + 1.0) * 1e3 / slowest;
+        let times = (difference_ns / range_ns).round();
+        (slowest == fastest && times >= 1.0 && (difference_ns - times * range_ns).abs() < SAME_NS).then_some(times)
     }
 
     /// Returns the ticks between two readings of a counter, and its mask.
@@ -154,15 +180,20 @@ impl<'a> Event<'a> {
         if let Some(ns) = printed.filter(|ns: &i64| *ns >= 0) {
             return Some((ns as f64, ns as f64));
         }
-        let (slowest, fastest) = match watchdog {
-            "hpet" => hpet_mhz(log).map_or(HPET_MHZ, |mhz| (mhz, mhz)),
-            "acpi_pm" => (ACPI_PM_MHZ, ACPI_PM_MHZ),
-            // Clocks of hypervisors count nanoseconds.
-            "xen" | "kvm-clock" => (1e3, 1e3),
-            _ => return None,
-        };
+        let (slowest, fastest) = watchdog_mhz(log, watchdog)?;
         let ticks = self.ticks(Kind::WatchdogReading)?.0 as f64;
         Some(((ticks * 1e3 / fastest).round(), (ticks * 1e3 / slowest).round()))
+    }
+}
+
+/// Returns bounds of a watchdog's rate.
+fn watchdog_mhz(log: &KernelClockLog, watchdog: &str) -> Option<(f64, f64)> {
+    match watchdog {
+        "hpet" => Some(hpet_mhz(log).map_or(HPET_MHZ, |mhz| (mhz, mhz))),
+        "acpi_pm" => Some((ACPI_PM_MHZ, ACPI_PM_MHZ)),
+        // Clocks of hypervisors count nanoseconds.
+        "xen" | "kvm-clock" => Some((1e3, 1e3)),
+        _ => None,
     }
 }
 

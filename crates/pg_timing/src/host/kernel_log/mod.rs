@@ -100,12 +100,21 @@ struct Record {
     message: Option<Value>,
     /// seconds since boot, of dmesg
     time: Option<f64>,
-    /// microseconds since boot, of journalctl
-    #[serde(rename = "_SOURCE_MONOTONIC_TIMESTAMP", alias = "__MONOTONIC_TIMESTAMP")]
+    /// microseconds since boot, of journalctl: the kernel's time, and the time at which the journal got the message
+    #[serde(rename = "_SOURCE_MONOTONIC_TIMESTAMP")]
     micros: Option<String>,
-    /// the program that wrote the message
-    #[serde(rename = "SYSLOG_IDENTIFIER")]
-    program: Option<String>,
+    #[serde(rename = "__MONOTONIC_TIMESTAMP")]
+    received_micros: Option<String>,
+    /// the program that wrote the message; it is null if the name is long, and a list if there are several
+    #[serde(rename = "SYSLOG_IDENTIFIER", default = "kernel")]
+    program: Value,
+    /// how the journal got the message; a program cannot write this field
+    #[serde(rename = "_TRANSPORT", default = "kernel")]
+    transport: Value,
+}
+
+fn kernel() -> Value {
+    "kernel".into()
 }
 
 /// Returns a log in JSON as the lines that dmesg prints. Another text is returned as it is.
@@ -128,9 +137,10 @@ fn as_lines(text: &str) -> Cow<'_, str> {
 
 impl Record {
     fn add_to(&self, lines: &mut String) {
-        let is_kernel = self.program.as_deref().is_none_or(|program| program == "kernel");
+        let is_kernel = self.program == "kernel" && self.transport == "kernel";
         let Some(message) = self.message.as_ref().and_then(Value::as_str).filter(|_| is_kernel) else { return };
-        let micros = self.micros.as_ref().and_then(|micros| micros.parse::<f64>().ok());
+        let micros = self.micros.as_ref().or(self.received_micros.as_ref());
+        let micros = micros.and_then(|micros| micros.parse::<f64>().ok());
         if let Some(seconds) = micros.map(|micros| micros / 1e6).or(self.time) {
             lines.push_str(&format!("[{seconds:.6}] "));
         }
@@ -139,12 +149,12 @@ impl Record {
     }
 }
 
-/// Returns the line without colors (`dmesg --color=always`).
+/// Returns the line without colors (`dmesg --color=always`, `grep --color=always`).
 fn without_colors(line: &str) -> Cow<'_, str> {
     let Some((first, colored)) = line.split_once('\u{1b}') else { return line.into() };
     let text = |part| {
         let parameters = str::strip_prefix(part, '[')?.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-        parameters.strip_prefix('m')
+        parameters.strip_prefix(|c: char| c.is_ascii_alphabetic())
     };
     let parts = colored.split('\u{1b}').map(|part| text(part).unwrap_or(part));
     [first].into_iter().chain(parts).collect::<String>().into()

@@ -166,6 +166,7 @@ pub const TABLE: &[Row] = {
         row(Other, Detail, "PM: suspend entry", "the machine goes to sleep"),
         row(Other, Detail, "Timekeeping suspended for {.seconds} seconds", "the machine slept that long"),
         row(Other, Detail, "PM: suspend exit", "the machine woke up"),
+        row(Other, Note, "random: crng reseeded due to virtual machine fork", "the virtual machine was restored or cloned: its TSC may have been set"),
     ]
 };
 
@@ -189,7 +190,7 @@ pub struct Found<'a> {
 
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
 const HINTS: &[&str] =
-    &["lock", "TSC", "counter", "atchdog", "version", "mmand line", "MHz", "Brought", "keeping", "wd-", "PM:", "'"];
+    &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "Brought", "keeping", "wd-", "PM:", "fork", "'"];
 
 /// Returns the message about clocks in a line.
 pub fn message(line: &str) -> Option<Found<'_>> {
@@ -210,4 +211,19 @@ fn meaning(row: &Row, fields: &Fields) -> &'static str {
 /// Returns whether the line ends within the name of a clock source.
 fn is_cut_off(fields: &Fields, rest: &str) -> bool {
     rest.is_empty() && fields.text("source").is_some_and(is_cut_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_hint() {
+        for row in TABLE {
+            // The names of holes are not in the line.
+            let texts = row.pattern.split('{').map(|part| part.rsplit('}').next().unwrap_or(part));
+            let text: String = texts.collect();
+            assert!(HINTS.iter().any(|hint| text.contains(hint)), "{text}");
+        }
+    }
 }

@@ -68,6 +68,8 @@ const OTHER_SPEED: f64 = 1.05;
 const CLOCKS_OF_ONE_SPEED: usize = 4;
 /// A report has up to 12 clocks. Only a damaged one has more than this.
 const MAX_CLOCKS: usize = 64;
+/// If noise can explain a larger factor, the bounds overlap, but "same" would be a claim without proof.
+const UNCLEAR: f64 = 3.0;
 
 /// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -271,7 +273,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Adds the effect of load to the bounds of a time: a busy host makes it longer, and never shorter. Returns the reason if
-    /// load can explain the difference.
+    /// load can explain the difference, or if other noise can explain a large factor.
     fn add_load(&self, before: &mut Measure, after: &mut Measure) -> Result<(), String> {
         for (measure, load) in [&mut *before, &mut *after].into_iter().zip(&self.load) {
             if load.known().is_none() || self.has_other_speed {
@@ -282,9 +284,15 @@ impl<'a> Pair<'a> {
             return Ok(());
         }
         both(self.load.clone())?;
-        match self.has_other_speed {
-            true => Err("all clocks differ alike: the CPU's speed changed, and not the clock".into()),
-            false => Ok(()),
+        let (a, b) = before.estimate.zip(after.estimate).unwrap_or_default();
+        match () {
+            () if self.has_other_speed => {
+                Err("all clocks differ alike: the CPU's speed changed, and not the clock".into())
+            }
+            () if a.min(b) > 0.0 && a.max(b) >= UNCLEAR * a.min(b) => {
+                Err("noise can explain even a factor of three between these reports".into())
+            }
+            () => Ok(()),
         }
     }
 

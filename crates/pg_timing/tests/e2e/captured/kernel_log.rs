@@ -26,6 +26,29 @@ fn kernel_log_from_stdin() {
     );
 }
 
+/// The figures of this host show no fault of the TSC. Only an overflow of the watchdog's counter can explain the kernel's
+/// decision then.
+#[test]
+fn a_jump_of_the_tsc_is_no_mistake_of_the_kernel() {
+    let dmesg = std::fs::read_to_string(fixture("hosts/demoted-tsc-adjust/var/log/dmesg")).unwrap();
+    let auto_demoted = |tsc_ns: &str| {
+        let lines = dmesg.lines().filter(|line| !line.contains(" skewed "));
+        let log: String = lines.map(|line| line.replace("511908832", tsc_ns) + "\n").collect();
+        let mut command = pg_timing();
+        command.arg("--root").arg(fixture("hosts/demoted-tsc-adjust"));
+        let (_, stdout, stderr) = run(command.args(["--kernel-log", "-", "--format", "json"]).write_stdin(log));
+        assert_eq!(stderr, "");
+        let report = json(&stdout);
+        let severity = findings(&report).into_iter().find(|(id, _)| *id == "tsc-auto-demoted").unwrap().1.to_string();
+        (severity, report["kernel"]["demotion"]["because"].as_str().unwrap().to_string())
+    };
+    let (severity, because) = auto_demoted("38471000000000");
+    assert_eq!(severity, "warning");
+    assert!(because.starts_with("it jumped ahead of hpet by 38470 s in 511 ms"), "{because}");
+    // 2^32 ticks of 24 MHz
+    assert_eq!(auto_demoted("179468372081").0, "ok");
+}
+
 /// CPUID and the kernel agree, so only the measurement with another timer shows that both are wrong.
 #[test]
 fn the_kernels_own_clock_has_a_wrong_rate() {

@@ -232,7 +232,7 @@ impl Machine for SyntheticMachine {
         if !self.hardware.kernel_log_readable.get() {
             return Err("not permitted".into());
         }
-        let messages = self.hardware.messages.take();
+        let messages = parse(&self.hardware.messages.take().join("\n")).lines_about_clocks();
         self.log.extend(messages.iter().cloned());
         self.log.drain(1..self.log.len().saturating_sub(100).max(1));
         Ok(messages)
