@@ -107,7 +107,7 @@ def values(program):
         report, error = report_of(program, "-c", "SELECT count(*), 1 / (current_setting('plan_cache_mode') = 'auto')::int FROM skewed WHERE k = $1", "--param", value)
         if error or mode and report["plan_mode"] != mode:
             yield f"plan_cache_mode = auto: {error or report['plan_mode']}"
-    report, error = report_of(program, "-c", "PREPARE q (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
+    report, error = report_of(program, "-c", "PREPARE q (int) -- a value\nAS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
     if error or report["plan_mode"] not in ("custom", "generic"):
         yield f"EXECUTE: {error or report['plan_mode']}"
     report, error = report_of(program, "-c", "SELECT count(*) FROM skewed WHERE $1::text IS NULL AND $2 = 'it''s \\'", "--param", "\\N", "--param", "it's \\")

@@ -159,8 +159,8 @@ impl Script {
 
     /// Returns a PREPARE of the statement, or of one that has the same parameters.
     pub fn prepare_as(&self, name: &str, query: &str) -> String {
-        // After the line break, an error shows only the user's line.
-        format!("PREPARE {MARK} {name}{} AS\n{query}", self.types)
+        // The types can end with a comment. After the line break, an error shows only the user's line.
+        format!("PREPARE {MARK} {name}{}\nAS\n{query}", self.types)
     }
 
     /// Returns the values as SQL in parentheses, which can be empty after EXECUTE. `None`: the statement has no values.
@@ -278,8 +278,10 @@ mod tests {
         assert_eq!(names, ["jit", "work_mem"]);
         assert_eq!(values(&script).unwrap(), "(1, 'x')");
         let sql = script.prepare_as("own", script.query());
-        assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text) AS\n SELECT $1, $2, ';'"));
+        assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text)\nAS\n SELECT $1, $2, ';'"));
         assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset") && script.text().ends_with("done"));
+        let commented = self::script("PREPARE q (int) -- AS\nAS SELECT $1; EXECUTE q(1)").unwrap();
+        assert_eq!(commented.prepare_as("own", "TABLE t"), format!("PREPARE {MARK} own(int) -- AS\nAS\nTABLE t"));
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
         assert_eq!((several.settings().len(), several.query(), values(&several)), (1, "SELECT 1", None));
     }
