@@ -90,6 +90,12 @@ impl Script {
                 "use SELECT, INSERT, UPDATE, DELETE or MERGE",
             ));
         }
+        if script.is_create() && has_no_data(last) {
+            return Err(Error::new(
+                "WITH NO DATA runs no query, so there is nothing to measure",
+                "remove WITH NO DATA; each run is rolled back",
+            ));
+        }
         if begins(last, "EXECUTE") {
             script.execute(&prepared)?;
             return Ok(script);
@@ -197,6 +203,12 @@ fn begins(line: &str, keyword: &str) -> bool {
     Tokens::of(line).next().is_some_and(|first| first.is(keyword))
 }
 
+/// Returns whether a statement ends with WITH NO DATA.
+fn has_no_data(statement: &str) -> bool {
+    let tokens: Vec<Token> = Tokens::of(statement).collect();
+    tokens.iter().rev().zip(["DATA", "NO", "WITH"]).all(|(token, word)| token.is(word))
+}
+
 impl Setting {
     /// Returns the setting of `SET [LOCAL | SESSION] name {= | TO} value`, `SET ROLE name` or `RESET name`.
     fn new(line: &str) -> Result<Setting, Error> {
@@ -210,7 +222,7 @@ impl Setting {
             (&tokens[start.min(tokens.len())..], tokens.get(start).map_or("", |first| &line[first.start..]));
         let value = tokens.iter().position(|token| token.is_symbol("=") || token.is("TO"));
         let name = match (is_reset, value) {
-            (true, None) => name(tokens),
+            (true, None) => name(tokens).filter(|name| name != "all"),
             (false, Some(end)) => name(&tokens[..end]),
             (false, None) if tokens.len() == 2 && tokens[0].is("ROLE") => Some("role".into()),
             _ => None,
@@ -316,6 +328,16 @@ mod tests {
     }
 
     #[test]
+    fn statements_that_run_no_query_are_refused() {
+        for create in ["TABLE x", "MATERIALIZED VIEW x"] {
+            let create = format!("CREATE {create} AS SELECT 1 WITH");
+            assert!(why(&format!("{create} no Data -- the end")).starts_with("WITH NO DATA runs no query"));
+            assert!(script(&format!("{create} DATA")).is_ok());
+        }
+        assert!(script("SELECT 1 FROM \"with\" NO, data").is_ok() && script("SELECT data").is_ok());
+    }
+
+    #[test]
     fn statements_that_can_store_rows_are_recognized() {
         for (text, stores) in [
             ("CREATE TABLE x AS SELECT 1", true),
@@ -386,6 +408,7 @@ mod tests {
             "SET x y",
             "SET x y = 1",
             "RESET x = 1",
+            "RESET ALL",
         ] {
             assert_eq!(why(&format!("{text}; SELECT 1")), "this form of SET or RESET is not supported", "{text}");
         }
