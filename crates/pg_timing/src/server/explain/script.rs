@@ -328,6 +328,22 @@ mod tests {
     }
 
     #[test]
+    fn no_error_contains_a_value() {
+        for text in [
+            "SELECT 1",
+            "SELECT $2",
+            "EXECUTE q",
+            "CREATE TABLE x AS SELECT $1",
+            "SELECT $1; SELECT $1",
+            "SET a = 1",
+            "PREPARE q; SELECT $1",
+        ] {
+            let error = Script::new(&[text], &["hunter2".into()]).unwrap_err();
+            assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+
+    #[test]
     fn statements_that_run_no_query_are_refused() {
         for create in ["TABLE x", "MATERIALIZED VIEW x"] {
             let create = format!("CREATE {create} AS SELECT 1 WITH");
