@@ -18,6 +18,7 @@ REFUSED = [
     ("SET jit = off; SELECT 1; SELECT 2", "there are several statements"),
     ("SELECT 1; SET jit = off", "there are several statements"),
     ("SET default_transaction_read_only = off; SELECT 1", "default_transaction_read_only cannot be set"),
+    ("RESET ALL; SELECT 1", "this form of SET or RESET is not supported"),
     ("SET SESSION AUTHORIZATION postgres; SELECT 1", "this form of SET or RESET is not supported"),
     ("SET session_authorization = postgres; SELECT 1", "session_authorization cannot be set"),
     ("SET auto_explain.log_analyze = on; SELECT 1", "auto_explain.log_analyze cannot be set"),
@@ -33,10 +34,12 @@ REFUSED = [
 ]
 REFUSED_WRITES = [
     ("CREATE TABLE IF NOT EXISTS skewed AS SELECT 1", "the relation that it creates exists already"),
-    ("CREATE MATERIALIZED VIEW new AS SELECT 1", "fill a materialized view in another way"),
+    ("CREATE TABLE new AS SELECT 1 WITH NO DATA", "WITH NO DATA runs no query"),
     ("CREATE VIEW new AS SELECT 1", "give one statement that has a plan"),
 ]
+CREATE_VIEW = "CREATE MATERIALIZED VIEW new AS SELECT * FROM skewed"
 CREATED = [
+    CREATE_VIEW,
     "CREATE TABLE new AS SELECT * FROM skewed",
     "SELECT * INTO new FROM skewed",
 ]
@@ -107,7 +110,7 @@ def values(program):
         report, error = report_of(program, "-c", "SELECT count(*), 1 / (current_setting('plan_cache_mode') = 'auto')::int FROM skewed WHERE k = $1", "--param", value)
         if error or mode and report["plan_mode"] != mode:
             yield f"plan_cache_mode = auto: {error or report['plan_mode']}"
-    report, error = report_of(program, "-c", "PREPARE q (int) AS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
+    report, error = report_of(program, "-c", "PREPARE q (int) -- a value\nAS SELECT count(*) FROM skewed WHERE k = $1; EXECUTE q(0)")
     if error or report["plan_mode"] not in ("custom", "generic"):
         yield f"EXECUTE: {error or report['plan_mode']}"
     report, error = report_of(program, "-c", "SELECT count(*) FROM skewed WHERE $1::text IS NULL AND $2 = 'it''s \\'", "--param", "\\N", "--param", "it's \\")
@@ -146,7 +149,10 @@ def without_output(program):
 def created(program, server, statements):
     for statement in statements:
         report, error = report_of(program, "-c", statement, "--allow-writes")
-        if error or statement.startswith("CREATE") and report["planning_ms"] <= 0 or "rows are not sent" in str(report["notes"]):
+        if statement == CREATE_VIEW and server.installation.major >= 17:
+            if "fill a materialized view in another way" not in (error or ""):
+                yield f"{statement}: {error or report}"
+        elif error or statement.startswith("CREATE") and report["planning_ms"] <= 0 or "rows are not sent" in str(report["notes"]):
             yield error or f"{statement}: {report.get('planning_ms')} {report['notes']}"
     if server.psql("SELECT count(*) FROM pg_class WHERE relname = 'new'").strip() != "0":
         yield "a table was not rolled back"
@@ -209,4 +215,4 @@ def scripts(program, server, creating=CREATED):
 
 
 def quick_scripts(program, server):
-    yield from scripts(program, server, CREATED[:1])
+    yield from scripts(program, server, CREATED[:2])

@@ -31,6 +31,7 @@ const MOST_WAIT_S: f64 = 30.0;
 #[derive(Clone)]
 pub struct ServerFigures {
     last: Arc<Mutex<Option<Figures>>>,
+    start: Instant,
     /// after this time, the figures are too old
     longest: Duration,
 }
@@ -45,7 +46,7 @@ struct Figures {
 
 impl ServerFigures {
     pub fn new(longest: Duration) -> ServerFigures {
-        ServerFigures { last: Arc::default(), longest }
+        ServerFigures { last: Arc::default(), start: Instant::now(), longest }
     }
 
     /// Replaces the figures. `seconds` is the time that they took.
@@ -67,12 +68,14 @@ impl ServerFigures {
         }
     }
 
-    /// Returns the figures, or an error if they are too old. `None` before the first answer. `stopped_s` is the time for
-    /// which this process was stopped: it does not count.
+    /// Returns the figures, or an error if they are too old. `None` before the first figures, until these are late. `stopped_s` is
+    /// the time for which this process was stopped: it does not count.
     pub fn latest(&self, stopped_s: f64) -> Option<(ServerReport, Collector)> {
-        let Figures { mut report, seconds, at } = lock(&self.last).clone()?;
+        let last = lock(&self.last).clone();
         let stopped = Duration::try_from_secs_f64(stopped_s).unwrap_or_default();
-        let age = at.elapsed().saturating_sub(stopped);
+        let age = last.as_ref().map_or(self.start, |last| last.at).elapsed().saturating_sub(stopped);
+        let late = || (age > self.longest).then(|| (ServerReport::default(), age.as_secs_f64()));
+        let (mut report, seconds) = last.map(|last| (last.report, last.seconds)).or_else(late)?;
         if age > self.longest && report.error.is_none() {
             report = failed(format!("the server has not answered for {} s", age.as_secs()));
         }
@@ -196,7 +199,18 @@ mod tests {
         assert_eq!(collector.error, old.error);
         let (_, collector) = figures_of_age(100, report).latest(90.0).unwrap();
         assert_eq!(collector.error, None, "this process was stopped");
-        assert!(ServerFigures::new(Duration::ZERO).latest(0.0).is_none());
+    }
+
+    #[test]
+    fn a_silent_server_is_an_error_before_the_first_figures() {
+        let mut figures = ServerFigures::new(Duration::from_secs(17));
+        figures.start -= Duration::from_secs(16);
+        assert!(figures.latest(0.0).is_none());
+        figures.start -= Duration::from_secs(2);
+        let (report, collector) = figures.latest(0.0).unwrap();
+        assert_eq!(report.error.as_deref(), Some("the server has not answered for 18 s"));
+        assert_eq!((collector.error, collector.seconds.floor()), (report.error, 18.0));
+        assert!(figures.latest(10.0).is_none(), "this process was stopped");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Errors about captured plans: what failed, and what to do.
 
 use super::MAX_NODES;
-use super::text::TextError;
+use super::text::{MAX_DEPTH, TextError};
 use crate::error::Error;
 use crate::human::{count, duration};
 use crate::report::NS_PER_MS;
@@ -63,7 +63,7 @@ pub fn damaged(format: &str, why: &str) -> Error {
 pub fn too_deep() -> Error {
     Error::new(
         "the plan is nested too deeply",
-        "take the plan in text format, which can have more levels: EXPLAIN (ANALYZE)",
+        format!("pg_timing reads up to {MAX_DEPTH} levels of nodes in text format, and fewer in JSON, YAML and XML"),
     )
 }
 

@@ -190,7 +190,7 @@ pub enum TextError {
 }
 
 /// A plan with more levels is damaged, and the tree's functions call themselves for each level.
-const MAX_DEPTH: usize = 500;
+pub const MAX_DEPTH: usize = 500;
 
 /// Reads the lines of one plan. Lines that it does not know are skipped.
 pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Explained, TextError> {

@@ -100,7 +100,8 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     for line in lines {
         let line =
             line.get(indent..).filter(|_| line[..indent.min(line.len())].trim().is_empty()).unwrap_or(line).trim_end();
-        let is_node = node_line(line).is_some();
+        let node = node_line(line);
+        let is_node = node.is_some();
         let is_below = line.starts_with(' ');
         // What follows the tree is a total, or not a part of the plan.
         if !is_node && !is_below && nodes.len() == 0 && !is_total(line) {
@@ -109,9 +110,9 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
         let printed =
             if is_node { line.rfind("(actual time=") } else { line.find("actual time=").filter(|_| is_worker(line)) };
         let split = printed.and_then(|at| split_at_times(line, at));
-        if is_node {
-            let node = nodes.next().ok_or_else(not_the_same)?;
-            correction = split.map(|(_, printed, _)| Correction::of(node, printed));
+        if let Some(node) = node {
+            let corrected = next(&mut nodes, &node.node.kind)?;
+            correction = split.map(|(_, printed, _)| Correction::of(corrected, printed));
         }
         let is_execution =
             !is_below && line.split_once(": ").is_some_and(|(name, _)| name.eq_ignore_ascii_case(EXECUTION_TIME));
@@ -134,6 +135,11 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
         return Err(not_the_same());
     }
     Ok(out + &format!("{CORRECTION}: {}\n", escape::line(&summary(report))))
+}
+
+/// Returns the report's next node, which must be of the kind that the plan shows.
+fn next<'a>(nodes: &mut impl Iterator<Item = &'a ExplainedNode>, kind: &str) -> Result<&'a ExplainedNode, Error> {
+    nodes.next().filter(|node| node.kind == kind).ok_or_else(not_the_same)
 }
 
 /// Returns whether a line that is not indented belongs to the plan: a total like `Planning Time: 0.1 ms`. Messages of a log
@@ -171,8 +177,10 @@ fn corrected_json(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     // EXPLAIN prints a list, and auto_explain one element of it.
     let statement = if plan.is_array() { plan.get_mut(0) } else { Some(&mut plan) };
     let mut statement = statement.and_then(Value::as_object_mut).map(std::mem::take).ok_or_else(not_the_same)?;
-    if let Some(root) = statement.get_mut("Plan") {
-        correct_node(root, &mut report.nodes.iter());
+    let mut nodes = report.nodes.iter();
+    correct_node(statement.get_mut("Plan").ok_or_else(not_the_same)?, &mut nodes)?;
+    if nodes.len() > 0 {
+        return Err(not_the_same());
     }
     if let Some(execution) = statement.get_mut(EXECUTION_TIME) {
         *execution = rounded(report.corrected_ms.estimate).into();
@@ -183,8 +191,9 @@ fn corrected_json(plan: &str, report: &ExplainReport) -> Result<String, Error> {
 }
 
 /// Corrects a node and the nodes below it. `nodes` are in the order of the printed tree. The JSON parser has limited the depth.
-fn correct_node<'a>(value: &mut Value, nodes: &mut impl Iterator<Item = &'a ExplainedNode>) {
-    let (Some(node), Some(corrected)) = (value.as_object_mut(), nodes.next()) else { return };
+fn correct_node<'a>(value: &mut Value, nodes: &mut impl Iterator<Item = &'a ExplainedNode>) -> Result<(), Error> {
+    let node = value.as_object_mut().ok_or_else(not_the_same)?;
+    let corrected = next(nodes, node.get("Node Type").and_then(Value::as_str).unwrap_or_default())?;
     if let Some(printed) = times(node) {
         let correction = Correction::of(corrected, printed);
         set(node, correction.node(printed));
@@ -194,7 +203,7 @@ fn correct_node<'a>(value: &mut Value, nodes: &mut impl Iterator<Item = &'a Expl
             }
         }
     }
-    list(node, "Plans").for_each(|below| correct_node(below, nodes));
+    list(node, "Plans").try_for_each(|below| correct_node(below, nodes))
 }
 
 fn list<'a>(node: &'a mut Map<String, Value>, key: &str) -> impl Iterator<Item = &'a mut Value> {

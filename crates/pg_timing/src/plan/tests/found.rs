@@ -105,7 +105,12 @@ fn unreadable_plans_say_why() {
         .chain((1..600).map(|n| format!("{}->  Sort (actual rows=1 loops=1)", " ".repeat(n * 6))))
         .map(|line| line + "\n")
         .collect();
-    assert_eq!(unreadable(&deep), "the plan is nested too deeply");
+    let deep_json = format!("[{{\"Plan\": {}", "{\"Node Type\": \"Sort\", \"Plans\": [".repeat(300));
+    for text in [deep, deep_json + &"]}".repeat(300) + "}]"] {
+        let Err(error) = plans(&text).remove(0) else { panic!("{text}") };
+        assert_eq!(error.what, "the plan is nested too deeply");
+        assert!(error.hint.starts_with("pg_timing reads up to 500 levels of nodes in text format"), "{error:?}");
+    }
     assert_eq!(plans("{\n[\n{ \"a\": 1\nHello\n"), vec![]);
 }
 

@@ -310,10 +310,13 @@ pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
         return Err(Gap::new(error.what, error.hint));
     }
     if server.extension_object("pg_stat_statements").is_none() {
-        return Err(Gap::new(
-            "the database has no pg_stat_statements",
-            "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements",
-        ));
+        let hint = match server.setting("pg_stat_statements.track") {
+            Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
+            None => {
+                "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
+            }
+        };
+        return Err(Gap::new("the database has no pg_stat_statements", hint));
     }
     for (setting, value, usual) in
         [("pg_stat_statements.track", "none", "'top'"), ("compute_query_id", "off", "'auto'")]

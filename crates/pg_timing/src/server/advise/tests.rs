@@ -192,6 +192,14 @@ fn an_idle_server_shows_the_limit_for_a_busy_one() {
 }
 
 #[test]
+fn a_loaded_library_needs_no_restart() {
+    for (loaded, restarts) in [(&[][..], true), (&[("pg_stat_statements.track", "top")], false)] {
+        let gap = settings::growth(&facts(Some(22.0), 0.0, loaded), "calls").unwrap_err();
+        assert_eq!((gap.hint.contains("restart"), gap.hint.contains("CREATE EXTENSION")), (restarts, true), "{gap:?}");
+    }
+}
+
+#[test]
 fn advice_on_timing_clock_source() {
     let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", "auto (tsc)")]);
     facts.server.number = 190_000;

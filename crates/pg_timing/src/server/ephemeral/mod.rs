@@ -12,7 +12,7 @@ use folder::Folder;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Time limit for initdb and the start. They take two seconds, and several times as much on a slow host.
 const START_LIMIT: Duration = Duration::from_secs(120);
+/// Time limit for a program that prints one line. It takes milliseconds.
+const PRINT_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for the end. PostgreSQL waits five seconds for its own processes.
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// Interval between checks.
@@ -47,18 +49,21 @@ impl Ephemeral {
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         remove_server_variables();
         let user = User::for_server()?;
-        let installation = Installation::newest(user.as_ref());
+        let installation = Installation::newest(user.as_ref(), stop);
         // SAFETY: it only returns a number.
         let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
         let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
         folder::remove_abandoned(&base, owner);
-        let installation = installation?;
-        let failed = |why: String| match stop.load(Ordering::Relaxed) {
-            true => Error::new("stopped", "the temporary server was removed"),
-            false => Error::new(
-                format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version),
-                hint(&why),
-            ),
+        let stopped =
+            || stop.load(Ordering::Relaxed).then(|| Error::new("stopped", "the temporary server was removed"));
+        let installation = installation.map_err(|error| stopped().unwrap_or(error))?;
+        let failed = |why: String| {
+            stopped().unwrap_or_else(|| {
+                Error::new(
+                    format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version),
+                    hint(&why),
+                )
+            })
         };
         let folder = Folder::create(&base, user.as_ref()).map_err(failed)?;
         let start = Instant::now();
@@ -102,9 +107,7 @@ fn start_server(
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
     wait(&mut initdb, libc::SIGTERM, is_over, || false)?;
     if !initdb.wait().map_err(failed)?.success() {
-        let mut messages = Vec::new();
-        _ = initdb.stderr.take().map(|pipe| pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut messages));
-        return Err(error_message(&String::from_utf8_lossy(&messages)));
+        return Err(error_message(&written(initdb.stderr.take())));
     }
     let mut server = program(installation, "postgres", user, folder);
     server.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", PORT]);
@@ -116,6 +119,15 @@ fn start_server(
         true => Ok(server),
         false => Err(error_message(&end_of(folder.log()))),
     }
+}
+
+/// Returns what a program wrote into a pipe before it ended. A process that it started may keep the pipe open, so the read does not wait.
+fn written(pipe: Option<impl Read + AsFd>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe.filter(|pipe| rustix::io::ioctl_fionbio(pipe, true).is_ok()) {
+        _ = pipe.take(MAX_MESSAGE_BYTES).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Waits for a condition, or for the end of the program. Returns whether the program still runs. If the time is over, ends it with the
@@ -139,7 +151,8 @@ fn wait(
     Ok(true)
 }
 
-/// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory.
+/// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory. SIGKILL ends
+/// all of them at once.
 fn end(program: &mut Child, signal: libc::c_int) {
     let group = program.id() as libc::pid_t;
     let start = Instant::now();
@@ -149,7 +162,7 @@ fn end(program: &mut Child, signal: libc::c_int) {
     }
     // SAFETY: as above. Signal 0 only asks whether the process group, which has the number of the program, still exists.
     while matches!(program.try_wait(), Ok(None)) || unsafe { libc::kill(-group, 0) } == 0 {
-        if start.elapsed() > END_LIMIT {
+        if signal == libc::SIGKILL || start.elapsed() > END_LIMIT {
             // SAFETY: as above.
             unsafe { libc::kill(-group, libc::SIGKILL) };
             _ = program.wait();
@@ -310,10 +323,10 @@ impl Installation {
     /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
     ///
     /// The programs run as `user`, because a user other than root may own them.
-    fn newest(user: Option<&User>) -> Result<Installation, Error> {
+    fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user));
+        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user, stop));
         let usual = USUAL_FOLDERS.iter().flat_map(|pattern| matching(pattern));
         let mut found: Vec<Installation> = Vec::new();
         for bin in path.iter().cloned().chain(configured.map(PathBuf::from)).chain(usual) {
@@ -323,7 +336,7 @@ impl Installation {
                 continue;
             };
             if bin.join("initdb").exists() && !found.iter().any(|other| other.bin == bin) {
-                found.extend(Installation::at(bin, user));
+                found.extend(Installation::at(bin, user, stop));
             }
         }
         // max_by_key() returns the last of equal versions, but the first one in PATH counts.
@@ -337,8 +350,8 @@ impl Installation {
     }
 
     /// Returns the server in a folder.
-    fn at(bin: PathBuf, user: Option<&User>) -> Option<Installation> {
-        let version = version(&output(&bin.join("postgres"), "--version", user)?)?;
+    fn at(bin: PathBuf, user: Option<&User>, stop: &AtomicBool) -> Option<Installation> {
+        let version = version(&output(&bin.join("postgres"), "--version", user, stop)?)?;
         Some(Installation { version, bin })
     }
 
@@ -354,10 +367,14 @@ fn version(text: &str) -> Option<String> {
     Some(text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
 }
 
-/// Returns the output of a program with one option.
-fn output(program: &Path, option: &str, user: Option<&User>) -> Option<String> {
-    let done = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).output().ok()?;
-    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_string())
+/// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is ended after
+/// the time limit. `stop` ends it at once.
+fn output(program: &Path, option: &str, user: Option<&User>, stop: &AtomicBool) -> Option<String> {
+    let mut program = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).spawn().ok()?;
+    let start = Instant::now();
+    let is_over = || stop.load(Ordering::Relaxed) || start.elapsed() > PRINT_LIMIT;
+    wait(&mut program, libc::SIGKILL, &is_over, || false).ok()?;
+    program.wait().ok()?.success().then(|| written(program.stdout.take()).trim().to_string())
 }
 
 /// Returns the folders that match a pattern with at most one `*`.
@@ -410,6 +427,32 @@ mod tests {
         for (version, major) in [("18.6", 18), ("19rc1", 19), ("x", 0)] {
             assert_eq!(Installation { version: version.into(), bin: PathBuf::new() }.major(), major);
         }
+    }
+
+    #[test]
+    fn a_stop_ends_a_program_that_hangs() {
+        let never = AtomicBool::new(false);
+        assert_eq!(output(Path::new("/bin/echo"), "x", None, &never).as_deref(), Some("x"));
+        assert_eq!(output(Path::new("/bin/sleep"), "1000", None, &AtomicBool::new(true)), None);
+        // The shell starts a process, which keeps the pipe open.
+        let (folder, start) = (tempfile::tempdir().unwrap(), Instant::now());
+        let run = |script: &str, stop: &AtomicBool| {
+            let file = folder.path().join("script");
+            std::fs::write(&file, script).unwrap();
+            output(Path::new("/bin/sh"), file.to_str().unwrap(), None, stop)
+        };
+        assert_eq!(run("sleep 20 & echo x", &never).as_deref(), Some("x"));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !folder.path().join("script.started").exists() {
+                    std::thread::yield_now();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            assert_eq!(run("sleep 1000 & : > \"$0.started\"; wait", &stop), None);
+        });
+        assert!(start.elapsed() < END_LIMIT, "{:?}", start.elapsed());
     }
 
     #[test]

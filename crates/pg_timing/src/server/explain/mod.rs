@@ -54,6 +54,10 @@ pub fn explain(
     let subject = subject::Subject::prepare(&mut session, script)?;
     let half_width = |runs: &runs::Runs| overhead::Overhead::of(runs).half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
+    // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit.
+    if session.is_stopped() {
+        session.ignore_stop();
+    }
     let document = match options.document {
         Some(PlanFormat::Text) => Some(PlanSource::Text(session.explain(subject.explain("ANALYZE, TIMING ON"), None)?)),
         Some(PlanFormat::Json) => Some(PlanSource::Json(session.explain(subject.explain_analyze("TIMING ON"), None)?)),

@@ -90,6 +90,12 @@ impl Script {
                 "use SELECT, INSERT, UPDATE, DELETE or MERGE",
             ));
         }
+        if script.is_create() && has_no_data(last) {
+            return Err(Error::new(
+                "WITH NO DATA runs no query, so there is nothing to measure",
+                "remove WITH NO DATA; each run is rolled back",
+            ));
+        }
         if begins(last, "EXECUTE") {
             script.execute(&prepared)?;
             return Ok(script);
@@ -159,8 +165,8 @@ impl Script {
 
     /// Returns a PREPARE of the statement, or of one that has the same parameters.
     pub fn prepare_as(&self, name: &str, query: &str) -> String {
-        // After the line break, an error shows only the user's line.
-        format!("PREPARE {MARK} {name}{} AS\n{query}", self.types)
+        // The types can end with a comment. After the line break, an error shows only the user's line.
+        format!("PREPARE {MARK} {name}{}\nAS\n{query}", self.types)
     }
 
     /// Returns the values as SQL in parentheses, which can be empty after EXECUTE. `None`: the statement has no values.
@@ -197,6 +203,12 @@ fn begins(line: &str, keyword: &str) -> bool {
     Tokens::of(line).next().is_some_and(|first| first.is(keyword))
 }
 
+/// Returns whether a statement ends with WITH NO DATA.
+fn has_no_data(statement: &str) -> bool {
+    let tokens: Vec<Token> = Tokens::of(statement).collect();
+    tokens.iter().rev().zip(["DATA", "NO", "WITH"]).all(|(token, word)| token.is(word))
+}
+
 impl Setting {
     /// Returns the setting of `SET [LOCAL | SESSION] name {= | TO} value`, `SET ROLE name` or `RESET name`.
     fn new(line: &str) -> Result<Setting, Error> {
@@ -210,7 +222,7 @@ impl Setting {
             (&tokens[start.min(tokens.len())..], tokens.get(start).map_or("", |first| &line[first.start..]));
         let value = tokens.iter().position(|token| token.is_symbol("=") || token.is("TO"));
         let name = match (is_reset, value) {
-            (true, None) => name(tokens),
+            (true, None) => name(tokens).filter(|name| name != "all"),
             (false, Some(end)) => name(&tokens[..end]),
             (false, None) if tokens.len() == 2 && tokens[0].is("ROLE") => Some("role".into()),
             _ => None,
@@ -278,8 +290,10 @@ mod tests {
         assert_eq!(names, ["jit", "work_mem"]);
         assert_eq!(values(&script).unwrap(), "(1, 'x')");
         let sql = script.prepare_as("own", script.query());
-        assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text) AS\n SELECT $1, $2, ';'"));
+        assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text)\nAS\n SELECT $1, $2, ';'"));
         assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset") && script.text().ends_with("done"));
+        let commented = self::script("PREPARE q (int) -- AS\nAS SELECT $1; EXECUTE q(1)").unwrap();
+        assert_eq!(commented.prepare_as("own", "TABLE t"), format!("PREPARE {MARK} own(int) -- AS\nAS\nTABLE t"));
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
         assert_eq!((several.settings().len(), several.query(), values(&several)), (1, "SELECT 1", None));
     }
@@ -311,6 +325,32 @@ mod tests {
         }
         assert!(why("SELECT $2").ends_with("differ in number: 2 and 0") && given("SELECT 1", &["a"]).is_err());
         assert!(script("SELECT a$1, '$1', $a1$ $1 $a1$ -- $1").is_ok());
+    }
+
+    #[test]
+    fn no_error_contains_a_value() {
+        for text in [
+            "SELECT 1",
+            "SELECT $2",
+            "EXECUTE q",
+            "CREATE TABLE x AS SELECT $1",
+            "SELECT $1; SELECT $1",
+            "SET a = 1",
+            "PREPARE q; SELECT $1",
+        ] {
+            let error = Script::new(&[text], &["hunter2".into()]).unwrap_err();
+            assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn statements_that_run_no_query_are_refused() {
+        for create in ["TABLE x", "MATERIALIZED VIEW x"] {
+            let create = format!("CREATE {create} AS SELECT 1 WITH");
+            assert!(why(&format!("{create} no Data -- the end")).starts_with("WITH NO DATA runs no query"));
+            assert!(script(&format!("{create} DATA")).is_ok());
+        }
+        assert!(script("SELECT 1 FROM \"with\" NO, data").is_ok() && script("SELECT data").is_ok());
     }
 
     #[test]
@@ -384,6 +424,7 @@ mod tests {
             "SET x y",
             "SET x y = 1",
             "RESET x = 1",
+            "RESET ALL",
         ] {
             assert_eq!(why(&format!("{text}; SELECT 1")), "this form of SET or RESET is not supported", "{text}");
         }

@@ -222,6 +222,12 @@ impl<'a> RunSession<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Runs the next statements also after Ctrl-C.
+    pub fn ignore_stop(&mut self) {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        self.stop = &NEVER;
+    }
+
     /// Replaces the message or hint of errors that pg_timing knows more about than the server.
     fn with_better_hint(&self, mut error: Error) -> Error {
         let is = |code| error.state.is(code);
