@@ -376,8 +376,8 @@ fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<Stri
     })
 }
 
-/// Prints what the output does not contain, on stderr. Returns the exit status. `is_last`: only the last plan counts, so damaged text
-/// that somebody pasted around it is no reason for another status.
+/// Prints what the output does not contain, on stderr. Returns the exit status. With `is_last`, only the last plan counts:
+/// damaged text around it does not change the status.
 fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
     if gaps.was_stopped {
         note("stopped before the end of the input");

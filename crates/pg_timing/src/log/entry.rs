@@ -1,4 +1,4 @@
-//! What the reader of a log finds: messages with plans, and text that somebody pasted. And what a line of a server's log is: a
+//! What the reader of a log finds: messages with plans, and pasted text. It also says what a line of a server's log is: a
 //! client's text never decides that. The server writes a tab before each further line of a message, and a severity before
 //! what it quotes.
 

@@ -50,7 +50,7 @@ pub fn read<T: Send>(
                             let _lock = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
                             work(entry, &mut results);
                         }
-                        // Nobody receives the results after a break.
+                        // After the end of the collection, the channel is closed.
                         if done.send(results).is_err() {
                             return;
                         }

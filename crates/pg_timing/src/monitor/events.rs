@@ -125,7 +125,7 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
     for clock in &sample.report.clocks {
         let known = find(&mut report.clocks, &clock.name);
         known.unavailable.clone_from(&clock.unavailable);
-        // A busy sample has no cost, and so no way. A new series for it would mean nothing.
+        // The access path comes from the read cost, which a busy sample does not have. The path is the same as before.
         known.access_path = clock.access_path.or(known.access_path);
         known.read_ns = clock.read_ns;
         known.percentiles = clock.percentiles;

@@ -487,7 +487,7 @@ mod tests {
         assert_eq!(throttled_ms(&host), None);
         add("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 2500\n");
         assert_eq!(throttled_ms(&host), Some(2.5));
-        // A container has a quota of its own, and its pod another one.
+        // A container has a quota, and the pod around it can have another one.
         add("/sys/fs/cgroup/a.slice/cpu.stat", "throttled_usec 40000\n");
         add("/sys/fs/cgroup/cpu.stat", "usage_usec 5\n");
         assert_eq!(throttled_ms(&host), Some(42.5));

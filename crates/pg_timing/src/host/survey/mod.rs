@@ -222,7 +222,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
     } else if let (Some(name), None, None) =
         (log.old_clocksource(), clocksource.current.known(), clocksource.available.known())
     {
-        // Such a kernel has no other one, and nobody can switch it.
+        // This kernel has only one clock source.
         clocksource.current = Fact::Known(name.into());
         clocksource.available = Fact::Known(vec![name.into()]);
     }
