@@ -13,10 +13,9 @@ pub trait ClockMeter {
     fn slice(&mut self, outside: &Outside, budget: &Budget);
     /// Measures the clock's step.
     fn measure_step(&mut self, budget: &Budget, limit: Nanos);
-    /// Reads one block with pg_test_timing's loop, and adds it to `classic`.
-    fn classic_block(&self, classic: &mut ClassicLoop) -> Block;
-    /// Like `classic_block`, but cuts each reading to whole thousands of ticks: microseconds of a nanosecond clock.
-    fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block;
+    /// Reads one block with pg_test_timing's loop, and adds it to `classic`. `in_thousands` cuts each reading to whole
+    /// thousands of ticks: microseconds of a nanosecond clock.
+    fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block;
     /// Returns whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
     fn is_counter(&self) -> bool;
     /// Returns the totals and the step.
@@ -59,12 +58,11 @@ impl<C: Clock> ClockMeter for Meter<C> {
         self.step = Some(measure_step(&self.clock, budget, limit));
     }
 
-    fn classic_block(&self, classic: &mut ClassicLoop) -> Block {
-        classic.run(&self.clock)
-    }
-
-    fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block {
-        classic.run_in_units::<C, 1000>(&self.clock)
+    fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block {
+        match in_thousands {
+            true => classic.run_in_units::<C, 1000>(&self.clock),
+            false => classic.run(&self.clock),
+        }
     }
 
     fn is_counter(&self) -> bool {
@@ -201,7 +199,7 @@ mod tests {
         assert_eq!((meter.record().0.buffers.len(), meter.clock.reads()), (1, 1024 + 2 * 256));
 
         let mut classic = ClassicLoop::default();
-        let block = meter.classic_block(&mut classic);
+        let block = meter.classic_block(&mut classic, false);
         assert_eq!((classic.reads, classic.ticks), (1024, block.last - block.first));
 
         meter.restart();

@@ -5,7 +5,7 @@ use super::values::Format;
 use super::{Hint, output, print};
 use crate::document;
 use crate::host::check::judge;
-use crate::host::pg_test_timing::{KERNEL_LOG, parse, report, ticket};
+use crate::host::pg_test_timing::{KERNEL_LOG, parse, report};
 use crate::report::{Report, Severity};
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
@@ -42,7 +42,7 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
         }))
     })?;
     let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
-    ticket::complete(&text, &outputs, &mut reports);
+    report::complete(&text, &outputs, &mut reports);
     reports.iter_mut().for_each(judge);
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {

@@ -174,6 +174,9 @@ pub enum SwitchEvent<'a> {
 /// Where sysfs shows the clock sources.
 const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
 
+/// The command that shows the current and the available clock sources of a Linux.
+pub const SHOW_CLOCKSOURCES: &str = "cat /sys/devices/system/clocksource/clocksource0/[ac]*_clocksource";
+
 /// The operating system. It determines how the clock source is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
@@ -195,14 +198,6 @@ impl System {
         match self {
             System::Linux => "clock source",
             System::FreeBsd => "timecounter",
-        }
-    }
-
-    /// Returns the command that shows the current and the available clock sources.
-    pub fn show_command(self) -> String {
-        match self {
-            System::Linux => format!("cat {DIR}/[ac]*_clocksource"),
-            System::FreeBsd => "sysctl kern.timecounter.hardware kern.timecounter.choice".into(),
         }
     }
 

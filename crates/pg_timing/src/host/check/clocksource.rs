@@ -2,7 +2,8 @@
 
 use super::{alarm, ok, unknown, warning};
 use crate::report::{
-    ClocksourceParameter, Fact, Finding, Fix, Grade, LateSwitch, Report, System, best_first, finding_id, traits_of,
+    ClocksourceParameter, Fact, Finding, Fix, Grade, LateSwitch, Report, SHOW_CLOCKSOURCES, System, best_first,
+    finding_id, traits_of,
 };
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
@@ -115,7 +116,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
         (Fact::Known(current), Fact::Known(available)) => (current, available),
         _ => {
             let what = "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
-            return Some(Fix::new(what).command(System::Linux.show_command()));
+            return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
         }
     };
     // The clock source is already a fast one, so the fault has another cause.

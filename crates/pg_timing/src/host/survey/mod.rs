@@ -257,39 +257,38 @@ const SAME_RATE_PPM: f64 = 50_000.0;
 /// Returns why the log cannot be from the host, if a fact contradicts it.
 pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
     let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
-    if let (Some(version), Some(kernel)) = (field(Kind::Boot, "version"), facts.kernel.known())
-        && kernel.strip_prefix("Linux ").is_some_and(|own| own != version)
-    {
-        return Some(format!("its kernel is Linux {version}, and that of this host is {kernel}"));
-    }
-    let is_linux = facts.kernel.known().is_some_and(|kernel| kernel.starts_with("Linux"));
-    if is_linux && log.of(Kind::Timecounter).next().is_some() {
-        return Some("it is from FreeBSD, and this host runs Linux".into());
-    }
+    let differs = |what: &str, of_log: Option<String>, of_host: Option<String>| {
+        let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
+        Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
+    };
+    let kernel = facts.kernel.known().cloned();
+    let freebsd = log.of(Kind::Timecounter).next().map(|_| "FreeBSD".to_string());
+    let freebsd = freebsd.filter(|_| kernel.as_ref().is_some_and(|kernel| kernel.starts_with("Linux")));
+    let linux = field(Kind::Boot, "version").map(|version| format!("Linux {version}"));
+    let online = host.online_cpus().known().cloned();
     let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
-    if let (Some(cpu), Some(online)) = (cpu, host.online_cpus().known())
-        && online.iter().all(|own| *own < cpu)
-    {
-        return Some(format!("it names CPU {cpu}, which this host does not have"));
-    }
-    if let Some(now) = clocksource.current.known().filter(|now| log.demoted(now)) {
-        return Some(format!("its kernel marked {now} unstable, and this host uses {now}"));
-    }
-    if let (Some(last), Some(now)) = (last_clocksource(log), clocksource.current.known())
-        && *now != last
-    {
-        return Some(format!("its last clock source is {last}, and that of this host is {now}"));
-    }
-    let cpus = field(Kind::Cpus, "cpus").and_then(|cpus| cpus.parse::<usize>().ok());
-    if let (Some(cpus), Some(online)) = (cpus, host.online_cpus().known())
-        && cpus != online.len()
-    {
-        return Some(format!("it shows {cpus} CPUs, and this host has {}", online.len()));
-    }
-    let own = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text))?;
-    let rate = log.rates().filter(|(source, _)| source.is_tsc()).last()?;
-    let differs = own.rate.ppm_from(Hertz(rate.1 * 1e6)).0.abs() > SAME_RATE_PPM;
-    differs.then(|| format!("its TSC has {:.0} MHz, and that of this host has {:.0} MHz", rate.1, own.rate.0 / 1e6))
+    let cpu = cpu.filter(|cpu| online.as_ref().is_some_and(|online| online.iter().all(|own| own < cpu)));
+    let now = clocksource.current.known();
+    let demoted = now.filter(|now| log.demoted(now));
+    let rate = log.rates().filter(|(source, _)| source.is_tsc()).last().map(|(_, mhz)| mhz);
+    let own_rate = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)).map(|claim| claim.rate);
+    let rates = rate.zip(own_rate).filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
+    let mhz = |mhz: f64| format!("{mhz:.0} MHz");
+    [
+        differs("kernel", linux.or(freebsd), kernel),
+        cpu.map(|cpu| format!("it names CPU {cpu}, which this host does not have")),
+        demoted.map(|now| format!("its kernel marked {now} unstable, and this host uses {now}")),
+        differs("last clock source", last_clocksource(log), now.cloned()),
+        differs(
+            "number of CPUs",
+            field(Kind::Cpus, "cpus").map(String::from),
+            online.map(|online| online.len().to_string()),
+        ),
+        rates.and_then(|(of_log, own)| differs("TSC's rate", Some(mhz(of_log)), Some(mhz(own.0 / 1e6)))),
+    ]
+    .into_iter()
+    .flatten()
+    .next()
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl<M: Machine> Watch<M> {
                 self.machine.sleep(pause_s);
                 paused_s += self.machine.monotonic_s() - start_s;
             };
-            self.counter.evaluate(&mut **meter, explained, pause, sample);
+            self.counter.evaluate(meter, explained, pause, sample);
         }
         let seconds = offsets_s + self.machine.monotonic_s() - start_s - paused_s;
         sample.collectors.push(Collector { name: "drift", seconds, error: None });
